@@ -48,7 +48,7 @@ use crate::{bench_latches, options};
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    alone: Option<Alone>,
+    alone: Option<StandaloneBench>,
     /// Scale of pgbench's tables: 100,000 accounts each
     #[arg(long, default_value_t = 10)]
     scale: u32,
@@ -107,7 +107,7 @@ pub(crate) struct Arguments {
 
 /// Parts that are measured without an engine around them.
 #[derive(Debug, Subcommand)]
-enum Alone {
+enum StandaloneBench {
     Latches(bench_latches::Arguments),
 }
 
@@ -118,7 +118,7 @@ enum Switch {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    if let Some(Alone::Latches(arguments)) = &arguments.alone {
+    if let Some(StandaloneBench::Latches(arguments)) = &arguments.alone {
         return bench_latches::run(arguments);
     }
     if let Some(directory) = &arguments.out {

@@ -9,7 +9,7 @@ use std::io::{ErrorKind, Read};
 use std::time::Duration;
 
 use clearway_engine::{Config, Engine};
-use support::{Raw, Reply, TestServer, kinds, message, query, wait_for};
+use support::{Raw, TestServer, kinds, message, query, wait_for};
 
 fn server_with(standbys: &str, lock_release: &str) -> TestServer {
     let directory = tempfile::tempdir().unwrap();

@@ -24,11 +24,11 @@ struct Slice {
     cpu: u16,
     start: u64,
     end: u64,
-    what: What,
+    what: SliceKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum What {
+enum SliceKind {
     Ran { worker: u32, client: bool },
     Activity(Activity),
     Span { worker: u32, name: &'static str },
@@ -69,7 +69,7 @@ impl Trace {
         }
     }
 
-    fn push(&mut self, cpu: usize, start: u64, end: u64, what: What) -> Option<usize> {
+    fn push(&mut self, cpu: usize, start: u64, end: u64, what: SliceKind) -> Option<usize> {
         if start >= end || end <= self.from || start >= self.to {
             return None;
         }
@@ -88,7 +88,7 @@ impl Trace {
         if end <= self.from || start >= self.to {
             return;
         }
-        let what = What::Activity(activity);
+        let what = SliceKind::Activity(activity);
         if let Some(last) = self.last[cpu] {
             let slice = &mut self.slices[last];
             if slice.end == start && slice.what == what {
@@ -100,11 +100,11 @@ impl Trace {
     }
 
     pub(crate) fn ran(&mut self, cpu: usize, worker: u32, client: bool, start: u64, end: u64) {
-        self.push(cpu, start, end, What::Ran { worker, client });
+        self.push(cpu, start, end, SliceKind::Ran { worker, client });
     }
 
     pub(crate) fn span(&mut self, worker: u32, name: &'static str, start: u64, end: u64) {
-        self.push(0, start, end, What::Span { worker, name });
+        self.push(0, start, end, SliceKind::Span { worker, name });
     }
 
     pub(crate) fn slept(&mut self, mut sleep: Sleep) {
@@ -126,7 +126,7 @@ impl Trace {
             .slices
             .iter()
             .filter_map(|slice| match slice.what {
-                What::Ran { worker, .. } => Some((worker, slice)),
+                SliceKind::Ran { worker, .. } => Some((worker, slice)),
                 _ => None,
             })
             .collect();
@@ -200,13 +200,13 @@ impl Trace {
         }
         for (number, slice) in slices.iter().enumerate() {
             let (process, track, name) = match slice.what {
-                What::Ran { worker, client } => (
+                SliceKind::Ran { worker, client } => (
                     0,
                     u32::from(slice.cpu),
                     format!("{}{worker}", if client { "client " } else { "worker " }),
                 ),
-                What::Activity(activity) => (1, u32::from(slice.cpu), activity.name().to_owned()),
-                What::Span { worker, name } => (2, worker, name.to_owned()),
+                SliceKind::Activity(activity) => (1, u32::from(slice.cpu), activity.name().to_owned()),
+                SliceKind::Span { worker, name } => (2, worker, name.to_owned()),
             };
             writeln!(
                 out,

@@ -1,7 +1,7 @@
 //! The check of what is on disk: the files, and the structures in them.
 //!
 //! Each structure has a module that checks its own rules (`heap::check`, `btree::check`). This module holds
-//! the pass over a relation's file that comes first; `findings` is what all of them add to. If the file
+//! the pass over a relation's file that comes first; `check_findings` is what all of them add to. If the file
 //! is damaged, the structure in it is not checked: each missing page would be found again as a broken link.
 //!
 //! The file is read past the buffer pool, which may hold good copies of damaged pages. The relation's length
@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use clearway_txn::{Status, XIDS_PER_PAGE, Xid};
 
+use crate::check_findings::{Findings, Progress};
 use crate::error::{Result, StorageError};
-use crate::findings::{Findings, Progress};
 use crate::page::{self, PAGE_SIZE, PageId, PageKind, RelId};
 use crate::storage::Storage;
 

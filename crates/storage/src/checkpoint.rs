@@ -4,7 +4,7 @@
 //!    reservations is seen from here on.
 //! 2. Wait for the commits that were logged before it to reach the commit log (R1), and write its pages.
 //! 3. Read the relations' lengths (`lengths`). Write all dirty pages; make the data files durable.
-//! 4. Log which transactions run (`running`), the lengths and a checkpoint record, and make them durable.
+//! 4. Log which transactions run (`running_transactions`), the lengths and a checkpoint record, and make them durable.
 //! 5. Write the control file: recovery now begins at the redo position.
 //! 6. Recycle the log before it that nothing else needs (`retention`).
 //!
@@ -29,7 +29,7 @@ use crate::data_directory;
 use crate::error::{Result, StorageError};
 use crate::lengths::{self, Lengths};
 use crate::page::Lsn;
-use crate::running;
+use crate::running_transactions;
 use crate::status_pages::storage_error;
 use crate::storage::Storage;
 use crate::wal::record::RecordKind;
@@ -234,7 +234,7 @@ impl Storage {
     /// Logs which transactions run; returns the position after the record. The log has room.
     fn log_running(&self) -> Lsn {
         let mut running = Vec::new();
-        let payload = running::encode(&self.proc_array.running_transactions(&mut running));
+        let payload = running_transactions::encode(&self.proc_array.running_transactions(&mut running));
         self.log_in_background(RecordKind::Running, &payload)
     }
 

@@ -31,7 +31,7 @@
 //!
 //! A standby that begins at a redo position behind that other record does not meet it. It needs none: by R2 the
 //! transactions up to there had ended before the redo position, so its snapshots' xmins are above from the beginning
-//! (`running`, R1).
+//! (`running_transactions`, R1).
 //!
 //! # Why nothing else logs one
 //! | what goes | why no snapshot of a standby misses it |

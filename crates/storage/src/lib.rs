@@ -12,7 +12,7 @@
 //! | `buffer` | pages in memory |
 //! | `change` | [`AtomicChange`]: changing pages and logging it |
 //! | `commit` | the end of a transaction: the order of its steps |
-//! | `running`, `cleanup` | what is logged for standbys: which transactions run, which versions go |
+//! | `running_transactions`, `cleanup` | what is logged for standbys: which transactions run, which versions go |
 //! | `sync_replication` | commits that wait until standbys have them |
 //! | `retention`, `backup` | what of the log stays for others, and a copy of the files for them |
 //! | `timeline`, `new_timeline` | whose log a position belongs to; how the log goes on under a new number |
@@ -21,7 +21,7 @@
 //! | `background_log` | what the background threads log of their own account |
 //! | `status_pages` | the commit log's pages on disk |
 //! | `heap`, `page_room`, `btree`, `root_hints`, `fsm`, `vacuum` | rows, indexes and where a descent begins, free space |
-//! | `check`, `findings` | whether what is on disk is sound |
+//! | `check`, `check_findings` | whether what is on disk is sound |
 //!
 //! README.md says where the rules of access are.
 //!
@@ -51,6 +51,7 @@ mod buffer;
 mod byte_buffers;
 mod change;
 mod check;
+mod check_findings;
 mod checkpoint;
 pub mod cleanup;
 pub mod commit;
@@ -63,7 +64,6 @@ pub mod directory_log;
 pub mod directory_state;
 pub mod disk;
 mod error;
-mod findings;
 mod fsm;
 pub mod heap;
 mod lengths;
@@ -75,7 +75,7 @@ pub mod received_copy;
 mod recovery;
 pub mod retention;
 mod root_hints;
-pub mod running;
+pub mod running_transactions;
 pub mod standby;
 mod status_journal;
 mod status_pages;
@@ -92,12 +92,12 @@ pub use buffer::{
     RacyPage,
 };
 pub use change::{AtomicChange, ChangeLog};
+pub use check_findings::{Finding, Findings, Progress};
 pub use commit::{
     AnswerLevel, BeforeVisible, CommitCounters, CommitOptions, CommitOrderVariant, CommitPath, CommitWait,
     Commits, LockReleaseVariant, NotCommitted, Publish, RecentCommits, SeenCommits,
 };
 pub use error::{Result, StorageError};
-pub use findings::{Finding, Findings, Progress};
 pub use page::{Lsn, NoPosition, PAGE_HEADER, PAGE_SIZE, PageId, PageKind, RelId};
 pub use page_room::PageRoomVariant;
 pub use recovery::{RecoveryPoint, RecoveryReport, RecoveryTarget};

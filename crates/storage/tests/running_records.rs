@@ -16,7 +16,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use clearway_machine::{Native, Watchdog};
-use clearway_storage::running::{self, RunningRecord};
+use clearway_storage::running_transactions::{self, RunningRecord};
 use clearway_storage::wal::reader::LogReader;
 use clearway_storage::wal::record::RecordKind;
 use clearway_storage::{Lsn, Storage, StorageOptions};
@@ -148,17 +148,18 @@ fn history(seed: u64) {
     let on_disk: Vec<Xid> = primary.entered.clone();
     primary.steps(&mut random, 12);
     let mut list = Vec::new();
-    let payload = running::encode(&primary.array.running_transactions(&mut list));
+    let payload = running_transactions::encode(&primary.array.running_transactions(&mut list));
     primary.steps(&mut random, 12);
     let place = primary.log.len();
     primary.steps(&mut random, 30);
 
     // The standby replays from the redo position to the record.
-    let record = running::decode(&payload).unwrap();
+    let record = running_transactions::decode(&payload).unwrap();
     let replayed = ends(&primary.log[redo..place]);
     let in_commit_log = |xid: Xid| on_disk.contains(&xid) || replayed.contains(&xid);
     let highest_seen = newest(&primary.log[redo..place]).max(Xid(next_xid.0 - 1));
-    let begun = running::begin_set(&record, highest_seen, |xid| Ok::<_, ()>(in_commit_log(xid))).unwrap();
+    let begun = running_transactions::begin_set(&record, highest_seen, |xid| Ok::<_, ()>(in_commit_log(xid)))
+        .unwrap();
     assert_eq!(begun.as_running().check(), Ok(()), "seed {seed}: {begun:?}");
     check_place(seed, &primary, redo, place, &begun);
     check_what_follows(seed, &primary, place, begun);
@@ -255,7 +256,7 @@ fn logged(storage: &Storage, from: Lsn) -> (Vec<RecordKind>, Vec<RunningRecord>)
             kinds.push(record.kind);
         }
         if record.kind == RecordKind::Running {
-            running.push(running::decode(record.payload).unwrap());
+            running.push(running_transactions::decode(record.payload).unwrap());
         }
     }
     (kinds, running)

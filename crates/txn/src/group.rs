@@ -181,7 +181,7 @@ impl<M: Machine, R> Group<M, R> {
     /// last; it cannot fail (R3).
     pub(crate) fn lead<L>(&self, me: u32, acquire: impl FnOnce() -> L, mut step: impl FnMut(&mut L, u32)) {
         // R3: there before the latch is acquired.
-        let mut taken = Taken {
+        let mut taken = LedGroup {
             group: self,
             newest: NONE,
             leader: me,
@@ -215,14 +215,14 @@ impl<M: Machine, R> Group<M, R> {
 }
 
 /// A group whose members wait for the leader, which is one of them.
-struct Taken<'a, M: Machine, R> {
+struct LedGroup<'a, M: Machine, R> {
     group: &'a Group<M, R>,
     /// `NONE` until the list is taken.
     newest: u32,
     leader: u32,
 }
 
-impl<M: Machine, R> Taken<'_, M, R> {
+impl<M: Machine, R> LedGroup<'_, M, R> {
     /// All members, the newest first and the leader last.
     fn members(&self) -> impl Iterator<Item = u32> {
         let mut next = self.newest;
@@ -271,7 +271,7 @@ impl<M: Machine, R> Taken<'_, M, R> {
     }
 }
 
-impl<M: Machine, R> Drop for Taken<'_, M, R> {
+impl<M: Machine, R> Drop for LedGroup<'_, M, R> {
     fn drop(&mut self) {
         fatal(format_args!(
             "R3: the leader of a group failed before the steps of others were taken; stopping"
@@ -360,7 +360,7 @@ mod tests {
             for number in (0..=followers).rev() {
                 let _ = group.join(number, |()| true);
             }
-            let taken = Taken {
+            let taken = LedGroup {
                 group: &group,
                 newest: group.newest.swap(NONE, Acquire),
                 leader: followers,

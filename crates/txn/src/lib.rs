@@ -9,7 +9,7 @@
 //! | `group` | workers of which one takes the same step for all |
 //! | `commit_order` | the order in which commits leave it: that of their records in the log |
 //! | `commit_log` | two bits a transaction: in progress, committed, aborted, sub-committed; a variant a file |
-//! | `cleaned_up` | up to where a standby's replay cleans up, beside its snapshots |
+//! | `cleanup_horizon` | up to where a standby's replay cleans up, beside its snapshots |
 //! | `known_xids` | which of the primary's transactions run, as a standby's replay sees it; a variant a file |
 //! | `transaction_state` | the state of a transaction |
 //! | `lock_mode` | the eight lock modes and their conflicts |
@@ -42,7 +42,7 @@
 //!
 //! The rules inside each algorithm (R1, R2, …) are at the top of its module.
 
-mod cleaned_up;
+mod cleanup_horizon;
 mod commit_log;
 mod commit_order;
 mod deadlock;
@@ -60,7 +60,7 @@ mod transaction_turn;
 mod transaction_wait;
 mod xid;
 
-pub use cleaned_up::CleanedUp;
+pub use cleanup_horizon::CleanedUp;
 pub use commit_log::{
     COMMIT_LOG_PAGE_HEADER, COMMIT_LOG_PAGE_SIZE, CommitLog, CommitLogOptions, CommitLogVariant, Status,
     StatusDevice, XIDS_PER_PAGE,

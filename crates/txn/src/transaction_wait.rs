@@ -26,7 +26,7 @@ use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 
 use clearway_machine::{AtomicWord, Machine, WaitEvent, WaitScope};
 
-use crate::lock_table::{LockError, LockManager, LockWait, Slept};
+use crate::lock_table::{LockError, LockManager, LockWait, SleepOutcome};
 use crate::{ProcId, Xid};
 
 impl<M: Machine> LockManager<M> {
@@ -52,10 +52,10 @@ impl<M: Machine> LockManager<M> {
         let result = loop {
             let ended = || self.proc_array.xid_of(runner) != Some(xid);
             match self.sleep(proc, started, &mut checked, wait, ended) {
-                Slept::Done => break Ok(()),
-                Slept::GiveUp(error) => break Err(error),
+                SleepOutcome::Done => break Ok(()),
+                SleepOutcome::GiveUp(error) => break Err(error),
                 // A victim's wait ends under the partition latches, so that no second session of the cycle finds it.
-                Slept::CheckDeadlock => {
+                SleepOutcome::CheckDeadlock => {
                     if let Some(cycle) = self.look_for_deadlock(proc) {
                         break Err(LockError::Deadlock { cycle });
                     }

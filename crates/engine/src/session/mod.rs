@@ -24,10 +24,10 @@
 //! | `control`, `transaction_block` | statements about settings and prepared statements; BEGIN to COMMIT |
 //! | `portal` | statements that have sent some of their rows |
 //! | `recovery` | what is different on a standby: a transaction that replay has ended, the promotion |
-//! | `facts` | what an expression can ask of its session |
+//! | `expression_session` | what an expression can ask of its session |
 
 mod control;
-mod facts;
+mod expression_session;
 mod named_statements;
 mod open;
 mod portal;
@@ -58,7 +58,7 @@ use crate::output::{Notice, Output};
 use crate::settings::Settings;
 use crate::spill::SpillOptions;
 use crate::transaction::{Phase, StandbyWait, Transaction, WaitedFor};
-use facts::ChangedSetting;
+use expression_session::ChangedSetting;
 use recovery::OnStandby;
 use statement_memory::StatementMemory;
 use text_cache::TextCache;

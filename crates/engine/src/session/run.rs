@@ -14,7 +14,7 @@ use crate::error::{EngineError, Result, SqlState};
 use crate::executor::select::{self, Select, Sink};
 use crate::executor::{Execution, modify};
 use crate::output::Output;
-use crate::session::facts::Facts;
+use crate::session::expression_session::Facts;
 use crate::session::portal::{Portal, PortalRows};
 use crate::session::prepared::{CachedPlan, Prepared};
 use crate::session::{Completion, Session};
@@ -132,8 +132,8 @@ impl Session {
             Statement::Rows(statement) => self.run_rows(&cached, statement, params, request, out)?,
         };
         let rows = match ran {
-            Ran::Complete(rows) => rows,
-            Ran::Suspended(rows) => {
+            PlanProgress::Complete(rows) => rows,
+            PlanProgress::Suspended(rows) => {
                 let portal = Portal {
                     text: Arc::clone(&prepared.text),
                     cached,
@@ -218,7 +218,7 @@ impl Session {
         cached: &CachedPlan,
         statement: &DefinitionStatement,
         out: &mut dyn Output,
-    ) -> Result<Ran> {
+    ) -> Result<PlanProgress> {
         self.txn
             .take_snapshot_for(&cached.uses, &self.interrupts, self.settings.lock_timeout)?;
         let outcome = self.with_execution(&[], |execution, engine| {
@@ -227,7 +227,7 @@ impl Session {
         for notice in &outcome.notices {
             self.notice(notice, out)?;
         }
-        Ok(Ran::Complete(None))
+        Ok(PlanProgress::Complete(None))
     }
 
     /// Runs a statement that reads or writes rows.
@@ -238,7 +238,7 @@ impl Session {
         params: &[Value],
         request: Request,
         out: &mut dyn Output,
-    ) -> Result<Ran> {
+    ) -> Result<PlanProgress> {
         if self.standby.is_some() && !cached.uses.is_empty() {
             self.engine.check_not_diverged()?;
         }
@@ -265,13 +265,13 @@ impl Session {
                     return send_first(execution, rows, max_rows, out);
                 }
                 let count = select::send(execution, plan, rows, &mut |_, row| out.row(row))?;
-                Ok(Ran::Complete(Some(count)))
+                Ok(PlanProgress::Complete(Some(count)))
             }
             RowsStatement::Copy(plan) => match plan.direction {
                 CopyDirection::FromStdin => copy::copy_in(execution, plan, out),
                 CopyDirection::ToStdout => copy::copy_out(execution, plan, out),
             }
-            .map(|count| Ran::Complete(Some(count))),
+            .map(|count| PlanProgress::Complete(Some(count))),
             RowsStatement::Insert(plan) => run_to_end(execution, max_rows, out, &|execution, sink| {
                 modify::insert(execution, plan, sink)
             }),
@@ -399,7 +399,7 @@ fn answers_with_rows(plan: &Plan) -> bool {
 }
 
 /// The progress of a plan.
-enum Ran {
+enum PlanProgress {
     /// To its end; the count for its tag, if its tag has one.
     Complete(Option<u64>),
     /// To its row limit. Boxed: what a point SELECT has no use for is not to be moved with its count.
@@ -412,13 +412,13 @@ fn send_first(
     mut rows: PortalRows,
     max_rows: u32,
     out: &mut dyn Output,
-) -> Result<Ran> {
+) -> Result<PlanProgress> {
     let (sent, more) = rows.send(execution, max_rows, out)?;
     if more {
-        return Ok(Ran::Suspended(Box::new(rows)));
+        return Ok(PlanProgress::Suspended(Box::new(rows)));
     }
     rows.close(execution);
-    Ok(Ran::Complete(Some(sent)))
+    Ok(PlanProgress::Complete(Some(sent)))
 }
 
 /// The function that gives a statement's rows to a sink; returns their number, or that of the rows changed.
@@ -431,10 +431,10 @@ fn run_to_end(
     max_rows: u32,
     out: &mut dyn Output,
     work: Work<'_>,
-) -> Result<Ran> {
+) -> Result<PlanProgress> {
     if max_rows == 0 {
         let count = work(execution, &mut |_, row| out.row(row))?;
-        return Ok(Ran::Complete(Some(count)));
+        return Ok(PlanProgress::Complete(Some(count)));
     }
     // Equal keys keep the order in which they came: the sorter is a queue that spills.
     let mut held = Sorter::new(execution.spill);

@@ -16,7 +16,7 @@
 //! | `cast` | conversion between types; what is implicit, on assignment, explicit |
 //! | `key` | order-preserving bytes for index keys |
 //! | `row` | a table row as bytes, and single columns out of it |
-//! | `together` | a bound for the texts of a row |
+//! | `row_bytes` | a bound for the texts of a row |
 //!
 //! The collation is "C": strings order by their bytes, which in UTF-8 is code-point order. The encoding is UTF-8,
 //! and the character NUL is refused, as PostgreSQL refuses it; the key encoding relies on that.
@@ -61,8 +61,8 @@ impl From<&str> for Value {
 #[cfg(test)]
 mod properties;
 pub mod row;
+mod row_bytes;
 pub mod text;
-mod together;
 
 pub use binary::{decode_binary, encode_binary};
 pub use compare::{compare, compare_checked};
@@ -70,8 +70,8 @@ pub use datatype::{Category, DataType, NO_TYPMOD, format_type};
 pub use key::{KeyBuffer, encode_key};
 pub use numeric::Numeric;
 pub use row::{ColumnSet, RowCodec};
+pub(crate) use row_bytes::TextsTogether;
 pub use text::{decode_text, encode_text};
-pub(crate) use together::TextsTogether;
 
 /// One SQL value.
 #[derive(Debug, Clone, PartialEq, Default)]

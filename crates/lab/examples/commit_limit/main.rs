@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 use clearway_machine::Native;
 
 use crate::log::Log;
-use crate::sharing::{Sharing, WAYS, Way};
+use crate::sharing::{Sharing, SyncSharing, WAYS};
 
 /// Steps of the loop that stands for a transaction's work.
 #[derive(Clone, Copy)]
@@ -101,7 +101,7 @@ struct Outcome {
     switches_a_commit: f64,
 }
 
-fn measure(way: &Way, threads: usize, work: Work, duration: Duration, log: &Log) -> Outcome {
+fn measure(way: &SyncSharing, threads: usize, work: Work, duration: Duration, log: &Log) -> Outcome {
     let sharing = Sharing::new(way, threads);
     let stopped = AtomicBool::new(false);
     let start = Barrier::new(threads + 1);

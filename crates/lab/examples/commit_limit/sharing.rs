@@ -25,7 +25,7 @@ enum Wake {
 }
 
 /// A way to share syncs.
-pub(crate) struct Way {
+pub(crate) struct SyncSharing {
     pub(crate) name: &'static str,
     wake: Wake,
     /// Syncs in flight at the most.
@@ -36,8 +36,8 @@ pub(crate) struct Way {
     pub(crate) flusher: bool,
 }
 
-const fn way(name: &'static str, wake: Wake, in_flight_max: u32) -> Way {
-    Way {
+const fn way(name: &'static str, wake: Wake, in_flight_max: u32) -> SyncSharing {
+    SyncSharing {
         name,
         wake,
         in_flight_max,
@@ -47,17 +47,17 @@ const fn way(name: &'static str, wake: Wake, in_flight_max: u32) -> Way {
 }
 
 /// The ways that are compared.
-pub(crate) const WAYS: &[Way] = &[
+pub(crate) const WAYS: &[SyncSharing] = &[
     // One leader at a time wakes each of its group.
     way("leader wakes each", Wake::Each, 1),
     // One group works while the other is synced; a word for each group.
     way("two groups", Wake::Group, 1),
     way("tree", Wake::Tree, 1),
-    Way {
+    SyncSharing {
         waits_for_all: true,
         ..way("wait for all", Wake::Group, 1)
     },
-    Way {
+    SyncSharing {
         flusher: true,
         ..way("flusher thread", Wake::Group, 1)
     },
@@ -85,7 +85,7 @@ struct Place {
 
 /// Threads that share syncs in one way.
 pub(crate) struct Sharing<'a> {
-    way: &'a Way,
+    way: &'a SyncSharing,
     /// The number of the open group above, the last to join it plus one below.
     group: Padded<AtomicU64>,
     joined: Padded<AtomicU32>,
@@ -98,7 +98,7 @@ pub(crate) struct Sharing<'a> {
 }
 
 impl<'a> Sharing<'a> {
-    pub(crate) fn new(way: &'a Way, threads: usize) -> Sharing<'a> {
+    pub(crate) fn new(way: &'a SyncSharing, threads: usize) -> Sharing<'a> {
         let place = || {
             Padded(Place {
                 before: AtomicU32::new(0),

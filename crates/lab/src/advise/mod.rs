@@ -40,8 +40,8 @@
 
 mod configuration;
 mod measure;
+mod sensitivity;
 mod text;
-mod turns;
 mod verdict;
 mod workloads;
 
@@ -57,8 +57,8 @@ use crate::error::{LabError, Result};
 use crate::simulate::{Experiment, simulated_switches};
 
 pub use configuration::configuration;
+pub use sensitivity::{INFLUENTIAL, Turn, Turns};
 pub use text::{advice_text, cells_text};
-pub use turns::{INFLUENTIAL, Turn, Turns};
 pub use verdict::{
     Cell, ELSEWHERE_MIN, Finding, Judged, ONE_CLIENT_MIN, WIN_MIN, allowed, closest, is_stable,
 };
@@ -521,10 +521,10 @@ fn choose_stable(options: &AdviseOptions, runner: &Runner, advice: &mut Advice) 
             let judged = &variants[number];
             let mut mechanisms = Mechanisms::CLEARWAY;
             mechanisms.set_variant(it.switch.name, &judged.variant)?;
-            let deciding = turns::deciding(judged, experiment_of);
+            let deciding = sensitivity::deciding(judged, experiment_of);
             let what = format!("{} = {}, costs changed", it.switch.name, judged.variant);
             let pair = [Mechanisms::CLEARWAY, mechanisms];
-            let (found, simulations) = turns::turns(&what, runner, &options.machine, &deciding, pair)?;
+            let (found, simulations) = sensitivity::turns(&what, runner, &options.machine, &deciding, pair)?;
             advice.simulations += simulations;
             let stable = is_stable(found.turned(), found.tried);
             // The first of those that are not stable is shown, unless a stable one follows.

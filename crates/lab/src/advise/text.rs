@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::advise::turns::{INFLUENTIAL, Turns};
+use crate::advise::sensitivity::{INFLUENTIAL, Turns};
 use crate::advise::verdict::{Cell, Finding, Judged, WIN_MIN};
 use crate::advise::{Advice, GivenUp, Outcome, SwitchAdvice};
 use crate::layout::lines;

@@ -83,7 +83,7 @@ pub struct Experiment {
     pub variants: Vec<Variant>,
     /// Variants that are compared beside, before those: each combination of the variants of some switches.
     #[serde(default, skip_serializing)]
-    pub every: Option<Every>,
+    pub every: Option<SwitchCombinations>,
     /// The workload's numbers.
     #[serde(default)]
     pub parameters: Parameters,
@@ -106,7 +106,7 @@ fn is_false(it: &bool) -> bool {
 /// A variant for each combination of all variants of some switches, so that what is built later joins by itself.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Every {
+pub struct SwitchCombinations {
     /// Names of the switches; the combinations of the first one's baseline come first.
     pub switches: Vec<String>,
     /// All other switches.
@@ -114,7 +114,7 @@ pub struct Every {
     pub mechanisms: Mechanisms,
 }
 
-impl Every {
+impl SwitchCombinations {
     /// The combinations, each named by its variants.
     fn variants(&self) -> std::result::Result<Vec<Variant>, String> {
         let mut all = vec![(Vec::new(), self.mechanisms)];

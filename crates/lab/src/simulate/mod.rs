@@ -15,7 +15,6 @@ mod change;
 mod client;
 mod cost;
 mod experiment;
-mod here;
 mod jobs;
 mod latch_mix;
 mod meter;
@@ -30,6 +29,7 @@ mod run;
 mod shard;
 mod standby;
 mod table;
+mod this_host;
 mod tpcc;
 
 pub use crate::latches::catalogue::LatchFamily;
@@ -40,7 +40,6 @@ pub use cost::{is_cost, set_costs};
 pub use experiment::{
     Devices, EXPERIMENTS, Experiment, Parameters, Published, Variant, WorkloadKind, simulated_switches,
 };
-pub use here::{HereCell, HereLine, HereLoop, HereOptions, HereResult, Summary, here_text, run_here};
 pub(crate) use jobs::{Job, run_jobs};
 pub use point::{Point, Share};
 pub use replay::ReplayFigures;
@@ -50,4 +49,5 @@ pub use shard::Shard;
 pub use standby::StandbyFigures;
 pub(crate) use table::aligned;
 pub use table::{overview, text};
+pub use this_host::{HereCell, HereLine, HereLoop, HereOptions, HereResult, Summary, here_text, run_here};
 pub use tpcc::TpccFigures;

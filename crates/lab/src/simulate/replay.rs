@@ -34,7 +34,7 @@ use std::sync::Arc;
 use clearway_machine::WaitEvent;
 use clearway_sim::{Report, Simulated, Simulation, clock_ns, random_below};
 use clearway_storage::standby::replay::{
-    Gathered, Made, ReplayVariant, ReplayedPages, Workers, replay_change,
+    CompletedStretch, Gathered, ReplayVariant, ReplayedPages, Workers, replay_change,
 };
 use clearway_storage::{BufferPool, Lsn, PageId, RelId, Result};
 use clearway_txn::{ReplayedXids, Xid};
@@ -238,7 +238,7 @@ impl LogReader<'_> {
         self.meter.done(read_ns);
     }
 
-    fn show_all(&mut self, made: Result<Option<Made<End>>>) {
+    fn show_all(&mut self, made: Result<Option<CompletedStretch<End>>>) {
         let made = made.expect("pages in memory do not fail");
         for end in made.into_iter().flat_map(|made| made.ends) {
             self.show(end);

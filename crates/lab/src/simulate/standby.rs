@@ -79,7 +79,7 @@ pub struct StandbyFigures {
 
 /// Time in the measured window, ns.
 #[derive(Debug, Default)]
-struct Spent {
+struct MeasuredTime {
     clock: f64,
     on_cpu: f64,
     asleep: f64,
@@ -87,10 +87,10 @@ struct Spent {
 
 #[derive(Debug, Default)]
 struct Sums {
-    transactions: Spent,
-    snapshots: Spent,
-    replay: Spent,
-    known: Spent,
+    transactions: MeasuredTime,
+    snapshots: MeasuredTime,
+    replay: MeasuredTime,
+    known: MeasuredTime,
     ended: u64,
 }
 
@@ -110,7 +110,7 @@ impl Tally {
     }
 
     /// Adds what the calling worker has spent since `began`, as far as it lies in the window.
-    fn add(&self, began: WorkerTimes, to: impl FnOnce(&mut Sums) -> &mut Spent) {
+    fn add(&self, began: WorkerTimes, to: impl FnOnce(&mut Sums) -> &mut MeasuredTime) {
         let now = worker_times();
         let part = self.meter.part_in_window(began.clock_ns, now.clock_ns);
         let mut sums = self.sums.borrow_mut();

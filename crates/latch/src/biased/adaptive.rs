@@ -112,7 +112,7 @@ const MEETINGS_OF: u32 = 8;
 
 /// A writer's task for the policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Duty {
+enum WriterTask {
     None,
     /// Counts itself behind the word, in a trial, and whether the word was idle.
     Count {
@@ -489,9 +489,9 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
     /// so that no worker waits for a count. In a biased window some writers get their compare-and-swap in vain here
     /// (`policy`).
     #[inline]
-    fn duty(&self, found: u32) -> Duty {
+    fn duty(&self, found: u32) -> WriterTask {
         if found & TRIAL == 0 {
-            return Duty::None;
+            return WriterTask::None;
         }
         let share = self.main.bias.share_of_this_writer();
         if found & BIASED != 0 && share.handicapped {
@@ -500,9 +500,9 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
             let _ = M::now();
         }
         if share.counted {
-            Duty::Count { idle: found == TRIAL }
+            WriterTask::Count { idle: found == TRIAL }
         } else {
-            Duty::None
+            WriterTask::None
         }
     }
 
@@ -510,13 +510,13 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
     /// exclusively, was granted it from this word, has seen every slot empty if the word had `BIASED`, and has `waited` at
     /// that time if at all.
     #[inline]
-    fn judge_bias(&self, granted_from: u32, duty: Duty, waited: Option<u64>) {
+    fn judge_bias(&self, granted_from: u32, duty: WriterTask, waited: Option<u64>) {
         match (granted_from & (BIASED | TRIAL), duty) {
             // The next writer is the trial's first.
             (BIASED, _) if waited.is_some_and(|time| self.main.bias.trial_is_due_after_wait(time)) => {
                 self.main.latch.state.fetch_or(TRIAL, Relaxed);
             }
-            (bits, Duty::Count { idle }) if bits & TRIAL != 0 => self.judge_turn(granted_from, idle),
+            (bits, WriterTask::Count { idle }) if bits & TRIAL != 0 => self.judge_turn(granted_from, idle),
             _ => {}
         }
     }

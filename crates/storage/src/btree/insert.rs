@@ -99,14 +99,14 @@ impl BTree {
         liveness: impl Fn(Tid) -> Result<Liveness>,
     ) -> Result<InsertOutcome> {
         let mut next = match equal_entries(Node(first.bytes()), key, &liveness)? {
-            Looked::Found(outcome) => return Ok(outcome),
-            Looked::Next(next) => next,
+            PageSearch::Found(outcome) => return Ok(outcome),
+            PageSearch::Next(next) => next,
         };
         while let Some(block) = next {
             let page = self.update(storage, block)?;
             next = match equal_entries(Node(page.bytes()), key, &liveness)? {
-                Looked::Found(outcome) => return Ok(outcome),
-                Looked::Next(next) => next,
+                PageSearch::Found(outcome) => return Ok(outcome),
+                PageSearch::Next(next) => next,
             };
         }
         Ok(InsertOutcome::Inserted)
@@ -114,13 +114,17 @@ impl BTree {
 }
 
 /// Result of looking for equal entries on one page.
-enum Looked {
+enum PageSearch {
     Found(InsertOutcome),
     /// Nothing; go on at this page, if any.
     Next(Option<u32>),
 }
 
-fn equal_entries(node: Node<'_>, key: &[u8], liveness: impl Fn(Tid) -> Result<Liveness>) -> Result<Looked> {
+fn equal_entries(
+    node: Node<'_>,
+    key: &[u8],
+    liveness: impl Fn(Tid) -> Result<Liveness>,
+) -> Result<PageSearch> {
     let start = node.lower_bound(Bound {
         key,
         tid: Tid::default(),
@@ -128,16 +132,16 @@ fn equal_entries(node: Node<'_>, key: &[u8], liveness: impl Fn(Tid) -> Result<Li
     for index in start..node.len() {
         let bound = node.bound(index);
         if bound.key != key {
-            return Ok(Looked::Next(None));
+            return Ok(PageSearch::Next(None));
         }
         match liveness(bound.tid)? {
             Liveness::Dead => {}
-            Liveness::Alive => return Ok(Looked::Found(InsertOutcome::Duplicate { tid: bound.tid })),
-            Liveness::DependsOn(xid) => return Ok(Looked::Found(InsertOutcome::WaitFor(xid))),
+            Liveness::Alive => return Ok(PageSearch::Found(InsertOutcome::Duplicate { tid: bound.tid })),
+            Liveness::DependsOn(xid) => return Ok(PageSearch::Found(InsertOutcome::WaitFor(xid))),
         }
     }
     // The page's end: equal keys may go on to the right if its high key is not above them.
-    Ok(Looked::Next(
+    Ok(PageSearch::Next(
         node.high()
             .filter(|high| high.key <= key)
             .and_then(|_| node.right()),

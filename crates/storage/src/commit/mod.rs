@@ -126,12 +126,12 @@
 
 mod before_visible;
 mod counters;
+mod dependencies;
 pub mod end_record;
 pub mod lock_release;
 mod newest_commit;
 pub mod order;
-mod recent;
-mod seen;
+mod recent_commits;
 mod unordered;
 
 use std::io;
@@ -143,11 +143,11 @@ use clearway_txn::{CommitLog, LockManager, ProcArray, ProcId, Status, StatusDevi
 
 pub use self::before_visible::{BeforeVisible, Publish};
 pub use self::counters::CommitCounters;
+pub use self::dependencies::{AnswerLevel, SeenCommits};
 pub use self::lock_release::{CommitWait, LockReleaseVariant};
 use self::newest_commit::NewestCommit;
 pub use self::order::CommitOrderVariant;
-pub use self::recent::RecentCommits;
-pub use self::seen::{AnswerLevel, SeenCommits};
+pub use self::recent_commits::RecentCommits;
 use crate::page::Lsn;
 use crate::status_pages::StatusPages;
 use crate::sync_replication::SyncReplication;

@@ -41,6 +41,6 @@ switch! {
     why {
         Log: "Each snapshot on each server is one position of the log. Without it 240 of 4,330 pairs of counters that a \
             primary and its standby showed fitted no single history (classic, after-flush)."
-            in "docs/mechanisms/commit.md#in-which-order-commits-are-seen-commit_order";
+            in "docs/mechanisms/commit.md#two-histories";
     }
 }

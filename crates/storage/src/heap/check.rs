@@ -11,8 +11,8 @@ use clearway_txn::{Status, Xid};
 
 use crate::buffer::PageShared;
 use crate::buffer::page_view::HintedPage;
+use crate::check_findings::Findings;
 use crate::error::{Result, StorageError};
-use crate::findings::Findings;
 use crate::heap::layout::{
     self, HEAP_ONLY, LINE_POINTER, LOCK_ONLY, Line, TUPLE_HEADER, Tuple, line, lines, slot_count,
 };

@@ -30,18 +30,18 @@
 //! | `prune` | removing dead versions on one page |
 //! | `compaction` | moving the tuples that stay together |
 //! | `replace` | a new version in a dead one's place |
-//! | `survivors` | which versions a crash may leave as the newest |
+//! | `kept_versions` | which versions a crash may leave as the newest |
 //! | `check` | whether a page keeps these rules |
 
 pub(crate) mod check;
 pub(crate) mod compaction;
 mod insert;
+mod kept_versions;
 pub(crate) mod layout;
 mod lock;
 pub(crate) mod prune;
 pub(crate) mod replace;
 mod scan;
-mod survivors;
 mod unpinned;
 mod update;
 pub(crate) mod visibility;

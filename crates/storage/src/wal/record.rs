@@ -41,7 +41,7 @@ pub enum RecordKind {
     /// Nothing changed. Logged when nothing else was for a while: the header says that the log before it is durable.
     /// Also what fills the place of a record that had to be built again (`wal/insert/ring.rs`).
     Nothing = 8,
-    /// The transactions that run: a standby begins its snapshots from them (see `running`).
+    /// The transactions that run: a standby begins its snapshots from them (see `running_transactions`).
     Running = 9,
     /// Versions that a transaction up to this one deleted are about to be removed from pages: snapshots of a standby that
     /// may still see them end first (see `cleanup`). Payload: that transaction's xid.

@@ -206,7 +206,7 @@ pub struct LockManager<M: Machine = Native> {
 }
 
 /// The end of one sleep.
-pub(crate) enum Slept {
+pub(crate) enum SleepOutcome {
     Done,
     GiveUp(LockError),
     CheckDeadlock,
@@ -383,9 +383,9 @@ impl<M: Machine> LockManager<M> {
             // Acquire: pairs with the Release in `grant_waiters`.
             let granted = || me.queued.load(Acquire) == NOT_WAITING;
             let error = match self.sleep(proc, started, &mut checked, wait, granted) {
-                Slept::Done => return Ok(()),
-                Slept::GiveUp(error) => error,
-                Slept::CheckDeadlock => match self.look_for_deadlock(proc) {
+                SleepOutcome::Done => return Ok(()),
+                SleepOutcome::GiveUp(error) => error,
+                SleepOutcome::CheckDeadlock => match self.look_for_deadlock(proc) {
                     Some(cycle) => LockError::Deadlock { cycle },
                     None => continue,
                 },
@@ -412,20 +412,20 @@ impl<M: Machine> LockManager<M> {
         checked: &mut bool,
         wait: LockWait<'_>,
         done: impl Fn() -> bool,
-    ) -> Slept {
+    ) -> SleepOutcome {
         loop {
             if done() {
-                return Slept::Done;
+                return SleepOutcome::Done;
             }
             if (wait.cancel)() {
-                return Slept::GiveUp(LockError::Cancelled);
+                return SleepOutcome::GiveUp(LockError::Cancelled);
             }
             let waited = Duration::from_nanos(M::now().saturating_sub(started));
             // A checker must see a lost wake-up, so under a checker no session looks again unasked.
             let mut nap = if M::EXPLORED { Duration::MAX } else { CANCEL_POLL };
             if let Some(timeout) = wait.timeout {
                 if waited >= timeout {
-                    return Slept::GiveUp(LockError::Timeout);
+                    return SleepOutcome::GiveUp(LockError::Timeout);
                 }
                 nap = nap.min(timeout - waited);
             }
@@ -438,7 +438,7 @@ impl<M: Machine> LockManager<M> {
             if !*checked && deadlock_timeout != Duration::MAX {
                 if waited >= deadlock_timeout {
                     *checked = true;
-                    return Slept::CheckDeadlock;
+                    return SleepOutcome::CheckDeadlock;
                 }
                 nap = nap.min(deadlock_timeout - waited);
             }

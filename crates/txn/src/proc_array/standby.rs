@@ -5,7 +5,7 @@
 //!
 //! # Rules
 //! - P1: a session that installs an xmin passes a fence afterwards; one that looks for xmins passes a fence before. What
-//!   that is good for: C1 of `cleaned_up`.
+//!   that is good for: C1 of `cleanup_horizon`.
 //! - P2: xids go on at the end of recovery, when no session has taken a snapshot of this array.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};

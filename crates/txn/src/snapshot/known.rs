@@ -2,7 +2,7 @@
 //!
 //! Such a snapshot is the list that `scan` makes, of another source: by K1 and K2 of `known_xids` it is of one moment, and
 //! what it regards as finished saw nothing of what it regards as running (S2). Its answers stay the same (S1), since it
-//! is a copy. What the horizon was to S3 is replay's clean-up here (`cleaned_up`).
+//! is a copy. What the horizon was to S3 is replay's clean-up here (`cleanup_horizon`).
 
 use clearway_machine::Machine;
 

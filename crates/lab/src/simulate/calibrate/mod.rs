@@ -8,10 +8,10 @@
 //! CPUs show them. Each distance is a [`Placement`] with a machine of its own; the description that is
 //! printed is that of the most frequent one.
 
+mod line_tenure;
 mod placement;
 mod probe;
 mod system;
-mod turns;
 
 use std::hint::{black_box, spin_loop};
 use std::sync::atomic::Ordering;
@@ -25,12 +25,12 @@ use crate::latches::section::Section;
 use crate::simulate::cost::set_costs;
 use crate::stats::median;
 
+use line_tenure::{SPACINGS, spaced_increments};
 pub use placement::Placement;
 use placement::placements;
 use probe::SAME_PLACE;
 pub(super) use probe::{Probe, pair, probe, within};
 use system::{switching, time_of, wake_ups};
-use turns::{SPACINGS, spaced_increments};
 
 /// This machine with its costs measured.
 #[derive(Debug, Clone)]

@@ -48,7 +48,7 @@ impl Placement {
 const SHARE_MIN: f64 = 0.06;
 
 /// The distances among the probes, each given with its
-/// [`spaced_increments`](super::turns::spaced_increments). Picks the distance around which most of the
+/// [`spaced_increments`](super::line_tenure::spaced_increments). Picks the distance around which most of the
 /// remaining probes lie, again and again.
 pub(super) fn placements(probes: &[(Probe, [f64; 2])]) -> Vec<Placement> {
     let mut left = probes.to_vec();

@@ -43,7 +43,7 @@ use self::figures::Done;
 pub(crate) use self::figures::Tally;
 pub use self::figures::TpccFigures;
 use self::tables::{Index, OWN_PAGES, Table, WAREHOUSES};
-use self::transactions::{Access, Statement, What};
+use self::transactions::{Access, RowAction, Statement};
 use crate::simulate::client;
 use crate::simulate::experiment::{Experiment, Variant};
 use crate::simulate::meter::Meter;
@@ -133,22 +133,22 @@ impl Client {
         client::work(work_ns / 2);
         for access in &statement.accesses {
             let mode = match access.what {
-                What::Read => LockMode::AccessShare,
-                What::Change | What::Insert => LockMode::RowExclusive,
+                RowAction::Read => LockMode::AccessShare,
+                RowAction::Change | RowAction::Insert => LockMode::RowExclusive,
             };
             self.lock(access.table.rel(), mode);
         }
         let inserts = statement
             .accesses
             .iter()
-            .all(|access| access.what == What::Insert);
+            .all(|access| access.what == RowAction::Insert);
         self.session.begin_statement(!inserts);
         for access in &statement.accesses {
             for _ in 0..access.finds {
                 match access.what {
-                    What::Read => drop(self.find(*access)),
-                    What::Change => self.change(*access),
-                    What::Insert => self.insert(access.table),
+                    RowAction::Read => drop(self.find(*access)),
+                    RowAction::Change => self.change(*access),
+                    RowAction::Insert => self.insert(access.table),
                 }
             }
         }
@@ -206,7 +206,7 @@ impl Client {
             .database
             .read(table.rel(), page, HEAP_READ_NS * u64::from(access.rows));
         for _ in 0..access.rows {
-            let writer = if at_home && access.what == What::Change {
+            let writer = if at_home && access.what == RowAction::Change {
                 let xid = self.xid();
                 let last = self.session.database.writer(table.rel(), page, xid);
                 if last == xid { LOADER } else { last }

@@ -20,7 +20,7 @@ use crate::workload::tpcc::{self, BAD_CREDIT, BY_NAME, Kind, ORDER_LINES, RECENT
 
 /// The use of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum RowAction {
     Read,
     /// Read and changed, or deleted.
     Change,
@@ -31,7 +31,7 @@ pub(super) enum What {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Access {
     pub(super) table: Table,
-    pub(super) what: What,
+    pub(super) what: RowAction,
     /// Number of descents of the index, each to rows of one heap page.
     pub(super) finds: u32,
     /// Rows there.
@@ -41,7 +41,7 @@ pub(super) struct Access {
 }
 
 impl Access {
-    const fn new(table: Table, what: What, finds: u32) -> Self {
+    const fn new(table: Table, what: RowAction, finds: u32) -> Self {
         Self {
             table,
             what,
@@ -81,8 +81,8 @@ fn lines_of_a_new_order() -> u32 {
 
 /// The statements of a transaction, with what is drawn for it.
 pub(super) fn statements(kind: Kind, arrays: bool) -> Vec<Statement> {
+    use RowAction::{Change, Insert, Read};
     use Table::{Customer, District, History, Item, NewOrder, OrderLine, Orders, Stock, Warehouse};
-    use What::{Change, Insert, Read};
     let mut all = Vec::new();
     let mut statement = |accesses: &[Access]| {
         all.push(Statement {

@@ -87,7 +87,7 @@ pub(super) struct Stream<'a> {
 
 /// The findings of step 1.
 #[derive(Debug, Default)]
-struct Taken {
+struct ReceivedBatch {
     log_bytes: usize,
     /// Anything at all.
     heard: bool,
@@ -99,7 +99,7 @@ struct Taken {
 }
 
 /// The last report to the server, and the times of the next ones.
-struct Told {
+struct LastReport {
     positions: [u64; 3],
     status_due: Instant,
     feedback_due: Instant,
@@ -130,7 +130,7 @@ impl Stream<'_> {
 
     fn receive(&mut self) -> Result<StreamEnd> {
         let now = Instant::now();
-        let mut told = Told {
+        let mut told = LastReport {
             positions: [0; 3],
             status_due: now,
             feedback_due: now,
@@ -139,7 +139,7 @@ impl Stream<'_> {
         let (mut heard, mut asked, mut log_arrived) = (now, false, now);
         let mut replay_poll = REPLAY_POLL;
         loop {
-            let mut taken = Taken::default();
+            let mut taken = ReceivedBatch::default();
             let outcome = self.take(&mut taken);
             if taken.log_bytes > 0 {
                 // R3: whatever the outcome.
@@ -198,7 +198,7 @@ impl Stream<'_> {
     }
 
     /// Step 1.
-    fn take(&mut self, taken: &mut Taken) -> Result<()> {
+    fn take(&mut self, taken: &mut ReceivedBatch) -> Result<()> {
         loop {
             while let Some(frame) = self.client.next_buffered()? {
                 taken.heard = true;
@@ -282,7 +282,7 @@ impl Stream<'_> {
     }
 
     /// Step 3.
-    fn tell(&mut self, told: &mut Told, flushed: Lsn, answers: bool, asks: bool) -> Result<()> {
+    fn tell(&mut self, told: &mut LastReport, flushed: Lsn, answers: bool, asks: bool) -> Result<()> {
         let now = Instant::now();
         let replayed = self.replay.replayed();
         invariant!(

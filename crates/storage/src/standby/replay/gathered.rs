@@ -45,7 +45,7 @@ const STRETCH_BYTES: usize = 256 << 10;
 
 /// The rest of a stretch that is to be done when its changes are made.
 #[derive(Debug)]
-pub struct Made<E> {
+pub struct CompletedStretch<E> {
     /// The transactions that end in it, in their order: now they may be seen.
     pub ends: Vec<E>,
     /// The end of the stretch.
@@ -60,7 +60,7 @@ pub struct Gathered<'a, M: Machine, P, E> {
     stretch: Stretch<M>,
     ends: Vec<E>,
     reached: Option<Lsn>,
-    handed_over: Option<Made<E>>,
+    handed_over: Option<CompletedStretch<E>>,
 }
 
 impl<'a, M: Machine, P: ReplayedPages, E> Gathered<'a, M, P, E> {
@@ -97,7 +97,7 @@ impl<'a, M: Machine, P: ReplayedPages, E> Gathered<'a, M, P, E> {
     }
 
     /// Ends the stretch: hands it to the workers once they are done with the one before, which is returned.
-    pub fn hand_over(&mut self) -> Result<Option<Made<E>>> {
+    pub fn hand_over(&mut self) -> Result<Option<CompletedStretch<E>>> {
         let made = self.wait()?;
         if !self.stretch.is_empty() {
             let next = Stretch::new(self.workers.count());
@@ -105,12 +105,15 @@ impl<'a, M: Machine, P: ReplayedPages, E> Gathered<'a, M, P, E> {
             self.workers.hand_over(self.pages, stretch)?;
         }
         let ends = std::mem::take(&mut self.ends);
-        self.handed_over = self.reached.take().map(|reached| Made { ends, reached });
+        self.handed_over = self
+            .reached
+            .take()
+            .map(|reached| CompletedStretch { ends, reached });
         Ok(made)
     }
 
     /// Waits for the stretch that was handed over last, and returns it; `None` if there is none.
-    pub fn wait(&mut self) -> Result<Option<Made<E>>> {
+    pub fn wait(&mut self) -> Result<Option<CompletedStretch<E>>> {
         self.workers.wait()?;
         Ok(self.handed_over.take())
     }

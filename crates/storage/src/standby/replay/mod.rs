@@ -38,7 +38,7 @@ use smallvec::SmallVec;
 
 pub use self::change_pages::replay_change;
 use self::change_pages::{change_pages, make_page};
-pub use self::gathered::{Gathered, Made};
+pub use self::gathered::{CompletedStretch, Gathered};
 pub use self::stretch::{ReplayedPages, Stretch};
 pub(super) use self::threads::ReplayThreads;
 pub use self::workers::{Worker, Workers};
@@ -52,7 +52,7 @@ use crate::error::{Result, StorageError};
 use crate::lengths::{self, Lengths};
 use crate::page::{Lsn, RelId, get_u32, get_u64};
 use crate::recovery;
-use crate::running;
+use crate::running_transactions;
 use crate::status_pages::storage_error;
 use crate::storage::Storage;
 use crate::wal::record::{Record, RecordKind};
@@ -237,7 +237,7 @@ impl<'a> Replayer<'a> {
         self.show(made)
     }
 
-    fn show(&mut self, made: Option<Made<TransactionEnd>>) -> Result<()> {
+    fn show(&mut self, made: Option<CompletedStretch<TransactionEnd>>) -> Result<()> {
         let Some(made) = made else { return Ok(()) };
         made.ends.into_iter().try_for_each(|end| self.has_ended(end))?;
         self.standby.progress.replayed_up_to(made.reached);
@@ -367,7 +367,8 @@ impl<'a> Replayer<'a> {
     }
 
     fn running(&mut self, record: &Record<'_>, start: Lsn) -> Result<()> {
-        let running = running::decode(record.payload).map_err(|_| self.malformed(record, start))?;
+        let running =
+            running_transactions::decode(record.payload).map_err(|_| self.malformed(record, start))?;
         let newest = self.state.newest;
         self.state.newest = newest.max(Xid(running.next.0 - 1));
         let refused = |error| self.standby.failed(error);
@@ -375,7 +376,7 @@ impl<'a> Replayer<'a> {
             self.known.apply(&running.as_running()).map_err(refused)?;
             return Ok(());
         }
-        let begun = running::begin_set(&running, newest, |xid| {
+        let begun = running_transactions::begin_set(&running, newest, |xid| {
             let status = self.storage.status(xid)?;
             Ok::<_, StorageError>(status != Status::InProgress)
         })?;

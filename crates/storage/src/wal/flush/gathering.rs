@@ -63,10 +63,10 @@ pub(in crate::wal) type Flusher<M> = group::Flusher<M, Gatherer<M>>;
 pub(in crate::wal) struct Gatherer<M: Machine> {
     /// Workers that have come to wait for a flush, ever.
     arrivals: Padded<M::U64>,
-    led: Padded<Led<M>>,
+    led: Padded<LeaderState<M>>,
 }
 
-struct Led<M: Machine> {
+struct LeaderState<M: Machine> {
     /// `arrivals` when the last list was taken.
     taken: M::U64,
     /// Number of workers that came with the last list.
@@ -88,7 +88,7 @@ impl<M: Machine> Pace<M> for Gatherer<M> {
         let zero = || M::U64::new(0);
         Self {
             arrivals: Padded(zero()),
-            led: Padded(Led {
+            led: Padded(LeaderState {
                 taken: zero(),
                 group_size: zero(),
                 wanted: zero(),

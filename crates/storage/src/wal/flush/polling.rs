@@ -78,7 +78,7 @@ use clearway_machine::{AtomicWord, Machine, Padded, WaitEvent, WaitScope};
 
 use super::gathering::Gatherer;
 use super::group::{self, Pace};
-use super::trial::{Trial, Way};
+use super::trial::{FlushWait, Trial};
 use super::{Flush, FlushOptions, Flushed};
 use crate::wal::LogDevice;
 
@@ -214,7 +214,7 @@ impl<M: Machine> Observer<M> {
 
     /// True if the next flush is to begin later. While a flush is in progress this tells of the one before.
     fn too_early(&self) -> bool {
-        self.trial.way() == Way::PollLate && {
+        self.trial.way() == FlushWait::PollLate && {
             let idle_ns = M::now().saturating_sub(self.over_ns.load(Relaxed));
             idle_ns < self.usual_ns.load(Relaxed)
         }
@@ -237,7 +237,7 @@ impl<M: Machine> Observer<M> {
         match self.usual_ns.load(Relaxed) {
             _ if M::EXPLORED => 1,
             PATIENCE_NS.. => 0,
-            _ if self.trial.way() == Way::Sleep => 0,
+            _ if self.trial.way() == FlushWait::Sleep => 0,
             usual => 2 * usual / POLL_NS,
         }
     }

@@ -12,7 +12,7 @@
 //!
 //! The challenger takes over with [`WINS`] points; the trial ends without a change once it has lost
 //! [`LOSSES`]. Pairs are counted, and rates not added up: in the third, one sync of 20 ms says more about the disk than
-//! about the way. But a pair in which one rate was more than twice the other counts for [`CLEAR`] points, so that a way
+//! about the way. But a pair in which one rate was more than twice the other counts for [`CLEAR_WIN_POINTS`] points, so that a way
 //! that does great harm is left after two or three epochs.
 //!
 //! # Steps
@@ -29,7 +29,7 @@
 //!
 //! Only flushes that others waited for are counted: a worker alone waits in no way, and its rate says nothing. An
 //! epoch begins anew with such a flush, since there may have been a pause before it. Polling late makes a worker alone
-//! wait in vain, so it is left when [`LONE`] flushes in a row have had no waiter. If it was only tried it has lost its
+//! wait in vain, so it is left when [`LONELY_FLUSHES`] flushes in a row have had no waiter. If it was only tried it has lost its
 //! trial; if it was the incumbent, trials begin anew.
 //!
 //! Invariant: one worker at a time calls [`Trial::flushed`], and acquires what the one before has stored, because it owns
@@ -54,7 +54,7 @@ const EPOCH_MIN: u64 = 8;
 const EPOCH_NS: u64 = 4_000_000;
 
 /// Consecutive flushes without waiters that end late polling.
-const LONE: u64 = 2;
+const LONELY_FLUSHES: u64 = 2;
 
 /// Points with which the challenger takes over.
 const WINS: u64 = 11;
@@ -63,7 +63,7 @@ const WINS: u64 = 11;
 const LOSSES: u64 = 6;
 
 /// Points for a rate of more than twice the other.
-const CLEAR: u64 = 3;
+const CLEAR_WIN_POINTS: u64 = 3;
 
 /// Fixed-point scale of commits per flush.
 const PER_FLUSH: u64 = 16;
@@ -76,7 +76,7 @@ const HOLD_MAX: u64 = 4096;
 
 /// The way in which a worker waits for a flush that another makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum FlushWait {
     /// It sleeps until it is woken.
     Sleep,
     /// It looks again and again, and takes the device as soon as it is free.
@@ -85,7 +85,7 @@ pub(super) enum Way {
     PollLate,
 }
 
-impl Way {
+impl FlushWait {
     const ALL: [Self; 3] = [Self::Sleep, Self::Poll, Self::PollLate];
 
     fn from_index(index: u32) -> Self {
@@ -105,11 +105,11 @@ impl Way {
 }
 
 pub(super) struct Trial<M: Machine> {
-    shown: Padded<Shown<M>>,
+    shown: Padded<PublishedWait<M>>,
     owned: Padded<Owned<M>>,
 }
 
-struct Shown<M: Machine> {
+struct PublishedWait<M: Machine> {
     /// The way to go now, as its index.
     way: M::U32,
     /// 1: a worker has waited since the last flush.
@@ -176,14 +176,14 @@ impl<M: Machine> Trial<M> {
     pub(super) fn new() -> Self {
         let zero = || M::U64::new(0);
         Self {
-            shown: Padded(Shown {
-                way: M::U32::new(Way::Sleep as u32),
+            shown: Padded(PublishedWait {
+                way: M::U32::new(FlushWait::Sleep as u32),
                 waited: M::U32::new(0),
             }),
             owned: Padded(Owned {
                 challenging: M::U32::new(0),
-                incumbent: M::U32::new(Way::Sleep as u32),
-                challenger: M::U32::new(Way::Sleep.next() as u32),
+                incumbent: M::U32::new(FlushWait::Sleep as u32),
+                challenger: M::U32::new(FlushWait::Sleep.next() as u32),
                 third_untried: M::U32::new(1),
                 changed: M::U32::new(0),
                 flushes: zero(),
@@ -201,8 +201,8 @@ impl<M: Machine> Trial<M> {
     }
 
     /// The way to wait.
-    pub(super) fn way(&self) -> Way {
-        Way::from_index(self.shown.way.load(Relaxed))
+    pub(super) fn way(&self) -> FlushWait {
+        FlushWait::from_index(self.shown.way.load(Relaxed))
     }
 
     /// The caller waits: once more before each look.
@@ -228,7 +228,7 @@ impl<M: Machine> Trial<M> {
             self.begin_epoch(commits, now_ns);
             let lone = self.owned.lone.load(Relaxed) + 1;
             self.owned.lone.store(lone, Relaxed);
-            if lone >= LONE && self.way() == Way::PollLate {
+            if lone >= LONELY_FLUSHES && self.way() == FlushWait::PollLate {
                 self.leave_polling_late();
             }
             return;
@@ -249,12 +249,12 @@ impl<M: Machine> Trial<M> {
 
     /// A worker alone waits in vain.
     fn leave_polling_late(&self) {
-        let incumbent = Way::from_index(self.owned.incumbent.load(Relaxed));
-        if incumbent == Way::PollLate {
-            self.begin_trials(Way::Sleep, 0);
-            self.go(Way::Sleep, 0);
+        let incumbent = FlushWait::from_index(self.owned.incumbent.load(Relaxed));
+        if incumbent == FlushWait::PollLate {
+            self.begin_trials(FlushWait::Sleep, 0);
+            self.go(FlushWait::Sleep, 0);
         } else {
-            self.end_trial(incumbent, Way::PollLate);
+            self.end_trial(incumbent, FlushWait::PollLate);
         }
     }
 
@@ -273,8 +273,8 @@ impl<M: Machine> Trial<M> {
         let owned = &self.owned;
         let (this, last) = ((commits, ns), owned.last.get());
         owned.last.set(commits, ns);
-        let incumbent = Way::from_index(owned.incumbent.load(Relaxed));
-        let challenger = Way::from_index(owned.challenger.load(Relaxed));
+        let incumbent = FlushWait::from_index(owned.incumbent.load(Relaxed));
+        let challenger = FlushWait::from_index(owned.challenger.load(Relaxed));
         if owned.challenging.load(Relaxed) == 0 {
             match owned.hold.load(Relaxed) {
                 0 => self.go(challenger, 1),
@@ -292,7 +292,10 @@ impl<M: Machine> Trial<M> {
             &owned.lost
         };
         let clear = faster(this, doubled(last)) || faster(last, doubled(this));
-        points.store(points.load(Relaxed) + if clear { CLEAR } else { 1 }, Relaxed);
+        points.store(
+            points.load(Relaxed) + if clear { CLEAR_WIN_POINTS } else { 1 },
+            Relaxed,
+        );
         if owned.won.load(Relaxed) >= WINS {
             owned.changed.store(1, Relaxed);
             self.end_trial(challenger, incumbent);
@@ -322,13 +325,13 @@ impl<M: Machine> Trial<M> {
     }
 
     /// The next epoch goes `way`.
-    fn go(&self, way: Way, challenging: u32) {
+    fn go(&self, way: FlushWait, challenging: u32) {
         self.owned.challenging.store(challenging, Relaxed);
         self.shown.way.store(way as u32, Relaxed);
     }
 
     /// The winner goes on: with a trial against the third way, or for a hold.
-    fn end_trial(&self, winner: Way, loser: Way) {
+    fn end_trial(&self, winner: FlushWait, loser: FlushWait) {
         let owned = &self.owned;
         if owned.third_untried.load(Relaxed) == 1 {
             self.begin_trial(winner, winner.third(loser), 0);
@@ -343,7 +346,7 @@ impl<M: Machine> Trial<M> {
     }
 
     /// Both other ways are to be tried against `incumbent`, after a hold of `hold` epochs.
-    fn begin_trials(&self, incumbent: Way, hold: u64) {
+    fn begin_trials(&self, incumbent: FlushWait, hold: u64) {
         let owned = &self.owned;
         owned.hold.store(hold, Relaxed);
         owned.last_hold.store(hold, Relaxed);
@@ -352,7 +355,7 @@ impl<M: Machine> Trial<M> {
         self.begin_trial(incumbent, incumbent.next(), 1);
     }
 
-    fn begin_trial(&self, incumbent: Way, challenger: Way, third_untried: u32) {
+    fn begin_trial(&self, incumbent: FlushWait, challenger: FlushWait, third_untried: u32) {
         let owned = &self.owned;
         owned.incumbent.store(incumbent as u32, Relaxed);
         owned.challenger.store(challenger as u32, Relaxed);
@@ -428,10 +431,10 @@ mod tests {
     #[test]
     fn the_fastest_way_is_held() {
         for (us, fastest) in [
-            ([100, 70, 85], Way::Poll),
-            ([100, 70, 60], Way::PollLate),
-            ([100, 110, 60], Way::PollLate),
-            ([100, 300, 200], Way::Sleep),
+            ([100, 70, 85], FlushWait::Poll),
+            ([100, 70, 60], FlushWait::PollLate),
+            ([100, 110, 60], FlushWait::PollLate),
+            ([100, 300, 200], FlushWait::Sleep),
         ] {
             let mut log = Log::new();
             log.flush(EPOCH * TRIALS, us);
@@ -447,9 +450,9 @@ mod tests {
     fn a_change_is_noticed() {
         let mut log = Log::new();
         for (us, fastest) in [
-            ([100, 70, 90], Way::Poll),
-            ([100, 300, 300], Way::Sleep),
-            ([100, 70, 60], Way::PollLate),
+            ([100, 70, 90], FlushWait::Poll),
+            ([100, 300, 300], FlushWait::Sleep),
+            ([100, 70, 60], FlushWait::PollLate),
         ] {
             log.flush(EPOCH * 2 * (HOLD_MAX + TRIALS), us);
             log.flushes = [0; 3];
@@ -470,7 +473,7 @@ mod tests {
         log.flush_until_held(HOLD_MAX - 10, few);
         log.carried = 21;
         log.flush(EPOCH * (3 + TRIALS), many);
-        assert_eq!(log.trial.way(), Way::Poll);
+        assert_eq!(log.trial.way(), FlushWait::Poll);
     }
 
     /// A single epoch of much larger flushes is no other load.
@@ -492,8 +495,8 @@ mod tests {
     fn a_way_that_does_great_harm_is_left_soon() {
         let mut log = Log::new();
         log.flush(EPOCH * 12, [100, 10_000, 10_000]);
-        assert_eq!(log.trial.way(), Way::Sleep);
-        assert_eq!(log.flushes[1..], [LOSSES / CLEAR; 2]);
+        assert_eq!(log.trial.way(), FlushWait::Sleep);
+        assert_eq!(log.flushes[1..], [LOSSES / CLEAR_WIN_POINTS; 2]);
     }
 
     /// Flushes that no other worker waited for are no trial.
@@ -502,7 +505,7 @@ mod tests {
         let trial = Trial::<Native>::new();
         for flush in 0..10_000 {
             trial.flushed(flush, flush * 50_000);
-            assert_eq!(trial.way(), Way::Sleep);
+            assert_eq!(trial.way(), FlushWait::Sleep);
         }
         assert_eq!(trial.owned.last.get(), (0, 0));
     }
@@ -512,14 +515,14 @@ mod tests {
     fn polling_late_has_lost_its_trial_when_no_worker_waits() {
         let us = [100, 150, 160];
         let mut log = Log::new();
-        while log.trial.way() != Way::PollLate {
+        while log.trial.way() != FlushWait::PollLate {
             log.flush(1, us);
         }
-        for lone in 1..=LONE {
-            assert_eq!(log.trial.way(), Way::PollLate);
+        for lone in 1..=LONELY_FLUSHES {
+            assert_eq!(log.trial.way(), FlushWait::PollLate);
             log.trial.flushed(log.commits + lone, log.now_ns + 100_000 * lone);
         }
-        assert_eq!(log.trial.way(), Way::Sleep);
+        assert_eq!(log.trial.way(), FlushWait::Sleep);
         assert_eq!(log.trial.owned.hold.load(Relaxed), HOLD);
     }
 
@@ -529,13 +532,13 @@ mod tests {
         let us = [100, 70, 60];
         let mut log = Log::new();
         log.flush(EPOCH * TRIALS, us);
-        assert_eq!(log.trial.way(), Way::PollLate);
-        for lone in 1..=LONE {
-            assert_eq!(log.trial.way(), Way::PollLate);
+        assert_eq!(log.trial.way(), FlushWait::PollLate);
+        for lone in 1..=LONELY_FLUSHES {
+            assert_eq!(log.trial.way(), FlushWait::PollLate);
             log.trial.flushed(log.commits + lone, log.now_ns + 100_000 * lone);
         }
-        assert_eq!(log.trial.way(), Way::Sleep);
+        assert_eq!(log.trial.way(), FlushWait::Sleep);
         log.flush(EPOCH * (1 + TRIALS), us);
-        assert_eq!(log.trial.way(), Way::PollLate);
+        assert_eq!(log.trial.way(), FlushWait::PollLate);
     }
 }

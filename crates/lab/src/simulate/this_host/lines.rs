@@ -16,7 +16,7 @@ use crate::simulate::calibrate::Calibration;
 use crate::stats::median;
 
 #[derive(Debug, Clone, Copy)]
-enum Deed {
+enum LineOperation {
     RoundTrip,
     FetchAdd,
     CasLoop,
@@ -24,35 +24,38 @@ enum Deed {
     Poll,
 }
 
-const DEEDS: [(Deed, &str); 5] = [
+const LINE_OPERATIONS: [(LineOperation, &str); 5] = [
     (
-        Deed::RoundTrip,
+        LineOperation::RoundTrip,
         "compare-and-swap in turns (half a round trip; an input)",
     ),
-    (Deed::HandOver, "load until it is there, then store, in turns"),
-    (Deed::FetchAdd, "fetch_add by both"),
     (
-        Deed::CasLoop,
+        LineOperation::HandOver,
+        "load until it is there, then store, in turns",
+    ),
+    (LineOperation::FetchAdd, "fetch_add by both"),
+    (
+        LineOperation::CasLoop,
         "load and compare-and-swap until it succeeds, by both",
     ),
-    (Deed::Poll, "fetch_add by one, the other polls"),
+    (LineOperation::Poll, "fetch_add by one, the other polls"),
 ];
 
 /// The `turn`th time that thread `me`, of two, does it.
-fn act<M: Machine>(deed: Deed, word: &M::U64, me: u64, turn: u64) {
+fn act<M: Machine>(operation: LineOperation, word: &M::U64, me: u64, turn: u64) {
     let (from, to) = (2 * turn + me, 2 * turn + me + 1);
-    match deed {
-        Deed::RoundTrip => {
+    match operation {
+        LineOperation::RoundTrip => {
             while word
                 .compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed)
                 .is_err()
             {}
         }
-        Deed::HandOver => {
+        LineOperation::HandOver => {
             while word.load(Ordering::Acquire) != from {}
             word.store(to, Ordering::Release);
         }
-        Deed::CasLoop => {
+        LineOperation::CasLoop => {
             let mut seen = word.load(Ordering::Relaxed);
             while let Err(found) =
                 word.compare_exchange_weak(seen, seen + 1, Ordering::AcqRel, Ordering::Relaxed)
@@ -60,26 +63,31 @@ fn act<M: Machine>(deed: Deed, word: &M::U64, me: u64, turn: u64) {
                 seen = found;
             }
         }
-        Deed::FetchAdd => drop(word.fetch_add(1, Ordering::AcqRel)),
-        Deed::Poll if me == 0 => drop(word.fetch_add(1, Ordering::AcqRel)),
-        Deed::Poll => drop(word.load(Ordering::Relaxed)),
+        LineOperation::FetchAdd => drop(word.fetch_add(1, Ordering::AcqRel)),
+        LineOperation::Poll if me == 0 => drop(word.fetch_add(1, Ordering::AcqRel)),
+        LineOperation::Poll => drop(word.load(Ordering::Relaxed)),
     }
 }
 
 /// Repetitions by each thread: enough to be more than the start, few enough for the CPUs to stay where they are.
-fn turns(deed: Deed) -> u64 {
-    match deed {
-        Deed::RoundTrip | Deed::HandOver => 1_000,
-        Deed::FetchAdd | Deed::CasLoop | Deed::Poll => 10_000,
+fn turns(operation: LineOperation) -> u64 {
+    match operation {
+        LineOperation::RoundTrip | LineOperation::HandOver => 1_000,
+        LineOperation::FetchAdd | LineOperation::CasLoop | LineOperation::Poll => 10_000,
     }
 }
 
-/// The divisor of the time: deeds of both threads together, or of the one that counts.
-fn deeds(deed: Deed) -> f64 {
-    turns(deed) as f64 * if matches!(deed, Deed::Poll) { 1.0 } else { 2.0 }
+/// The divisor of the time: operations of both threads together, or of the one that counts.
+fn operations(operation: LineOperation) -> f64 {
+    turns(operation) as f64
+        * if matches!(operation, LineOperation::Poll) {
+            1.0
+        } else {
+            2.0
+        }
 }
 
-fn native(deed: Deed, cpus: [usize; 2]) -> f64 {
+fn native(operation: LineOperation, cpus: [usize; 2]) -> f64 {
     let word = Padded(<Native as Machine>::U64::new(0));
     let phase = Padded(AtomicU32::new(0));
     let spent: Vec<(Instant, Instant)> = std::thread::scope(|scope| {
@@ -94,12 +102,12 @@ fn native(deed: Deed, cpus: [usize; 2]) -> f64 {
                 let began = Instant::now();
                 let mut turn = 0;
                 // The polling thread goes on until the other one is done.
-                while if me == 1 && matches!(deed, Deed::Poll) {
+                while if me == 1 && matches!(operation, LineOperation::Poll) {
                     phase.load(Ordering::Relaxed) < 3
                 } else {
-                    turn < turns(deed)
+                    turn < turns(operation)
                 } {
-                    act::<Native>(deed, word, me, turn);
+                    act::<Native>(operation, word, me, turn);
                     turn += 1;
                 }
                 if me == 0 {
@@ -120,10 +128,10 @@ fn native(deed: Deed, cpus: [usize; 2]) -> f64 {
         .iter()
         .map(|(began, ended)| (*ended - *began).as_secs_f64())
         .sum();
-    of_both / 2.0 * 1e9 / deeds(deed)
+    of_both / 2.0 * 1e9 / operations(operation)
 }
 
-fn simulated(deed: Deed, machine: &MachineModel, seed: u64) -> Result<f64> {
+fn simulated(operation: LineOperation, machine: &MachineModel, seed: u64) -> Result<f64> {
     let mut simulation = Simulation::new(machine, 2, seed);
     let word = simulation.enter(|| Rc::new(Padded(<Simulated as Machine>::U64::new(0))));
     let (over, spent) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(0)));
@@ -131,10 +139,14 @@ fn simulated(deed: Deed, machine: &MachineModel, seed: u64) -> Result<f64> {
         let (word, over, spent) = (Rc::clone(&word), Rc::clone(&over), Rc::clone(&spent));
         simulation.spawn(move || {
             let began = clearway_sim::clock_ns();
-            let polls = me == 1 && matches!(deed, Deed::Poll);
+            let polls = me == 1 && matches!(operation, LineOperation::Poll);
             let mut turn = 0;
-            while if polls { !over.get() } else { turn < turns(deed) } {
-                act::<Simulated>(deed, &word, me, turn);
+            while if polls {
+                !over.get()
+            } else {
+                turn < turns(operation)
+            } {
+                act::<Simulated>(operation, &word, me, turn);
                 turn += 1;
             }
             over.set(true);
@@ -145,12 +157,12 @@ fn simulated(deed: Deed, machine: &MachineModel, seed: u64) -> Result<f64> {
         what: "two threads on a line".to_owned(),
         source,
     })?;
-    Ok(spent.get() as f64 / 2.0 / deeds(deed))
+    Ok(spent.get() as f64 / 2.0 / operations(operation))
 }
 
 pub(super) fn compare(calibration: &Calibration, options: &HereOptions) -> Result<Vec<HereLine>> {
     let placements = calibration.placements.len();
-    let mut samples = vec![vec![Vec::new(); DEEDS.len()]; placements];
+    let mut samples = vec![vec![Vec::new(); LINE_OPERATIONS.len()]; placements];
     let began = Instant::now();
     let mut turn = 0;
     while began.elapsed() < Duration::from_secs(10).min(options.time_max)
@@ -165,8 +177,8 @@ pub(super) fn compare(calibration: &Calibration, options: &HereOptions) -> Resul
         let Some(placement) = before.placement else {
             continue;
         };
-        for (place, (deed, _)) in DEEDS.iter().enumerate() {
-            let nanoseconds = native(*deed, pair);
+        for (place, (operation, _)) in LINE_OPERATIONS.iter().enumerate() {
+            let nanoseconds = native(*operation, pair);
             let after = probe_pair(calibration, pair);
             if after.placement != Some(placement) {
                 break;
@@ -175,15 +187,15 @@ pub(super) fn compare(calibration: &Calibration, options: &HereOptions) -> Resul
         }
     }
     let mut lines = Vec::new();
-    for (place, (deed, what)) in DEEDS.iter().enumerate() {
-        for (placement, taken) in samples.iter().map(|deeds| &deeds[place]).enumerate() {
+    for (place, (operation, what)) in LINE_OPERATIONS.iter().enumerate() {
+        for (placement, taken) in samples.iter().map(|operations| &operations[place]).enumerate() {
             if taken.len() >= SAMPLES_MIN {
                 let machine = calibration.machine_of_pair(&calibration.placements[placement]);
                 lines.push(HereLine {
                     what,
                     placement,
                     native_ns: median(taken),
-                    simulated_ns: simulated(*deed, &machine, options.seed)?,
+                    simulated_ns: simulated(*operation, &machine, options.seed)?,
                     samples: taken.len(),
                 });
             }

@@ -319,7 +319,7 @@ struct Sampled<'a> {
     options: &'a HereOptions,
     calibration: &'a Calibration,
     kinds: Vec<Kind>,
-    taken: native::Taken,
+    taken: native::ProbeSamples,
 }
 
 impl Sampled<'_> {

@@ -23,7 +23,7 @@ fn weight(kind: &Kind) -> usize {
 }
 
 /// The samples that were taken.
-pub(super) struct Taken {
+pub(super) struct ProbeSamples {
     /// Nanoseconds an acquisition, for each kind.
     pub(super) samples: Vec<Vec<f64>>,
     pub(super) thrown_away: usize,
@@ -74,7 +74,7 @@ pub(super) fn sample(
     calibration: &Calibration,
     kinds: &[Kind],
     latches: &[BenchLatch],
-) -> Result<Taken> {
+) -> Result<ProbeSamples> {
     for class in classes() {
         class.set_spin_policy(SpinPolicy::Adaptive);
     }
@@ -83,7 +83,7 @@ pub(super) fn sample(
         .iter()
         .map(|length| Section::calibrate(*length))
         .collect();
-    let mut taken = Taken {
+    let mut taken = ProbeSamples {
         samples: vec![Vec::new(); kinds.len()],
         thrown_away: 0,
         all: 0,
