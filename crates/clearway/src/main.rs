@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod advise;
+mod allocator;
 mod bench;
 mod bench_latches;
 mod check;
@@ -37,10 +38,6 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
-
-#[global_allocator]
-static ALLOCATOR: clearway_sim::LineAllocator<mimalloc::MiMalloc> =
-    clearway_sim::LineAllocator(mimalloc::MiMalloc);
 
 /// The concurrency core of an OLTP database: an engine to run pgbench against, and a laboratory to see where its time
 /// goes.
@@ -86,6 +83,13 @@ fn main() -> ExitCode {
         .with_env_filter(level)
         .with_writer(|| output::LogWriter)
         .init();
+    allocator::install();
+    if !allocator::has_enough() {
+        output::notice(format_args!(
+            "out of memory: give the process more address space (ulimit -v)"
+        ));
+        return ExitCode::FAILURE;
+    }
     clearway_storage::descriptors::raise_limit();
     let outcome = match &arguments.command {
         Command::Serve(arguments) => serve::run(arguments),

@@ -98,6 +98,9 @@ pub struct SessionActivity {
     /// The oldest transaction whose changes its snapshot may need, while it has one; of a session that sends the log, what
     /// its follower needs.
     pub xmin: Option<u64>,
+    /// Memory that its thread has allocated and not freed, in bytes, when it last looked whether to stop; 0 if the program
+    /// does not count ([`ProcessMemory`](crate::memory::ProcessMemory)).
+    pub memory_bytes: u64,
     /// The kind of session.
     pub backend_type: BackendType,
     /// The text of its last statement, its first 1,024 bytes.
@@ -188,7 +191,9 @@ pub(crate) struct ActivitySlot {
     pub(crate) cancel: AtomicU32,
     /// Whose turn it is to end the session's transaction, where replay may.
     pub(crate) turn: TransactionTurn,
-    /// The time limit of the running statement, by `interrupt`'s clock; 0: none.
+    /// Memory that the session's thread has, in bytes, when it last looked at its interrupts.
+    pub(crate) memory_bytes: AtomicU64,
+    /// The time limit of the running statement, by `clock::running_us`; 0: none.
     pub(crate) deadline_us: AtomicU64,
     texts: Mutex<Texts>,
 }
@@ -219,6 +224,7 @@ impl ActivitySlot {
             transaction_id: AtomicU64::new(0),
             cancel: AtomicU32::new(0),
             turn: TransactionTurn::default(),
+            memory_bytes: AtomicU64::new(0),
             deadline_us: AtomicU64::new(0),
             texts: Mutex::default(),
         }
@@ -332,6 +338,7 @@ impl ActivitySlot {
             },
             // Its slot in the array of running transactions is the engine's business.
             xmin: None,
+            memory_bytes: self.memory_bytes.load(Ordering::Relaxed),
             backend_type: match self.backend_type.load(Ordering::Relaxed) {
                 1 => BackendType::WalSender,
                 _ => BackendType::Client,

@@ -27,6 +27,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::{EngineError, SqlState};
 use crate::mechanisms::Mechanisms;
+use crate::memory;
 use crate::nearest::nearest;
 use crate::synchronous_commit::SynchronousCommit;
 
@@ -244,7 +245,7 @@ impl Config {
 
     fn check_memory(&self) -> Result<(), EngineError> {
         let buffers = self.shared_buffers;
-        if let Some(memory) = memory_bytes() {
+        if let Some(memory) = memory::machine_bytes() {
             require("shared_buffers", buffers.bytes() <= memory, || {
                 format!("is {buffers}, but the machine has {}MB of memory", memory >> 20)
             })?;
@@ -336,14 +337,6 @@ const OTHER_THREADS: u32 = 96;
 /// The most sessions a process can serve.
 fn connections_max() -> u32 {
     Native::workers().capacity() as u32 - OTHER_THREADS
-}
-
-/// The machine's memory, where the operating system tells.
-pub(crate) fn memory_bytes() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kilobytes << 10)
 }
 
 fn field_names() -> Vec<String> {

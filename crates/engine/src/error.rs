@@ -221,6 +221,12 @@ fn shortened(mut construct: String) -> String {
     construct
 }
 
+/// A value in a message: a client may have sent 256 MB of it.
+pub(crate) fn shown(text: &str) -> &str {
+    const BYTES_MAX: usize = 64 << 10;
+    &text[..text.floor_char_boundary(BYTES_MAX)]
+}
+
 impl EngineError {
     /// An error with this code and message.
     #[cold]

@@ -1,25 +1,21 @@
 //! Cancelling what runs: by request, by timeout, by shutdown, by replay.
 //!
+//! A session that holds the most when memory is scarce ends itself here too (`memory/pressure.rs`).
+//!
 //! A flag in the session's activity slot is looked at by every loop over rows (each few hundred rows), by every lock
 //! wait, and before each statement. A cancel request that arrives between two statements hits neither: the flag is
 //! cleared when a statement begins, as in PostgreSQL. Replay asks again until the session is out of its way
 //! (`engine/standby/conflict.rs`).
 
 use std::cell::RefCell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::activity::ActivitySlot;
+use crate::clock::running_us;
 use crate::error::{EngineError, Result, SqlState};
-
-/// The start of the deadlines' clock: a little before its first reading, which is therefore not 0.
-static CLOCK_START: LazyLock<Instant> = LazyLock::new(Instant::now);
-
-/// Microseconds since the clock began, and one.
-fn clock_us() -> u64 {
-    CLOCK_START.elapsed().as_micros() as u64 + 1
-}
+use crate::memory;
 
 /// The reason why a statement is to end, in the activity slot: none, or one of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +27,8 @@ pub(crate) enum CancelReason {
     SnapshotConflict = 2,
     /// Replay of a standby needs a table that the transaction has locked.
     LockConflict = 3,
+    /// Memory is scarce, and the session holds the most.
+    Memory = 4,
 }
 
 impl CancelReason {
@@ -40,6 +38,7 @@ impl CancelReason {
             CancelReason::Request,
             CancelReason::SnapshotConflict,
             CancelReason::LockConflict,
+            CancelReason::Memory,
         ]
         .into_iter()
         .find(|reason| *reason as u32 == number)
@@ -99,7 +98,7 @@ impl Interrupts {
     #[inline]
     pub(crate) fn begin(&mut self, timeout: Option<Duration>) {
         self.slot.cancel.store(0, Ordering::Relaxed);
-        let deadline = timeout.map_or(0, |timeout| clock_us() + timeout.as_micros() as u64);
+        let deadline = timeout.map_or(0, |timeout| running_us() + timeout.as_micros() as u64);
         self.slot.deadline_us.store(deadline, Ordering::Relaxed);
         CURRENT.with_borrow_mut(|current| match current {
             Some(current) if Arc::ptr_eq(&current.slot, &self.slot) => {}
@@ -111,7 +110,7 @@ impl Interrupts {
     #[inline]
     fn timed_out(&self) -> bool {
         let deadline = self.slot.deadline_us.load(Ordering::Relaxed);
-        deadline != 0 && clock_us() >= deadline
+        deadline != 0 && running_us() >= deadline
     }
 
     /// True if it is to stop.
@@ -120,6 +119,24 @@ impl Interrupts {
         self.slot.cancel.load(Ordering::Relaxed) != 0
             || self.shutdown.load(Ordering::Relaxed)
             || self.timed_out()
+            || self.is_to_free_memory()
+    }
+
+    /// True if the statement is to end because memory is scarce. Called by the session's own thread, whose memory it is.
+    #[inline]
+    fn is_to_free_memory(&self) -> bool {
+        let held = memory::of_thread();
+        self.slot.memory_bytes.store(held, Ordering::Relaxed);
+        let ends = memory::attention() && memory::must_end(held);
+        if ends {
+            // A reason that is there already stands.
+            let (none, reason) = (0, CancelReason::Memory as u32);
+            let _ = self
+                .slot
+                .cancel
+                .compare_exchange(none, reason, Ordering::Relaxed, Ordering::Relaxed);
+        }
+        ends
     }
 
     /// True if a cancel request has come or the server stops, however long the statement takes.
@@ -131,7 +148,7 @@ impl Interrupts {
     /// The time that the statement may still take, if there is a limit.
     pub(crate) fn time_left(&self) -> Option<Duration> {
         let deadline = self.slot.deadline_us.load(Ordering::Relaxed);
-        (deadline != 0).then(|| Duration::from_micros(deadline.saturating_sub(clock_us())))
+        (deadline != 0).then(|| Duration::from_micros(deadline.saturating_sub(running_us())))
     }
 
     /// The statement's time limit counts from now on again, if it has one: the client has taken its time between two
@@ -140,7 +157,7 @@ impl Interrupts {
         if let Some(timeout) = timeout
             && self.slot.deadline_us.load(Ordering::Relaxed) != 0
         {
-            let deadline = clock_us() + timeout.as_micros() as u64;
+            let deadline = running_us() + timeout.as_micros() as u64;
             self.slot.deadline_us.store(deadline, Ordering::Relaxed);
         }
     }
@@ -173,6 +190,7 @@ impl Interrupts {
             );
         }
         let reason = match CancelReason::from_number(self.slot.cancel.load(Ordering::Relaxed)) {
+            Some(CancelReason::Memory) => return memory::scarcity_error(memory::of_thread()),
             Some(CancelReason::Request) => "canceling statement due to user request",
             Some(conflict) => return conflict_error(conflict, "statement"),
             None if self.timed_out() => "canceling statement due to statement timeout",

@@ -54,7 +54,9 @@
 //! | [`value`] | values, types, their text and binary forms, rows as bytes, index keys |
 //! | [`config`], [`mechanisms`] | what the file sets, and which variant of each mechanism runs |
 //! | `synchronous_commit` | what a commit waits for |
-//! | `interrupt`, [`activity`], `replication_status`, [`error`] | what ends a statement early, what sessions are doing, what a standby receives, errors |
+//! | `interrupt`, [`activity`], `replication_status` | what ends a statement early, what sessions are doing, what a standby receives |
+//! | [`memory`] | weighs what statements want, and ends the one that holds too much |
+//! | [`error`] | errors |
 //!
 //! A module uses only what is below it in this table, so there are no circles.
 //!

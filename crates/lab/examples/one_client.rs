@@ -16,10 +16,9 @@ use clearway_engine::{Config, Engine, EngineError, MechanismError, Mechanisms};
 use clearway_lab::workload::Workload;
 use clearway_lab::workload::pgbench::{self, Balances, Client};
 
-/// The same allocator as the binary's: what an allocation costs is part of what is counted.
-#[global_allocator]
-static ALLOCATOR: clearway_sim::LineAllocator<mimalloc::MiMalloc> =
-    clearway_sim::LineAllocator(mimalloc::MiMalloc);
+/// The binary's: what an allocation costs is part of what is counted.
+#[path = "../../clearway/src/allocator.rs"]
+mod allocator;
 
 const SCALE: u32 = 1;
 
@@ -89,6 +88,7 @@ fn measured(client: &mut Client, count: u64) -> Result<(), EngineError> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
+    allocator::install();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {

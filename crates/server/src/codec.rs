@@ -204,6 +204,9 @@ pub(crate) struct Scratch {
     binary: Vec<u8>,
 }
 
+/// A text of so many bytes is rarely alone in its row.
+const LONG_TEXT_BYTES: usize = 64 << 10;
+
 /// One row.
 #[inline]
 pub(crate) fn data_row(out: &mut BytesMut, values: &[Value], formats: &ResultFormats, scratch: &mut Scratch) {
@@ -214,7 +217,7 @@ pub(crate) fn data_row(out: &mut BytesMut, values: &[Value], formats: &ResultFor
                 Value::Null => out.put_i32(-1),
                 // The same bytes in both forms.
                 Value::Text(text) => {
-                    if text.len() >= clearway_engine::memory::WEIGHED_MIN {
+                    if text.len() >= LONG_TEXT_BYTES {
                         reserve_for(out, &values[number..]);
                     }
                     put_counted(out, text.as_bytes());

@@ -16,7 +16,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clearway_engine::{Engine, EngineError, Session, SessionInfo, SqlState, TransactionStatus};
+use clearway_engine::{Engine, EngineError, Session, SessionInfo, SqlState, TransactionStatus, memory};
 use tracing::{debug, warn};
 
 use crate::channel::Channel;
@@ -28,13 +28,15 @@ use crate::replication::{self, Replication};
 use crate::responder::Responder;
 use crate::shared::{Shared, end, shutting_down, wire_error};
 use crate::socket::Socket;
-use crate::wire::WireError;
 use crate::wire::frontend::{self, Message};
 use crate::wire::startup::{self, Startup};
 use crate::writer::WriteBuffer;
 
 /// Time limit for a client's start-up message.
 const STARTUP_PATIENCE: Duration = Duration::from_secs(60);
+
+/// As many times its length may a message have in memory while it is read.
+const MESSAGE_COPIES: usize = 3;
 
 /// Connections beyond the limit that may still send their first message: a cancel request needs no session,
 /// and a client that is turned away must learn why.
@@ -59,15 +61,22 @@ pub(crate) fn spawn(shared: Arc<Shared>, engine: Option<Arc<Engine>>, socket: So
     let builder = std::thread::Builder::new()
         .name("clearway session".to_owned())
         .stack_size(stack_bytes);
+    if let Err(error) = memory::require_thread(stack_bytes) {
+        drop(registration);
+        Channel::new(socket, presence, shared.message_bytes_max).fatal(&error);
+        return;
+    }
     let spawned = builder.spawn(move || {
         let mut channel = Channel::new(socket, presence, message_bytes_max);
         serve_guarded(&shared, engine, &mut channel, registration);
+        drop(channel);
+        memory::thread_ends();
     });
     if let Err(error) = spawned {
         warn!("cannot start a thread for a connection: {error}");
         let presence = Arc::new(Presence::new(Arc::clone(&refused)));
         Channel::new(refused, presence, message_bytes_max).fatal(&EngineError::new(
-            SqlState::TOO_MANY_CONNECTIONS,
+            SqlState::OUT_OF_MEMORY,
             format!("could not start a session: {error}"),
         ));
     }
@@ -246,6 +255,10 @@ impl Connection {
                     Ok(false) => return,
                     Err(fatal) => return channel.fatal(&fatal),
                 },
+                Err(ReadError::Refused { kind, error }) => match self.refuse(channel, kind, &error) {
+                    Ok(()) => continue,
+                    Err(fatal) => return channel.fatal(&fatal),
+                },
                 Err(error) => error,
             };
             return end(channel, shared, &error);
@@ -291,9 +304,13 @@ impl Connection {
         channel: &mut Channel,
         frame: &crate::wire::frame::Frame,
     ) -> Result<bool, EngineError> {
-        let message = match frontend::decode(frame.kind, channel.reader.body(frame)) {
+        // Of a text one or two copies are made, and of a Bind its values.
+        let decoded = memory::require(MESSAGE_COPIES * frame.body.len()).and_then(|()| {
+            frontend::decode(frame.kind, channel.reader.body(frame)).map_err(|error| wire_error(&error))
+        });
+        let message = match decoded {
             Ok(message) => message,
-            Err(error) => return self.unreadable(channel, frame.kind, &error).map(|()| true),
+            Err(error) => return self.refuse(channel, frame.kind, &error).map(|()| true),
         };
         match message {
             Message::Query(sql) => {
@@ -350,10 +367,14 @@ impl Connection {
         Ok(true)
     }
 
-    /// Answers a message that cannot be read.
-    fn unreadable(&mut self, channel: &mut Channel, kind: u8, error: &WireError) -> Result<(), EngineError> {
+    /// Answers a message of this kind, which cannot be handled, with an error.
+    #[cold]
+    fn refuse(&mut self, channel: &mut Channel, kind: u8, error: &EngineError) -> Result<(), EngineError> {
+        if self.skipping && !matches!(kind, b'S' | b'X') {
+            return Ok(());
+        }
         let extended = matches!(kind, b'P' | b'B' | b'D' | b'E' | b'C' | b'H');
-        self.report(channel, &wire_error(error), extended)?;
+        self.report(channel, error, extended)?;
         if matches!(kind, b'Q' | b'F' | b'S') {
             self.ready(channel);
         }

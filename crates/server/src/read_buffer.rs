@@ -53,6 +53,16 @@ impl ReadBuffer {
         &self.bytes[frame.body.clone()]
     }
 
+    /// Bytes that the next call of [`room`](Self::room) allocates, if they are many.
+    pub(crate) fn growth(&self, total: usize) -> usize {
+        let is_full = !self.filled.is_empty() && self.filled.len() == self.bytes.len();
+        if is_full { self.grown(total) } else { 0 }
+    }
+
+    fn grown(&self, total: usize) -> usize {
+        total.min(2 * self.bytes.len()).max(self.filled.end + 1)
+    }
+
     /// The room for the next bytes: not empty, and in the end long enough for `total` bytes from the front on.
     pub(crate) fn room(&mut self, total: usize) -> &mut [u8] {
         if self.filled.is_empty() {
@@ -65,7 +75,8 @@ impl ReadBuffer {
             self.filled = 0..self.filled.len();
         }
         if self.filled.end == self.bytes.len() {
-            let wanted = total.min(2 * self.bytes.len()).max(self.filled.end + 1);
+            let wanted = self.grown(total);
+            self.bytes.reserve_exact(wanted - self.bytes.len());
             self.bytes.resize(wanted, 0);
         }
         &mut self.bytes[self.filled.end..]

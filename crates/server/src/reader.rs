@@ -2,6 +2,7 @@
 
 use std::io;
 
+use clearway_engine::{EngineError, memory};
 use clearway_machine::{Native, WaitEvent, WaitScope};
 
 use crate::read_buffer::ReadBuffer;
@@ -22,6 +23,13 @@ pub(crate) enum ReadError {
     Io(io::Error),
     /// The client does not speak the protocol.
     Wire(WireError),
+    /// There was no memory for a message of this kind. It has been read to its end and dropped.
+    Refused {
+        /// The message's type byte.
+        kind: u8,
+        /// The answer.
+        error: EngineError,
+    },
 }
 
 /// The read side of a connection.
@@ -46,7 +54,36 @@ impl FrameReader {
             let split = frame::split_within(self.buffer.filled(), self.message_bytes_max);
             match split.map_err(ReadError::Wire)? {
                 Split::Frame(frame) => return Ok(self.buffer.consume_frame(frame)),
-                Split::NeedMore(total) => self.fill(total, socket, presence)?,
+                Split::NeedMore(total) => match memory::require(self.buffer.growth(total)) {
+                    Ok(()) => self.fill(total, socket, presence)?,
+                    Err(error) => return Err(self.drop_message(total, error, socket, presence)),
+                },
+            }
+        }
+    }
+
+    /// Reads the rest of a message of `total` bytes, of which the beginning is buffered, and drops it: then the stream is
+    /// where the next message begins.
+    #[cold]
+    fn drop_message(
+        &mut self,
+        total: usize,
+        error: EngineError,
+        socket: &Socket,
+        presence: &Presence,
+    ) -> ReadError {
+        let kind = self.buffer.filled()[0];
+        let mut left = total;
+        loop {
+            let there = self.buffer.filled().len().min(left);
+            self.buffer.consume(there);
+            left -= there;
+            if left == 0 {
+                return ReadError::Refused { kind, error };
+            }
+            // What the buffer has; it does not grow when it is empty.
+            if let Err(error) = self.fill(1, socket, presence) {
+                return error;
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The engine's output as protocol messages, COPY data in both directions included.
 
 use clearway_engine::output::Notice;
-use clearway_engine::{Column, EngineError, Output, SqlState, Value};
+use clearway_engine::{Column, EngineError, Output, SqlState, Value, memory};
 
 use crate::channel::Channel;
 use crate::codec::{self, ResultFormats, Scratch};
@@ -82,12 +82,13 @@ impl Output for Responder<'_> {
         loop {
             let frame = match channel.reader.next(&channel.socket, &channel.presence) {
                 Ok(frame) => frame,
+                Err(ReadError::Refused { error, .. }) => return Err(error),
                 Err(error) => {
                     let told = match &error {
                         ReadError::Wire(error) => {
                             EngineError::new(SqlState::PROTOCOL_VIOLATION, error.to_string())
                         }
-                        ReadError::Closed | ReadError::Io(_) => connection_lost(),
+                        _ => connection_lost(),
                     };
                     channel.ended = Some(error);
                     return Err(told);
@@ -97,6 +98,7 @@ impl Output for Responder<'_> {
             match frontend::decode(frame.kind, channel.reader.body(&frame)) {
                 Ok(Message::CopyData([])) => {}
                 Ok(Message::CopyData(data)) => {
+                    memory::require(data.len())?;
                     buffer.extend_from_slice(data);
                     return Ok(true);
                 }

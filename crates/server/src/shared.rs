@@ -54,6 +54,7 @@ impl Drop for Place<'_> {
 pub(crate) fn end(channel: &mut Channel, shared: &Shared, error: &ReadError) {
     match error {
         ReadError::Wire(error) => channel.fatal(&wire_error(error)),
+        ReadError::Refused { error, .. } => channel.fatal(error),
         _ if shared.registry.is_stopping() => channel.fatal(&shutting_down()),
         ReadError::Closed => {}
         ReadError::Io(error) => debug!("a connection ended: {error}"),

@@ -75,10 +75,10 @@ impl Served {
         let stream = UnixStream::connect(self.directory.join(".s.PGSQL.5433")).map_err(failed)?;
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut client = Client(stream);
-        client
+        // A server that has no room for the session says so without reading this.
+        let _ = client
             .0
-            .write_all(b"\0\0\0\x26\0\x03\0\0user\0alice\0database\0postgres\0\0")
-            .map_err(failed)?;
+            .write_all(b"\0\0\0\x26\0\x03\0\0user\0alice\0database\0postgres\0\0");
         client.answer().map(|_| client)
     }
 
@@ -134,13 +134,37 @@ pub struct Client(UnixStream);
 
 impl Client {
     pub fn query(&mut self, sql: &str) -> Answer {
-        let mut message = vec![b'Q'];
-        message.extend((sql.len() as u32 + 5).to_be_bytes());
-        message.extend(sql.as_bytes());
-        message.push(0);
-        self.0
-            .write_all(&message)
-            .map_err(|error| (String::new(), error.to_string()))?;
+        self.send(b'Q', &[sql.as_bytes(), b"\0"])?;
+        self.answer()
+    }
+
+    /// Sends a message of this kind.
+    pub fn send(&mut self, kind: u8, body: &[&[u8]]) -> Result<(), (String, String)> {
+        let length: usize = body.iter().map(|part| part.len()).sum();
+        let mut message = vec![kind];
+        message.extend((length as u32 + 4).to_be_bytes());
+        message.extend(body.concat());
+        let sent = self.0.write_all(&message);
+        sent.map_err(|error| (String::new(), error.to_string()))
+    }
+
+    /// Prepares a statement, and runs it with one parameter in text form.
+    pub fn run_with(&mut self, sql: &str, parameter: &[u8]) -> Answer {
+        self.send(b'P', &[b"\0", sql.as_bytes(), b"\0\0\0"])?;
+        let length = (parameter.len() as u32).to_be_bytes();
+        self.send(b'B', &[b"\0\0\0\0\0\x01", &length, parameter, b"\0\0"])?;
+        self.send(b'E', &[b"\0\0\0\0\0"])?;
+        self.send(b'S', &[])?;
+        self.answer()
+    }
+
+    /// COPY FROM STDIN, the data in these messages.
+    pub fn copy(&mut self, sql: &str, data: &[&[u8]]) -> Answer {
+        self.send(b'Q', &[sql.as_bytes(), b"\0"])?;
+        for piece in data {
+            self.send(b'd', &[piece])?;
+        }
+        self.send(b'c', &[])?;
         self.answer()
     }
 

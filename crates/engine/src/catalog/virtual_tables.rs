@@ -12,6 +12,7 @@
 //! | `pg_settings` | a setting |
 //! | `pg_type` | a type |
 //! | `clearway_latches` | a latch class and mode: acquisitions, conflicts, spins, sleeps, waits |
+//! | `clearway_memory` | what the process has in all, or one session, in bytes |
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock};
@@ -24,6 +25,7 @@ use crate::activity::{BackgroundActivity, SessionActivity};
 use crate::catalog::CatalogState;
 use crate::config::Config;
 use crate::in_force::{self, CHANGEABLE, InForce};
+use crate::memory;
 use crate::replication_status::{ConflictCounts, WalReceiverStatus};
 use crate::settings::Settings;
 use crate::sql::{ColumnDef, TableDef, TableKind};
@@ -234,6 +236,11 @@ static TABLES: LazyLock<Vec<Arc<TableDef>>> = LazyLock::new(|| {
                 ("confl_deadlock", Int8),
             ],
         ),
+        table(
+            12_012,
+            "clearway_memory",
+            &[("pid", Int4), ("name", Text), ("bytes", Int8)],
+        ),
     ]
 });
 
@@ -285,6 +292,7 @@ pub(crate) fn rows(name: &str, sources: &Sources<'_>) -> Vec<Vec<Value>> {
             .collect(),
         "pg_settings" => setting_rows(sources),
         "clearway_latches" => latch_rows(),
+        "clearway_memory" => memory_rows((sources.activity)()),
         "pg_type" => type_rows(),
         _ => Vec::new(),
     }
@@ -590,6 +598,22 @@ fn type_rows() -> Vec<Vec<Value>> {
         ]
     };
     TYPES.iter().map(row).collect()
+}
+
+/// The process's numbers, then one for each session.
+fn memory_rows(sessions: Vec<SessionActivity>) -> Vec<Vec<Value>> {
+    let number = |bytes: u64| Value::Int8(bytes.cast_signed());
+    let of_process = memory::of_process()
+        .into_iter()
+        .map(|(name, bytes)| vec![Value::Null, Value::text(name), bytes.map_or(Value::Null, number)]);
+    let of_sessions = sessions.into_iter().map(|session| {
+        vec![
+            Value::Int4(session.process_id as i32),
+            Value::text("session"),
+            number(session.memory_bytes),
+        ]
+    });
+    of_process.chain(of_sessions).collect()
 }
 
 fn latch_rows() -> Vec<Vec<Value>> {

@@ -5,10 +5,14 @@
 //! raw text, before escapes are undone and (in CSV) without quotes, is the NULL string.
 
 use crate::error::{EngineError, Result, SqlState};
+use crate::memory;
 use crate::sql::plan::{CopyFormat, CopyOptions};
 
 /// No line may be longer; a client that forgets its newlines must not take all memory.
 const LINE_BYTES_MAX: usize = 64 << 20;
+
+/// As many times its length may a line have in memory at once.
+const LINE_COPIES: usize = 6;
 
 /// The fields of one row. The memory is used again for the next.
 #[derive(Debug, Default)]
@@ -82,6 +86,11 @@ impl<'a> RowReader<'a> {
                     self.line_number + 1
                 ),
             ));
+        }
+        let wanted = self.pending.len() + chunk.len();
+        if wanted > self.pending.capacity() {
+            // The buffer doubles; and of a long line fields, values and a row are made.
+            memory::require(LINE_COPIES * wanted)?;
         }
         self.pending.extend_from_slice(chunk);
         Ok(())

@@ -127,7 +127,11 @@ impl Engine {
     /// directory is missing or empty; one that holds anything else than a database is refused.
     pub fn open(directory: impl AsRef<Path>, config: Config) -> Result<Arc<Engine>, EngineError> {
         config.check()?;
-        memory::prepare(&config)?;
+        memory::prepare(
+            config.server_memory.bytes(),
+            config.shared_buffers.bytes(),
+            config.shared_buffers,
+        )?;
         let opened = Storage::open(directory.as_ref(), storage_options(&config)).map_err(storage_error)?;
         closed_on_error(&Arc::clone(&opened.0), || {
             let temporary = spill::prepare_directory(directory.as_ref())?;

@@ -31,6 +31,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::executor::{Execution, evaluate_row};
+use crate::memory;
 use crate::spill::record::{read_row, read_u64, read_value, write_row, write_value};
 use crate::spill::{Sorted, Sorter, SpillOptions};
 use crate::sql::aggregate::Accumulator;
@@ -103,6 +104,13 @@ impl Grouping {
         grouping
     }
 
+    /// True if there is memory for one group more: a table that is full doubles. Without it the rows overflow as they do
+    /// at the bound.
+    fn may_grow(&self) -> bool {
+        let (length, entry) = (self.groups.len(), size_of::<Group>() + ENTRY_BYTES);
+        length < self.groups.capacity() || memory::require(2 * length * entry).is_ok()
+    }
+
     fn add_group(&mut self, plan: &AggregatePlan, keys: Vec<Value>) {
         let distinct = plan.calls.iter().any(|call| call.distinct);
         self.groups.push(Group {
@@ -136,7 +144,7 @@ impl Grouping {
             return self.take_into(execution, plan, *group, row);
         }
         let added = group_bytes(plan, &keys, self.key.len());
-        let fits = self.groups.is_empty() || self.bytes + added <= self.options.bytes_max;
+        let fits = self.groups.is_empty() || self.bytes + added <= self.options.bytes_max && self.may_grow();
         if self.overflow.is_none() && fits {
             self.bytes += added;
             self.by_key.insert(self.key.as_slice().into(), self.groups.len());

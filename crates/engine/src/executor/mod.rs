@@ -47,6 +47,7 @@ use clearway_txn::{LockMode, LockTag, Xid};
 use crate::catalog::TableEntry;
 use crate::error::{EngineError, Result, SqlState};
 use crate::interrupt::Interrupts;
+use crate::memory;
 use crate::spill::SpillOptions;
 use crate::sql::context::EvalContext;
 use crate::sql::expr::Expr;
@@ -150,7 +151,7 @@ impl Execution<'_> {
     #[inline]
     pub(crate) fn tick(&mut self) -> Result<()> {
         self.ticks += 1;
-        if self.ticks < TICKS_PER_CHECK {
+        if self.ticks < TICKS_PER_CHECK && !memory::attention() {
             return Ok(());
         }
         self.ticks = 0;

@@ -54,6 +54,7 @@ use crate::engine::Engine;
 use crate::error::{EngineError, Result, SqlState};
 use crate::executor::Scratch;
 use crate::interrupt::{Interrupts, StatementWatch};
+use crate::memory;
 use crate::output::{Notice, Output};
 use crate::settings::Settings;
 use crate::spill::SpillOptions;
@@ -299,6 +300,7 @@ impl Session {
 
     /// Publishes that the session waits for its client; if its caller sends the answers, from when that does.
     fn went_idle(&mut self) {
+        memory::statement_ended();
         let state = match self.txn.phase {
             Phase::None | Phase::Implicit => SessionState::Idle,
             Phase::Block => SessionState::IdleInTransaction,
@@ -322,6 +324,9 @@ impl Session {
 
     /// After an error: rolls back an implicit transaction, fails an explicit one. Gives the error back.
     fn fail(&mut self, error: EngineError) -> EngineError {
+        if error.sqlstate() == SqlState::OUT_OF_MEMORY {
+            self.give_memory_back();
+        }
         let stopped = error.sqlstate() == SqlState::QUERY_CANCELED;
         self.txn.fail_answer(stopped, &self.settings);
         self.end_failed();
@@ -333,6 +338,15 @@ impl Session {
             }
             Err(stopped) => stopped,
         }
+    }
+
+    /// Gives back what the session keeps to be quicker next time.
+    #[cold]
+    fn give_memory_back(&mut self) {
+        self.texts = TextCache::default();
+        self.statements.forget_all_plans();
+        self.scratch = Scratch::default();
+        memory::after_refusal();
     }
 
     fn end_failed(&mut self) {
@@ -416,5 +430,6 @@ impl Drop for Session {
         }
         self.txn.phase = Phase::None;
         self.engine.session_closed(self.slot.process_id, self.txn.proc);
+        memory::statement_ended();
     }
 }

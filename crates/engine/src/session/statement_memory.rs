@@ -83,6 +83,16 @@ impl StatementMemory {
         }
     }
 
+    /// Leaves no plans: memory is scarce.
+    pub(crate) fn forget_all_plans(&mut self) {
+        for held in self.with_plans.drain(..) {
+            if let Some(prepared) = held.upgrade() {
+                prepared.forget_plan();
+            }
+        }
+        self.planned_text_bytes = 0;
+    }
+
     /// Leaves half of the plans, those used last.
     fn forget_plans(&mut self) {
         let mut living: Vec<Arc<Prepared>> = self

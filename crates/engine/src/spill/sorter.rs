@@ -28,6 +28,7 @@
 //!   the result does not depend on the bound.
 //! - S2: when only the first `keep` records are wanted, what is behind them is dropped whenever it is as much again.
 //! - S3: a record that is larger than the bound is taken all the same, alone: a row has to be in memory anyway.
+//! - S4: memory that cannot be had is like a bound that is reached: what is there becomes a run.
 //!
 //! No library is used: the crates that sort externally bound the number of records rather than bytes, or sort values
 //! that own memory which is not counted; and none lets the caller stop between two steps of a merge, which cancelling
@@ -39,6 +40,7 @@ use std::ops::Range;
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::interrupt::Interrupts;
+use crate::memory;
 use crate::spill::SpillOptions;
 use crate::spill::temporary::{BLOCK_BYTES, Reader, Record, Temporary};
 
@@ -112,7 +114,7 @@ impl Sorter {
         if self.entries.len() >= self.keep.saturating_mul(2).max(RECORDS_PER_CHECK) {
             self.drop_surplus();
         }
-        if !self.has_room(length) {
+        if !self.has_room(length)? {
             self.write_run(interrupts)?;
         }
         self.entries.push(Entry {
@@ -125,29 +127,47 @@ impl Sorter {
         Ok(())
     }
 
-    /// Makes room for a record of `length` bytes within the bound, if that is possible.
-    fn has_room(&mut self, length: usize) -> bool {
+    /// Makes room for a record of `length` bytes within the bound, if that is possible. An error if there is no memory
+    /// for it alone.
+    fn has_room(&mut self, length: usize) -> Result<bool> {
         let entry = size_of::<Entry>();
         let wanted = self.buffer.len() + length;
         let entries = self.entries.len() + 1;
         if wanted <= self.buffer.capacity() && entries <= self.entries.capacity() {
-            return true;
+            return Ok(true);
         }
         let needed = wanted.max(self.buffer.capacity()) + entries.max(self.entries.capacity()) * entry;
         let Some(left) = self.options.bytes_max.checked_sub(needed) else {
             // S3.
-            return self.entries.is_empty();
+            if self.entries.is_empty() {
+                memory::require(length)?;
+            }
+            return Ok(self.entries.is_empty());
         };
-        // Capacities double, as far as the bound allows.
+        // Capacities double, as far as the bound and the memory allow.
         if wanted > self.buffer.capacity() {
             let more = self.buffer.capacity().min(left / 2);
+            if !self.may_allocate(wanted + more)? {
+                return Ok(false);
+            }
             self.buffer.reserve_exact(length + more);
         }
         if entries > self.entries.capacity() {
             let more = self.entries.capacity().min(left / 2 / entry);
+            if !self.may_allocate((entries + more) * entry)? {
+                return Ok(false);
+            }
             self.entries.reserve_exact(1 + more);
         }
-        true
+        Ok(true)
+    }
+
+    /// S4: true if there is memory for so many bytes; an error if there is not and no record could become a run.
+    fn may_allocate(&self, bytes: usize) -> Result<bool> {
+        match memory::require(bytes) {
+            Err(error) if self.entries.is_empty() => Err(error),
+            asked => Ok(asked.is_ok()),
+        }
     }
 
     fn sort(&mut self) {

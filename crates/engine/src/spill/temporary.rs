@@ -15,6 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::memory;
 use crate::spill::file_error;
 
 /// Bytes that are written or read at a time.
@@ -130,10 +131,11 @@ impl Reader {
         let mut header = [0; HEADER_BYTES];
         self.take(file, &mut header)?;
         let [a, b, c, d, e, f, g, h] = header;
-        record.key.resize(u32::from_ne_bytes([a, b, c, d]) as usize, 0);
-        record
-            .payload
-            .resize(u32::from_ne_bytes([e, f, g, h]) as usize, 0);
+        let key_length = u32::from_ne_bytes([a, b, c, d]) as usize;
+        let payload_length = u32::from_ne_bytes([e, f, g, h]) as usize;
+        memory::require(key_length + payload_length)?;
+        record.key.resize(key_length, 0);
+        record.payload.resize(payload_length, 0);
         self.take(file, &mut record.key)?;
         self.take(file, &mut record.payload)?;
         Ok(true)

@@ -29,6 +29,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::error::{EngineError, Result, SqlState};
+use crate::memory;
 
 /// The most levels a syntax tree may have.
 pub(crate) const LEVELS_MAX: u32 = 1_000_000;
@@ -65,6 +66,14 @@ pub(crate) fn with_stack_for<R>(levels: u32, work: impl FnOnce() -> R) -> R {
         return work();
     }
     stacker::grow(levels as usize * BYTES_PER_LEVEL + 2 * RED_ZONE, work)
+}
+
+/// 53200 if there is no address space for a tree of so many levels: to parse it, to bind it, to drop it.
+pub(crate) fn require_for(levels: u32) -> Result<()> {
+    if levels <= LEVELS_ON_ANY_STACK {
+        return Ok(());
+    }
+    memory::require_space(2 * (levels as usize * BYTES_PER_LEVEL + 2 * RED_ZONE))
 }
 
 /// Runs `work`, in a new segment if this one is nearly used up.

@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use dashu_int::IBig;
 
-use crate::error::{EngineError, Result, SqlState};
+use crate::error::{EngineError, Result, SqlState, shown};
+use crate::memory;
 use crate::value::datatype::length_of_typmod;
 use crate::value::{DataType, Numeric, Value, datetime};
 
@@ -105,7 +106,10 @@ pub fn check_text(text: &str) -> Result<()> {
 fn invalid_syntax(text: &str, data_type: DataType) -> EngineError {
     EngineError::new(
         SqlState::INVALID_TEXT_REPRESENTATION,
-        format!("invalid input syntax for type {data_type}: \"{text}\""),
+        format!(
+            "invalid input syntax for type {data_type}: \"{text}\"",
+            text = shown(text)
+        ),
     )
 }
 
@@ -245,7 +249,10 @@ fn parse_integer(text: &str, min: i64, max: i64, data_type: DataType) -> Result<
 fn out_of_range(text: &str, data_type: DataType) -> EngineError {
     EngineError::new(
         SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-        format!("value \"{text}\" is out of range for type {data_type}"),
+        format!(
+            "value \"{text}\" is out of range for type {data_type}",
+            text = shown(text)
+        ),
     )
 }
 
@@ -272,7 +279,11 @@ pub(crate) fn parse_float<F: Float>(text: &str) -> Result<F> {
     if (wide.is_infinite() && has_digits) || vanished {
         return Err(EngineError::new(
             SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-            format!("\"{text}\" is out of range for type {}", F::DATA_TYPE),
+            format!(
+                "\"{text}\" is out of range for type {}",
+                F::DATA_TYPE,
+                text = shown(text)
+            ),
         ));
     }
     Ok(value)
@@ -297,6 +308,7 @@ pub fn fit_length(text: Box<str>, data_type: DataType, typmod: i32, explicit: bo
         if data_type != DataType::Char {
             return Ok(text);
         }
+        memory::require(2 * (text.len() + length - characters))?;
         let mut padded = String::with_capacity(text.len() + length - characters);
         padded.push_str(&text);
         padded.extend(std::iter::repeat_n(' ', length - characters));

@@ -63,7 +63,11 @@ impl Engine {
     /// ([`Storage::receive_log`]). Sessions read, from when this returns. A directory without a database is an error.
     pub fn open_standby(directory: impl AsRef<Path>, config: Config) -> Result<Arc<Engine>, EngineError> {
         config.check()?;
-        memory::prepare(&config)?;
+        memory::prepare(
+            config.server_memory.bytes(),
+            config.shared_buffers.bytes(),
+            config.shared_buffers,
+        )?;
         let options = StandbyOptions {
             known_xids: config.mechanisms.known_xids,
             known_xids_compaction: config.mechanisms.known_xids_compaction,

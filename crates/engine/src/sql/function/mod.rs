@@ -207,8 +207,8 @@ impl Function {
             Function::Abs => abs(&arguments[0])?,
             Function::Mod => arithmetic::apply(ArithmeticOp::Remainder, &arguments[0], &arguments[1])?,
             Function::Length => Value::Int4(text(&arguments[0])?.chars().count() as i32),
-            Function::Lower => Value::from(&*text(&arguments[0])?.to_lowercase()),
-            Function::Upper => Value::from(&*text(&arguments[0])?.to_uppercase()),
+            Function::Lower => Value::from(&*made_of(&arguments[0])?.to_lowercase()),
+            Function::Upper => Value::from(&*made_of(&arguments[0])?.to_uppercase()),
             Function::Floor => rounded(&arguments[0], f64::floor, Numeric::floor)?,
             Function::Ceil => rounded(&arguments[0], f64::ceil, Numeric::ceil)?,
             Function::Round => {
@@ -220,9 +220,9 @@ impl Function {
             }
             Function::Math(function) => function.call(arguments)?,
             Function::Repeat => repeat(&arguments[0], &arguments[1])?,
-            Function::ToChar => Value::text(number_format::to_char(&arguments[0], text(&arguments[1])?)?),
+            Function::ToChar => Value::text(number_format::to_char(&arguments[0], made_of(&arguments[1])?)?),
             Function::ToNumber => {
-                let number = number_format::to_number(text(&arguments[0])?, text(&arguments[1])?)?;
+                let number = number_format::to_number(made_of(&arguments[0])?, made_of(&arguments[1])?)?;
                 number.map_or(Value::Null, Value::Numeric)
             }
             Function::Sleep => sleep(&arguments[0], session)?,
@@ -357,6 +357,13 @@ fn output_text(value: &Value) -> Option<&str> {
         Value::Bool(false) => Some("f"),
         other => other.as_str(),
     }
+}
+
+/// A text of which one of about its length is made.
+fn made_of(value: &Value) -> Result<&str> {
+    let text = text(value)?;
+    memory::require(2 * text.len())?;
+    Ok(text)
 }
 
 fn text(value: &Value) -> Result<&str> {

@@ -120,7 +120,10 @@ fn position(text: &str) -> Result<u64> {
     found.ok_or_else(|| {
         EngineError::new(
             SqlState::INVALID_TEXT_REPRESENTATION,
-            format!("invalid input syntax for type pg_lsn: \"{text}\""),
+            format!(
+                "invalid input syntax for type pg_lsn: \"{text}\"",
+                text = crate::error::shown(text)
+            ),
         )
     })
 }

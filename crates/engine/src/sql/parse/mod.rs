@@ -214,6 +214,7 @@ fn parse_tokens<T>(
     left_over: impl FnOnce(Location) -> EngineError,
 ) -> Result<Deep<T>> {
     let levels = stack::levels(&tokens)?;
+    stack::require_for(levels)?;
     with_stack_for(levels, || {
         let mut parser = Parser::new(&Grammar)
             .with_recursion_limit(NESTING_MAX)

@@ -9,7 +9,7 @@ mod zone;
 use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::error::{EngineError, Result, SqlState};
+use crate::error::{EngineError, Result, SqlState, shown};
 
 use input::{Fault, Parsed};
 
@@ -144,7 +144,7 @@ pub fn parse_date(text: &str, now: i64) -> Result<i32> {
             .ok_or_else(|| {
                 EngineError::new(
                     SqlState::DATETIME_FIELD_OVERFLOW,
-                    format!("date out of range: \"{text}\""),
+                    format!("date out of range: \"{text}\"", text = shown(text)),
                 )
             }),
     }
@@ -173,7 +173,7 @@ pub fn parse_timestamp(text: &str, with_zone: bool, now: i64) -> Result<i64> {
                 .ok_or_else(|| {
                     EngineError::new(
                         SqlState::DATETIME_FIELD_OVERFLOW,
-                        format!("timestamp out of range: \"{text}\""),
+                        format!("timestamp out of range: \"{text}\"", text = shown(text)),
                     )
                 })
         }
@@ -196,20 +196,29 @@ fn refused(fault: Fault, text: &str, type_name: &str) -> EngineError {
     let field = || {
         EngineError::new(
             SqlState::DATETIME_FIELD_OVERFLOW,
-            format!("date/time field value out of range: \"{text}\""),
+            format!(
+                "date/time field value out of range: \"{text}\"",
+                text = shown(text)
+            ),
         )
     };
     match fault {
         Fault::Syntax => EngineError::new(
             SqlState::INVALID_DATETIME_FORMAT,
-            format!("invalid input syntax for type {type_name}: \"{text}\""),
+            format!(
+                "invalid input syntax for type {type_name}: \"{text}\"",
+                text = shown(text)
+            ),
         ),
         Fault::Field => field(),
         Fault::MonthOrDay => field()
             .with_hint("Dates whose fields are all numbers are read as month, day, year; or year-month-day."),
         Fault::Zone => EngineError::new(
             SqlState::INVALID_TIME_ZONE_DISPLACEMENT,
-            format!("time zone displacement out of range: \"{text}\""),
+            format!(
+                "time zone displacement out of range: \"{text}\"",
+                text = shown(text)
+            ),
         ),
         Fault::UnknownZone(name) => EngineError::new(
             SqlState::INVALID_PARAMETER_VALUE,

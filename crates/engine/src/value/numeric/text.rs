@@ -6,7 +6,7 @@ use std::str::FromStr;
 use dashu_int::{IBig, Sign, UBig};
 
 use super::{Numeric, Repr, WHOLE_DIGITS_MAX, magnitude, overflow, shift, signs_negative};
-use crate::error::{EngineError, Result, SqlState};
+use crate::error::{EngineError, Result, SqlState, shown};
 use crate::value::DataType;
 
 impl Numeric {
@@ -91,7 +91,11 @@ fn special(trimmed: &str, negative: bool, unsigned: &str) -> Option<Numeric> {
 fn invalid(text: &str) -> EngineError {
     EngineError::new(
         SqlState::INVALID_TEXT_REPRESENTATION,
-        format!("invalid input syntax for type {}: \"{text}\"", DataType::Numeric),
+        format!(
+            "invalid input syntax for type {}: \"{text}\"",
+            DataType::Numeric,
+            text = shown(text)
+        ),
     )
 }
 
