@@ -57,6 +57,7 @@ pub mod simulate;
 mod stats;
 pub mod table;
 mod tables;
+pub mod tpcc_sessions;
 pub mod workload;
 
 pub use bench::{BenchOptions, Variant, run_bench};

@@ -6,9 +6,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use clearway_machine::{Machine, Native, WaitEvent, WorkerId};
+use clearway_machine::{Machine, Native, WorkerId};
 
-use crate::storage::Storage;
 use crate::wall_clock;
 
 /// The task of a background thread.
@@ -103,19 +102,5 @@ impl Drop for InBackground {
     fn drop(&mut self) {
         let mut entered = self.threads.lock();
         entered.threads.retain(|thread| thread.number != self.number);
-    }
-}
-
-impl Storage {
-    /// Event that a background thread of this storage waits for; [`WaitEvent::Running`] if it does not wait.
-    pub fn background_wait(&self, thread: &BackgroundThread) -> WaitEvent {
-        let waits_for_room = || {
-            self.standby()
-                .is_some_and(|standby| standby.waits_for_room().is_some())
-        };
-        match thread.kind {
-            BackgroundKind::Replay if waits_for_room() => WaitEvent::RecoveryRoom,
-            _ => Native::workers().slot(thread.worker).wait_event(),
-        }
     }
 }

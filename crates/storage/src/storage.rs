@@ -7,12 +7,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clearway_latch::LwLockOptions;
+use clearway_machine::{Machine, Native, WaitEvent};
 use clearway_txn::{
     CommitLog, CommitLogOptions, CommitLogVariant, LockManager, ProcArray, ProcArrayLatchVariant,
     ProcArrayOptions, ProcClearVariant, ProcId, RelationLocksVariant, Snapshot, SnapshotVariant, Status, Xid,
 };
 
-use crate::background::BackgroundThreads;
+use crate::background::{BackgroundKind, BackgroundThread, BackgroundThreads};
 use crate::buffer::{
     BufferClockVariant, BufferMapVariant, BufferPool, BufferPoolOptions, FrameRing, PageLatchVariant,
     PageReadVariant, PagesOnDisk, PinnedPage, RacyPage,
@@ -156,7 +157,7 @@ pub struct Storage {
     /// The running transactions.
     pub proc_array: Arc<ProcArray>,
     /// The commit log: how transactions ended.
-    pub commit_log: CommitLog<clearway_machine::Native, StatusPages>,
+    pub commit_log: CommitLog<Native, StatusPages>,
     /// Relation locks, tuple locks, waits for transactions.
     pub locks: LockManager,
     /// The log that stays for followers and slots.
@@ -565,6 +566,18 @@ impl Storage {
     /// The state that a directory that was opened as a standby has beside, also after its promotion.
     pub fn standby(&self) -> Option<&Arc<Standby>> {
         self.standby.as_ref()
+    }
+
+    /// Event that a background thread of this storage waits for; [`WaitEvent::Running`] if it does not wait.
+    pub fn background_wait(&self, thread: &BackgroundThread) -> WaitEvent {
+        let waits_for_room = || {
+            self.standby()
+                .is_some_and(|standby| standby.waits_for_room().is_some())
+        };
+        match thread.kind {
+            BackgroundKind::Replay if waits_for_room() => WaitEvent::RecoveryRoom,
+            _ => Native::workers().slot(thread.worker).wait_event(),
+        }
     }
 
     /// True if this is a standby that was not promoted: nothing is written but what it receives.

@@ -18,7 +18,8 @@ use std::error::Error;
 use std::time::Duration;
 
 use clearway_lab::result::KindCell;
-use clearway_lab::workload::tpcc::{self, Client, Population, SessionsRun, Totals, consistency};
+use clearway_lab::tpcc_sessions::{SessionsRun, run_sessions};
+use clearway_lab::workload::tpcc::{self, Client, Population, Totals, consistency};
 
 use wire::Wire;
 
@@ -82,7 +83,7 @@ fn run(population: Population, clients: usize, seconds: f64, seed: u64) -> Resul
         open.push(Client::on(Box::new(Wire::open()?), population, place, own_seed)?);
     }
     let warm_up = Duration::from_secs_f64(seconds / 10.0);
-    let run = tpcc::run_sessions(open, warm_up, Duration::from_secs_f64(seconds))?;
+    let run = run_sessions(open, warm_up, Duration::from_secs_f64(seconds))?;
     let after = Totals::read_from(&mut session)?;
     match after.faults(&before, &run.acknowledged)[..] {
         [] => {}

@@ -29,7 +29,7 @@
 //! | where it runs | its sessions | run by |
 //! | --- | --- | --- |
 //! | `clearway bench --workload tpcc` | in process ([`InProcess`]) | `crate::run`, beside other workloads |
-//! | `scripts/tpcc` | of any server (the example `tpcc_client`) | [`run_sessions`] |
+//! | `scripts/tpcc` | of any server (the example `tpcc_client`) | [`run_sessions`](crate::tpcc_sessions::run_sessions) |
 //! | `clearway simulate` | simulated: which rows the statements touch, but no text and no rows | `crate::simulate::tpcc` |
 //!
 //! All deal from one deck and take the numbers of the standard from here.
@@ -73,7 +73,6 @@ mod home;
 mod load;
 mod random;
 mod schema;
-mod sessions;
 mod transactions;
 
 use std::ops::RangeInclusive;
@@ -87,7 +86,6 @@ pub use self::consistency::{Acknowledged, Totals};
 pub(crate) use self::deck::Deck;
 pub use self::deck::Kind;
 pub use self::load::{load, load_into, steps};
-pub use self::sessions::{SessionsRun, run_sessions};
 pub(crate) use self::transactions::{BY_NAME, RECENT_ORDERS};
 use super::one_number;
 

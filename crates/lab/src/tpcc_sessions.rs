@@ -1,14 +1,12 @@
-//! A run of clients whose sessions are open already, on any database.
+//! A run of TPC-C clients whose sessions are open already, on any database.
 
 use std::time::{Duration, Instant};
 
-use super::Kind;
-use super::client::Client;
-use super::consistency::Acknowledged;
 use crate::error::{LabError, Result};
 use crate::latencies::Latencies;
 use crate::result::KindCell;
 use crate::run::Course;
+use crate::workload::tpcc::{Acknowledged, Client, Kind};
 use crate::workload::{Workload, client};
 
 /// The result of a run.
