@@ -119,13 +119,6 @@ fn loom_a_session_in_no_cycle_is_no_victim() {
     explore_three(1, |array, locks| {
         let [a, b, c] = [ALICE, BOB, CAROL].map(|proc| array.assign_xid(proc));
         locks.set_deadlock_timeout(CAROL, Duration::ZERO);
-        let alice = {
-            let locks = Arc::clone(&locks);
-            thread::spawn(move || {
-                assert_eq!(locks.wait_for_transaction(ALICE, b, LockWait::FOREVER), Ok(()));
-                locks.end_transaction(ALICE, a);
-            })
-        };
         let bob = {
             let (locks, array) = (Arc::clone(&locks), std::sync::Arc::clone(&array));
             thread::spawn(move || {
@@ -135,11 +128,19 @@ fn loom_a_session_in_no_cycle_is_no_victim() {
                 locks.end_transaction(BOB, second);
             })
         };
-        let waited = locks.wait_for_transaction(CAROL, a, LockWait::FOREVER);
-        assert_eq!(waited, Ok(()), "a victim without a cycle");
-        locks.end_transaction(CAROL, c);
-        alice.join().unwrap();
+        let carol = {
+            let locks = Arc::clone(&locks);
+            thread::spawn(move || {
+                let waited = locks.wait_for_transaction(CAROL, a, LockWait::FOREVER);
+                assert_eq!(waited, Ok(()), "a victim without a cycle");
+                locks.end_transaction(CAROL, c);
+            })
+        };
+        // The model's own thread runs first, and sleeps when Bob and then Carol come: that takes no preemption.
+        assert_eq!(locks.wait_for_transaction(ALICE, b, LockWait::FOREVER), Ok(()));
+        locks.end_transaction(ALICE, a);
         bob.join().unwrap();
+        carol.join().unwrap();
     });
 }
 

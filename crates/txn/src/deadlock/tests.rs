@@ -54,6 +54,8 @@ fn a_wait_for_a_transaction_that_has_ended_is_no_part_of_a_cycle() {
     locks.end_transaction(BOB, b1);
     let b2 = array.assign_xid(BOB);
     locks.begin_wait(BOB, ALICE, a);
+    // Bob would leave a search out: no session waits for his second transaction.
+    assert!(!locks.is_deadlocked(BOB));
     assert_eq!(locks.look_for_deadlock(BOB), None);
     locks.begin_wait(ALICE, BOB, b2);
     assert!(locks.look_for_deadlock(BOB).is_some());
