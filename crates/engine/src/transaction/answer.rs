@@ -192,7 +192,7 @@ fn wait_before_answer(storage: &Storage, seen: &SeenCommits, interrupts: &Interr
     seen.wait_before_answer(&storage.wal);
     let wait = seen.wait_replicated(
         &storage.sync_replication,
-        || interrupts.pending(),
+        || interrupts.canceled_or_late(),
         || interrupts.time_left(),
     );
     match outcome(wait, interrupts) {
