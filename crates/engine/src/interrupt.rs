@@ -113,13 +113,19 @@ impl Interrupts {
         deadline != 0 && running_us() >= deadline
     }
 
-    /// True if it is to stop.
+    /// True if the statement is to stop.
     #[inline]
     pub(crate) fn pending(&self) -> bool {
+        self.canceled_or_late() || self.is_to_free_memory()
+    }
+
+    /// True if the statement is to stop, however much memory its session has: for a wait in which none is taken, and
+    /// whose end would free none.
+    #[inline]
+    pub(crate) fn canceled_or_late(&self) -> bool {
         self.slot.cancel.load(Ordering::Relaxed) != 0
             || self.shutdown.load(Ordering::Relaxed)
             || self.timed_out()
-            || self.is_to_free_memory()
     }
 
     /// True if the statement is to end because memory is scarce. Called by the session's own thread, whose memory it is.

@@ -22,7 +22,7 @@ use std::sync::atomic::Ordering;
 
 use clearway_machine::{AtomicWord, CoreU64, Machine, Native};
 
-/// Bytes that are promised and not yet allocated; see the [module](self).
+/// Bytes that are promised and not yet allocated, so that large requests are weighed together.
 #[derive(Debug)]
 pub struct Ledger<M: Machine = Native> {
     outstanding: M::U64,

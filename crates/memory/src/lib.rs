@@ -40,8 +40,8 @@
 //! # The size of the reserve
 //! It has to last from the first refusal until the statement that holds much has looked: a row, or a piece of a message,
 //! of each running session. What is larger than 1 MiB is asked for beforehand ([`Ledger`]), so a session takes less than
-//! that between two looks, mostly some KiB. [`RESERVE_BYTES`] lets 64 sessions take a whole MiB at once. It is zeroed memory of the program's image: address
-//! space, and not a page of memory until it is used.
+//! that between two looks, mostly some KiB. [`RESERVE_BYTES`] lets 64 sessions take a whole MiB at once. It is zeroed
+//! memory of the program's image: address space, and not a page of memory until it is used.
 //!
 //! # Costs
 //! Some 14 instructions for an allocation and its end together. A point SELECT allocates about once, a simple-update some 11

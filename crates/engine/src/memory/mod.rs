@@ -14,7 +14,7 @@
 //!
 //! # Weighing
 //! A request must be had from both of these:
-//! 1. The operating system, with [`HEADROOM`] beside it for what others allocate meanwhile without asking. Where memory
+//! 1. The operating system, with `HEADROOM` beside it for what others allocate meanwhile without asking. Where memory
 //!    is limited by address space (`ulimit -v`) or not overcommitted, this is where a statement learns of it.
 //! 2. `server_memory`: what the process has and the request must not exceed it. By default that is nine tenths of what
 //!    the machine has, or the process's control group if that is less. So the statement is refused before the kernel

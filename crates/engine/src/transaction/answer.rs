@@ -194,7 +194,8 @@ impl Transaction {
 
 #[inline]
 fn wait_before_answer(storage: &Storage, seen: &SeenCommits, interrupts: &Interrupts) -> Result<()> {
-    let (stop, time_left) = (|| interrupts.pending(), || interrupts.time_left());
+    // Memory ends no wait: the answer is there, and nothing more is taken.
+    let (stop, time_left) = (|| interrupts.canceled_or_late(), || interrupts.time_left());
     if seen.wait_durable(&storage.wal, stop, time_left) == LogWait::Stopped {
         return Err(stopped_before_durable(interrupts));
     }
