@@ -34,8 +34,8 @@ use clearway_sim::{Latency, Simulated, Simulation, charge_drawn, clock_ns, devic
 use clearway_storage::wal::record::RecordKind;
 use clearway_storage::wal::{LogDevice, LogOptions, Wal};
 use clearway_storage::{
-    AnswerLevel, BufferPool, CommitOptions, CommitPath, CommitWait, Commits, LockReleaseVariant, Lsn, PageId,
-    PinnedPage, RelId, SeenCommits,
+    AnswerLevel, BufferPool, CommitOptions, CommitPath, CommitWait, Commits, Lsn, PageId, PinnedPage, RelId,
+    SeenCommits,
 };
 use clearway_txn::{
     COMMIT_LOG_PAGE_SIZE, CommitLog, LockManager, ProcArray, ProcId, Snapshot, StatusDevice, Xid,
