@@ -201,7 +201,8 @@ impl<'s, M: Machine, L: ChangeLog> AtomicChange<'s, M, L> {
             }
         };
         for changed in self.pages.drain(..) {
-            // SAFETY: the guards' owner is inside `finish`, so no reference to the bytes is alive.
+            // SAFETY: the guards' owner is inside `finish`. References to the header of a page under the exclusive latch are
+            // given out in this crate alone, and none is in use over a `finish` (`PageExclusive`).
             page::set_lsn(unsafe { changed.frame.bytes_mut() }, lsn);
             changed.frame.end();
         }

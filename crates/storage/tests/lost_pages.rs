@@ -54,7 +54,7 @@ fn put(storage: &Storage, page: PageId, number: u64) {
     let pinned = storage.pin(page).unwrap();
     let mut change = storage.begin_change(Xid::INVALID).unwrap();
     let mut guard = pinned.exclusive();
-    if clearway_storage::page::is_new(guard.bytes()) {
+    if clearway_storage::page::is_new(&*guard.copy()) {
         change.init_page(&mut guard, PageKind(77), 8);
     }
     change.write(&mut guard, NUMBER, &number.to_le_bytes());

@@ -79,7 +79,7 @@ fn read(storage: &Storage, rel: RelId, block: u32) -> Result<u64, StorageError> 
 /// Adds to a page's number.
 fn add(storage: &Storage, xid: Xid, rel: RelId, block: u32, amount: u64) -> Result<Lsn, StorageError> {
     let mut page = storage.pin(PageId { rel, block })?.into_exclusive();
-    let number = decode(page.bytes()) + amount;
+    let number = decode(&page.copy()) + amount;
     let mut change = storage.begin_change(xid)?;
     change.write(&mut page, NUMBER, &encode(number));
     change.finish()

@@ -16,7 +16,7 @@
 #![cfg(feature = "shuttle")]
 
 use clearway_machine::{DataCell, Machine, Shuttle};
-use clearway_storage::standby::replay::{Gathered, Made, ReplayedPages, Worker, Workers};
+use clearway_storage::standby::replay::{CompletedStretch, Gathered, ReplayedPages, Worker, Workers};
 use clearway_storage::{Lsn, PageId, RelId, Result, StorageError};
 use shuttle::thread;
 use std::sync::Arc;
@@ -91,7 +91,7 @@ fn expected(block: u8, changes: usize) -> Vec<u64> {
 /// transactions have ended, and whether there was an error.
 fn gather(gathered: &mut Gathered<'_, Shuttle, Pages, u64>, pages: &Pages, stretches: &[u64]) -> (u64, bool) {
     let mut ended = 0;
-    let mut end = |made: Option<Made<u64>>| {
+    let mut end = |made: Option<CompletedStretch<u64>>| {
         let Some(made) = made else { return };
         let all = (2 << made.reached.0) - 2;
         assert_eq!(

@@ -4,7 +4,7 @@
 //!
 //! Replay ends transaction 100, says that it cleans up to there, and removes something if it finds no session in the way.
 //! A reader that has a snapshot for which 100 runs must not find it removed. The mutations that this has caught are in
-//! `crates/txn/mutations/cleaned_up.toml`.
+//! `crates/txn/mutations/cleanup_horizon.toml`.
 
 mod support;
 

@@ -173,7 +173,7 @@ impl<M: Machine> Drop for PinnedPage<'_, M> {
 }
 
 macro_rules! read_latched {
-    ($($guard:ident),*) => {$(
+    ($references:vis, $($guard:ident),*) => {$(
         impl<M: Machine> $guard<'_, M> {
             /// The page's place.
             pub fn page_id(&self) -> PageId {
@@ -189,7 +189,7 @@ macro_rules! read_latched {
 
             /// The page's header: what the functions of [`page`] are asked about.
             #[inline]
-            pub fn header(&self) -> &[u8; PAGE_HEADER] {
+            $references fn header(&self) -> &[u8; PAGE_HEADER] {
                 self.view().header()
             }
 
@@ -199,7 +199,7 @@ macro_rules! read_latched {
             /// The page is one of a heap.
             #[inline]
             #[track_caller]
-            pub fn bytes(&self) -> &[u8; PAGE_SIZE] {
+            $references fn bytes(&self) -> &[u8; PAGE_SIZE] {
                 self.view().bytes()
             }
 
@@ -210,7 +210,10 @@ macro_rules! read_latched {
         }
     )*};
 }
-read_latched!(PageShared, PageUpdate, PageExclusive);
+read_latched!(pub, PageShared, PageUpdate);
+// In this crate alone: an `AtomicChange` stamps its pages when it is finished, which holds no borrow of their guards, so a
+// reference from before must not be in use then. Others get copies.
+read_latched!(pub(crate), PageExclusive);
 
 macro_rules! set_hints {
     ($($guard:ident),*) => {$(

@@ -139,7 +139,7 @@ impl<'a> Worker<'a> {
             .collect();
         let mut change = self.storage.begin_change(xid).unwrap();
         for page in &mut latched {
-            let number = u64::from_le_bytes(page.bytes()[NUMBER..NUMBER + 8].try_into().unwrap());
+            let number = u64::from_le_bytes(page.copy()[NUMBER..NUMBER + 8].try_into().unwrap());
             change.write(page, NUMBER, &encode(number + 1));
         }
         change.finish().unwrap();
