@@ -74,9 +74,16 @@ impl Checkpointer {
                 })
                 .map_err(|error| StorageError::io("start a thread for", storage.dir(), error))
         };
+        // Now, and not when the thread runs first: a session that finds no log writer flushes by itself, and then cannot be
+        // told to stop.
+        storage.wal.expect_log_writer();
+        let writer = start("wal-writer", BackgroundKind::LogWriter, log_writer_loop);
+        if writer.is_err() {
+            drop(storage.wal.begin_log_writer());
+        }
         Ok(vec![
             start("checkpointer", BackgroundKind::Checkpointer, checkpoint_loop)?,
-            start("wal-writer", BackgroundKind::LogWriter, log_writer_loop)?,
+            writer?,
         ])
     }
 

@@ -85,6 +85,7 @@ fn explore(preemptions: usize, case: fn(Arc<Shared>, Lsn)) {
 #[test]
 fn loom_the_log_writer_flushes_for_a_session() {
     explore(2, |shared, end| {
+        shared.log.expect_log_writer();
         let log_writer = {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {

@@ -318,6 +318,12 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
         self.output.requests.call();
     }
 
+    /// A log writer is about to begin: workers leave their flushes to it from now on, however late its thread runs.
+    /// [`begin_log_writer`](Self::begin_log_writer) follows, and dropping what that returns also ends this.
+    pub fn expect_log_writer(&self) {
+        self.output.requests.writer_begins();
+    }
+
     /// The calling thread is the log writer from now on, until what this returns is dropped. There is one at a time.
     #[must_use = "the log writer ends when it is dropped"]
     pub fn begin_log_writer(&self) -> LogWriter<'_, M, D> {
