@@ -5,7 +5,8 @@ import unittest
 
 from support import link, servers, tools, views
 
-CONFIGURATION = 'max_wal_size = "32MB"\nautovacuum = false\n'
+# A reply of which a length was flipped is waited for no longer than that.
+CONFIGURATION = 'max_wal_size = "32MB"\nautovacuum = false\nwal_receiver_timeout = "2s"\n'
 ROWS = 30_000
 
 

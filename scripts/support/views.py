@@ -15,7 +15,7 @@ class Lie(Exception):
     """A view does not show what is so."""
 
 
-def await_shown(server, query, wanted, seconds=20):
+def await_shown(server, query, wanted, seconds=60):
     """Waits until `server` shows `wanted`."""
     deadline = time.monotonic() + seconds
     while (shown := server.sql(query)) != wanted:
