@@ -252,3 +252,22 @@ impl Storage {
         end
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{Storage, StorageOptions};
+
+    /// F4 of `flush_requests`: no session comes before the log writer, however late the thread of that runs.
+    #[test]
+    fn an_open_storage_has_a_log_writer() {
+        for _ in 0..20 {
+            let directory = tempfile::tempdir().unwrap();
+            let options = StorageOptions {
+                fsync: false,
+                ..StorageOptions::default()
+            };
+            let (storage, _) = Storage::open(directory.path(), options).unwrap();
+            assert!(storage.wal.has_log_writer());
+        }
+    }
+}

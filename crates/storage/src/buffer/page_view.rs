@@ -4,7 +4,7 @@
 //! - H1: while a page latch is held, in whatever mode, bytes of the page change in two ways. The holder of the exclusive
 //!   latch changes them, through `&mut`. Any holder sets hints, and a hint changes a *hint word* and nothing else.
 //! - H2: a hint word is the last of the four words of an item's header, on a page of kind `HEAP`: eight bytes at a
-//!   multiple of 8. Whoever holds a latch reads and changes it as one `AtomicU64`.
+//!   multiple of 8. The holder of a latch reads and changes it as one `AtomicU64`.
 //! - H3: no reference to bytes that is not an atomic's, `&[u8]` above all, reaches a hint word.
 //!
 //! Rust asks for H3: bytes behind a `&[u8]` must not change as long as the reference lives, whether or not their user

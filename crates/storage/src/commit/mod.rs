@@ -35,7 +35,7 @@
 //! 3 Bob waits until Alice has left.
 //!
 //! # One order of commits
-//! What `commit_order = log` promises ([`order`]):
+//! The promises of `commit_order = log` ([`order`]):
 //! - O1: *commits become visible in the order of their records in the log*. A snapshot that regards a commit as finished
 //!   regards each commit as finished whose record lies before. So each snapshot, on the primary and on each standby, is
 //!   that of a position in the log, and any two of them are of one history.

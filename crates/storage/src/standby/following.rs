@@ -78,8 +78,8 @@ fn replay_stretch(
     Ok(position)
 }
 
-/// The thread that replays: to the end of replay and, if that has failed, on to the end of the standby, so that whoever looks
-/// what the server does finds a replay that has failed rather than none.
+/// The body of the thread that replays: to the end of replay and, if that has failed, on to the end of the standby, so that
+/// views show a replay that has failed rather than none.
 fn replay_thread(storage: Weak<Storage>, standby: Arc<Standby>) {
     let replays = AssertUnwindSafe(|| replay_loop(storage.clone(), Arc::clone(&standby)));
     // Nothing that was being changed is used again: after a failure nothing is replayed, and the standby is not promoted.

@@ -39,7 +39,8 @@
 //! - F3: a session counts itself *before* its last look at what is durable, and a flusher publishes what is durable
 //!   *before* it looks whether there are sleepers.
 //! - F4: a log writer that ends says `ABSENT` and then calls. A session that finds it absent flushes by itself, and
-//!   cannot be told to stop.
+//!   cannot be told to stop. So `AWAKE` is said before the log writer's thread is started, and not when it first runs: the
+//!   thread looks at `wanted` before it sleeps.
 //! - F5: a session that leaves takes nothing back. The flush that it asked for is made, and no other session depended on
 //!   this one.
 //!
@@ -122,7 +123,7 @@ pub(super) struct FlushRequests<M: Machine> {
 }
 
 impl<M: Machine> FlushRequests<M> {
-    /// Of nobody, and there is no log writer yet.
+    /// No session has asked, and there is no log writer.
     pub(super) fn new() -> Self {
         Self {
             wanted: Padded(M::U64::new(0)),
@@ -240,6 +241,12 @@ impl<M: Machine> FlushRequests<M> {
     /// The log writer begins.
     pub(super) fn writer_begins(&self) {
         self.writer.store(AWAKE, Relaxed);
+    }
+
+    /// True if a session that asks now finds a log writer.
+    #[cfg(test)]
+    pub(super) fn has_writer(&self) -> bool {
+        self.writer.load(Acquire) != ABSENT
     }
 
     /// F2: the log writer sleeps for `limit`, unless something is wanted that is not durable, or `stop` says so.

@@ -324,6 +324,12 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
         self.output.requests.writer_begins();
     }
 
+    /// True if a worker that waits now leaves its flush to a log writer.
+    #[cfg(test)]
+    pub(crate) fn has_log_writer(&self) -> bool {
+        self.output.requests.has_writer()
+    }
+
     /// The calling thread is the log writer from now on, until what this returns is dropped. There is one at a time.
     #[must_use = "the log writer ends when it is dropped"]
     pub fn begin_log_writer(&self) -> LogWriter<'_, M, D> {
