@@ -1,8 +1,8 @@
 //! A line on standard error before a signal ends the process.
 //!
 //! A fault in unsafe code, a page that cannot be read into memory, `kill -ABRT` by a supervisor: the kernel ends the process
-//! for these signals without a word, and whoever looks at the server's log finds that it stops in the middle. A handler
-//! cannot repair anything, but it can write a line:
+//! for these signals without a word, and the server's log stops in the middle. A handler cannot
+//! repair anything, but it can write a line:
 //!
 //! 1. The handler writes the line with `write(2)`, which a handler may call at any moment, and nothing else of this program.
 //! 2. After a fault in reading or writing memory it puts back what was to happen before, and returns. The instruction is run

@@ -5,12 +5,12 @@
 //!
 //! 1. **Large requests are weighed before they are made** ([`require`]): texts that expressions make, the texts of a row
 //!    and the message that takes them to the client, messages and COPY lines on their way in, sort buffers and hash
-//!    tables, the planning of long statements, stacks, sessions, and the start of the server. What cannot be had is
-//!    refused there, and whoever could do with less does (a sort writes a run).
+//!    tables, the planning of long statements, stacks, sessions, and the start of the server. A request that
+//!    cannot be met is refused there, and a plan that can go on with less memory does so (a sort writes a run).
 //! 2. **What grows by small pieces is watched** (`pressure`): when the process as a whole has too much, the statement
 //!    whose session holds the most ends.
-//! 3. **Until it has ended, the program's allocator has a reserve** ([`ProcessMemory`]): so an allocation that nobody
-//!    has weighed succeeds too.
+//! 3. **Until it has ended, the program's allocator has a reserve** ([`ProcessMemory`]): so an allocation that was
+//!    not weighed succeeds too.
 //!
 //! # Weighing
 //! A request must be had from both of these:

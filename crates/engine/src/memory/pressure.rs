@@ -22,7 +22,8 @@
 //! 3. Otherwise a *bar* is set at half of what is allocated, and halved every 2 ms down to [`BAR_MIN`]. A session that
 //!    looks and holds as much as the bar ends its statement with 53200. So the largest ends first, within a factor of
 //!    two, and none has to know of the others.
-//! 4. Whoever ends sets the bar up again, 20 ms ahead: until then its memory is being freed, and no other ends for it.
+//! 4. The session that ends its statement raises the bar again for 20 ms: its memory is freed meanwhile, and no other session
+//!    ends a statement for it.
 //! 5. Meanwhile new sessions are refused.
 //!
 //! # Rules

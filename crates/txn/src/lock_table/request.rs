@@ -1,5 +1,4 @@
-//! A lock that is asked for now and looked after later: for a worker that has more to do about those in its way than to
-//! sleep until they are gone.
+//! A request for a lock that does not sleep: for a worker that acts on the holders in its way while it waits.
 //!
 //! A standby's replay is such a worker: it waits for the readers of a table up to a limit, and cancels those that are left.
 //! It has to *queue* meanwhile. If it only tried again and again, new readers would come in before the old ones are gone,
