@@ -51,6 +51,8 @@ struct Memory {
     refuses: AtomicBool,
     /// The sink has no room.
     is_full: AtomicBool,
+    /// Writes to come for which the sink finds log of another past.
+    unlinked: AtomicU32,
     /// Number of calls that said that a part of a record may have been given up.
     resumes: AtomicU32,
     histories: Mutex<Vec<(u32, Vec<u8>)>>,
@@ -67,6 +69,7 @@ impl Memory {
             timeline: AtomicU32::new(1),
             refuses: AtomicBool::new(false),
             is_full: AtomicBool::new(false),
+            unlinked: AtomicU32::new(0),
             resumes: AtomicU32::new(0),
             histories: Mutex::default(),
             events: Mutex::default(),
@@ -128,6 +131,11 @@ impl LogSink for Sink {
         if self.0.is_full.load(Ordering::Relaxed) {
             let (action, file) = ("write", "pg_wal".into());
             return Err(StorageError::DiskFull { action, file });
+        }
+        let left = self.0.unlinked.load(Ordering::Relaxed);
+        if left > 0 {
+            self.0.unlinked.store(left - 1, Ordering::Relaxed);
+            return Err(StorageError::UnlinkedRecord { position });
         }
         self.0.received.lock().unwrap().log.extend(bytes);
         Ok(())
@@ -523,6 +531,32 @@ fn what_cannot_be_followed_is_refused() {
         error.contains("timeline 1") && error.contains("timeline 2"),
         "{error}"
     );
+}
+
+/// Log of another past is asked for once more, since the link itself may have been changed on its way. Then the standby has
+/// diverged.
+#[test]
+fn log_of_another_past_is_refused_the_second_time() {
+    let server = TestServer::start();
+    server.client().rows("create table notes (id int primary key)");
+    let memory = Memory::of(&server, SEGMENT);
+    memory.unlinked.store(1, Ordering::Relaxed);
+    let mut receiver = memory.receiver(server.address, |_| {});
+    wait_for("the log", || memory.durable() >= flushed(&server));
+    receiver.stop();
+    let position = Lsn(memory.durable());
+    memory.unlinked.store(2, Ordering::Relaxed);
+    let receiver = memory.receiver(server.address, |_| {});
+    server.client().rows("insert into notes values (1)");
+    let status = Arc::clone(receiver.status());
+    wait_for("the end", || status.get().phase == ReceiverPhase::Diverged);
+    let error = status.get().error.unwrap();
+    assert!(
+        error.contains(&format!("from {position} on")) && error.contains("written to separately"),
+        "{error}"
+    );
+    assert_eq!(memory.unlinked.load(Ordering::Relaxed), 0);
+    assert_eq!(memory.durable(), position.0, "nothing of it is acknowledged");
 }
 
 /// A standby is away for so long that its server has removed what it needs next, and all that the two could compare.

@@ -89,6 +89,14 @@ pub enum StorageError {
         /// The position of the fault.
         position: Lsn,
     },
+    /// Log that was received is whole, and is not the continuation of this directory's.
+    #[error(
+        "the log that is received at {position} does not continue the log that is here: its record links to other records          before it"
+    )]
+    UnlinkedRecord {
+        /// The position of the record.
+        position: Lsn,
+    },
     /// Log that a standby had acknowledged cannot be read there any more.
     #[error(
         "{}: log up to {acknowledged} was received and acknowledged, and it can be read up to {whole} only; the rest would be \
@@ -455,6 +463,7 @@ impl StorageError {
             StorageError::CorruptPage { .. }
             | StorageError::CorruptFile { .. }
             | StorageError::DamagedRecord { .. }
+            | StorageError::UnlinkedRecord { .. }
             | StorageError::AcknowledgedLogLost { .. }
             | StorageError::MissingFile { .. } => "XX001",
             StorageError::Inconsistent { .. } => "XX002",

@@ -6,9 +6,7 @@
 //! microseconds, makes two logs differ that were otherwise written alike.
 //!
 //! A log is compared as far back as [`COMPARED_BYTES`] and both sides have it. Where that begins in the middle of other
-//! log, the difference is found all the same, since the bytes behind it differ as well: xids, times and the positions of
-//! versions on pages. Two logs that part, and then have the same COMPARED_BYTES without the end of any transaction in
-//! them, are not told apart.
+//! log, the difference is found all the same: each record carries a digest of all log before it ([`LogLink`]).
 
 use std::fmt::Write;
 use std::path::Path;
@@ -18,6 +16,8 @@ use sha2::{Digest, Sha256};
 use crate::error::{Result, StorageError};
 use crate::page::Lsn;
 use crate::wal::LogDevice;
+#[cfg(doc)]
+use crate::wal::link::LogLink;
 
 /// So much of the end of a log is compared: a segment's size.
 pub const COMPARED_BYTES: u64 = 16 << 20;

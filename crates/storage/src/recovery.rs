@@ -61,7 +61,8 @@ use crate::lengths::{self, Lengths};
 use crate::page::{self, Lsn, PageId, RelId, get_u32, get_u64};
 use crate::status_pages::{StatusPages, storage_error};
 use crate::storage::Storage;
-use crate::wal::reader::{self, LogReader};
+use crate::wal::link::LogLink;
+use crate::wal::reader::{self, LogEnd, LogReader};
 use crate::wal::record::{Record, RecordKind};
 use crate::wal::segment_name::FIRST_SEGMENT;
 use crate::wal::{LogDevice, SEGMENT_SIZE, SegmentFiles};
@@ -93,6 +94,8 @@ pub struct RecoveryReport {
 pub(crate) struct ScannedLog {
     pub(crate) redo: Lsn,
     pub(crate) end: Lsn,
+    /// The link of the record that is to begin at `end`; `None` if no record was read.
+    pub(crate) link: Option<LogLink>,
     pub(crate) next_xid: Xid,
     pub(crate) next_rel: u32,
     /// The number of pages of each relation at the last checkpoint.
@@ -133,6 +136,7 @@ pub(crate) fn scan_log(
     let mut scanned = ScannedLog {
         redo: control.redo,
         end: control.redo,
+        link: None,
         next_xid: control.next_xid,
         next_rel: control.next_rel,
         lengths: Lengths::new(),
@@ -150,6 +154,7 @@ pub(crate) fn scan_log(
             break;
         }
         scanned.end = end;
+        scanned.link = Some(record.next_link);
         // Lengths behind the control file's log end belong to a checkpoint that did not finish.
         if end <= control.log_end {
             match record.kind {
@@ -223,7 +228,7 @@ pub(crate) fn scan_log(
                 scanned.end, proof.record, proof.durable
             )));
         }
-        scanned.has_tail = behind.record.is_some();
+        scanned.has_tail = behind.record.is_some() || reader.end() == LogEnd::Unlinked;
     }
     device
         .sync_range(scanned.redo.0, scanned.end.0, SyncPurpose::LogFound)

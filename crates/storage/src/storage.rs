@@ -43,6 +43,7 @@ use crate::status_journal::StatusJournal;
 use crate::status_pages::{StatusPages, storage_error};
 use crate::sync_replication::SyncReplication;
 use crate::timeline::{self, SharedHistory};
+use crate::wal::link::LogLink;
 use crate::wal::record::RecordKind;
 use crate::wal::{
     LogDevice, LogFlushVariant, LogInsertVariant, LogOptions, LogReserveVariant, LogWakeVariant,
@@ -416,7 +417,8 @@ impl Storage {
             history,
             Arc::clone(&sync_replication),
         )?);
-        let wal = Wal::new(device, log, scanned.end, scanned.redo);
+        let link = scanned.link.unwrap_or(LogLink::FIRST);
+        let wal = Wal::continuing(device, log, scanned.end, link, scanned.redo);
         let wal = Arc::new(wal);
         let commits = Arc::new(Commits::with_replication(
             CommitOptions::new(options.sessions_max, options.lock_release, options.commit_order),
@@ -471,7 +473,7 @@ impl Storage {
                         journal,
                         acknowledged,
                     },
-                    scanned.end,
+                    &scanned,
                     Xid(control.next_xid.0 - 1),
                 )))
             }

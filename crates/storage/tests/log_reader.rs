@@ -10,7 +10,8 @@ use std::sync::Arc;
 use clearway_machine::Native;
 use clearway_storage::Lsn;
 use clearway_storage::disk::NativeDisk;
-use clearway_storage::wal::reader::{LogReader, search_behind};
+use clearway_storage::wal::link::LogLink;
+use clearway_storage::wal::reader::{LogEnd, LogReader, search_behind};
 use clearway_storage::wal::record::{self, RecordKind};
 use clearway_storage::wal::segment_name::{FIRST_TIMELINE, segment_name};
 use clearway_storage::wal::{LogDevice, LogOptions, SEGMENT_SIZE, SegmentFiles, Wal};
@@ -72,7 +73,7 @@ fn write_log_in_flushes(payloads: &[Vec<u8>], flushes: &[bool]) -> (MemoryDevice
 
 /// The payloads that can be read back, and where reading ended.
 fn read_log(device: &MemoryDevice) -> (Vec<Vec<u8>>, u64) {
-    let mut reader = LogReader::new(device, Lsn(START));
+    let mut reader = LogReader::new(device, Lsn(START)).linked(Some(LogLink::FIRST));
     let mut payloads = Vec::new();
     while let Some((record, _)) = reader.next_record().unwrap() {
         assert_eq!((record.kind, record.xid), (RecordKind::Change, Xid(7)));
@@ -182,6 +183,43 @@ fn records_of_an_earlier_life_of_a_segment_are_not_read() {
     let stale = old.0.lock().unwrap().bytes[START as usize..].to_vec();
     new.write(ends[0], &stale).unwrap();
     assert_eq!(read_log(&new), (vec![vec![3; 100]], ends[0]));
+}
+
+/// Alice's log and Bob's differ in the first record alone. The rest of Bob's, put behind Alice's first record, is whole and in
+/// its place, and is no part of her log.
+#[test]
+fn a_log_ends_where_another_one_was_put_behind_it() {
+    let behind = [vec![2; 100], vec![3; 30]];
+    let (alice, ends) = write_log(&[&[vec![1; 100]][..], &behind].concat());
+    let (bob, _) = write_log(&[&[vec![9; 100]][..], &behind].concat());
+    assert_eq!(read_log(&alice).0.len(), 3);
+    let rest = bob.0.lock().unwrap().bytes[ends[0] as usize..].to_vec();
+    alice.write(ends[0], &rest).unwrap();
+    let mut reader = LogReader::new(&alice, Lsn(START));
+    assert!(reader.next_record().unwrap().is_some());
+    assert!(reader.next_record().unwrap().is_none());
+    assert_eq!(
+        (reader.end(), reader.position()),
+        (LogEnd::Unlinked, Lsn(ends[0]))
+    );
+    // A reader that begins there has nothing to compare the first link with.
+    let mut reader = LogReader::new(&alice, Lsn(ends[0]));
+    assert!(reader.next_record().unwrap().is_some() && reader.next_record().unwrap().is_some());
+}
+
+/// The header has the lower half of the position: its checksum covers the rest.
+#[test]
+fn a_record_is_not_taken_for_one_32_gib_further_on() {
+    const POSITION: u64 = 1 << 30;
+    let header = record::header(RecordKind::Nothing, Xid::INVALID, POSITION, POSITION, 0, 0);
+    assert!(matches!(
+        record::decode(&header, POSITION),
+        record::Decoded::Record(..)
+    ));
+    assert_eq!(
+        record::decode(&header, POSITION + (8 << 32)),
+        record::Decoded::End
+    );
 }
 
 /// A log of these segments, which hold zeros.

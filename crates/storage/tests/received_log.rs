@@ -21,7 +21,8 @@ use clearway_machine::{Switch, WaitEvent};
 use clearway_storage::background::BackgroundKind;
 use clearway_storage::disk::{Disk, Faults, FaultyDisk, NativeDisk, Operation};
 use clearway_storage::standby::{LogReceiver, ReplayVariant};
-use clearway_storage::wal::record::RecordKind;
+use clearway_storage::wal::link::LogLink;
+use clearway_storage::wal::record::{self, RecordKind};
 use clearway_storage::wal::{LogDevice, SEGMENT_SIZE};
 use clearway_storage::{Lsn, RelId, StandbyOptions, Storage, StorageError, StorageOptions};
 use clearway_txn::{ProcId, Xid};
@@ -186,7 +187,12 @@ proptest! {
                 let written = receiver.write(receiver.position(), piece);
                 receiver.sync().unwrap();
                 if let Err(error) = written {
-                    let is_at = matches!(error, StorageError::DamagedRecord { position } if position == receiver.position());
+                    let is_at = match error {
+                        StorageError::DamagedRecord { position } | StorageError::UnlinkedRecord { position } => {
+                            position == receiver.position()
+                        }
+                        _ => false,
+                    };
                     prop_assert!(is_at, "{error}");
                     break;
                 }
@@ -210,6 +216,50 @@ proptest! {
         crash(storage);
         crash(primary.storage);
     }
+}
+
+/// The standby follows its primary and is connected to another copy of it then, which was written to: the records are whole
+/// and in their places, and do not continue what the standby has. None of them is written or acknowledged, also after a restart.
+#[test]
+fn log_of_another_copy_is_refused_at_its_first_record() {
+    let primary = Primary::new();
+    let dir = tempfile::tempdir().unwrap();
+    copy_database(&primary.storage, dir.path());
+    let mut storage = open_natively(dir.path());
+    let before = primary.log(0..3);
+    let end = primary.log(3..6);
+    for is_restarted in [false, true] {
+        start_replay(&storage);
+        let mut receiver = storage.receive_log().unwrap();
+        primary.send(&mut receiver, before);
+        let mut others = primary.read(before, end);
+        record::enter_links(&mut others, LogLink(1));
+        for piece in [others.len(), 100] {
+            let refused = others.chunks(piece).find_map(|piece| {
+                let written = receiver.write(receiver.position(), piece);
+                receiver.sync().unwrap();
+                written.err()
+            });
+            assert!(
+                matches!(refused, Some(StorageError::UnlinkedRecord { position }) if position == before),
+                "restarted: {is_restarted}, pieces of {piece}: {refused:?}"
+            );
+            assert_eq!((receiver.position(), receiver.checked()), (before, before));
+        }
+        drop(receiver);
+        await_replay(&storage, before);
+        if !is_restarted {
+            crash(storage);
+            storage = open_natively(dir.path());
+        }
+    }
+    let mut receiver = storage.receive_log().unwrap();
+    primary.send(&mut receiver, end);
+    await_replay(&storage, end);
+    assert_same_contents(&storage, &primary.storage);
+    drop(receiver);
+    crash(storage);
+    crash(primary.storage);
 }
 
 /// A part of a record counts as received, and not as acknowledged; another receiver goes on with it.

@@ -246,7 +246,7 @@ impl std::fmt::Display for FollowingEvent<'_> {
 fn note_divergence(engine: &Weak<Engine>, note: &Path, event: &ReceiverEvent) {
     let Some(engine) = engine.upgrade() else { return };
     match event {
-        ReceiverEvent::Refused(error @ ReceiverError::Diverged { .. }) => {
+        ReceiverEvent::Refused(error @ (ReceiverError::Diverged { .. } | ReceiverError::Unlinked { .. })) => {
             let problem = error.to_string();
             if let Err(error) = std::fs::write(note, &problem) {
                 warn!("could not write {}: {error}", note.display());

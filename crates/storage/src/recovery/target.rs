@@ -225,6 +225,7 @@ impl<'a> TargetSearch<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wal::link::LogLink;
 
     fn prepared(point: RecoveryPoint, gap: Option<Gap>) -> PreparedTarget {
         PreparedTarget {
@@ -250,6 +251,8 @@ mod tests {
                 kind: *kind,
                 xid: Xid(*xid),
                 durable: Lsn(0),
+                link: LogLink::FIRST,
+                next_link: LogLink::FIRST,
                 payload: &payload,
             };
             if search.ends_before(&record) {

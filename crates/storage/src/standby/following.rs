@@ -53,7 +53,7 @@ fn replay_stretch(
     to: Lsn,
     mut replayed: impl FnMut(RecordKind),
 ) -> Result<Lsn> {
-    let mut reader = LogReader::up_to(storage.wal.device(), from, to);
+    let mut reader = LogReader::up_to(storage.wal.device(), from, to).linked(replayer.link());
     loop {
         let start = reader.position();
         let next = reader.next_record();

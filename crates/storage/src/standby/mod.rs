@@ -92,6 +92,7 @@ use clearway_txn::{
 
 use crate::error::{Result, StorageError};
 use crate::page::{Lsn, RelId};
+use crate::recovery::ScannedLog;
 use crate::status_journal::StatusJournal;
 use crate::status_pages::StatusPages;
 #[cfg(doc)]
@@ -221,7 +222,7 @@ impl Standby {
         sessions_max: u32,
         lwlock: clearway_latch::LwLockOptions,
         files: StandbyFiles,
-        end: Lsn,
+        scanned: &ScannedLog,
         newest: Xid,
     ) -> Self {
         let known = KnownXidsOptions {
@@ -236,7 +237,7 @@ impl Standby {
             cleaned: CleanedUp::default(),
             active: AtomicBool::new(true),
             own_timeline: OnceLock::new(),
-            progress: progress::Tracker::new(end),
+            progress: progress::Tracker::new(scanned.end, scanned.link),
             acknowledged: files.acknowledged,
             status: files.status,
             journal: files.journal,

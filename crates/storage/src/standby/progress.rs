@@ -15,6 +15,7 @@ use clearway_machine::{Native, WaitEvent, WaitScope};
 use super::{Standby, lock};
 use crate::error::StorageError;
 use crate::page::Lsn;
+use crate::wal::link::LogLink;
 
 /// The progress of a standby.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -25,12 +26,17 @@ pub struct Progress {
     pub replayed: Lsn,
 }
 
+/// Set beside a link of 32 bits.
+const LINK_IS_KNOWN: u64 = 1 << 32;
+
 #[derive(Debug)]
 pub(super) struct Tracker {
     received: AtomicU64,
     replayed: AtomicU64,
     /// The end of the last whole record that was received: what replay comes to. Not behind `received`.
     whole: AtomicU64,
+    /// The link of the record that begins there, and [`LINK_IS_KNOWN`].
+    link: AtomicU64,
     /// Replay has looked for whole records up to here. Written by the holder of the replay mutex.
     looked_at: AtomicU64,
     /// Of the last commit or abort replayed, in microseconds since 2000; `i64::MIN`: none.
@@ -49,11 +55,13 @@ pub(super) struct Tracker {
 }
 
 impl Tracker {
-    pub(super) fn new(end: Lsn) -> Self {
+    /// All log before `end` is there and was replayed; the next record gets `link`, if it is known.
+    pub(super) fn new(end: Lsn, link: Option<LogLink>) -> Self {
         Self {
             received: AtomicU64::new(end.0),
             replayed: AtomicU64::new(end.0),
             whole: AtomicU64::new(end.0),
+            link: AtomicU64::new(link_word(link)),
             looked_at: AtomicU64::new(end.0),
             commit_time_us: AtomicI64::new(i64::MIN),
             stopping: AtomicBool::new(false),
@@ -81,14 +89,22 @@ impl Tracker {
         self.notify();
     }
 
-    /// Behind [`received_up_to`](Self::received_up_to) the same or more.
-    pub(super) fn whole_up_to(&self, position: Lsn) {
+    /// Behind [`received_up_to`](Self::received_up_to) the same or more. The next record gets `link`. Only the one receiver
+    /// calls this.
+    pub(super) fn whole_up_to(&self, position: Lsn, link: Option<LogLink>) {
+        self.link.store(link_word(link), Release);
         self.whole.store(position.0, Release);
         self.notify();
     }
 
     pub(super) fn whole(&self) -> Lsn {
         Lsn(self.whole.load(Acquire))
+    }
+
+    /// The link of the record that begins at [`whole`](Self::whole), if it is known; for the receiver, which moves both.
+    pub(super) fn link(&self) -> Option<LogLink> {
+        let word = self.link.load(Acquire);
+        (word & LINK_IS_KNOWN != 0).then_some(LogLink(word as u32))
     }
 
     /// Stores only; [`notify`](Self::notify) wakes.
@@ -201,6 +217,10 @@ impl Tracker {
         self.waiters.fetch_sub(1, Relaxed);
         over
     }
+}
+
+fn link_word(link: Option<LogLink>) -> u64 {
+    link.map_or(0, |link| LINK_IS_KNOWN | u64::from(link.0))
 }
 
 impl Standby {

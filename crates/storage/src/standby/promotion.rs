@@ -121,7 +121,11 @@ impl Storage {
         self.retention.log_was_taken_back(fork);
         let next_xid = Replayer::new(self, standby, None)?.next_xid();
         // 3.
-        self.wal.continue_at(fork);
+        assert_eq!(
+            self.wal.reserved(),
+            fork,
+            "the log goes on where replay has ended"
+        );
         recovery::clear_tail(self, fork).map_err(|error| {
             StorageError::io(
                 "clear the end of the log in",

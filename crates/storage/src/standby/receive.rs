@@ -4,7 +4,8 @@
 //! cannot replay loses it with its primary. So each record is checked on its way in:
 //!
 //! 1. The bytes continue a record that has begun, or begin one. A record is whole if its own position, its length, its kind
-//!    and its CRC are right (`wal/record.rs`), zeros follow its payload, and the next one begins where it ends.
+//!    and its CRC are right (`wal/record.rs`), zeros follow its payload, and the next one begins where it ends. It continues
+//!    this log if its link is that of the record before it (`wal/link.rs`); otherwise it is another log's.
 //! 2. What is no record is not written. If its beginning has been received already, that is given up: the next byte to come
 //!    is the first of that record, so the caller has it sent again. Nothing of it was acknowledged.
 //! 3. Bytes are written, synced, and count as received, also those of a record of which there is only the beginning.
@@ -27,6 +28,7 @@ use crate::error::{Result, StorageError};
 use crate::page::Lsn;
 use crate::storage::Storage;
 use crate::wal::LogDevice;
+use crate::wal::link::LogLink;
 use crate::wal::record::{self, Decoded};
 
 /// The right to write a standby's log, for one worker at a time.
@@ -45,12 +47,19 @@ pub struct LogReceiver {
 struct RecordCheck {
     /// The end of the last whole record.
     whole: Lsn,
+    /// The link that the next one has to have; `None`: it is not known yet.
+    link: Option<LogLink>,
     /// The bytes behind it: the beginning of a record.
     part: Vec<u8>,
 }
 
-/// An error: the bytes are no record.
-struct NoRecord;
+/// The reason for which bytes do not continue the log.
+enum NoRecord {
+    /// They are no record.
+    Damaged,
+    /// They are a record of another log.
+    Unlinked,
+}
 
 /// As [`record::decode`], for which the zeros behind the payload do not matter: here they do, for S1.
 fn decode_whole(bytes: &[u8], position: u64) -> Decoded<'_> {
@@ -67,12 +76,32 @@ fn decode_whole(bytes: &[u8], position: u64) -> Decoded<'_> {
 }
 
 impl RecordCheck {
+    /// The record before is whole up to `whole`.
+    fn after(whole: Lsn, link: Option<LogLink>) -> Self {
+        Self {
+            whole,
+            link,
+            part: Vec::new(),
+        }
+    }
+
+    /// The next record takes `total` bytes and has these links.
+    fn next(&mut self, link: LogLink, next: LogLink, total: usize) -> std::result::Result<(), NoRecord> {
+        if self.link.is_some_and(|expected| expected != link) {
+            return Err(NoRecord::Unlinked);
+        }
+        self.link = Some(next);
+        self.whole = Lsn(self.whole.0 + total as u64);
+        Ok(())
+    }
+
     /// Checks what follows (steps 1 and 4).
     fn add(&mut self, mut bytes: &[u8]) -> std::result::Result<(), NoRecord> {
         while !self.part.is_empty() {
             match decode_whole(&self.part, self.whole.0) {
-                Decoded::Record(_, total) => {
-                    self.whole = Lsn(self.whole.0 + total as u64);
+                Decoded::Record(record, total) => {
+                    let (link, next) = (record.link, record.next_link);
+                    self.next(link, next, total)?;
                     self.part.clear();
                 }
                 // No more than the record needs, so nothing is left when it is whole.
@@ -84,20 +113,20 @@ impl RecordCheck {
                     self.part.extend_from_slice(more);
                     bytes = rest;
                 }
-                Decoded::End => return Err(NoRecord),
+                Decoded::End => return Err(NoRecord::Damaged),
             }
         }
         while !bytes.is_empty() {
             match decode_whole(bytes, self.whole.0) {
-                Decoded::Record(_, total) => {
-                    self.whole = Lsn(self.whole.0 + total as u64);
+                Decoded::Record(record, total) => {
+                    self.next(record.link, record.next_link, total)?;
                     bytes = &bytes[total..];
                 }
                 Decoded::NeedMore(_) => {
                     self.part.extend_from_slice(bytes);
                     return Ok(());
                 }
-                Decoded::End => return Err(NoRecord),
+                Decoded::End => return Err(NoRecord::Damaged),
             }
         }
         Ok(())
@@ -118,10 +147,7 @@ impl Storage {
         let mut receiver = LogReceiver {
             storage: Arc::clone(self),
             written: standby.received(),
-            check: RecordCheck {
-                whole: standby.progress.whole(),
-                part: Vec::new(),
-            },
+            check: RecordCheck::after(standby.progress.whole(), standby.progress.link()),
             streams: None,
             standby,
         };
@@ -142,8 +168,8 @@ impl LogReceiver {
     }
 
     /// Writes `bytes`, which are at `position` in the primary's log. It has to be [`position`](Self::position).
-    /// [`StorageError::DamagedRecord`]: something in it is no record, where [`position`](Self::position) is then; what stands
-    /// before it is written.
+    /// [`StorageError::DamagedRecord`]: something in it is no record, where [`position`](Self::position) is then; what is
+    /// before it is written. [`StorageError::UnlinkedRecord`]: the same, of a record that does not continue this log.
     pub fn write(&mut self, position: Lsn, bytes: &[u8]) -> Result<()> {
         if position != self.written {
             return Err(self.standby.failed(format_args!(
@@ -154,7 +180,7 @@ impl LogReceiver {
         let checked = self.check.add(bytes);
         let good = match checked {
             Ok(()) => bytes,
-            Err(NoRecord) => &bytes[..self.check.whole.0.saturating_sub(position.0) as usize],
+            Err(_) => &bytes[..self.check.whole.0.saturating_sub(position.0) as usize],
         };
         let end = Lsn(position.0 + good.len() as u64);
         let device = self.storage.wal.device();
@@ -171,12 +197,15 @@ impl LogReceiver {
             ));
         }
         self.written = end;
-        if checked.is_err() {
-            let position = self.check.whole;
-            self.set_back(position);
-            return Err(StorageError::DamagedRecord { position });
-        }
-        Ok(())
+        let position = self.check.whole;
+        let Err(fault) = checked else {
+            return Ok(());
+        };
+        self.set_back(position, self.check.link);
+        Err(match fault {
+            NoRecord::Damaged => StorageError::DamagedRecord { position },
+            NoRecord::Unlinked => StorageError::UnlinkedRecord { position },
+        })
     }
 
     /// Makes what was written durable, and lets what is whole be replayed; up to where the log is there now.
@@ -190,7 +219,9 @@ impl LogReceiver {
         }
         self.standby.acknowledged.advance(self.check.whole)?;
         self.standby.progress.received_up_to(self.written);
-        self.standby.progress.whole_up_to(self.check.whole);
+        self.standby
+            .progress
+            .whole_up_to(self.check.whole, self.check.link);
         Ok(self.written)
     }
 
@@ -198,11 +229,11 @@ impl LogReceiver {
     /// of a record.
     pub fn resume(&mut self) {
         self.written = self.standby.received();
-        self.check.whole = self.standby.progress.whole();
-        self.check.part.clear();
+        let progress = &self.standby.progress;
+        self.check = RecordCheck::after(progress.whole(), progress.link());
         if self.read_part().is_err() {
             // Then it is sent again.
-            self.set_back(self.check.whole);
+            self.set_back(self.check.whole, self.check.link);
         }
     }
 
@@ -217,17 +248,14 @@ impl LogReceiver {
     pub fn give_up_part(&mut self) -> bool {
         let has_part = self.written > self.standby.progress.whole();
         // What was written and not synced is given up with it: it is sent again too.
-        self.set_back(self.standby.progress.whole());
+        self.set_back(self.standby.progress.whole(), self.standby.progress.link());
         has_part
     }
 
-    /// The next byte goes to `whole`, the end of a record.
-    fn set_back(&mut self, whole: Lsn) {
+    /// The next byte goes to `whole`, the end of a record, and begins one that has to have `link`.
+    fn set_back(&mut self, whole: Lsn, link: Option<LogLink>) {
         self.written = whole;
-        self.check = RecordCheck {
-            whole,
-            part: Vec::new(),
-        };
+        self.check = RecordCheck::after(whole, link);
         if self.standby.received() > whole {
             // Nothing behind it is replayed. A follower that was sent it finds the same out.
             self.standby.progress.received_up_to(whole);
@@ -247,7 +275,7 @@ impl LogReceiver {
             )
         })?;
         if read < part.len() || self.check.add(&part).is_err() {
-            self.set_back(self.check.whole);
+            self.set_back(self.check.whole, self.check.link);
         }
         Ok(())
     }

@@ -117,7 +117,7 @@ fn a_deleter_is_announced_before_the_look_for_sessions() {
     storage.stop_threads();
 }
 
-/// A record without meaning, as it is in the log at `position`.
+/// A record without meaning, as it is in the log at `position`, but for its link.
 fn nothing(position: Lsn, payload: usize) -> Vec<u8> {
     let payload = vec![7; payload];
     let crc = crc32c::crc32c(&payload);
@@ -175,7 +175,10 @@ fn replay_looks_again_where_log_was_taken_back() {
     let fork = receiver.position();
 
     let not_looking = lock(&standby.replay);
-    let end = receive(&mut receiver, &nothing(fork, 2 * PART)[..PART]);
+    let link = standby.progress.link().expect("the directory's log was read");
+    let mut begun = nothing(fork, 2 * PART);
+    record::enter_links(&mut begun, link);
+    let end = receive(&mut receiver, &begun[..PART]);
     let kept_away = let_look(standby, not_looking);
 
     for fails in [true, false] {
@@ -195,7 +198,8 @@ fn replay_looks_again_where_log_was_taken_back() {
     assert_eq!(receiver.position(), fork);
     let whole = nothing(fork, 100);
     let next = Lsn(fork.0 + whole.len() as u64);
-    let sent = [whole, nothing(next, 2 * PART)].concat();
+    let mut sent = [whole, nothing(next, 2 * PART)].concat();
+    record::enter_links(&mut sent, link);
     assert_eq!(receive(&mut receiver, &sent[..PART]), end, "as far as before");
     drop(kept_away);
     assert!(

@@ -12,6 +12,7 @@ use super::flush::wake::LogWakeVariant;
 use super::flush::{FlushOptions, Flushed, Flusher, LogFlushVariant};
 use super::flush_requests::{AwaitedLog, LogWait, NoLogWriter, StopWhen};
 use super::insert::{InsertedRecord, Insertion, InsertionOptions, LogInsertVariant, RedoMoved};
+use super::link::LogLink;
 use super::output::LogOutput;
 use super::record::{self, RecordKind};
 use super::reserve::{LogReserveVariant, Reservation};
@@ -127,8 +128,14 @@ impl<M: Machine, D: LogDevice> std::fmt::Debug for Wal<M, D> {
 }
 
 impl<M: Machine, D: LogDevice> Wal<M, D> {
-    /// A log that goes on at `end`, where everything before is durable, with its redo position at `redo`.
+    /// A log that begins at `end`, with its redo position at `redo`.
     pub fn new(device: D, options: LogOptions, end: Lsn, redo: Lsn) -> Self {
+        Self::continuing(device, options, end, LogLink::FIRST, redo)
+    }
+
+    /// A log that goes on at `end`, where everything before is durable and the next record gets `link`, with its redo
+    /// position at `redo`.
+    pub fn continuing(device: D, options: LogOptions, end: Lsn, link: LogLink, redo: Lsn) -> Self {
         assert_eq!(end.0 % 8, 0, "the log goes on between records");
         assert!(
             options.ring_size as u64 <= SEGMENT_SIZE,
@@ -148,7 +155,7 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
             reservation: Reservation::new(options.reserve, end.0),
             insertion: Insertion::new(options.insert, &insertion, end.0, redo.0),
             flusher: Flusher::new(options.flush, &flush),
-            output: LogOutput::new(device, Ring::new(options.ring_size), end.0),
+            output: LogOutput::new(device, Ring::new(options.ring_size), end.0, link),
         }
     }
 
@@ -349,14 +356,14 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
         self.output.requests.wake_writer();
     }
 
-    /// Goes on at `end`, a multiple of 8: what lies before has got to the device in another way, and is durable. For a
-    /// standby, whose log is received; one worker calls this, and none inserts.
-    pub fn continue_at(&self, end: Lsn) {
+    /// Goes on at `end`, a multiple of 8, with a record that gets `link`: what lies before has got to the device in another
+    /// way, and is durable. For a standby, whose log is received; one worker calls this, and none inserts.
+    pub fn continue_at(&self, end: Lsn, link: LogLink) {
         let from = self.reservation.end();
         if from < end.0 {
             self.reservation.reserve(end.0 - from);
             self.insertion.continue_at(end.0);
-            self.output.continue_at(from, end.0);
+            self.output.continue_at(from, end.0, link);
         }
     }
 

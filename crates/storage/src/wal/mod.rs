@@ -23,19 +23,21 @@
 //! | [`segment_name`] | how these files are called |
 //! | [`reader`] | reading records back until the last whole one |
 //! | [`record`] | the form of a record |
+//! | [`link`] | the digest of the log before it that each record carries |
 //!
 //! Three words for three things: a record's position is *reserved*; the ring *has room* for the record once what was
 //! there is written; *room on the disk* is made before anything is changed, so that a full disk is an error and not
 //! half a change.
 //!
 //! Each of the switches has its rules in its module: R1, R2 and R4 in [`insert`], R3 and R5 in [`flush`], W1 to W3 in
-//! [`flush::wake`], F1 to F5 in `flush_requests`.
+//! [`flush::wake`], F1 to F5 in `flush_requests`, K1 to K5 in [`link`].
 //! `docs/mechanisms/log.md` shows them at work.
 
 mod device;
 pub mod flush;
 mod flush_requests;
 pub mod insert;
+pub mod link;
 mod log;
 mod output;
 pub mod reader;

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use clearway_machine::{AtomicWord, Machine, Padded};
 
 use super::flush_requests::FlushRequests;
+use super::link::LogLink;
 use super::reserved_bound::ReservedBound;
 use super::ring::Ring;
 use super::{LogDevice, SEGMENT_SIZE};
@@ -15,7 +16,7 @@ pub(super) struct LogOutput<M: Machine, D: LogDevice> {
     /// pointers, which each insertion reads.
     pub(super) device: Padded<D>,
     pub(super) ring: Ring<M>,
-    written: Padded<M::U64>,
+    written: Padded<Written<M>>,
     durable: Padded<M::U64>,
     /// Up to where the disk has room for the log.
     room_on_disk: M::U64,
@@ -24,6 +25,13 @@ pub(super) struct LogOutput<M: Machine, D: LogDevice> {
     syncs: Padded<M::U64>,
     /// Those that wait for `durable` to move.
     pub(super) requests: FlushRequests<M>,
+}
+
+/// The end of what is on the device.
+struct Written<M: Machine> {
+    position: M::U64,
+    /// The link of the record that begins there; read and changed by the worker that writes.
+    link: M::U32,
 }
 
 // What is written with each sync shares no line with what each insertion reads.
@@ -45,12 +53,15 @@ const _: () = {
 };
 
 impl<M: Machine, D: LogDevice> LogOutput<M, D> {
-    /// Everything before `end` is durable.
-    pub(super) fn new(device: D, ring: Ring<M>, end: u64) -> Self {
+    /// Everything before `end` is durable, and the record that begins there gets `link`.
+    pub(super) fn new(device: D, ring: Ring<M>, end: u64, link: LogLink) -> Self {
         Self {
             device: Padded(device),
             ring,
-            written: Padded(M::U64::new(end)),
+            written: Padded(Written {
+                position: M::U64::new(end),
+                link: M::U32::new(link.0),
+            }),
             durable: Padded(M::U64::new(end)),
             room_on_disk: M::U64::new(0),
             reserved_bound: ReservedBound::new(end),
@@ -73,7 +84,7 @@ impl<M: Machine, D: LogDevice> LogOutput<M, D> {
 
     /// Everything before has been written to the device. Acquire: pairs with the Release in `write`.
     pub(super) fn written(&self) -> u64 {
-        self.written.load(Acquire)
+        self.written.position.load(Acquire)
     }
 
     /// Syncs of the device so far.
@@ -85,7 +96,7 @@ impl<M: Machine, D: LogDevice> LogOutput<M, D> {
     /// `write`, so that the bytes to be overwritten have been read.
     #[inline]
     pub(super) fn lacks_room(&self, end: u64) -> bool {
-        end > self.written.load(Acquire) + self.ring.size() as u64
+        end > self.written() + self.ring.size() as u64
     }
 
     /// Writes the log up to `end` to the device.
@@ -93,8 +104,13 @@ impl<M: Machine, D: LogDevice> LogOutput<M, D> {
     /// # Safety
     /// One worker at a time calls this, and everything before `end` is in the ring and visible to it (R1).
     pub(super) unsafe fn write(&self, end: u64) {
-        let start = self.written.load(Relaxed);
+        // Relaxed, here and for the link: the worker that wrote last has let this one write since.
+        let start = self.written.position.load(Relaxed);
         if start < end {
+            let link = LogLink(self.written.link.load(Relaxed));
+            // SAFETY: complete, as the caller says; this worker alone reads it, and it is not written out yet (R3).
+            let next = unsafe { self.ring.enter_links(start, end, link) };
+            self.written.link.store(next.0, Relaxed);
             // SAFETY: complete, as the caller says; not overwritten before `written` moves past it (R3).
             let written = unsafe {
                 self.ring
@@ -104,7 +120,7 @@ impl<M: Machine, D: LogDevice> LogOutput<M, D> {
                 fail("write", error);
             }
             // Release: pairs with the Acquire in `lacks_room`; from here on these places may be overwritten.
-            self.written.store(end, Release);
+            self.written.position.store(end, Release);
         }
     }
 
@@ -135,11 +151,13 @@ impl<M: Machine, D: LogDevice> LogOutput<M, D> {
         }
     }
 
-    /// Everything before `end` is durable, and was written to the device past the ring.
-    pub(super) fn continue_at(&self, from: u64, end: u64) {
+    /// Everything before `end` is durable, and was written to the device past the ring; the record that begins there gets
+    /// `link`.
+    pub(super) fn continue_at(&self, from: u64, end: u64, link: LogLink) {
         self.reserved_bound.note(from, end);
+        self.written.link.store(link.0, Relaxed);
         // Release: as in `write` and `sync`.
-        self.written.store(end, Release);
+        self.written.position.store(end, Release);
         self.durable.store(end, Release);
         self.requests.log_is_durable();
     }

@@ -2,7 +2,8 @@
 
 use std::io;
 
-use crate::page::{Lsn, get_u64};
+use crate::page::Lsn;
+use crate::wal::link::LogLink;
 use crate::wal::record::{self, Decoded, Record};
 use crate::wal::{LogDevice, SEGMENT_SIZE};
 
@@ -19,8 +20,21 @@ pub struct LogReader<'a, D: LogDevice> {
     buffer_start: u64,
     /// The position behind which nothing is read.
     limit: u64,
-    /// True if the last look found bytes that are no record, and not the end of what may be read.
-    is_damaged: bool,
+    /// The link of the next record, once it is known (K4 of the links).
+    link: Option<LogLink>,
+    /// The reason for which the last look found no record.
+    end: LogEnd,
+}
+
+/// The reason for which a reader finds no further record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogEnd {
+    /// The bytes come to an end, or what may be read.
+    Missing,
+    /// There are bytes that are no record.
+    Damaged,
+    /// There is a whole record of another log: its link is not that of the record before it (K5 of the links).
+    Unlinked,
 }
 
 impl<'a, D: LogDevice> LogReader<'a, D> {
@@ -32,8 +46,14 @@ impl<'a, D: LogDevice> LogReader<'a, D> {
             buffer: Vec::new(),
             buffer_start: start.0,
             limit: u64::MAX,
-            is_damaged: false,
+            link: None,
+            end: LogEnd::Missing,
         }
+    }
+
+    /// This reader, for log whose first record has to have `link`, if it is known.
+    pub fn linked(self, link: Option<LogLink>) -> Self {
+        Self { link, ..self }
     }
 
     /// As [`new`](Self::new), for what lies before `limit`.
@@ -44,10 +64,14 @@ impl<'a, D: LogDevice> LogReader<'a, D> {
         }
     }
 
-    /// True if [`next_record`](Self::next_record) has said `None` because of bytes that are no record. Otherwise the bytes
-    /// came to an end.
-    pub fn is_damaged(&self) -> bool {
-        self.is_damaged
+    /// The reason for which [`next_record`](Self::next_record) has said `None`.
+    pub fn end(&self) -> LogEnd {
+        self.end
+    }
+
+    /// The link of the next record; `None` if no record has been read.
+    pub fn link(&self) -> Option<LogLink> {
+        self.link
     }
 
     /// The start of the next record: the end of the last whole one, once [`next_record`](Self::next_record) has said
@@ -59,35 +83,43 @@ impl<'a, D: LogDevice> LogReader<'a, D> {
     /// The next record and the position after it.
     pub fn next_record(&mut self) -> io::Result<Option<(Record<'_>, Lsn)>> {
         let mut wanted = record::HEADER;
-        let (kind, xid, durable, payload, total) = loop {
+        let (mut found, payload, total) = loop {
             let start = (self.position - self.buffer_start) as usize;
             if self.buffer.len() < start + wanted {
                 if !self.fill(wanted)? {
+                    self.end = LogEnd::Missing;
                     return Ok(None);
                 }
                 continue;
             }
             match record::decode(&self.buffer[start..], self.position) {
                 Decoded::Record(record, total) => {
+                    if self.link.is_some_and(|link| link != record.link) {
+                        self.end = LogEnd::Unlinked;
+                        return Ok(None);
+                    }
                     let from = start + record::HEADER;
                     let payload = from..from + record.payload.len();
-                    break (record.kind, record.xid, record.durable, payload, total);
+                    break (
+                        Record {
+                            payload: &[],
+                            ..record
+                        },
+                        payload,
+                        total,
+                    );
                 }
                 Decoded::NeedMore(needed) => wanted = needed,
                 Decoded::End => {
-                    self.is_damaged = true;
+                    self.end = LogEnd::Damaged;
                     return Ok(None);
                 }
             }
         };
         self.position += total as u64;
-        let record = Record {
-            kind,
-            xid,
-            durable,
-            payload: &self.buffer[payload],
-        };
-        Ok(Some((record, Lsn(self.position))))
+        self.link = Some(found.next_link);
+        found.payload = &self.buffer[payload];
+        Ok(Some((found, Lsn(self.position))))
     }
 
     /// Makes the buffer begin at the position and hold `wanted` bytes; `false` if the device has fewer.
@@ -129,7 +161,8 @@ pub struct LogBehind {
 /// durable beyond `end`; no further than `distance`.
 ///
 /// A record is known by its own position and its CRC, so neither what an earlier life of a segment left
-/// behind nor a record inside another one's payload is taken for one.
+/// behind nor a record inside another one's payload is taken for one. Its link is not looked at: the record before it may be
+/// the one that is damaged.
 pub fn search_behind<D: LogDevice>(device: &D, end: Lsn, distance: u64) -> io::Result<LogBehind> {
     const BLOCK: usize = 4096;
     let zeros = [0; BLOCK];
@@ -153,7 +186,7 @@ pub fn search_behind<D: LogDevice>(device: &D, end: Lsn, distance: u64) -> io::R
                 continue;
             }
             let position = at + offset as u64;
-            if get_u64(&bytes, offset + 8) == position
+            if record::may_begin_at(&bytes[offset..], position)
                 && let Some(durable) = durable_at(device, position)?
             {
                 let record = Lsn(position);

@@ -1,22 +1,30 @@
 //! The form of a log record. All numbers are little-endian; records start at multiples of 8.
 //!
 //! ```text
-//! 0     4     8          16     18     20        24    32
-//! | len | crc | position | kind | zero | pending | xid | payload … | zeros to a multiple of 8
+//! 0     4     8       12     16     18     20        24    32
+//! | len | crc | place | link | kind | zero | pending | xid | payload … | zeros to a multiple of 8
 //! ```
 //!
-//! `len` counts from the record's start to the end of its payload. `crc` is the CRC-32C of the payload
-//! followed by the header with `crc` left out. `position` is the record's own place in the log, so that what
-//! an earlier life of a recycled segment left behind is never taken for a record. `pending` is the distance,
-//! in units of 8 bytes, from the position up to which the log was durable when the record was inserted to the
+//! `len` counts from the record's start to the end of its payload. `place` is the record's own position in the log, in
+//! units of 8 bytes modulo 2^32, so that what an earlier life of a recycled segment left behind is not taken for a record.
+//! `crc` is the CRC-32C of the payload, the whole position, and the header without `crc`, `place` and `link`. `link` is a
+//! digest of the log before the record ([`LogLink`]), and is entered when the record is written out. `pending` is the
+//! distance, in units of 8 bytes, from the position up to which the log was durable when the record was inserted to the
 //! record's own: recovery tells a damaged log from an unfinished one by it.
 
 use clearway_txn::Xid;
 
+use super::link::LogLink;
 use crate::page::{Lsn, get_u16, get_u32, get_u64};
 
 /// Bytes before the payload.
 pub const HEADER: usize = 32;
+/// The offset of the CRC.
+pub(super) const CRC: usize = 4;
+/// The offset of the place.
+const PLACE: usize = 8;
+/// The offset of the link.
+pub(super) const LINK: usize = 12;
 /// No record is longer; a length above it is a torn tail.
 pub const RECORD_MAX: usize = 1 << 20;
 
@@ -68,6 +76,10 @@ pub struct Record<'a> {
     pub xid: Xid,
     /// The log was durable up to here when the record was inserted.
     pub durable: Lsn,
+    /// Its link, which shows what log it continues.
+    pub link: LogLink,
+    /// The link of the record that continues the log behind it.
+    pub next_link: LogLink,
     /// The payload; `kind` tells its form.
     pub payload: &'a [u8],
 }
@@ -104,29 +116,53 @@ pub fn header(
     let pending = u32::try_from((position - durable) / 8).unwrap_or(u32::MAX);
     let mut header = [0; HEADER];
     header[0..4].copy_from_slice(&((HEADER + payload) as u32).to_le_bytes());
-    header[8..16].copy_from_slice(&position.to_le_bytes());
+    header[PLACE..LINK].copy_from_slice(&place(position).to_le_bytes());
     header[16..18].copy_from_slice(&(kind as u16).to_le_bytes());
     header[20..24].copy_from_slice(&pending.to_le_bytes());
     header[24..32].copy_from_slice(&xid.0.to_le_bytes());
-    let sum = header_crc(payload_crc, &header);
-    header[4..8].copy_from_slice(&sum.to_le_bytes());
+    let sum = header_crc(payload_crc, &header, position);
+    header[CRC..PLACE].copy_from_slice(&sum.to_le_bytes());
     header
 }
 
-fn header_crc(payload_crc: u32, header: &[u8]) -> u32 {
-    crc32c::crc32c_append(
-        crc32c::crc32c_append(payload_crc, &header[0..4]),
-        &header[8..HEADER],
-    )
+/// The header's word for `position`.
+fn place(position: u64) -> u32 {
+    (position / 8) as u32
 }
 
-/// Reads the record that begins `bytes`, which are at `position` in the log.
+/// True if a record at `position` may begin with the header `bytes`, by its place alone.
+pub(super) fn may_begin_at(bytes: &[u8], position: u64) -> bool {
+    get_u32(bytes, PLACE) == place(position)
+}
+
+fn header_crc(payload_crc: u32, header: &[u8], position: u64) -> u32 {
+    let mut covered = [0; 28];
+    covered[0..4].copy_from_slice(&header[0..4]);
+    covered[4..12].copy_from_slice(&position.to_le_bytes());
+    covered[12..28].copy_from_slice(&header[16..HEADER]);
+    crc32c::crc32c_append(payload_crc, &covered)
+}
+
+/// Enters the links of the records that `bytes` consist of, the first of which gets `first`; the link of the record that
+/// follows them.
+pub fn enter_links(bytes: &mut [u8], first: LogLink) -> LogLink {
+    let mut link = first;
+    let mut at = 0;
+    while at < bytes.len() {
+        bytes[at + LINK..at + LINK + 4].copy_from_slice(&link.0.to_le_bytes());
+        link = link.after(get_u32(bytes, at + CRC));
+        at += (get_u32(bytes, at) as usize).next_multiple_of(8);
+    }
+    link
+}
+
+/// Reads the record that begins `bytes`, which are at `position` in the log. Its link may be any.
 pub fn decode(bytes: &[u8], position: u64) -> Decoded<'_> {
     if bytes.len() < HEADER {
         return Decoded::NeedMore(HEADER);
     }
     let length = get_u32(bytes, 0) as usize;
-    if !(HEADER..=RECORD_MAX).contains(&length) || get_u64(bytes, 8) != position {
+    if !(HEADER..=RECORD_MAX).contains(&length) || !may_begin_at(bytes, position) {
         return Decoded::End;
     }
     let total = length.next_multiple_of(8);
@@ -134,15 +170,18 @@ pub fn decode(bytes: &[u8], position: u64) -> Decoded<'_> {
         return Decoded::NeedMore(total);
     }
     let payload = &bytes[HEADER..length];
-    if header_crc(crc32c::crc32c(payload), &bytes[..HEADER]) != get_u32(bytes, 4) {
+    if header_crc(crc32c::crc32c(payload), &bytes[..HEADER], position) != get_u32(bytes, CRC) {
         return Decoded::End;
     }
+    let link = LogLink(get_u32(bytes, LINK));
     match RecordKind::from_number(get_u16(bytes, 16)) {
         Some(kind) => Decoded::Record(
             Record {
                 kind,
                 xid: Xid(get_u64(bytes, 24)),
                 durable: Lsn(position.saturating_sub(8 * u64::from(get_u32(bytes, 20)))),
+                link,
+                next_link: link.after(get_u32(bytes, CRC)),
                 payload,
             },
             total,

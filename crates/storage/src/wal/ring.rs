@@ -5,6 +5,9 @@
 
 use clearway_machine::{DataCell, Machine, Work};
 
+use super::link::LogLink;
+use super::record;
+
 /// Bytes of a word of the ring. Records are aligned to words.
 pub(super) const WORD: usize = 8;
 
@@ -81,6 +84,40 @@ impl<M: Machine> Ring<M> {
             // SAFETY: the caller owns this word.
             self.words[(start + index) & mask].with_mut(|place| unsafe { *place = word });
         }
+    }
+
+    /// Enters the links of the records from `start` to `end`, the first of which gets `link` (K2 of the links); the link of
+    /// the record that follows them.
+    ///
+    /// # Safety
+    /// These bytes are complete and visible to the caller (R1), and no other worker reads or changes them until they are
+    /// written out (R3).
+    pub(super) unsafe fn enter_links(&self, start: u64, end: u64, mut link: LogLink) -> LogLink {
+        let mask = self.words.len() - 1;
+        let mut at = start;
+        while at < end {
+            // Two words of a line that was fetched to be written out.
+            M::charge(Work::Nanos(8));
+            let word = (at as usize / WORD) & mask;
+            // SAFETY: complete, and read and changed by the caller alone, as it says.
+            let head = self.words[word].with(|word| unsafe { *word });
+            let [l0, l1, l2, l3, c0, c1, c2, c3] = head;
+            let length = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
+            assert!(
+                length >= record::HEADER,
+                "a record of {length} bytes at {at} in the ring"
+            );
+            let place = &self.words[(word + record::LINK / WORD) & mask];
+            // SAFETY: as above.
+            let mut linked = place.with(|word| unsafe { *word });
+            linked[record::LINK % WORD..][..4].copy_from_slice(&link.0.to_le_bytes());
+            // SAFETY: as above.
+            place.with_mut(|word| unsafe { *word = linked });
+            link = link.after(u32::from_le_bytes([c0, c1, c2, c3]));
+            at += length.next_multiple_of(WORD) as u64;
+        }
+        debug_assert_eq!(at, end, "the log is written out up to the end of a record");
+        link
     }
 
     /// Hands the bytes from `start` to `end` to `write`, with their positions, in one or two pieces.

@@ -158,6 +158,10 @@ impl Client {
                 position,
                 attempt: 1,
             },
+            StorageError::UnlinkedRecord { position } => ReceiverError::Unlinked {
+                address: self.address.clone(),
+                position,
+            },
             error => error.into(),
         }
     }

@@ -125,6 +125,16 @@ pub enum ReceiverError {
         /// The reason.
         problem: String,
     },
+    /// The server's log has another past than that of the directory.
+    #[error(
+        "the log of the server at {address} cannot be followed: from {position} on it continues other records than those that          are here, so the two were written to separately"
+    )]
+    Unlinked {
+        /// The server.
+        address: String,
+        /// The first record that was refused.
+        position: Lsn,
+    },
     /// It is not known yet if the server's log continues that of the directory, or the disk failed.
     #[error("the timeline of the server at {address} cannot be followed yet: {problem}")]
     NotYetFollowed {
@@ -206,6 +216,7 @@ impl ReceiverError {
             | ReceiverError::NotClearway { .. }
             | ReceiverError::OtherSystem { .. }
             | ReceiverError::Diverged { .. }
+            | ReceiverError::Unlinked { .. }
             | ReceiverError::ReplayFailed { .. }
             | ReceiverError::LogRemoved { .. }
             | ReceiverError::LogBeginsLater { .. } => true,
@@ -223,6 +234,7 @@ impl ReceiverError {
                 | ReceiverError::OtherSystem { .. }
                 | ReceiverError::LogRemoved { .. }
                 | ReceiverError::LogBeginsLater { .. }
+                | ReceiverError::Unlinked { .. }
         )
     }
 

@@ -217,7 +217,9 @@ impl Run {
                 Err(ReceiverError::Stopped) => return self.status.set_phase(ReceiverPhase::Stopped),
                 Err(error) if error.is_final() && !self.is_doubted(&error) => {
                     let phase = match error {
-                        ReceiverError::Diverged { .. } => ReceiverPhase::Diverged,
+                        ReceiverError::Diverged { .. } | ReceiverError::Unlinked { .. } => {
+                            ReceiverPhase::Diverged
+                        }
                         ReceiverError::ReplayFailed { .. } => ReceiverPhase::ReplayFailed,
                         _ => ReceiverPhase::Refused,
                     };

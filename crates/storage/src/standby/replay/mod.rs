@@ -55,6 +55,7 @@ use crate::recovery;
 use crate::running_transactions;
 use crate::status_pages::storage_error;
 use crate::storage::Storage;
+use crate::wal::link::LogLink;
 use crate::wal::record::{Record, RecordKind};
 
 switch! {
@@ -81,6 +82,8 @@ pub(super) struct ReplayState {
     changed: ChangedDefinitions,
     /// The newest xid met.
     newest: Xid,
+    /// The link of the record that comes next, once one was replayed.
+    link: Option<LogLink>,
 }
 
 /// The worker that replays, at work.
@@ -147,6 +150,11 @@ impl<'a> Replayer<'a> {
         })
     }
 
+    /// The link that the next record has to have, if it is known.
+    pub(super) fn link(&self) -> Option<LogLink> {
+        self.state.link
+    }
+
     pub(super) fn log_dir(&self) -> &PathBuf {
         &self.log_dir
     }
@@ -187,7 +195,8 @@ impl<'a> Replayer<'a> {
             self.has_begun(record.xid)?;
         }
         // The pages that the record changes may get into their files from now on.
-        self.storage.wal.continue_at(end);
+        self.storage.wal.continue_at(end, record.next_link);
+        self.state.link = Some(record.next_link);
         let is_change = match record.kind {
             RecordKind::Change | RecordKind::StatusPage | RecordKind::CreateRel | RecordKind::Nothing => true,
             RecordKind::Commit | RecordKind::Abort => !self.state.definers.contains(&record.xid),

@@ -250,17 +250,22 @@ mod tests {
 
     use clearway_latch::LwLockOptions;
     use clearway_machine::Native;
+    use clearway_txn::Xid;
 
     use super::*;
     use crate::wal::flush::wake::LogWakeVariant;
     use crate::wal::insert::{Insertion, InsertionOptions, LogInsertVariant};
+    use crate::wal::link::LogLink;
     use crate::wal::output::LogOutput;
+    use crate::wal::record::{self, RecordKind};
     use crate::wal::reserve::{LogReserveVariant, Reservation};
     use crate::wal::ring::Ring;
 
     const RING: usize = 1 << 16;
     const THREADS: u64 = 4;
     const FLUSHES: u64 = 500;
+    /// Bytes of a record.
+    const RECORD: usize = 64;
 
     /// Takes everything.
     #[derive(Debug)]
@@ -303,7 +308,15 @@ mod tests {
             1 << 20,
             1 << 20,
         );
-        let output = LogOutput::new(Nowhere, Ring::new(RING), 1 << 20);
+        let ring = Ring::new(RING);
+        // What the reservations stand for: records of this size, again and again.
+        for at in (1 << 20..(1 << 20) + RING as u64).step_by(RECORD) {
+            let payload = RECORD - record::HEADER;
+            let header = record::header(RecordKind::Nothing, Xid::INVALID, at, at, payload, 0);
+            // SAFETY: no other thread has the ring yet.
+            unsafe { ring.copy_in(at, &header) };
+        }
+        let output = LogOutput::new(Nowhere, ring, 1 << 20, LogLink::FIRST);
         let log = Flushed {
             reservation: &reservation,
             insertion: &insertion,
@@ -318,7 +331,7 @@ mod tests {
             for _ in 0..THREADS {
                 scope.spawn(|| {
                     for _ in 0..FLUSHES {
-                        reservation.reserve(64);
+                        reservation.reserve(RECORD as u64);
                         let upto = reservation.end();
                         flusher.flush(&log, upto);
                         assert!(output.durable() >= upto);
