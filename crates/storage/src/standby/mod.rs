@@ -91,9 +91,9 @@ use clearway_txn::{
 };
 
 use crate::error::{Result, StorageError};
+use crate::files::status_journal::StatusJournal;
+use crate::files::status_pages::StatusPages;
 use crate::page::{Lsn, RelId};
-use crate::status_journal::StatusJournal;
-use crate::status_pages::StatusPages;
 #[cfg(doc)]
 use crate::storage::Storage;
 pub(crate) use acknowledged::Acknowledged;
