@@ -123,7 +123,7 @@ fn pages_of(payload: &[u8]) -> usize {
 }
 
 /// Bytes of a page's part of a change before what is written: page, form, number of deltas, and of the one delta its kind,
-/// offset and length (`storage/src/change.rs`).
+/// offset and length (`storage/src/change/mod.rs`).
 const PART_HEAD: usize = 16;
 /// The place of the write on a page.
 const OFFSET: u16 = 1_024;

@@ -45,22 +45,23 @@
 //! - B5: the standby may follow its primary onto another timeline meanwhile. The end is read before the history, so it is
 //!   in it; and all names are given by that one history.
 
+pub mod received_copy;
 mod relation_copy;
 
 use std::sync::{Arc, OnceLock};
 
 use clearway_txn::Xid;
 
-use crate::control_file::{self, Control, State};
-use crate::data_directory;
 use crate::error::{Result, StorageError};
+use crate::files::control_file::{self, Control, State};
+use crate::files::data_directory;
 use crate::page::{Lsn, RelId};
-use crate::retention::Follower;
+use crate::replication::retention::Follower;
 use crate::standby::Standby;
 use crate::storage::Storage;
-use crate::timeline::{self, History};
 use crate::wal::record::RecordKind;
 use crate::wal::segment_name::segment_name_in;
+use crate::wal::timeline::{self, History};
 use crate::wal::{LogDevice, SEGMENT_SIZE};
 
 pub use relation_copy::RelationCopy;

@@ -15,8 +15,8 @@ use std::cmp::Ordering;
 
 use crate::btree::node::{self, Bound, Node};
 use crate::btree::{BTree, TreeStorage};
-use crate::check_findings::{Findings, Progress};
 use crate::error::StorageError;
+use crate::error::findings::{Findings, Progress};
 use crate::heap::Tid;
 use crate::page::{self, PAGE_SIZE, PageKind};
 

@@ -44,7 +44,7 @@ mod optimistic;
 mod split;
 mod tree_storage;
 
-pub use crate::root_hints::RootHints;
+pub use crate::storage::root_hints::RootHints;
 pub use check::TreeShape;
 pub use cursor::{Direction, TreeCursor};
 pub use insert::InsertOutcome;

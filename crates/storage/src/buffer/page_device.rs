@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use crate::commit::Commits;
-use crate::data_file::DataFiles;
 use crate::error::{Result, StorageError};
+use crate::files::data_file::DataFiles;
 use crate::page::{self, Lsn, PAGE_SIZE, PageId, RelId};
 use crate::wal::Wal;
 

@@ -59,7 +59,7 @@ use std::time::Duration;
 use clearway_machine::Machine;
 
 use crate::page::Lsn;
-use crate::sync_replication::{ReplicationLevel, ReplicationWait, SyncReplication};
+use crate::replication::sync_replication::{ReplicationLevel, ReplicationWait, SyncReplication};
 use crate::wal::{LogDevice, LogWait, Wal};
 
 /// Number of levels at which something can be owed: all but [`AnswerLevel::Nothing`].
@@ -489,7 +489,7 @@ mod tests {
         seen.begin_statement(true);
         seen.note(Lsn(900));
         let replication = SyncReplication::<clearway_machine::Native>::new();
-        replication.set_names(crate::sync_replication::StandbyNames::parse("berlin").unwrap());
+        replication.set_names(crate::replication::sync_replication::StandbyNames::parse("berlin").unwrap());
         assert_eq!(
             seen.owed_at(AnswerLevel::Written),
             Lsn(900),

@@ -133,6 +133,7 @@ mod newest_commit;
 pub mod order;
 mod recent_commits;
 mod unordered;
+pub mod wall_clock;
 
 use std::io;
 use std::sync::Arc;
@@ -148,9 +149,9 @@ pub use self::lock_release::{CommitWait, LockReleaseVariant};
 use self::newest_commit::NewestCommit;
 pub use self::order::CommitOrderVariant;
 pub use self::recent_commits::RecentCommits;
+use crate::files::status_pages::StatusPages;
 use crate::page::Lsn;
-use crate::status_pages::StatusPages;
-use crate::sync_replication::SyncReplication;
+use crate::replication::sync_replication::SyncReplication;
 use crate::wal::record::RecordKind;
 use crate::wal::{LogDevice, RecordOrder, SegmentFiles, Wal};
 

@@ -11,7 +11,7 @@ use clearway_txn::{Status, Xid};
 
 use crate::buffer::PageShared;
 use crate::buffer::page_view::HintedPage;
-use crate::check_findings::Findings;
+use crate::error::findings::Findings;
 use crate::error::{Result, StorageError};
 use crate::heap::layout::{
     self, HEAP_ONLY, LINE_POINTER, LOCK_ONLY, Line, TUPLE_HEADER, Tuple, line, lines, slot_count,
@@ -202,9 +202,9 @@ mod tests {
     use super::*;
     use crate::heap::layout::{INFOMASK, NEXT, XMIN, line_offset};
     use crate::heap::{TxnContext, UpdateOutcome};
+    use crate::maintenance::vacuum::vacuum;
     use crate::page::{LOWER, RelId};
     use crate::storage::StorageOptions;
-    use crate::vacuum::vacuum;
 
     /// A page with rows at line pointers 1 to 4, of which 2 was updated to 5 and that to 6, each by a
     /// transaction that committed.

@@ -20,7 +20,7 @@
 use clearway_machine::Native;
 
 use crate::buffer::PageExclusive;
-use crate::byte_buffers::ByteBuffer;
+use crate::change::byte_buffers::ByteBuffer;
 use crate::change::{AtomicChange, ChangeLog};
 use crate::heap::layout::{HAS_UNUSED, LINE_POINTER, Line, PAGE_FLAGS, line_offset, line_words};
 use crate::page::{self, LOWER, PAGE_SIZE};

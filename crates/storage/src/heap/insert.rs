@@ -3,7 +3,7 @@
 use clearway_machine::Native;
 
 use crate::buffer::{FrameRing, PageExclusive};
-use crate::byte_buffers::ByteBuffer;
+use crate::change::byte_buffers::ByteBuffer;
 use crate::change::{AtomicChange, ChangeLog};
 use crate::error::{Result, StorageError};
 use crate::heap::layout::{

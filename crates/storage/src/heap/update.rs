@@ -3,8 +3,8 @@
 use clearway_txn::Xid;
 
 use crate::buffer::PageExclusive;
-use crate::byte_buffers::ByteBuffer;
 use crate::change::AtomicChange;
+use crate::change::byte_buffers::ByteBuffer;
 use crate::error::Result;
 use crate::heap::insert::{check_size, fits, place};
 use crate::heap::layout::{
@@ -15,7 +15,7 @@ use crate::heap::replace::{Room, note_ended};
 use crate::heap::visibility::{WriterConflict, writer_conflict};
 use crate::heap::{Heap, Tid, TxnContext};
 use crate::page::{self, PageId, PageKind};
-use crate::page_room::PageRoomVariant;
+use crate::storage::page_room::PageRoomVariant;
 
 /// Result of an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

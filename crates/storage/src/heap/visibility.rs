@@ -7,11 +7,11 @@ use clearway_txn::{TransactionState, Xid};
 
 use crate::buffer::{PageExclusive, PageShared};
 use crate::error::Result;
+use crate::files::status_pages::storage_error;
 use crate::heap::layout::{
     HOT_UPDATED, LOCK_ONLY, Tuple, XMAX_ABORTED, XMAX_COMMITTED, XMIN_ABORTED, XMIN_COMMITTED, stands_alone,
 };
 use crate::heap::{Tid, TxnContext};
-use crate::status_pages::storage_error;
 use crate::storage::Storage;
 
 /// A latched page on which hints can be set.

@@ -11,11 +11,11 @@ use clearway_machine::WaitEvent;
 use super::replay::{ReplayThreads, ReplayVariant, Replayer};
 use super::restartpoint::restartpoint_loop;
 use super::{ReplayObserver, Standby};
-use crate::background::BackgroundKind;
 use crate::error::{Result, StorageError};
+use crate::open::recovery::{RecoveryReport, ScannedLog};
 use crate::page::Lsn;
-use crate::recovery::{RecoveryReport, ScannedLog};
 use crate::storage::Storage;
+use crate::storage::background::BackgroundKind;
 use crate::wal::reader::LogReader;
 use crate::wal::record::RecordKind;
 

@@ -91,12 +91,12 @@ use clearway_txn::{
 };
 
 use crate::error::{Result, StorageError};
+use crate::files::status_journal::StatusJournal;
+use crate::files::status_pages::StatusPages;
 use crate::page::{Lsn, RelId};
-use crate::recovery::ScannedLog;
-use crate::status_journal::StatusJournal;
-use crate::status_pages::StatusPages;
 #[cfg(doc)]
 use crate::storage::Storage;
+use crate::wal::link::LogLink;
 pub(crate) use acknowledged::Acknowledged;
 pub(crate) use following::replay_local;
 pub use progress::Progress;
@@ -222,7 +222,8 @@ impl Standby {
         sessions_max: u32,
         lwlock: clearway_latch::LwLockOptions,
         files: StandbyFiles,
-        scanned: &ScannedLog,
+        end: Lsn,
+        link: Option<LogLink>,
         newest: Xid,
     ) -> Self {
         let known = KnownXidsOptions {
@@ -237,7 +238,7 @@ impl Standby {
             cleaned: CleanedUp::default(),
             active: AtomicBool::new(true),
             own_timeline: OnceLock::new(),
-            progress: progress::Tracker::new(scanned.end, scanned.link),
+            progress: progress::Tracker::new(end, link),
             acknowledged: files.acknowledged,
             status: files.status,
             journal: files.journal,

@@ -36,12 +36,12 @@ use std::sync::atomic::Ordering;
 
 use super::Standby;
 use super::replay::Replayer;
-use crate::checkpoint::Checkpointer;
-use crate::data_directory;
 use crate::error::{Result, StorageError};
+use crate::files::data_directory;
+use crate::files::status_pages::storage_error;
+use crate::open::checkpointer::Checkpointer;
+use crate::open::recovery;
 use crate::page::Lsn;
-use crate::recovery;
-use crate::status_pages::storage_error;
 use crate::storage::Storage;
 
 impl Storage {

@@ -21,12 +21,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::Standby;
-use crate::background::{BackgroundKind, InBackground};
-use crate::data_directory;
 use crate::disk::SyncPurpose;
 use crate::error::{Result, StorageError};
+use crate::files::data_directory;
 use crate::page::Lsn;
 use crate::storage::Storage;
+use crate::storage::background::{BackgroundKind, InBackground};
 use crate::wal::LogDevice;
 use crate::wal::link::LogLink;
 use crate::wal::record::{self, Decoded};

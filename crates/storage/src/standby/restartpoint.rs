@@ -24,11 +24,11 @@ use clearway_machine::WaitEvent;
 use clearway_txn::Xid;
 
 use super::{Standby, lock};
-use crate::control_file::{Control, State};
-use crate::data_directory;
 use crate::error::{Result, StorageError};
+use crate::files::control_file::{Control, State};
+use crate::files::data_directory;
+use crate::files::status_pages::storage_error;
 use crate::page::Lsn;
-use crate::status_pages::storage_error;
 use crate::storage::Storage;
 use crate::wal::LogDevice;
 

@@ -33,7 +33,7 @@ use super::segment_name::{
 };
 use crate::disk::{self, Disk, DiskDirectory, DiskFile, OpenMode, SyncPurpose};
 use crate::page::Lsn;
-use crate::timeline::{History, NEW_SUFFIX, SharedHistory, newest_named};
+use crate::wal::timeline::{History, NEW_SUFFIX, SharedHistory, newest_named};
 
 /// The least and the most future segments kept when old ones are recycled. In between, as many are kept as
 /// there were between the last two checkpoints, since the next one will need about the same number.

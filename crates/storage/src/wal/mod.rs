@@ -21,6 +21,8 @@
 //! | `device` | what the log is written to, and the segment files that are that in production |
 //! | `segment_descriptors` | how many of these files are open |
 //! | [`segment_name`] | how these files are called |
+//! | [`timeline`] | whose log a position belongs to, after promotions and recoveries to a point |
+//! | [`log_digest`] | what tells whether two servers have the same log |
 //! | [`reader`] | reading records back until the last whole one |
 //! | [`record`] | the form of a record |
 //! | [`link`] | the digest of the log before it that each record carries |
@@ -39,6 +41,7 @@ mod flush_requests;
 pub mod insert;
 pub mod link;
 mod log;
+pub mod log_digest;
 mod output;
 pub mod reader;
 pub mod record;
@@ -47,6 +50,7 @@ mod reserved_bound;
 mod ring;
 mod segment_descriptors;
 pub mod segment_name;
+pub mod timeline;
 
 pub use device::{LogDevice, SegmentFiles};
 pub use flush::LogFlushVariant;

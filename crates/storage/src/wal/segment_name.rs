@@ -15,9 +15,9 @@
 //! one, and a position of zero for "none".
 
 use crate::page::Lsn;
-use crate::timeline::History;
+use crate::wal::timeline::History;
 
-pub use crate::timeline::FIRST_TIMELINE;
+pub use crate::wal::timeline::FIRST_TIMELINE;
 
 /// Bytes in a segment.
 pub const SEGMENT_SIZE: u64 = 16 << 20;

@@ -10,8 +10,8 @@ use crate::btree::check::TreeShape;
 use crate::btree::descend::META_ROOT;
 use crate::btree::node::{self, Entry, Node};
 use crate::buffer::PageLatchVariant;
-use crate::check_findings::Findings;
 use crate::error::StorageError;
+use crate::error::findings::Findings;
 use crate::page::{PAGE_HEADER, PageId, RelId};
 use crate::storage::Storage;
 

@@ -28,11 +28,11 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use crate::control_file::{self, Control, State};
-use crate::copy_manifest::{CopyManifest, FileSum};
-use crate::data_directory::{self, Content, LOG, RELATIONS, UNFINISHED_CONTROL, UNFINISHED_COPY};
 use crate::disk::{Disk, DiskFile, NativeDisk, NativeDiskWithModes, OpenMode, SyncPurpose};
 use crate::error::{Result, StorageError};
+use crate::files::control_file::{self, Control, State};
+use crate::files::copy_manifest::{CopyManifest, FileSum};
+use crate::files::data_directory::{self, Content, LOG, RELATIONS, UNFINISHED_CONTROL, UNFINISHED_COPY};
 
 /// The directories that a copy can have. Those of tablespaces and of an archive's state stay empty: PostgreSQL's programs
 /// want them.
@@ -382,7 +382,7 @@ mod tests {
         assert!(matches!(error, StorageError::DirectoryInUse { .. }), "{error}");
         receive(copy, &files, number).unwrap();
         assert!(!data.join(UNFINISHED_COPY).exists() && !copy_is_wanted(&data).unwrap());
-        let state = crate::directory_state::directory_state(&data).unwrap();
+        let state = crate::files::directory_state::directory_state(&data).unwrap();
         assert_eq!((state.standby, state.system_identifier), (true, number));
         // Written by no server, read by a check.
         let error = Storage::open(&data, StorageOptions::default()).unwrap_err();
@@ -449,7 +449,11 @@ mod tests {
                 assert!(error.to_string().contains("was not finished"), "{error}");
             }
             receive(ReceivedCopy::begin(&data, true).unwrap(), &files, number).unwrap();
-            assert!(crate::directory_state::directory_state(&data).unwrap().standby);
+            assert!(
+                crate::files::directory_state::directory_state(&data)
+                    .unwrap()
+                    .standby
+            );
             fs::remove_dir_all(&data).unwrap();
         }
         assert!(failures > 20, "{failures}");

@@ -4,15 +4,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::control_file::{Control, ControlFile};
-use crate::data_directory::{self, Content, IfMissing};
 use crate::disk::{LockHeld, ReadOnlyDisk};
 use crate::error::{Result, StorageError};
-use crate::log_digest::{self, LogDigest};
+use crate::files::control_file::{Control, ControlFile};
+use crate::files::data_directory::{self, Content, IfMissing};
+use crate::open::recovery::{self, Purpose};
 use crate::page::Lsn;
-use crate::recovery::{self, Purpose};
-use crate::timeline::{self, History, SharedHistory};
 use crate::wal::SegmentFiles;
+use crate::wal::log_digest::{self, LogDigest};
+use crate::wal::timeline::{self, History, SharedHistory};
 
 /// The log of a directory, which is locked while this is there.
 #[derive(Debug)]

@@ -23,10 +23,10 @@ use std::sync::{Arc, Mutex};
 
 use clearway_txn::{COMMIT_LOG_PAGE_HEADER, COMMIT_LOG_PAGE_SIZE, StatusDevice, Xid};
 
-use crate::data_file::DataFiles;
 use crate::error::StorageError;
+use crate::files::data_file::DataFiles;
+use crate::files::status_journal::StatusJournal;
 use crate::page::{self, Lsn, PAGE_HEADER, PAGE_SIZE, PageId, PageKind, RelId};
-use crate::status_journal::StatusJournal;
 use crate::wal::Wal;
 use crate::wal::record::RecordKind;
 

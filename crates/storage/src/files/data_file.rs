@@ -17,7 +17,7 @@ use clearway_machine::{Native, WaitEvent, WaitScope};
 use crate::disk::open_files::{OpenFiles, VirtualFile};
 use crate::disk::{self, Disk, DiskDirectory, DiskFile, OpenMode, SyncPurpose};
 use crate::error::{Result, StorageError};
-use crate::lengths::Lengths;
+use crate::files::lengths::Lengths;
 use crate::page::{self, PAGE_SIZE, PageDamage, PageId, RelId};
 
 /// The most pages allocated in one step.

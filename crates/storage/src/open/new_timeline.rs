@@ -20,15 +20,15 @@
 
 use std::sync::{Arc, MutexGuard};
 
-use crate::control_file::{Control, ControlFile, State};
-use crate::data_directory;
 use crate::error::{Result, StorageError};
-use crate::log_digest::{self, LogDigest};
+use crate::files::control_file::{Control, ControlFile, State};
+use crate::files::data_directory;
 use crate::page::Lsn;
 use crate::standby::TakeBack;
 use crate::storage::Storage;
-use crate::timeline::{self, History, history_file_name};
 use crate::wal::SegmentFiles;
+use crate::wal::log_digest::{self, LogDigest};
+use crate::wal::timeline::{self, History, history_file_name};
 
 fn parse_history(text: &str, timeline: u32) -> Result<History> {
     History::parse(text, timeline).map_err(|problem| StorageError::MalformedHistory {

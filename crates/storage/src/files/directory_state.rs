@@ -8,10 +8,10 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::control_file::{ControlFile, State};
-use crate::data_directory::{self, Content};
 use crate::disk::{Disk, GROUP_DIRECTORY_MODE, NativeDisk, ReadOnlyDisk};
 use crate::error::{Result, StorageError};
+use crate::files::control_file::{ControlFile, State};
+use crate::files::data_directory::{self, Content};
 use crate::page::Lsn;
 
 /// The file in a standby's directory that asks the standby to end recovery and take writes.

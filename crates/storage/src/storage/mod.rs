@@ -1,5 +1,11 @@
 //! Everything of one data directory.
 
+pub mod background;
+pub(crate) mod background_log;
+pub(crate) mod fsm;
+pub(crate) mod page_room;
+pub(crate) mod root_hints;
+
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,43 +19,43 @@ use clearway_txn::{
     ProcArrayOptions, ProcClearVariant, ProcId, RelationLocksVariant, Snapshot, SnapshotVariant, Status, Xid,
 };
 
-use crate::background::{BackgroundKind, BackgroundThread, BackgroundThreads};
 use crate::buffer::{
     BufferClockVariant, BufferMapVariant, BufferPool, BufferPoolOptions, FrameRing, PageLatchVariant,
     PageReadVariant, PagesOnDisk, PinnedPage, RacyPage,
 };
 use crate::change::AtomicChange;
-use crate::checkpoint::Checkpointer;
-use crate::cleanup::NewestCleanup;
+use crate::commit::wall_clock;
 use crate::commit::{
     BeforeVisible, CommitOptions, CommitOrderVariant, CommitPath, CommitWait, Commits, LockReleaseVariant,
     NotCommitted,
 };
-use crate::control_file::{Control, ControlFile, State};
-use crate::copy_manifest;
-use crate::data_directory::{self, Content, IfMissing};
-use crate::data_file::DataFiles;
-use crate::directory_state::STANDBY_SIGNAL;
 use crate::disk::{self, Disk, LockHeld, NativeDiskWithModes, ReadOnlyDisk, SyncPurpose};
 use crate::error::{Result, StorageError};
-use crate::fsm::FreeSpaceMaps;
+use crate::files::control_file::{Control, ControlFile, State};
+use crate::files::copy_manifest;
+use crate::files::data_directory::{self, Content, IfMissing};
+use crate::files::data_file::DataFiles;
+use crate::files::directory_state::STANDBY_SIGNAL;
+use crate::files::status_journal::StatusJournal;
+use crate::files::status_pages::{StatusPages, storage_error};
+use crate::open::checkpointer::Checkpointer;
+use crate::open::recovery::{self, Purpose, RecoveryReport, RecoveryTarget};
 use crate::page::{Lsn, PageId, RelId};
-use crate::page_room::PageRoomVariant;
-use crate::recovery::{self, Purpose, RecoveryReport, RecoveryTarget};
-use crate::retention::{Follower, LogRetention, RetentionLimits};
-use crate::root_hints::RootHints;
+use crate::records::cleanup::NewestCleanup;
+use crate::replication::retention::{Follower, LogRetention, RetentionLimits};
+use crate::replication::sync_replication::SyncReplication;
 use crate::standby::{self, Acknowledged, Standby, StandbyFiles, StandbyOptions};
-use crate::status_journal::StatusJournal;
-use crate::status_pages::{StatusPages, storage_error};
-use crate::sync_replication::SyncReplication;
-use crate::timeline::{self, SharedHistory};
+use crate::storage::background::{BackgroundKind, BackgroundThread, BackgroundThreads};
+use crate::storage::fsm::FreeSpaceMaps;
+use crate::storage::page_room::PageRoomVariant;
+use crate::storage::root_hints::RootHints;
 use crate::wal::link::LogLink;
 use crate::wal::record::RecordKind;
+use crate::wal::timeline::{self, SharedHistory};
 use crate::wal::{
     LogDevice, LogFlushVariant, LogInsertVariant, LogOptions, LogReserveVariant, LogWakeVariant,
     SegmentFiles, Wal,
 };
-use crate::wall_clock;
 
 /// The options with which a data directory is opened.
 #[derive(Debug, Clone)]
@@ -473,7 +479,8 @@ impl Storage {
                         journal,
                         acknowledged,
                     },
-                    &scanned,
+                    scanned.end,
+                    scanned.link,
                     Xid(control.next_xid.0 - 1),
                 )))
             }

@@ -53,13 +53,13 @@ use std::time::{Duration, Instant};
 use clearway_txn::{Status, Xid};
 
 use crate::change;
-use crate::control_file::{Control, State};
-use crate::data_directory;
 use crate::disk::SyncPurpose;
 use crate::error::{Result, StorageError};
-use crate::lengths::{self, Lengths};
+use crate::files::control_file::{Control, State};
+use crate::files::data_directory;
+use crate::files::lengths::{self, Lengths};
+use crate::files::status_pages::{StatusPages, storage_error};
 use crate::page::{self, Lsn, PageId, RelId, get_u32, get_u64};
-use crate::status_pages::{StatusPages, storage_error};
 use crate::storage::Storage;
 use crate::wal::link::LogLink;
 use crate::wal::reader::{self, LogEnd, LogReader};

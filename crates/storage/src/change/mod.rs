@@ -29,13 +29,15 @@
 //!
 //! Origin: PostgreSQL's generic WAL records, made the only kind.
 
+pub(crate) mod byte_buffers;
+
 use clearway_machine::{Machine, Native};
 use clearway_txn::Xid;
 use smallvec::SmallVec;
 
 use crate::buffer::PageExclusive;
 use crate::buffer::page_guard::ChangingFrame;
-use crate::byte_buffers::ByteBuffer;
+use crate::change::byte_buffers::ByteBuffer;
 use crate::error::Result;
 use crate::page::{self, Lsn, PAGE_SIZE, PageId, PageKind, get_u16, get_u32};
 use crate::wal::record::RecordKind;

@@ -25,15 +25,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::control_file::Control;
 use crate::disk::{self, Disk, DiskFile, OpenMode, ReadOnlyDisk, SyncPurpose};
 use crate::error::{Result, StorageError};
+use crate::files::control_file::Control;
 use crate::page::Lsn;
-use crate::timeline::{self, History, NEW_SUFFIX, SharedHistory, timeline_of_history_file};
 use crate::wal::reader::LogReader;
 use crate::wal::segment_name::{
     PARTIAL_SUFFIX, parse_segment_name, segment_name, segment_name_in, timeline_of_segment,
 };
+use crate::wal::timeline::{self, History, NEW_SUFFIX, SharedHistory, timeline_of_history_file};
 use crate::wal::{LogDevice, SEGMENT_SIZE, SegmentFiles};
 
 /// Suffixes that `pg_receivewal` gives the names of segments that it compresses.

@@ -27,9 +27,9 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use crate::data_directory::LOG;
 use crate::disk::{Disk, OpenMode};
 use crate::error::{Result, StorageError};
+use crate::files::data_directory::LOG;
 
 /// The list's name in a copy.
 pub(crate) const BACKUP_MANIFEST: &str = "backup_manifest";

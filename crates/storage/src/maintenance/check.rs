@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use clearway_txn::{Status, XIDS_PER_PAGE, Xid};
 
-use crate::check_findings::{Findings, Progress};
+use crate::error::findings::{Findings, Progress};
 use crate::error::{Result, StorageError};
 use crate::page::{self, PAGE_SIZE, PageId, PageKind, RelId};
 use crate::storage::Storage;

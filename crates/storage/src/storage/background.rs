@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use clearway_machine::{Machine, Native, WorkerId};
 
-use crate::wall_clock;
+use crate::commit::wall_clock;
 
 /// The task of a background thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

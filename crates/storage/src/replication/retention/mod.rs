@@ -27,7 +27,7 @@
 //! statements.
 //!
 //! A follower that is a standby ([`Follower::stand_by`]) hands on what it says to
-//! [`sync_replication`](crate::sync_replication), without the mutex.
+//! [`sync_replication`](crate::replication::sync_replication), without the mutex.
 
 mod lag;
 mod slot_file;
@@ -42,10 +42,12 @@ use clearway_txn::Xid;
 use crate::disk::Disk;
 use crate::error::{Result, StorageError};
 use crate::page::Lsn;
-use crate::sync_replication::{LogSender, StandbyId, StandbyProgress, SyncReplication, SyncState};
-use crate::timeline::SharedHistory;
+use crate::replication::sync_replication::{
+    LogSender, StandbyId, StandbyProgress, SyncReplication, SyncState,
+};
 use crate::wal::SEGMENT_SIZE;
 use crate::wal::segment_name::segment_name_in;
+use crate::wal::timeline::SharedHistory;
 pub use lag::FollowerLags;
 use lag::LagSamples;
 use slot_file::SlotFile;
@@ -651,7 +653,7 @@ impl Drop for Follower {
 mod tests {
     use super::*;
     use crate::disk::NativeDisk;
-    use crate::timeline::History;
+    use crate::wal::timeline::History;
 
     const AT: fn(u64) -> Lsn = |segment| Lsn(segment * SEGMENT_SIZE);
 

@@ -1,5 +1,7 @@
 //! Errors of pages, files and the log.
 
+pub(crate) mod findings;
+
 use std::io;
 use std::path::{Path, PathBuf};
 

@@ -22,16 +22,16 @@ use std::time::{Duration, Instant};
 use clearway_machine::{Native, WaitEvent, WaitScope};
 use clearway_txn::Xid;
 
-use crate::background::BackgroundKind;
-use crate::background_log::BackgroundLog;
-use crate::control_file::{Control, State};
-use crate::data_directory;
 use crate::error::{Result, StorageError};
-use crate::lengths::{self, Lengths};
+use crate::files::control_file::{Control, State};
+use crate::files::data_directory;
+use crate::files::lengths::{self, Lengths};
+use crate::files::status_pages::storage_error;
 use crate::page::Lsn;
-use crate::running_transactions;
-use crate::status_pages::storage_error;
+use crate::records::running_transactions;
 use crate::storage::Storage;
+use crate::storage::background::BackgroundKind;
+use crate::storage::background_log::BackgroundLog;
 use crate::wal::record::RecordKind;
 use crate::wal::{LogDevice, Wal};
 

@@ -25,12 +25,12 @@ use std::sync::Arc;
 use clearway_txn::Xid;
 
 use super::archive::{self, Fetched, Gap};
-use crate::control_file::Control;
 use crate::disk::Disk;
 use crate::error::{Result, StorageError};
+use crate::files::control_file::Control;
 use crate::page::Lsn;
-use crate::timeline::History;
 use crate::wal::record::{Record, RecordKind};
+use crate::wal::timeline::History;
 
 /// A point of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]

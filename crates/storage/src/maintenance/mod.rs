@@ -1,0 +1,4 @@
+//! Work on a database beside its statements.
+
+mod check;
+pub mod vacuum;
