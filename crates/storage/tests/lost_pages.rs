@@ -351,7 +351,7 @@ fn a_start_without_lengths_is_refused() {
     let at = (0..log.len() - 24)
         .step_by(8)
         .rfind(|&at| {
-            log[at + 8..at + 16] == (SEGMENT_SIZE + at as u64).to_le_bytes()
+            log[at + 8..at + 12] == ((SEGMENT_SIZE + at as u64) as u32 / 8).to_le_bytes()
                 && log[at + 16..at + 18] == [7, 0]
         })
         .unwrap();
