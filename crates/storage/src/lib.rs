@@ -8,11 +8,10 @@
 //! | [`disk`] | [`disk::Disk`]: the file system under everything here |
 //! | [`wal`] | the log: insertion, flushing, reading, segments; timelines, which say whose log a position belongs to |
 //! | `files` | what is in a data directory besides the log: relations and their lengths, the control file, the commit log's pages |
-//! | `replication` | what of the log stays for others, and commits that wait until standbys have them |
+//! | `replication` | what others need of this server, and what a standby has of another one: the state that commits, sessions and followers look at |
 //! | [`commit`] | the end of a transaction: the order of its steps |
 //! | `buffer` | pages in memory |
 //! | `change` | [`AtomicChange`]: changing pages and logging it |
-//! | `records` | what is logged for standbys: which transactions run, which versions go |
 //! | `storage` | [`Storage`]: everything of one data directory that statements use, from one `Arc` |
 //! | [`heap`], [`btree`] | rows; indexes |
 //! | [`standby`] | receiving the log of another server, and replaying it beside sessions |
@@ -52,7 +51,6 @@ pub mod heap;
 mod maintenance;
 mod open;
 pub mod page;
-mod records;
 mod replication;
 pub mod standby;
 mod storage;
@@ -76,8 +74,7 @@ pub use maintenance::vacuum;
 pub use open::directory_log;
 pub use open::recovery::{RecoveryPoint, RecoveryReport, RecoveryTarget};
 pub use page::{Lsn, NoPosition, PAGE_HEADER, PAGE_SIZE, PageId, PageKind, RelId};
-pub use records::{cleanup, running_transactions};
-pub use replication::{retention, sync_replication};
+pub use replication::{cleanup, retention, running_transactions, sync_replication};
 pub use standby::{Standby, StandbyOptions};
 pub use storage::page_room::PageRoomVariant;
 pub use storage::{Storage, StorageOptions, background};

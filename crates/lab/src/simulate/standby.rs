@@ -2,7 +2,7 @@
 //!
 //! | real, instantiated with `Simulated` | on a standby |
 //! | --- | --- |
-//! | `CleanedUp::take_snapshot` with `KnownXids` and `ProcArray` | each snapshot (`storage/src/standby/snapshot.rs`) |
+//! | `CleanedUp::take_snapshot` with `KnownXids` and `ProcArray` | each snapshot (`storage/src/replication/standby_state/snapshot.rs`) |
 //! | `ReplayedXids`, `CommitLog::set` | what replay does of a transaction's begin and end, in its order (`standby/replay`) |
 //! | the table's relation lock, `BufferPool` | a SELECT by key, as in [`point_select`](super::point_select) |
 //!

@@ -134,7 +134,7 @@ impl Backup {
         // Not needed, but it spares the copy the replay of what was changed before.
         storage.run_restartpoint(standby)?;
         // The next one would release the log of this one before it is held.
-        let _no_restartpoint = storage.checkpointer.pause();
+        let _no_restartpoint = storage.background_state.pause_checkpoints();
         refuse_promoted(standby)?;
         let control_file = storage
             .control
@@ -246,7 +246,7 @@ impl Backup {
     pub fn read_log(&self, position: Lsn, end: Lsn, bytes: &mut [u8]) -> Result<()> {
         bytes.fill(0);
         let wanted = (end.0.saturating_sub(position.0) as usize).min(bytes.len());
-        let fail = |error| StorageError::io("read", &self.storage.dir().join(data_directory::LOG), error);
+        let fail = |error| StorageError::io("read", &self.storage.log_dir(), error);
         let read = self
             .storage
             .wal

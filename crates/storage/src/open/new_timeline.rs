@@ -22,12 +22,9 @@ use std::sync::{Arc, MutexGuard};
 
 use crate::error::{Result, StorageError};
 use crate::files::control_file::{Control, ControlFile, State};
-use crate::files::data_directory;
 use crate::page::Lsn;
 use crate::standby::TakeBack;
 use crate::storage::Storage;
-use crate::wal::SegmentFiles;
-use crate::wal::log_digest::{self, LogDigest};
 use crate::wal::timeline::{self, History, history_file_name};
 
 fn parse_history(text: &str, timeline: u32) -> Result<History> {
@@ -127,21 +124,6 @@ impl Storage {
         self.history().end_in(&history, self.dir(), log_end)
     }
 
-    /// The digest of the log from `start`, or from the oldest that is there, to `end`, or as far as it is durable.
-    pub fn log_digest(&self, start: Lsn, end: Lsn) -> Result<LogDigest> {
-        let held = self.retention.hold_for_reading(start)?;
-        let start = held.position();
-        let durable = self.durable_log_end();
-        let end = end.min(durable);
-        let wal_dir = self.dir().join(data_directory::LOG);
-        let digest = log_digest::digest(self.wal.device(), &wal_dir, start, end, || held.is_lost())?;
-        if self.durable_log_end() < durable {
-            // A promotion, or following another timeline, has taken back the end of the log meanwhile.
-            return self.log_digest(start, end);
-        }
-        Ok(digest)
-    }
-
     /// Log that was acknowledged behind a fork is not of the timeline that is followed now. It is gone only if it was
     /// damaged here: whole records behind the fork refuse the timeline.
     fn acknowledged_ends_at(&self, fork: Lsn) -> Result<()> {
@@ -151,31 +133,17 @@ impl Storage {
         }
     }
 
-    /// The log's history.
-    pub fn history(&self) -> Arc<History> {
-        self.segments().history().get()
-    }
-
-    /// The content of the history file of `timeline`; `None` if there is none.
-    pub fn history_file(&self, timeline: u32) -> Result<Option<String>> {
-        timeline::read_text(self.segments().disk(), self.segments().dir(), timeline)
-    }
-
-    fn segments(&self) -> &SegmentFiles {
-        self.wal.device()
-    }
-
     /// R3 of `timeline`.
     fn switch_timeline(&self, history: History, text: &str, log_end: Lsn, state: State) -> Result<()> {
         // A checkpoint under way would write the former timeline into the control file.
-        let _no_checkpoint = self.checkpointer.pause();
+        let _no_checkpoint = self.background_state.pause_checkpoints();
         let segments = self.segments();
         let number = history.current();
         timeline::write(segments.disk(), segments.dir(), self.options.fsync, number, text)?;
         let prepared = segments
             .prepare_timeline(Arc::new(history), log_end)
             .map_err(|error| {
-                let wal_dir = self.dir().join(data_directory::LOG);
+                let wal_dir = self.log_dir();
                 StorageError::io("make the segments of a new timeline in", &wal_dir, error)
             })?;
         let mut control_file = self.control_file();

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use clearway_machine::{Native, WaitEvent, WaitScope};
 use clearway_txn::{ProcId, Xid};
 
-use super::{Conflict, Standby, lock};
 use crate::error::Result;
+use crate::replication::standby_state::{Conflict, Standby, lock};
 use crate::storage::Storage;
 
 /// Time between two looks whether a session is out of the way. Most are within a millisecond or two.
@@ -24,14 +24,14 @@ const LOOK_MAX: Duration = Duration::from_millis(50);
 impl Standby {
     /// Versions that `deleter` and older transactions deleted are about to be removed: waits until no session sees them.
     /// The known xids regard none of those transactions as running any more.
-    pub(super) fn clean_up(&self, storage: &Storage, deleter: Xid) -> Result<()> {
+    pub(crate) fn clean_up(&self, storage: &Storage, deleter: Xid) -> Result<()> {
         let array = &storage.proc_array;
         self.clean_up_where(deleter, || array.holders_of_xmin_up_to(deleter))
     }
 
     /// As [`clean_up`](Self::clean_up), with the look for sessions. The deleter is announced before the first look: a
     /// session that takes its snapshot after the look finds the announcement, and goes by it.
-    pub(super) fn clean_up_where(&self, deleter: Xid, holders: impl Fn() -> Vec<ProcId>) -> Result<()> {
+    pub(crate) fn clean_up_where(&self, deleter: Xid, holders: impl Fn() -> Vec<ProcId>) -> Result<()> {
         if self.cleaned.newest() >= deleter {
             return Ok(());
         }
@@ -79,7 +79,7 @@ impl Standby {
     }
 
     /// Replay is up to date.
-    pub(super) fn is_up_to_date(&self) {
+    pub(crate) fn is_up_to_date(&self) {
         *lock(&self.lags_since) = Instant::now();
     }
 }

@@ -1,19 +1,17 @@
 //! The thread that replays.
 
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use clearway_machine::WaitEvent;
 
-use super::replay::{ReplayThreads, ReplayVariant, Replayer};
+use super::replay::{ReplayThreads, Replayer};
 use super::restartpoint::restartpoint_loop;
-use super::{ReplayObserver, Standby};
 use crate::error::{Result, StorageError};
-use crate::open::recovery::{RecoveryReport, ScannedLog};
 use crate::page::Lsn;
+use crate::replication::standby_state::{ReplayObserver, ReplayVariant, Standby, lock};
 use crate::storage::Storage;
 use crate::storage::background::BackgroundKind;
 use crate::wal::reader::LogReader;
@@ -24,29 +22,8 @@ const NOTICE_RECORDS: u32 = 256;
 /// The thread looks at least so often whether its storage is still there.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Replays what the directory holds, before there are sessions (S3).
-pub(crate) fn replay_local(
-    storage: &Storage,
-    standby: &Standby,
-    scanned: &ScannedLog,
-) -> Result<RecoveryReport> {
-    let started = std::time::Instant::now();
-    let mut report = scanned.report();
-    let mut replayer = Replayer::without_sessions(storage, standby)?;
-    replay_stretch(storage, &mut replayer, scanned.redo, scanned.end, |kind| {
-        report.records += 1;
-        report.commits += u64::from(kind == RecordKind::Commit);
-    })?;
-    // Fails if the running transactions are not known, which is when there can be no snapshots.
-    replayer.suspect_running()?;
-    drop(replayer);
-    standby.status.end_recovery()?;
-    report.elapsed = started.elapsed();
-    Ok(report)
-}
-
 /// Replays the records between two positions, of which each is the end of one; the second position.
-fn replay_stretch(
+pub(crate) fn replay_stretch(
     storage: &Storage,
     replayer: &mut Replayer<'_>,
     from: Lsn,
@@ -184,41 +161,12 @@ impl Storage {
                 .map_err(|error| StorageError::io("start a thread for", self.dir(), error))
         };
         let replay = start("replay", BackgroundKind::Replay, replay_thread)?;
-        *super::lock(&standby.replay_thread) = Some(replay);
+        *lock(&standby.replay_thread) = Some(replay);
         self.keep_thread(start(
             "restartpoints",
             BackgroundKind::Checkpointer,
             restartpoint_loop,
         )?);
         Ok(())
-    }
-}
-
-impl Standby {
-    /// Makes the threads end.
-    pub(crate) fn stop(&self) {
-        self.progress.stop();
-        self.join_replay();
-    }
-
-    pub(super) fn join_replay(&self) {
-        let thread = super::lock(&self.replay_thread).take();
-        if let Some(thread) = thread
-            && thread.thread().id() != thread::current().id()
-        {
-            let _ = thread.join();
-        }
-    }
-
-    /// Has replay come to the end of what was received, and ends it.
-    pub(super) fn finish_replay(&self) {
-        self.progress.end();
-        self.join_replay();
-    }
-
-    pub(super) fn deactivate(&self) {
-        // Release: pairs with the Acquire in `is_active`.
-        self.active.store(false, Ordering::Release);
-        self.progress.notify();
     }
 }

@@ -43,17 +43,16 @@
 //!
 //! | file | |
 //! | --- | --- |
-//! | `progress` | how far receiving and replay are, and waiting for them |
 //! | `receive` | checking and writing received log |
-//! | `acknowledged` | how far log was acknowledged, on disk |
 //! | `room` | waiting for room on the disk |
 //! | `replay` | one record: what each kind does, and which worker changes the pages |
 //! | `following` | the thread that replays |
-//! | `snapshot` | what sessions see |
 //! | `conflict` | sessions in the way of replay |
 //! | `restartpoint` | bounding what the next start must replay |
-//! | `promotion` | the end of recovery |
 //! | `take_back` | following a server that has less of the last record |
+//!
+//! The state that all of this moves, and that sessions and followers look at, is in `replication::standby_state`. A
+//! standby's start and its promotion are in `open`.
 //!
 //! # What it costs
 //! A session's snapshot is one of the known xids (the switch `known_xids`) and a fence. A record costs replay what it
@@ -65,225 +64,21 @@
 //!
 //! Origin: PostgreSQL's hot standby (Simon Riggs, 2010). S2 and S7 differ.
 
-mod acknowledged;
 mod conflict;
-mod following;
-mod progress;
-mod promotion;
+pub(crate) mod following;
 mod receive;
 pub mod replay;
 mod restartpoint;
 mod room;
-mod snapshot;
 mod take_back;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
-use std::time::{Duration, Instant};
-
-use clearway_txn::{
-    CleanedUp, KnownXids, KnownXidsCompactionVariant, KnownXidsOptions, KnownXidsVariant, ProcId, Snapshot,
-    Xid,
+pub use self::receive::LogReceiver;
+pub(crate) use self::take_back::TakeBack;
+pub use crate::replication::standby_state::{
+    ChangedDefinitions, Conflict, Progress, ReplayObserver, ReplayVariant, Standby, StandbyOptions,
 };
-
-use crate::error::{Result, StorageError};
-use crate::files::status_journal::StatusJournal;
-use crate::files::status_pages::StatusPages;
-use crate::page::{Lsn, RelId};
 #[cfg(doc)]
 use crate::storage::Storage;
-use crate::wal::link::LogLink;
-pub(crate) use acknowledged::Acknowledged;
-pub(crate) use following::replay_local;
-pub use progress::Progress;
-pub use receive::LogReceiver;
-use replay::ReplayState;
-pub use replay::ReplayVariant;
-use restartpoint::ReplayedCheckpoint;
-pub(crate) use take_back::TakeBack;
-
-/// The least number of the primary's sessions that a standby has room for.
-const PRIMARY_SESSIONS_MIN: u32 = 2_000;
-
-/// The options of a standby.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StandbyOptions {
-    /// The switch `known_xids`.
-    pub known_xids: KnownXidsVariant,
-    /// The switch `known_xids_compaction`.
-    pub known_xids_compaction: KnownXidsCompactionVariant,
-    /// The switch `replay`.
-    pub replay: ReplayVariant,
-    /// Workers that change pages under `replay = parallel`, beside the one that reads the log.
-    pub replay_workers: u32,
-    /// The time that replay may lag because sessions are in its way, before it cancels them; `None`: it waits for them.
-    pub streaming_delay_max: Option<Duration>,
-}
-
-impl Default for StandbyOptions {
-    fn default() -> Self {
-        Self {
-            known_xids: KnownXidsVariant::default(),
-            known_xids_compaction: KnownXidsCompactionVariant::default(),
-            replay: ReplayVariant::default(),
-            replay_workers: 2,
-            streaming_delay_max: Some(Duration::from_secs(30)),
-        }
-    }
-}
-
-/// The reason why a session is in the way of replay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Conflict {
-    /// Its snapshot may see row versions that are about to be removed.
-    Snapshot,
-    /// It holds a lock on a table whose definition changes.
-    Lock,
-}
-
-/// Changes of the definitions that the log has told of since they were published last.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ChangedDefinitions {
-    /// There may be others, from before the log that was replayed here: each definition is to be looked at, and each file.
-    pub is_incomplete: bool,
-    /// Pages of [`RelId::CATALOG`] that were changed.
-    pub pages: BTreeSet<u32>,
-    /// Relations that were made.
-    pub made: BTreeSet<RelId>,
-}
-
-/// The effects of replay on whatever is above the storage.
-pub trait ReplayObserver: Send + Sync {
-    /// `xid` has changed definitions, rows of [`RelId::CATALOG`], and has committed. `snapshot`
-    /// sees it; those of sessions do not yet. Publishes the definitions, which differ from those of before by `changed`.
-    /// Runs on the thread that replays, which may wait in it for readers of the tables ([`Standby::wait_for_sessions`]).
-    fn publish_definitions(&self, xid: Xid, snapshot: &Snapshot, changed: &ChangedDefinitions) -> Result<()>;
-
-    /// Sessions see `xid` from now on, whose definitions were published: what its commit does last.
-    fn definitions_are_seen(&self, xid: Xid, changed: &ChangedDefinitions) -> Result<()>;
-
-    /// The session of `proc` is in the way: ends its statement, or its transaction if none runs. Called again until
-    /// the session is out of the way.
-    fn cancel(&self, proc: ProcId, conflict: Conflict);
-}
-
-/// The state that a directory opened as a standby has beside the rest of its storage.
-pub struct Standby {
-    options: StandbyOptions,
-    known: KnownXids,
-    /// The versions that replay has cleaned up, or is about to.
-    cleaned: CleanedUp,
-    /// Until the promotion.
-    active: AtomicBool,
-    /// The timeline that a promotion has begun, and where: the directory is a primary's, also if the promotion then failed.
-    own_timeline: OnceLock<(u32, Lsn)>,
-    progress: progress::Tracker,
-    pub(crate) acknowledged: Acknowledged,
-    status: StatusPages,
-    journal: Arc<StatusJournal>,
-    replay: Mutex<ReplayState>,
-    /// The last checkpoint of the primary that was replayed.
-    checkpoint: Mutex<Option<ReplayedCheckpoint>>,
-    receiver_is_taken: AtomicBool,
-    observer: OnceLock<Arc<dyn ReplayObserver>>,
-    /// Since when replay lags, for `streaming_delay_max`.
-    lags_since: Mutex<Instant>,
-    replay_thread: Mutex<Option<std::thread::JoinHandle<()>>>,
-}
-
-impl std::fmt::Debug for Standby {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Standby")
-            .field("known", &self.known.state())
-            .field("progress", &self.progress.get())
-            .finish_non_exhaustive()
-    }
-}
-
-/// Locks what no panic leaves half-changed.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
-/// The files that a standby has beside its copy of the primary's.
-pub(crate) struct StandbyFiles {
-    pub(crate) status: StatusPages,
-    pub(crate) journal: Arc<StatusJournal>,
-    pub(crate) acknowledged: Acknowledged,
-}
-
-impl Standby {
-    pub(crate) fn new(
-        options: StandbyOptions,
-        sessions_max: u32,
-        lwlock: clearway_latch::LwLockOptions,
-        files: StandbyFiles,
-        end: Lsn,
-        link: Option<LogLink>,
-        newest: Xid,
-    ) -> Self {
-        let known = KnownXidsOptions {
-            variant: options.known_xids,
-            compaction: options.known_xids_compaction,
-            lwlock,
-            ..KnownXidsOptions::for_sessions(sessions_max.max(PRIMARY_SESSIONS_MIN))
-        };
-        Self {
-            options,
-            known: KnownXids::new(known),
-            cleaned: CleanedUp::default(),
-            active: AtomicBool::new(true),
-            own_timeline: OnceLock::new(),
-            progress: progress::Tracker::new(end, link),
-            acknowledged: files.acknowledged,
-            status: files.status,
-            journal: files.journal,
-            replay: Mutex::new(ReplayState::after(newest)),
-            checkpoint: Mutex::default(),
-            receiver_is_taken: AtomicBool::new(false),
-            observer: OnceLock::new(),
-            lags_since: Mutex::new(Instant::now()),
-            replay_thread: Mutex::default(),
-        }
-    }
-
-    /// True if it has not been promoted.
-    #[inline]
-    pub fn is_active(&self) -> bool {
-        // Acquire: pairs with the Release of the promotion; a session that finds it over finds the array made ready.
-        self.active.load(Ordering::Acquire)
-    }
-
-    /// Replay has cleaned up what this and older transactions deleted, or waits to: a session whose snapshot may regard it
-    /// as running is in the way.
-    pub fn cleaned(&self) -> Xid {
-        self.cleaned.newest()
-    }
-
-    /// The running transactions of the primary.
-    pub fn known_xids(&self) -> &KnownXids {
-        &self.known
-    }
-
-    /// The options with which it was opened.
-    pub fn options(&self) -> &StandbyOptions {
-        &self.options
-    }
-
-    /// The oldest xid that a snapshot taken now would need the primary to keep versions for: what a standby without
-    /// sessions reports as feedback.
-    pub fn known_xmin(&self) -> Option<Xid> {
-        let mut snapshot = Snapshot::default();
-        snapshot.take_known(&self.known).ok()
-    }
-
-    fn failed(&self, problem: impl std::fmt::Display) -> StorageError {
-        StorageError::Standby {
-            problem: problem.to_string(),
-        }
-    }
-}

@@ -20,11 +20,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::Standby;
 use crate::disk::SyncPurpose;
 use crate::error::{Result, StorageError};
-use crate::files::data_directory;
 use crate::page::Lsn;
+use crate::replication::standby_state::Standby;
 use crate::storage::Storage;
 use crate::storage::background::{BackgroundKind, InBackground};
 use crate::wal::LogDevice;
@@ -140,7 +139,7 @@ impl Storage {
             problem: "this server is no standby".to_owned(),
         };
         let standby = Arc::clone(self.standby().ok_or_else(no_standby)?);
-        standby.refuse_primarys_directory(self)?;
+        standby.refuse_primarys_directory(self.dir())?;
         if standby.receiver_is_taken.swap(true, Ordering::AcqRel) {
             return Err(standby.failed("the standby receives log already, or is being promoted"));
         }
@@ -192,7 +191,7 @@ impl LogReceiver {
             self.give_up_part();
             return Err(StorageError::io(
                 "write the log in",
-                &self.storage.dir().join(data_directory::LOG),
+                &self.storage.log_dir(),
                 error,
             ));
         }
@@ -214,7 +213,7 @@ impl LogReceiver {
         if from < self.written {
             let device = self.storage.wal.device();
             if let Err(error) = device.sync_range(from.0, self.written.0, SyncPurpose::LogFlush) {
-                crate::disk::sync_failed(&self.storage.dir().join(data_directory::LOG), &error);
+                crate::disk::sync_failed(&self.storage.log_dir(), &error);
             }
         }
         self.standby.acknowledged.advance(self.check.whole)?;
@@ -267,13 +266,9 @@ impl LogReceiver {
     fn read_part(&mut self) -> Result<()> {
         let mut part = vec![0; (self.written.0.saturating_sub(self.check.whole.0)) as usize];
         let device = self.storage.wal.device();
-        let read = device.read(self.check.whole.0, &mut part).map_err(|error| {
-            StorageError::io(
-                "read the log in",
-                &self.storage.dir().join(data_directory::LOG),
-                error,
-            )
-        })?;
+        let read = device
+            .read(self.check.whole.0, &mut part)
+            .map_err(|error| StorageError::io("read the log in", &self.storage.log_dir(), error))?;
         if read < part.len() || self.check.add(&part).is_err() {
             self.set_back(self.check.whole, self.check.link);
         }

@@ -21,14 +21,12 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use clearway_machine::WaitEvent;
-use clearway_txn::Xid;
 
-use super::{Standby, lock};
 use crate::error::{Result, StorageError};
 use crate::files::control_file::{Control, State};
-use crate::files::data_directory;
 use crate::files::status_pages::storage_error;
 use crate::page::Lsn;
+use crate::replication::standby_state::{ReplayedCheckpoint, Standby, lock};
 use crate::storage::Storage;
 use crate::wal::LogDevice;
 
@@ -37,27 +35,11 @@ const LOOK: Duration = Duration::from_millis(200);
 /// Time between a failed one and the next attempt.
 const RETRY_DELAY: Duration = Duration::from_secs(5);
 
-/// A checkpoint of the primary that was replayed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ReplayedCheckpoint {
-    pub(super) redo: Lsn,
-    /// The end of its record.
-    pub(super) end: Lsn,
-    pub(super) next_xid: Xid,
-    pub(super) next_rel: u32,
-}
-
-impl Standby {
-    pub(super) fn passed_checkpoint(&self, checkpoint: ReplayedCheckpoint) {
-        *lock(&self.checkpoint) = Some(checkpoint);
-    }
-}
-
 impl Storage {
     /// Makes a restartpoint at the last checkpoint that was replayed, if there was one since the last restartpoint; what
     /// the control file says of it.
     pub(crate) fn run_restartpoint(&self, standby: &Standby) -> Result<Option<Control>> {
-        let _one = self.checkpointer.pause();
+        let _one = self.background_state.pause_checkpoints();
         // A promotion has the control file say that this is a primary's directory: not to be undone.
         if standby.progress.is_ending() {
             return Ok(None);
@@ -94,8 +76,7 @@ impl Storage {
             .write(control)?;
         let needed_from = self.retention.release(checkpoint.redo, standby.received())?;
         let recycled = self.wal.device().forget_before(needed_from.0);
-        recycled
-            .map_err(|error| StorageError::io("recycle", &self.dir().join(data_directory::LOG), error))?;
+        recycled.map_err(|error| StorageError::io("recycle", &self.log_dir(), error))?;
         let elapsed_ms = started.elapsed().as_millis() as u64;
         tracing::info!(redo = %checkpoint.redo, pages, elapsed_ms, "restartpoint complete");
         Ok(control)
@@ -103,7 +84,7 @@ impl Storage {
 }
 
 /// The thread that makes restartpoints: as often as the configuration says of checkpoints.
-pub(super) fn restartpoint_loop(storage: Weak<Storage>, standby: Arc<Standby>) {
+pub(crate) fn restartpoint_loop(storage: Weak<Storage>, standby: Arc<Standby>) {
     let mut last = Instant::now();
     let mut last_redo = Lsn(0);
     let tracker = &standby.progress;

@@ -15,15 +15,15 @@ use std::time::Duration;
 
 use clearway_machine::WaitEvent;
 
-use super::Standby;
 use crate::error::Result;
+use crate::replication::standby_state::Standby;
 
 /// Time between two attempts.
 const RETRY_EVERY: Duration = Duration::from_millis(500);
 
 impl Standby {
     /// Does `step`, again and again while there is no room for it.
-    pub(super) fn with_room<T>(&self, mut step: impl FnMut() -> Result<T>) -> Result<T> {
+    pub(crate) fn with_room<T>(&self, mut step: impl FnMut() -> Result<T>) -> Result<T> {
         let mut waits = false;
         loop {
             let outcome = step();
@@ -51,10 +51,5 @@ impl Standby {
             }
             self.progress.wait(RETRY_EVERY, WaitEvent::RecoveryRoom, is_over);
         }
-    }
-
-    /// The step of replay that has no room on the disk, while it waits for that.
-    pub fn waits_for_room(&self) -> Option<String> {
-        self.progress.wants_room().as_ref().map(ToString::to_string)
     }
 }

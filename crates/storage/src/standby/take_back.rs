@@ -27,9 +27,8 @@ use std::time::Duration;
 
 use clearway_machine::WaitEvent;
 
-use super::Standby;
-use super::replay::ReplayState;
 use crate::page::Lsn;
+use crate::replication::standby_state::{ReplayState, Standby};
 
 /// Time limit of a wait for replay. The caller tries again later, and may have been asked to stop meanwhile.
 const PATIENCE: Duration = Duration::from_millis(50);

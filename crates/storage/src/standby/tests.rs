@@ -9,12 +9,10 @@ use std::time::{Duration, Instant};
 
 use clearway_txn::{ProcId, Snapshot, Xid};
 
-use super::replay::ReplayState;
-use super::{
-    ChangedDefinitions, Conflict, LogReceiver, ReplayObserver, Standby, StandbyOptions, TakeBack, lock,
-};
+use super::{ChangedDefinitions, Conflict, LogReceiver, ReplayObserver, Standby, StandbyOptions, TakeBack};
 use crate::error::Result;
 use crate::page::Lsn;
+use crate::replication::standby_state::{ReplayState, lock};
 use crate::storage::{Storage, StorageOptions};
 use crate::wal::record::{self, RecordKind};
 

@@ -2,7 +2,7 @@
 //!
 //! 1. The caller has ended receiving.
 //! 2. Lock the catalog, so that no session changes definitions before 5.
-//! 3. The storage replays what was received, and begins a new timeline (`storage/src/standby/promotion.rs`). Sessions may
+//! 3. The storage replays what was received, and begins a new timeline (`storage/src/open/promotion.rs`). Sessions may
 //!    write from then on.
 //! 4. Remove the files of transactions that were running on the old primary: what no definition names.
 //! 5. Unlock the catalog, and start the background vacuum.

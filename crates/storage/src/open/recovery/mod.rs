@@ -56,7 +56,6 @@ use crate::change;
 use crate::disk::SyncPurpose;
 use crate::error::{Result, StorageError};
 use crate::files::control_file::{Control, State};
-use crate::files::data_directory;
 use crate::files::lengths::{self, Lengths};
 use crate::files::status_pages::{StatusPages, storage_error};
 use crate::page::{self, Lsn, PageId, RelId, get_u32, get_u64};
@@ -256,7 +255,7 @@ pub(crate) fn replay(
 ) -> Result<RecoveryReport> {
     let started = Instant::now();
     let mut report = scanned.report();
-    let wal_dir = storage.dir().join(data_directory::LOG);
+    let wal_dir = storage.log_dir();
     let fail = |error| StorageError::io("read the log in", &wal_dir, error);
     let mut reader = LogReader::new(storage.wal.device(), scanned.redo);
     while reader.position() < scanned.end {

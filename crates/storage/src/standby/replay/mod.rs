@@ -27,12 +27,11 @@ mod stretch;
 mod threads;
 mod workers;
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
-use clearway_machine::{Native, switch};
+use clearway_machine::Native;
 use clearway_txn::{KnownXidsState, ReplayedXids, RunningXids, Snapshot, Status, Xid};
 use smallvec::SmallVec;
 
@@ -40,54 +39,25 @@ pub use self::change_pages::replay_change;
 use self::change_pages::{change_pages, make_page};
 pub use self::gathered::{CompletedStretch, Gathered};
 pub use self::stretch::{ReplayedPages, Stretch};
-pub(super) use self::threads::ReplayThreads;
+pub(crate) use self::threads::ReplayThreads;
 pub use self::workers::{Worker, Workers};
-use super::restartpoint::ReplayedCheckpoint;
-use super::{ChangedDefinitions, Standby, lock};
 use crate::change;
 use crate::commit::end_record;
 use crate::error::{Result, StorageError};
-use crate::files::data_directory;
 use crate::files::lengths::{self, Lengths};
 use crate::files::status_pages::storage_error;
 use crate::open::recovery;
 use crate::page::{Lsn, RelId, get_u32, get_u64};
-use crate::records::cleanup;
-use crate::records::running_transactions;
+use crate::replication::cleanup;
+use crate::replication::running_transactions;
+pub use crate::replication::standby_state::ReplayVariant;
+use crate::replication::standby_state::{ChangedDefinitions, ReplayState, ReplayedCheckpoint, Standby, lock};
 use crate::storage::Storage;
 use crate::wal::link::LogLink;
 use crate::wal::record::{Record, RecordKind};
 
-switch! {
-    /// The worker of a standby that changes the pages.
-    pub enum ReplayVariant = "replay", best Serial, planned [] {
-        /// The one that reads the log.
-        Serial = "serial",
-        /// Several, each of them its own pages; commits are seen in the order of the log.
-        Parallel = "parallel",
-    }
-    why {
-        Serial: "On two CPUs two workers are 1.02 to 1.12 times as fast, and take 1.27 times the CPU time."
-            in "docs/replication.md#replay";
-    }
-}
-
-/// State that replay keeps from one stretch of log to the next.
-#[derive(Debug, Default)]
-pub(super) struct ReplayState {
-    /// Transactions that have changed definitions, or may have, and have not ended.
-    definers: BTreeSet<Xid>,
-    /// Those of them that may have changed definitions before the log that was replayed here.
-    suspected: BTreeSet<Xid>,
-    changed: ChangedDefinitions,
-    /// The newest xid met.
-    newest: Xid,
-    /// The link of the record that comes next, once one was replayed.
-    link: Option<LogLink>,
-}
-
 /// The worker that replays, at work.
-pub(super) struct Replayer<'a> {
+pub(crate) struct Replayer<'a> {
     storage: &'a Storage,
     standby: &'a Standby,
     known: ReplayedXids<'a>,
@@ -97,20 +67,6 @@ pub(super) struct Replayer<'a> {
     with_sessions: bool,
     /// Under `parallel`: what waits for the other workers.
     gathered: Option<Gathered<'a, Native, Storage, TransactionEnd>>,
-}
-
-impl ReplayState {
-    /// Before the redo position `newest` was the newest xid that may have been handed out.
-    pub(super) fn after(newest: Xid) -> Self {
-        Self {
-            newest,
-            changed: ChangedDefinitions {
-                is_incomplete: true,
-                ..ChangedDefinitions::default()
-            },
-            ..Self::default()
-        }
-    }
 }
 
 /// The end of a transaction, as its record tells it.
@@ -124,7 +80,7 @@ struct TransactionEnd {
 }
 
 impl<'a> Replayer<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         storage: &'a Arc<Storage>,
         standby: &'a Standby,
         threads: Option<&'a mut ReplayThreads>,
@@ -137,40 +93,40 @@ impl<'a> Replayer<'a> {
     }
 
     /// For what is replayed before there are sessions.
-    pub(super) fn without_sessions(storage: &'a Storage, standby: &'a Standby) -> Result<Self> {
+    pub(crate) fn without_sessions(storage: &'a Storage, standby: &'a Standby) -> Result<Self> {
         let known = standby.known.replay();
         Ok(Self {
             storage,
             standby,
             known: known.ok_or_else(|| standby.failed("another worker replays"))?,
             state: lock(&standby.replay),
-            log_dir: storage.dir().join(data_directory::LOG),
+            log_dir: storage.log_dir(),
             with_sessions: false,
             gathered: None,
         })
     }
 
     /// The link that the next record has to have, if it is known.
-    pub(super) fn link(&self) -> Option<LogLink> {
+    pub(crate) fn link(&self) -> Option<LogLink> {
         self.state.link
     }
 
-    pub(super) fn log_dir(&self) -> &PathBuf {
+    pub(crate) fn log_dir(&self) -> &PathBuf {
         &self.log_dir
     }
 
     /// Replay has nothing to do.
-    pub(super) fn idle(&mut self) {
+    pub(crate) fn idle(&mut self) {
         self.known.idle();
     }
 
     /// The xid after the newest that was met.
-    pub(super) fn next_xid(&self) -> Xid {
+    pub(crate) fn next_xid(&self) -> Xid {
         self.state.newest.next().max(self.known.next())
     }
 
     /// All that the primary was running have ended: without its end in the log, a transaction counts as rolled back.
-    pub(super) fn end_all(&mut self) {
+    pub(crate) fn end_all(&mut self) {
         self.known.remove_preceding(Xid(u64::MAX), &[]);
         self.state.definers.clear();
         self.state.suspected.clear();
@@ -178,7 +134,7 @@ impl<'a> Replayer<'a> {
 
     /// The directory's log is replayed. Those that run may have changed definitions before the redo position, of which no
     /// record here tells: the observer finds out when they commit.
-    pub(super) fn suspect_running(&mut self) -> Result<()> {
+    pub(crate) fn suspect_running(&mut self) -> Result<()> {
         let mut running = RunningXids::default();
         let known = &self.standby.known;
         known
@@ -190,7 +146,7 @@ impl<'a> Replayer<'a> {
     }
 
     /// Replays the record between the two positions.
-    pub(super) fn replay(&mut self, record: &Record<'_>, start: Lsn, end: Lsn) -> Result<()> {
+    pub(crate) fn replay(&mut self, record: &Record<'_>, start: Lsn, end: Lsn) -> Result<()> {
         if record.xid.is_valid() {
             self.has_begun(record.xid)?;
         }
@@ -234,7 +190,7 @@ impl<'a> Replayer<'a> {
     }
 
     /// Waits for the other workers, and lets sessions see the commits that were gathered, in their order.
-    pub(super) fn complete(&mut self) -> Result<()> {
+    pub(crate) fn complete(&mut self) -> Result<()> {
         self.hand_over()?;
         let made = self.gathered.as_mut().map_or(Ok(None), Gathered::wait)?;
         self.show(made)

@@ -29,7 +29,7 @@ use clearway_machine::{AtomicWord, DataCell, Machine, Padded, WaitEvent, WaitSco
 
 use super::stretch::{ReplayedPages, Stretch, poll};
 use crate::error::{Result, StorageError};
-use crate::standby::lock;
+use crate::replication::standby_state::lock;
 
 /// The bit of `handed_over` that tells the workers to end. The others count.
 const END: u32 = 1 << 31;

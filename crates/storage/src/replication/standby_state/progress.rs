@@ -30,7 +30,7 @@ pub struct Progress {
 const LINK_IS_KNOWN: u64 = 1 << 32;
 
 #[derive(Debug)]
-pub(super) struct Tracker {
+pub(crate) struct Tracker {
     received: AtomicU64,
     replayed: AtomicU64,
     /// The end of the last whole record that was received: what replay comes to. Not behind `received`.
@@ -56,7 +56,7 @@ pub(super) struct Tracker {
 
 impl Tracker {
     /// All log before `end` is there and was replayed; the next record gets `link`, if it is known.
-    pub(super) fn new(end: Lsn, link: Option<LogLink>) -> Self {
+    pub(crate) fn new(end: Lsn, link: Option<LogLink>) -> Self {
         Self {
             received: AtomicU64::new(end.0),
             replayed: AtomicU64::new(end.0),
@@ -75,7 +75,7 @@ impl Tracker {
         }
     }
 
-    pub(super) fn get(&self) -> Progress {
+    pub(crate) fn get(&self) -> Progress {
         // Acquire: pairs with the Releases below. Replayed first, so that it is not ahead of received.
         let replayed = Lsn(self.replayed.load(Acquire));
         Progress {
@@ -84,49 +84,49 @@ impl Tracker {
         }
     }
 
-    pub(super) fn received_up_to(&self, position: Lsn) {
+    pub(crate) fn received_up_to(&self, position: Lsn) {
         self.received.store(position.0, Release);
         self.notify();
     }
 
     /// Behind [`received_up_to`](Self::received_up_to) the same or more. The next record gets `link`. Only the one receiver
     /// calls this.
-    pub(super) fn whole_up_to(&self, position: Lsn, link: Option<LogLink>) {
+    pub(crate) fn whole_up_to(&self, position: Lsn, link: Option<LogLink>) {
         self.link.store(link_word(link), Release);
         self.whole.store(position.0, Release);
         self.notify();
     }
 
-    pub(super) fn whole(&self) -> Lsn {
+    pub(crate) fn whole(&self) -> Lsn {
         Lsn(self.whole.load(Acquire))
     }
 
     /// The link of the record that begins at [`whole`](Self::whole), if it is known; for the receiver, which moves both.
-    pub(super) fn link(&self) -> Option<LogLink> {
+    pub(crate) fn link(&self) -> Option<LogLink> {
         let word = self.link.load(Acquire);
         (word & LINK_IS_KNOWN != 0).then_some(LogLink(word as u32))
     }
 
     /// Stores only; [`notify`](Self::notify) wakes.
-    pub(super) fn replayed_up_to(&self, position: Lsn) {
+    pub(crate) fn replayed_up_to(&self, position: Lsn) {
         self.replayed.store(position.0, Release);
     }
 
     /// Up to where replay has looked for whole records: where nothing more can be done until more is received.
-    pub(super) fn looked_at(&self) -> Lsn {
+    pub(crate) fn looked_at(&self) -> Lsn {
         Lsn(self.looked_at.load(Acquire))
     }
 
-    pub(super) fn has_looked_up_to(&self, position: Lsn) {
+    pub(crate) fn has_looked_up_to(&self, position: Lsn) {
         self.looked_at.store(position.0, Release);
     }
 
-    pub(super) fn committed_at(&self, time_us: i64) {
+    pub(crate) fn committed_at(&self, time_us: i64) {
         self.commit_time_us.store(time_us, Relaxed);
     }
 
     /// Wakes those that wait for something to move.
-    pub(super) fn notify(&self) {
+    pub(crate) fn notify(&self) {
         fence(SeqCst);
         if self.waiters.load(Relaxed) > 0 {
             drop(lock(&self.failure));
@@ -134,25 +134,25 @@ impl Tracker {
         }
     }
 
-    pub(super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.stopping.store(true, Release);
         self.notify();
     }
 
-    pub(super) fn is_stopping(&self) -> bool {
+    pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Acquire)
     }
 
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         self.ending.store(true, Release);
         self.notify();
     }
 
-    pub(super) fn is_ending(&self) -> bool {
+    pub(crate) fn is_ending(&self) -> bool {
         self.ending.load(Acquire)
     }
 
-    pub(super) fn fail(&self, problem: String) {
+    pub(crate) fn fail(&self, problem: String) {
         let mut failure = lock(&self.failure);
         failure.get_or_insert(problem);
         self.has_failed.store(true, Release);
@@ -160,30 +160,30 @@ impl Tracker {
         self.changed.notify_all();
     }
 
-    pub(super) fn has_failed(&self) -> bool {
+    pub(crate) fn has_failed(&self) -> bool {
         self.has_failed.load(Acquire)
     }
 
-    pub(super) fn set_fed(&self, is_fed: bool) {
+    pub(crate) fn set_fed(&self, is_fed: bool) {
         // Relaxed: chooses the name of a wait, and nothing is read that it would publish.
         self.is_fed.store(is_fed, Relaxed);
     }
 
-    pub(super) fn is_fed(&self) -> bool {
+    pub(crate) fn is_fed(&self) -> bool {
         self.is_fed.load(Relaxed)
     }
 
-    pub(super) fn wants_room(&self) -> MutexGuard<'_, Option<StorageError>> {
+    pub(crate) fn wants_room(&self) -> MutexGuard<'_, Option<StorageError>> {
         lock(&self.wants_room)
     }
 
     /// Waits until `is_over` or, at the latest, for `timeout` or until replay has failed; whether it is over.
-    pub(super) fn wait(&self, timeout: Duration, event: WaitEvent, is_over: impl Fn() -> bool) -> bool {
+    pub(crate) fn wait(&self, timeout: Duration, event: WaitEvent, is_over: impl Fn() -> bool) -> bool {
         self.wait_unless(timeout, event, is_over, || self.has_failed())
     }
 
     /// Waits, after replay has failed, until `is_over` or, at the latest, for `timeout`.
-    pub(super) fn wait_failed(&self, timeout: Duration, is_over: impl Fn() -> bool) {
+    pub(crate) fn wait_failed(&self, timeout: Duration, is_over: impl Fn() -> bool) {
         self.wait_unless(timeout, WaitEvent::RecoveryFailed, is_over, || false);
     }
 
@@ -281,8 +281,13 @@ impl Standby {
         lock(&self.progress.failure).clone()
     }
 
-    pub(super) fn fail(&self, error: &StorageError) {
+    pub(crate) fn fail(&self, error: &StorageError) {
         tracing::error!(%error, "replay has ended");
         self.progress.fail(error.to_string());
+    }
+
+    /// The step of replay that has no room on the disk, while it waits for that.
+    pub fn waits_for_room(&self) -> Option<String> {
+        self.progress.wants_room().as_ref().map(ToString::to_string)
     }
 }

@@ -34,14 +34,13 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::Standby;
-use super::replay::Replayer;
 use crate::error::{Result, StorageError};
-use crate::files::data_directory;
 use crate::files::status_pages::storage_error;
-use crate::open::checkpointer::Checkpointer;
+use crate::open::background;
 use crate::open::recovery;
 use crate::page::Lsn;
+use crate::replication::standby_state::{ACKNOWLEDGED, Standby};
+use crate::standby::replay::Replayer;
 use crate::storage::Storage;
 
 impl Storage {
@@ -80,7 +79,7 @@ impl Storage {
         let Some(standby) = self.standby() else {
             return Ok(());
         };
-        standby.refuse_primarys_directory(self)?;
+        standby.refuse_primarys_directory(self.dir())?;
         if let Some(problem) = standby.failure() {
             return Err(standby.failed(format_args!(
                 "replay has failed, so this is no database to go on with: {problem}"
@@ -95,7 +94,7 @@ impl Storage {
         if whole < acknowledged {
             return Err(StorageError::AcknowledgedLogLost {
                 dir: self.dir().to_owned(),
-                file: self.dir().join(super::acknowledged::NAME),
+                file: self.dir().join(ACKNOWLEDGED),
                 whole,
                 acknowledged,
             });
@@ -126,13 +125,8 @@ impl Storage {
             fork,
             "the log goes on where replay has ended"
         );
-        recovery::clear_tail(self, fork).map_err(|error| {
-            StorageError::io(
-                "clear the end of the log in",
-                &self.dir().join(data_directory::LOG),
-                error,
-            )
-        })?;
+        recovery::clear_tail(self, fork)
+            .map_err(|error| StorageError::io("clear the end of the log in", &self.log_dir(), error))?;
         // 4.
         self.commit_log.flush_all().map_err(storage_error)?;
         self.files.sync_all()?;
@@ -148,35 +142,10 @@ impl Storage {
         self.run_checkpoint(false)?;
         // 7.
         standby.deactivate();
-        for thread in Checkpointer::spawn(self)? {
+        for thread in background::start_threads(self)? {
             self.keep_thread(thread);
         }
         tracing::info!(timeline, %fork, "promoted");
         Ok((timeline, fork))
-    }
-}
-
-impl Standby {
-    /// An error once a promotion has made the directory a primary's.
-    pub(super) fn refuse_primarys_directory(&self, storage: &Storage) -> Result<()> {
-        let Some((timeline, fork)) = self.own_timeline.get() else {
-            return Ok(());
-        };
-        let dir = storage.dir().display();
-        Err(if self.is_active() {
-            self.failed(format_args!(
-                "{dir} is a primary's directory: a promotion has begun timeline {timeline} at {fork}, and failed then; stop \
-                 this server and start \"clearway serve --data {dir}\", which goes on from there"
-            ))
-        } else {
-            self.failed(format_args!(
-                "this server was promoted: timeline {timeline} began at {fork}"
-            ))
-        })
-    }
-
-    /// A promotion that has failed after it had made the directory a primary's: the timeline, and its start.
-    pub fn unfinished_promotion(&self) -> Option<(u32, Lsn)> {
-        self.own_timeline.get().copied().filter(|_| self.is_active())
     }
 }

@@ -1,0 +1,33 @@
+//! Checkpoints that are asked for, and the last one.
+
+use std::sync::atomic::Ordering;
+
+use crate::error::Result;
+use crate::storage::Storage;
+
+impl Storage {
+    /// Makes a checkpoint now and waits for its end; on a standby, a restartpoint at the last checkpoint of the primary
+    /// that was replayed.
+    pub fn checkpoint(&self) -> Result<()> {
+        match self.standby() {
+            Some(standby) if standby.is_active() => self.run_restartpoint(standby).map(drop),
+            _ => self.run_checkpoint(false).map(drop),
+        }
+    }
+
+    /// Stops the background threads and makes the last checkpoint: the next start has nothing to recover. Sessions have
+    /// ended. Called twice, the second call does nothing.
+    pub fn shutdown(&self) -> Result<()> {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        self.stop_threads();
+        let made = match self.standby() {
+            Some(standby) if standby.is_active() => self.run_restartpoint(standby).map(drop),
+            _ => self.run_checkpoint(true).map(drop),
+        };
+        // Release: pairs with the Acquire in `is_shut_down`.
+        self.shut_down.store(true, Ordering::Release);
+        made
+    }
+}

@@ -1,0 +1,53 @@
+//! Step 2: the log and its end.
+
+use std::sync::Arc;
+
+use super::directory::EnteredDirectory;
+use super::recovery::{self, PreparedTarget, Purpose, ScannedLog};
+use super::{OpenAs, Opening};
+use crate::error::{Result, StorageError};
+use crate::files::control_file::State;
+use crate::files::data_directory;
+use crate::wal::SegmentFiles;
+use crate::wal::timeline::{self, SharedHistory};
+
+/// The log of a directory, of which the end is known.
+pub(super) struct FoundLog {
+    pub(super) device: SegmentFiles,
+    pub(super) history: Arc<SharedHistory>,
+    pub(super) scanned: ScannedLog,
+    /// The point that it ends at, if it is one.
+    pub(super) target: Option<PreparedTarget>,
+}
+
+/// Finds the log's end, or the point of it that is wanted.
+pub(super) fn find(opening: &Opening<'_>, directory: &EnteredDirectory) -> Result<FoundLog> {
+    let (disk, fsync, control) = (&opening.disk, opening.options.fsync, directory.control);
+    let wal_dir = opening.dir.join(data_directory::LOG);
+    let target = match opening.open_as {
+        OpenAs::Recovered(target) => Some(target.prepare(disk, &wal_dir, fsync, &control)?),
+        _ => None,
+    };
+    let history = SharedHistory::new(match &target {
+        Some(target) => target.history().clone(),
+        None => timeline::read(&**disk, &wal_dir, control.timeline)?,
+    });
+    let device =
+        SegmentFiles::open_on_timeline(Arc::clone(disk), wal_dir.clone(), fsync, Arc::clone(&history))
+            .map_err(|error| StorageError::io("open", &wal_dir, error))?;
+    // A standby's directory is also opened to be looked at, without being one.
+    let is_standbys = opening.open_as.standby().is_some() || control.state == State::Standby;
+    let purpose = if is_standbys {
+        Purpose::Standby
+    } else {
+        Purpose::Primary
+    };
+    let control_path = directory.control_file.path();
+    let scanned = recovery::scan_log(&device, control, control_path, &wal_dir, purpose, target.as_ref())?;
+    Ok(FoundLog {
+        device,
+        history,
+        scanned,
+        target,
+    })
+}

@@ -1,0 +1,53 @@
+//! State that the background threads of an open database share.
+
+use std::sync::{Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+use clearway_machine::{Native, WaitEvent, WaitScope};
+
+use super::background_log::BackgroundLog;
+use crate::wal::Wal;
+
+/// The background threads' shared state.
+#[derive(Debug, Default)]
+pub(crate) struct BackgroundState {
+    stopping: Mutex<bool>,
+    changed: Condvar,
+    /// One checkpoint at a time.
+    checkpointing: Mutex<()>,
+    /// The records that they have logged themselves.
+    pub(crate) log: BackgroundLog,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl BackgroundState {
+    /// No checkpoint is made while the guard lives.
+    pub(crate) fn pause_checkpoints(&self) -> MutexGuard<'_, ()> {
+        lock(&self.checkpointing)
+    }
+
+    /// Makes the threads end.
+    pub(crate) fn stop(&self, log: &Wal) {
+        *lock(&self.stopping) = true;
+        self.changed.notify_all();
+        log.wake_log_writer();
+    }
+
+    /// True if it is time to end.
+    pub(crate) fn is_stopping(&self) -> bool {
+        *lock(&self.stopping)
+    }
+
+    /// The checkpointer sleeps; `true` if it is time to end.
+    pub(crate) fn sleep(&self, duration: Duration) -> bool {
+        let _wait = WaitScope::<Native>::enter(WaitEvent::CheckpointerMain);
+        let stopping = lock(&self.stopping);
+        let waited = self
+            .changed
+            .wait_timeout_while(stopping, duration, |stopping| !*stopping);
+        *waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0
+    }
+}

@@ -1,0 +1,46 @@
+//! Relations: making, dropping and listing them.
+
+use std::sync::atomic::Ordering;
+
+use clearway_txn::Xid;
+
+use super::Storage;
+use crate::error::Result;
+use crate::page::RelId;
+use crate::wal::record::RecordKind;
+
+impl Storage {
+    /// Hands out a relation number and makes its empty file. Until something durable names the relation, the
+    /// caller is responsible for dropping it.
+    pub fn create_rel(&self) -> Result<RelId> {
+        self.make_log_room()?;
+        let rel = RelId(self.next_rel.fetch_add(1, Ordering::Relaxed));
+        self.files.create(rel)?;
+        self.wal
+            .insert_any(RecordKind::CreateRel, Xid::INVALID, &rel.0.to_le_bytes());
+        Ok(rel)
+    }
+
+    /// Removes a relation that is no longer in use: its pages in memory and its file. To remove it twice is
+    /// harmless.
+    pub fn drop_rel(&self, rel: RelId) -> Result<()> {
+        self.fsm.forget(rel);
+        self.pool.discard(rel);
+        self.files.remove(rel)
+    }
+
+    /// True if the number was handed out by [`create_rel`](Self::create_rel), as far as the log tells.
+    pub fn was_handed_out(&self, rel: RelId) -> bool {
+        rel.0 < self.next_rel.load(Ordering::Relaxed)
+    }
+
+    /// The numbers of all relations on disk, the commit log's included.
+    pub fn list_rels(&self) -> Result<Vec<RelId>> {
+        self.files.list()
+    }
+
+    /// Number of pages of `rel`.
+    pub fn block_count(&self, rel: RelId) -> Result<u32> {
+        self.files.blocks(rel)
+    }
+}
