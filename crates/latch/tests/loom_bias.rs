@@ -72,11 +72,6 @@ fn hand_over_after_n_shared() -> ReadBiased {
     read_biased_with(WriterVariant::HandOver, lwlock)
 }
 
-/// Of the orders that begin elsewhere one is enough.
-fn near_last() -> ReadBiased {
-    read_biased_with(WriterVariant::NearLast, LwLockVariant::SingleCas)
-}
-
 fn adaptive_with(
     class: &'static LatchClass,
     bias: BiasPolicy,
@@ -396,7 +391,7 @@ macro_rules! each_latch {
 
 each_latch! {
     {
-        one_by_one one_by_one_queued announce announce_queued hand_over hand_over_after_n_shared near_last
+        one_by_one one_by_one_queued announce announce_queued hand_over hand_over_after_n_shared
         adaptive turning turning_hand_over biased
     }
     {

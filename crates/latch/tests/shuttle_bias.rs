@@ -200,7 +200,6 @@ each_latch! {
     one_by_one: settings, |lwlock| read_biased(WriterVariant::OneByOne, lwlock);
     announce: settings_by_cas, |lwlock| read_biased(WriterVariant::Announce, lwlock);
     hand_over: settings_by_cas, |lwlock| read_biased(WriterVariant::HandOver, lwlock);
-    near_last: settings_by_cas, |lwlock| read_biased(WriterVariant::NearLast, lwlock);
     adapting: settings, |lwlock| adaptive(BiasPolicy::Adaptive, lwlock);
     biased: settings, |lwlock| adaptive(BiasPolicy::Always, lwlock);
 }

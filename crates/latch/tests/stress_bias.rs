@@ -67,21 +67,11 @@ fn hand_over_queued() -> ReadBiasedLatch<4> {
     ReadBiasedLatch::new(&CLASS, options)
 }
 
-/// By core too, so that not all slots are in use.
-fn near_first() -> ReadBiasedLatch {
+/// A slot a core, so that not all slots are in use.
+fn announce_by_core() -> ReadBiasedLatch {
     let options = ReadBiasedOptions {
         slot: SlotChoice::Core,
-        writer: WriterVariant::NearFirst,
-        ..LwLockVariant::SingleCas.into()
-    };
-    ReadBiasedLatch::new(&CLASS, options)
-}
-
-/// By node too.
-fn near_last() -> ReadBiasedLatch {
-    let options = ReadBiasedOptions {
-        slot: SlotChoice::Node,
-        writer: WriterVariant::NearLast,
+        writer: WriterVariant::Announce,
         ..LwLockVariant::Queued.into()
     };
     ReadBiasedLatch::new(&CLASS, options)
@@ -303,8 +293,7 @@ each_latch!(
     announce,
     hand_over,
     hand_over_queued,
-    near_first,
-    near_last,
+    announce_by_core,
     adaptive,
     adaptive_by_cpu,
     biased

@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicPtr as PlainPtr, AtomicU32 as PlainU32, AtomicU64 
 use std::time::Duration;
 
 use clearway_machine::{
-    AtomicPointer, AtomicWord, CpuCounts, CpuHint, DataCell, FutexOutcome, Half, Machine, Work, WorkerId,
-    Workers,
+    AtomicPointer, AtomicWord, CpuCounts, CpuHint, DataCell, FutexOutcome, Half, Machine, WaitEvent, Work,
+    WorkerId, Workers,
 };
 
 use crate::account::Activity;
 use crate::alloc;
-use crate::kernel::{Access, Kernel, State, Timer};
+use crate::kernel::{Access, Kernel, PublishedEvents, State, Timer};
 use crate::lines::NO_CPU;
 
 /// The simulated machine: see the crate's documentation.
@@ -25,12 +25,32 @@ pub struct Simulated;
 thread_local! {
     /// The simulation that this host thread is inside of.
     static KERNEL: Cell<*mut Kernel> = const { Cell::new(std::ptr::null_mut()) };
+    /// The slots of its workers.
+    static SLOTS: Cell<Option<&'static Workers<Simulated>>> = const { Cell::new(None) };
 }
 
-/// Makes `kernel` the kernel that this thread is inside; returns the one before.
-pub(crate) fn enter(kernel: *mut Kernel) -> *mut Kernel {
-    alloc::set_inside(!kernel.is_null());
-    KERNEL.replace(kernel)
+/// A simulation that a host thread may be inside of.
+#[derive(Clone, Copy)]
+pub(crate) struct Inside {
+    /// Its kernel; null: the thread is inside of none.
+    pub(crate) kernel: *mut Kernel,
+    /// The slots of its workers.
+    pub(crate) slots: Option<&'static Workers<Simulated>>,
+}
+
+/// Makes `simulation` the one that this thread is inside of; returns the one before.
+pub(crate) fn enter(simulation: Inside) -> Inside {
+    alloc::set_inside(!simulation.kernel.is_null());
+    Inside {
+        kernel: KERNEL.replace(simulation.kernel),
+        slots: SLOTS.replace(simulation.slots),
+    }
+}
+
+impl PublishedEvents for Workers<Simulated> {
+    fn event_of(&self, slot: u32) -> WaitEvent {
+        peek(|| self.slot(WorkerId(slot)).wait_event())
+    }
 }
 
 /// Runs `look` with accesses that cost nothing and happen outside simulated time.
@@ -663,9 +683,9 @@ unsafe impl Machine for Simulated {
     }
 
     fn workers() -> &'static Workers<Simulated> {
-        let kernel = inside().expect("Simulated::workers() outside of a simulation; use Simulation::enter");
-        // SAFETY: as in `settle`.
-        unsafe { at(kernel).slots }
+        SLOTS
+            .get()
+            .expect("Simulated::workers() outside of a simulation; use Simulation::enter")
     }
 
     fn worker() -> WorkerId {

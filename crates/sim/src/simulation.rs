@@ -14,7 +14,7 @@ use crate::kernel::{Failure, Kernel, NO_WORKER, Pending, State, Worker};
 use crate::lines::NO_CPU;
 use crate::model::MachineModel;
 use crate::report::Report;
-use crate::simulated::{at, enter, peek};
+use crate::simulated::{Inside, at, enter, peek};
 use crate::trace::Trace;
 use crate::tree::{self, NEVER};
 
@@ -92,6 +92,7 @@ pub enum SimulationError {
 /// ```
 pub struct Simulation {
     kernel: Box<Kernel>,
+    slots: &'static Workers<Simulated>,
     bodies: Vec<Option<Body>>,
     unfinished: usize,
     /// True if a run has failed: the contents of the workers' stacks are then leaked.
@@ -107,8 +108,8 @@ impl std::fmt::Debug for Simulation {
     }
 }
 
-/// Restores the kernel that this thread was inside before.
-struct Entered(*mut Kernel);
+/// Restores the simulation that this thread was inside of before.
+struct Entered(Inside);
 
 impl Drop for Entered {
     fn drop(&mut self) {
@@ -133,10 +134,18 @@ impl Simulation {
         crate::alloc::set_inside(before);
         Self {
             kernel,
+            slots,
             bodies: Vec::new(),
             unfinished: 0,
             failed: false,
         }
+    }
+
+    fn entered(&mut self) -> Entered {
+        Entered(enter(Inside {
+            kernel: &raw mut *self.kernel,
+            slots: Some(self.slots),
+        }))
     }
 
     /// Fails a run that takes more steps than this; a step is an access or another event.
@@ -147,7 +156,7 @@ impl Simulation {
     /// Runs `inside` so that structures of [`Simulated`] can be built, looked at and dropped; it takes no
     /// simulated time.
     pub fn enter<R>(&mut self, inside: impl FnOnce() -> R) -> R {
-        let _entered = Entered(enter(&raw mut *self.kernel));
+        let _entered = self.entered();
         inside()
     }
 
@@ -187,7 +196,7 @@ impl Simulation {
     /// If there are as many workers as [`new`](Self::new) was given.
     pub fn spawn(&mut self, body: impl FnOnce() + 'static) {
         let number = self.kernel.workers.len() as u32;
-        let slot = peek(|| self.kernel.slots.claim()).expect("more workers than the simulation has room for");
+        let slot = peek(|| self.slots.claim()).expect("more workers than the simulation has room for");
         let stack = STACKS
             .with(|stacks| stacks.borrow_mut().pop())
             .unwrap_or_else(|| DefaultStack::new(STACK_SIZE).expect("no memory for a worker's stack"));
@@ -226,7 +235,7 @@ impl Simulation {
 
     /// Runs until every worker's body has returned.
     pub fn run(&mut self) -> Result<Report, SimulationError> {
-        let _entered = Entered(enter(&raw mut *self.kernel));
+        let _entered = self.entered();
         let result = self.run_inside();
         self.failed |= result.is_err();
         result
@@ -295,7 +304,7 @@ impl Simulation {
         STACKS.with(|stacks| stacks.borrow_mut().push(body.into_stack()));
         let slot = WorkerId(self.kernel.workers[worker as usize].slot);
         // SAFETY: the worker's own slot, and the worker has ended.
-        peek(|| unsafe { self.kernel.slots.release(slot) });
+        peek(|| unsafe { self.slots.release(slot) });
     }
 
     /// The present simulated instant, in nanoseconds.
@@ -306,7 +315,7 @@ impl Simulation {
 
 impl Drop for Simulation {
     fn drop(&mut self) {
-        let entered = Entered(enter(&raw mut *self.kernel));
+        let entered = self.entered();
         for body in self.bodies.iter_mut().flatten() {
             if body.started() && !body.done() {
                 // A worker that has not ended is dropped, not unwound: its destructors would release latches
@@ -320,9 +329,11 @@ impl Drop for Simulation {
         drop(entered);
         if !self.failed && self.unfinished == 0 {
             // Each worker has released its slot.
-            let slots = self.kernel.slots;
-            slots.forget_hints();
-            TABLES.lock().unwrap_or_else(PoisonError::into_inner).push(slots);
+            self.slots.forget_hints();
+            TABLES
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(self.slots);
         }
     }
 }

@@ -4,14 +4,16 @@
 //! | --- | --- |
 //! | `xid` | transaction ids |
 //! | `snapshot` | which transactions a statement regards as finished; a variant a file |
-//! | `proc_array` | the array of running transactions; handing out xids; the horizon; the latch over it |
+//! | `session_array` | the words of the array of running transactions; handing out xids; the horizon; the latches |
+//! | `proc_array` | that array, with its snapshots, and the way in which transactions leave it |
 //! | `proc_clear` | how a transaction leaves that array; a variant a file |
 //! | `group` | workers of which one takes the same step for all |
 //! | `commit_order` | the order in which commits leave it: that of their records in the log |
 //! | `commit_log` | two bits a transaction: in progress, committed, aborted, sub-committed; a variant a file |
 //! | `cleanup_horizon` | up to where a standby's replay cleans up, beside its snapshots |
 //! | `known_xids` | which of the primary's transactions run, as a standby's replay sees it; a variant a file |
-//! | `transaction_state` | the state of a transaction |
+//! | `final_state` | the states of a transaction, and the state of one that has ended |
+//! | `transaction_state` | the state of a transaction now |
 //! | `lock_mode` | the eight lock modes and their conflicts |
 //! | `lock_table` | relation and tuple locks, held to the end of a transaction |
 //! | `transaction_wait` | waiting for the end of another transaction |
@@ -46,6 +48,7 @@ mod cleanup_horizon;
 mod commit_log;
 mod commit_order;
 mod deadlock;
+mod final_state;
 mod group;
 mod known_xids;
 mod lock_mode;
@@ -54,6 +57,7 @@ mod no_pages;
 mod proc_array;
 mod proc_clear;
 mod proc_id;
+mod session_array;
 mod snapshot;
 mod transaction_state;
 mod transaction_turn;
@@ -65,6 +69,7 @@ pub use commit_log::{
     COMMIT_LOG_PAGE_HEADER, COMMIT_LOG_PAGE_SIZE, CommitLog, CommitLogOptions, CommitLogVariant, Status,
     StatusDevice, XIDS_PER_PAGE,
 };
+pub use final_state::{TransactionState, final_state};
 pub use known_xids::{
     KnownXids, KnownXidsCompactionVariant, KnownXidsError, KnownXidsOptions, KnownXidsState,
     KnownXidsVariant, ReplayedXids, RunningTransactions, RunningXids,
@@ -72,12 +77,11 @@ pub use known_xids::{
 pub use lock_mode::LockMode;
 pub use lock_table::{LockError, LockManager, LockRequest, LockTag, LockWait, RelationLocksVariant};
 pub use no_pages::NoPages;
-pub use proc_array::{
-    PROC_ARRAY_LATCH_TIME, ProcArray, ProcArrayFull, ProcArrayLatchVariant, ProcArrayOptions,
-};
+pub use proc_array::{ProcArray, ProcArrayOptions};
 pub use proc_clear::ProcClearVariant;
 pub use proc_id::ProcId;
+pub use session_array::{PROC_ARRAY_LATCH_TIME, ProcArrayFull, ProcArrayLatchVariant, SessionArray};
 pub use snapshot::{Snapshot, SnapshotVariant};
-pub use transaction_state::{TransactionState, final_state, transaction_state};
+pub use transaction_state::transaction_state;
 pub use transaction_turn::{EndAttempt, TransactionTurn};
 pub use xid::Xid;

@@ -1,4 +1,4 @@
-//! The state of a transaction.
+//! The state of a transaction now.
 //!
 //! A transaction that commits writes its status into the commit log and leaves the array of running transactions after
 //! that. Whether it runs must therefore be asked first. Asked the other way round, a status read before the commit and
@@ -9,18 +9,7 @@ use std::io;
 
 use clearway_machine::Machine;
 
-use crate::{CommitLog, ProcArray, Status, StatusDevice, Xid};
-
-/// The state of a transaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TransactionState {
-    /// It runs.
-    Running,
-    /// It has committed.
-    Committed,
-    /// It was rolled back, or interrupted by a crash.
-    Aborted,
-}
+use crate::{CommitLog, ProcArray, StatusDevice, TransactionState, Xid, final_state};
 
 /// The state of `xid` now: from the array first, then from the commit log.
 pub fn transaction_state<M: Machine, D: StatusDevice>(
@@ -32,15 +21,4 @@ pub fn transaction_state<M: Machine, D: StatusDevice>(
         return Ok(TransactionState::Running);
     }
     final_state(log, xid)
-}
-
-/// The final state of `xid`, which does not run any more.
-pub fn final_state<M: Machine, D: StatusDevice>(
-    log: &CommitLog<M, D>,
-    xid: Xid,
-) -> io::Result<TransactionState> {
-    Ok(match log.get(xid)? {
-        Status::Committed => TransactionState::Committed,
-        _ => TransactionState::Aborted,
-    })
 }

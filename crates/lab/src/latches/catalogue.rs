@@ -191,14 +191,6 @@ latches! {
     ReaderWriter "read-biased-announce-by-core", size_of::<ReadBiasedLatch>(), |options|
         native: LatchedBy<ReadBiasedLatch, Pair> = read_biased_by_core(options, WriterVariant::Announce),
         simulated: ReadBiasedLatch::<16, Simulated>::new(C::class(), by_core(options, WriterVariant::Announce));
-    /// As read-biased-announce-by-core, from the slots of the writer's own node on.
-    ReaderWriter "read-biased-near-first", size_of::<ReadBiasedLatch>(), |options|
-        native: LatchedBy<ReadBiasedLatch, Pair> = read_biased_by_core(options, WriterVariant::NearFirst),
-        simulated: ReadBiasedLatch::<16, Simulated>::new(C::class(), by_core(options, WriterVariant::NearFirst));
-    /// As read-biased-announce-by-core, with the slots of the writer's own node last.
-    ReaderWriter "read-biased-near-last", size_of::<ReadBiasedLatch>(), |options|
-        native: LatchedBy<ReadBiasedLatch, Pair> = read_biased_by_core(options, WriterVariant::NearLast),
-        simulated: ReadBiasedLatch::<16, Simulated>::new(C::class(), by_core(options, WriterVariant::NearLast));
     /// An LwLock that turns read-biased, and back, by what it measures.
     ReaderWriter "adaptive", size_of::<AdaptiveLatch>(), |options|
         native: LatchedBy<AdaptiveLatch, Pair> =

@@ -45,6 +45,7 @@ use corosensei::Yielder;
 pub(crate) use carry::Pending;
 pub(crate) use coherence::Access;
 pub(crate) use cpu_times::{CpuTimes, Open};
+pub(crate) use waits::PublishedEvents;
 use waits::Waits;
 
 use crate::account::{Account, Activity};
@@ -193,15 +194,11 @@ pub(crate) struct Kernel {
     pub(crate) balance_armed: bool,
     pub(crate) waits: Waits,
     pub(crate) cpu_times: CpuTimes,
-    pub(crate) slots: &'static clearway_machine::Workers<crate::Simulated>,
+    published: &'static dyn PublishedEvents,
 }
 
 impl Kernel {
-    pub(crate) fn new(
-        costs: Costs,
-        seed: u64,
-        slots: &'static clearway_machine::Workers<crate::Simulated>,
-    ) -> Self {
+    pub(crate) fn new(costs: Costs, seed: u64, published: &'static dyn PublishedEvents) -> Self {
         let cpu = || Cpu {
             clock: 0,
             account: Account::default(),
@@ -245,7 +242,7 @@ impl Kernel {
             balance_armed: false,
             waits: Waits::default(),
             cpu_times: CpuTimes::default(),
-            slots,
+            published,
             costs,
         }
     }

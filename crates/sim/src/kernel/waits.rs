@@ -3,8 +3,13 @@
 use clearway_machine::{WaitClass, WaitEvent};
 
 use super::Kernel;
-use crate::simulated::peek;
 use crate::trace::Sleep;
+
+/// The wait events that workers have published in their slots. The machine above the kernel has the slots.
+pub(crate) trait PublishedEvents: Sync {
+    /// The event of the slot's worker; the look costs no simulated time.
+    fn event_of(&self, slot: u32) -> WaitEvent;
+}
 
 /// Sleeps of one event.
 #[derive(Debug, Clone, Copy, Default)]
@@ -24,10 +29,9 @@ impl Default for Waits {
 }
 
 impl Kernel {
-    /// The worker's published event; the look costs no simulated time.
+    /// The worker's published event.
     pub(crate) fn event_of(&self, worker: u32) -> WaitEvent {
-        let slot = self.workers[worker as usize].slot;
-        peek(|| self.slots.slot(clearway_machine::WorkerId(slot)).wait_event())
+        self.published.event_of(self.workers[worker as usize].slot)
     }
 
     /// Notes a sleep that ends now in the trace.

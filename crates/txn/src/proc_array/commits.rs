@@ -2,7 +2,7 @@
 
 use clearway_machine::Machine;
 
-use super::{ExclusiveArray, ProcArray, ProcId};
+use super::{ProcArray, ProcId};
 use crate::Xid;
 
 impl<M: Machine> ProcArray<M> {
@@ -27,7 +27,7 @@ impl<M: Machine> ProcArray<M> {
             return;
         }
         {
-            let exclusive = self.exclusive();
+            let exclusive = self.leaving().exclusive();
             exclusive.let_leave(durable);
             if self.order.is_turn_of(proc) {
                 return;
@@ -46,7 +46,7 @@ impl<M: Machine> ProcArray<M> {
         // Another session may have taken it out.
         if let Some(running) = self.xid_of(proc) {
             assert_eq!(running, xid, "slot {} ends a transaction it does not run", proc.0);
-            self.clearing.clear(self, proc, durable);
+            self.clearing.clear(self.leaving(), proc, durable);
             if self.order.is_waiting(proc) {
                 meanwhile();
                 self.order.wait(proc);
@@ -54,42 +54,5 @@ impl<M: Machine> ProcArray<M> {
         }
         debug_assert!(self.xid_of(proc).is_none(), "a commit ends and has not left");
         self.order.has_left(proc);
-    }
-}
-
-impl<M: Machine> ExclusiveArray<'_, M> {
-    /// Takes the transaction of `proc` out of the array; if it is a commit, only in its order: it may still be there, and
-    /// then its session counts as waiting. Nothing, if another session has taken it out.
-    #[inline]
-    pub(crate) fn end(&self, proc: ProcId, durable: u64) {
-        let order = &self.array.order;
-        let xid = self.running(proc);
-        if !xid.is_valid() {
-            return;
-        }
-        if !order.has_entered(proc) {
-            return self.remove(proc, xid);
-        }
-        self.let_leave(durable);
-        if self.running(proc).is_valid() {
-            order.begin_to_wait(proc);
-        }
-    }
-
-    /// Takes out the commits that are ready, beginning with the first (Q1). `durable`: up to where the log is.
-    #[inline]
-    fn let_leave(&self, durable: u64) {
-        let order = &self.array.order;
-        while let Some(first) = order.first() {
-            if order.is_ready(first, durable) {
-                self.remove(first, self.running(first));
-                order.one_has_left();
-                self.woken.add_if_waiting(first);
-            } else {
-                // It is its turn.
-                self.woken.add_if_waiting(first);
-                return;
-            }
-        }
     }
 }

@@ -1,7 +1,7 @@
 use clearway_machine::Watchdog;
 
 use super::*;
-use crate::{CommitLog, NoPages, Status, TransactionState};
+use crate::{CommitLog, NoPages, ProcArrayFull, Status, TransactionState};
 
 type Log = CommitLog<Native, NoPages>;
 
@@ -136,7 +136,7 @@ fn a_hole_is_filled_and_the_moved_session_goes_on() {
         let all: Vec<_> = (0..3).map(|_| array.attach().unwrap()).collect();
         let before = array.assign_xid(all[2]);
         array.detach(all[0]);
-        assert_eq!(array.dense().len(), 2);
+        assert_eq!(array.shared().entries().count(), 2);
         assert_eq!(
             (array.find_running(before), array.xid_of(all[2])),
             (Some(all[2]), Some(before))

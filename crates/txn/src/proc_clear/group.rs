@@ -38,8 +38,9 @@
 
 use clearway_machine::{Machine, WaitEvent};
 
+use super::Leaving;
+use crate::ProcId;
 use crate::group::{Group, Joined};
-use crate::{ProcArray, ProcId};
 
 /// The group that gathers. A session's number in it is that of its slot.
 #[derive(Debug)]
@@ -51,7 +52,7 @@ impl<M: Machine> super::Clear<M> for Clearing<M> {
     }
 
     #[inline]
-    fn clear(&self, array: &ProcArray<M>, proc: ProcId, durable: u64) {
+    fn clear(&self, array: Leaving<'_, M>, proc: ProcId, durable: u64) {
         match array.try_exclusive() {
             Some(exclusive) => exclusive.end(proc, durable),
             None => self.clear_together(array, proc, durable),
@@ -61,7 +62,7 @@ impl<M: Machine> super::Clear<M> for Clearing<M> {
 
 impl<M: Machine> Clearing<M> {
     #[cold]
-    fn clear_together(&self, array: &ProcArray<M>, proc: ProcId, durable: u64) {
+    fn clear_together(&self, array: Leaving<'_, M>, proc: ProcId, durable: u64) {
         let group = &self.0;
         if group.join(proc.0, |()| true) == Joined::Follows {
             return group.follow(proc.0);

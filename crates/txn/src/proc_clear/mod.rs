@@ -6,9 +6,9 @@
 //!   (`commit_order`).
 //! - It neither fails nor waits for anything but latches: the commit is in the log already.
 //!
-//! The step itself, [`ExclusiveArray::end`](crate::proc_array::ExclusiveArray::end), is the array's: it lets commits leave
-//! in the order of their records, those of other sessions too that are ready. A variant decides which session takes the
-//! latch, and when.
+//! The step itself, [`ExclusiveLeaving::end`](leaving::ExclusiveLeaving::end), is that of all variants: it lets commits
+//! leave in the order of their records, those of other sessions too that are ready. A variant decides which session takes
+//! the latch, and when.
 //!
 //! | variant | the latch is taken by | exclusive acquires of n ends at once | wake-ups under the latch |
 //! | --- | --- | --- | --- |
@@ -16,19 +16,21 @@
 //! | `group` | the first session, for all that joined until it has the latch | 1 | none |
 
 mod group;
+mod leaving;
 mod single;
 
 use clearway_machine::{Machine, variants};
 
-use crate::{ProcArray, ProcId};
+pub(crate) use self::leaving::Leaving;
+use crate::ProcId;
 
 /// The state of one variant beside the array, and its way to let a transaction leave.
 pub(crate) trait Clear<M: Machine> {
     /// For an array of `capacity` sessions.
     fn new(capacity: u32) -> Self;
 
-    /// Takes the transaction of `proc` out of the array, by [`ExclusiveArray::end`](crate::proc_array::ExclusiveArray::end).
-    fn clear(&self, array: &ProcArray<M>, proc: ProcId, durable: u64);
+    /// Takes the transaction of `proc` out of the array, by [`ExclusiveLeaving::end`](leaving::ExclusiveLeaving::end).
+    fn clear(&self, array: Leaving<'_, M>, proc: ProcId, durable: u64);
 }
 
 variants! {
@@ -58,7 +60,7 @@ impl<M: Machine> Clearing<M> {
     }
 
     #[inline]
-    pub(crate) fn clear(&self, array: &ProcArray<M>, proc: ProcId, durable: u64) {
+    pub(crate) fn clear(&self, array: Leaving<'_, M>, proc: ProcId, durable: u64) {
         dispatch!(self, clearing => clearing.clear(array, proc, durable))
     }
 }

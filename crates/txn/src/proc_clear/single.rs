@@ -8,7 +8,8 @@ use std::marker::PhantomData;
 
 use clearway_machine::Machine;
 
-use crate::{ProcArray, ProcId};
+use super::Leaving;
+use crate::ProcId;
 
 /// Nothing is kept.
 #[derive(Debug)]
@@ -20,7 +21,7 @@ impl<M: Machine> super::Clear<M> for Clearing<M> {
     }
 
     #[inline]
-    fn clear(&self, array: &ProcArray<M>, proc: ProcId, durable: u64) {
+    fn clear(&self, array: Leaving<'_, M>, proc: ProcId, durable: u64) {
         array.exclusive().end(proc, durable);
     }
 }

@@ -100,7 +100,8 @@ use clearway_latch::{LatchClass, Latched, LwLockOptions};
 use clearway_machine::{AtomicWord, Machine, Padded, WaitEvent};
 
 use super::{ArrayParameters, SnapshotSource, SnapshotView};
-use crate::{CommitLog, ProcArray, ProcId, StatusDevice, TransactionState, Xid, final_state};
+use crate::session_array::SessionArray;
+use crate::{CommitLog, ProcId, StatusDevice, TransactionState, Xid, final_state};
 
 static OLDER_NUMBERS: LatchClass = LatchClass::new("OlderCommitNumbers", WaitEvent::ProcArray, 320);
 
@@ -292,7 +293,7 @@ impl<M: Machine> Numbers<M> {
 
     /// Moves the window by a chunk. The caller holds XidGen exclusively.
     #[cold]
-    fn move_window(&self, array: &ProcArray<M>) {
+    fn move_window(&self, array: &SessionArray<M>) {
         let exclusive = array.exclusive();
         let horizon = exclusive.horizon().0;
         let mut older = self.older.exclusive();
@@ -352,7 +353,7 @@ impl<M: Machine> SnapshotSource<M> for Source<M> {
     }
 
     #[inline]
-    fn take(&self, array: &ProcArray<M>, proc: ProcId, view: &mut View) {
+    fn take(&self, array: &SessionArray<M>, proc: ProcId, view: &mut View) {
         let bounds = &self.0.bounds;
         // Acquire: pairs with the Release in `end`; N3.
         view.oldest = Xid(bounds.oldest.load(Acquire));
@@ -367,7 +368,7 @@ impl<M: Machine> SnapshotSource<M> for Source<M> {
     }
 
     #[inline]
-    fn xid_is_handed_out(&self, array: &ProcArray<M>, xid: Xid) {
+    fn xid_is_handed_out(&self, array: &SessionArray<M>, xid: Xid) {
         if xid.0 >= self.0.range.end.load(Relaxed) {
             self.0.move_window(array);
         }

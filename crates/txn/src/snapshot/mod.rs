@@ -20,9 +20,9 @@
 //! - S2: a snapshot that regards a transaction as finished regards every transaction as finished that ended before it.
 //!   So it never sees an effect without its cause.
 //! - S3: what a snapshot regards as running, the horizon does not pass, from when the snapshot is taken until its
-//!   session calls [`ProcArray::clear_xmin`] or [`ProcArray::end`].
+//!   session calls [`SessionArray::clear_xmin`] or `ProcArray::end`.
 //! - S4: the answer about the session's own transaction means nothing. A caller looks for its own xid first.
-//! - S5: a snapshot taken after its session has learnt that a transaction has ended, by [`ProcArray::xid_of`] too,
+//! - S5: a snapshot taken after its session has learnt that a transaction has ended, by [`SessionArray::xid_of`] too,
 //!   regards it as finished.
 //!
 //! A variant is a file with a [`SnapshotSource`], which takes snapshots, and the [`SnapshotView`] that it fills. What a
@@ -42,7 +42,8 @@ use clearway_latch::LwLockOptions;
 use clearway_machine::{Machine, variants};
 
 use self::last_committed::LastCommitted;
-use crate::{CommitLog, ProcArray, ProcId, StatusDevice, TransactionState, Xid};
+use crate::session_array::SessionArray;
+use crate::{CommitLog, ProcId, StatusDevice, TransactionState, Xid};
 
 /// The answers of one variant's snapshots.
 pub(crate) trait SnapshotView: Default {
@@ -86,10 +87,10 @@ pub(crate) trait SnapshotSource<M: Machine> {
     }
 
     /// Takes a snapshot for `proc` into `view`, whose memory it reuses, and installs its xmin (S3).
-    fn take(&self, array: &ProcArray<M>, proc: ProcId, view: &mut Self::View);
+    fn take(&self, array: &SessionArray<M>, proc: ProcId, view: &mut Self::View);
 
     /// `xid` is about to be handed out. The caller holds XidGen exclusively, and not ProcArray.
-    fn xid_is_handed_out(&self, _array: &ProcArray<M>, _xid: Xid) {}
+    fn xid_is_handed_out(&self, _array: &SessionArray<M>, _xid: Xid) {}
 
     /// `xid` is about to leave the array: S5. The caller holds ProcArray exclusively, and the status of `xid` is in the
     /// commit log.
@@ -155,7 +156,7 @@ impl<M: Machine> Snapshots<M> {
     }
 
     #[inline]
-    pub(crate) fn take(&self, array: &ProcArray<M>, proc: ProcId, snapshot: &mut Snapshot) {
+    pub(crate) fn take(&self, array: &SessionArray<M>, proc: ProcId, snapshot: &mut Snapshot) {
         match (self, &mut snapshot.view) {
             (Self::Scan(source), Views::Scan(view)) => source.take(array, proc, view),
             (Self::SharedCache(source), Views::SharedCache(view)) => source.take(array, proc, view),
@@ -167,13 +168,13 @@ impl<M: Machine> Snapshots<M> {
 
     /// Takes a snapshot into one that was of another variant, as every new one may be.
     #[cold]
-    fn take_first(&self, array: &ProcArray<M>, proc: ProcId, snapshot: &mut Snapshot) {
+    fn take_first(&self, array: &SessionArray<M>, proc: ProcId, snapshot: &mut Snapshot) {
         snapshot.view = dispatch!(in Views, self, source => source.empty_view());
         self.take(array, proc, snapshot);
     }
 
     #[inline]
-    pub(crate) fn xid_is_handed_out(&self, array: &ProcArray<M>, xid: Xid) {
+    pub(crate) fn xid_is_handed_out(&self, array: &SessionArray<M>, xid: Xid) {
         dispatch!(self, source => source.xid_is_handed_out(array, xid))
     }
 

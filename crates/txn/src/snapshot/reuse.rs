@@ -61,7 +61,8 @@ use clearway_machine::{AtomicWord, Machine, Padded};
 
 use super::running_list::RunningList;
 use super::{ArrayParameters, SnapshotSource, SnapshotView};
-use crate::{CommitLog, ProcArray, ProcId, StatusDevice, TransactionState, Xid};
+use crate::session_array::SessionArray;
+use crate::{CommitLog, ProcId, StatusDevice, TransactionState, Xid};
 
 /// A list, and the count of ends at which it was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -107,7 +108,7 @@ pub(crate) struct Source<M: Machine> {
 impl<M: Machine> Source<M> {
     /// True if the session's last snapshot is that of this moment. If so, the slot holds its xmin or an older one.
     #[inline]
-    fn is_current(&self, array: &ProcArray<M>, proc: ProcId, view: &View) -> bool {
+    fn is_current(&self, array: &SessionArray<M>, proc: ProcId, view: &View) -> bool {
         if self.count.load(Relaxed) != view.count {
             return false;
         }
@@ -130,7 +131,7 @@ impl<M: Machine> SnapshotSource<M> for Source<M> {
     }
 
     #[inline]
-    fn take(&self, array: &ProcArray<M>, proc: ProcId, view: &mut View) {
+    fn take(&self, array: &SessionArray<M>, proc: ProcId, view: &mut View) {
         if self.is_current(array, proc, view) {
             return;
         }

@@ -8,7 +8,7 @@ use std::io;
 use clearway_machine::Machine;
 
 use super::SnapshotView;
-use crate::proc_array::SharedArray;
+use crate::session_array::SharedArray;
 use crate::{CommitLog, StatusDevice, TransactionState, Xid, final_state};
 
 /// The list of running transactions.

@@ -27,7 +27,8 @@ use clearway_machine::Machine;
 
 use super::running_list::RunningList;
 use super::{ArrayParameters, SnapshotSource};
-use crate::{ProcArray, ProcId};
+use crate::ProcId;
+use crate::session_array::SessionArray;
 
 pub(crate) type View = RunningList;
 
@@ -43,7 +44,7 @@ impl<M: Machine> SnapshotSource<M> for Source<M> {
     }
 
     #[inline]
-    fn take(&self, array: &ProcArray<M>, proc: ProcId, view: &mut View) {
+    fn take(&self, array: &SessionArray<M>, proc: ProcId, view: &mut View) {
         {
             let shared = array.shared();
             view.scan(&shared);
@@ -59,7 +60,7 @@ mod tests {
     use clearway_machine::Native;
 
     use super::*;
-    use crate::Xid;
+    use crate::{ProcArray, Xid};
 
     /// The snapshot that `proc` takes.
     fn scan(array: &ProcArray<Native>, proc: ProcId) -> View {

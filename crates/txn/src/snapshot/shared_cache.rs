@@ -63,7 +63,8 @@ use clearway_machine::{AtomicWord, Machine, Padded};
 
 use super::running_list::RunningList;
 use super::{ArrayParameters, SnapshotSource};
-use crate::{ProcArray, ProcId, Xid};
+use crate::session_array::SessionArray;
+use crate::{ProcId, Xid};
 
 pub(crate) type View = RunningList;
 
@@ -145,7 +146,7 @@ impl<M: Machine> SnapshotSource<M> for Source<M> {
     }
 
     #[inline]
-    fn take(&self, array: &ProcArray<M>, proc: ProcId, view: &mut View) {
+    fn take(&self, array: &SessionArray<M>, proc: ProcId, view: &mut View) {
         {
             let shared = array.shared();
             // Acquire: pairs with the Release in `fill`.

@@ -67,7 +67,7 @@
 //! writer waits: one RMW more, on the writers' line.
 //!
 //! # Order
-//! The writers' latch orders the writers, so the slots need no order among each other (A6): `order` begins elsewhere.
+//! The writers' latch orders the writers, so the slots need no order among each other (A6).
 //!
 //! # What it does not do
 //! The K lines are not fetched side by side: a locked instruction waits for the one before it.
@@ -112,11 +112,11 @@ impl<M: Machine> Announcement<M> {
         }
     }
 
-    pub(super) fn acquire(&self, slots: &Slots<M>, first: usize) {
+    pub(super) fn acquire(&self, slots: &Slots<M>) {
         if !self.try_writers_latch() {
             self.wait_for_writers_latch();
         }
-        self.announce(slots, first);
+        self.announce(slots);
     }
 
     /// Step 1, if that needs no waiting.
@@ -134,11 +134,10 @@ impl<M: Machine> Announcement<M> {
         self.writers.release_word(LatchMode::Exclusive);
     }
 
-    /// Steps 2 and 3, from the slot `first` on and round; the caller holds the writers' latch.
-    pub(super) fn announce(&self, slots: &Slots<M>, first: usize) {
-        let (last, first) = slots.split_at(first);
+    /// Steps 2 and 3; the caller holds the writers' latch.
+    pub(super) fn announce(&self, slots: &Slots<M>) {
         let mut readers = 0;
-        for slot in first.iter().chain(last) {
+        for slot in slots {
             // Acquire: A3. Release: A4, pairs with the fence in `reader_left`.
             let before = slot.state.fetch_add(EXCLUSIVE, AcqRel);
             debug_assert!(before & EXCLUSIVE == 0, "A1: a slot has a writer");

@@ -58,7 +58,7 @@ impl<M: Machine> HandOver<M> {
             self.waiting.fetch_sub(1, Relaxed);
         }
         if self.handed.load(Relaxed) == 0 {
-            announcement.announce(slots, 0);
+            announcement.announce(slots);
         }
     }
 

@@ -7,7 +7,6 @@
 //! | `one_by_one` | variant `one-by-one`, the baseline: acquire slot after slot |
 //! | `announce` | variant `announce`: say so in all slots, then wait once for the readers inside |
 //! | `hand_over` | variant `hand-over`: as `announce`, and the slots go from writer to writer |
-//! | `order` | variants `near-first`, `near-last`: as `announce`, in an order that follows the topology |
 //! | `give_back` | the release of slots, for all variants |
 //!
 //! # Contract of a variant
@@ -27,7 +26,6 @@ mod announce;
 mod give_back;
 mod hand_over;
 mod one_by_one;
-mod order;
 
 use clearway_machine::{Machine, Padded};
 
@@ -50,21 +48,11 @@ pub enum WriterVariant {
     /// As `Announce`; a writer that leaves while another one waits hands the slots over to it, a bounded number of times
     /// in a row.
     HandOver,
-    /// As `Announce`, from the slots of the writer's own NUMA node on.
-    NearFirst,
-    /// As `Announce`, with the slots of the writer's own NUMA node last.
-    NearLast,
 }
 
 impl WriterVariant {
     /// Every variant, for tests that run under each.
-    pub const ALL: [Self; 5] = [
-        Self::OneByOne,
-        Self::Announce,
-        Self::HandOver,
-        Self::NearFirst,
-        Self::NearLast,
-    ];
+    pub const ALL: [Self; 3] = [Self::OneByOne, Self::Announce, Self::HandOver];
 
     /// The variant's name.
     pub const fn name(self) -> &'static str {
@@ -72,8 +60,6 @@ impl WriterVariant {
             Self::OneByOne => "one-by-one",
             Self::Announce => "announce",
             Self::HandOver => "hand-over",
-            Self::NearFirst => "near-first",
-            Self::NearLast => "near-last",
         }
     }
 
@@ -82,7 +68,7 @@ impl WriterVariant {
     pub(super) fn slot_options(self, options: LwLockOptions) -> LwLockOptions {
         match self {
             Self::OneByOne => options,
-            Self::Announce | Self::HandOver | Self::NearFirst | Self::NearLast => LwLockOptions {
+            Self::Announce | Self::HandOver => LwLockOptions {
                 shared_path: LwLockSharedVariant::Cas,
                 ..options
             },
@@ -114,16 +100,8 @@ impl<M: Machine> Writers<M> {
     pub(super) fn acquire(&self, slots: &Slots<M>) {
         match self.variant {
             WriterVariant::OneByOne => one_by_one::acquire(slots),
-            WriterVariant::Announce => self.announcement.acquire(slots, 0),
+            WriterVariant::Announce => self.announcement.acquire(slots),
             WriterVariant::HandOver => self.hand_over.acquire(&self.announcement, slots),
-            WriterVariant::NearFirst => {
-                let first = order::near_first(slots.len(), M::cpu(), M::cpu_counts());
-                self.announcement.acquire(slots, first);
-            }
-            WriterVariant::NearLast => {
-                let first = order::near_last(slots.len(), M::cpu(), M::cpu_counts());
-                self.announcement.acquire(slots, first);
-            }
         }
     }
 
@@ -131,10 +109,8 @@ impl<M: Machine> Writers<M> {
     pub(super) fn try_acquire(&self, slots: &Slots<M>) -> bool {
         match self.variant {
             WriterVariant::OneByOne => one_by_one::try_acquire(slots),
+            WriterVariant::Announce => self.announcement.try_acquire(slots),
             WriterVariant::HandOver => self.hand_over.try_acquire(&self.announcement, slots),
-            WriterVariant::Announce | WriterVariant::NearFirst | WriterVariant::NearLast => {
-                self.announcement.try_acquire(slots)
-            }
         }
     }
 
@@ -142,10 +118,8 @@ impl<M: Machine> Writers<M> {
     pub(super) fn release(&self, slots: &Slots<M>) {
         match self.variant {
             WriterVariant::OneByOne => one_by_one::release(slots),
+            WriterVariant::Announce => self.announcement.release(slots),
             WriterVariant::HandOver => self.hand_over.release(&self.announcement, slots),
-            WriterVariant::Announce | WriterVariant::NearFirst | WriterVariant::NearLast => {
-                self.announcement.release(slots);
-            }
         }
     }
 

@@ -12,10 +12,10 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 use clearway_machine::{AtomicWord, Machine};
 
-use super::{ProcArray, ProcId};
+use super::{ProcId, SessionArray};
 use crate::Xid;
 
-impl<M: Machine> ProcArray<M> {
+impl<M: Machine> SessionArray<M> {
     /// Installs the xmin of a snapshot that the caller, the session of `proc`, has taken elsewhere; the slot keeps an older
     /// one that it holds. Passes the session's fence (P1).
     pub fn install_xmin_and_fence(&self, proc: ProcId, xmin: Xid) {
@@ -60,8 +60,9 @@ impl<M: Machine> ProcArray<M> {
         asked_for.filter(|xmin| xmin.is_valid()).min()
     }
 
-    /// The end of recovery: `next` is handed out next, and all before have ended (P2).
-    pub fn continue_from(&self, next: Xid) {
+    /// The end of recovery: `next` is handed out next, and all before have ended (P2). `prepare` is called under both
+    /// latches.
+    pub(crate) fn continue_from(&self, next: Xid, prepare: impl FnOnce()) {
         let _xid_gen = self.xid_gen.exclusive();
         let _exclusive = self.latch.exclusive();
         assert!(
@@ -69,7 +70,7 @@ impl<M: Machine> ProcArray<M> {
             "xids would be handed out again: {next} after {}",
             self.next_xid.load(Acquire)
         );
-        self.snapshots.continue_from(next);
+        prepare();
         self.latest_completed.store(next.0 - 1, Relaxed);
         self.next_xid.store(next.0, Release);
     }
@@ -78,7 +79,7 @@ impl<M: Machine> ProcArray<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CommitLog, CommitLogOptions, NoPages, ProcArrayOptions, Snapshot, Status};
+    use crate::{CommitLog, CommitLogOptions, NoPages, ProcArray, ProcArrayOptions, Snapshot, Status};
     use clearway_machine::Native;
 
     /// After recovery has gone on by 100,000 xids, each variant's snapshots regard those as ended, and new ones as running.
