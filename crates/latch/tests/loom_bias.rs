@@ -373,6 +373,27 @@ fn three_writes_and_a_reader<L: ReaderWriterLatch + 'static>(latch: fn() -> L, p
     );
 }
 
+/// One writer and one reader, of whose futex waits the first two each end though no worker has woken them.
+///
+/// Mutations seen to fail here: a wait for the readers of a slot, or of all slots, that is not in a loop (causality
+/// violation).
+fn waits_end_early<L: ReaderWriterLatch + 'static>(latch: fn() -> L, preemptions: usize) {
+    explore(
+        2,
+        preemptions,
+        latch,
+        |number, shared| {
+            Loom::end_waits_early(2);
+            if number == 0 {
+                shared.write_once();
+            } else {
+                assert!(shared.read_once() <= 1);
+            }
+        },
+        |_| (),
+    );
+}
+
 /// The cases, in a module for each latch.
 macro_rules! each_latch {
     ($latches:tt $cases:tt) => {
@@ -405,6 +426,7 @@ each_latch! {
     loom_rollback_while_a_reader_waits => rollback_while_a_reader_waits(3);
     loom_three_writes_and_a_reader => three_writes_and_a_reader(2);
     loom_each_reads_and_writes => each_reads_and_writes(2);
+    loom_waits_end_early => waits_end_early(3);
     }
 }
 

@@ -309,11 +309,19 @@ fn ssux_step<C: ClassOf, P: SsuxProtocol>(step: Step, shared: &Shared<Ssux<C, P>
 /// - deadlock: a reader that sleeps without registering, or unregisters without passing the wake on; a last
 ///   reader that makes no wake-up call; an upgrade without its mark.
 fn ssux<C: ClassOf, P: SsuxProtocol>(steps: &'static [Step], preemptions: usize) {
+    ssux_with_early_ends::<C, P>(steps, 0, preemptions);
+}
+
+/// As `ssux`, and the first `early` sleeps of each worker end without a wake-up.
+///
+/// Seen to catch: a reader, or an exclusive with readers inside, that takes the end of its sleep for what it waits for.
+fn ssux_with_early_ends<C: ClassOf, P: SsuxProtocol>(steps: &'static [Step], early: u32, preemptions: usize) {
     explore(preemptions, move || {
         let shared = Shared::new(Ssux::<C, P>::idle());
         let written = Arc::new(<Loom as Machine>::U32::new(0));
         let counter = Arc::clone(&written);
         let written_by = move |number: usize, shared: &Shared<Ssux<C, P>>| {
+            Loom::end_waits_early(early);
             counter.fetch_add(ssux_step(steps[number], shared) as u32, Relaxed);
         };
         Loom::workers();
@@ -477,6 +485,8 @@ for_each! { [cas_loop: CasLoop, fetch_add_bts: FetchAddBts, single_wake: SingleW
     loom_ssux_reader_and_exclusives => ssux::<Sleeps>(&[Shared, Exclusive, Exclusive], 2);
     loom_ssux_one_of_each => ssux::<Sleeps>(&[Shared, Update, Exclusive], 2);
     loom_ssux_one_of_each_that_poll => ssux::<Polls>(&[Shared, Update, Exclusive], 2);
+    loom_ssux_sleeps_end_early => ssux_with_early_ends::<Sleeps>(&[Shared, UpdateThenExclusive], 2, 3);
+    loom_ssux_sleeps_of_three_end_early => ssux_with_early_ends::<Sleeps>(&[Shared, Update, Exclusive], 1, 2);
     loom_ssux_downgrade_lets_reader_in => ssux_downgrade_lets_readers_in::<Sleeps>(1, 3);
     loom_ssux_downgrade_lets_readers_in => ssux_downgrade_lets_readers_in::<Sleeps>(2, 2);
     loom_ssux_updater_lets_readers_in => ssux_updater_lets_readers_in::<Sleeps>(2);

@@ -12,7 +12,8 @@
 //! # What this machine does not show
 //! The futex table's mutex orders a waker before a later sleeper, also when the waker found no sleeper; Linux
 //! promises less in that case. A wait with a timeout ends after other threads have had their turn, since loom has no time;
-//! a wake-up may come before. Sleepers return without a cause only where a test calls [`Loom::interrupt`].
+//! a wake-up may come before. Sleepers return without a cause only where a test calls [`Loom::interrupt`] or
+//! [`Loom::end_waits_early`].
 //!
 //! # `SeqCst` accesses
 //! Loom treats them as acquire/release. What a protocol needs of them is mostly one thing: a thread's `SeqCst` load comes
@@ -194,6 +195,13 @@ impl Loom {
         sleeper.woken.store(true, Ordering::Relaxed);
         sleeper.thread.unpark();
         true
+    }
+
+    /// Ends the next `count` futex waits of the calling thread at once, though no one has woken it, as a signal may. Needs
+    /// no thread of its own, unlike [`interrupt`](Self::interrupt), so larger cases can have it. A wait that finds another
+    /// value than it expects does not count.
+    pub fn end_waits_early(count: u32) {
+        end_waits_early(count);
     }
 }
 

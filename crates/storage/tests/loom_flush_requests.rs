@@ -10,6 +10,7 @@
 mod support;
 
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use clearway_latch::LwLockVariant;
 use clearway_machine::{AtomicWord, Loom, Machine, Switch};
@@ -157,6 +158,57 @@ fn loom_a_wait_that_is_told_to_stop_ends() {
         // What was asked for is asked for still (F5).
         shared.log.flush(shared.log.wanted().max(end));
         drop(busy);
+    });
+}
+
+/// A session whose sleeps end though no one has called it waits on; so does the log writer that flushes for it.
+#[test]
+fn loom_a_sleep_that_ends_early_ends_no_wait() {
+    explore(2, |shared, end| {
+        shared.log.expect_log_writer();
+        let log_writer = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                Loom::end_waits_early(1);
+                let log_writer = shared.log.begin_log_writer();
+                while !shared.is_to_stop() {
+                    log_writer.sleep(None, || shared.is_to_stop());
+                    shared.log.flush(shared.log.wanted());
+                }
+            })
+        };
+        Loom::end_waits_early(1);
+        shared.wait(end);
+        shared.stop.store(1, Relaxed);
+        shared.log.wake_log_writer();
+        log_writer.join().unwrap();
+    });
+}
+
+/// The disk does not answer, and no one calls the session: it leaves when its time is over.
+#[test]
+fn loom_a_wait_that_runs_out_of_time_ends() {
+    explore(3, |shared, end| {
+        let busy = shared.log.begin_log_writer();
+        let ends = Loom::now() + 5_000;
+        let stop = || Loom::now() >= ends;
+        let time_left = || Some(Duration::from_nanos(ends.saturating_sub(Loom::now())));
+        let wait = shared.log.wait_flushed(end, stop, time_left);
+        assert_eq!(wait, LogWait::Stopped);
+        assert!(shared.log.flushed() < end);
+        shared.log.flush(end);
+        drop(busy);
+    });
+}
+
+/// The log writer has nothing to do, and looks again when its time is over.
+#[test]
+fn loom_the_log_writer_sleeps_for_a_time() {
+    explore(3, |shared, end| {
+        let log_writer = shared.log.begin_log_writer();
+        log_writer.sleep(Some(Duration::from_millis(1)), || false);
+        shared.log.flush(end);
+        drop(log_writer);
     });
 }
 

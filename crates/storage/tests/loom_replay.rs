@@ -51,15 +51,22 @@ fn stretch_of(log: &[&[u8]], workers: usize, before: u64) -> Stretch<Loom> {
     stretch
 }
 
-/// Replays the stretches of `logs` one after the other, under `workers` workers.
-fn replay(logs: &'static [&'static [&'static [u8]]], workers: usize, preemptions: usize) {
+/// Replays the stretches of `logs` one after the other, under `workers` workers. The first `early` sleeps of each thread end
+/// though none has woken it.
+fn replay(logs: &'static [&'static [&'static [u8]]], workers: usize, early: u32, preemptions: usize) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.check(move || {
         let pages = Arc::new(Pages((0..2).map(|_| Cell::new(0)).collect()));
         let (mut team, all) = Workers::<Loom, Pages>::new(workers);
-        let start = |worker: Worker<Loom, Pages>| loom::thread::spawn(move || worker.run());
+        let start = |worker: Worker<Loom, Pages>| {
+            loom::thread::spawn(move || {
+                Loom::end_waits_early(early);
+                worker.run();
+            })
+        };
         let threads: Vec<_> = all.into_iter().map(start).collect();
+        Loom::end_waits_early(early);
         let mut position = 0;
         for log in logs {
             team.hand_over(&pages, stretch_of(log, workers, position))
@@ -83,11 +90,21 @@ fn replay(logs: &'static [&'static [&'static [u8]]], workers: usize, preemptions
 
 #[test]
 fn loom_stretches_are_handed_over() {
-    replay(&[&[&[0]], &[&[0], &[1]]], 1, 3);
+    replay(&[&[&[0]], &[&[0], &[1]]], 1, 0, 3);
 }
 
 /// The mutations of a meeting are caught here, and would not be if both pages had the same worker.
 #[test]
 fn loom_a_change_over_two_pages_meets() {
-    replay(&[&[&[0], &[1], &[0, 1], &[1]]], 2, 2);
+    replay(&[&[&[0], &[1], &[0, 1], &[1]]], 2, 0, 2);
+}
+
+/// Of the reader, of workers that wait for a stretch, and of workers that wait at a meeting.
+///
+/// Caught mutations (`mutations/replay.toml`): a wait for a stretch or for its end, or a wait at a meeting, that is not in a
+/// loop.
+#[test]
+fn loom_sleeps_end_early() {
+    replay(&[&[&[0]], &[&[0], &[1]]], 1, 1, 3);
+    replay(&[&[&[0], &[0, 1], &[1]]], 2, 1, 2);
 }

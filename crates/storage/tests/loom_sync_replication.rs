@@ -8,6 +8,7 @@
 #![cfg(feature = "loom")]
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::time::Duration;
 
 use clearway_machine::{AtomicWord, Loom, Machine};
 use clearway_storage::Lsn;
@@ -135,6 +136,36 @@ fn loom_a_stopped_wait_leaves_nothing_behind() {
         canceler.join().unwrap();
         shared.report(200);
         waiter.join().unwrap();
+    });
+}
+
+/// The waiter's sleeps end though no signal has come: it goes on when the report has, and not before.
+#[test]
+fn loom_a_sleep_that_ends_early_ends_no_wait() {
+    explore(3, |shared| {
+        let waiter = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                Loom::end_waits_early(2);
+                shared.wait(100);
+            })
+        };
+        shared.report(100);
+        waiter.join().unwrap();
+    });
+}
+
+/// No report and no signal comes: the wait ends when its time is over.
+#[test]
+fn loom_a_wait_runs_out_of_time() {
+    explore(3, |shared| {
+        let ends = Loom::now() + 5_000;
+        let stop = || Loom::now() >= ends;
+        let time_left = || Some(Duration::from_nanos(ends.saturating_sub(Loom::now())));
+        let wait = shared
+            .replication
+            .wait_within(Lsn(100), ReplicationLevel::Flushed, stop, time_left);
+        assert_eq!(wait, ReplicationWait::Stopped);
     });
 }
 

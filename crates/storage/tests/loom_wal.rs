@@ -116,6 +116,31 @@ fn flushed_records_are_whole(options: LogOptions) {
     assert_eq!(xids, [10, 11]);
 }
 
+/// As `flushed_records_are_whole`. The first futex wait of each worker ends though it was not woken, and its semaphore has a
+/// post that is for none of its waits.
+fn waits_end_early(options: LogOptions) {
+    let (log, device) = log(options, 64, 2);
+    let commit = |log: &Log, device: &MemoryDevice, xid: u64| {
+        Loom::workers().slot(Loom::worker()).semaphore.post();
+        Loom::end_waits_early(1);
+        let end = log.insert_any(RecordKind::Commit, Xid(xid), &[]);
+        log.flush(end);
+        assert!(log.flushed() >= end);
+        assert!(durable_xids(device).contains(&xid));
+    };
+    let other = {
+        let (log, device) = (Arc::clone(&log), device.clone());
+        loom::thread::spawn(move || commit(&log, &device, 10))
+    };
+    commit(&log, &device, 11);
+    other.join().unwrap();
+}
+
+#[test]
+fn loom_waits_end_early() {
+    check(LwLockVariant::SingleCas, 1, waits_end_early);
+}
+
 fn a_checkpoint_and_a_full_ring_do_not_block_each_other(options: LogOptions) {
     // The ring holds one record: the second insertion must write the first one out.
     let (log, device) = log(options, 32, 2);

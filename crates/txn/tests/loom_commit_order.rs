@@ -62,6 +62,33 @@ fn loom_a_late_word_does_not_end_the_next_wait() {
     }
 }
 
+/// Bob waits behind Alice, and his sleeps end though no session has let him go: he goes on when his commit has left, and
+/// not before.
+#[test]
+fn loom_a_wait_that_ends_early_goes_on() {
+    for &clear in ProcClearVariant::ALL {
+        let options = ProcArrayOptions {
+            clear,
+            ..ProcArrayOptions::default()
+        };
+        eprintln!("under {options:?}");
+        explore(3, move || {
+            let array = Arc::new(array::<Loom>(options, 2));
+            let [a, b] = [ALICE, BOB].map(|proc| enter(&array, proc));
+            let bob = {
+                let array = Arc::clone(&array);
+                thread::spawn(move || {
+                    Loom::end_waits_early(2);
+                    end(&array, BOB, b);
+                    assert_eq!(array.xid_of(ALICE), None, "Q1: Alice's record is in front");
+                })
+            };
+            end(&array, ALICE, a);
+            bob.join().unwrap();
+        });
+    }
+}
+
 /// Bob takes Alice's commit out, which was waiting for a sync. As soon as she finds that by her own xid, without a latch, she
 /// begins the next transaction and takes a snapshot: nothing that Bob still writes takes either back.
 #[test]

@@ -220,6 +220,101 @@ fn loom_a_cancelled_waiter_is_woken() {
     });
 }
 
+/// Bob waits for a lock, and then for a transaction. Each time he is woken in vain, as by a post for an earlier wait, and
+/// his sleep on the semaphore ends early as well: he goes on when he has what he waits for.
+///
+/// Caught mutation: a sleep that counts as done when it ends.
+#[test]
+fn loom_a_wake_up_in_vain_ends_no_wait() {
+    explore_each(2, Duration::MAX, |array, locks| {
+        let tag = LockTag::Relation(1);
+        let a = array.assign_xid(ALICE);
+        let written = Arc::new(<Loom as Machine>::U32::new(0));
+        assert!(locks.try_acquire(ALICE, tag, LockMode::Exclusive));
+        let waiting = {
+            let (locks, written) = (Arc::clone(&locks), Arc::clone(&written));
+            let array = std::sync::Arc::clone(&array);
+            thread::spawn(move || {
+                Loom::end_waits_early(2);
+                locks
+                    .acquire(BOB, tag, LockMode::Exclusive, LockWait::FOREVER)
+                    .unwrap();
+                assert_eq!(written.load(Relaxed), 1, "he has what Alice holds");
+                locks.release_all(BOB);
+                locks.wait_for_transaction(BOB, a, LockWait::FOREVER).unwrap();
+                assert!(!array.is_running(a));
+            })
+        };
+        locks.wake(BOB);
+        written.store(1, Relaxed);
+        locks.release_all(ALICE);
+        locks.end_transaction(ALICE, a);
+        waiting.join().unwrap();
+    });
+}
+
+/// Alice holds a lock, and her transaction runs on. Bob waits for each, at most for some microseconds, and no session wakes
+/// him.
+///
+/// Caught mutation: a sleep without the limit of its wait.
+#[test]
+fn loom_a_wait_runs_out_of_time() {
+    explore_each(2, Duration::MAX, |array, locks| {
+        let tag = LockTag::Relation(1);
+        let a = array.assign_xid(ALICE);
+        assert!(locks.try_acquire(ALICE, tag, LockMode::Exclusive));
+        let at_most = LockWait {
+            timeout: Some(Duration::from_micros(4)),
+            cancel: &|| false,
+        };
+        let waiting = {
+            let locks = Arc::clone(&locks);
+            thread::spawn(move || {
+                let for_lock = locks.acquire(BOB, tag, LockMode::Exclusive, at_most);
+                assert_eq!(for_lock, Err(LockError::Timeout));
+                let for_transaction = locks.wait_for_transaction(BOB, a, at_most);
+                assert_eq!(for_transaction, Err(LockError::Timeout));
+            })
+        };
+        waiting.join().unwrap();
+        locks.end_transaction(ALICE, a);
+        assert!(
+            locks.try_acquire(BOB, tag, LockMode::Exclusive),
+            "he has left the queue"
+        );
+    });
+}
+
+/// The time of Bob's wait runs out while Alice gives the lock back: Bob has it or not, and never half.
+///
+/// Caught mutation: giving up without looking once more whether the lock was granted (it stays locked).
+#[test]
+fn loom_a_wait_runs_out_of_time_while_it_is_granted() {
+    explore_each(2, Duration::MAX, |_, locks| {
+        let tag = LockTag::Relation(1);
+        assert!(locks.try_acquire(ALICE, tag, LockMode::Exclusive));
+        let waiting = {
+            let locks = Arc::clone(&locks);
+            thread::spawn(move || {
+                let wait = LockWait {
+                    timeout: Some(Duration::from_micros(4)),
+                    cancel: &|| false,
+                };
+                match locks.acquire(BOB, tag, LockMode::Exclusive, wait) {
+                    Ok(()) => locks.release_all(BOB),
+                    Err(error) => assert_eq!(error, LockError::Timeout),
+                }
+            })
+        };
+        locks.release_all(ALICE);
+        waiting.join().unwrap();
+        assert!(
+            locks.try_acquire(ALICE, tag, LockMode::AccessExclusive),
+            "it stays locked"
+        );
+    });
+}
+
 /// Alice takes a relation weakly on the fast path while Bob takes it strongly: never both at once, each sees what the
 /// other did under the lock, and the one that must wait is woken.
 ///

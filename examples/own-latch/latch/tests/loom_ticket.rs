@@ -19,7 +19,8 @@ struct Shared {
     data: <Loom as Machine>::Data<u64>,
 }
 
-fn every_schedule(workers: u64, times: u64, preemptions: usize) {
+/// The first `early` sleeps of each worker end though none has woken it.
+fn every_schedule(workers: u64, times: u64, early: u32, preemptions: usize) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.check(move || {
@@ -30,6 +31,7 @@ fn every_schedule(workers: u64, times: u64, preemptions: usize) {
             data: DataCell::new(0),
         });
         let add = move |shared: &Shared| {
+            Loom::end_waits_early(early);
             for _ in 0..times {
                 // SAFETY: the latch is held; loom fails the test if that does not order the accesses.
                 shared
@@ -55,10 +57,16 @@ fn every_schedule(workers: u64, times: u64, preemptions: usize) {
 
 #[test]
 fn two_workers_twice_each() {
-    every_schedule(2, 2, 3);
+    every_schedule(2, 2, 0, 3);
 }
 
 #[test]
 fn three_workers_once_each() {
-    every_schedule(3, 1, 2);
+    every_schedule(3, 1, 0, 2);
+}
+
+/// Seen to catch: a worker that takes the end of its sleep for its turn (causality).
+#[test]
+fn sleeps_end_early() {
+    every_schedule(2, 2, 2, 3);
 }
