@@ -31,8 +31,6 @@ pub(super) struct Tracker {
     replayed: AtomicU64,
     /// The end of the last whole record that was received: what replay comes to. Not behind `received`.
     whole: AtomicU64,
-    /// Replay has looked for whole records up to here. Written by the holder of the replay mutex.
-    looked_at: AtomicU64,
     /// Of the last commit or abort replayed, in microseconds since 2000; `i64::MIN`: none.
     commit_time_us: AtomicI64,
     stopping: AtomicBool,
@@ -54,7 +52,6 @@ impl Tracker {
             received: AtomicU64::new(end.0),
             replayed: AtomicU64::new(end.0),
             whole: AtomicU64::new(end.0),
-            looked_at: AtomicU64::new(end.0),
             commit_time_us: AtomicI64::new(i64::MIN),
             stopping: AtomicBool::new(false),
             ending: AtomicBool::new(false),
@@ -94,15 +91,6 @@ impl Tracker {
     /// Stores only; [`notify`](Self::notify) wakes.
     pub(super) fn replayed_up_to(&self, position: Lsn) {
         self.replayed.store(position.0, Release);
-    }
-
-    /// Up to where replay has looked for whole records: where nothing more can be done until more is received.
-    pub(super) fn looked_at(&self) -> Lsn {
-        Lsn(self.looked_at.load(Acquire))
-    }
-
-    pub(super) fn has_looked_up_to(&self, position: Lsn) {
-        self.looked_at.store(position.0, Release);
     }
 
     pub(super) fn committed_at(&self, time_us: i64) {
