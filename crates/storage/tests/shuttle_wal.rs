@@ -128,7 +128,16 @@ fn small_logs(algorithm: LwLockVariant, commit_delay: Duration) -> impl Iterator
 /// the parts of a hand-over under `polling`: one flushes while two form a group; that group hands its follower over to
 /// the leader of the next, and another worker replaces this one before it runs.
 fn each_flushes_once(options: LogOptions) {
+    flush_once(options, 0);
+}
+
+/// As `each_flushes_once`, and the first `early` futex waits of each worker's flush end though no one has woken it.
+fn flush_once(options: LogOptions, early: u32) {
     let device = device();
+    if early > 0 {
+        // Syncs that take long, so that several are in flight.
+        device.0.lock().unwrap().before_sync = Some(|| (0..20).for_each(|_| shuttle::thread::yield_now()));
+    }
     let log: Wal<Shuttle, _> = Wal::new(device.clone(), options, Lsn(START), Lsn(START));
     let log = Arc::new(log);
     let workers: Vec<_> = (0..6)
@@ -136,6 +145,7 @@ fn each_flushes_once(options: LogOptions) {
             let (log, device) = (Arc::clone(&log), device.clone());
             shuttle::thread::spawn(move || {
                 let end = log.insert_any(RecordKind::Commit, Xid(xid), &[]);
+                Shuttle::end_waits_early(early);
                 log.flush(end);
                 assert!(device.0.lock().unwrap().synced >= end.0);
             })
@@ -153,6 +163,23 @@ fn shuttle_no_follower_is_forgotten() {
     };
     for options in options.under_all_wakes() {
         shuttle::check_random(move || each_flushes_once(options), 2_000);
+    }
+}
+
+/// Under `overlapped` a leader sleeps for a lane of the device as well.
+#[test]
+fn shuttle_waits_end_early() {
+    let options = LogOptions {
+        ring_size: 1 << 10,
+        insert_latches: 1,
+        ..LogOptions::default()
+    };
+    let default = LogOptions::default();
+    let all = options.under_all_variants();
+    for options in
+        all.filter(|options| (options.reserve, options.insert) == (default.reserve, default.insert))
+    {
+        shuttle::check_random(move || flush_once(options, 2), 1_000);
     }
 }
 

@@ -82,9 +82,8 @@ fn replay_loop(storage: Weak<Storage>, standby: Arc<Standby>) {
     };
     let mut position = tracker.get().replayed;
     loop {
-        // A record may be received in part: nothing can be done until there is more.
-        // A record that has begun may become whole where a part was received before.
-        let has_received = || tracker.get().received != tracker.looked_at() || tracker.whole() != position;
+        // A record may be received in part: nothing can be done until it is whole.
+        let has_received = || tracker.whole() != position;
         let has_more = || tracker.is_stopping() || tracker.is_ending() || has_received();
         let was_up_to_date = !has_received();
         let event = match tracker.is_fed() {
@@ -105,8 +104,7 @@ fn replay_loop(storage: Weak<Storage>, standby: Arc<Standby>) {
         }
         let is_ending = tracker.is_ending();
         let replayed = Replayer::new(&storage, &standby, threads.as_mut()).and_then(|mut replayer| {
-            // With the replayer at work, nothing is taken back.
-            let (whole, limit) = (tracker.whole(), tracker.get().received);
+            let whole = tracker.whole();
             let mut count = 0;
             let reached = replay_stretch(&storage, &mut replayer, position, whole, |_| {
                 count += 1;
@@ -114,7 +112,6 @@ fn replay_loop(storage: Weak<Storage>, standby: Arc<Standby>) {
                     tracker.notify();
                 }
             });
-            tracker.has_looked_up_to(limit);
             replayer.idle();
             reached.map(|reached| (reached, whole))
         });

@@ -13,8 +13,8 @@
 //! no reason to make a new copy: she gives them up, and receives from 1000 on.
 //!
 //! # Steps
-//! 1. Wait a moment until replay has looked at all that was received, and hold its mutex: it replays nothing meanwhile.
-//! 2. If it has passed the fork, there was a whole record behind it: the logs have gone apart.
+//! 1. Wait a moment until each whole record is replayed, and hold replay's mutex: it replays nothing meanwhile.
+//! 2. If replay has passed the fork, there was a whole record behind it: the logs have gone apart.
 //! 3. Set back what counts as received to the fork, so that no follower is sent more (`Storage::read_log` looks again after
 //!    its read).
 //! 4. The caller changes the timeline. The segments of the new one are copies up to the fork, with zeros behind.
@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 pub(crate) enum TakeBack<'a> {
     /// It does not count any more, for as long as this lives.
     Taken(TakenBack<'a>),
-    /// Replay has not looked at all of it.
+    /// Replay has not come to the last whole record.
     NotYet,
     /// There is a whole record, or replay has ended before the fork.
     Refused,
@@ -47,7 +47,6 @@ pub(crate) enum TakeBack<'a> {
 pub(crate) struct TakenBack<'a> {
     standby: &'a Standby,
     received: Lsn,
-    fork: Lsn,
     is_final: bool,
     _no_replay: MutexGuard<'a, ReplayState>,
 }
@@ -56,7 +55,8 @@ impl Standby {
     /// Steps 1 to 3. Nothing is received meanwhile.
     pub(crate) fn take_back(&self, fork: Lsn) -> TakeBack<'_> {
         let progress = &self.progress;
-        let is_idle = || progress.looked_at() == self.received() || progress.has_failed();
+        // The thread that replays may have been woken and not be there yet: what it has done says nothing of what is whole.
+        let is_idle = || progress.whole() == self.replayed() || progress.has_failed();
         progress.wait(PATIENCE, WaitEvent::RecoveryApply, is_idle);
         let no_replay = match self.replay.try_lock() {
             Ok(guard) => guard,
@@ -66,7 +66,8 @@ impl Standby {
         if !is_idle() {
             return TakeBack::NotYet;
         }
-        if self.replayed() != fork {
+        // After a failure of replay there may be whole records that it has not come to.
+        if self.replayed() != fork || progress.whole() != fork {
             return TakeBack::Refused;
         }
         let received = self.received();
@@ -74,7 +75,6 @@ impl Standby {
         TakeBack::Taken(TakenBack {
             standby: self,
             received,
-            fork,
             is_final: false,
             _no_replay: no_replay,
         })
@@ -84,7 +84,6 @@ impl Standby {
 impl TakenBack<'_> {
     /// The log goes on at the fork.
     pub(crate) fn complete(mut self) {
-        self.standby.progress.has_looked_up_to(self.fork);
         self.is_final = true;
     }
 }

@@ -37,8 +37,6 @@ pub(crate) struct Tracker {
     whole: AtomicU64,
     /// The link of the record that begins there, and [`LINK_IS_KNOWN`].
     link: AtomicU64,
-    /// Replay has looked for whole records up to here. Written by the holder of the replay mutex.
-    looked_at: AtomicU64,
     /// Of the last commit or abort replayed, in microseconds since 2000; `i64::MIN`: none.
     commit_time_us: AtomicI64,
     stopping: AtomicBool,
@@ -62,7 +60,6 @@ impl Tracker {
             replayed: AtomicU64::new(end.0),
             whole: AtomicU64::new(end.0),
             link: AtomicU64::new(link_word(link)),
-            looked_at: AtomicU64::new(end.0),
             commit_time_us: AtomicI64::new(i64::MIN),
             stopping: AtomicBool::new(false),
             ending: AtomicBool::new(false),
@@ -110,15 +107,6 @@ impl Tracker {
     /// Stores only; [`notify`](Self::notify) wakes.
     pub(crate) fn replayed_up_to(&self, position: Lsn) {
         self.replayed.store(position.0, Release);
-    }
-
-    /// Up to where replay has looked for whole records: where nothing more can be done until more is received.
-    pub(crate) fn looked_at(&self) -> Lsn {
-        Lsn(self.looked_at.load(Acquire))
-    }
-
-    pub(crate) fn has_looked_up_to(&self, position: Lsn) {
-        self.looked_at.store(position.0, Release);
     }
 
     pub(crate) fn committed_at(&self, time_us: i64) {
