@@ -94,8 +94,9 @@ pub use buffer::{
 pub use change::{AtomicChange, ChangeLog};
 pub use check_findings::{Finding, Findings, Progress};
 pub use commit::{
-    AnswerLevel, BeforeVisible, CommitCounters, CommitOptions, CommitOrderVariant, CommitPath, CommitWait,
-    Commits, LockReleaseVariant, NotCommitted, Publish, RecentCommits, SeenCommits,
+    AnswerLevel, BeforeVisible, CommitCounters, CommitOptions, CommitOrderVariant, CommitPath, CommitStates,
+    CommitWait, Commits, Gate, LockReleaseVariant, NotCommitted, Publish, Reader, RecentCommits, RowInHand,
+    SeenCommits, SessionSnapshot, Unsecured,
 };
 pub use error::{Result, StorageError};
 pub use page::{Lsn, NoPosition, PAGE_HEADER, PAGE_SIZE, PageId, PageKind, RelId};

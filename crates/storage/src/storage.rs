@@ -22,8 +22,8 @@ use crate::change::AtomicChange;
 use crate::checkpoint::Checkpointer;
 use crate::cleanup::NewestCleanup;
 use crate::commit::{
-    BeforeVisible, CommitOptions, CommitOrderVariant, CommitPath, CommitWait, Commits, LockReleaseVariant,
-    NotCommitted,
+    BeforeVisible, CommitOptions, CommitOrderVariant, CommitPath, CommitStates, CommitWait, Commits,
+    LockReleaseVariant, NotCommitted, SessionSnapshot,
 };
 use crate::control_file::{Control, ControlFile, State};
 use crate::copy_manifest;
@@ -598,6 +598,14 @@ impl Storage {
         }
     }
 
+    /// As [`take_snapshot`](Self::take_snapshot), for the answers of a session.
+    #[inline]
+    pub fn take_session_snapshot(&self, proc: ProcId, snapshot: &mut SessionSnapshot) {
+        snapshot.take(&self.commits, &self.wal, |snapshot| {
+            self.take_snapshot(proc, snapshot);
+        });
+    }
+
     /// The path of the log at `position`, whether it is there or not.
     pub(crate) fn segment_path(&self, position: Lsn) -> PathBuf {
         self.wal.device().path_of(position.0)
@@ -783,16 +791,21 @@ impl Storage {
         }
     }
 
+    /// The structures that know how transactions stand.
+    #[inline]
+    pub fn commit_states(&self) -> CommitStates<'_> {
+        CommitStates {
+            log: &self.wal,
+            commit_log: &self.commit_log,
+            array: &self.proc_array,
+            commits: &self.commits,
+        }
+    }
+
     /// True if commits are seen before they are durable: the switch `lock_release` is `early`.
     #[inline]
     pub fn releases_early(&self) -> bool {
         self.commits.are_early()
-    }
-
-    /// True if a snapshot taken before the call may see a commit that is not secured.
-    #[inline]
-    pub fn may_be_seen_early(&self) -> bool {
-        self.commits.may_be_seen_early(&self.wal)
     }
 
     /// The position after the newest commit that was seen before it was secured.
@@ -833,11 +846,11 @@ impl Storage {
         self.commit_log.get(xid).map_err(storage_error)
     }
 
-    /// True if `snapshot` sees what `xid` has done. The caller knows that `xid` has committed by now.
+    /// True if `snapshot` sees the definitions that `xid` has made. The caller knows that `xid` has committed by now.
     #[inline]
-    pub fn sees_committed(&self, snapshot: &Snapshot, xid: Xid) -> Result<bool> {
-        snapshot
-            .sees_committed(xid, &self.commit_log)
+    pub fn sees_definition(&self, snapshot: &SessionSnapshot, xid: Xid) -> Result<bool> {
+        self.commit_states()
+            .sees_definition(snapshot, xid)
             .map_err(storage_error)
     }
 

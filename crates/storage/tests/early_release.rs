@@ -11,8 +11,11 @@ use std::time::Duration;
 use clearway_storage::btree::{BTree, InsertOutcome};
 use clearway_storage::heap::{DeleteOutcome, Heap, Tid, TxnContext, UpdateOutcome, VersionOutcome};
 use clearway_storage::vacuum::vacuum;
-use clearway_storage::{AnswerLevel, LockReleaseVariant, Lsn, RelId, SeenCommits, Storage, StorageOptions};
-use clearway_txn::{ProcId, Snapshot};
+use clearway_storage::{
+    AnswerLevel, LockReleaseVariant, Lsn, Reader, RelId, SeenCommits, SessionSnapshot, Storage,
+    StorageOptions,
+};
+use clearway_txn::ProcId;
 
 const NEVER: Duration = Duration::from_secs(100_000);
 const OLD: &[u8] = b"the old row";
@@ -149,9 +152,8 @@ impl Session<'_> {
     fn transact<R>(&self, act: impl FnOnce(&Table, &TxnContext<'_>) -> R) -> R {
         let storage = &self.table.storage;
         let xid = storage.assign_xid(self.proc).unwrap();
-        let mut snapshot = Snapshot::default();
-        storage.proc_array.snapshot(self.proc, &mut snapshot);
-        self.seen.use_snapshot(storage.may_be_seen_early());
+        let mut snapshot = SessionSnapshot::default();
+        storage.take_session_snapshot(self.proc, &mut snapshot);
         self.seen.begin_statement(true);
         act(
             self.table,
@@ -160,8 +162,7 @@ impl Session<'_> {
                 proc: self.proc,
                 xid: Some(xid),
                 command: 0,
-                snapshot: &snapshot,
-                seen: Some(&self.seen),
+                reader: Reader::of_session(&snapshot, &self.seen),
             },
         )
     }

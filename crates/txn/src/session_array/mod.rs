@@ -319,7 +319,11 @@ impl<M: Machine> SessionArray<M> {
     /// Panics unless `proc`, the caller's, runs `xid`.
     pub(crate) fn assert_runs(&self, proc: ProcId, xid: Xid) {
         let running = self.slot(proc).xid.load(Relaxed);
-        assert_eq!(running, xid.0, "slot {} ends a transaction it does not run", proc.0);
+        assert_eq!(
+            running, xid.0,
+            "slot {} ends a transaction it does not run",
+            proc.0
+        );
     }
 
     /// The xmin `proc` holds back the horizon with, if any.
