@@ -244,6 +244,19 @@ fn the_absence_of_a_row_is_durable() {
     });
 }
 
+/// A reader before Bob has left a hint bit on a new version, and Bob locks that.
+#[test]
+fn a_writer_notes_an_inserter_that_a_hint_tells_of() {
+    let table = Table::new();
+    let (tid, end) = table.commit_without_a_wait(|table, ctx| table.insert(ctx, NEW, b"new"));
+    let reads = |table: &Table, ctx: &TxnContext<'_>| table.heap().fetch(ctx, tid, |_, _| ()).unwrap();
+    assert!(table.session().transact(reads).is_some());
+    table.is_durable_before_it_is_told(end, |table, ctx| {
+        let outcome = table.heap().version(ctx, tid, |_| ()).unwrap();
+        assert!(matches!(outcome, VersionOutcome::NoConflict(())), "{outcome:?}");
+    });
+}
+
 #[test]
 fn what_a_writer_meets_is_durable() {
     // Bob's own snapshot may be older, or the same; a writer sees the state of now.
