@@ -840,8 +840,13 @@ impl Storage {
         self.commits.position_if_early(xid, &self.wal)
     }
 
-    /// The status of `xid` in the commit log. The caller has made sure that it is not running.
+    /// The status of `xid` in the commit log, for checks, which tell no client. The caller has made sure that it is not
+    /// running.
     #[inline]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "no client is told of it (S8 of commit::answers)"
+    )]
     pub fn status(&self, xid: Xid) -> Result<Status> {
         self.commit_log.get(xid).map_err(storage_error)
     }

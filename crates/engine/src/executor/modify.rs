@@ -232,8 +232,8 @@ impl Changes {
 
 /// Proves, if it can, that the row changed just now counts as one whichever of the commits that were seen for it a
 /// crash takes back: each version of it that a crash may leave satisfies WHERE, and `change` succeeds on it. `target`
-/// is the version that was changed; the statement has evaluated both on it. The proof as a whole: `lock_release` of the
-/// storage.
+/// is the version that was changed; the statement has evaluated both on it. The proof as a whole: `commit::answers` of
+/// the storage.
 #[cold]
 fn prove_row(
     execution: &mut Execution<'_>,

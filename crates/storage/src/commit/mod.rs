@@ -421,6 +421,7 @@ impl<M: Machine, D: LogDevice, S: StatusDevice> CommitPath<'_, M, D, S> {
 
     /// Step 1.
     #[inline]
+    #[expect(clippy::disallowed_methods, reason = "it asks for the page of its own status")]
     fn refuse_early(&self, xid: Xid) -> Result<(), NotCommitted> {
         self.log.make_room().map_err(NotCommitted::NoLogRoom)?;
         self.commit_log.get(xid).map_err(NotCommitted::NoStatusPage)?;

@@ -2,6 +2,11 @@
 //!
 //! Mutations that these tests have caught are listed in `crates/storage/mutations/standby.toml` and `cascading.toml`.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test asks what a snapshot sees, and tells no client"
+)]
+
 use std::cell::Cell;
 use std::sync::{Arc, MutexGuard};
 use std::thread;
