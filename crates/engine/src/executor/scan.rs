@@ -46,7 +46,7 @@ pub(crate) struct ScanRows {
 pub(crate) struct LedBy {
     /// The place that they name.
     pub(crate) root: Tid,
-    /// What the row's proof asks for.
+    /// Asked for by the row's proof.
     pub(crate) row: RowInHand,
 }
 

@@ -43,7 +43,7 @@
 //! - S7: before a transaction that has an id commits at a lesser level than something that is owed, the gate is passed. So
 //!   no error of S6 replaces an answer of the transaction that has committed meanwhile.
 //!
-//! What is noted:
+//! The notes:
 //! - S8: the state of another transaction comes to heap, index and executor from [`CommitStates`] alone, which asks for the
 //!   [`Reader`] and notes each commit that it tells of. A `Reader` has the notes of the session that it answers for, or was
 //!   made by [`Reader::of_no_answer`]. So an access method or an operator has nothing to note, and nothing to forget. What
