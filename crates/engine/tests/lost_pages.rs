@@ -10,7 +10,7 @@ use std::sync::Arc;
 use clearway_engine::{CheckReport, Engine, SqlState};
 use clearway_storage::btree::{BTree, InsertOutcome};
 use clearway_storage::heap::{Heap, Tid, TxnContext};
-use clearway_storage::{Storage, StorageOptions};
+use clearway_storage::{Reader, Storage, StorageOptions};
 use clearway_txn::Snapshot;
 use common::{Fixture, config, query};
 
@@ -196,8 +196,7 @@ fn tamper(dir: &Path, work: impl Fn(&TxnContext<'_>)) {
         proc,
         xid: Some(xid),
         command: 1,
-        snapshot: &snapshot,
-        seen: None,
+        reader: Reader::of_no_answer(&snapshot),
     });
     storage.commit(proc, xid, true).unwrap();
     storage.proc_array.detach(proc);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use clearway_storage::btree::BTree;
 use clearway_storage::heap::{Tid, TxnContext};
-use clearway_storage::{PageId, PageKind, RelId, Storage, StorageOptions};
+use clearway_storage::{PageId, PageKind, Reader, RelId, Storage, StorageOptions};
 use clearway_txn::{ProcId, Snapshot, Xid};
 
 /// Nanoseconds for a call, the least of five rounds.
@@ -96,8 +96,7 @@ fn grow_index(storage: &Storage) -> Result<(), Failure> {
         proc: ProcId(0),
         xid: None,
         command: 0,
-        snapshot: &snapshot,
-        seen: None,
+        reader: Reader::of_no_answer(&snapshot),
     };
     let insert = |number: u32| {
         let key = number.wrapping_mul(2_654_435_761).to_be_bytes();

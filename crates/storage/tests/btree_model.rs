@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use clearway_storage::btree::{BTree, Direction, InsertOutcome};
 use clearway_storage::heap::{Tid, TxnContext};
-use clearway_storage::{RelId, Storage, StorageOptions};
+use clearway_storage::{Reader, RelId, Storage, StorageOptions};
 use clearway_txn::{ProcId, Snapshot};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -98,8 +98,7 @@ fn agrees_with_a_model_also_after_a_crash() {
                 proc: ProcId(0),
                 xid: None,
                 command: 0,
-                snapshot: &snapshot,
-                seen: None,
+                reader: Reader::of_no_answer(&snapshot),
             };
             for number in 0..1_500 {
                 let (key, tid) = (
@@ -163,8 +162,7 @@ fn a_bulk_load_reads_back_and_takes_insertions() {
             proc: ProcId(0),
             xid: None,
             command: 0,
-            snapshot: &snapshot,
-            seen: None,
+            reader: Reader::of_no_answer(&snapshot),
         };
         for number in (0..count).step_by(7) {
             let key = (number * 2 + 1).to_be_bytes().to_vec();
@@ -205,8 +203,7 @@ fn readers_never_miss_what_was_there() {
                     proc: ProcId(0),
                     xid: None,
                     command: 0,
-                    snapshot: &snapshot,
-                    seen: None,
+                    reader: Reader::of_no_answer(&snapshot),
                 };
                 for number in 0..EACH {
                     // Scattered, so that splits happen everywhere.

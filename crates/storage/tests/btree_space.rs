@@ -5,7 +5,7 @@ mod chosen;
 
 use clearway_storage::btree::BTree;
 use clearway_storage::heap::{Tid, TxnContext};
-use clearway_storage::{Storage, StorageOptions};
+use clearway_storage::{Reader, Storage, StorageOptions};
 use clearway_txn::{Snapshot, Xid};
 
 /// The number of pages of a tree with these keys, inserted one after the other.
@@ -27,8 +27,7 @@ fn pages(keys: impl Iterator<Item = u32>) -> u32 {
         proc: storage.proc_array.attach().unwrap(),
         xid: Some(Xid::FIRST_NORMAL),
         command: 0,
-        snapshot: &snapshot,
-        seen: None,
+        reader: Reader::of_no_answer(&snapshot),
     };
     for key in keys {
         let tid = Tid { block: key, slot: 1 };

@@ -3,6 +3,11 @@
 //!
 //! Mutations that these tests have caught are listed in `crates/storage/mutations/cascading.toml`.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test asks what a snapshot sees, and tells no client"
+)]
+
 #[path = "support/chosen.rs"]
 mod chosen;
 #[path = "support/set_on_drop.rs"]

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use clearway_storage::disk::{Disk, Faults, FaultyDisk, NativeDisk, Operation};
 use clearway_storage::heap::{Heap, TxnContext};
-use clearway_storage::{Findings, PAGE_SIZE, RelId, Storage, StorageError};
+use clearway_storage::{Findings, PAGE_SIZE, Reader, RelId, Storage, StorageError};
 use clearway_txn::{Snapshot, Status, XIDS_PER_PAGE, Xid};
 
 /// More than one page of them, and fewer than 256.
@@ -36,8 +36,7 @@ fn with_rows_on(disk: Arc<dyn Disk>, dir: &Path) -> (Arc<Storage>, RelId, u32) {
         proc,
         xid: Some(xid),
         command: 0,
-        snapshot: &snapshot,
-        seen: None,
+        reader: Reader::of_no_answer(&snapshot),
     };
     for _ in 0..ROWS {
         Heap::new(rel.0).insert(&context, &[7; 100]).unwrap();

@@ -14,7 +14,7 @@ use clearway_storage::heap::{DeleteOutcome, Heap, Tid, TxnContext, UpdateOutcome
 use clearway_storage::vacuum::vacuum;
 use clearway_storage::wal::reader::LogReader;
 use clearway_storage::wal::record::RecordKind;
-use clearway_storage::{Lsn, RelId, Storage, cleanup};
+use clearway_storage::{Lsn, Reader, RelId, Storage, cleanup};
 use clearway_txn::{ProcId, Snapshot, Xid};
 
 struct Database {
@@ -48,8 +48,7 @@ impl Database {
             proc,
             xid: Some(xid),
             command: 0,
-            snapshot: &snapshot,
-            seen: None,
+            reader: Reader::of_no_answer(&snapshot),
         });
         if commits {
             storage.commit(proc, xid, true).unwrap();

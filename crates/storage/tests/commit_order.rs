@@ -4,6 +4,11 @@
 //!
 //! It is one test, since it goes by what all workers of the process wait for.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test asks what a snapshot sees, and tells no client"
+)]
+
 #[path = "support/chosen.rs"]
 mod chosen;
 #[path = "support/standby_copy.rs"]

@@ -15,7 +15,9 @@ use clearway_machine::{Switch, Watchdog};
 use clearway_storage::disk::{Disk, Faults, FaultyDisk, HeldLog, NativeDisk, Operation};
 use clearway_storage::heap::{Heap, Tid, TxnContext};
 use clearway_storage::wal::record::RecordKind;
-use clearway_storage::{CommitWait, LockReleaseVariant, Publish, Storage, StorageError, StorageOptions};
+use clearway_storage::{
+    CommitWait, LockReleaseVariant, Publish, Reader, Storage, StorageError, StorageOptions,
+};
 use clearway_txn::{ProcId, Snapshot, Status, Xid};
 
 const NEVER: Duration = Duration::from_secs(100_000);
@@ -40,13 +42,13 @@ fn begin(storage: &Storage) -> (ProcId, Xid) {
 }
 
 fn insert(storage: &Storage, (proc, xid): (ProcId, Xid), heap: Heap) -> Tid {
+    let snapshot = Snapshot::default();
     let context = TxnContext {
         storage,
         proc,
         xid: Some(xid),
         command: 0,
-        snapshot: &Snapshot::default(),
-        seen: None,
+        reader: Reader::of_no_answer(&snapshot),
     };
     heap.insert(&context, b"a row").unwrap()
 }
@@ -61,8 +63,7 @@ fn is_seen(storage: &Storage, heap: Heap, tid: Tid) -> bool {
         proc,
         xid: None,
         command: 0,
-        snapshot: &snapshot,
-        seen: None,
+        reader: Reader::of_no_answer(&snapshot),
     };
     let found = heap.fetch(&context, tid, |_, _| ()).unwrap();
     storage.proc_array.detach(proc);

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use clearway_storage::disk::{Faults, FaultyDisk, NativeDisk, Operation};
 use clearway_storage::heap::{Heap, TxnContext};
 use clearway_storage::wal::segment_name::{FIRST_TIMELINE, segment_name};
-use clearway_storage::{RelId, Storage, StorageError, StorageOptions};
+use clearway_storage::{Reader, RelId, Storage, StorageError, StorageOptions};
 use clearway_txn::Snapshot;
 
 fn options() -> StorageOptions {
@@ -65,8 +65,7 @@ fn with_a_row(dir: &Path) -> RelId {
         proc,
         xid: Some(xid),
         command: 0,
-        snapshot: &snapshot,
-        seen: None,
+        reader: Reader::of_no_answer(&snapshot),
     };
     Heap::new(rel.0).insert(&context, b"Alice's row").unwrap();
     storage.commit(proc, xid, true).unwrap();
@@ -85,8 +84,7 @@ fn rows(storage: &Storage, rel: RelId) -> usize {
         proc,
         xid: None,
         command: 0,
-        snapshot: &snapshot,
-        seen: None,
+        reader: Reader::of_no_answer(&snapshot),
     };
     let mut scan = Heap::new(rel.0).scan(&context).unwrap();
     let mut count = 0;

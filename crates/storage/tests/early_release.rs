@@ -11,8 +11,11 @@ use std::time::Duration;
 use clearway_storage::btree::{BTree, InsertOutcome};
 use clearway_storage::heap::{DeleteOutcome, Heap, Tid, TxnContext, UpdateOutcome, VersionOutcome};
 use clearway_storage::vacuum::vacuum;
-use clearway_storage::{AnswerLevel, LockReleaseVariant, Lsn, RelId, SeenCommits, Storage, StorageOptions};
-use clearway_txn::{ProcId, Snapshot};
+use clearway_storage::{
+    AnswerLevel, LockReleaseVariant, Lsn, Reader, RelId, SeenCommits, SessionSnapshot, Storage,
+    StorageOptions,
+};
+use clearway_txn::ProcId;
 
 const NEVER: Duration = Duration::from_secs(100_000);
 const OLD: &[u8] = b"the old row";
@@ -149,9 +152,8 @@ impl Session<'_> {
     fn transact<R>(&self, act: impl FnOnce(&Table, &TxnContext<'_>) -> R) -> R {
         let storage = &self.table.storage;
         let xid = storage.assign_xid(self.proc).unwrap();
-        let mut snapshot = Snapshot::default();
-        storage.proc_array.snapshot(self.proc, &mut snapshot);
-        self.seen.use_snapshot(storage.may_be_seen_early());
+        let mut snapshot = SessionSnapshot::default();
+        storage.take_session_snapshot(self.proc, &mut snapshot);
         self.seen.begin_statement(true);
         act(
             self.table,
@@ -160,8 +162,7 @@ impl Session<'_> {
                 proc: self.proc,
                 xid: Some(xid),
                 command: 0,
-                snapshot: &snapshot,
-                seen: Some(&self.seen),
+                reader: Reader::of_session(&snapshot, &self.seen),
             },
         )
     }
@@ -240,6 +241,19 @@ fn the_absence_of_a_row_is_durable() {
     let ((), end) = table.commit_without_a_wait(Table::delete);
     table.is_durable_before_it_is_told(end, |table, ctx| {
         assert_eq!(table.row(ctx), None);
+    });
+}
+
+/// A reader before Bob has left a hint bit on a new version, and Bob locks that.
+#[test]
+fn a_writer_notes_an_inserter_that_a_hint_tells_of() {
+    let table = Table::new();
+    let (tid, end) = table.commit_without_a_wait(|table, ctx| table.insert(ctx, NEW, b"new"));
+    let reads = |table: &Table, ctx: &TxnContext<'_>| table.heap().fetch(ctx, tid, |_, _| ()).unwrap();
+    assert!(table.session().transact(reads).is_some());
+    table.is_durable_before_it_is_told(end, |table, ctx| {
+        let outcome = table.heap().version(ctx, tid, |_| ()).unwrap();
+        assert!(matches!(outcome, VersionOutcome::NoConflict(())), "{outcome:?}");
     });
 }
 

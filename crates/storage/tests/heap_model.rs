@@ -14,7 +14,7 @@ use clearway_storage::heap::{
     DeleteOutcome, Heap, LockOutcome, Tid, TxnContext, UpdateOutcome, VersionOutcome,
 };
 use clearway_storage::vacuum::{VacuumStats, vacuum};
-use clearway_storage::{PageReadVariant, PageRoomVariant, RelId, Storage, StorageOptions};
+use clearway_storage::{PageReadVariant, PageRoomVariant, Reader, RelId, Storage, StorageOptions};
 use clearway_txn::{ProcId, Snapshot, Xid};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -158,8 +158,7 @@ impl Story<'_> {
             proc: self.sessions[session].proc,
             xid: transaction.xid,
             command,
-            snapshot: &transaction.snapshot,
-            seen: None,
+            reader: Reader::of_no_answer(&transaction.snapshot),
         }
     }
 

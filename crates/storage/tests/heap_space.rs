@@ -11,7 +11,7 @@ use std::thread;
 use clearway_machine::{Machine, Native, WaitEvent, Watchdog, WorkerId};
 use clearway_storage::heap::{DeleteOutcome, Heap, ROW_MAX, Tid, TxnContext, UpdateOutcome};
 use clearway_storage::vacuum::vacuum;
-use clearway_storage::{PAGE_HEADER, PAGE_SIZE, PageId, RelId, Storage, StorageError};
+use clearway_storage::{PAGE_HEADER, PAGE_SIZE, PageId, Reader, RelId, Storage, StorageError};
 use clearway_txn::{ProcId, Snapshot, Xid};
 
 /// A table, and its rows by their places.
@@ -64,8 +64,7 @@ impl Table {
             proc,
             xid: Some(xid),
             command: 0,
-            snapshot: &snapshot,
-            seen: None,
+            reader: Reader::of_no_answer(&snapshot),
         });
         end(proc, xid);
         self.storage.proc_array.detach(proc);

@@ -5,7 +5,7 @@ mod chosen;
 
 use clearway_storage::btree::{BTree, Direction, InsertOutcome, KEY_MAX};
 use clearway_storage::heap::{Heap, ROW_MAX, Tid, TxnContext, UpdateOutcome};
-use clearway_storage::{Storage, StorageError};
+use clearway_storage::{Reader, Storage, StorageError};
 use clearway_txn::Snapshot;
 
 /// Runs `test` as one transaction, on a new database.
@@ -22,8 +22,7 @@ fn with_session(test: impl FnOnce(&TxnContext<'_>)) {
         proc,
         xid: Some(xid),
         command: 0,
-        snapshot: &snapshot,
-        seen: None,
+        reader: Reader::of_no_answer(&snapshot),
     });
     storage.commit(proc, xid, true).unwrap();
     storage.stop_threads();

@@ -13,7 +13,7 @@ use clearway_storage::btree::BTree;
 use clearway_storage::disk::{Faults, FaultyDisk, NativeDisk, Operation};
 use clearway_storage::heap::{Tid, TxnContext};
 use clearway_storage::wal::SEGMENT_SIZE;
-use clearway_storage::{Storage, StorageOptions};
+use clearway_storage::{Reader, Storage, StorageOptions};
 use clearway_txn::{Snapshot, Xid};
 
 /// Notes the latches that the maker of each segment held.
@@ -55,8 +55,7 @@ fn segments_are_made_before_pages_are_latched() {
         proc,
         xid: Some(Xid::FIRST_NORMAL),
         command: 0,
-        snapshot: &snapshot,
-        seen: None,
+        reader: Reader::of_no_answer(&snapshot),
     };
     let made_before = makers.0.lock().unwrap().len();
     let mut number = 0_u32;

@@ -19,8 +19,9 @@ use clearway_storage::wal::reader::LogReader;
 use clearway_storage::wal::record::RecordKind;
 use clearway_storage::{
     CommitCounters, CommitOptions, CommitOrderVariant, CommitWait, Commits, LockReleaseVariant, Lsn, Publish,
+    Reader, SessionSnapshot,
 };
-use clearway_txn::{LockMode, LockTag, LockWait, ProcId, Status, TransactionState, Xid, transaction_state};
+use clearway_txn::{LockMode, LockTag, LockWait, ProcId, Status, TransactionState, Xid};
 use database::{ALICE, BOB, CAROL, Database, FIRST, START, Variants};
 use loom::sync::Arc;
 use loom::thread;
@@ -77,13 +78,13 @@ fn loom_a_snapshot_that_sees_a_commit_finds_it_complete() {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
                 let database = &shared.database;
-                let snapshot = database.snapshot(BOB);
+                let snapshot = database.session_snapshot(BOB);
                 let seen = database.seen(true);
-                let answer = snapshot.state(a, &database.commit_log).unwrap();
+                let reader = Reader::of_session(&snapshot, &seen);
+                let answer = database.states().at_snapshot(&reader, a).unwrap();
                 if answer != TransactionState::Running {
                     assert_eq!(answer, TransactionState::Committed);
                     assert_eq!(shared.definitions.load(Relaxed), 1, "the definitions");
-                    database.commits.note_seen(a, &database.log, &seen);
                     seen.wait_before_answer(&database.log);
                     assert!(
                         database.log.flushed() > START,
@@ -99,7 +100,9 @@ fn loom_a_snapshot_that_sees_a_commit_finds_it_complete() {
             "acknowledged and not durable"
         );
         let (snapshot, answer) = bob.join().unwrap();
-        assert_eq!(snapshot.state(a, &shared.database.commit_log).unwrap(), answer);
+        let seen = shared.database.seen(true);
+        let reader = Reader::of_session(&snapshot, &seen);
+        assert_eq!(shared.database.states().at_snapshot(&reader, a).unwrap(), answer);
     });
 }
 
@@ -112,7 +115,7 @@ fn loom_a_commit_is_not_taken_for_an_abort() {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
                 let database = &shared.database;
-                let found = transaction_state(&database.array, &database.commit_log, a).unwrap();
+                let found = database.states().of_no_answer(a).unwrap();
                 assert_ne!(found, TransactionState::Aborted, "a committed transaction");
             })
         };
@@ -156,10 +159,10 @@ fn loom_a_commit_that_does_not_wait_is_durable_before_others_answer() {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
                 let database = &shared.database;
-                let seen = database.seen(true);
-                let found = transaction_state(&database.array, &database.commit_log, a).unwrap();
+                let (snapshot, seen) = (SessionSnapshot::default(), database.seen(true));
+                let reader = Reader::of_session(&snapshot, &seen);
+                let found = database.states().now(&reader, a).unwrap();
                 if found == TransactionState::Committed {
-                    database.commits.note_found(a, &database.log, &seen);
                     seen.wait_before_answer(&database.log);
                     assert!(
                         database.log.flushed() > START,
@@ -224,12 +227,12 @@ fn loom_no_byte_leaves_before_the_commits_it_depends_on_are_durable() {
             let bob = {
                 let database = Arc::clone(&database);
                 thread::spawn(move || {
-                    let seen = database.seen(true);
+                    let (snapshot, seen) = (SessionSnapshot::default(), database.seen(true));
+                    let reader = Reader::of_session(&snapshot, &seen);
                     let mut shown = Vec::new();
                     for xid in [a, c] {
-                        let found = transaction_state(&database.array, &database.commit_log, xid).unwrap();
+                        let found = database.states().now(&reader, xid).unwrap();
                         if found == TransactionState::Committed {
-                            database.commits.note_found(xid, &database.log, &seen);
                             shown.push(xid);
                         }
                     }

@@ -16,7 +16,7 @@ use clearway_storage::PageRoomVariant::{self, Compact, Replace};
 use clearway_storage::heap::{Heap, Tid, TxnContext, UpdateOutcome};
 use clearway_storage::wal::reader::LogReader;
 use clearway_storage::wal::record::RecordKind;
-use clearway_storage::{RelId, Storage, StorageError, StorageOptions};
+use clearway_storage::{Reader, RelId, Storage, StorageError, StorageOptions};
 use clearway_txn::{ProcId, Snapshot, Xid};
 use crash::crash;
 
@@ -134,8 +134,7 @@ impl Table {
             proc,
             xid: None,
             command: 0,
-            snapshot,
-            seen: None,
+            reader: Reader::of_no_answer(snapshot),
         }
     }
 

@@ -14,7 +14,9 @@ use std::sync::Arc;
 use clearway_machine::Native;
 use clearway_storage::heap::{Heap, TxnContext};
 use clearway_storage::vacuum::vacuum;
-use clearway_storage::{BufferPool, BufferPoolOptions, FrameRing, PageId, RelId, Storage, StorageOptions};
+use clearway_storage::{
+    BufferPool, BufferPoolOptions, FrameRing, PageId, Reader, RelId, Storage, StorageOptions,
+};
 use clearway_txn::Snapshot;
 use pages::{MemoryPages, number_on, put_number};
 
@@ -208,8 +210,7 @@ impl Table {
             proc,
             xid: Some(xid),
             command: 1,
-            snapshot: &snapshot,
-            seen: None,
+            reader: Reader::of_no_answer(&snapshot),
         });
         storage.commit(proc, xid, true).unwrap();
         storage.proc_array.detach(proc);

@@ -18,8 +18,8 @@ use std::sync::Mutex;
 use clearway_machine::Shuttle;
 use clearway_storage::wal::reader::LogReader;
 use clearway_storage::wal::record::RecordKind;
-use clearway_storage::{BeforeVisible, CommitOrderVariant, CommitWait, Lsn};
-use clearway_txn::{LockMode, LockTag, LockWait, ProcId, Status, TransactionState, Xid, transaction_state};
+use clearway_storage::{BeforeVisible, CommitOrderVariant, CommitWait, Lsn, Reader};
+use clearway_txn::{LockMode, LockTag, LockWait, ProcId, Status, TransactionState, Xid};
 use database::{Database, START, Variants};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::Arc;
@@ -134,7 +134,7 @@ impl Shared {
                 );
             }
         }
-        let state = transaction_state(&database.array, &database.commit_log, xid).unwrap();
+        let state = database.states().of_no_answer(xid).unwrap();
         assert_eq!(state == TransactionState::Committed, intent != Intent::Abort);
     }
 
@@ -142,13 +142,13 @@ impl Shared {
     /// it is sent, it is durable: under `after-flush` if its session waits for that, and under `early` in any case.
     fn look(&self, proc: ProcId, own: Xid) {
         let database = &self.database;
-        let snapshot = database.snapshot(proc);
-        let seen = database.seen(true);
+        let (snapshot, seen) = (database.session_snapshot(proc), database.seen(true));
+        let reader = Reader::of_session(&snapshot, &seen);
         let mut shown = Vec::new();
         let mut seen_commits = Vec::new();
         let intents = self.intents.lock().unwrap().clone();
         for (xid, intent) in intents.into_iter().filter(|(xid, _)| *xid != own) {
-            match (snapshot.state(xid, &database.commit_log).unwrap(), intent) {
+            match (database.states().at_snapshot(&reader, xid).unwrap(), intent) {
                 (TransactionState::Running, _) | (TransactionState::Aborted, Intent::Abort) => {}
                 (TransactionState::Committed, Intent::Commit { wait, publishes }) => {
                     seen_commits.push(xid);
@@ -156,7 +156,6 @@ impl Shared {
                         !publishes || self.published.lock().unwrap().contains(&xid),
                         "definitions of {xid}"
                     );
-                    database.commits.note_seen(xid, &database.log, &seen);
                     if wait != CommitWait::Nothing || database.commits.are_early() {
                         shown.push(xid);
                     }

@@ -2,6 +2,11 @@
 //!
 //! Mutations that these tests have caught are listed in `crates/storage/mutations/standby.toml`.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test asks what a snapshot sees, and tells no client"
+)]
+
 #[path = "support/chosen.rs"]
 mod chosen;
 #[path = "support/crash.rs"]

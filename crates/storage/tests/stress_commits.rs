@@ -1,6 +1,11 @@
 //! Commits of several sessions at once on the machine's own threads, with every way to wait for the disk, beside readers:
 //! each snapshot sees the first commits of the log, and none but those.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test asks what a snapshot sees, and tells no client"
+)]
+
 #[path = "support/database.rs"]
 mod database;
 mod support;

@@ -5,6 +5,7 @@ mod chosen;
 
 use std::sync::Arc;
 
+use clearway_storage::Reader;
 use clearway_storage::Storage;
 use clearway_storage::btree::{BTree, InsertOutcome};
 use clearway_storage::heap::{Heap, LockOutcome, Tid, TxnContext};
@@ -48,8 +49,7 @@ impl Table {
             proc,
             xid: Some(xid),
             command: 0,
-            snapshot: &snapshot,
-            seen: None,
+            reader: Reader::of_no_answer(&snapshot),
         });
         (proc, xid, done)
     }

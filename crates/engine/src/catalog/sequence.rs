@@ -16,8 +16,8 @@
 //!   allowed it.
 //! - R3: *a number can be shown without a commit*: by RETURNING or a SELECT in a block, by an error that names the row,
 //!   and before a rollback. Nothing flushes the reservation then. So a session gets the position behind the
-//!   reservation together with the number ([`Serial::reserved_at`]), its own or that of the session that has made the
-//!   reservation, and answers with rows when the log is durable up to there ([`SeenCommits::note_number`]).
+//!   reservation together with the number, as an [`Unsecured`]: its own, or that of the session that has made the
+//!   reservation. It answers with rows when the log is secured up to there.
 //!
 //! # An example
 //! 272 numbers are given out, and the log is durable up to the reservation of 96.
@@ -39,13 +39,11 @@
 //! Costs: a comparison a number. An answer waits once, if a number under a reservation that is not durable was handed out.
 //! The tag of an INSERT of given rows or of a COPY shows no number and waits for none; that of INSERT … SELECT counts as an
 //! answer with rows (`transaction::answer`).
-//!
-//! [`SeenCommits::note_number`]: clearway_storage::SeenCommits::note_number
 
 use std::sync::Mutex;
 
 use clearway_machine::invariant;
-use clearway_storage::{Lsn, PAGE_SIZE, PageId, PageKind, RelId, Storage, page};
+use clearway_storage::{Lsn, PAGE_SIZE, PageId, PageKind, RelId, Storage, Unsecured, page};
 use clearway_txn::Xid;
 
 use crate::convert::storage_error;
@@ -77,14 +75,6 @@ struct Numbers {
     reserved_at: Lsn,
 }
 
-/// A number that was handed out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Serial {
-    pub(crate) number: i64,
-    /// Up to where the log has to be durable before a client is shown the number (R3).
-    pub(crate) reserved_at: Lsn,
-}
-
 impl Sequence {
     /// The sequence in this relation.
     pub(crate) fn new(rel: u32) -> Sequence {
@@ -110,7 +100,7 @@ impl Sequence {
     }
 
     /// The next number.
-    pub(crate) fn next(&self, storage: &Storage, max: i64) -> Result<Serial> {
+    pub(crate) fn next(&self, storage: &Storage, max: i64) -> Result<Unsecured<i64>> {
         let mut numbers = self
             .numbers
             .lock()
@@ -160,9 +150,6 @@ impl Sequence {
             self.rel,
             numbers.reserved
         );
-        Ok(Serial {
-            number: numbers.last,
-            reserved_at: numbers.reserved_at,
-        })
+        Ok(Unsecured::new(numbers.last, numbers.reserved_at))
     }
 }

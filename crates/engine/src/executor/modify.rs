@@ -4,7 +4,7 @@ use clearway_storage::heap::{DeleteOutcome, Heap, ROW_MAX, Tid, UpdateOutcome};
 
 use crate::convert::storage_error;
 use crate::error::{EngineError, Result, SqlState};
-use crate::executor::scan::{self, Scan};
+use crate::executor::scan::{self, LedBy, Scan};
 use crate::executor::unique::{describe, insert_entries};
 use crate::executor::{Execution, Queued, evaluate_row, heap_rel, select};
 use crate::sql::TableDef;
@@ -168,7 +168,7 @@ fn update_row(
                     prove_row(
                         execution,
                         &plan.scan,
-                        found.root(),
+                        found.led_by(),
                         target,
                         |execution, row, payload| {
                             other.assign(execution, plan, row, payload)?;
@@ -232,17 +232,23 @@ impl Changes {
 
 /// Proves, if it can, that the row changed just now counts as one whichever of the commits that were seen for it a
 /// crash takes back: each version of it that a crash may leave satisfies WHERE, and `change` succeeds on it. `target`
-/// is the version that was changed; the statement has evaluated both on it. The proof as a whole: `lock_release` of the
-/// storage.
+/// is the version that was changed; the statement has evaluated both on it. The proof as a whole: `commit::answers` of
+/// the storage.
 #[cold]
 fn prove_row(
     execution: &mut Execution<'_>,
     scan: &TableScan,
-    root: Option<Tid>,
+    led_by: Option<LedBy>,
     target: Tid,
     mut change: impl FnMut(&Execution<'_>, &[Value], &[u8]) -> Result<bool>,
 ) -> Result<()> {
-    let Some(root) = root else { return Ok(()) };
+    let Some(LedBy {
+        root,
+        row: row_in_hand,
+    }) = led_by
+    else {
+        return Ok(());
+    };
     if !scan.recheck.as_ref().is_none_or(Expr::is_repeatable) {
         return Ok(());
     }
@@ -262,7 +268,7 @@ fn prove_row(
     };
     // An error on another version is not the statement's: the row is not proven.
     if are_all && payloads.iter().all(|payload| counts(payload).unwrap_or(false)) {
-        execution.txn.prove_row();
+        execution.txn.prove_row(row_in_hand);
     }
     Ok(())
 }
@@ -307,7 +313,7 @@ pub(crate) fn delete(
     let mut rows = Scan::open(execution, &plan.scan)?;
     let mut count = 0;
     while let Some(tid) = rows.next(execution)? {
-        if let Some(newer) = delete_row(execution, plan, tid, rows.root())? {
+        if let Some(newer) = delete_row(execution, plan, tid, rows.led_by())? {
             count += 1;
             if let Some(returning) = &plan.returning {
                 let row = newer.unwrap_or_else(|| rows.row().to_vec());
@@ -328,7 +334,7 @@ fn delete_row(
     execution: &mut Execution<'_>,
     plan: &DeletePlan,
     tid: Tid,
-    root: Option<Tid>,
+    led_by: Option<LedBy>,
 ) -> Result<Option<Option<Vec<Value>>>> {
     let table = &*plan.scan.table;
     let heap = Heap::new(heap_rel(table));
@@ -362,7 +368,7 @@ fn delete_row(
     };
     queued.release(execution.txn);
     if deleted && execution.txn.row_is_unproven() {
-        prove_row(execution, &plan.scan, root, target, |_, _, _| Ok(true))?;
+        prove_row(execution, &plan.scan, led_by, target, |_, _, _| Ok(true))?;
     }
     Ok(deleted.then_some(newer))
 }

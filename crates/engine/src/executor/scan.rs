@@ -7,6 +7,7 @@
 //! Index entries lead to the root of a chain of versions, from which the heap finds the one that the snapshot sees;
 //! all versions of a chain have the same indexed values, so the key need not be compared again.
 
+use clearway_storage::RowInHand;
 use clearway_storage::btree::{BTree, Direction, TreeCursor};
 use clearway_storage::heap::{Heap, HeapScan, LockOutcome, Tid, VersionOutcome};
 
@@ -32,12 +33,21 @@ pub(crate) struct Scan<'p> {
 pub(crate) struct ScanRows {
     heap: Heap,
     row: Vec<Value>,
-    /// The place that index entries lead to for the row, if it was found by an index.
-    root: Option<Tid>,
+    /// The way to the row, if it was found by an index.
+    led_by: Option<LedBy>,
     /// The bytes of the row, when they are kept.
     payload: Vec<u8>,
     keep_payload: bool,
     cursor: Cursor,
+}
+
+/// The way that index entries led to a row.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LedBy {
+    /// The place that they name.
+    pub(crate) root: Tid,
+    /// Asked for by the row's proof.
+    pub(crate) row: RowInHand,
 }
 
 #[derive(Debug)]
@@ -80,9 +90,9 @@ impl<'p> Scan<'p> {
         &self.rows.row
     }
 
-    /// The place that index entries lead to for the current row, if the scan goes by an index.
-    pub(crate) fn root(&self) -> Option<Tid> {
-        self.rows.root
+    /// The way to the current row, if the scan goes by an index.
+    pub(crate) fn led_by(&self) -> Option<LedBy> {
+        self.rows.led_by
     }
 
     /// The bytes of the current row.
@@ -163,7 +173,7 @@ impl ScanRows {
         Ok(ScanRows {
             heap,
             row,
-            root: None,
+            led_by: None,
             payload: Vec::new(),
             keep_payload: false,
             cursor,
@@ -206,7 +216,7 @@ impl ScanRows {
         let ScanRows {
             heap,
             row,
-            root: row_root,
+            led_by,
             payload,
             keep_payload,
             cursor,
@@ -236,7 +246,7 @@ impl ScanRows {
                 Cursor::Heap(scan) => {
                     let next = scan.next(&execution.txn.context(), &mut take);
                     // It has looked at a page of rows.
-                    execution.txn.next_row();
+                    execution.txn.end_row();
                     return next.map_err(storage_error)?.transpose();
                 }
                 Cursor::Virtual(rows) => {
@@ -245,8 +255,10 @@ impl ScanRows {
                     return Ok(Some(Tid { block: 0, slot: 0 }));
                 }
             };
-            execution.txn.next_row();
-            *row_root = Some(root);
+            *led_by = Some(LedBy {
+                root,
+                row: execution.txn.begin_row(),
+            });
             let found = heap
                 .fetch(&execution.txn.context(), root, &mut take)
                 .map_err(storage_error)?;

@@ -186,12 +186,10 @@ impl SessionFacts for Facts<'_> {
             _ => i64::MAX,
         };
         let storage = &self.engine.storage;
-        let serial = sequence.next(storage, max)?;
         // R3 of `sequence`.
-        if serial.reserved_at > storage.secured() {
-            self.seen.note_number(serial.reserved_at);
-        }
-        Ok(serial.number)
+        Ok(sequence
+            .next(storage, max)?
+            .noted_in(self.seen, storage.secured()))
     }
 
     fn random(&self) -> f64 {

@@ -1,8 +1,6 @@
-//! The dependencies of a session's answers: commits that are seen before they are durable (`lock_release = early`), and
-//! the reservations behind serial numbers.
-//!
-//! The rule, and the proof that it suffices: [`clearway_storage::commit::lock_release`]. The heap notes what it sees in
-//! the [`SeenCommits`] of the transaction; this file tells it which kind of answer is in the making, and waits.
+//! The engine's side of [`clearway_storage::commit::answers`], which has the rules S1 to S11, notes what answers depend on,
+//! and waits. This file says which kind of answer is in the making and at which level, when to wait, and what the client
+//! gets if the wait is ended.
 //!
 //! | statement | its answer depends on |
 //! | --- | --- |
@@ -18,8 +16,7 @@
 //!
 //! With synchronous standbys, the wait goes on until they have what the answer depends on (`replication`).
 //!
-//! Before a transaction that has an id commits, the session waits for what it owes beyond its commit's own level (S7 of
-//! [`SeenCommits`]): the setting was lowered since.
+//! Before a transaction that has an id commits, the session waits for what it owes beyond its commit's own level (S7): the setting was lowered since.
 //!
 //! A caller that gathers answers and sends them later takes an [`AnswerGate`], and the session leaves the wait to it.
 //!
@@ -41,11 +38,10 @@
 
 use std::sync::Arc;
 
-use clearway_storage::wal::LogWait;
-use clearway_storage::{AnswerLevel, SeenCommits, Storage};
+use clearway_storage::{AnswerLevel, Gate, RowInHand, SeenCommits, Storage};
 
 use super::Transaction;
-use super::replication::{StandbyWait, WaitedFor, outcome};
+use super::replication::WaitedFor;
 use crate::activity::ActivitySlot;
 use crate::clock;
 use crate::error::{EngineError, Result};
@@ -63,17 +59,6 @@ fn answer_level(setting: SynchronousCommit) -> AnswerLevel {
 }
 
 impl Transaction {
-    /// A snapshot was taken just now.
-    #[inline]
-    pub(super) fn snapshot_taken(&self) {
-        self.seen.use_snapshot(self.storage.may_be_seen_early());
-    }
-
-    /// Another snapshot is in use, taken some time ago.
-    pub(super) fn snapshot_exchanged(&self) {
-        self.seen.use_snapshot(true);
-    }
-
     /// A statement begins. `with_rows`: its answer may hold more than the number of rows it has changed.
     #[inline]
     pub(crate) fn begin_answer(&self, with_rows: bool, settings: &Settings) {
@@ -121,7 +106,7 @@ impl Transaction {
         interrupts: &Interrupts,
     ) -> Result<()> {
         if self.xid.is_some() && self.seen.owes_more_than(answer_level(setting)) {
-            wait_before_answer(&self.storage, &self.seen, interrupts)?;
+            pass_gate(&self.storage, &self.seen, interrupts)?;
         }
         Ok(())
     }
@@ -142,15 +127,21 @@ impl Transaction {
     #[inline]
     pub(crate) fn wait_before_answer(&self, interrupts: &Interrupts) -> Result<()> {
         if !self.caller_waits {
-            wait_before_answer(&self.storage, &self.seen, interrupts)?;
+            pass_gate(&self.storage, &self.seen, interrupts)?;
         }
         Ok(())
     }
 
     /// The statement goes on to another row.
     #[inline]
-    pub(crate) fn next_row(&self) {
-        self.seen.next_row();
+    pub(crate) fn begin_row(&self) -> RowInHand {
+        self.seen.begin_row()
+    }
+
+    /// The statement has looked at rows of which none can be proven.
+    #[inline]
+    pub(crate) fn end_row(&self) {
+        self.seen.end_row();
     }
 
     /// True if the tag depends on a commit that was seen for the row in hand, unless it is proven otherwise.
@@ -160,8 +151,8 @@ impl Transaction {
     }
 
     /// The row in hand counts as one whichever of the commits seen for it are lost.
-    pub(crate) fn prove_row(&self) {
-        self.seen.prove_row();
+    pub(crate) fn prove_row(&self, row: RowInHand) {
+        self.seen.prove_row(row);
     }
 
     /// The transaction has made a key or a setting of what it has seen: later tags may tell of it.
@@ -192,18 +183,16 @@ impl Transaction {
     }
 }
 
+/// The session's way through its gate.
 #[inline]
-fn wait_before_answer(storage: &Storage, seen: &SeenCommits, interrupts: &Interrupts) -> Result<()> {
+fn pass_gate(storage: &Storage, seen: &SeenCommits, interrupts: &Interrupts) -> Result<()> {
     // Memory ends no wait: the answer is there, and nothing more is taken.
     let (stop, time_left) = (|| interrupts.canceled_or_late(), || interrupts.time_left());
-    if seen.wait_durable(&storage.wal, stop, time_left) == LogWait::Stopped {
-        return Err(stopped_before_durable(interrupts));
-    }
-    let wait = seen.wait_replicated(&storage.sync_replication, stop, time_left);
-    match outcome(wait, interrupts) {
-        StandbyWait::Replicated => Ok(()),
-        StandbyWait::Canceled => Err(WaitedFor::Answer.stopped(interrupts.error())),
-        StandbyWait::Terminated => Err(WaitedFor::Answer.terminated()),
+    match seen.pass_gate(&storage.wal, &storage.sync_replication, stop, time_left) {
+        Gate::Passed => Ok(()),
+        Gate::StoppedBeforeDurable => Err(stopped_before_durable(interrupts)),
+        Gate::StoppedBeforeReplicated if interrupts.server_stops() => Err(WaitedFor::Answer.terminated()),
+        Gate::StoppedBeforeReplicated => Err(WaitedFor::Answer.stopped(interrupts.error())),
     }
 }
 
@@ -230,7 +219,7 @@ impl AnswerGate {
     /// [`Session::give_up_answers`](crate::Session::give_up_answers).
     #[inline]
     pub fn wait(&self) -> Result<(), EngineError> {
-        wait_before_answer(&self.storage, &self.seen, &self.interrupts)?;
+        pass_gate(&self.storage, &self.seen, &self.interrupts)?;
         self.slot.answer_leaves(clock::now_us);
         Ok(())
     }

@@ -41,8 +41,8 @@ use std::time::Duration;
 
 use clearway_machine::invariant;
 use clearway_storage::heap::TxnContext;
-use clearway_storage::{RelId, SeenCommits, Storage};
-use clearway_txn::{LockMode, ProcId, Snapshot, Xid};
+use clearway_storage::{Reader, RelId, SeenCommits, SessionSnapshot, Storage};
+use clearway_txn::{LockMode, ProcId, Xid};
 
 use crate::activity::ActivitySlot;
 use crate::catalog::{CATALOG_REL, Catalog, CatalogState, TableUse};
@@ -90,7 +90,7 @@ pub(crate) struct Transaction {
     /// The number of the running statement among those of this transaction that change something: a statement sees
     /// what earlier ones did, not what it does itself.
     command: u32,
-    snapshot: Snapshot,
+    snapshot: SessionSnapshot,
     has_snapshot: bool,
     /// An earlier statement has had a snapshot, which is gone.
     has_looked: bool,
@@ -134,7 +134,7 @@ impl Transaction {
             read_only: false,
             xid: None,
             command: 0,
-            snapshot: Snapshot::default(),
+            snapshot: SessionSnapshot::default(),
             has_snapshot: false,
             has_looked: false,
             seen: Arc::default(),
@@ -236,8 +236,7 @@ impl Transaction {
         if self.has_snapshot && self.isolation != IsolationLevel::ReadCommitted {
             return;
         }
-        self.storage.take_snapshot(self.proc, &mut self.snapshot);
-        self.snapshot_taken();
+        self.storage.take_session_snapshot(self.proc, &mut self.snapshot);
         self.has_snapshot = true;
     }
 
@@ -282,8 +281,7 @@ impl Transaction {
             } else {
                 self.wait_for_transaction(table.changed_by, interrupts, timeout)?;
             }
-            self.storage.take_snapshot(self.proc, &mut self.snapshot);
-            self.snapshot_taken();
+            self.storage.take_session_snapshot(self.proc, &mut self.snapshot);
         }
         Ok(())
     }
@@ -298,7 +296,7 @@ impl Transaction {
             if !is_settled
                 && !self
                     .storage
-                    .sees_committed(&self.snapshot, xid)
+                    .sees_definition(&self.snapshot, xid)
                     .map_err(storage_error)?
             {
                 return Ok(Some(table));
@@ -338,8 +336,7 @@ impl Transaction {
             proc: self.proc,
             xid: self.xid,
             command: self.command,
-            snapshot: &self.snapshot,
-            seen: Some(&*self.seen),
+            reader: Reader::of_session(&self.snapshot, &self.seen),
         }
     }
 
@@ -402,16 +399,15 @@ impl Transaction {
 
     /// True if a snapshot taken now would see the same, or the next statement takes a new one anyway.
     pub(crate) fn snapshot_is_current(&self) -> bool {
-        let mut fresh = Snapshot::default();
-        self.storage.take_snapshot(self.proc, &mut fresh);
-        self.isolation == IsolationLevel::ReadCommitted || fresh == self.snapshot
+        let mut fresh = SessionSnapshot::default();
+        self.storage.take_session_snapshot(self.proc, &mut fresh);
+        self.isolation == IsolationLevel::ReadCommitted || fresh.is_same_as(&self.snapshot)
     }
 
     /// Runs `work` under a snapshot of this moment, whatever the isolation level.
     pub(crate) fn with_fresh_snapshot<T>(&mut self, work: impl FnOnce(&mut Transaction) -> T) -> T {
-        let mut fresh = Snapshot::default();
-        self.storage.take_snapshot(self.proc, &mut fresh);
-        self.snapshot_exchanged();
+        let mut fresh = SessionSnapshot::default();
+        self.storage.take_session_snapshot(self.proc, &mut fresh);
         let kept = std::mem::replace(&mut self.snapshot, fresh);
         let result = work(self);
         self.snapshot = kept;

@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use clearway_machine::invariant;
-use clearway_txn::Snapshot;
+use clearway_storage::SessionSnapshot;
 
 use super::{Phase, Transaction};
 
 /// The snapshot of a portal, for the first portion of its rows and the last.
 #[derive(Debug)]
 pub(crate) struct PortalSnapshot {
-    snapshot: Snapshot,
+    snapshot: SessionSnapshot,
     command: u32,
     transaction: u64,
     _open: Arc<()>,
@@ -50,7 +50,6 @@ impl Transaction {
         );
         std::mem::swap(&mut self.snapshot, &mut portal.snapshot);
         std::mem::swap(&mut self.command, &mut portal.command);
-        self.snapshot_exchanged();
         self.has_snapshot = true;
     }
 }

@@ -3,11 +3,11 @@
 //!
 //! | real, instantiated with `Simulated` | stands for itself |
 //! | --- | --- |
-//! | `ProcArray` | snapshots (one a statement), what they say of the rows' writers, xids, the end of transactions |
+//! | `ProcArray` | snapshots (one a statement), xids, the end of transactions |
 //! | `BufferPool` | finding and pinning a page, its content latch, marking it changed; all pages are resident |
 //! | `Wal` | insertion latches, reservation, flush |
 //! | `CommitPath` with `CommitLog`, `LockManager` and `Commits` | the end of a transaction, each step that the engine's has |
-//! | `SeenCommits` | under `lock_release = early`: what answers depend on, and the wait before each |
+//! | `CommitStates`, `SeenCommits` | what the snapshots say of the rows' writers, what answers depend on, and the wait before each |
 //! | `Commits::flush_in_background` | the log writer, where commits do not wait for the disk |
 //!
 //! Charged: everything else, `work_us` a transaction, in parts that follow the statements: protocol,
@@ -34,12 +34,10 @@ use clearway_sim::{Latency, Simulated, Simulation, charge_drawn, clock_ns, devic
 use clearway_storage::wal::record::RecordKind;
 use clearway_storage::wal::{LogDevice, LogOptions, Wal};
 use clearway_storage::{
-    AnswerLevel, BufferPool, CommitOptions, CommitPath, CommitWait, Commits, Lsn, PageId, PinnedPage, RelId,
-    SeenCommits,
+    AnswerLevel, BufferPool, CommitOptions, CommitPath, CommitStates, CommitWait, Commits, Lsn, PageId,
+    PinnedPage, Reader, RelId, SeenCommits, SessionSnapshot,
 };
-use clearway_txn::{
-    COMMIT_LOG_PAGE_SIZE, CommitLog, LockManager, ProcArray, ProcId, Snapshot, StatusDevice, Xid,
-};
+use clearway_txn::{COMMIT_LOG_PAGE_SIZE, CommitLog, LockManager, ProcArray, ProcId, StatusDevice, Xid};
 
 use crate::simulate::client;
 use crate::simulate::experiment::{Experiment, Variant, WorkloadKind};
@@ -198,6 +196,15 @@ impl Database {
         }
     }
 
+    fn states(&self) -> CommitStates<'_, Simulated, Disk, NoPages> {
+        CommitStates {
+            log: &self.log,
+            commit_log: &self.commit_log,
+            array: &self.procs,
+            commits: &self.commits,
+        }
+    }
+
     /// The transaction that changed the row on this page last, which `xid` changes now.
     pub(super) fn writer(&self, rel: RelId, block: u32, xid: Xid) -> Xid {
         let writer = self.writers.borrow_mut().insert((rel, block), xid);
@@ -242,9 +249,8 @@ pub(super) struct Session {
     pub(super) database: Rc<Database>,
     pub(super) proc: ProcId,
     pub(super) number: u32,
-    snapshot: Snapshot,
-    /// There under `lock_release = early`, as in the engine.
-    seen: Option<SeenCommits>,
+    snapshot: SessionSnapshot,
+    seen: SeenCommits,
     rows: u32,
     /// A hundredth of the transaction's work, ns.
     percent: u64,
@@ -262,32 +268,27 @@ impl Session {
     pub(super) fn begin_statement(&mut self, with_rows: bool) {
         let _span = span("snapshot");
         let database = &self.database;
-        database.procs.snapshot(self.proc, &mut self.snapshot);
-        if let Some(seen) = &self.seen {
-            seen.use_snapshot(database.commits.may_be_seen_early(&database.log));
-            seen.begin_statement(with_rows);
-        }
+        self.snapshot.take(&database.commits, &database.log, |snapshot| {
+            database.procs.snapshot(self.proc, snapshot);
+        });
+        self.seen.begin_statement(with_rows);
     }
 
     /// A statement ends: its answer waits for what it depends on.
     pub(super) fn end_statement(&self) {
         self.database.procs.clear_xmin(self.proc);
-        if let Some(seen) = &self.seen {
-            seen.end_statement();
-            seen.wait_before_answer(&self.database.log);
-        }
+        self.seen.end_statement();
+        self.seen.wait_before_answer(&self.database.log);
     }
 
     /// A row is met that `writer`, which has committed, has changed, and found by its key: its new version counts as
     /// the old one would.
     pub(super) fn meet(&self, writer: Xid) {
-        let answer = self.snapshot.sees_committed(writer, &self.database.commit_log);
+        let row = self.seen.begin_row();
+        let reader = Reader::of_session(&self.snapshot, &self.seen);
+        let answer = self.database.states().committed_at_snapshot(&reader, writer);
         answer.expect("the devices of a simulation do not fail");
-        if let Some(seen) = &self.seen {
-            seen.next_row();
-            self.database.commits.note_seen(writer, &self.database.log, seen);
-            seen.prove_row();
-        }
+        self.seen.prove_row(row);
     }
 
     /// Down the index to an account's leaf.
@@ -405,18 +406,14 @@ impl Session {
             .commit_path()
             .commit(self.proc, xid, CommitWait::synchronous(database.synchronous), ())
             .expect("the devices of a simulation do not fail");
-        if let Some(seen) = &self.seen {
-            seen.end_transaction();
-        }
+        self.seen.end_transaction();
     }
 
     /// The end of a transaction that has changed nothing.
     pub(super) fn end_without_xid(&self) {
         self.database.procs.clear_xmin(self.proc);
         self.database.locks.release_all(self.proc);
-        if let Some(seen) = &self.seen {
-            seen.end_transaction();
-        }
+        self.seen.end_transaction();
     }
 }
 
@@ -483,12 +480,12 @@ pub(super) fn open(
         database: Rc::clone(&database),
         proc,
         number,
-        snapshot: Snapshot::default(),
-        seen: database.commits.are_early().then(|| {
+        snapshot: SessionSnapshot::default(),
+        seen: {
             let seen = SeenCommits::default();
             seen.set_level(AnswerLevel::local(database.synchronous));
             seen
-        }),
+        },
         rows: 0,
         percent,
         client_ns,

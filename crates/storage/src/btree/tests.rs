@@ -13,6 +13,7 @@ use super::descend::{Descent, META_ROOT};
 use super::node::{Bound, Entry, Node};
 use super::{BTree, Direction};
 use crate::buffer::PageLatchVariant;
+use crate::commit::Reader;
 use crate::error::StorageError;
 use crate::heap::{Tid, TxnContext};
 use crate::page::{PageId, RelId};
@@ -60,8 +61,7 @@ fn context<'a>(storage: &'a Storage, snapshot: &'a Snapshot) -> TxnContext<'a> {
         proc: ProcId(0),
         xid: None,
         command: 0,
-        snapshot,
-        seen: None,
+        reader: Reader::of_no_answer(snapshot),
     }
 }
 

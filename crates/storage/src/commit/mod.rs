@@ -124,9 +124,9 @@
 //!   and 8 holds all the same: what the other session is shown does not leave before the flush.
 //! - A flush that returns later is 4 in two halves; [`CommitPath::commit`] returns the position to wait for.
 
+pub mod answers;
 mod before_visible;
 mod counters;
-mod dependencies;
 pub mod end_record;
 pub mod lock_release;
 mod newest_commit;
@@ -137,14 +137,15 @@ pub mod wall_clock;
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use clearway_machine::{Machine, Native};
 use clearway_txn::{CommitLog, LockManager, ProcArray, ProcId, Status, StatusDevice, Xid};
 
+pub use self::answers::{
+    AnswerLevel, CommitStates, Gate, Reader, RowInHand, SeenCommits, SessionSnapshot, Unsecured,
+};
 pub use self::before_visible::{BeforeVisible, Publish};
 pub use self::counters::CommitCounters;
-pub use self::dependencies::{AnswerLevel, SeenCommits};
 pub use self::lock_release::{CommitWait, LockReleaseVariant};
 use self::newest_commit::NewestCommit;
 pub use self::order::CommitOrderVariant;
@@ -305,23 +306,6 @@ impl<M: Machine> Commits<M> {
         }
     }
 
-    /// Notes in `seen` the commit of `xid`, if it counts as committed for the snapshot in use and is not secured.
-    #[inline]
-    pub fn note_seen<D: LogDevice>(&self, xid: Xid, log: &Wal<M, D>, seen: &SeenCommits) {
-        if seen.may_see() {
-            self.note_found(xid, log, seen);
-        }
-    }
-
-    /// Notes in `seen` the commit of `xid`, which has committed by now, if it is not secured.
-    pub fn note_found<D: LogDevice>(&self, xid: Xid, log: &Wal<M, D>, seen: &SeenCommits) {
-        // Acquire: pairs with the Release of a hint bit. What is known from the array is ordered by its latch.
-        M::fence(Ordering::Acquire);
-        if let Some(position) = self.position_if_early(xid, log) {
-            seen.note(position);
-        }
-    }
-
     /// Up to where the log has to be secured for the commit of `xid` to be, which the caller counts as committed;
     /// `None` if it is. `after-flush` knows nothing of commits that do not wait for the disk while no standby is named.
     #[inline]
@@ -438,6 +422,7 @@ impl<M: Machine, D: LogDevice, S: StatusDevice> CommitPath<'_, M, D, S> {
 
     /// Step 1.
     #[inline]
+    #[expect(clippy::disallowed_methods, reason = "it asks for the page of its own status")]
     fn refuse_early(&self, xid: Xid) -> Result<(), NotCommitted> {
         self.log.make_room().map_err(NotCommitted::NoLogRoom)?;
         self.commit_log.get(xid).map_err(NotCommitted::NoStatusPage)?;

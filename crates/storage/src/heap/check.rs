@@ -200,6 +200,7 @@ mod tests {
     use clearway_txn::Snapshot;
 
     use super::*;
+    use crate::commit::Reader;
     use crate::heap::layout::{INFOMASK, NEXT, XMIN, line_offset};
     use crate::heap::{TxnContext, UpdateOutcome};
     use crate::maintenance::vacuum::vacuum;
@@ -220,8 +221,7 @@ mod tests {
                 proc,
                 xid: Some(xid),
                 command: 1,
-                snapshot: &snapshot,
-                seen: None,
+                reader: Reader::of_no_answer(&snapshot),
             });
             storage.commit(proc, xid, false).unwrap();
         };
@@ -400,13 +400,13 @@ mod tests {
         let heap = Heap::new(rel.0);
         let proc = storage.proc_array.attach().unwrap();
         let xid = storage.assign_xid(proc).unwrap();
+        let snapshot = Snapshot::default();
         let context = TxnContext {
             storage: &storage,
             proc,
             xid: Some(xid),
             command: 1,
-            snapshot: &Snapshot::default(),
-            seen: None,
+            reader: Reader::of_no_answer(&snapshot),
         };
         let new = Tid { block: 0, slot: 7 };
         let outcome = heap.update(&context, Tid { block: 0, slot: 1 }, b"new", true);

@@ -46,14 +46,14 @@ mod unpinned;
 mod update;
 pub(crate) mod visibility;
 
-use clearway_txn::{ProcId, Snapshot, Xid};
+use clearway_txn::{ProcId, Xid};
 
 pub use lock::LockOutcome;
 pub use scan::{HeapScan, VersionOutcome};
 pub use update::{DeleteOutcome, UpdateOutcome};
 pub use visibility::Liveness;
 
-use crate::commit::SeenCommits;
+use crate::commit::Reader;
 use crate::page::{PAGE_HEADER, PAGE_SIZE, RelId};
 use crate::storage::Storage;
 
@@ -78,11 +78,8 @@ pub struct TxnContext<'a> {
     /// The number of the running command. It sees the changes of the transaction's earlier commands, and not
     /// its own.
     pub command: u32,
-    /// The snapshot: which transactions count as finished.
-    pub snapshot: &'a Snapshot,
-    /// The notes of commits that are seen and not durable; `None` if commits are not seen early, and for readers that
-    /// answer no client.
-    pub seen: Option<&'a SeenCommits>,
+    /// Its snapshot, and the notes of what its answers depend on.
+    pub reader: Reader<'a>,
 }
 
 impl TxnContext<'_> {

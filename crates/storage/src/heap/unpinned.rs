@@ -168,6 +168,7 @@ mod tests {
     use super::*;
     use crate::PageReadVariant;
     use crate::buffer::PageBytes;
+    use crate::commit::Reader;
     use crate::heap::UpdateOutcome;
     use crate::heap::layout::INFOMASK;
     use crate::page::PAGE_SIZE;
@@ -200,8 +201,7 @@ mod tests {
             proc,
             xid,
             command: 1,
-            snapshot: &snapshot,
-            seen: None,
+            reader: Reader::of_no_answer(&snapshot),
         });
         if let Some(xid) = xid {
             if result.is_some() {

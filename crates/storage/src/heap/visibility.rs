@@ -34,30 +34,18 @@ impl Hints for PageExclusive<'_> {
     }
 }
 
-/// The state of `xid` now (R5).
+/// The state of `xid` now (R5), for work whose outcome no client is told of.
 fn state_now(storage: &Storage, xid: Xid) -> Result<TransactionState> {
-    clearway_txn::transaction_state(&storage.proc_array, &storage.commit_log, xid).map_err(storage_error)
+    storage.commit_states().of_no_answer(xid).map_err(storage_error)
 }
 
-/// The final state of `xid`, which does not run any more. A transaction that a crash interrupted counts as rolled back.
+/// The final state of `xid`, which does not run any more, for such work. A transaction that a crash interrupted counts as
+/// rolled back.
 fn final_state(storage: &Storage, xid: Xid) -> Result<TransactionState> {
-    clearway_txn::final_state(&storage.commit_log, xid).map_err(storage_error)
-}
-
-/// Notes the commit of `xid`, which counts as committed for the snapshot.
-#[inline]
-fn note_seen(ctx: &TxnContext<'_>, xid: Xid) {
-    if let Some(seen) = ctx.seen {
-        ctx.storage.commits.note_seen(xid, &ctx.storage.wal, seen);
-    }
-}
-
-/// Notes the commit of `xid`, which has committed by now.
-#[inline]
-fn note_found(ctx: &TxnContext<'_>, xid: Xid) {
-    if let Some(seen) = ctx.seen {
-        ctx.storage.commits.note_found(xid, &ctx.storage.wal, seen);
-    }
+    storage
+        .commit_states()
+        .final_of_no_answer(xid)
+        .map_err(storage_error)
 }
 
 /// True if the snapshot sees the version.
@@ -73,11 +61,7 @@ fn inserted(ctx: &TxnContext<'_>, page: &impl Hints, tuple: &Tuple<'_>) -> Resul
         return Ok(false);
     }
     if tuple.has(XMIN_COMMITTED) {
-        let seen = sees_committed(ctx, xmin)?;
-        if seen {
-            note_seen(ctx, xmin);
-        }
-        return Ok(seen);
+        return committed_at_snapshot(ctx, xmin);
     }
     if ctx.xid == Some(xmin) {
         return Ok(tuple.cmin() < ctx.command);
@@ -88,9 +72,6 @@ fn inserted(ctx: &TxnContext<'_>, page: &impl Hints, tuple: &Tuple<'_>) -> Resul
         TransactionState::Aborted => XMIN_ABORTED,
     };
     page.set_hint(tuple, hint);
-    if hint == XMIN_COMMITTED {
-        note_seen(ctx, xmin);
-    }
     Ok(hint == XMIN_COMMITTED)
 }
 
@@ -104,11 +85,7 @@ fn deleted(ctx: &TxnContext<'_>, page: &impl Hints, tuple: &Tuple<'_>) -> Result
         return Ok(tuple.cmax() < ctx.command);
     }
     if tuple.has(XMAX_COMMITTED) {
-        let seen = sees_committed(ctx, xmax)?;
-        if seen {
-            note_seen(ctx, xmax);
-        }
-        return Ok(seen);
+        return committed_at_snapshot(ctx, xmax);
     }
     let hint = match snapshot_state(ctx, xmax)? {
         TransactionState::Running => return Ok(false),
@@ -116,24 +93,33 @@ fn deleted(ctx: &TxnContext<'_>, page: &impl Hints, tuple: &Tuple<'_>) -> Result
         TransactionState::Aborted => XMAX_ABORTED,
     };
     page.set_hint(tuple, hint);
-    if hint == XMAX_COMMITTED {
-        note_seen(ctx, xmax);
-    }
     Ok(hint == XMAX_COMMITTED)
 }
 
 /// The state of `xid` when the snapshot was taken.
 #[inline]
 fn snapshot_state(ctx: &TxnContext<'_>, xid: Xid) -> Result<TransactionState> {
-    ctx.snapshot
-        .state(xid, &ctx.storage.commit_log)
+    ctx.storage
+        .commit_states()
+        .at_snapshot(&ctx.reader, xid)
         .map_err(storage_error)
 }
 
 /// True if `xid`, which has committed by now, had committed when the snapshot was taken.
 #[inline]
-fn sees_committed(ctx: &TxnContext<'_>, xid: Xid) -> Result<bool> {
-    ctx.storage.sees_committed(ctx.snapshot, xid)
+fn committed_at_snapshot(ctx: &TxnContext<'_>, xid: Xid) -> Result<bool> {
+    ctx.storage
+        .commit_states()
+        .committed_at_snapshot(&ctx.reader, xid)
+        .map_err(storage_error)
+}
+
+/// The state of `xid` now (R5), which the reader goes by.
+fn met_state(ctx: &TxnContext<'_>, xid: Xid) -> Result<TransactionState> {
+    ctx.storage
+        .commit_states()
+        .now(&ctx.reader, xid)
+        .map_err(storage_error)
 }
 
 /// A conflict of a transaction that wants to change or lock a version.
@@ -163,14 +149,12 @@ pub(crate) fn writer_conflict(
             return Ok(WriterConflict::SelfModified);
         }
     } else {
-        if !tuple.has(XMIN_COMMITTED) {
-            match state_now(ctx.storage, xmin)? {
-                TransactionState::Running => return Ok(WriterConflict::Running(xmin)),
-                TransactionState::Aborted => return Ok(WriterConflict::Deleted),
-                TransactionState::Committed => page.set_hint(tuple, XMIN_COMMITTED),
-            }
+        match met_inserter(ctx, tuple)? {
+            TransactionState::Running => return Ok(WriterConflict::Running(xmin)),
+            TransactionState::Aborted => return Ok(WriterConflict::Deleted),
+            TransactionState::Committed if tuple.has(XMIN_COMMITTED) => {}
+            TransactionState::Committed => page.set_hint(tuple, XMIN_COMMITTED),
         }
-        note_found(ctx, xmin);
     }
     let xmax = Xid(tuple.xmax());
     if !xmax.is_valid() || tuple.has(XMAX_ABORTED) {
@@ -183,12 +167,16 @@ pub(crate) fn writer_conflict(
         }
         return Ok(WriterConflict::SelfModified);
     }
+    let states = ctx.storage.commit_states();
     let state = if tuple.has(XMAX_COMMITTED) {
-        TransactionState::Committed
+        states.committed_now(&ctx.reader, xmax);
+        Ok(TransactionState::Committed)
+    } else if lock_only {
+        states.of_locker(xmax)
     } else {
-        state_now(ctx.storage, xmax)?
+        states.now(&ctx.reader, xmax)
     };
-    match state {
+    match state.map_err(storage_error)? {
         TransactionState::Running => Ok(WriterConflict::Running(xmax)),
         TransactionState::Aborted => {
             page.set_hint(tuple, XMAX_ABORTED);
@@ -197,12 +185,21 @@ pub(crate) fn writer_conflict(
         TransactionState::Committed if lock_only => Ok(WriterConflict::None),
         TransactionState::Committed => {
             page.set_hint(tuple, XMAX_COMMITTED);
-            note_found(ctx, xmax);
             Ok(tuple
                 .next()
                 .map_or(WriterConflict::Deleted, WriterConflict::Replaced))
         }
     }
+}
+
+/// The state now of the version's inserter, another transaction.
+fn met_inserter(ctx: &TxnContext<'_>, tuple: &Tuple<'_>) -> Result<TransactionState> {
+    let xmin = Xid(tuple.xmin());
+    if tuple.has(XMIN_COMMITTED) {
+        ctx.storage.commit_states().committed_now(&ctx.reader, xmin);
+        return Ok(TransactionState::Committed);
+    }
+    met_state(ctx, xmin)
 }
 
 /// True if a row with some index entry's key is alive, for unique checks.
@@ -220,14 +217,11 @@ pub enum Liveness {
 pub(crate) fn liveness(ctx: &TxnContext<'_>, tuple: &Tuple<'_>) -> Result<Liveness> {
     let xmin = Xid(tuple.xmin());
     if ctx.xid != Some(xmin) {
-        if !tuple.has(XMIN_COMMITTED) {
-            match state_now(ctx.storage, xmin)? {
-                TransactionState::Running => return Ok(Liveness::DependsOn(xmin)),
-                TransactionState::Aborted => return Ok(Liveness::Dead),
-                TransactionState::Committed => {}
-            }
+        match met_inserter(ctx, tuple)? {
+            TransactionState::Running => return Ok(Liveness::DependsOn(xmin)),
+            TransactionState::Aborted => return Ok(Liveness::Dead),
+            TransactionState::Committed => {}
         }
-        note_found(ctx, xmin);
     }
     let xmax = Xid(tuple.xmax());
     if !xmax.is_valid() || tuple.has(LOCK_ONLY | XMAX_ABORTED) {
@@ -236,12 +230,9 @@ pub(crate) fn liveness(ctx: &TxnContext<'_>, tuple: &Tuple<'_>) -> Result<Livene
     if ctx.xid == Some(xmax) {
         return Ok(Liveness::Dead);
     }
-    Ok(match state_now(ctx.storage, xmax)? {
+    Ok(match met_state(ctx, xmax)? {
         TransactionState::Running => Liveness::DependsOn(xmax),
-        TransactionState::Committed => {
-            note_found(ctx, xmax);
-            Liveness::Dead
-        }
+        TransactionState::Committed => Liveness::Dead,
         TransactionState::Aborted => Liveness::Alive,
     })
 }

@@ -3,7 +3,9 @@
 use clearway_txn::{ProcId, Snapshot, Status, Xid};
 
 use super::Storage;
-use crate::commit::{BeforeVisible, CommitPath, CommitWait, NotCommitted, wall_clock};
+use crate::commit::{
+    BeforeVisible, CommitPath, CommitStates, CommitWait, NotCommitted, SessionSnapshot, wall_clock,
+};
 use crate::error::{Result, StorageError};
 use crate::files::status_pages::storage_error;
 use crate::page::Lsn;
@@ -19,6 +21,14 @@ impl Storage {
             }
             _ => self.proc_array.snapshot(proc, snapshot),
         }
+    }
+
+    /// As [`take_snapshot`](Self::take_snapshot), for the answers of a session.
+    #[inline]
+    pub fn take_session_snapshot(&self, proc: ProcId, snapshot: &mut SessionSnapshot) {
+        snapshot.take(&self.commits, &self.wal, |snapshot| {
+            self.take_snapshot(proc, snapshot);
+        });
     }
 
     /// Gives the session's transaction its xid.
@@ -72,16 +82,21 @@ impl Storage {
         }
     }
 
+    /// The structures that know how transactions stand.
+    #[inline]
+    pub fn commit_states(&self) -> CommitStates<'_> {
+        CommitStates {
+            log: &self.wal,
+            commit_log: &self.commit_log,
+            array: &self.proc_array,
+            commits: &self.commits,
+        }
+    }
+
     /// True if commits are seen before they are durable: the switch `lock_release` is `early`.
     #[inline]
     pub fn releases_early(&self) -> bool {
         self.commits.are_early()
-    }
-
-    /// True if a snapshot taken before the call may see a commit that is not secured.
-    #[inline]
-    pub fn may_be_seen_early(&self) -> bool {
-        self.commits.may_be_seen_early(&self.wal)
     }
 
     /// The position after the newest commit that was seen before it was secured.
@@ -116,17 +131,22 @@ impl Storage {
         self.commits.position_if_early(xid, &self.wal)
     }
 
-    /// The status of `xid` in the commit log. The caller has made sure that it is not running.
+    /// The status of `xid` in the commit log, for checks, which tell no client. The caller has made sure that it is not
+    /// running.
     #[inline]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "no client is told of it (S8 of commit::answers)"
+    )]
     pub fn status(&self, xid: Xid) -> Result<Status> {
         self.commit_log.get(xid).map_err(storage_error)
     }
 
-    /// True if `snapshot` sees what `xid` has done. The caller knows that `xid` has committed by now.
+    /// True if `snapshot` sees the definitions that `xid` has made. The caller knows that `xid` has committed by now.
     #[inline]
-    pub fn sees_committed(&self, snapshot: &Snapshot, xid: Xid) -> Result<bool> {
-        snapshot
-            .sees_committed(xid, &self.commit_log)
+    pub fn sees_definition(&self, snapshot: &SessionSnapshot, xid: Xid) -> Result<bool> {
+        self.commit_states()
+            .sees_definition(snapshot, xid)
             .map_err(storage_error)
     }
 }

@@ -10,7 +10,8 @@ use clearway_latch::LwLockVariant;
 use clearway_machine::{Machine, Switch};
 use clearway_storage::wal::{LogFlushVariant, LogInsertVariant, LogOptions, Wal};
 use clearway_storage::{
-    AnswerLevel, CommitOptions, CommitOrderVariant, CommitPath, Commits, LockReleaseVariant, Lsn, SeenCommits,
+    AnswerLevel, CommitOptions, CommitOrderVariant, CommitPath, CommitStates, Commits, LockReleaseVariant,
+    Lsn, SeenCommits, SessionSnapshot,
 };
 use clearway_txn::{
     CommitLog, CommitLogOptions, LockManager, NoPages, ProcArray, ProcArrayOptions, ProcClearVariant, ProcId,
@@ -196,8 +197,26 @@ impl<M: Machine> Database<M> {
         let seen = SeenCommits::default();
         seen.set_level(AnswerLevel::local(waits));
         seen.begin_statement(true);
-        seen.use_snapshot(self.commits.may_be_seen_early(&self.log));
         seen
+    }
+
+    /// The shipped boundary between readers and the states of transactions, over these parts.
+    pub fn states(&self) -> CommitStates<'_, M, MemoryDevice, NoPages> {
+        CommitStates {
+            log: &self.log,
+            commit_log: &self.commit_log,
+            array: &self.array,
+            commits: &self.commits,
+        }
+    }
+
+    /// A snapshot for the answers of `proc`.
+    pub fn session_snapshot(&self, proc: ProcId) -> SessionSnapshot {
+        let mut snapshot = SessionSnapshot::default();
+        snapshot.take(&self.commits, &self.log, |snapshot| {
+            self.array.snapshot(proc, snapshot)
+        });
+        snapshot
     }
 
     /// A snapshot for `proc`.

@@ -48,7 +48,7 @@ use std::time::Instant;
 
 use clearway_storage::heap::{Tid, TxnContext};
 use clearway_storage::standby::{ChangedDefinitions, Conflict, ReplayObserver};
-use clearway_storage::{RelId, Standby, StorageError};
+use clearway_storage::{Reader, RelId, Standby, StorageError};
 use clearway_txn::{LockMode, LockTag, ProcId, Snapshot, Xid};
 
 use crate::catalog::stored::{self, Definition};
@@ -304,8 +304,7 @@ impl DefinitionFollower {
             proc: self.proc,
             xid: None,
             command: 0,
-            snapshot,
-            seen: None,
+            reader: Reader::of_no_answer(snapshot),
         };
         let pages = (!changed.is_incomplete).then_some(&changed.pages);
         let rows = pages.map_or_else(

@@ -11,6 +11,7 @@ use crate::btree::descend::Descent;
 use crate::btree::node::{Bound, Entry};
 use crate::btree::{BTree, InsertOutcome};
 use crate::buffer::{PageLatchVariant, PageUpdate};
+use crate::commit::Reader;
 use crate::heap::{Heap, Liveness, Tid, TxnContext};
 use crate::page::RelId;
 use crate::storage::Storage;
@@ -33,8 +34,7 @@ fn writer<'a>(storage: &'a Storage, snapshot: &'a Snapshot) -> TxnContext<'a> {
         proc,
         xid: Some(storage.assign_xid(proc).unwrap()),
         command: 0,
-        snapshot,
-        seen: None,
+        reader: Reader::of_no_answer(snapshot),
     }
 }
 

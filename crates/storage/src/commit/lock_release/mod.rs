@@ -39,42 +39,8 @@
 //! covers all records before its own.
 //!
 //! # Why no shown row is lost
-//! A session keeps the positions of the commits that it has seen and that were not durable ([`SeenCommits`]); before it
-//! answers, it makes the log durable up to there. What a session sees of others, and where it is noted:
-//!
-//! | seen | noted |
-//! | --- | --- |
-//! | a version counts as inserted, or as deleted, by a commit, for a snapshot | `visible` of the heap; both when the row is shown and when it is not |
-//! | the same as of now, for a writer, a row lock, an error 40001, a unique check | `writer_conflict`, `liveness` |
-//! | a version that is not there any more | durable, by L5 |
-//! | a rollback | nothing: after a crash it is rolled back as well |
-//! | another's lock, or its absence | nothing: it tells that a transaction runs or has ended, and not how |
-//! | definitions, files | durable, by L3 |
-//! | views of the server's own state (activity, replication, settings, counts of rows), EXPLAIN | nothing: what this server does and reckons with is no row, and no crash brings it back |
-//! | numbers of a serial column | the reservation of the number, when it is handed out: it is outside of transactions, and after a crash that takes the reservation the number is handed out again. Under `after-flush` too |
-//!
-//! A snapshot that sees no commit beyond what is durable, which is one comparison when it is taken, spares its rows the
-//! look-up. A hint bit hides nothing: the xid stays in the version's header.
-//!
-//! # What an answer depends on
-//! Rows, errors and settings depend on everything that the transaction has seen, since a row that it changed itself
-//! derives from the version before. The tag of an UPDATE, a DELETE or an INSERT tells a number and that there was no
-//! error. It depends on a commit only if the statement might have answered otherwise without it, so
-//! [`SeenCommits`] keeps a second mark, for tags. A commit that is seen raises it, except in one case:
-//!
-//! - The statement changed a version that the index led to, along a HOT chain: versions on one page with the same keys.
-//! - After a crash the newest durable version of the chain may be the row, or any later one, and no other: commits are
-//!   lost from the end of the log (L2).
-//! - The oldest of these versions was inserted by a durable commit, so in each case there is one row.
-//! - The executor has evaluated WHERE and SET on each of them, as it has on the one that it changed. Each satisfies
-//!   WHERE, and SET succeeds.
-//!
-//! So the row counts as one in each case, whichever commits are lost, and the tag is the same. Without this step each
-//! update of a hot row would wait for its predecessor's sync, with the row locked, as under `after-flush`. All else
-//! (a row that was skipped or not found, a scan without an index, a chain that goes on to another page, a version that
-//! the transaction made itself) raises the mark. So does a change of indexed columns, since a later unique check
-//! compares the new key. A version that the transaction made itself of one that is not durable is met together with that
-//! one: on its chain, or, if the row has moved, on the chain that the same key leads to as well.
+//! A session notes the commits that it has seen and that are not secured, and before it answers it waits for them: the rules
+//! of [`answers`](super::answers), which is where all of this is done.
 //!
 //! | variant | the locks of a commit are free | wins |
 //! | --- | --- | --- |
@@ -135,7 +101,7 @@ mod early;
 use clearway_machine::switch;
 
 #[cfg(doc)]
-use super::{RecentCommits, SeenCommits};
+use super::RecentCommits;
 
 switch! {
     /// The time at which a commit is seen by others and its locks are free.

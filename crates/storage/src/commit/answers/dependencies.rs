@@ -1,59 +1,24 @@
-//! The commits that a session has seen and that are not durable, and those that its next answer depends on.
+//! The marks of a session: the commits that it has seen and that are not secured, what its answers owe, and its gate. The
+//! rules S1 to S11 are at the top of [`answers`](super).
 //!
-//! Protects: rule L1 of [`lock_release`](super::lock_release), which also says why two marks, for rows and for tags,
-//! and why they suffice. A mark is the position up to which the log has to be durable.
+//! A mark is the position up to which the log has to be secured.
 //!
 //! | mark | is raised by |
 //! | --- | --- |
 //! | `rows` | each commit that is seen, and the reservation behind each serial number that is handed out |
-//! | `unproven` | the same, until it is proven that the tag is the same without it, or goes to `tag` |
+//! | `unproven` | each commit that is seen for the row in hand, until it is proven that the tag is the same without it, or goes to `tag` |
 //! | `tag` | what no proof has taken out of `unproven` |
 //! | `owed`, one for each [`AnswerLevel`] | each answer that is given at the level, by the mark that it depends on |
 //!
 //! The first three belong to the transaction and end with it. What is owed belongs to the session: what it was given may
 //! still be in a buffer.
 //!
-//! # An example
-//! Alice has changed a row at `off`, and her commit record ends at 900. Bob, at `on`, sends one query string:
-//! `select n from t; set synchronous_commit = off; select 1`.
-//!
-//! | statement | level | what is owed after it |
-//! | --- | --- | --- |
-//! | `select n from t` | `on` | `on`: 900, since Alice's row is in the answer |
-//! | `set synchronous_commit = off` | `on`: it begins there | the same |
-//! | `select 1` | `off` | the same: Bob's client has asked for less from here on, and not for the row before |
-//!
-//! All three answers are in one buffer. The gate before it waits until the log is durable up to 900. A session that kept
-//! one position, and asked its setting when it waits, would send the row at once, and a crash would take it back.
-//!
-//! # Rules
-//! - S1: before a byte of an answer leaves, the session has *passed its gate*: for each level, everything before what is
-//!   owed at it is durable, and replicated as the level says, if standbys are named.
-//! - S2: an answer with rows, or an error, depends on `rows`; the tag of a statement that changes rows and returns none
-//!   depends on `tag` and `unproven`.
-//! - S3: an answer is owed at the level that was in force when its statement began. The marks of a transaction go into
-//!   what is owed before they are forgotten, as far as its last answer depends on them.
-//! - S4: what is owed at a level is never lowered, nor moved to a lesser level, whatever becomes of the setting (SET, SET
-//!   LOCAL and its end, RESET, DISCARD, `set_config`). It ends in two ways: the gate is passed, or the answers are given
-//!   up (S6).
-//! - S5: a session whose *commit* was asked not to wait any longer, and that has warned its client, has an *excused*
-//!   position: what lies before it is shown without being replicated, in this answer and in later ones. One cancel is
-//!   enough.
-//! - S6: a gate that is asked to stop is not passed. The answers are dropped, and so is what is owed for them. The
-//!   error in their place says only that the session was asked to stop, so it depends on nothing.
-//! - S7: before a transaction that has an id commits at a lesser level than something that is owed, the gate is passed. So
-//!   no error of S6 replaces an answer of the transaction that has committed meanwhile.
-//!
-//! # Why a mark for each level
-//! Of two answers in a buffer one may depend on 900 at `remote_write`, the other on 700 at `remote_apply`. The greatest
-//! level for the greatest position would wait for 900 to be applied, perhaps for ever, where an archiver is the only
-//! standby. Either answer alone would not.
-//!
 //! Costs: a bit set of the levels at which something is owed; the gate reads one byte if nothing is.
 //!
 //! All accesses are Relaxed: one thread at a time works for a session.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use clearway_machine::Machine;
@@ -112,6 +77,23 @@ impl AnswerLevel {
     }
 }
 
+/// The end of a wait at a gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gate {
+    /// All that was owed is secured, and nothing is owed any more.
+    Passed,
+    /// Asked to stop while it waited for this server's disk.
+    StoppedBeforeDurable,
+    /// Asked to stop while it waited for standbys.
+    StoppedBeforeReplicated,
+}
+
+/// A row that a statement has begun to look at. Another row, or the statement's end, takes it out of hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowInHand(NonZeroU32);
+
+const _: () = assert!(size_of::<Option<RowInHand>>() == 4);
+
 /// The marks of one session.
 #[derive(Debug, Default)]
 pub struct SeenCommits {
@@ -124,8 +106,8 @@ pub struct SeenCommits {
     owed_at: AtomicU8,
     /// True if the answer in the making may hold rows, an error, or anything else that depends on what was seen.
     answers_with_rows: AtomicBool,
-    /// True if the snapshot in use may see a commit that is not durable.
-    may_see: AtomicBool,
+    /// The number of the row in hand, less one; from 2^32 rows on numbers come again.
+    row: AtomicU32,
     /// The level of the answer in the making: an [`AnswerLevel`].
     level: AtomicU8,
     /// S5.
@@ -139,27 +121,15 @@ fn raise(mark: &AtomicU64, position: u64) {
 }
 
 impl SeenCommits {
-    /// A snapshot is in use that may, or cannot, see a commit that is not durable.
-    #[inline]
-    pub fn use_snapshot(&self, may_see: bool) {
-        self.may_see.store(may_see, Relaxed);
-    }
-
-    /// True if the commits that the snapshot sees have to be looked up.
-    #[inline]
-    pub(crate) fn may_see(&self) -> bool {
-        self.may_see.load(Relaxed)
-    }
-
-    /// A commit was seen that is durable when the log is up to `position`.
-    pub fn note(&self, position: Lsn) {
+    /// A commit was seen that is secured when the log is up to `position`.
+    pub(super) fn note(&self, position: Lsn) {
         raise(&self.rows, position.0);
         raise(&self.unproven, position.0);
     }
 
-    /// The transaction was handed a serial number, whose reservation is durable when the log is up to `position`. The
-    /// number may be shown by any answer with rows, and by an error. A tag shows none.
-    pub fn note_number(&self, position: Lsn) {
+    /// The transaction was handed a value that is secured when the log is up to `position`. It may be shown by any answer
+    /// with rows, and by an error. A tag shows none.
+    pub(super) fn note_value(&self, position: Lsn) {
         raise(&self.rows, position.0);
     }
 
@@ -217,7 +187,7 @@ impl SeenCommits {
         }
     }
 
-    /// S1, the first half: returns when everything that is owed at any level is durable.
+    /// As [`pass_gate`](Self::pass_gate), for a session that waits for this server's disk alone and is never asked to stop.
     #[inline]
     pub fn wait_before_answer<M: Machine, D: LogDevice>(&self, log: &Wal<M, D>) {
         self.owe_answer();
@@ -226,20 +196,24 @@ impl SeenCommits {
         }
     }
 
-    /// As [`wait_before_answer`](Self::wait_before_answer), for a session that can be told to stop: as
-    /// [`Wal::wait_flushed`].
+    /// S1: returns when everything that is owed at any level is durable, and replicated as its level says; or when `stop`
+    /// says so, and then the gate is not passed. `time_left`: after this time `stop` is asked again.
     #[inline]
-    pub fn wait_durable<M: Machine, D: LogDevice>(
+    pub fn pass_gate<M: Machine, D: LogDevice>(
         &self,
         log: &Wal<M, D>,
+        replication: &SyncReplication<M>,
         stop: impl Fn() -> bool,
         time_left: impl Fn() -> Option<Duration>,
-    ) -> LogWait {
+    ) -> Gate {
         self.owe_answer();
         if self.owed_at.load(Relaxed) == 0 {
-            return LogWait::Durable;
+            return Gate::Passed;
         }
-        log.wait_flushed(self.durable_position(), stop, time_left)
+        if log.wait_flushed(self.durable_position(), &stop, &time_left) == LogWait::Stopped {
+            return Gate::StoppedBeforeDurable;
+        }
+        self.wait_replicated(replication, stop, time_left)
     }
 
     /// Up to where the log has to be durable.
@@ -248,18 +222,13 @@ impl SeenCommits {
         Lsn(owed.max().unwrap_or(0))
     }
 
-    /// S1, the second half, after the first: returns when everything that is owed is replicated at its level, and the gate
-    /// is passed; or when `stop` says so, and then it is not. `time_left`: after this time `stop` is asked again.
-    #[inline]
-    pub fn wait_replicated<M: Machine>(
+    /// The part of the gate after that for this server's disk.
+    fn wait_replicated<M: Machine>(
         &self,
         replication: &SyncReplication<M>,
         stop: impl Fn() -> bool,
         time_left: impl Fn() -> Option<Duration>,
-    ) -> ReplicationWait {
-        if self.owed_at.load(Relaxed) == 0 {
-            return ReplicationWait::Replicated;
-        }
+    ) -> Gate {
         for level in ReplicationLevel::ALL {
             let owed = &self.owed[AnswerLevel::replicated(level) as usize - 1];
             let position = owed.load(Relaxed);
@@ -267,11 +236,11 @@ impl SeenCommits {
                 && replication.wait_within(Lsn(position), level, &stop, &time_left)
                     == ReplicationWait::Stopped
             {
-                return ReplicationWait::Stopped;
+                return Gate::StoppedBeforeReplicated;
             }
         }
         self.owe_nothing();
-        ReplicationWait::Replicated
+        Gate::Passed
     }
 
     fn owe_nothing(&self) {
@@ -318,22 +287,37 @@ impl SeenCommits {
         raise(&self.tag, self.rows.load(Relaxed));
     }
 
-    /// The next row is looked at: what was seen for the one before stays.
+    /// The statement looks at another row (S11): what was seen for the one before stays in the mark for tags.
     #[inline]
-    pub fn next_row(&self) {
-        raise(&self.tag, self.unproven.load(Relaxed));
-        self.unproven.store(0, Relaxed);
+    pub fn begin_row(&self) -> RowInHand {
+        self.end_row();
+        self.row_in_hand()
     }
 
-    /// Up to where the log has to be durable for the row in hand, if nothing is proven about it.
+    /// The statement looks at no row any more that could be proven.
+    #[inline]
+    pub fn end_row(&self) {
+        raise(&self.tag, self.unproven.load(Relaxed));
+        self.unproven.store(0, Relaxed);
+        self.row.store(self.row.load(Relaxed).wrapping_add(1), Relaxed);
+    }
+
+    #[inline]
+    fn row_in_hand(&self) -> RowInHand {
+        RowInHand(NonZeroU32::MIN.saturating_add(self.row.load(Relaxed)))
+    }
+
+    /// Up to where the log has to be secured for the row in hand, if nothing is proven about it.
     #[inline]
     pub fn unproven(&self) -> Lsn {
         Lsn(self.unproven.load(Relaxed))
     }
 
-    /// The row in hand counts as one row whichever of the commits seen for it are lost.
-    pub fn prove_row(&self) {
-        self.unproven.store(0, Relaxed);
+    /// `row`, if it is still in hand, counts as one row whichever of the commits seen for it are lost.
+    pub fn prove_row(&self, row: RowInHand) {
+        if row == self.row_in_hand() {
+            self.unproven.store(0, Relaxed);
+        }
     }
 
     /// S2: up to where the answer in the making depends on the log.
@@ -350,7 +334,7 @@ impl SeenCommits {
     #[inline]
     pub fn end_statement(&self) {
         self.owe_answer();
-        self.next_row();
+        self.end_row();
     }
 
     /// The transaction has ended (S3).
@@ -363,6 +347,7 @@ impl SeenCommits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commit::answers::Unsecured;
 
     /// One of a session that waits for the disk.
     fn durable() -> SeenCommits {
@@ -379,24 +364,38 @@ mod tests {
     fn a_tag_depends_on_what_is_not_proven() {
         let seen = durable();
         seen.begin_statement(false);
-        seen.next_row();
+        seen.begin_row();
         seen.note(Lsn(100));
-        seen.next_row();
+        let row = seen.begin_row();
         seen.note(Lsn(200));
         assert_eq!(seen.answer_position(), Lsn(200), "nothing is proven yet");
         assert_eq!(seen.unproven(), Lsn(200), "for the row in hand");
-        seen.prove_row();
+        seen.prove_row(row);
         assert_eq!(seen.answer_position(), Lsn(100), "the row that was left out");
         seen.end_statement();
         assert_eq!(owed(&seen), Lsn(100));
+    }
+
+    /// S11: a statement that begins a row and proves another one has nothing taken out.
+    #[test]
+    fn a_row_that_is_not_in_hand_is_not_proven() {
+        let seen = durable();
+        seen.begin_statement(false);
+        let first = seen.begin_row();
+        seen.note(Lsn(100));
+        seen.end_row();
+        seen.note(Lsn(200));
+        seen.prove_row(first);
+        assert_eq!(seen.answer_position(), Lsn(200));
     }
 
     #[test]
     fn rows_depend_on_all_that_the_transaction_has_seen() {
         let seen = durable();
         seen.begin_statement(false);
+        let row = seen.begin_row();
         seen.note(Lsn(200));
-        seen.prove_row();
+        seen.prove_row(row);
         seen.end_statement();
         assert_eq!(seen.answer_position(), Lsn(0));
         seen.begin_statement(true);
@@ -411,9 +410,10 @@ mod tests {
     fn later_tags_depend_on_what_a_key_was_made_of() {
         let seen = durable();
         seen.begin_statement(false);
+        let row = seen.begin_row();
         seen.note(Lsn(200));
         seen.note_in_tags();
-        seen.prove_row();
+        seen.prove_row(row);
         seen.end_statement();
         seen.begin_statement(false);
         assert_eq!(seen.answer_position(), Lsn(200));
@@ -423,8 +423,9 @@ mod tests {
     fn a_rollback_forgets_what_was_not_told() {
         let seen = durable();
         seen.begin_statement(false);
+        let row = seen.begin_row();
         seen.note(Lsn(200));
-        seen.prove_row();
+        seen.prove_row(row);
         seen.end_statement();
         seen.begin_statement(false);
         seen.end_transaction();
@@ -436,9 +437,11 @@ mod tests {
     fn a_serial_number_is_shown_by_rows_and_not_by_tags() {
         let seen = durable();
         seen.begin_statement(false);
-        seen.next_row();
-        seen.note_number(Lsn(200));
-        seen.next_row();
+        seen.begin_row();
+        let number = Unsecured::new(7, Lsn(200));
+        assert_eq!(number.noted_in(&seen, Lsn(100)), 7);
+        assert_eq!(Unsecured::new(8, Lsn(90)).noted_in(&seen, Lsn(100)), 8);
+        seen.end_row();
         seen.end_statement();
         assert_eq!(owed(&seen), Lsn(0), "a tag");
         seen.begin_statement(true);
@@ -449,8 +452,9 @@ mod tests {
     fn an_error_depends_on_rows_that_no_tag_did() {
         let seen = durable();
         seen.begin_statement(false);
+        let row = seen.begin_row();
         seen.note(Lsn(200));
-        seen.prove_row();
+        seen.prove_row(row);
         seen.answer_with_rows();
         seen.end_transaction();
         assert_eq!(owed(&seen), Lsn(200));
@@ -478,7 +482,7 @@ mod tests {
         assert!(!seen.owes_more_than(AnswerLevel::Flushed));
         let replication = SyncReplication::<clearway_machine::Native>::new();
         let passed = seen.wait_replicated(&replication, || false, || None);
-        assert_eq!(passed, ReplicationWait::Replicated, "no standby is named");
+        assert_eq!(passed, Gate::Passed, "no standby is named");
         assert_eq!(seen.owed_at(AnswerLevel::Flushed), Lsn(0));
     }
 
@@ -497,11 +501,10 @@ mod tests {
         );
         for _ in 0..2 {
             let stopped = seen.wait_replicated(&replication, || true, || None);
-            assert_eq!(stopped, ReplicationWait::Stopped);
+            assert_eq!(stopped, Gate::StoppedBeforeReplicated);
         }
         seen.give_up_answers();
         seen.end_transaction();
-        let passed = seen.wait_replicated(&replication, || panic!("nothing is owed"), || None);
-        assert_eq!(passed, ReplicationWait::Replicated);
+        assert_eq!(seen.owed_at(AnswerLevel::Written), Lsn(0));
     }
 }
