@@ -13,6 +13,7 @@
 //! | `buffer` | pages in memory |
 //! | `change` | [`AtomicChange`]: changing pages and logging it |
 //! | `storage` | [`Storage`]: everything of one data directory that statements use, from one `Arc` |
+//! | `records` | what each kind of log record says, and what it does when it is replayed |
 //! | [`heap`], [`btree`] | rows; indexes |
 //! | [`standby`] | receiving the log of another server, and replaying it beside sessions |
 //! | `open` | opening a data directory: recovery, to the log's end or to a point; checkpoints; a promotion |
@@ -51,6 +52,7 @@ pub mod heap;
 mod maintenance;
 mod open;
 pub mod page;
+mod records;
 mod replication;
 pub mod standby;
 mod storage;
