@@ -66,8 +66,9 @@ pub use buffer::{
 };
 pub use change::{AtomicChange, ChangeLog};
 pub use commit::{
-    AnswerLevel, BeforeVisible, CommitCounters, CommitOptions, CommitOrderVariant, CommitPath, CommitWait,
-    Commits, LockReleaseVariant, NotCommitted, Publish, RecentCommits, SeenCommits, wall_clock,
+    AnswerLevel, BeforeVisible, CommitCounters, CommitOptions, CommitOrderVariant, CommitPath,
+    CommitVariants, CommitWait, Commits, LockReleaseVariant, NotCommitted, Publish, RecentCommits,
+    SeenCommits, wall_clock,
 };
 pub use error::findings::{Finding, Findings, Progress};
 pub use error::{Result, StorageError};

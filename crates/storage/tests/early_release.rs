@@ -11,7 +11,9 @@ use std::time::Duration;
 use clearway_storage::btree::{BTree, InsertOutcome};
 use clearway_storage::heap::{DeleteOutcome, Heap, Tid, TxnContext, UpdateOutcome, VersionOutcome};
 use clearway_storage::vacuum::vacuum;
-use clearway_storage::{AnswerLevel, LockReleaseVariant, Lsn, RelId, SeenCommits, Storage, StorageOptions};
+use clearway_storage::{
+    AnswerLevel, CommitVariants, LockReleaseVariant, Lsn, RelId, SeenCommits, Storage, StorageOptions,
+};
 use clearway_txn::{ProcId, Snapshot};
 
 const NEVER: Duration = Duration::from_secs(100_000);
@@ -38,11 +40,15 @@ struct Session<'a> {
 impl Table {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
+        let chosen = chosen::small_database(4);
         let options = StorageOptions {
             checkpoint_timeout: NEVER,
             wal_writer_delay: NEVER,
-            lock_release: LockReleaseVariant::Early,
-            ..chosen::small_database(4)
+            commits: CommitVariants {
+                lock_release: LockReleaseVariant::Early,
+                ..chosen.commits
+            },
+            ..chosen
         };
         let (storage, _) = Storage::open(dir.path(), options).unwrap();
         let (rel, tree_rel) = (storage.create_rel().unwrap(), storage.create_rel().unwrap());

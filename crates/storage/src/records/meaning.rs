@@ -15,7 +15,7 @@ use crate::wal::record::{Record, RecordKind};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
-/// What a record says.
+/// The meaning of a record.
 #[derive(Debug)]
 pub(crate) enum Meaning<'a> {
     /// Pages change.
@@ -65,7 +65,7 @@ pub(crate) struct CheckpointRecord {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StandbyRecord<'a>(Record<'a>);
 
-/// What a record for standbys says.
+/// The meaning of a record for standbys.
 #[derive(Debug)]
 pub(crate) enum ForStandbys {
     /// The transactions that run.
@@ -136,7 +136,7 @@ impl CheckpointRecord {
 }
 
 impl StandbyRecord<'_> {
-    /// What the record says.
+    /// The meaning of the record.
     pub(crate) fn decode(&self) -> Result<ForStandbys, Malformed> {
         let payload = self.0.payload;
         match self.0.kind {
@@ -200,7 +200,7 @@ mod tests {
         ));
     }
 
-    /// What makes no sense is an error, and what only standbys read is one for them alone.
+    /// A payload that makes no sense is an error; if only standbys read it, it is one for them alone.
     #[test]
     fn malformed_payloads_are_errors() {
         for (kind, payload) in [

@@ -1,4 +1,4 @@
-//! What each kind of log record says, and what it does.
+//! Log records: the meaning of each kind, and its effect.
 //!
 //! Records are read three times: at a start by the pass that finds the log's end (`open::recovery::scan`), by recovery, and
 //! by a standby that replays. All three read a payload through [`Meaning`], the one place that knows the kinds and the

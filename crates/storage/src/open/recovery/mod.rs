@@ -51,7 +51,7 @@
 //! | `replay` | the second pass; clearing what is behind the end |
 //! | `report` | what was recovered |
 //!
-//! What each kind of record does is in `records`.
+//! The kinds of records, and the effect of each, are in `records`.
 
 mod archive;
 mod replay;
