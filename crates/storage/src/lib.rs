@@ -1,6 +1,6 @@
 //! Storage: pages, the buffer pool, the write-ahead log, heaps, B+trees, checkpoints and recovery.
 //!
-//! A room depends on those above it; `scripts/module-cycles` holds that.
+//! A room depends on those above it only; `scripts/module-cycles` finds a circle of rooms.
 //!
 //! | room | holds |
 //! | --- | --- |
@@ -35,8 +35,8 @@
 //!   a relation without its file is `MissingFile`. A page newer than the log's end, or a log that ends before
 //!   the control file says so, is an error too.
 //! - E4: damage to log that was durable is an error with file and offset, and not the log's end, if a later record
-//!   proves the damage (`src/open/recovery/mod.rs` says what can be proven and what
-//!   cannot). Recovery then changes nothing.
+//!   proves the damage (`src/open/recovery/mod.rs` says what can be proven and what cannot). Recovery then
+//!   changes nothing.
 //! - E5: everything in a data directory goes through `disk::Disk`. Each sync there has a purpose, and an image that
 //!   needs it (`tests/power_cuts.rs` lists them).
 
