@@ -94,9 +94,6 @@ impl LogDevice for Memory {
     fn sync(&self, _from: u64, _to: u64) -> io::Result<()> {
         Ok(())
     }
-    fn sync_in_lane(&self, _lane: usize, _from: u64, _to: u64) -> io::Result<()> {
-        Ok(())
-    }
     fn read(&self, position: u64, bytes: &mut [u8]) -> io::Result<usize> {
         let there = usize::try_from(position)
             .ok()

@@ -1,6 +1,6 @@
 //! Storage: pages, the buffer pool, the write-ahead log, heaps, B+trees, checkpoints and recovery.
 //!
-//! A room depends on those above it; `scripts/module-cycles` holds that.
+//! A room depends on those above it only; `scripts/module-cycles` finds a circle of rooms.
 //!
 //! | room | holds |
 //! | --- | --- |
@@ -13,6 +13,7 @@
 //! | `buffer` | pages in memory |
 //! | `change` | [`AtomicChange`]: changing pages and logging it |
 //! | `storage` | [`Storage`]: everything of one data directory that statements use, from one `Arc` |
+//! | `records` | what each kind of log record says, and what it does when it is replayed |
 //! | [`heap`], [`btree`] | rows; indexes |
 //! | [`standby`] | receiving the log of another server, and replaying it beside sessions |
 //! | `open` | opening a data directory: recovery, to the log's end or to a point; checkpoints; a promotion |
@@ -34,8 +35,8 @@
 //!   a relation without its file is `MissingFile`. A page newer than the log's end, or a log that ends before
 //!   the control file says so, is an error too.
 //! - E4: damage to log that was durable is an error with file and offset, and not the log's end, if a later record
-//!   proves the damage (`src/open/recovery/mod.rs` says what can be proven and what
-//!   cannot). Recovery then changes nothing.
+//!   proves the damage (`src/open/recovery/mod.rs` says what can be proven and what cannot). Recovery then
+//!   changes nothing.
 //! - E5: everything in a data directory goes through `disk::Disk`. Each sync there has a purpose, and an image that
 //!   needs it (`tests/power_cuts.rs` lists them).
 
@@ -51,6 +52,7 @@ pub mod heap;
 mod maintenance;
 mod open;
 pub mod page;
+mod records;
 mod replication;
 pub mod standby;
 mod storage;
@@ -65,8 +67,8 @@ pub use buffer::{
 pub use change::{AtomicChange, ChangeLog};
 pub use commit::{
     AnswerLevel, BeforeVisible, CommitCounters, CommitOptions, CommitOrderVariant, CommitPath, CommitStates,
-    CommitWait, Commits, Gate, LockReleaseVariant, NotCommitted, Publish, Reader, RecentCommits, RowInHand,
-    SeenCommits, SessionSnapshot, Unsecured, wall_clock,
+    CommitVariants, CommitWait, Commits, Gate, LockReleaseVariant, NotCommitted, Publish, Reader,
+    RecentCommits, RowInHand, SeenCommits, SessionSnapshot, Unsecured, wall_clock,
 };
 pub use error::findings::{Finding, Findings, Progress};
 pub use error::{Result, StorageError};

@@ -21,7 +21,8 @@ use std::time::Duration;
 use clearway_machine::{Machine, Native, Switch, Watchdog};
 use clearway_storage::disk::HeldLog;
 use clearway_storage::{
-    CommitOrderVariant, CommitWait, LockReleaseVariant, Publish, StandbyOptions, Storage, StorageOptions,
+    CommitOrderVariant, CommitVariants, CommitWait, LockReleaseVariant, Publish, StandbyOptions, Storage,
+    StorageOptions,
 };
 use clearway_txn::{ProcId, Snapshot, Xid};
 use standby_copy::{Observer, Sender, copy_database};
@@ -102,8 +103,10 @@ fn play(story: Story, commit_order: CommitOrderVariant) -> [[bool; 2]; 2] {
         checkpoint_timeout: NEVER,
         wal_writer_delay: NEVER,
         running_interval: NEVER,
-        lock_release: story.lock_release,
-        commit_order,
+        commits: CommitVariants {
+            lock_release: story.lock_release,
+            order: commit_order,
+        },
         ..chosen::small_database(8)
     };
     let primary = Storage::open_on(disk, &directory.path().join("primary"), options.clone())

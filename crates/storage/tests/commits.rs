@@ -16,7 +16,7 @@ use clearway_storage::disk::{Disk, Faults, FaultyDisk, HeldLog, NativeDisk, Oper
 use clearway_storage::heap::{Heap, Tid, TxnContext};
 use clearway_storage::wal::record::RecordKind;
 use clearway_storage::{
-    CommitWait, LockReleaseVariant, Publish, Reader, Storage, StorageError, StorageOptions,
+    CommitVariants, CommitWait, LockReleaseVariant, Publish, Reader, Storage, StorageError, StorageOptions,
 };
 use clearway_txn::{ProcId, Snapshot, Status, Xid};
 
@@ -24,14 +24,18 @@ const NEVER: Duration = Duration::from_secs(100_000);
 
 /// A storage whose background threads rest. `fsync`: it asks the disk to make durable what it writes.
 fn open(disk: Arc<dyn Disk>, dir: &Path, fsync: bool, lock_release: LockReleaseVariant) -> Arc<Storage> {
+    let chosen = chosen::options();
     let options = StorageOptions {
         buffer_bytes: 1 << 20,
         fsync,
         sessions_max: 4,
         checkpoint_timeout: NEVER,
         wal_writer_delay: NEVER,
-        lock_release,
-        ..chosen::options()
+        commits: CommitVariants {
+            lock_release,
+            ..chosen.commits
+        },
+        ..chosen
     };
     Storage::open_on(disk, dir, options).unwrap().0
 }

@@ -12,8 +12,8 @@ use clearway_storage::btree::{BTree, InsertOutcome};
 use clearway_storage::heap::{DeleteOutcome, Heap, Tid, TxnContext, UpdateOutcome, VersionOutcome};
 use clearway_storage::vacuum::vacuum;
 use clearway_storage::{
-    AnswerLevel, LockReleaseVariant, Lsn, Reader, RelId, SeenCommits, SessionSnapshot, Storage,
-    StorageOptions,
+    AnswerLevel, CommitVariants, LockReleaseVariant, Lsn, Reader, RelId, SeenCommits, SessionSnapshot,
+    Storage, StorageOptions,
 };
 use clearway_txn::ProcId;
 
@@ -41,11 +41,15 @@ struct Session<'a> {
 impl Table {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
+        let chosen = chosen::small_database(4);
         let options = StorageOptions {
             checkpoint_timeout: NEVER,
             wal_writer_delay: NEVER,
-            lock_release: LockReleaseVariant::Early,
-            ..chosen::small_database(4)
+            commits: CommitVariants {
+                lock_release: LockReleaseVariant::Early,
+                ..chosen.commits
+            },
+            ..chosen
         };
         let (storage, _) = Storage::open(dir.path(), options).unwrap();
         let (rel, tree_rel) = (storage.create_rel().unwrap(), storage.create_rel().unwrap());

@@ -14,7 +14,7 @@ use clearway_storage::heap::{
     DeleteOutcome, Heap, LockOutcome, Tid, TxnContext, UpdateOutcome, VersionOutcome,
 };
 use clearway_storage::vacuum::{VacuumStats, vacuum};
-use clearway_storage::{PageReadVariant, PageRoomVariant, Reader, RelId, Storage, StorageOptions};
+use clearway_storage::{PageReadVariant, PageRoomVariant, Reader, RelId, Storage};
 use clearway_txn::{ProcId, Snapshot, Xid};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -115,11 +115,9 @@ struct Story<'a> {
 }
 
 fn open(dir: &Path, Variants { page_read, page_room }: Variants) -> (Arc<Storage>, Vec<Session>) {
-    let options = StorageOptions {
-        page_read,
-        page_room,
-        ..chosen::small_database(SESSIONS as u32)
-    };
+    let mut options = chosen::small_database(SESSIONS as u32);
+    options.pool.page_read = page_read;
+    options.page_room = page_room;
     let (storage, _) = Storage::open(dir, options).unwrap();
     let session = |_| Session {
         proc: storage.proc_array.attach().unwrap(),

@@ -43,9 +43,6 @@ impl LogDevice for Failing {
     fn sync(&self, from: u64, _to: u64) -> io::Result<()> {
         self.outcome(!self.write, from)
     }
-    fn sync_in_lane(&self, _lane: usize, from: u64, to: u64) -> io::Result<()> {
-        self.sync(from, to)
-    }
     fn read(&self, _position: u64, _bytes: &mut [u8]) -> io::Result<usize> {
         Ok(0)
     }

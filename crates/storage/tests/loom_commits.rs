@@ -18,7 +18,7 @@ use clearway_storage::wal::LogFlushVariant;
 use clearway_storage::wal::reader::LogReader;
 use clearway_storage::wal::record::RecordKind;
 use clearway_storage::{
-    CommitCounters, CommitOptions, CommitOrderVariant, CommitWait, Commits, LockReleaseVariant, Lsn, Publish,
+    CommitCounters, CommitOptions, CommitVariants, CommitWait, Commits, LockReleaseVariant, Lsn, Publish,
     Reader, SessionSnapshot,
 };
 use clearway_txn::{LockMode, LockTag, LockWait, ProcId, Status, TransactionState, Xid};
@@ -342,9 +342,13 @@ fn loom_recent_commits_that_share_a_slot() {
     builder.check(|| {
         Loom::workers();
         let database = Database::<Loom>::new(Variants::each()[0], 2);
+        let variants = CommitVariants {
+            lock_release: LockReleaseVariant::Early,
+            ..CommitVariants::default()
+        };
         let options = CommitOptions {
             recent_slots: 2,
-            ..CommitOptions::new(2, LockReleaseVariant::Early, CommitOrderVariant::default())
+            ..CommitOptions::new(2, variants)
         };
         let shared = Arc::new((database, Commits::<Loom>::new(options)));
         let enter = |shared: &(Database<Loom>, Commits<Loom>), xid: u64, end: u64| {

@@ -68,7 +68,7 @@ use clearway_storage::wal::SEGMENT_SIZE;
 use clearway_storage::wal::record::RecordKind;
 use clearway_storage::wal::segment_name::{FIRST_TIMELINE, segment_name};
 use clearway_storage::{PAGE_SIZE, RelId, StandbyOptions, Storage, StorageOptions};
-use clearway_txn::{CommitLogVariant, Status, Xid};
+use clearway_txn::{CommitLogOptions, CommitLogVariant, Status, Xid};
 use crash::crash;
 use ledger::{Ledger, Session, Worker, promised_before, verify};
 use log_filler::quiet_end;
@@ -86,7 +86,7 @@ fn open(disk: &RecordingDisk) -> Result<Arc<Storage>, String> {
 }
 
 fn open_with(disk: &RecordingDisk, frames: usize) -> Result<Arc<Storage>, String> {
-    open_as(disk, frames, chosen::options().commit_log)
+    open_as(disk, frames, chosen::options().commit_log.variant)
 }
 
 fn open_as(
@@ -94,14 +94,18 @@ fn open_as(
     frames: usize,
     commit_log: CommitLogVariant,
 ) -> Result<Arc<Storage>, String> {
+    let chosen = chosen::options();
     let options = StorageOptions {
         // So few that files are closed and opened again all the time.
         open_files_max: 4,
         buffer_bytes: frames * PAGE_SIZE,
         sessions_max: 32,
         checkpoint_timeout: Duration::from_secs(3600),
-        commit_log,
-        ..chosen::options()
+        commit_log: CommitLogOptions {
+            variant: commit_log,
+            ..chosen.commit_log
+        },
+        ..chosen
     };
     Storage::open_on(Arc::new(disk.clone()), Path::new(DIRECTORY), options)
         .map(|(storage, _)| storage)

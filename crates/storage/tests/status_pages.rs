@@ -20,7 +20,7 @@ use std::time::Duration;
 use clearway_machine::Switch;
 use clearway_storage::disk::{Faults, FaultyDisk, Operation, SyncPurpose};
 use clearway_storage::{PAGE_SIZE, StandbyOptions, Storage, StorageOptions};
-use clearway_txn::{CommitLogVariant, Status, XIDS_PER_PAGE, Xid};
+use clearway_txn::{CommitLogOptions, CommitLogVariant, Status, XIDS_PER_PAGE, Xid};
 use crash::crash;
 use recording_disk::RecordingDisk;
 
@@ -65,11 +65,15 @@ impl Faults for SlowAccesses {
 }
 
 fn options(commit_log: CommitLogVariant) -> StorageOptions {
+    let chosen = chosen::options();
     StorageOptions {
         buffer_bytes: 64 * PAGE_SIZE,
         checkpoint_timeout: Duration::from_secs(3600),
-        commit_log,
-        ..chosen::options()
+        commit_log: CommitLogOptions {
+            variant: commit_log,
+            ..chosen.commit_log
+        },
+        ..chosen
     }
 }
 

@@ -75,7 +75,9 @@ pub use known_xids::{
     KnownXidsVariant, ReplayedXids, RunningTransactions, RunningXids,
 };
 pub use lock_mode::LockMode;
-pub use lock_table::{LockError, LockManager, LockRequest, LockTag, LockWait, RelationLocksVariant};
+pub use lock_table::{
+    LockError, LockManager, LockOptions, LockRequest, LockTag, LockWait, RelationLocksVariant,
+};
 pub use no_pages::NoPages;
 pub use proc_array::{ProcArray, ProcArrayOptions};
 pub use proc_clear::ProcClearVariant;

@@ -20,8 +20,9 @@ use clearway_storage::background::BackgroundThread;
 use clearway_storage::descriptors;
 use clearway_storage::disk::Disk;
 use clearway_storage::retention::RetentionLimits;
+use clearway_storage::wal::LogOptions;
 use clearway_storage::{RecoveryReport, Storage, StorageOptions};
-use clearway_txn::ProcId;
+use clearway_txn::{LockOptions, ProcId};
 
 use crate::activity::{ActivitySlot, BackgroundActivity, SessionActivity, SessionInfo};
 use crate::catalog::Catalog;
@@ -80,31 +81,26 @@ struct OpenSession {
 
 /// The configuration of storage.
 fn storage_options(config: &Config) -> StorageOptions {
+    let mechanisms = &config.mechanisms;
     StorageOptions {
-        buffer_bytes: config.shared_buffers.bytes() as usize,
         sessions_max: config.max_connections + PROCS_RESERVED,
+        buffer_bytes: config.shared_buffers.bytes() as usize,
+        pool: mechanisms.buffer_pool_options(),
+        page_room: mechanisms.page_room,
+        log: LogOptions {
+            commit_delay: config.commit_delay.duration(),
+            ..mechanisms.log_options()
+        },
+        proc_array: mechanisms.proc_array_options(),
+        commit_log: mechanisms.commit_log_options(),
+        locks: LockOptions {
+            deadlock_timeout: config.deadlock_timeout.duration(),
+            ..mechanisms.lock_options()
+        },
+        commits: mechanisms.commit_variants(),
         fsync: config.fsync,
-        commit_delay: config.commit_delay.duration(),
         checkpoint_timeout: config.checkpoint_timeout.duration(),
         wal_bytes_max: config.max_wal_size.bytes(),
-        deadlock_timeout: config.deadlock_timeout.duration(),
-        lwlock: config.mechanisms.lwlock_options(),
-        page_latch: config.mechanisms.page_latch,
-        page_read: config.mechanisms.page_read,
-        buffer_map: config.mechanisms.buffer_map,
-        buffer_clock: config.mechanisms.buffer_clock,
-        page_room: config.mechanisms.page_room,
-        proc_array_latch: config.mechanisms.proc_array_latch,
-        log_reserve: config.mechanisms.log_reserve,
-        log_insert: config.mechanisms.log_insert,
-        log_flush: config.mechanisms.log_flush,
-        log_wake: config.mechanisms.log_wake,
-        snapshot: config.mechanisms.snapshot,
-        proc_clear: config.mechanisms.proc_clear,
-        commit_log: config.mechanisms.commit_log,
-        lock_release: config.mechanisms.lock_release,
-        commit_order: config.mechanisms.commit_order,
-        relation_locks: config.mechanisms.relation_locks,
         wal_writer_delay: config.wal_writer_delay.duration(),
         running_interval: StorageOptions::default().running_interval,
         log_retention: RetentionLimits {

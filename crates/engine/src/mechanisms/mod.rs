@@ -21,14 +21,16 @@ use std::fmt;
 use clearway_latch::{LwLockFairnessVariant, LwLockOptions, LwLockSharedVariant, LwLockVariant};
 use clearway_machine::{Switch, SwitchDescription, TimeSliceVariant};
 use clearway_storage::standby::ReplayVariant;
-use clearway_storage::wal::{LogFlushVariant, LogInsertVariant, LogReserveVariant, LogWakeVariant};
+use clearway_storage::wal::{
+    LogFlushVariant, LogInsertVariant, LogOptions, LogReserveVariant, LogWakeVariant,
+};
 use clearway_storage::{
-    BufferClockVariant, BufferMapVariant, BufferPoolOptions, CommitOrderVariant, LockReleaseVariant,
-    PageLatchVariant, PageReadVariant, PageRoomVariant,
+    BufferClockVariant, BufferMapVariant, BufferPoolOptions, CommitOrderVariant, CommitVariants,
+    LockReleaseVariant, PageLatchVariant, PageReadVariant, PageRoomVariant,
 };
 use clearway_txn::{
-    CommitLogOptions, CommitLogVariant, KnownXidsCompactionVariant, KnownXidsVariant, ProcArrayLatchVariant,
-    ProcArrayOptions, ProcClearVariant, RelationLocksVariant, SnapshotVariant,
+    CommitLogOptions, CommitLogVariant, KnownXidsCompactionVariant, KnownXidsVariant, LockOptions,
+    ProcArrayLatchVariant, ProcArrayOptions, ProcClearVariant, RelationLocksVariant, SnapshotVariant,
 };
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::ser::SerializeMap;
@@ -174,6 +176,35 @@ impl Mechanisms {
         CommitLogOptions {
             variant: self.commit_log,
             lwlock: self.lwlock_options(),
+        }
+    }
+
+    /// The options of the log.
+    pub fn log_options(&self) -> LogOptions {
+        LogOptions {
+            lwlock: self.lwlock_options(),
+            reserve: self.log_reserve,
+            insert: self.log_insert,
+            flush: self.log_flush,
+            wake: self.log_wake,
+            ..LogOptions::default()
+        }
+    }
+
+    /// The options of relation locks, tuple locks and waits for transactions.
+    pub fn lock_options(&self) -> LockOptions {
+        LockOptions {
+            relation_locks: self.relation_locks,
+            lwlock: self.lwlock_options(),
+            ..LockOptions::default()
+        }
+    }
+
+    /// The variants of a transaction's end.
+    pub fn commit_variants(&self) -> CommitVariants {
+        CommitVariants {
+            lock_release: self.lock_release,
+            order: self.commit_order,
         }
     }
 

@@ -37,7 +37,9 @@ use clearway_storage::{
     AnswerLevel, BufferPool, CommitOptions, CommitPath, CommitStates, CommitWait, Commits, Lsn, PageId,
     PinnedPage, Reader, RelId, SeenCommits, SessionSnapshot,
 };
-use clearway_txn::{COMMIT_LOG_PAGE_SIZE, CommitLog, LockManager, ProcArray, ProcId, StatusDevice, Xid};
+use clearway_txn::{
+    COMMIT_LOG_PAGE_SIZE, CommitLog, LockManager, LockOptions, ProcArray, ProcId, StatusDevice, Xid,
+};
 
 use crate::simulate::client;
 use crate::simulate::experiment::{Experiment, Variant, WorkloadKind};
@@ -95,9 +97,6 @@ impl LogDevice for Disk {
         device(&self.sync);
         Ok(())
     }
-    fn sync_in_lane(&self, _lane: usize, from: u64, to: u64) -> io::Result<()> {
-        self.sync(from, to)
-    }
     fn read(&self, _position: u64, _bytes: &mut [u8]) -> io::Result<usize> {
         Ok(0)
     }
@@ -141,13 +140,8 @@ impl Database {
             sync: experiment.devices.log_sync_us.times(parameters.device_factor),
         };
         let log = LogOptions {
-            lwlock: variant.mechanisms.lwlock_options(),
-            reserve: variant.mechanisms.log_reserve,
-            insert: variant.mechanisms.log_insert,
-            flush: variant.mechanisms.log_flush,
-            wake: variant.mechanisms.log_wake,
             commit_delay: Duration::from_nanos((parameters.commit_delay_us * 1e3) as u64),
-            ..LogOptions::default()
+            ..variant.mechanisms.log_options()
         };
         let pages: u32 = tables.iter().map(|(_, pages)| pages).sum();
         let options = variant.mechanisms.buffer_pool_options();
@@ -166,16 +160,16 @@ impl Database {
             Xid(1 << 20),
         ));
         Self {
-            locks: LockManager::new(
+            locks: LockManager::with_options(
                 Arc::clone(&procs),
-                variant.mechanisms.lwlock_options(),
-                variant.mechanisms.relation_locks,
-                Duration::MAX,
+                LockOptions {
+                    deadlock_timeout: Duration::MAX,
+                    ..variant.mechanisms.lock_options()
+                },
             ),
             commits: Commits::new(CommitOptions::new(
                 clients as u32,
-                variant.mechanisms.lock_release,
-                variant.mechanisms.commit_order,
+                variant.mechanisms.commit_variants(),
             )),
             writers: RefCell::default(),
             synchronous: experiment.synchronous_commit,

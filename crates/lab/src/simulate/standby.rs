@@ -32,8 +32,8 @@ use clearway_machine::{Machine, Work};
 use clearway_sim::{Simulated, Simulation, WorkerTimes, clock_ns, random_below, span, worker_times};
 use clearway_storage::{BufferPool, PageId, RelId};
 use clearway_txn::{
-    CleanedUp, CommitLog, KnownXids, KnownXidsOptions, LockManager, LockMode, LockTag, LockWait, NoPages,
-    ProcArray, ProcId, ReplayedXids, RunningTransactions, Snapshot, Status, Xid,
+    CleanedUp, CommitLog, KnownXids, KnownXidsOptions, LockManager, LockMode, LockOptions, LockTag, LockWait,
+    NoPages, ProcArray, ProcId, ReplayedXids, RunningTransactions, Snapshot, Status, Xid,
 };
 use serde::{Deserialize, Serialize};
 
@@ -195,11 +195,12 @@ impl Standby {
             known: KnownXids::new(known),
             room,
             cleaned: CleanedUp::default(),
-            locks: LockManager::new(
+            locks: LockManager::with_options(
                 Arc::clone(&procs),
-                mechanisms.lwlock_options(),
-                mechanisms.relation_locks,
-                Duration::MAX,
+                LockOptions {
+                    deadlock_timeout: Duration::MAX,
+                    ..mechanisms.lock_options()
+                },
             ),
             procs,
             commit_log: CommitLog::new(NoPages, mechanisms.commit_log_options()),

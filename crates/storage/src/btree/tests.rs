@@ -12,7 +12,7 @@ use clearway_txn::{ProcId, Snapshot, Xid};
 use super::descend::{Descent, META_ROOT};
 use super::node::{Bound, Entry, Node};
 use super::{BTree, Direction};
-use crate::buffer::PageLatchVariant;
+use crate::buffer::{BufferPoolOptions, PageLatchVariant};
 use crate::commit::Reader;
 use crate::error::StorageError;
 use crate::heap::{Tid, TxnContext};
@@ -41,7 +41,10 @@ const PAGE_LATCHES: [PageLatchVariant; 3] = [
 
 fn open(dir: &std::path::Path, page_latch: PageLatchVariant) -> Arc<Storage> {
     let options = StorageOptions {
-        page_latch,
+        pool: BufferPoolOptions {
+            page_latch,
+            ..BufferPoolOptions::default()
+        },
         fsync: false,
         buffer_bytes: 4 << 20,
         ..StorageOptions::default()

@@ -377,9 +377,9 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
-    use crate::PageLatchVariant;
     use crate::page::PAGE_HEADER;
     use crate::storage::{Storage, StorageOptions};
+    use crate::{BufferPoolOptions, PageLatchVariant};
 
     /// Two words of a page that a writer keeps equal. They are far apart, so that to read both takes a while.
     const WORDS: [usize; 2] = [PAGE_HEADER, PAGE_SIZE - 8];
@@ -392,7 +392,10 @@ mod tests {
     fn an_optimistic_reader_sees_whole_changes_only() {
         let dir = tempfile::tempdir().unwrap();
         let options = StorageOptions {
-            page_latch: PageLatchVariant::Hybrid,
+            pool: BufferPoolOptions {
+                page_latch: PageLatchVariant::Hybrid,
+                ..BufferPoolOptions::default()
+            },
             fsync: false,
             ..StorageOptions::default()
         };

@@ -162,27 +162,33 @@ const RECENT_SLOTS_A_SESSION: usize = 64;
 /// The log writer writes the log out when more than this many bytes are not yet durable.
 const UNWRITTEN_MAX: u64 = 1 << 20;
 
-/// The way in which commits release their locks, and the number of sessions.
+/// The variants of a transaction's end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CommitVariants {
+    /// The time at which a commit is seen by others and its locks are free: the switch `lock_release`.
+    pub lock_release: LockReleaseVariant,
+    /// The order in which commits are seen: the switch `commit_order`.
+    pub order: CommitOrderVariant,
+}
+
+/// The options of commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommitOptions {
     /// Sessions that can be attached at once.
     pub sessions: u32,
-    /// The switch `lock_release`.
-    pub lock_release: LockReleaseVariant,
+    /// The variants.
+    pub variants: CommitVariants,
     /// Slots of the recent commits, a power of two; `early` has them, and `after-flush` for a log that is replicated.
     pub recent_slots: usize,
-    /// The switch `commit_order`.
-    pub order: CommitOrderVariant,
 }
 
 impl CommitOptions {
     /// For this many sessions.
-    pub fn new(sessions: u32, lock_release: LockReleaseVariant, order: CommitOrderVariant) -> Self {
+    pub fn new(sessions: u32, variants: CommitVariants) -> Self {
         Self {
             sessions,
-            lock_release,
+            variants,
             recent_slots: (sessions as usize * RECENT_SLOTS_A_SESSION).next_power_of_two(),
-            order,
         }
     }
 }
@@ -204,13 +210,13 @@ pub struct Commits<M: Machine = Native> {
 impl<M: Machine> Commits<M> {
     /// With no commit under way.
     pub fn new(options: CommitOptions) -> Self {
-        let is_early = options.lock_release == LockReleaseVariant::Early;
+        let is_early = options.variants.lock_release == LockReleaseVariant::Early;
         Self {
             counters: CommitCounters::new(options.sessions),
             newest_async: NewestCommit::new(),
             newest_early: NewestCommit::new(),
             are_early: is_early,
-            in_order: options.order == CommitOrderVariant::Log,
+            in_order: options.variants.order == CommitOrderVariant::Log,
             recent: is_early.then(|| RecentCommits::new(options.recent_slots)),
             replication: None,
         }

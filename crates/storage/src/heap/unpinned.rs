@@ -167,7 +167,7 @@ mod tests {
 
     use super::*;
     use crate::PageReadVariant;
-    use crate::buffer::PageBytes;
+    use crate::buffer::{BufferPoolOptions, PageBytes};
     use crate::commit::Reader;
     use crate::heap::UpdateOutcome;
     use crate::heap::layout::INFOMASK;
@@ -177,7 +177,10 @@ mod tests {
     fn open(page_read: PageReadVariant) -> (tempfile::TempDir, Arc<Storage>) {
         let dir = tempfile::tempdir().unwrap();
         let options = StorageOptions {
-            page_read,
+            pool: BufferPoolOptions {
+                page_read,
+                ..BufferPoolOptions::default()
+            },
             fsync: false,
             ..StorageOptions::default()
         };

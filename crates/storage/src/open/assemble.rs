@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use clearway_txn::{CommitLog, CommitLogOptions, LockManager, ProcArray, ProcArrayOptions};
+use clearway_txn::{CommitLog, LockManager, ProcArray};
 
 use super::directory::EnteredDirectory;
 use super::log::FoundLog;
 use super::recovery::{PreparedTarget, ScannedLog};
 use super::{Opening, standby_files};
-use crate::buffer::{BufferPool, BufferPoolOptions, PagesOnDisk};
+use crate::buffer::{BufferPool, PagesOnDisk};
 use crate::commit::{CommitOptions, Commits};
 use crate::error::Result;
 use crate::files::control_file::State;
@@ -18,9 +18,9 @@ use crate::files::status_pages::{StatusPages, storage_error};
 use crate::page::Lsn;
 use crate::replication::retention::LogRetention;
 use crate::replication::sync_replication::SyncReplication;
-use crate::storage::{Storage, StorageOptions, StorageParts};
+use crate::storage::{Storage, StorageParts};
+use crate::wal::Wal;
 use crate::wal::link::LogLink;
-use crate::wal::{LogOptions, SegmentFiles, Wal};
 
 /// A storage whose log is not replayed yet.
 pub(super) struct Assembled {
@@ -60,9 +60,11 @@ pub(super) fn assemble(
         history,
         Arc::clone(&sync_replication),
     )?);
-    let wal = open_log(&options, device, &scanned);
+    let link = scanned.link.unwrap_or(LogLink::FIRST);
+    let wal = Wal::continuing(device, options.log, scanned.end, link, scanned.redo);
+    let wal = Arc::new(wal);
     let commits = Arc::new(Commits::with_replication(
-        CommitOptions::new(options.sessions_max, options.lock_release, options.commit_order),
+        CommitOptions::new(options.sessions_max, options.commits),
         Arc::clone(&sync_replication),
     ));
     let on_disk = PagesOnDisk {
@@ -70,7 +72,7 @@ pub(super) fn assemble(
         wal: Arc::clone(&wal),
         commits: Arc::clone(&commits),
     };
-    let pool = open_pool(&options, on_disk);
+    let pool = BufferPool::new(options.buffer_bytes, options.pool, on_disk);
     let mut status = StatusPages::new(Arc::clone(&files), Arc::clone(&wal));
     let (standby, journalled) = match open_as.standby() {
         Some(standby_options) => {
@@ -83,12 +85,10 @@ pub(super) fn assemble(
         None if control.state == State::Standby => (None, StatusJournal::read(&*disk, dir)?),
         None => (None, None),
     };
-    let commit_log_options = CommitLogOptions {
-        variant: options.commit_log,
-        lwlock: options.lwlock,
-    };
-    let commit_log = CommitLog::new(status.clone(), commit_log_options);
-    let (proc_array, locks) = open_transactions(&options, &scanned);
+    let commit_log = CommitLog::new(status.clone(), options.commit_log);
+    let proc_array = ProcArray::new(options.sessions_max, options.proc_array, scanned.next_xid);
+    let proc_array = Arc::new(proc_array);
+    let locks = LockManager::with_options(Arc::clone(&proc_array), options.locks);
     let storage = Storage::from(StorageParts {
         lock: directory.lock,
         dir: dir.to_owned(),
@@ -118,46 +118,4 @@ pub(super) fn assemble(
         scanned,
         target,
     })
-}
-
-fn open_log(options: &StorageOptions, device: SegmentFiles, scanned: &ScannedLog) -> Arc<Wal> {
-    let log = LogOptions {
-        lwlock: options.lwlock,
-        reserve: options.log_reserve,
-        insert: options.log_insert,
-        flush: options.log_flush,
-        wake: options.log_wake,
-        commit_delay: options.commit_delay,
-        ..LogOptions::default()
-    };
-    let link = scanned.link.unwrap_or(LogLink::FIRST);
-    Arc::new(Wal::continuing(device, log, scanned.end, link, scanned.redo))
-}
-
-fn open_pool(options: &StorageOptions, on_disk: PagesOnDisk) -> BufferPool {
-    let pool = BufferPoolOptions {
-        map: options.buffer_map,
-        clock: options.buffer_clock,
-        page_latch: options.page_latch,
-        page_read: options.page_read,
-        lwlock: options.lwlock,
-    };
-    BufferPool::new(options.buffer_bytes, pool, on_disk)
-}
-
-fn open_transactions(options: &StorageOptions, scanned: &ScannedLog) -> (Arc<ProcArray>, LockManager) {
-    let array = ProcArrayOptions {
-        latch: options.proc_array_latch,
-        snapshot: options.snapshot,
-        clear: options.proc_clear,
-        lwlock: options.lwlock,
-    };
-    let proc_array = Arc::new(ProcArray::new(options.sessions_max, array, scanned.next_xid));
-    let locks = LockManager::new(
-        Arc::clone(&proc_array),
-        options.lwlock,
-        options.relation_locks,
-        options.deadlock_timeout,
-    );
-    (proc_array, locks)
 }

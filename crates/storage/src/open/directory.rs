@@ -16,7 +16,7 @@ use crate::page::Lsn;
 pub(super) struct EnteredDirectory {
     pub(super) lock: LockHeld,
     pub(super) control_file: ControlFile,
-    /// What the control file has said at the beginning.
+    /// The content of the control file as it was found.
     pub(super) control: Control,
 }
 

@@ -8,7 +8,7 @@ use crate::disk::{LockHeld, ReadOnlyDisk};
 use crate::error::{Result, StorageError};
 use crate::files::control_file::{Control, ControlFile};
 use crate::files::data_directory::{self, Content, IfMissing};
-use crate::open::recovery::{self, Purpose};
+use crate::open::recovery::{LogToScan, Purpose};
 use crate::page::Lsn;
 use crate::wal::SegmentFiles;
 use crate::wal::log_digest::{self, LogDigest};
@@ -37,8 +37,15 @@ impl DirectoryLog {
         let history = SharedHistory::new(timeline::read(&*disk, &wal_dir, control.timeline)?);
         let device = SegmentFiles::open_on_timeline(disk, wal_dir.clone(), false, history)
             .map_err(|error| StorageError::io("open", &wal_dir, error))?;
-        let path = control_file.path();
-        let scanned = recovery::scan_log(&device, control, path, &wal_dir, Purpose::Standby, None)?;
+        let scanned = LogToScan {
+            device: &device,
+            wal_dir: &wal_dir,
+            control,
+            control_path: control_file.path(),
+            purpose: Purpose::Standby,
+            target: None,
+        }
+        .scan()?;
         Ok(DirectoryLog {
             dir: dir.to_owned(),
             begins: Lsn(device.whole_from(scanned.redo.0)),

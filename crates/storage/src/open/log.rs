@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::directory::EnteredDirectory;
-use super::recovery::{self, PreparedTarget, Purpose, ScannedLog};
+use super::recovery::{LogToScan, PreparedTarget, Purpose, ScannedLog};
 use super::{OpenAs, Opening};
 use crate::error::{Result, StorageError};
 use crate::files::control_file::State;
@@ -43,7 +43,15 @@ pub(super) fn find(opening: &Opening<'_>, directory: &EnteredDirectory) -> Resul
         Purpose::Primary
     };
     let control_path = directory.control_file.path();
-    let scanned = recovery::scan_log(&device, control, control_path, &wal_dir, purpose, target.as_ref())?;
+    let log = LogToScan {
+        device: &device,
+        wal_dir: &wal_dir,
+        control,
+        control_path,
+        purpose,
+        target: target.as_ref(),
+    };
+    let scanned = log.scan()?;
     Ok(FoundLog {
         device,
         history,

@@ -3,7 +3,7 @@
 //! # Steps
 //! 1. Lock the directory, and read its control file; a new database gets one. A directory of the wrong role is refused.
 //!    From here on the control file says that a standby's directory is one (`directory`).
-//! 2. Find the end of the log, and what was handed out before it (`log`, `recovery::scan`).
+//! 2. Find the end of the log, and what was handed out before it (`log`, `recovery`).
 //! 3. Open the relations' files with the lengths that the log tells, and make the directory's names durable (`files`).
 //! 4. Make the [`Storage`] of its parts (`assemble`, and `standby_files` for a standby).
 //! 5. Replay the log: as a database, which has a checkpoint and its threads then (`database`), or as a standby (`standby`).

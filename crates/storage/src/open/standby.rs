@@ -10,7 +10,6 @@ use crate::replication::standby_state::Standby;
 use crate::standby::following::replay_stretch;
 use crate::standby::replay::Replayer;
 use crate::storage::Storage;
-use crate::wal::record::RecordKind;
 
 /// Replays what the directory holds, before there are sessions (S3 of `standby`).
 pub(super) fn start(opened: Assembled) -> Result<(Arc<Storage>, RecoveryReport)> {
@@ -27,8 +26,7 @@ fn replay_local(storage: &Storage, standby: &Standby, scanned: &ScannedLog) -> R
     let mut report = scanned.report();
     let mut replayer = Replayer::without_sessions(storage, standby)?;
     replay_stretch(storage, &mut replayer, scanned.redo, scanned.end, |kind| {
-        report.records += 1;
-        report.commits += u64::from(kind == RecordKind::Commit);
+        report.count(kind);
     })?;
     // Fails if the running transactions are not known, which is when there can be no snapshots.
     replayer.suspect_running()?;

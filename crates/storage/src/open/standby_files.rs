@@ -52,7 +52,7 @@ pub(super) fn open(
         acknowledged,
     };
     let newest = Xid(control.next_xid.0 - 1);
-    let (sessions_max, lwlock) = (options.sessions_max, options.lwlock);
+    let (sessions_max, lwlock) = (options.sessions_max, options.proc_array.lwlock);
     let (end, link) = (scanned.end, scanned.link);
     let standby = Standby::new(standby_options, sessions_max, lwlock, files, end, link, newest);
     Ok(OpenedState {

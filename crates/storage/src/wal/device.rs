@@ -52,8 +52,11 @@ pub trait LogDevice: Send + Sync + std::fmt::Debug {
     /// in each. Lane 0 is that of `sync`.
     ///
     /// A failure to keep bytes that syncs in several lanes are to make durable is reported to each of these. A device
-    /// that cannot say so, since it reports a failure once, needs a handle of its own for each lane.
-    fn sync_in_lane(&self, lane: usize, from: u64, to: u64) -> io::Result<()>;
+    /// that cannot say so, since it reports a failure once, needs a handle of its own for each lane. The default is right for
+    /// all others: `sync`, which is then called by several workers at once.
+    fn sync_in_lane(&self, _lane: usize, from: u64, to: u64) -> io::Result<()> {
+        self.sync(from, to)
+    }
     /// Reads from `position`; fewer bytes than asked for mean that there are no more.
     fn read(&self, position: u64, bytes: &mut [u8]) -> io::Result<usize>;
     /// Nothing before `position` will be read again.

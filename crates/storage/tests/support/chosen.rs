@@ -1,5 +1,6 @@
 //! The environment's choices for the tests.
 
+use clearway_latch::LwLockOptions;
 use clearway_machine::{Clients, Native, Switch, TimeSliceVariant};
 use clearway_storage::{StandbyOptions, StorageOptions};
 
@@ -8,32 +9,34 @@ use clearway_storage::{StandbyOptions, StorageOptions};
 /// get the slice. Those of a standby are [`standby`]'s.
 pub fn options() -> StorageOptions {
     let mut options = StorageOptions::default();
+    let mut lwlock = LwLockOptions::default();
     let mut time_slice = TimeSliceVariant::System;
     let mut of_standbys = StandbyOptions::default();
     for (name, variant) in &assignments() {
         let known = choose_for_standby(&mut of_standbys, name, variant)
-            || choose(&mut options.lwlock.algorithm, name, variant)
-            || choose(&mut options.lwlock.shared_path, name, variant)
-            || choose(&mut options.lwlock.fairness, name, variant)
-            || choose(&mut options.page_latch, name, variant)
-            || choose(&mut options.page_read, name, variant)
-            || choose(&mut options.buffer_map, name, variant)
-            || choose(&mut options.buffer_clock, name, variant)
+            || choose(&mut lwlock.algorithm, name, variant)
+            || choose(&mut lwlock.shared_path, name, variant)
+            || choose(&mut lwlock.fairness, name, variant)
+            || choose(&mut options.pool.page_latch, name, variant)
+            || choose(&mut options.pool.page_read, name, variant)
+            || choose(&mut options.pool.map, name, variant)
+            || choose(&mut options.pool.clock, name, variant)
             || choose(&mut options.page_room, name, variant)
-            || choose(&mut options.proc_array_latch, name, variant)
-            || choose(&mut options.snapshot, name, variant)
-            || choose(&mut options.proc_clear, name, variant)
-            || choose(&mut options.commit_log, name, variant)
-            || choose(&mut options.log_reserve, name, variant)
-            || choose(&mut options.log_insert, name, variant)
-            || choose(&mut options.log_flush, name, variant)
-            || choose(&mut options.log_wake, name, variant)
-            || choose(&mut options.lock_release, name, variant)
-            || choose(&mut options.commit_order, name, variant)
-            || choose(&mut options.relation_locks, name, variant)
+            || choose(&mut options.proc_array.latch, name, variant)
+            || choose(&mut options.proc_array.snapshot, name, variant)
+            || choose(&mut options.proc_array.clear, name, variant)
+            || choose(&mut options.commit_log.variant, name, variant)
+            || choose(&mut options.log.reserve, name, variant)
+            || choose(&mut options.log.insert, name, variant)
+            || choose(&mut options.log.flush, name, variant)
+            || choose(&mut options.log.wake, name, variant)
+            || choose(&mut options.commits.lock_release, name, variant)
+            || choose(&mut options.commits.order, name, variant)
+            || choose(&mut options.locks.relation_locks, name, variant)
             || choose(&mut time_slice, name, variant);
         assert!(known, "CLEARWAY_MECHANISMS: storage has no switch {name}");
     }
+    options.set_lwlock(lwlock);
     Native::set_time_slice(time_slice, Clients::InProcess).expect("a time slice");
     options
 }

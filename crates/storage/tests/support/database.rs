@@ -10,8 +10,8 @@ use clearway_latch::LwLockVariant;
 use clearway_machine::{Machine, Switch};
 use clearway_storage::wal::{LogFlushVariant, LogInsertVariant, LogOptions, Wal};
 use clearway_storage::{
-    AnswerLevel, CommitOptions, CommitOrderVariant, CommitPath, CommitStates, Commits, LockReleaseVariant,
-    Lsn, SeenCommits, SessionSnapshot,
+    AnswerLevel, CommitOptions, CommitOrderVariant, CommitPath, CommitStates, CommitVariants, Commits,
+    LockReleaseVariant, Lsn, SeenCommits, SessionSnapshot,
 };
 use clearway_txn::{
     CommitLog, CommitLogOptions, LockManager, NoPages, ProcArray, ProcArrayOptions, ProcClearVariant, ProcId,
@@ -176,7 +176,13 @@ impl<M: Machine> Database<M> {
             // All xids share one slot.
             commits: Commits::new(CommitOptions {
                 recent_slots: 1,
-                ..CommitOptions::new(sessions, variants.lock_release, variants.commit_order)
+                ..CommitOptions::new(
+                    sessions,
+                    CommitVariants {
+                        lock_release: variants.lock_release,
+                        order: variants.commit_order,
+                    },
+                )
             }),
         }
     }

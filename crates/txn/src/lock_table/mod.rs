@@ -38,6 +38,7 @@
 
 mod entry;
 mod fast_path;
+mod options;
 mod queued_for;
 mod request;
 
@@ -55,6 +56,7 @@ use fast_path::StrongLockers;
 use queued_for::QueuedFor;
 
 pub(crate) use entry::{LockEntry, Partition};
+pub use options::LockOptions;
 pub use request::LockRequest;
 
 static LOCK_MANAGER: LatchClass = LatchClass::new("LockManager", WaitEvent::LockManager, 200);
@@ -239,7 +241,21 @@ impl<M: Machine> LockManager<M> {
         relation_locks: RelationLocksVariant,
         deadlock_timeout: Duration,
     ) -> Self {
-        let lwlock = lwlock.into();
+        let options = LockOptions {
+            relation_locks,
+            lwlock: lwlock.into(),
+            deadlock_timeout,
+        };
+        Self::with_options(proc_array, options)
+    }
+
+    /// As [`new`](Self::new).
+    pub fn with_options(proc_array: Arc<ProcArray<M>>, options: LockOptions) -> Self {
+        let LockOptions {
+            relation_locks,
+            lwlock,
+            deadlock_timeout,
+        } = options;
         let wait = || ProcWait {
             semaphore: Semaphore::new(),
             queued: M::U32::new(NOT_WAITING),

@@ -17,7 +17,7 @@ use clearway_txn::Snapshot;
 use super::{PAGE_LATCHES, context, tid};
 use crate::btree::node::{Bound, Entry, Node};
 use crate::btree::{BTree, Direction};
-use crate::buffer::PageLatchVariant;
+use crate::buffer::{BufferPoolOptions, PageLatchVariant};
 use crate::disk::{Disk, Faults, FaultyDisk, NativeDisk, Operation};
 use crate::error::StorageError;
 use crate::heap::Tid;
@@ -36,7 +36,10 @@ fn key(number: u32) -> Vec<u8> {
 
 fn open(dir: &Path, page_latch: PageLatchVariant, faults: Option<Arc<dyn Faults>>) -> Arc<Storage> {
     let options = StorageOptions {
-        page_latch,
+        pool: BufferPoolOptions {
+            page_latch,
+            ..BufferPoolOptions::default()
+        },
         fsync: false,
         buffer_bytes: 2 << 20,
         ..StorageOptions::default()

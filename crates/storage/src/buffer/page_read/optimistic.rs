@@ -118,13 +118,16 @@ mod tests {
     use super::*;
     use crate::page::PAGE_HEADER;
     use crate::storage::{Storage, StorageOptions};
-    use crate::{PageLatchVariant, PageReadVariant};
+    use crate::{BufferPoolOptions, PageLatchVariant, PageReadVariant};
 
     fn open(page_latch: PageLatchVariant, page_read: PageReadVariant) -> (tempfile::TempDir, Arc<Storage>) {
         let dir = tempfile::tempdir().unwrap();
         let options = StorageOptions {
-            page_latch,
-            page_read,
+            pool: BufferPoolOptions {
+                page_latch,
+                page_read,
+                ..BufferPoolOptions::default()
+            },
             fsync: false,
             ..StorageOptions::default()
         };

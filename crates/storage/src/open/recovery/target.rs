@@ -7,7 +7,7 @@
 //!   position                              ▲ after the record that it lies in, or at whose end it is
 //! ```
 //!
-//! The first pass over the log ([`scan_log`](super::scan_log)) looks for the point. What it finds is the end of the log
+//! The first pass over the log (`scan`) looks for the point. What it finds is the end of the log
 //! for everything that follows. To replay the log up to the point and to throw the rest away afterwards would be wrong:
 //! xids, relation numbers and lengths of behind the point would count.
 //!
@@ -22,14 +22,14 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clearway_txn::Xid;
+use clearway_txn::{Status, Xid};
 
 use super::archive::{self, Fetched, Gap};
 use crate::disk::Disk;
 use crate::error::{Result, StorageError};
 use crate::files::control_file::Control;
 use crate::page::Lsn;
-use crate::wal::record::{Record, RecordKind};
+use crate::records::Meaning;
 use crate::wal::timeline::History;
 
 /// A point of the log.
@@ -139,29 +139,28 @@ impl<'a> TargetSearch<'a> {
             .map_or(&RecoveryPoint::End, |target| &target.target.point)
     }
 
-    /// True if the log is to end before this record.
-    pub(super) fn ends_before(&mut self, record: &Record<'_>) -> bool {
+    /// True if the log is to end before a record of this meaning.
+    pub(super) fn ends_before(&mut self, meaning: &Meaning<'_>) -> bool {
         if let RecoveryPoint::Time { microseconds, .. } = self.point()
-            && record.kind == RecordKind::Commit
-            && let Some(time) = record.payload.first_chunk()
+            && let Meaning::End {
+                status: Status::Committed,
+                time_us,
+            } = meaning
         {
-            let time = i64::from_le_bytes(*time);
-            self.is_reached = time > *microseconds;
+            self.is_reached = time_us > microseconds;
             if !self.is_reached {
-                self.last_commit = Some(time);
+                self.last_commit = Some(*time_us);
             }
         }
         self.is_reached
     }
 
-    /// True if the log is to end after this record, which ends at `end`.
-    pub(super) fn ends_after(&mut self, record: &Record<'_>, end: Lsn) -> bool {
+    /// True if the log is to end after a record of transaction `of`, which ends at `end`.
+    pub(super) fn ends_after(&mut self, of: Xid, meaning: &Meaning<'_>, end: Lsn) -> bool {
         self.is_reached = match self.point() {
             RecoveryPoint::End | RecoveryPoint::Time { .. } => false,
             RecoveryPoint::Position(position) => end >= *position,
-            RecoveryPoint::Transaction(xid) => {
-                record.xid == *xid && matches!(record.kind, RecordKind::Commit | RecordKind::Abort)
-            }
+            RecoveryPoint::Transaction(xid) => of == *xid && matches!(meaning, Meaning::End { .. }),
         };
         self.is_reached
     }
@@ -226,6 +225,7 @@ impl<'a> TargetSearch<'a> {
 mod tests {
     use super::*;
     use crate::wal::link::LogLink;
+    use crate::wal::record::{Record, RecordKind};
 
     fn prepared(point: RecoveryPoint, gap: Option<Gap>) -> PreparedTarget {
         PreparedTarget {
@@ -255,11 +255,12 @@ mod tests {
                 next_link: LogLink::FIRST,
                 payload: &payload,
             };
-            if search.ends_before(&record) {
+            let meaning = Meaning::of(&record).unwrap();
+            if search.ends_before(&meaning) {
                 break;
             }
             end = Lsn(end.0 + 100);
-            if search.ends_after(&record, end) {
+            if search.ends_after(record.xid, &meaning, end) {
                 break;
             }
         }

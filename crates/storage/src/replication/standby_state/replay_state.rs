@@ -1,4 +1,4 @@
-//! What replay keeps from one stretch of log to the next.
+//! State that replay keeps from one stretch of log to the next.
 
 use std::collections::BTreeSet;
 

@@ -9,7 +9,7 @@
 //! | `Cleanup` | waits for sessions that may see what is going to be removed (S6) |
 //! | `Lengths` | adds the empty pages that the primary's files had at its checkpoint |
 //! | `Checkpoint` | a restartpoint may be made there |
-//! | `CreateRel`, `StatusPage` | as in recovery |
+//! | `CreateRel`, `StatusPage` | as in recovery (`records`) |
 //!
 //! The choice of the workers that change the pages is the switch `replay`:
 //!
@@ -19,9 +19,8 @@
 //! | `parallel` | several other threads, each page by the same one, in the order of the log | when the pages of its stretch are done, in the order of the log | where replay is the limit |
 //!
 //! Replay of what the directory holds when it is opened, before there are sessions, is the same, but that a page that is
-//! replaced is not read: it may be torn (`recovery`).
+//! replaced is not read: it may be torn (`records::pages`).
 
-mod change_pages;
 mod gathered;
 mod stretch;
 mod threads;
@@ -35,26 +34,23 @@ use clearway_machine::Native;
 use clearway_txn::{KnownXidsState, ReplayedXids, RunningXids, Snapshot, Status, Xid};
 use smallvec::SmallVec;
 
-pub use self::change_pages::replay_change;
-use self::change_pages::{change_pages, make_page};
 pub use self::gathered::{CompletedStretch, Gathered};
 pub use self::stretch::{ReplayedPages, Stretch};
 pub(crate) use self::threads::ReplayThreads;
 pub use self::workers::{Worker, Workers};
-use crate::change;
-use crate::commit::end_record;
 use crate::error::{Result, StorageError};
-use crate::files::lengths::{self, Lengths};
-use crate::files::status_pages::storage_error;
-use crate::open::recovery;
-use crate::page::{Lsn, RelId, get_u32, get_u64};
-use crate::replication::cleanup;
-use crate::replication::running_transactions;
+use crate::files::lengths::Lengths;
+use crate::files::status_pages::StatusPages;
+use crate::page::{Lsn, RelId};
+pub use crate::records::pages::replay_change;
+use crate::records::pages::{PagesInFiles, change_pages};
+use crate::records::{self, CheckpointRecord, ForStandbys, PageParts, ReplayPolicy, TransactionEnd};
+use crate::replication::running_transactions::{self, RunningRecord};
 pub use crate::replication::standby_state::ReplayVariant;
 use crate::replication::standby_state::{ChangedDefinitions, ReplayState, ReplayedCheckpoint, Standby, lock};
 use crate::storage::Storage;
 use crate::wal::link::LogLink;
-use crate::wal::record::{Record, RecordKind};
+use crate::wal::record::Record;
 
 /// The worker that replays, at work.
 pub(crate) struct Replayer<'a> {
@@ -67,16 +63,6 @@ pub(crate) struct Replayer<'a> {
     with_sessions: bool,
     /// Under `parallel`: what waits for the other workers.
     gathered: Option<Gathered<'a, Native, Storage, TransactionEnd>>,
-}
-
-/// The end of a transaction, as its record tells it.
-#[derive(Debug, Clone, Copy)]
-struct TransactionEnd {
-    xid: Xid,
-    status: Status,
-    /// The end of the record.
-    end: Lsn,
-    time_us: i64,
 }
 
 impl<'a> Replayer<'a> {
@@ -153,30 +139,16 @@ impl<'a> Replayer<'a> {
         // The pages that the record changes may get into their files from now on.
         self.storage.wal.continue_at(end, record.next_link);
         self.state.link = Some(record.next_link);
-        let is_change = match record.kind {
-            RecordKind::Change | RecordKind::StatusPage | RecordKind::CreateRel | RecordKind::Nothing => true,
-            RecordKind::Commit | RecordKind::Abort => !self.state.definers.contains(&record.xid),
-            _ => false,
-        };
-        if !is_change {
-            // All others depend on the pages before them, or on the commits.
-            self.complete()?;
-        }
-        match record.kind {
-            RecordKind::Change => self.change(record, start, end)?,
-            RecordKind::Commit | RecordKind::Abort => self.end_transaction(record, start, end)?,
-            RecordKind::Running => self.running(record, start)?,
-            RecordKind::Cleanup => self.clean_up(record, start)?,
-            RecordKind::Lengths => self.add_pages(record)?,
-            RecordKind::Checkpoint => self.checkpoint(record, start, end)?,
-            RecordKind::CreateRel => {
-                self.recover(record, start, end)?;
-                let rel = get_u32(record.payload, 0);
-                self.state.changed.made.insert(RelId(rel));
-                self.storage.next_rel.fetch_max(rel + 1, Ordering::AcqRel);
+        let storage = self.storage;
+        let meaning = match records::interpret(storage, record, start) {
+            Ok(meaning) => meaning,
+            Err(error) => {
+                // Sessions see what is before it.
+                self.complete()?;
+                return Err(error);
             }
-            RecordKind::StatusPage | RecordKind::Nothing => self.recover(record, start, end)?,
-        }
+        };
+        records::apply(storage, self, record, meaning, (start, end))?;
         match &mut self.gathered {
             None => self.standby.progress.replayed_up_to(end),
             Some(gathered) => {
@@ -209,23 +181,6 @@ impl<'a> Replayer<'a> {
         Ok(())
     }
 
-    fn recover(&self, record: &Record<'_>, start: Lsn, end: Lsn) -> Result<()> {
-        self.with_room(|| recovery::apply(self.storage, &self.standby.status, record, start, end))
-    }
-
-    /// Before there are sessions, a start without room is an error.
-    fn with_room<T>(&self, mut step: impl FnMut() -> Result<T>) -> Result<T> {
-        if self.with_sessions {
-            self.standby.with_room(step)
-        } else {
-            step()
-        }
-    }
-
-    fn malformed(&self, record: &Record<'_>, start: Lsn) -> StorageError {
-        recovery::malformed(self.storage, record, start)
-    }
-
     /// `xid`, and so all before it, have begun.
     fn has_begun(&mut self, xid: Xid) -> Result<()> {
         self.state.newest = self.state.newest.max(xid);
@@ -238,77 +193,12 @@ impl<'a> Replayer<'a> {
         Ok(())
     }
 
-    fn change(&mut self, record: &Record<'_>, start: Lsn, end: Lsn) -> Result<()> {
-        let mut parts = Vec::new();
-        let mut rest = record.payload;
-        while !rest.is_empty() {
-            parts.push(change::next_part(&mut rest).ok_or_else(|| self.malformed(record, start))?);
-        }
-        let of_definitions = parts.iter().filter(|(page, _)| page.rel == RelId::CATALOG);
-        let pages: SmallVec<[u32; 2]> = of_definitions.map(|(page, _)| page.block).collect();
-        if record.xid.is_valid() && !pages.is_empty() {
-            self.state.definers.insert(record.xid);
-        }
-        self.state.changed.pages.extend(pages);
-        if !self.with_sessions {
-            return parts
-                .iter()
-                .try_for_each(|(page, part)| recovery::apply_part(self.storage, *page, part, end));
-        }
-        // A page of a relation that was dropped later is left out.
-        let mut failed = None;
-        parts.retain(|(page, _)| {
-            let made = self.standby.with_room(|| make_page(self.storage, *page));
-            made.unwrap_or_else(|error| {
-                failed.get_or_insert(error);
-                false
-            })
-        });
-        if let Some(error) = failed {
-            return Err(error);
-        }
-        match &mut self.gathered {
-            None => self
-                .standby
-                .with_room(|| change_pages(&self.storage.pool, &parts, end)),
-            Some(gathered) => {
-                gathered.change(record.payload, parts.iter().map(|(page, _)| *page), end);
-                Ok(())
-            }
-        }
-    }
-
-    fn end_transaction(&mut self, record: &Record<'_>, start: Lsn, end: Lsn) -> Result<()> {
-        let transaction = TransactionEnd {
-            xid: record.xid,
-            status: match record.kind {
-                RecordKind::Commit => Status::Committed,
-                _ => Status::Aborted,
-            },
-            end,
-            time_us: end_record::time_us(record.payload).ok_or_else(|| self.malformed(record, start))?,
-        };
-        match &mut self.gathered {
-            Some(gathered) if !self.state.definers.contains(&record.xid) => {
-                gathered.end(transaction);
-                Ok(())
-            }
-            _ => self.has_ended(transaction),
-        }
-    }
-
     /// S4.
     fn has_ended(&mut self, transaction: TransactionEnd) -> Result<()> {
         let TransactionEnd {
-            xid,
-            status,
-            end,
-            time_us,
+            xid, status, time_us, ..
         } = transaction;
-        self.with_room(|| {
-            let set = self.storage.commit_log.set(xid, status, end.0);
-            set.map_err(storage_error)
-        })?;
+        self.with_room(|| records::enter_status(self.storage, transaction))?;
         self.standby.progress.committed_at(time_us);
         let has_defined = self.state.definers.remove(&xid) && status == Status::Committed;
         let is_suspected = self.state.suspected.remove(&xid);
@@ -331,9 +221,7 @@ impl<'a> Replayer<'a> {
         Ok(())
     }
 
-    fn running(&mut self, record: &Record<'_>, start: Lsn) -> Result<()> {
-        let running =
-            running_transactions::decode(record.payload).map_err(|_| self.malformed(record, start))?;
+    fn running(&mut self, running: &RunningRecord) -> Result<()> {
         let newest = self.state.newest;
         self.state.newest = newest.max(Xid(running.next.0 - 1));
         let refused = |error| self.standby.failed(error);
@@ -341,7 +229,7 @@ impl<'a> Replayer<'a> {
             self.known.apply(&running.as_running()).map_err(refused)?;
             return Ok(());
         }
-        let begun = running_transactions::begin_set(&running, newest, |xid| {
+        let begun = running_transactions::begin_set(running, newest, |xid| {
             let status = self.storage.status(xid)?;
             Ok::<_, StorageError>(status != Status::InProgress)
         })?;
@@ -349,8 +237,7 @@ impl<'a> Replayer<'a> {
         Ok(())
     }
 
-    fn clean_up(&mut self, record: &Record<'_>, start: Lsn) -> Result<()> {
-        let deleter = cleanup::decode(record.payload).ok_or_else(|| self.malformed(record, start))?;
+    fn clean_up(&mut self, deleter: Xid) -> Result<()> {
         if !self.with_sessions {
             self.standby.cleaned.begin(deleter);
         }
@@ -364,10 +251,81 @@ impl<'a> Replayer<'a> {
         }
         Ok(())
     }
+}
 
-    fn add_pages(&self, record: &Record<'_>) -> Result<()> {
-        let mut lengths = Lengths::new();
-        lengths::decode(record.payload, &mut lengths);
+impl ReplayPolicy for Replayer<'_> {
+    fn status_pages(&self) -> &StatusPages {
+        &self.standby.status
+    }
+
+    /// Before there are sessions, a start without room is an error.
+    fn with_room<T>(&self, mut step: impl FnMut() -> Result<T>) -> Result<T> {
+        if self.with_sessions {
+            self.standby.with_room(step)
+        } else {
+            step()
+        }
+    }
+
+    fn meets_change(&mut self, xid: Xid, parts: &PageParts<'_>) {
+        let of_definitions = parts.iter().filter(|(page, _)| page.rel == RelId::CATALOG);
+        let pages: SmallVec<[u32; 2]> = of_definitions.map(|(page, _)| page.block).collect();
+        if xid.is_valid() && !pages.is_empty() {
+            self.state.definers.insert(xid);
+        }
+        self.state.changed.pages.extend(pages);
+    }
+
+    fn change(&mut self, payload: &[u8], parts: &PageParts<'_>, end: Lsn) -> Result<()> {
+        let pool = &self.storage.pool;
+        if !self.with_sessions {
+            return change_pages(pool, parts, end, PagesInFiles::MayBeTorn);
+        }
+        match &mut self.gathered {
+            None => self
+                .standby
+                .with_room(|| change_pages(pool, parts, end, PagesInFiles::Whole)),
+            Some(gathered) => {
+                gathered.change(payload, parts.iter().map(|(page, _)| *page), end);
+                Ok(())
+            }
+        }
+    }
+
+    fn end_transaction(&mut self, transaction: TransactionEnd) -> Result<()> {
+        let has_defined = self.state.definers.contains(&transaction.xid);
+        if has_defined {
+            self.complete()?;
+        }
+        match &mut self.gathered {
+            Some(gathered) if !has_defined => {
+                gathered.end(transaction);
+                Ok(())
+            }
+            _ => self.has_ended(transaction),
+        }
+    }
+
+    fn made(&mut self, rel: RelId) {
+        self.state.changed.made.insert(rel);
+        self.storage.next_rel.fetch_max(rel.0 + 1, Ordering::AcqRel);
+    }
+
+    // What follows depends on the pages before it, or on the commits (G4).
+
+    fn checkpoint(&mut self, checkpoint: CheckpointRecord, end: Lsn) -> Result<()> {
+        self.complete()?;
+        self.standby.passed_checkpoint(ReplayedCheckpoint {
+            redo: checkpoint.redo,
+            end,
+            next_xid: self.next_xid(),
+            next_rel: self.storage.next_rel.load(Ordering::Acquire),
+        });
+        Ok(())
+    }
+
+    fn lengths(&mut self, lengths: Lengths) -> Result<()> {
+        self.complete()?;
         for (rel, blocks) in lengths {
             if rel == RelId::COMMIT_LOG {
                 // Its pages are made when they are written.
@@ -382,16 +340,11 @@ impl<'a> Replayer<'a> {
         Ok(())
     }
 
-    fn checkpoint(&mut self, record: &Record<'_>, start: Lsn, end: Lsn) -> Result<()> {
-        if record.payload.len() < 8 {
-            return Err(self.malformed(record, start));
+    fn for_standbys(&mut self, decode: impl FnOnce() -> Result<ForStandbys>) -> Result<()> {
+        self.complete()?;
+        match decode()? {
+            ForStandbys::Running(running) => self.running(&running),
+            ForStandbys::Cleanup(deleter) => self.clean_up(deleter),
         }
-        self.standby.passed_checkpoint(ReplayedCheckpoint {
-            redo: Lsn(get_u64(record.payload, 0)),
-            end,
-            next_xid: self.next_xid(),
-            next_rel: self.storage.next_rel.load(Ordering::Acquire),
-        });
-        Ok(())
     }
 }

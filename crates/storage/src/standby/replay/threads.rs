@@ -4,11 +4,11 @@ use std::thread::{self, JoinHandle};
 
 use clearway_machine::Native;
 
-use super::change_pages::replay_change;
 use super::stretch::ReplayedPages;
 use super::workers::Workers;
 use crate::error::{Result, StorageError};
 use crate::page::Lsn;
+use crate::records::pages::replay_change;
 use crate::storage::Storage;
 
 impl ReplayedPages for Storage {

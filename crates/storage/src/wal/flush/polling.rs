@@ -281,9 +281,6 @@ mod tests {
         fn sync(&self, _from: u64, _to: u64) -> io::Result<()> {
             Ok(())
         }
-        fn sync_in_lane(&self, _lane: usize, _from: u64, _to: u64) -> io::Result<()> {
-            Ok(())
-        }
         fn read(&self, _position: u64, _bytes: &mut [u8]) -> io::Result<usize> {
             Ok(0)
         }

@@ -1,4 +1,7 @@
-//! Changing pages that sessions may be reading.
+//! Changing pages as a record says: the one way of recovery, of a standby beside its sessions, and of its workers.
+//!
+//! A change over several pages is made with all of them latched exclusively (S5 of `standby`). During recovery nothing else
+//! looks at them, and to latch them costs little.
 
 use clearway_machine::Machine;
 
@@ -7,6 +10,15 @@ use crate::change::{self, PagePart};
 use crate::error::Result;
 use crate::page::{self, Lsn, PageId, RelId};
 use crate::storage::Storage;
+
+/// The state of the pages in the files when changes are replayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PagesInFiles {
+    /// Each is whole: what a start had to replay was replayed.
+    Whole,
+    /// One that a change replaces may be torn or lost. So it is not read.
+    MayBeTorn,
+}
 
 /// Makes sure that the page is there; `false` if its relation was dropped after what is being replayed.
 pub(super) fn make_page(storage: &Storage, page: PageId) -> Result<bool> {
@@ -21,14 +33,21 @@ pub(super) fn make_page(storage: &Storage, page: PageId) -> Result<bool> {
 }
 
 /// Replays a change with all of its pages latched (S5).
-pub(super) fn change_pages<M: Machine, D: PageDevice>(
+pub(crate) fn change_pages<M: Machine, D: PageDevice>(
     pool: &BufferPool<M, D>,
     parts: &[(PageId, PagePart<'_>)],
     end: Lsn,
+    in_files: PagesInFiles,
 ) -> Result<()> {
     let mut pinned = Vec::with_capacity(parts.len());
     for (page, part) in parts {
-        pinned.push((pool.pin(*page)?, part));
+        let is_read = in_files == PagesInFiles::Whole || !part.replaces();
+        let page = if is_read {
+            pool.pin(*page)?
+        } else {
+            pool.pin_replaced(*page)?
+        };
+        pinned.push((page, part));
     }
     // Nothing can fail from here on, so no reader sees a part of it.
     let mut latched: Vec<(PageExclusive<'_, M>, _)> = pinned
@@ -46,8 +65,8 @@ pub(super) fn change_pages<M: Machine, D: PageDevice>(
     Ok(())
 }
 
-/// Replays the change that a record has as its payload; the record ends at `end`. Leaves out the pages of relations that are
-/// not there any more, as `is_there` says.
+/// Replays the change that a record has as its payload, on a standby; the record ends at `end`. Leaves out the pages of
+/// relations that are not there any more, as `is_there` says.
 pub fn replay_change<M: Machine, D: PageDevice>(
     pool: &BufferPool<M, D>,
     payload: &[u8],
@@ -61,5 +80,5 @@ pub fn replay_change<M: Machine, D: PageDevice>(
             parts.push(part);
         }
     }
-    change_pages(pool, &parts, end)
+    change_pages(pool, &parts, end, PagesInFiles::Whole)
 }

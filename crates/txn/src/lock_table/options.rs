@@ -1,0 +1,28 @@
+//! The options of a lock manager.
+
+use std::time::Duration;
+
+use clearway_latch::LwLockOptions;
+
+use super::RelationLocksVariant;
+
+/// The options of a lock manager.
+#[derive(Debug, Clone, Copy)]
+pub struct LockOptions {
+    /// The switch `relation_locks`.
+    pub relation_locks: RelationLocksVariant,
+    /// The options of its LwLocks.
+    pub lwlock: LwLockOptions,
+    /// A worker that has waited longer than this looks for a deadlock, unless its session has set a time of its own.
+    pub deadlock_timeout: Duration,
+}
+
+impl Default for LockOptions {
+    fn default() -> Self {
+        Self {
+            relation_locks: RelationLocksVariant::default(),
+            lwlock: LwLockOptions::default(),
+            deadlock_timeout: Duration::from_secs(1),
+        }
+    }
+}
