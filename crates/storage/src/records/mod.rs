@@ -2,12 +2,12 @@
 //!
 //! Records are read three times: at a start by the pass that finds the log's end (`open::recovery::scan`), by recovery, and
 //! by a standby that replays. All three read a payload through [`Meaning`], the one place that knows the kinds and the
-//! forms of their payloads. Recovery and a standby do what it says by [`apply`], the one place that knows what is done; the
+//! forms of their payloads. Recovery and a standby do what it says by [`apply()`], the one place that knows what is done; the
 //! differences between the two are in their [`ReplayPolicy`].
 //!
 //! | kind | says | logged by | recovery | a standby |
 //! | --- | --- | --- | --- | --- |
-//! | `Change` | bytes of pages change | `change` | its pages change | the same, latched all at once; definitions that changed are remembered |
+//! | `Change` | bytes of pages change | `change` | its pages change, latched all at once | the same; definitions that changed are remembered |
 //! | `Commit`, `Abort` | a transaction has ended, and when | `commit` | its status | the same; then sessions see it |
 //! | `CreateRel` | a relation number was handed out, and its file made | `storage::relations` | the file is made again | the same |
 //! | `StatusPage` | a page of the commit log as it was about to be written | `files::status_pages` | the page is healed | the same |
