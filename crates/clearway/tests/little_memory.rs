@@ -14,7 +14,7 @@ use tempfile::TempDir;
 /// Three texts of 200 MB in a row.
 const LARGE: &str = "select repeat('x', 200000000), repeat('y', 200000000), repeat('z', 200000000)";
 
-/// What a container without overcommit gives the server.
+/// The address space of a container without overcommit.
 const SYSTEM_LIMIT: &str = "ulimit -v 1200000";
 
 /// The configuration of a server that needs little.
