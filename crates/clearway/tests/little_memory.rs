@@ -9,9 +9,24 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use served::{Answer, Client, Served};
+use tempfile::TempDir;
 
 /// Three texts of 200 MB in a row.
 const LARGE: &str = "select repeat('x', 200000000), repeat('y', 200000000), repeat('z', 200000000)";
+
+/// The address space of a container without overcommit.
+const SYSTEM_LIMIT: &str = "ulimit -v 1200000";
+
+/// The configuration of a server that needs little.
+const SMALL: &str = "shared_buffers = \"2MB\"\nmax_connections = 8\n";
+
+/// A server under these limits and this configuration, in a directory of its own, and a client.
+fn started(limits: &str, config: &str) -> (TempDir, Served, Client) {
+    let directory = tempfile::tempdir().unwrap();
+    let mut server = Served::in_directory(directory.path());
+    let client = server.start(limits, config);
+    (directory, server, client)
+}
 
 fn is_out_of_memory(answer: Answer) {
     assert_eq!(answer.err().map(|error| error.0).as_deref(), Some("53200"));
@@ -20,12 +35,7 @@ fn is_out_of_memory(answer: Answer) {
 /// As in a container without overcommit: the operating system refuses.
 #[test]
 fn what_the_system_refuses_ends_the_statement() {
-    let directory = tempfile::tempdir().unwrap();
-    let mut server = Served::in_directory(directory.path());
-    let mut client = server.start(
-        "ulimit -v 1200000",
-        "shared_buffers = \"2MB\"\nmax_connections = 8\n",
-    );
+    let (_directory, mut server, mut client) = started(SYSTEM_LIMIT, SMALL);
     let mut other = server.connect().unwrap();
     for _ in 0..2 {
         is_out_of_memory(client.query(LARGE));
@@ -37,9 +47,8 @@ fn what_the_system_refuses_ends_the_statement() {
 
 #[test]
 fn a_limit_of_the_servers_own_ends_the_statement() {
-    let directory = tempfile::tempdir().unwrap();
-    let mut server = Served::in_directory(directory.path());
-    let mut client = server.start("", "shared_buffers = \"2MB\"\nserver_memory = \"300MB\"\n");
+    let (_directory, _server, mut client) =
+        started("", "shared_buffers = \"2MB\"\nserver_memory = \"300MB\"\n");
     is_out_of_memory(client.query(LARGE));
     is_out_of_memory(client.query("select length(repeat('x', 200000000))"));
     assert_eq!(client.value("select length(repeat('x', 20000000))"), "20000000");
@@ -49,12 +58,7 @@ fn a_limit_of_the_servers_own_ends_the_statement() {
 /// it, and the session ends its statement. (Without the reserve the process ends.)
 #[test]
 fn what_grows_by_small_pieces_ends_when_nothing_is_left() {
-    let directory = tempfile::tempdir().unwrap();
-    let mut server = Served::in_directory(directory.path());
-    let mut client = server.start(
-        "ulimit -v 1200000",
-        "shared_buffers = \"2MB\"\nmax_connections = 8\n",
-    );
+    let (_directory, server, mut client) = started(SYSTEM_LIMIT, SMALL);
     let mut other = server.connect().unwrap();
     client.query("set work_mem = '2000000kB'").unwrap();
     for _ in 0..2 {
@@ -76,12 +80,8 @@ fn reserve_in_use(client: &mut Client) -> u64 {
 /// A message for which there is no memory is read to its end and refused; the connection goes on behind it.
 #[test]
 fn a_message_that_does_not_fit_is_refused_in_its_place() {
-    let directory = tempfile::tempdir().unwrap();
-    let mut server = Served::in_directory(directory.path());
-    let mut client = server.start(
-        "ulimit -v 1200000",
-        "shared_buffers = \"2MB\"\nmax_connections = 8\nmax_message_size = \"1GB\"\n",
-    );
+    let config = format!("{SMALL}max_message_size = \"1GB\"\n");
+    let (_directory, _server, mut client) = started(SYSTEM_LIMIT, &config);
     let long = vec![b'x'; 700 << 20];
     client.query("create table t (a text)").unwrap();
     is_out_of_memory(client.run_with("select length($1::text)", &long));
@@ -96,9 +96,7 @@ fn a_message_that_does_not_fit_is_refused_in_its_place() {
 /// The memory of a session is shown to others.
 #[test]
 fn a_session_shows_what_it_holds() {
-    let directory = tempfile::tempdir().unwrap();
-    let mut server = Served::in_directory(directory.path());
-    let mut client = server.start("", "shared_buffers = \"2MB\"\nserver_memory = \"1GB\"\n");
+    let (_directory, server, mut client) = started("", "shared_buffers = \"2MB\"\nserver_memory = \"1GB\"\n");
     let mut other = server.connect().unwrap();
     let text = format!("prepare p as select '{}'", "x".repeat(1 << 20));
     client.query(&text).unwrap();
@@ -153,9 +151,7 @@ fn greedy(client: &mut Client, kind: usize, turn: usize) -> Answer {
 /// Two dozen sessions want much more together than there is, for some seconds. A statement is done or gets 53200, small
 /// ones of another session are always done, and in the end the memory is there again.
 fn crowd(limits: &str, config: &str) {
-    let directory = tempfile::tempdir().unwrap();
-    let mut server = Served::in_directory(directory.path());
-    let mut small = server.start(limits, config);
+    let (_directory, mut server, mut small) = started(limits, config);
     small.query("create table t (a text)").unwrap();
     small.query("create table n (id int primary key, n int)").unwrap();
     small.query("insert into n values (1, 0)").unwrap();
@@ -266,10 +262,7 @@ fn any_limit_at_the_start_is_told_or_enough() {
     for megabytes in (100..420).step_by(20) {
         let directory = tempfile::tempdir().unwrap();
         let mut server = Served::in_directory(directory.path());
-        server.spawn(
-            &format!("ulimit -v {}", megabytes << 10),
-            "shared_buffers = \"2MB\"\nmax_connections = 8\n",
-        );
+        server.spawn(&format!("ulimit -v {}", megabytes << 10), SMALL);
         let until = Instant::now() + served::PATIENCE;
         while server.is_running() && !server.log().contains("ready to accept") {
             assert!(Instant::now() < until, "{megabytes} MB: {}", server.log());

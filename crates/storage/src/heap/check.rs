@@ -198,6 +198,7 @@ mod tests {
     use std::sync::Arc;
 
     use clearway_txn::Snapshot;
+    use tempfile::TempDir;
 
     use super::*;
     use crate::commit::Reader;
@@ -206,6 +207,17 @@ mod tests {
     use crate::maintenance::vacuum::vacuum;
     use crate::page::{LOWER, RelId};
     use crate::storage::StorageOptions;
+
+    fn open() -> (TempDir, Arc<Storage>) {
+        let dir = tempfile::tempdir().unwrap();
+        let options = StorageOptions {
+            fsync: false,
+            buffer_bytes: 1 << 20,
+            ..StorageOptions::default()
+        };
+        let storage = Storage::open(dir.path(), options).unwrap().0;
+        (dir, storage)
+    }
 
     /// A page with rows at line pointers 1 to 4, of which 2 was updated to 5 and that to 6, each by a
     /// transaction that committed.
@@ -268,6 +280,10 @@ mod tests {
     /// is found.
     fn damages() -> [(Option<u16>, usize, Vec<u8>, &'static str); 17] {
         let normal = |offset, length| Line::Normal { offset, length }.encode();
+        let leads_to = |offset, length| {
+            let bytes = normal(offset, length).into();
+            (None, line_offset(3), bytes, "line pointer 3 leads to the bytes")
+        };
         let free_space = |lower: u16, upper: u16| [lower.to_le_bytes(), upper.to_le_bytes()].concat();
         [
             (None, LOWER, vec![0xFF, 0x3F], "the free space from"),
@@ -276,37 +292,12 @@ mod tests {
             (None, LOWER, free_space(50, 7_952), "the free space from"),
             (None, LOWER, free_space(20, 7_952), "the free space from"),
             (None, LOWER, free_space(48, 8_200), "the free space from"),
-            (
-                None,
-                line_offset(3),
-                normal(8_188, 35).into(),
-                "line pointer 3 leads to the bytes",
-            ),
+            leads_to(8_188, 35),
             // In the free space, not at a multiple of 8, shorter than a header, and behind the page's end.
-            (
-                None,
-                line_offset(3),
-                normal(4_096, 35).into(),
-                "line pointer 3 leads to the bytes",
-            ),
-            (
-                None,
-                line_offset(3),
-                normal(8_076, 35).into(),
-                "line pointer 3 leads to the bytes",
-            ),
-            (
-                None,
-                line_offset(3),
-                normal(8_072, 31).into(),
-                "line pointer 3 leads to the bytes",
-            ),
-            (
-                None,
-                line_offset(3),
-                normal(8_152, 41).into(),
-                "line pointer 3 leads to the bytes",
-            ),
+            leads_to(4_096, 35),
+            leads_to(8_076, 35),
+            leads_to(8_072, 31),
+            leads_to(8_152, 41),
             (None, line_offset(3), normal(8_112, 35).into(), "overlap"),
             (
                 None,
@@ -345,13 +336,7 @@ mod tests {
 
     #[test]
     fn each_broken_rule_is_found() {
-        let dir = tempfile::tempdir().unwrap();
-        let options = StorageOptions {
-            fsync: false,
-            buffer_bytes: 1 << 20,
-            ..StorageOptions::default()
-        };
-        let storage: Arc<Storage> = Storage::open(dir.path(), options).unwrap().0;
+        let (_dir, storage) = open();
         for (slot, offset, bytes, problem) in damages() {
             let rel = page_of_rows(&storage);
             assert_eq!(check(&storage, rel), Vec::<String>::new());
@@ -389,13 +374,7 @@ mod tests {
     /// line pointer, which is the page's last one.
     #[test]
     fn a_page_with_an_update_rolled_back_is_sound() {
-        let dir = tempfile::tempdir().unwrap();
-        let options = StorageOptions {
-            fsync: false,
-            buffer_bytes: 1 << 20,
-            ..StorageOptions::default()
-        };
-        let storage: Arc<Storage> = Storage::open(dir.path(), options).unwrap().0;
+        let (_dir, storage) = open();
         let rel = page_of_rows(&storage);
         let heap = Heap::new(rel.0);
         let proc = storage.proc_array.attach().unwrap();
@@ -427,13 +406,7 @@ mod tests {
 
     #[test]
     fn entries_lead_to_roots_only() {
-        let dir = tempfile::tempdir().unwrap();
-        let options = StorageOptions {
-            fsync: false,
-            buffer_bytes: 1 << 20,
-            ..StorageOptions::default()
-        };
-        let storage: Arc<Storage> = Storage::open(dir.path(), options).unwrap().0;
+        let (_dir, storage) = open();
         let rel = page_of_rows(&storage);
         damage(&storage, rel, None, line_offset(3), &Line::Unused.encode());
         damage(&storage, rel, None, line_offset(4), &Line::Dead.encode());

@@ -13,7 +13,6 @@
 use crate::error::Result;
 use crate::heap::scan::{chain, chain_start};
 use crate::heap::{Heap, Tid, TxnContext};
-use crate::page::PageId;
 
 use clearway_txn::Xid;
 
@@ -34,13 +33,7 @@ impl Heap {
         if root.block != target.block {
             return Ok(false);
         }
-        let page = ctx
-            .storage
-            .pin(PageId {
-                rel: self.rel,
-                block: root.block,
-            })?
-            .into_shared();
+        let page = self.shared_page(ctx, root.block)?;
         let hinted = page.hinted();
         let Some(start) = chain_start(hinted, root.slot) else {
             return Ok(false);

@@ -3,6 +3,7 @@
 use clearway_txn::Xid;
 
 use crate::buffer::FrameRing;
+use crate::buffer::PageShared;
 use crate::buffer::page_view::HintedPage;
 use crate::error::Result;
 use crate::heap::layout::{HEAP_ONLY, Line, Tuple, line, slot_count};
@@ -70,6 +71,13 @@ impl Heap {
         self.fetch_pinned(ctx, root, &mut read)
     }
 
+    /// The page, pinned and latched for reading.
+    #[inline]
+    pub(super) fn shared_page<'a>(&self, ctx: &TxnContext<'a>, block: u32) -> Result<PageShared<'a>> {
+        let page = PageId { rel: self.rel, block };
+        Ok(ctx.storage.pin(page)?.into_shared())
+    }
+
     /// [`fetch`](Self::fetch) from a page that is pinned and latched.
     #[inline]
     pub(super) fn fetch_pinned<R>(
@@ -78,13 +86,7 @@ impl Heap {
         root: Tid,
         read: &mut impl FnMut(Tid, &[u8]) -> R,
     ) -> Result<Option<R>> {
-        let page = ctx
-            .storage
-            .pin(PageId {
-                rel: self.rel,
-                block: root.block,
-            })?
-            .into_shared();
+        let page = self.shared_page(ctx, root.block)?;
         let hinted = page.hinted();
         let Some(start) = chain_start(hinted, root.slot) else {
             return Ok(None);
@@ -111,13 +113,7 @@ impl Heap {
         tid: Tid,
         read: impl FnOnce(&[u8]) -> R,
     ) -> Result<VersionOutcome<R>> {
-        let page = ctx
-            .storage
-            .pin(PageId {
-                rel: self.rel,
-                block: tid.block,
-            })?
-            .into_shared();
+        let page = self.shared_page(ctx, tid.block)?;
         let Some(tuple) = Tuple::at(page.hinted(), tid.slot) else {
             return Ok(VersionOutcome::Deleted);
         };
@@ -132,13 +128,7 @@ impl Heap {
 
     /// The state, for a unique check, of the row that index entries lead to by `root`.
     pub(crate) fn liveness(&self, ctx: &TxnContext<'_>, root: Tid) -> Result<Liveness> {
-        let page = ctx
-            .storage
-            .pin(PageId {
-                rel: self.rel,
-                block: root.block,
-            })?
-            .into_shared();
+        let page = self.shared_page(ctx, root.block)?;
         let hinted = page.hinted();
         let Some(start) = chain_start(hinted, root.slot) else {
             return Ok(Liveness::Dead);

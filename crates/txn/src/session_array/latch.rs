@@ -100,43 +100,45 @@ impl<M: Machine> ProcArrayLatch<M> {
     #[inline]
     #[track_caller]
     pub(crate) fn shared(&self) -> ProcArrayShared<'_, M> {
-        dispatch!(in ProcArrayShared, self, latch => latch.shared())
+        dispatch!(in Held, self, latch => latch.shared())
     }
 
     #[inline]
     #[track_caller]
     pub(crate) fn exclusive(&self) -> ProcArrayExclusive<'_, M> {
-        dispatch!(in ProcArrayExclusive, self, latch => latch.exclusive())
+        dispatch!(in Held, self, latch => latch.exclusive())
     }
 
     #[inline]
     #[track_caller]
     pub(crate) fn try_exclusive(&self) -> Option<ProcArrayExclusive<'_, M>> {
-        Some(dispatch!(in ProcArrayExclusive, self, latch => latch.try_exclusive()?))
+        Some(dispatch!(in Held, self, latch => latch.try_exclusive()?))
     }
 }
 
-/// Holds the latch in shared mode; nothing is read from the variant, which is there to be dropped.
-#[expect(dead_code, reason = "a guard is held for its drop")]
+/// Holds the latch in one mode, by the guard of its variant; nothing is read from that, which is there to be dropped.
 #[must_use = "the latch is released at once if its guard is dropped"]
-pub(crate) enum ProcArrayShared<'a, M: Machine> {
-    Plain(<LwLock<M> as ReaderWriterLatch>::Shared<'a>),
-    ReadBiased(<ReadBiased<M> as ReaderWriterLatch>::Shared<'a>),
-    ReadBiasedAnnounce(<ReadBiased<M> as ReaderWriterLatch>::Shared<'a>),
-    ReadBiasedHandOver(<ReadBiased<M> as ReaderWriterLatch>::Shared<'a>),
-    Adaptive(<Adaptive<M> as ReaderWriterLatch>::Shared<'a>),
+pub(crate) enum Held<P, B, A> {
+    Plain(P),
+    ReadBiased(B),
+    ReadBiasedAnnounce(B),
+    ReadBiasedHandOver(B),
+    Adaptive(A),
 }
 
+/// Holds the latch in shared mode.
+pub(crate) type ProcArrayShared<'a, M> = Held<
+    <LwLock<M> as ReaderWriterLatch>::Shared<'a>,
+    <ReadBiased<M> as ReaderWriterLatch>::Shared<'a>,
+    <Adaptive<M> as ReaderWriterLatch>::Shared<'a>,
+>;
+
 /// Holds the latch in exclusive mode.
-#[expect(dead_code, reason = "a guard is held for its drop")]
-#[must_use = "the latch is released at once if its guard is dropped"]
-pub(crate) enum ProcArrayExclusive<'a, M: Machine> {
-    Plain(<LwLock<M> as ReaderWriterLatch>::Exclusive<'a>),
-    ReadBiased(<ReadBiased<M> as ReaderWriterLatch>::Exclusive<'a>),
-    ReadBiasedAnnounce(<ReadBiased<M> as ReaderWriterLatch>::Exclusive<'a>),
-    ReadBiasedHandOver(<ReadBiased<M> as ReaderWriterLatch>::Exclusive<'a>),
-    Adaptive(<Adaptive<M> as ReaderWriterLatch>::Exclusive<'a>),
-}
+pub(crate) type ProcArrayExclusive<'a, M> = Held<
+    <LwLock<M> as ReaderWriterLatch>::Exclusive<'a>,
+    <ReadBiased<M> as ReaderWriterLatch>::Exclusive<'a>,
+    <Adaptive<M> as ReaderWriterLatch>::Exclusive<'a>,
+>;
 
 // The plain latch has a cache line for itself because the others ask for one.
 const _: () = assert!(align_of::<ProcArrayLatch<clearway_machine::Native>>() == 128);
