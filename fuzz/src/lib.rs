@@ -14,6 +14,7 @@ use clearway_server::replication::message;
 use clearway_server::wire::{backend, frame, frontend, startup};
 use clearway_storage::Lsn;
 use clearway_storage::wal::LogDevice;
+use clearway_storage::wal::link::LogLink;
 use clearway_storage::wal::reader::LogReader;
 use clearway_storage::wal::record::{self, RecordKind};
 use clearway_txn::Xid;
@@ -112,7 +113,7 @@ impl LogDevice for Memory {
 fn read_all(log: Vec<u8>) -> (usize, u64) {
     let length = log.len() as u64;
     let device = Memory(log);
-    let mut reader = LogReader::new(&device, Lsn(0));
+    let mut reader = LogReader::new(&device, Lsn(0)).linked(Some(LogLink::FIRST));
     let mut count = 0;
     let mut end = 0;
     while let Some((_, next)) = reader.next_record().expect("memory has no errors") {
@@ -139,6 +140,7 @@ pub fn log_reader(data: &[u8]) {
         append(&mut log, number as u64 + 1, payload);
         ends.push(log.len());
     }
+    record::enter_links(&mut log, LogLink::FIRST);
     let sound = ends.len() - 1;
     assert_eq!(read_all(log.clone()), (sound, log.len() as u64));
     let [first, second, ..] = *data else { return };

@@ -37,7 +37,8 @@
 //! the former timeline's names.
 //!
 //! Recovery overwrites the log behind its end with zeros, for as far as bytes may have been written but not
-//! made durable. Otherwise a whole record from before the crash could follow a new one of the right length.
+//! made durable. A whole record from before the crash that followed a new one of the right length would have another link,
+//! and end the log too; so this is a second defence.
 //! After a shutdown in order everything written is durable, as a rule, and what a recycled segment holds names other
 //! positions, so nothing is overwritten. But a session that did not end in time may still have logged behind the
 //! shutdown's checkpoint, and been cut off by the end of the process: the beginning of that is missing then, and the log
