@@ -737,7 +737,7 @@ fn each_sync_is_needed() {
     }
 }
 
-/// Whether what is behind the log's end was cleared or not: the old record has the link of one that was lost.
+/// The old record has the link of one that was lost, so it does not matter if what is behind the end was cleared.
 #[test]
 fn an_old_record_behind_the_end_does_not_come_back() {
     for is_cleared in [true, false] {
