@@ -73,7 +73,7 @@ fn a_tiny_bench_from_tables_to_report() {
         .unwrap()
         .write(again.path())
         .unwrap();
-    for file in ["result.json", "report.html"] {
+    for file in ["result.json", "report.html", "picture.svg"] {
         let read = |directory: &Path| std::fs::read_to_string(directory.join(file)).unwrap();
         assert_eq!(read(again.path()), read(out.path()), "{file}");
     }
@@ -86,6 +86,11 @@ fn a_tiny_bench_from_tables_to_report() {
     let page = page.replace("http://www.w3.org/2000/svg", "");
     assert!(!page.contains("http://") && !page.contains("https://") && !page.contains("<script"));
     assert_eq!(page.matches("<svg").count(), 6);
+    // The picture has a plot for each workload, inside of one drawing.
+    let picture = std::fs::read_to_string(out.path().join("picture.svg")).unwrap();
+    assert_eq!(picture.matches("<svg").count(), 1 + 3, "{picture}");
+    assert_eq!(picture.matches("</svg>").count(), 1 + 3);
+    assert!(picture.contains("<desc>") && picture.contains("tpcb-like, transactions a second"));
 }
 
 /// Readers and writers in one database: each part has its own numbers.

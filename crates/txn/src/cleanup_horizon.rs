@@ -53,7 +53,7 @@ impl<M: Machine> CleanedUp<M> {
     }
 
     /// Step 2 of a clean-up, for one worker at a time: `deleter` and all older transactions have left the known xids. The
-    /// fence follows with the first look, [`ProcArray::holders_of_xmin_up_to`].
+    /// fence follows with the first look, `holders_of_xmin_up_to` of the array.
     pub fn begin(&self, deleter: Xid) {
         if self.newest() < deleter {
             self.0.store(deleter.0, Relaxed);
