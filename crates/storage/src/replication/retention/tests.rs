@@ -1,4 +1,4 @@
-//! What is kept, for followers, slots and over stops.
+//! Tests of what is kept for followers, slots and over stops.
 
 use super::*;
 use crate::disk::NativeDisk;
