@@ -9,6 +9,8 @@ use clearway_engine::config::{ByteSize, Span};
 use clearway_engine::mechanisms::MechanismError;
 use clearway_engine::{Config, Engine, Mechanisms};
 use clearway_machine::{Native, Switch, TimeSliceVariant};
+use clearway_storage::standby::ReplayVariant;
+use clearway_txn::{KnownXidsCompactionVariant, KnownXidsVariant};
 
 use crate::costs::Counters;
 use crate::error::{LabError, Result};
@@ -93,6 +95,15 @@ pub struct Variant {
     pub followed: bool,
 }
 
+/// The script that compares the variants of a switch natively, if the switch works on a standby only.
+pub(crate) fn standby_script(switch: &str) -> Option<&'static str> {
+    match switch {
+        KnownXidsVariant::NAME | KnownXidsCompactionVariant::NAME => Some("scripts/standby-long-transaction"),
+        ReplayVariant::NAME => Some("scripts/standby-replay"),
+        _ => None,
+    }
+}
+
 impl Variant {
     /// The variants that these presets and `name=variant` settings ask to compare.
     ///
@@ -166,6 +177,12 @@ impl Variant {
         }
         if varied.name == TimeSliceVariant::NAME && !matches!(Native::time_slice_ns(), Ok(Some(_))) {
             return Err(LabError::OneTimeSlice);
+        }
+        if let Some(script) = standby_script(varied.name) {
+            return Err(LabError::StandbysSwitch {
+                switch: varied.name,
+                script,
+            });
         }
         let preset = match presets {
             [] => "clearway",
@@ -600,6 +617,15 @@ mod tests {
             names(&["classic"], &["lwlock=single-cas"]),
             ["classic+lwlock=single-cas"]
         );
+    }
+
+    #[test]
+    fn a_switch_of_standbys_is_not_varied_in_a_bench() {
+        for switch in ["known_xids", "known_xids_compaction", "replay"] {
+            let error = Variant::vary(switch, &[], &[]).unwrap_err().to_string();
+            assert!(error.contains("a bench has none"), "{error}");
+            assert!(error.contains("use scripts/standby-"), "{error}");
+        }
     }
 
     #[test]

@@ -107,6 +107,14 @@ pub enum LabError {
          has nothing to compare"
     )]
     OneTimeSlice,
+    /// A switch that has no part in a bench's single server.
+    #[error("{switch} works on a standby, and a bench has none: --vary has nothing to compare; use {script}")]
+    StandbysSwitch {
+        /// The switch.
+        switch: &'static str,
+        /// The script that compares its variants.
+        script: &'static str,
+    },
     /// The engine refused something.
     #[error("{what}: {source}")]
     Engine {

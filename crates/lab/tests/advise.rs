@@ -155,7 +155,7 @@ fn what_wins_is_advised_in_a_file_that_the_server_accepts() {
         "replay = parallel, in place of serial",
         "turned by",
         "What to believe",
-        "clearway bench --vary replay",
+        "To check on the machine itself: scripts/standby-replay",
         "Not simulated, as in the preset: page_room = replace, relation_locks = fast-path, time_slice = in-process",
         "Not asked, as in the preset: lwlock = single-cas",
     ] {

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use crate::advise::sensitivity::{INFLUENTIAL, Turns};
 use crate::advise::verdict::{Cell, Finding, Judged, WIN_MIN};
 use crate::advise::{Advice, GivenUp, Outcome, SwitchAdvice};
+use crate::bench::standby_script;
 use crate::layout::lines;
 
 /// The advice: a row for each switch, and what is to be known of those that are advised to change.
@@ -34,11 +35,12 @@ pub fn advice_text(advice: &Advice) -> String {
         text.push_str(&together_text(together));
     }
     text.push_str(&rest_text(advice));
-    let check = changed.first().map_or("SWITCH", |it| it.switch.name);
+    let first = changed.first().map_or("SWITCH", |it| it.switch.name);
+    let check = standby_script(first).map_or_else(|| format!("clearway bench --vary {first}"), str::to_owned);
     let _ = writeln!(
         text,
         "\nThis is a simulation: docs/simulator.md, \"What to believe\", says how far to trust it. To check on the machine \
-         itself: clearway bench --vary {check}"
+         itself: {check}"
     );
     text
 }

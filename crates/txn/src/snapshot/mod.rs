@@ -119,8 +119,9 @@ variants! {
         Reuse: "A read beside few writers changes no shared line: simulated on four sockets it makes 2.1 times the \
             transactions of scan with 1 % writers. On two CPUs it is level."
             in "docs/read-path-predictions.md#snapshots-snapshots";
-        Csn: "Simulated, it makes 1.7 to 4.3 times the transactions of scan with 144 clients of which 10 or 50 % \
-            write, but 0.5 with 434 and log_flush = single. On two CPUs it is level."
+        Csn: "Simulated on four sockets, it makes 1.6 and 1.2 times the transactions of scan with 144 clients of which \
+            10 or 50 % write, where reuse makes 1.4 and 1.1; but 0.5 with 434 clients of which 50 % write and \
+            log_flush = single. On two CPUs it is level."
             in "docs/mechanisms/snapshots.md#why-reuse-and-not-csn";
     }
 
