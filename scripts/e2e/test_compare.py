@@ -14,21 +14,30 @@ def compare(name, *arguments):
 class Compare(unittest.TestCase):
     def test_a_short_comparison_ends_with_a_table(self):
         out = servers.scratch("compare-test") / "out.json"
-        done = compare("compare-postgres", "--smoke", "--spread", "--set", "log_flush=group", "--out", str(out))
+        done = compare(
+            "compare-postgres", "--smoke", "--spread", "--set", "log_flush=group", "--also", "session_scheduling=normal",
+            "--postgres", "18,15", "--beside", "1", "--beside-syncs", "--out", str(out),
+        )
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         headings = done.stdout.split("\n\n")[-1].splitlines()[0].split()
         self.assertEqual(headings[:2], ["script", "clients"])
         points = json.loads(out.read_text())["points"]
-        self.assertEqual(len(points), 9)
+        self.assertEqual(len(points), 3 * 5)
+        self.assertIn("beside 1 busy loops and a program that syncs a file", done.stdout)
+        self.assertEqual(
+            {point["server"] for point in points},
+            {"stub", "PostgreSQL 18", "PostgreSQL 15", "clearway", "clearway session_scheduling=normal"},
+        )
         for point in points:
             self.assertEqual(len(point["tps"]), 1)
             self.assertGreater(point["tps"][0], 1, point)
+            self.assertGreater(point["p99_ms"][0], 0, point)
 
     def test_a_short_tpcc_ends_with_a_table_and_consistent_tables(self):
         out = servers.scratch("tpcc-test") / "out.json"
         done = compare("tpcc", "--smoke", "--out", str(out))
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertIn("the consistency conditions 1 to 4 hold on both", done.stdout)
+        self.assertIn("the consistency conditions 1 to 4 hold on all", done.stdout)
         points = json.loads(out.read_text())["points"]
         self.assertEqual([point["server"] for point in points], ["postgres", "clearway"])
         for point in points:

@@ -14,13 +14,13 @@ HERE = tools.ROOT / "scripts" / "e2e" / "drivers"
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", tools.ROOT / "target"))
 
 
-def _installed(name, listing, install):
-    """The directory `name` of what `install` installs for this listing."""
+def installed(name, listing, install):
+    """The directory `name` of what `install` installs for this listing, a file."""
     directory = TARGET / "drivers" / name
     done = directory / "installed"
-    wanted = hashlib.sha256((HERE / listing).read_bytes() + sys.version.encode()).hexdigest()
+    wanted = hashlib.sha256(listing.read_bytes() + sys.version.encode()).hexdigest()
     if not done.exists() or done.read_text() != wanted:
-        print(f"installing the drivers of {listing}", file=sys.stderr, flush=True)
+        print(f"installing what {listing.relative_to(tools.ROOT)} lists", file=sys.stderr, flush=True)
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
         install(directory)
@@ -39,23 +39,27 @@ def _install_python(directory, listing):
 
 def python(name="python", listing="requirements.txt"):
     """The path of a Python with the packages of a listing: the drivers, with Node beside it, if none is given."""
-    installed = _installed(name, listing, lambda directory: _install_python(directory, listing))
-    return installed / "bin" / "python"
+    environment = installed(name, HERE / listing, lambda directory: _install_python(directory, listing))
+    return environment / "bin" / "python"
+
+
+def npm_install(binaries, directory):
+    """Installs what the `package.json` in a directory lists, with the npm among these binaries."""
+    subprocess.run(
+        [binaries / "npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"],
+        cwd=directory, env={**os.environ, "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}"}, check=True,
+    )
 
 
 def node():
-    """The command of a Node that finds the drivers, for a program in `scripts/e2e/drivers`."""
+    """The command of a Node that finds the drivers, for a program in `scripts/e2e/drivers`, and its directory."""
     binaries = python().parent
-    environment = {**os.environ, "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}"}
 
     def install(directory):
         shutil.copy(HERE / "package.json", directory)
-        subprocess.run(
-            [binaries / "npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"],
-            cwd=directory, env=environment, check=True,
-        )
+        npm_install(binaries, directory)
 
-    directory = _installed("node", "package.json", install)
+    directory = installed("node", HERE / "package.json", install)
     # Modules are looked for beside the program that imports them.
     for program in HERE.glob("*.mjs"):
         shutil.copy(program, directory)

@@ -16,7 +16,7 @@ import sys
 import time
 from typing import NamedTuple
 
-from . import servers, tools
+from . import other_programs, servers, tools
 
 
 class Measured(NamedTuple):
@@ -65,6 +65,11 @@ def assignment(text):
     return text
 
 
+def assignments(text):
+    """The type of an option that is a list of those."""
+    return [assignment(part) for part in text.split(",")]
+
+
 def parser(about, scripts, rounds):
     """A parser of the options that every comparison has. `scripts`: all there are, and those that run by default."""
     known, usual = scripts
@@ -81,6 +86,9 @@ def parser(about, scripts, rounds):
                       help="choose the variant of one of Clearway's mechanisms, as with `clearway serve`")
     made.add_argument("--setting", type=assignment, action="append", default=[], metavar="NAME=VALUE",
                       help="a line for Clearway's configuration, such as session_scheduling=normal")
+    made.add_argument("--also", type=assignments, action="append", default=[], metavar="NAME=VALUE,…",
+                      help="another Clearway server in the same rounds, with these mechanisms or settings changed")
+    other_programs.options(made)
     made.add_argument("--out", type=pathlib.Path, help="write all measurements to this file, as JSON")
     made.add_argument("--smoke", action="store_true",
                       help="only see whether everything runs: one round of one second with two clients and little data")
@@ -95,15 +103,35 @@ def parsed(made):
     return options
 
 
-def clearway(binary, directory, options):
-    """Clearway's server under these options."""
+def clearway(binary, directory, options, also=()):
+    """Clearway's server under these options, with the mechanisms and settings of `also` changed."""
+    listed = subprocess.run([binary, "mechanisms"], capture_output=True, text=True, check=True).stdout
+    switches = set(re.findall("^([a-z_]+):", listed, re.MULTILINE))
+    changed = {line.split("=")[0]: line for line in also}
+    choices = {line.split("=")[0]: line for line in options.set}
+    choices.update({name: line for name, line in changed.items() if name in switches})
+    settings = {line.split("=")[0]: line for line in options.setting}
+    settings.update({name: line for name, line in changed.items() if name not in switches})
     lines = [f'shared_buffers = "{options.buffers}MB"']
-    for name, value in (line.split("=") for line in options.setting):
+    for name, value in (line.split("=") for line in settings.values()):
         lines.append(f"{name} = {value if re.fullmatch('[0-9.]+|true|false', value) else json.dumps(value)}")
     arguments = [] if options.preset is None else ["--preset", options.preset]
-    for choice in options.set:
+    for choice in choices.values():
         arguments += ["--set", choice]
     return servers.Clearway(binary, directory, "\n".join([*lines, ""]), arguments)
+
+
+def clearways(binary, directory, options):
+    """Clearway's servers: the first under the options alone, then one for each `--also`."""
+    made = []
+    for number, also in enumerate([[], *options.also]):
+        home = directory / f"clearway-{number}"
+        home.mkdir()
+        server = clearway(binary, home, options, also)
+        if also:
+            server.name = f"clearway {','.join(also)}"
+        made.append(server)
+    return made
 
 
 def start(server):

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 
-from . import tools
+from . import postgres_programs, tools
 
 _running = []
 
@@ -293,17 +293,18 @@ def without_rights(name, *directories):
 
 
 class Postgres(LibpqServer):
-    """PostgreSQL 15 as packaged."""
+    """PostgreSQL as packaged, of a major version that `postgres_programs` knows."""
 
     name = "postgres"
     user = "postgres"
 
-    def __init__(self, directory, settings=()):
+    def __init__(self, directory, settings=(), version="15"):
         super().__init__(directory)
+        self.version = version
         self.as_user = without_rights("postgres", self.directory, self.sockets)
         subprocess.run(
-            [*self.as_user, tools.find("initdb"), "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8",
-             "--no-locale"],
+            [*self.as_user, postgres_programs.program(version, "initdb"), "-D", self.data, "-U", "postgres", "-A", "trust",
+             "-E", "UTF8", "--no-locale"],
             check=True, stdout=subprocess.DEVNULL, cwd=self.directory,
         )
         with (self.data / "postgresql.conf").open("a") as configuration:
@@ -313,7 +314,7 @@ class Postgres(LibpqServer):
                 configuration.write(f"{name} = '{value}'\n")
 
     def command(self):
-        return [*self.as_user, tools.find("postgres"), "-D", self.data]
+        return [*self.as_user, postgres_programs.program(self.version, "postgres"), "-D", self.data]
 
     def kill(self):
         # The postmaster takes its children along when it is asked to; kill -9 would leave them for a moment.
