@@ -17,8 +17,10 @@ use crate::{bench_latches, options};
 ///
 /// Opens an embedded database per preset (in a temporary directory unless --data names one), loads the tables,
 /// and measures every workload × clients under the presets in turn (A B, B A, …), so that both meet the same
-/// conditions. With --vary, compares all variants of one switch instead. Prints one table: the median TPS and its spread, latency, the ratio to the first preset, and what the
-/// clients waited for. Afterwards the balances must add up, and TPC-C's consistency conditions hold, or the run is an error.
+/// conditions. With --vary, compares all variants of one switch instead. Prints one table: the median TPS and its spread,
+/// latency, the ratio to the first preset, and what the clients waited for. A ratio is that of the median round, and ≈ 1
+/// where the rounds lie on both sides of 1. Afterwards the balances must add up, and TPC-C's consistency conditions hold,
+/// or the run is an error.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,

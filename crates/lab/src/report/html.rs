@@ -104,8 +104,8 @@ pub fn html(result: &BenchResult) -> Result<String> {
     })?;
 
     body.push_str("<h2>All numbers</h2>\n");
-    if result.varied.is_some() {
-        let _ = writeln!(body, "<p>{}</p>", escaped(table::COSTS_LEGEND));
+    for line in table::footer(result) {
+        let _ = writeln!(body, "<p>{}</p>", escaped(&line));
     }
     numbers(&mut body, &table::rows(result), &table::right(result));
     let kinds = kinds_table::rows(result);
