@@ -26,7 +26,8 @@
 //! 4. Warm-up is not measured; only transactions that end inside the measured window count.
 //! 5. A run whose **balances do not add up** afterwards, or whose TPC-C tables are not consistent, is an error, whatever
 //!    its speed.
-//! 6. Every result carries its [provenance](result::Provenance).
+//! 6. Every result carries its [provenance](result::Provenance), with what ran beside it: the
+//!    [programs](OtherPrograms) that were asked for, and the part of the CPUs that [all others](host_use) used.
 //!
 //! # What it does not do
 //!
@@ -42,10 +43,12 @@ mod costs;
 mod error;
 mod follower;
 pub mod gather;
+pub mod host_use;
 pub mod kinds_table;
 pub mod latches;
 mod latencies;
 mod layout;
+mod other_programs;
 mod progress;
 mod provenance;
 pub mod report;
@@ -65,3 +68,4 @@ pub use bench::{BenchOptions, Variant, run_bench};
 pub use costs::CommitCosts;
 pub use error::{LabError, Result};
 pub use latches::{LatchBenchOptions, run_latch_bench};
+pub use other_programs::{OtherProgram, OtherProgramCommand, OtherPrograms};

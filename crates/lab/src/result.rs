@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::costs::CommitCosts;
 use crate::error::{LabError, Result};
+use crate::other_programs::OtherPrograms;
 use crate::stats;
 use crate::workload::pgbench::{Acknowledged, Balances};
 use crate::workload::tpcc;
@@ -65,6 +66,10 @@ pub struct Provenance {
     pub samples_per_cell: usize,
     /// On what.
     pub machine: Machine,
+    /// Part of the CPUs' time that programs beside the bench used, without [those of its own](Parameters::beside), 0 to
+    /// 1; `None` where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others_share: Option<f64>,
 }
 
 /// A machine.
@@ -102,6 +107,9 @@ pub struct Parameters {
     pub rounds: usize,
     /// True if commits waited for the disk.
     pub synchronous_commit: bool,
+    /// The programs that ran beside.
+    #[serde(default, skip_serializing_if = "OtherPrograms::is_none")]
+    pub beside: OtherPrograms,
 }
 
 /// One of the variants compared.
@@ -370,6 +378,7 @@ pub(crate) mod tests {
                 warm_up_s: 0.1,
                 rounds: 3,
                 synchronous_commit: true,
+                beside: OtherPrograms::default(),
             },
             varied: None,
             variants: vec![variant("classic"), variant("clearway")],

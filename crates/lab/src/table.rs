@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::host_use;
 use crate::kinds_table;
 use crate::layout::{grouped, latency, lines};
 use crate::result::{BenchResult, Cell};
@@ -57,10 +58,25 @@ fn level_legend(result: &BenchResult) -> Option<String> {
     })
 }
 
-/// The lines below the table: the meaning of its columns.
+/// The conditions under which a result was measured that its numbers depend on: the programs that ran beside, and a busy
+/// host.
+pub fn conditions(result: &BenchResult) -> Vec<String> {
+    let beside = &result.parameters.beside;
+    let asked_for = (!beside.is_none()).then(|| format!("Measured beside {beside}."));
+    let others = match beside.is_none() {
+        true => "other programs used",
+        false => "programs beside these used",
+    };
+    let busy = host_use::warning(result.provenance.others_share, others);
+    let busy = busy.map(|warning| warning.replacen("the host", "The host", 1) + ".");
+    asked_for.into_iter().chain(busy).collect()
+}
+
+/// The lines below the table: the meaning of its columns, and the [conditions].
 pub fn footer(result: &BenchResult) -> Vec<String> {
     let costs = result.varied.is_some().then(|| COSTS_LEGEND.to_owned());
-    costs.into_iter().chain(level_legend(result)).collect()
+    let legends = costs.into_iter().chain(level_legend(result));
+    legends.chain(conditions(result)).collect()
 }
 
 /// A column of the table.
@@ -191,6 +207,23 @@ mod tests {
         // A result from before bounds were kept.
         result.cells[1].ratio_bounds = None;
         assert!(super::text(&result).contains("1.03×"));
+    }
+
+    #[test]
+    fn the_conditions_are_below_the_table() {
+        let mut result = example();
+        result.provenance.others_share = Some(0.05);
+        assert!(conditions(&result).is_empty());
+        result.provenance.others_share = Some(0.12);
+        assert!(conditions(&result)[0].starts_with("The host is busy: other programs used 12 %"));
+        result.parameters.beside.busy_loops = 4;
+        result.provenance.others_share = Some(0.368);
+        let text = text(&result);
+        let busy = "The host is busy: programs beside these used 37 % of the CPUs; ratios may not hold.";
+        assert!(
+            text.ends_with(&format!("\n\nMeasured beside 4 busy loops.\n{busy}\n")),
+            "{text}"
+        );
     }
 
     #[test]
