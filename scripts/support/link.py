@@ -2,7 +2,7 @@
 
 The checksum of TCP misses one damaged segment in 65,536, and none of those that a broken card, a proxy or a tunnel changes
 behind it. So beside connections that end or stall there are bytes that change, get lost, come twice or out of order. Only
-what the primary sends is damaged: docs/replication.md ("Damage") says that reports of the standby are not protected.
+what the primary sends is damaged: docs/replication/standby.md ("Damaged log") says that reports of the standby are not protected.
 """
 
 import collections

@@ -361,7 +361,7 @@ fn tpcc_has_a_statement_a_line_and_a_request_a_statement_if_asked() {
     );
 }
 
-/// With one client a transaction of the experiment takes the CPU for as long as natively: 270 µs (docs/performance.md).
+/// With one client a transaction of the experiment takes the CPU for as long as natively, 270 µs.
 ///
 /// Mutation that it should catch (`crates/lab/mutations/simulate.toml`): a delivery takes a tenth of its work.
 #[test]

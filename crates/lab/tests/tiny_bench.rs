@@ -228,8 +228,8 @@ fn a_data_directory_is_used_again_and_its_scale_is_checked() {
     );
 }
 
-/// Every switch that has something to vary: all its variants are measured on the same terms, and the counts of what
-/// commits cost fit together.
+/// Every switch that has something to vary, but those of standbys: all its variants are measured on the same terms, and
+/// the counts of what commits cost fit together.
 #[test]
 fn a_tiny_run_over_every_switch() {
     // Loaded once, and copied for each variant: to load takes longer than all the rest.
@@ -246,7 +246,10 @@ fn a_tiny_run_over_every_switch() {
         .iter()
         .filter(|switch| switch.variants.len() > 1)
     {
-        let (varied, variants) = Variant::vary(switch.name, &[], &[]).unwrap();
+        let (varied, variants) = match Variant::vary(switch.name, &[], &[]) {
+            Err(LabError::StandbysSwitch { .. }) => continue,
+            found => found.unwrap(),
+        };
         let data = tempfile::tempdir().unwrap();
         for variant in &variants {
             copy_directory(

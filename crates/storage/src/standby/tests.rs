@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use clearway_machine::WaitEvent;
 use clearway_txn::{ProcId, Snapshot, Xid};
 
 use super::{ChangedDefinitions, Conflict, LogReceiver, ReplayObserver, StandbyOptions, TakeBack};
@@ -122,10 +123,14 @@ fn a_deleter_is_announced_before_the_look_for_sessions() {
 
 /// A record without meaning, as it is in the log at `position`, but for its link.
 fn nothing(position: Lsn, payload: usize) -> Vec<u8> {
+    sevens(RecordKind::Nothing, position, payload)
+}
+
+/// A record with as many sevens for its payload.
+fn sevens(kind: RecordKind, position: Lsn, payload: usize) -> Vec<u8> {
     let payload = vec![7; payload];
     let crc = crc32c::crc32c(&payload);
-    let (kind, xid) = (RecordKind::Nothing, Xid::INVALID);
-    let mut bytes = record::header(kind, xid, position.0, position.0, payload.len(), crc).to_vec();
+    let mut bytes = record::header(kind, Xid::INVALID, position.0, position.0, payload.len(), crc).to_vec();
     bytes.extend(&payload);
     bytes.resize(record::size(payload.len()), 0);
     bytes
@@ -188,7 +193,7 @@ fn replay_goes_on_where_log_was_taken_back() {
 }
 
 /// Whole records were received, and the thread that replays has been woken and is not there yet. What it has done says
-/// nothing of them: none is taken back, also when replay has failed, and log behind the last one is no reason to refuse.
+/// nothing of them: none is taken back, and log behind the last one is no reason to refuse.
 #[test]
 fn a_whole_record_that_is_not_replayed_is_not_taken_back() {
     let directory = tempfile::tempdir().unwrap();
@@ -210,12 +215,35 @@ fn a_whole_record_that_is_not_replayed_is_not_taken_back() {
         !matches!(standby.take_back(fork), TakeBack::Refused),
         "nothing whole is behind the last whole record"
     );
-    standby.fail(&standby.failed("a test"));
-    assert!(
-        matches!(standby.take_back(start), TakeBack::Refused),
-        "replay comes no further, and there is a whole record"
-    );
     drop(kept_away);
+    drop(receiver);
+    storage.stop_threads();
+}
+
+/// Replay fails at a whole record, a relation whose number has too many bytes. It comes no further, and neither that record
+/// nor the one behind it may be taken back.
+#[test]
+fn a_whole_record_that_replay_has_failed_at_is_not_taken_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let storage = standby(&directory);
+    let standby = storage.standby().unwrap();
+    let mut receiver = storage.receive_log().unwrap();
+    let start = receiver.position();
+    let malformed = sevens(RecordKind::CreateRel, start, 100);
+    let behind = nothing(Lsn(start.0 + malformed.len() as u64), 100);
+    let mut sent = [malformed, behind].concat();
+    record::enter_links(
+        &mut sent,
+        standby.progress.link().expect("the directory's log was read"),
+    );
+    receive(&mut receiver, &sent);
+    let has_failed = || standby.progress.has_failed();
+    standby
+        .progress
+        .wait(PATIENCE, WaitEvent::RecoveryApply, has_failed);
+    assert!(has_failed(), "replay went on to {}", standby.replayed());
+    assert_eq!(standby.replayed(), start);
+    assert!(matches!(standby.take_back(start), TakeBack::Refused));
     drop(receiver);
     storage.stop_threads();
 }

@@ -61,6 +61,5 @@ pub use log::{LogOptions, LogWriter, RecordOrder, Wal};
 pub use reserve::LogReserveVariant;
 pub use segment_name::SEGMENT_SIZE;
 
-/// Syncs of the log that may be in progress at once. `docs/mechanisms/log.md` says what two and four were measured to
-/// do.
+/// Syncs of the log that may be in progress at once, under `log_flush = overlapped` (`docs/mechanisms/log.md`).
 pub const SYNC_LANES: usize = 4;
