@@ -87,7 +87,7 @@ pub fn warning(share: Option<f64>, use_of: &str) -> Option<String> {
     ))
 }
 
-/// The numbers in a line such as `Cpus_allowed_list:	0-2,5` of a process's status.
+/// The numbers in a line such as `Cpus_allowed_list: 0-2,5` of a process's status.
 fn allowed_cpus(status: &str) -> Option<Vec<u32>> {
     let list = status
         .lines()
