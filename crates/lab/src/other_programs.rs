@@ -16,11 +16,10 @@
 //! 4. One that ends by itself makes the bench an error: what was measured after it is not what was asked for.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use serde::{Deserialize, Serialize};
-use tempfile::TempDir;
 
 use crate::error::{LabError, Result};
 
@@ -41,7 +40,7 @@ pub struct OtherPrograms {
 pub enum OtherProgram<'a> {
     /// A busy loop.
     BusyLoop,
-    /// A program that syncs a file in this directory, which is empty and goes away afterwards.
+    /// A program that syncs a file in this directory, which goes away afterwards.
     FileSyncs(&'a Path),
 }
 
@@ -76,17 +75,36 @@ impl std::fmt::Display for OtherPrograms {
     }
 }
 
+/// The directory of a file that is synced; dropping it removes both.
+#[derive(Debug)]
+struct SyncedDirectory(PathBuf);
+
+impl SyncedDirectory {
+    /// The name is the same for each bench, so that one removes what another, which was killed, has left.
+    fn create_in(root: &Path) -> io::Result<SyncedDirectory> {
+        let path = root.join("clearway-beside");
+        std::fs::create_dir_all(&path)?;
+        Ok(SyncedDirectory(path))
+    }
+}
+
+impl Drop for SyncedDirectory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
 /// The programs that run now; dropping it ends them.
 #[derive(Debug)]
 pub(crate) struct Running {
     children: Vec<Child>,
-    /// The directory of the synced file. It is removed after its program has ended.
-    _file: Option<TempDir>,
+    /// It is removed after the program that syncs in it has ended.
+    _directory: Option<SyncedDirectory>,
 }
 
 impl Running {
-    /// Starts the programs. The synced file is in a new directory in `root`. They end with the calling thread at the
-    /// latest.
+    /// Starts the programs. The synced file is in a directory of its own in `root`. They end with the calling thread at
+    /// the latest.
     pub(crate) fn start(
         programs: OtherPrograms,
         command: OtherProgramCommand,
@@ -94,18 +112,16 @@ impl Running {
     ) -> Result<Running> {
         let mut running = Running {
             children: Vec::new(),
-            _file: None,
+            _directory: None,
         };
         for _ in 0..programs.busy_loops {
             running.add(command(OtherProgram::BusyLoop))?;
         }
         if programs.syncs_file {
-            let prefix = tempfile::Builder::new()
-                .prefix("clearway-beside-")
-                .tempdir_in(root);
-            let directory = prefix.map_err(LabError::io("creating a temporary directory in", root))?;
-            running.add(command(OtherProgram::FileSyncs(directory.path())))?;
-            running._file = Some(directory);
+            let directory =
+                SyncedDirectory::create_in(root).map_err(LabError::io("creating a directory in", root))?;
+            running.add(command(OtherProgram::FileSyncs(&directory.0)))?;
+            running._directory = Some(directory);
         }
         Ok(running)
     }
@@ -179,6 +195,9 @@ mod tests {
     #[test]
     fn dropped_programs_have_ended_and_their_directory_is_gone() {
         let root = tempfile::tempdir().unwrap();
+        // Of a bench that was killed.
+        std::fs::create_dir(root.path().join("clearway-beside")).unwrap();
+        std::fs::write(root.path().join("clearway-beside/file"), "x").unwrap();
         let running = Running::start(BOTH, sleeps, root.path()).unwrap();
         let processes: Vec<_> = running
             .children
