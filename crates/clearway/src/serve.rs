@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use clap::Args;
+use clearway_engine::config::SessionScheduling;
 use clearway_engine::{Config, Engine};
 use clearway_server::{Scheduling, Server, ServerOptions, StopSignal};
 
@@ -98,7 +99,11 @@ pub(crate) fn server_options(
         port,
         max_connections: config.max_connections as usize,
         scheduling: Scheduling {
-            policy: config.session_scheduling.into(),
+            sessions: match config.session_scheduling {
+                SessionScheduling::Adaptive => clearway_server::SessionScheduling::Adaptive,
+                SessionScheduling::Normal => clearway_server::SessionScheduling::Normal,
+                SessionScheduling::Batch => clearway_server::SessionScheduling::Batch,
+            },
             time_slice: config.mechanisms.time_slice,
         },
         message_bytes_max: config.max_message_size.bytes() as u32,

@@ -31,25 +31,18 @@ use crate::memory;
 use crate::nearest::nearest;
 use crate::synchronous_commit::SynchronousCommit;
 
-/// The kernel's scheduling of a session that wakes; see [`clearway_machine::SchedulingPolicy`].
+/// The kernel's scheduling of a session that wakes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SessionScheduling {
+    /// As `batch`, and as `normal` while other programs keep the CPUs from sessions.
+    #[default]
+    Adaptive,
     /// As any thread: it may preempt the one that runs.
     Normal,
     /// It waits until the one that runs sleeps, or for some milliseconds: fewer switches where clients share the
     /// machine.
-    #[default]
     Batch,
-}
-
-impl From<SessionScheduling> for clearway_machine::SchedulingPolicy {
-    fn from(setting: SessionScheduling) -> Self {
-        match setting {
-            SessionScheduling::Normal => Self::Normal,
-            SessionScheduling::Batch => Self::Batch,
-        }
-    }
 }
 
 /// All settings of an engine that do not belong to one session.

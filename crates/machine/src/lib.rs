@@ -85,7 +85,7 @@ pub use native::Native;
 #[cfg(feature = "std")]
 pub use places::HostCpus;
 #[cfg(feature = "std")]
-pub use scheduling::SchedulingPolicy;
+pub use scheduling::{CpuTurns, SchedulingPolicy, ThreadId};
 #[cfg(feature = "std")]
 pub use stderr::stderr_line;
 #[cfg(feature = "std")]

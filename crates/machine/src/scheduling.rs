@@ -10,6 +10,25 @@ use std::io;
 
 use crate::Native;
 
+/// A thread of this process, by the kernel's number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadId(libc::pid_t);
+
+impl ThreadId {
+    pub(crate) fn number(self) -> libc::pid_t {
+        self.0
+    }
+}
+
+/// A thread's use of the CPUs since it began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CpuTurns {
+    /// Times that the thread was given a CPU.
+    pub turns: u64,
+    /// Time that it could have run and no CPU was given to it, nanoseconds.
+    pub waited_ns: u64,
+}
+
 /// The kernel's policy for a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SchedulingPolicy {
@@ -24,17 +43,29 @@ pub enum SchedulingPolicy {
 impl Native {
     /// Sets the policy of the calling thread; threads that it starts inherit it.
     pub fn set_scheduling(policy: SchedulingPolicy) -> io::Result<()> {
-        let number = match policy {
-            SchedulingPolicy::Normal => libc::SCHED_OTHER,
-            SchedulingPolicy::Batch => libc::SCHED_BATCH,
-        };
-        // SAFETY: plain old data, for which zeros are valid; both policies want priority 0.
-        let parameters: libc::sched_param = unsafe { core::mem::zeroed() };
-        // SAFETY: 0 names the calling thread, and the parameters outlive the call.
-        match unsafe { libc::sched_setscheduler(0, number, &raw const parameters) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        // 0 names the calling thread.
+        set_policy(0, policy)
+    }
+
+    /// Sets the policy of another thread, which must not have ended: its number may be another's by then.
+    pub fn set_scheduling_of(thread: ThreadId, policy: SchedulingPolicy) -> io::Result<()> {
+        set_policy(thread.0, policy)
+    }
+
+    /// The calling thread.
+    pub fn this_thread() -> ThreadId {
+        // SAFETY: the call has no arguments and can not fail.
+        ThreadId(unsafe { libc::gettid() })
+    }
+
+    /// The use of the CPUs by a thread of this process.
+    ///
+    /// # Errors
+    /// `NotFound` if the thread has ended, or if the kernel keeps no such figures (without `CONFIG_SCHED_INFO`).
+    pub fn cpu_turns_of(thread: ThreadId) -> io::Result<CpuTurns> {
+        let text = std::fs::read_to_string(format!("/proc/self/task/{}/schedstat", thread.0))?;
+        parse_cpu_turns(&text)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("schedstat reads {text:?}")))
     }
 
     /// The CPUs that the calling thread may run on, in order.
@@ -58,9 +89,67 @@ impl Native {
     }
 }
 
+fn set_policy(thread: libc::pid_t, policy: SchedulingPolicy) -> io::Result<()> {
+    let number = match policy {
+        SchedulingPolicy::Normal => libc::SCHED_OTHER,
+        SchedulingPolicy::Batch => libc::SCHED_BATCH,
+    };
+    // SAFETY: plain old data, for which zeros are valid; both policies want priority 0.
+    let parameters: libc::sched_param = unsafe { core::mem::zeroed() };
+    // SAFETY: the call reads the parameters, which outlive it; a number that names no thread is an error.
+    match unsafe { libc::sched_setscheduler(thread, number, &raw const parameters) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The line of the kernel: nanoseconds on a CPU, nanoseconds of waiting for one, turns.
+fn parse_cpu_turns(text: &str) -> Option<CpuTurns> {
+    let mut numbers = text.split_ascii_whitespace().map(str::parse);
+    let (Some(Ok(_cpu_ns)), Some(Ok(waited_ns)), Some(Ok(turns))): (Option<Result<u64, _>>, _, _) =
+        (numbers.next(), numbers.next(), numbers.next())
+    else {
+        return None;
+    };
+    Some(CpuTurns { turns, waited_ns })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_kernels_line_is_read() {
+        assert_eq!(
+            parse_cpu_turns("687570 12 3\n"),
+            Some(CpuTurns {
+                turns: 3,
+                waited_ns: 12
+            })
+        );
+        for wrong in ["", "1 2", "1 x 3", "-1 2 3"] {
+            assert_eq!(parse_cpu_turns(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_thread_that_sleeps_has_a_turn_more_and_its_policy_is_set_from_outside() {
+        let (say, said) = std::sync::mpsc::channel();
+        let (go, gone) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            say.send(Native::this_thread()).unwrap();
+            gone.recv().unwrap();
+            // SAFETY: 0 names the calling thread.
+            unsafe { libc::sched_getscheduler(0) }
+        });
+        let id = said.recv().unwrap();
+        let before = Native::cpu_turns_of(id).unwrap();
+        Native::set_scheduling_of(id, SchedulingPolicy::Batch).unwrap();
+        go.send(()).unwrap();
+        assert_eq!(thread.join().unwrap(), libc::SCHED_BATCH);
+        assert!(before.turns > 0);
+        assert!(Native::cpu_turns_of(Native::this_thread()).unwrap().turns > 0);
+    }
 
     #[test]
     fn a_thread_stays_where_it_was_put() {

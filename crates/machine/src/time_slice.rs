@@ -20,10 +20,16 @@
 
 use std::io;
 
-use crate::{Native, switch};
+use crate::{Native, ThreadId, switch};
 
 /// The slice of `short`, nanoseconds: the shortest that the kernel gives.
 const SHORT_NS: u64 = 100_000;
+
+/// The slice that asks for the kernel's own.
+const KERNELS: u64 = 0;
+
+/// The number that names the calling thread.
+const THIS_THREAD: libc::pid_t = 0;
 
 /// As long as `sched_attr` was when slices could first be set; the kernel accepts that from then on.
 const ATTRIBUTES_BYTES: u32 = size_of::<libc::sched_attr>() as u32;
@@ -72,38 +78,46 @@ impl Native {
             (TimeSliceVariant::System, _) | (TimeSliceVariant::InProcess, Clients::OverSocket) => Ok(()),
             (TimeSliceVariant::InProcess, Clients::InProcess) => {
                 // A slice decides about speed alone, and this program did not ask for one by name.
-                let _refused = shorten_slice();
+                let _refused = set_slice(THIS_THREAD, SHORT_NS);
                 Ok(())
             }
-            (TimeSliceVariant::Short, _) => shorten_slice(),
+            (TimeSliceVariant::Short, _) => set_slice(THIS_THREAD, SHORT_NS),
         }
+    }
+
+    /// Gives another thread the slice of `short`, or the kernel's. The thread must not have ended: its number may be
+    /// another's by then. A kernel without slices accepts it and does nothing.
+    pub fn set_short_slice_of(thread: ThreadId, is_short: bool) -> io::Result<()> {
+        set_slice(thread.number(), if is_short { SHORT_NS } else { KERNELS })
     }
 
     /// The calling thread's slice, nanoseconds; `None` where the kernel has none that a thread can choose.
     pub fn time_slice_ns() -> io::Result<Option<u64>> {
-        let slice_ns = attributes_of_this_thread()?.sched_runtime;
+        let slice_ns = attributes_of(THIS_THREAD)?.sched_runtime;
         Ok((slice_ns != 0).then_some(slice_ns))
     }
 }
 
-fn shorten_slice() -> io::Result<()> {
-    let mut attributes = attributes_of_this_thread()?;
-    attributes.sched_runtime = SHORT_NS;
-    // SAFETY: 0 names the calling thread; the kernel reads `size` bytes of the struct, which outlives the call.
-    match unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) } {
+fn set_slice(thread: libc::pid_t, slice_ns: u64) -> io::Result<()> {
+    let mut attributes = attributes_of(thread)?;
+    attributes.sched_runtime = slice_ns;
+    // SAFETY: the kernel reads `size` bytes of the struct, which outlives the call; a number that names no thread is an
+    // error.
+    match unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &raw const attributes, 0) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
-fn attributes_of_this_thread() -> io::Result<libc::sched_attr> {
+fn attributes_of(thread: libc::pid_t) -> io::Result<libc::sched_attr> {
     // SAFETY: plain old data, for which zeros are valid.
     let mut attributes: libc::sched_attr = unsafe { core::mem::zeroed() };
-    // SAFETY: 0 names the calling thread; the kernel writes at most the given number of bytes, the struct's size.
+    // SAFETY: the kernel writes at most the given number of bytes, the struct's size; a number that names no thread is an
+    // error.
     match unsafe {
         libc::syscall(
             libc::SYS_sched_getattr,
-            0,
+            thread,
             &raw mut attributes,
             ATTRIBUTES_BYTES,
             0,
@@ -124,7 +138,7 @@ mod tests {
         let outer = std::thread::spawn(|| {
             prepare();
             let inner = std::thread::spawn(|| {
-                let attributes = attributes_of_this_thread().unwrap();
+                let attributes = attributes_of(THIS_THREAD).unwrap();
                 let slice_ns = Native::time_slice_ns().unwrap();
                 (attributes.sched_policy, attributes.sched_nice, slice_ns)
             });

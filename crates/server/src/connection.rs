@@ -67,6 +67,7 @@ pub(crate) fn spawn(shared: Arc<Shared>, engine: Option<Arc<Engine>>, socket: So
         return;
     }
     let spawned = builder.spawn(move || {
+        shared.registry.has_thread(&presence);
         let mut channel = Channel::new(socket, presence, message_bytes_max);
         serve_guarded(&shared, engine, &mut channel, registration);
         drop(channel);

@@ -29,6 +29,7 @@
 //! | `listener` | addresses, the loopback rule, socket files and their lock files |
 //! | `server` | accepting, the watcher, shutting down |
 //! | `registry` | the connected clients; finding those that have vanished |
+//! | `session_scheduling` | whether a session that wakes interrupts the thread that runs |
 //! | `channel` | both directions of a connection |
 //! | `connection` | start-up and the message loop of one client |
 //! | `extended` | statements and portals of the extended protocol |
@@ -74,6 +75,7 @@ mod registry;
 pub mod replication;
 mod responder;
 mod server;
+mod session_scheduling;
 mod shared;
 mod socket;
 mod stop;
@@ -84,4 +86,5 @@ mod writer;
 pub use error::{Result, ServerError};
 pub use options::{Scheduling, ServerOptions};
 pub use server::Server;
+pub use session_scheduling::SessionScheduling;
 pub use stop::StopSignal;

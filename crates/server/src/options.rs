@@ -2,15 +2,16 @@
 
 use std::path::PathBuf;
 
-use clearway_machine::{SchedulingPolicy, TimeSliceVariant};
+use clearway_machine::TimeSliceVariant;
 
+use crate::session_scheduling::SessionScheduling;
 use crate::wire::frame::LARGE_MESSAGE_BYTES_MAX;
 
 /// The scheduling of sessions by the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Scheduling {
-    /// True if a session that wakes interrupts the thread that runs.
-    pub policy: SchedulingPolicy,
+    /// The behaviour of a session that wakes while another thread runs on its CPU.
+    pub sessions: SessionScheduling,
     /// The switch `time_slice`.
     pub time_slice: TimeSliceVariant,
 }

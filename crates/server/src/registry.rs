@@ -9,6 +9,8 @@
 //! Each connection counts its changes between waiting and working ([`Presence`]): even means waiting for the client.
 //! An odd count that has not moved since the last look is work that has lasted that long. So the hot path pays two
 //! plain stores a message batch, and reads no clock.
+//!
+//! The watcher also adapts the scheduling of sessions, if it was asked to ([`session_scheduling`](crate::session_scheduling)).
 
 use std::collections::HashMap;
 use std::io;
@@ -18,9 +20,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use clearway_engine::Engine;
+use clearway_machine::{Native, ThreadId};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tracing::debug;
 
+use crate::options::Scheduling;
+use crate::session_scheduling::{Adaptation, ChosenPolicy};
 use crate::socket::Socket;
 
 /// Interval between two looks of the watcher.
@@ -33,6 +38,8 @@ pub(crate) struct Presence {
     /// Even: waiting for the client; odd: at work. Written by the connection's thread alone.
     changes: AtomicU64,
     session: OnceLock<(Arc<Engine>, u32, u32)>,
+    /// The connection's thread, once it has begun. Set under the registry's mutex.
+    thread: OnceLock<ThreadId>,
     /// A stop leaves its reads alone ([`Registry::ends_by_itself`]). Under the registry's mutex.
     ends_by_itself: AtomicBool,
 }
@@ -43,6 +50,7 @@ impl Presence {
             socket,
             changes: AtomicU64::new(1),
             session: OnceLock::new(),
+            thread: OnceLock::new(),
             ends_by_itself: AtomicBool::new(false),
         }
     }
@@ -80,6 +88,7 @@ pub(crate) struct Registry {
     /// Signalled when a connection ends, and when the watcher must end.
     changed: Condvar,
     stopping: AtomicBool,
+    policy: ChosenPolicy,
 }
 
 #[derive(Debug, Default)]
@@ -114,6 +123,14 @@ impl Registry {
             registry: Arc::clone(self),
             number,
         })
+    }
+
+    /// The calling thread serves the connection: it has the policy of sessions from now on.
+    pub(crate) fn has_thread(&self, presence: &Presence) {
+        let state = self.lock();
+        let _ = presence.thread.set(Native::this_thread());
+        drop(state);
+        self.policy.take();
     }
 
     /// Number of connections.
@@ -179,19 +196,20 @@ impl Registry {
     }
 
     /// Starts the watcher; it ends when what this returns is dropped.
-    pub(crate) fn watch(registry: Arc<Registry>) -> io::Result<Watcher> {
+    pub(crate) fn watch(registry: Arc<Registry>, scheduling: Scheduling) -> io::Result<Watcher> {
         let watched = Arc::clone(&registry);
+        let adaptation = Adaptation::of(scheduling);
         let thread = std::thread::Builder::new()
             .name("clearway watcher".to_owned())
             .stack_size(256 << 10)
-            .spawn(move || watched.watch_loop())?;
+            .spawn(move || watched.watch_loop(adaptation))?;
         Ok(Watcher {
             registry,
             thread: Some(thread),
         })
     }
 
-    fn watch_loop(&self) {
+    fn watch_loop(&self, mut adaptation: Option<Adaptation>) {
         let mut last_seen: HashMap<u64, u64> = HashMap::new();
         let mut state = self.lock();
         while !state.watcher_ends {
@@ -207,6 +225,13 @@ impl Registry {
                 }
             }
             last_seen = seen;
+            if let Some(adaptation) = &mut adaptation {
+                let threads = state
+                    .connections
+                    .iter()
+                    .filter_map(|(number, presence)| Some((*number, *presence.thread.get()?)));
+                adaptation.look(&threads.collect::<Vec<_>>(), &self.policy);
+            }
             drop(state);
             cancel_vanished(&suspects);
             state = self.lock();

@@ -86,7 +86,7 @@ impl Server {
     /// Serves clients until `stop` is given; then ends all sessions, has the engine checkpoint and close, and returns.
     pub fn run(&self, stop: &StopSignal) -> Result<()> {
         let shared = Arc::new(Shared::new(self.max_connections, self.message_bytes_max));
-        let watcher = Registry::watch(Arc::clone(&shared.registry))
+        let watcher = Registry::watch(Arc::clone(&shared.registry), self.scheduling)
             .map_err(|error| ServerError::io("starting the connection watcher", error))?;
         let outcome = accept_loop(&self.listeners, self.scheduling, stop, |socket| {
             connection::spawn(
@@ -116,7 +116,7 @@ pub(crate) fn accept_loop(
     stop: &StopSignal,
     mut serve: impl FnMut(Socket),
 ) -> Result<()> {
-    if let Err(error) = Native::set_scheduling(scheduling.policy) {
+    if let Err(error) = Native::set_scheduling(scheduling.sessions.first_policy()) {
         warn!("sessions are scheduled as the kernel does by default: {error}");
     }
     if let Err(error) = Native::set_time_slice(scheduling.time_slice, Clients::OverSocket) {

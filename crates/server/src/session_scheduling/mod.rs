@@ -1,0 +1,160 @@
+//! The kernel's policy for sessions: a session that wakes interrupts the thread that runs on its CPU, or waits for it.
+//!
+//! # Why both
+//! A session's message comes from a client that is about to sleep, on the same machine more often than not. A session
+//! that waits for it (SCHED_BATCH) costs a few microseconds and saves an interruption of the client, or of another
+//! session, in the middle of its work: with two CPUs and 4 to 64 clients that makes up to 1.4 times the reads. But a
+//! thread of another program uses up its slice, some 3 ms, and a session that waits for that at each message and each
+//! end of a sync makes half of the transactions of one that interrupts (SCHED_OTHER).
+//!
+//! | setting | policy |
+//! | --- | --- |
+//! | `batch` | SCHED_BATCH |
+//! | `normal` | SCHED_OTHER |
+//! | `adaptive` | SCHED_BATCH, and SCHED_OTHER while the rule in `rule` finds that other programs keep the CPUs from sessions; with a slice of 0.1 ms, which interrupts at once, while fewer sessions run than there are CPUs |
+//!
+//! # Adaptive
+//! Invariant: each session in the registry has the policy that the rule has chosen last.
+//!
+//! 1. A session's thread enters its number in the registry, and then takes the policy that is chosen.
+//! 2. The registry's watcher samples sessions at each of its looks, and asks the rule.
+//! 3. If the choice changes, the watcher notes it, and then sets the policy of all sessions in the registry. A session
+//!    that enters its number after that finds the new choice noted in step 1.
+//!
+//! A session stays in the registry until its thread is about to end, and the watcher holds the registry's mutex in step
+//! 3, so no number is another thread's by then.
+
+mod rule;
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use clearway_machine::{Native, SchedulingPolicy, ThreadId, TimeSliceVariant};
+use tracing::{debug, warn};
+
+use crate::options::Scheduling;
+use rule::{Choice, Rule, Sample};
+
+/// Sessions whose use of the CPUs is read at a look, at most: each reads a file of the kernel.
+const SAMPLED_MAX: usize = 32;
+
+/// The setting `session_scheduling`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SessionScheduling {
+    /// `Batch`, and `Normal` while other programs keep the CPUs from sessions.
+    #[default]
+    Adaptive,
+    /// A session that wakes may interrupt the thread that runs.
+    Normal,
+    /// A session that wakes waits until the thread that runs sleeps or has used up its slice.
+    Batch,
+}
+
+impl SessionScheduling {
+    /// The policy that sessions begin with.
+    pub(crate) fn first_policy(self) -> SchedulingPolicy {
+        match self {
+            SessionScheduling::Normal => SchedulingPolicy::Normal,
+            SessionScheduling::Adaptive | SessionScheduling::Batch => SchedulingPolicy::Batch,
+        }
+    }
+}
+
+/// The policy of sessions as it is chosen now.
+#[derive(Debug, Default)]
+pub(crate) struct ChosenPolicy {
+    interrupts: AtomicBool,
+    at_once: AtomicBool,
+}
+
+impl ChosenPolicy {
+    /// The calling thread is a session that has entered its number in the registry.
+    pub(crate) fn take(&self) {
+        // Relaxed: a session that the watcher did not find has taken the registry's mutex after it, and sees its stores.
+        if self.interrupts.load(Ordering::Relaxed)
+            && let Err(error) = set(
+                Native::this_thread(),
+                SchedulingPolicy::Normal,
+                self.at_once.load(Ordering::Relaxed).then_some(true),
+            )
+        {
+            debug!("a session keeps its scheduling: {error}");
+        }
+    }
+
+    /// `has_slice`: the configuration gives sessions a slice, which they keep.
+    fn choose(&self, choice: Choice, has_slice: bool, sessions: impl Iterator<Item = ThreadId>) {
+        let at_once = choice == Choice::InterruptAtOnce && !has_slice;
+        self.interrupts.store(choice != Choice::Wait, Ordering::Relaxed);
+        self.at_once.store(at_once, Ordering::Relaxed);
+        let policy = match choice {
+            Choice::Wait => SchedulingPolicy::Batch,
+            Choice::Interrupt | Choice::InterruptAtOnce => SchedulingPolicy::Normal,
+        };
+        for session in sessions {
+            if let Err(error) = set(session, policy, (!has_slice).then_some(at_once)) {
+                warn!("sessions keep their scheduling: {error}");
+                return;
+            }
+        }
+    }
+}
+
+fn set(session: ThreadId, policy: SchedulingPolicy, short_slice: Option<bool>) -> io::Result<()> {
+    Native::set_scheduling_of(session, policy)?;
+    match short_slice {
+        Some(is_short) => Native::set_short_slice_of(session, is_short),
+        None => Ok(()),
+    }
+}
+
+/// The watcher's part: looks at sessions and changes their policy.
+#[derive(Debug)]
+pub(crate) struct Adaptation {
+    rule: Rule,
+    has_slice: bool,
+    began: Instant,
+    next_sampled: usize,
+}
+
+impl Adaptation {
+    /// The adaptation that this configuration asks for, if it does.
+    pub(crate) fn of(scheduling: Scheduling) -> Option<Self> {
+        if scheduling.sessions != SessionScheduling::Adaptive {
+            return None;
+        }
+        // Takes limits of containers into account.
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        Some(Self {
+            rule: Rule::new(cpus),
+            has_slice: scheduling.time_slice == TimeSliceVariant::Short,
+            began: Instant::now(),
+            next_sampled: 0,
+        })
+    }
+
+    /// A look at these sessions, all that are in the registry, whose mutex the caller holds.
+    pub(crate) fn look(&mut self, sessions: &[(u64, ThreadId)], policy: &ChosenPolicy) {
+        if sessions.is_empty() {
+            return;
+        }
+        let count = sessions.len().min(SAMPLED_MAX);
+        let samples = (0..count).filter_map(|at| {
+            let (number, thread) = sessions[(self.next_sampled + at) % sessions.len()];
+            let turns = Native::cpu_turns_of(thread).ok()?;
+            Some(Sample { number, turns })
+        });
+        let cpu_time = Native::usage_of_process().cpu_time;
+        let now = self.began.elapsed();
+        let samples = samples.collect();
+        if let Some(choice) = self.rule.look(now, cpu_time, sessions.len(), samples) {
+            debug!("sessions {choice:?}: {}", self.rule);
+            policy.choose(choice, self.has_slice, sessions.iter().map(|(_, thread)| *thread));
+        }
+        // Each is sampled twice: what it did between two looks is what counts.
+        if self.rule.has_compared() {
+            self.next_sampled = (self.next_sampled + count) % sessions.len();
+        }
+    }
+}
