@@ -7,18 +7,20 @@ use clap::{Args, Subcommand, ValueEnum};
 use clearway_engine::config::ByteSize;
 use clearway_lab::workload::Mix;
 use clearway_lab::workload::tpcc::Population;
-use clearway_lab::{BenchOptions, Variant, run_bench, table};
+use clearway_lab::{BenchOptions, OtherPrograms, Variant, host_use, run_bench, table};
 
 use crate::error::{Result, plural};
 use crate::output;
-use crate::{bench_latches, options};
+use crate::{bench_latches, options, other_program};
 
 /// Run pgbench's or TPC-C's transactions in process, under two presets side by side, and show where the time goes
 ///
 /// Opens an embedded database per preset (in a temporary directory unless --data names one), loads the tables,
 /// and measures every workload × clients under the presets in turn (A B, B A, …), so that both meet the same
-/// conditions. With --vary, compares all variants of one switch instead. Prints one table: the median TPS and its spread, latency, the ratio to the first preset, and what the
-/// clients waited for. Afterwards the balances must add up, and TPC-C's consistency conditions hold, or the run is an error.
+/// conditions. With --vary, compares all variants of one switch instead. Prints one table: the median TPS and its spread,
+/// latency, the ratio to the first preset, and what the clients waited for. A ratio is that of the median round, and ≈ 1
+/// where the rounds lie on both sides of 1. Afterwards the balances must add up, and TPC-C's consistency conditions hold,
+/// or the run is an error. A line says if other programs used more than a tenth of the CPUs meanwhile.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -40,6 +42,9 @@ use crate::{bench_latches, options};
     clearway bench --workload tpcc --warehouses 2 --clients 1,4,16 --duration 5s --rounds 3\n  \
                                                       TPC-C's five transactions without think times: new-orders a\n  \
                                                       minute (NOPM), and latency by transaction\n  \
+    clearway bench --vary log_flush --beside 4 --beside-syncs\n  \
+                                                      on a machine that other programs share: four busy loops, and one\n  \
+                                                      that writes and syncs a file\n  \
     clearway bench latches                            the latches by themselves, beside parking_lot and std\n\n\
     Which presets are compared: without --preset and --set, classic against clearway. With --set alone, clearway against\n\
     clearway with these settings. With --preset, the named ones, with the settings applied to each. With --vary, one\n\
@@ -91,6 +96,13 @@ pub(crate) struct Arguments {
     /// Buffer memory of each database, e.g. 64MB; without it, as much as holds everything
     #[arg(long, value_name = "SIZE")]
     buffers: Option<ByteSize>,
+    /// Measure beside N busy loops, each a process and a login session of its own: variants that are level on a quiet
+    /// machine may not be beside programs that want the same CPUs
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    beside: usize,
+    /// Measure beside a program that writes and syncs a file in the file system of the databases
+    #[arg(long)]
+    beside_syncs: bool,
     /// Keep the databases here, one directory per preset or variant, and use what is there already
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -155,6 +167,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         buffers: arguments.buffers,
         data: arguments.data.clone(),
         synchronous_commit: arguments.sync_commit == Switch::On,
+        beside: OtherPrograms {
+            busy_loops: arguments.beside,
+            syncs_file: arguments.beside_syncs,
+        },
+        other_program: other_program::command,
         seed: arguments.seed,
         command: options::command_line(),
         progress: true,
@@ -172,7 +189,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         options.estimated_time().as_secs_f64().ceil()
     ));
     options::warn_of_debug_build();
+    let busy_before = host_use::warning(host_use::share_now(), "other programs use");
+    if let Some(warning) = &busy_before {
+        output::notice(format_args!("{warning}"));
+    }
     let result = run_bench(&options)?;
+    if busy_before.is_none()
+        && let Some(warning) = host_use::warning(result.provenance.others_share, "other programs used")
+    {
+        output::notice(format_args!("{warning}"));
+    }
     output::print(format_args!("{}", table::text(&result)))?;
     let checked = match (result.balances.is_empty(), result.consistency.is_empty()) {
         (false, true) => "the balances add up",

@@ -11,6 +11,7 @@
 //! | `advise` | `advise.rs` |
 //! | `report` | `report.rs` |
 //! | `stub-server` (hidden) | `stub_server.rs` |
+//! | `other-program` (hidden) | `other_program.rs` |
 
 #![forbid(unsafe_code)]
 
@@ -22,6 +23,7 @@ mod check;
 mod error;
 mod mechanisms;
 mod options;
+mod other_program;
 mod output;
 mod promote;
 mod recover;
@@ -74,6 +76,7 @@ enum Command {
     Advise(advise::Arguments),
     Report(report::Arguments),
     StubServer(stub_server::Arguments),
+    OtherProgram(other_program::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -103,6 +106,7 @@ fn main() -> ExitCode {
         Command::Advise(arguments) => advise::run(arguments),
         Command::Report(arguments) => report::run(arguments),
         Command::StubServer(arguments) => stub_server::run(arguments),
+        Command::OtherProgram(arguments) => other_program::run(arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

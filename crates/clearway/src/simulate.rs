@@ -26,6 +26,7 @@ use crate::output;
     clearway simulate numa-simple-update --out result\n  \
     clearway simulate latch-mix --set read_percent=50 --clients 8,72,288 --machine arm-2s\n  \
     clearway simulate latch-mix --set os.tick_us=4000 --set os.tick=2000            with timer interrupts\n  \
+    clearway simulate log-flush --set beside=80 --set os.wakeup_preemption=false    beside 80 busy loops, sessions as under SCHED_BATCH\n  \
     clearway simulate numa-tpcb --shard 2/8 --out shard-2     the second of eight pieces, for `clearway report`\n  \
     clearway simulate --calibrate > here.toml          then: --machine here.toml\n  \
     clearway simulate here                             the latches of `bench latches`, on this host and simulated, side by side\n  \

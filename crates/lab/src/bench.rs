@@ -15,7 +15,9 @@ use clearway_txn::{KnownXidsCompactionVariant, KnownXidsVariant};
 use crate::costs::Counters;
 use crate::error::{LabError, Result};
 use crate::follower::Source;
+use crate::host_use::HostUse;
 use crate::latencies::{Latencies, percentile_us};
+use crate::other_programs::{BUSY_LOOPS_MAX, OtherProgramCommand, OtherPrograms, Running};
 use crate::progress::progress_bar;
 use crate::result::{
     BalanceCheck, BenchResult, Cell, ConsistencyCheck, FORMAT, Parameters, Provenance, VariantInfo,
@@ -72,6 +74,10 @@ pub struct BenchOptions {
     pub data: Option<PathBuf>,
     /// True if a commit waits for the disk.
     pub synchronous_commit: bool,
+    /// The programs that run beside it while it measures.
+    pub beside: OtherPrograms,
+    /// The way to start one of them.
+    pub other_program: OtherProgramCommand,
     /// Seed of the random numbers.
     pub seed: u64,
     /// The command line, for the provenance.
@@ -261,6 +267,9 @@ impl BenchOptions {
             }
             _ => {}
         }
+        if self.beside.busy_loops > BUSY_LOOPS_MAX {
+            return refuse("--beside", self.beside.busy_loops.to_string(), "0 to 1000");
+        }
         if self.variants.is_empty() {
             return refuse("--preset", "empty".to_owned(), "one or more names");
         }
@@ -401,8 +410,9 @@ pub fn run_bench(options: &BenchOptions) -> Result<BenchResult> {
         warm_up_s: options.warm_up().as_secs_f64(),
         rounds: options.rounds,
         synchronous_commit: options.synchronous_commit,
+        beside: options.beside,
     };
-    let provenance = Provenance::now(
+    let mut provenance = Provenance::now(
         options.command.clone(),
         options.seed,
         options.rounds,
@@ -429,7 +439,12 @@ pub fn run_bench(options: &BenchOptions) -> Result<BenchResult> {
         }
         databases.push(database);
     }
+    let host = HostUse::now();
+    let beside = Running::start(options.beside, options.other_program, &root)?;
     let gathered = measure(options, &mut databases)?;
+    // When they have ended, what they used is this process's own.
+    beside.stop()?;
+    provenance.others_share = host.and_then(|before| HostUse::now()?.share_since(&before));
     let (mut balances, mut consistency) = (Vec::new(), Vec::new());
     for database in databases {
         let (of_pgbench, of_tpcc) = close(database)?;
@@ -570,6 +585,7 @@ fn cell(workload: String, clients: usize, variant: &str, point: &Gathered, part:
         tps_spread: stats::spread(&part.tps),
         tps_rounds: part.tps.clone(),
         ratio: None,
+        ratio_bounds: None,
         p50_us: percentile_us(&part.latencies.all, 0.5),
         p99_us: percentile_us(&part.latencies.all, 0.99),
         transactions: part.latencies.all.len(),

@@ -115,6 +115,9 @@ pub enum LabError {
         /// The script that compares its variants.
         script: &'static str,
     },
+    /// A program that was to run beside a bench does not run.
+    #[error("a program beside the bench: {0}")]
+    OtherProgram(std::io::Error),
     /// The engine refused something.
     #[error("{what}: {source}")]
     Engine {

@@ -20,12 +20,14 @@
 //! 1. Variants are **interleaved** at the finest grain, so that a machine that grows slower or faster during the run
 //!    (heat, neighbours, a growing table) does so for both.
 //! 2. A cell shows a **median** and the range it was taken from; ratios are medians of the ratios of neighbouring
-//!    points, since these shared their conditions.
+//!    points, since these shared their conditions. A ratio whose [bounds](result::Cell::ratio_bounds) hold 1 is shown as
+//!    `≈ 1`: the rounds do not say which of the two is faster.
 //! 3. Both variants of a point draw the **same random numbers**; the seed is in the result.
 //! 4. Warm-up is not measured; only transactions that end inside the measured window count.
 //! 5. A run whose **balances do not add up** afterwards, or whose TPC-C tables are not consistent, is an error, whatever
 //!    its speed.
-//! 6. Every result carries its [provenance](result::Provenance).
+//! 6. Every result carries its [provenance](result::Provenance), with what ran beside it: the
+//!    [programs](OtherPrograms) that were asked for, and the part of the CPUs that [all others](host_use) used.
 //!
 //! # What it does not do
 //!
@@ -41,10 +43,12 @@ mod costs;
 mod error;
 mod follower;
 pub mod gather;
+pub mod host_use;
 pub mod kinds_table;
 pub mod latches;
 mod latencies;
 mod layout;
+mod other_programs;
 mod progress;
 mod provenance;
 pub mod report;
@@ -64,3 +68,4 @@ pub use bench::{BenchOptions, Variant, run_bench};
 pub use costs::CommitCosts;
 pub use error::{LabError, Result};
 pub use latches::{LatchBenchOptions, run_latch_bench};
+pub use other_programs::{OtherProgram, OtherProgramCommand, OtherPrograms};

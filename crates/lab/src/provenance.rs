@@ -29,6 +29,7 @@ impl Provenance {
             seed,
             samples_per_cell: rounds,
             machine: Machine::this(),
+            others_share: None,
         }
     }
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::costs::CommitCosts;
 use crate::error::{LabError, Result};
+use crate::other_programs::OtherPrograms;
 use crate::stats;
 use crate::workload::pgbench::{Acknowledged, Balances};
 use crate::workload::tpcc;
@@ -65,6 +66,10 @@ pub struct Provenance {
     pub samples_per_cell: usize,
     /// On what.
     pub machine: Machine,
+    /// Part of the CPUs' time that programs beside the bench used, without [those of its own](Parameters::beside), 0 to
+    /// 1; `None` where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others_share: Option<f64>,
 }
 
 /// A machine.
@@ -102,6 +107,9 @@ pub struct Parameters {
     pub rounds: usize,
     /// True if commits waited for the disk.
     pub synchronous_commit: bool,
+    /// The programs that ran beside.
+    #[serde(default, skip_serializing_if = "OtherPrograms::is_none")]
+    pub beside: OtherPrograms,
 }
 
 /// One of the variants compared.
@@ -156,6 +164,9 @@ pub struct Cell {
     pub tps_rounds: Vec<f64>,
     /// Median of the ratios to A in the same round; `None` for A itself.
     pub ratio: Option<f64>,
+    /// The quartiles of these ratios; of fewer than five the least and the greatest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio_bounds: Option<[f64; 2]>,
     /// Median latency of a transaction, microseconds, over all rounds.
     pub p50_us: f64,
     /// Its 99th percentile.
@@ -241,20 +252,29 @@ impl BenchResult {
         let Some(base) = self.variants.first().map(|variant| variant.name.clone()) else {
             return;
         };
-        let ratios: Vec<Option<f64>> = self
+        let ratios: Vec<_> = self
             .cells
             .iter()
             .map(|cell| {
                 if cell.variant == base {
                     return None;
                 }
-                let base = self.cell(&cell.workload, cell.clients, &base)?;
-                stats::paired_ratio(&base.tps_rounds, &cell.tps_rounds)
+                let base = &self.cell(&cell.workload, cell.clients, &base)?.tps_rounds;
+                let rounds = &cell.tps_rounds;
+                stats::paired_ratio(base, rounds).zip(stats::paired_bounds(base, rounds))
             })
             .collect();
         for (cell, ratio) in self.cells.iter_mut().zip(ratios) {
-            cell.ratio = ratio;
+            (cell.ratio, cell.ratio_bounds) = ratio.unzip();
         }
+    }
+}
+
+impl Cell {
+    /// True if the [bounds](Cell::ratio_bounds) of the ratio hold 1: the rounds do not say which of the two is faster.
+    pub fn is_level(&self) -> bool {
+        self.ratio_bounds
+            .is_some_and(|[low, high]| (low..=high).contains(&1.0))
     }
 }
 
@@ -305,6 +325,7 @@ pub(crate) mod tests {
             tps_spread: 0.02,
             tps_rounds: vec![tps * 0.98, tps, tps * 1.02],
             ratio: None,
+            ratio_bounds: None,
             p50_us: clients as f64 / tps * 1e6,
             p99_us: clients as f64 / tps * 4e6,
             transactions: tps as u64,
@@ -357,6 +378,7 @@ pub(crate) mod tests {
                 warm_up_s: 0.1,
                 rounds: 3,
                 synchronous_commit: true,
+                beside: OtherPrograms::default(),
             },
             varied: None,
             variants: vec![variant("classic"), variant("clearway")],
@@ -374,5 +396,28 @@ pub(crate) mod tests {
         let ratio = |variant| result.cell("tpcb-like", 4, variant).unwrap().ratio;
         assert_eq!(ratio("classic"), None);
         assert!((ratio("clearway").unwrap() - 1.1).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_ratio_is_level_if_its_bounds_hold_one() {
+        let cell = |rounds: &[f64]| {
+            let mut result = example();
+            result.cells.truncate(2);
+            result.cells[0].tps_rounds = vec![100.0; rounds.len()];
+            result.cells[1].tps_rounds = rounds.to_vec();
+            result.compare();
+            result.cells.remove(1)
+        };
+        let level = cell(&[99.0, 103.0, 104.0]);
+        assert_eq!(
+            (level.ratio, level.ratio_bounds),
+            (Some(1.03), Some([0.99, 1.04]))
+        );
+        assert!(level.is_level() && cell(&[101.0, 100.0]).is_level());
+        assert!(!cell(&[101.0, 103.0, 104.0]).is_level() && !cell(&[98.0, 99.0]).is_level());
+        // One round of five on the other side is not a quarter of them.
+        assert!(!cell(&[90.0, 102.0, 103.0, 104.0, 105.0]).is_level());
+        assert!(cell(&[90.0, 91.0, 103.0, 104.0, 105.0]).is_level());
+        assert!(!example().cells[0].is_level());
     }
 }

@@ -28,13 +28,32 @@ pub(crate) fn spread(samples: &[f64]) -> f64 {
 
 /// The median of the ratios of samples taken side by side.
 pub(crate) fn paired_ratio(base: &[f64], other: &[f64]) -> Option<f64> {
-    let ratios: Vec<f64> = base
-        .iter()
-        .zip(other)
-        .filter(|(base, _)| **base > 0.0)
-        .map(|(base, other)| other / base)
-        .collect();
+    let ratios = paired_ratios(base, other);
     (!ratios.is_empty()).then(|| median(&ratios))
+}
+
+/// The bounds of the ratios of samples taken side by side: their quartiles, or the least and the greatest of fewer than
+/// [`QUARTILES_FROM`].
+pub(crate) fn paired_bounds(base: &[f64], other: &[f64]) -> Option<[f64; 2]> {
+    let mut ratios = paired_ratios(base, other);
+    ratios.sort_by(f64::total_cmp);
+    let outside = if ratios.len() < QUARTILES_FROM { 0.0 } else { 0.25 };
+    (!ratios.is_empty()).then(|| [quantile(&ratios, outside), quantile(&ratios, 1.0 - outside)])
+}
+
+/// Ratios whose quartiles bound their middle half. Those of fewer leave out next to nothing, or half of them.
+const QUARTILES_FROM: usize = 5;
+
+fn paired_ratios(base: &[f64], other: &[f64]) -> Vec<f64> {
+    let pairs = base.iter().zip(other).filter(|(base, _)| **base > 0.0);
+    pairs.map(|(base, other)| other / base).collect()
+}
+
+/// The quantile of sorted samples, of which there are some, between the two that are next to it.
+fn quantile(sorted: &[f64], part: f64) -> f64 {
+    let place = part * (sorted.len() - 1) as f64;
+    let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
+    below + (above - below) * place.fract()
 }
 
 #[cfg(test)]
@@ -62,5 +81,15 @@ mod tests {
         assert_eq!(paired_ratio(&[100.0, 200.0], &[110.0, 220.0]), Some(1.1));
         assert_eq!(paired_ratio(&[], &[]), None);
         assert_eq!(paired_ratio(&[0.0], &[1.0]), None);
+    }
+
+    #[test]
+    fn the_bounds_of_few_ratios_are_the_outermost_and_of_more_the_quartiles() {
+        let bounds = |ratios: &[f64]| paired_bounds(&vec![1.0; ratios.len()], ratios);
+        assert_eq!(bounds(&[]), None);
+        assert_eq!(bounds(&[1.5]), Some([1.5, 1.5]));
+        assert_eq!(bounds(&[3.0, 1.0, 2.0, 4.0]), Some([1.0, 4.0]));
+        assert_eq!(bounds(&[5.0, 1.0, 3.0, 2.0, 9.0]), Some([2.0, 5.0]));
+        assert_eq!(bounds(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]), Some([1.25, 3.75]));
     }
 }

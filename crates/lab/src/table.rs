@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::host_use;
 use crate::kinds_table;
 use crate::layout::{grouped, latency, lines};
 use crate::result::{BenchResult, Cell};
@@ -35,6 +36,47 @@ pub fn ratio_head(result: &BenchResult) -> String {
         [base, other] if base.name.len() + other.name.len() < 24 => format!("{}/{}", other.name, base.name),
         _ => "to the first".to_owned(),
     }
+}
+
+/// The ratio of a cell, or `≈ 1` if the rounds do not say on which side of 1 it is.
+fn ratio(cell: &Cell) -> String {
+    match cell.ratio {
+        None => String::new(),
+        Some(_) if cell.is_level() => LEVEL.to_owned(),
+        Some(ratio) => format!("{ratio:.2}×"),
+    }
+}
+
+/// A ratio within its own spread.
+const LEVEL: &str = "≈ 1";
+
+/// The legend of such ratios; for below a table that has them.
+fn level_legend(result: &BenchResult) -> Option<String> {
+    let any = result.cells.iter().any(Cell::is_level);
+    any.then(|| {
+        format!("{LEVEL}: the rounds' ratios, or the middle half of five and more, lie on both sides of 1.")
+    })
+}
+
+/// The conditions under which a result was measured that its numbers depend on: the programs that ran beside, and a busy
+/// host.
+pub fn conditions(result: &BenchResult) -> Vec<String> {
+    let beside = &result.parameters.beside;
+    let asked_for = (!beside.is_none()).then(|| format!("Measured beside {beside}."));
+    let others = match beside.is_none() {
+        true => "other programs used",
+        false => "programs beside these used",
+    };
+    let busy = host_use::warning(result.provenance.others_share, others);
+    let busy = busy.map(|warning| warning.replacen("the host", "The host", 1) + ".");
+    asked_for.into_iter().chain(busy).collect()
+}
+
+/// The lines below the table: the meaning of its columns, and the [conditions].
+pub fn footer(result: &BenchResult) -> Vec<String> {
+    let costs = result.varied.is_some().then(|| COSTS_LEGEND.to_owned());
+    let legends = costs.into_iter().chain(level_legend(result));
+    legends.chain(conditions(result)).collect()
 }
 
 /// A column of the table.
@@ -75,10 +117,7 @@ fn columns(result: &BenchResult) -> Vec<Column> {
         Column::right("±", |cell| format!("{:.1}%", cell.tps_spread * 100.0)),
         Column::right("p50", |cell| latency(cell.p50_us)),
         Column::right("p99", |cell| latency(cell.p99_us)),
-        Column::right(&ratio_head(result), |cell| {
-            cell.ratio
-                .map_or_else(String::new, |ratio| format!("{ratio:.2}×"))
-        }),
+        Column::right(&ratio_head(result), ratio),
     ];
     if result.varied.is_some() {
         columns.extend([
@@ -117,11 +156,11 @@ pub(crate) fn right(result: &BenchResult) -> Vec<bool> {
     columns(result).iter().map(|column| column.right).collect()
 }
 
-/// The table as text, with that of [kinds](kinds_table) below it.
+/// The table as text, with its [footer], and that of [kinds](kinds_table) below it.
 pub fn text(result: &BenchResult) -> String {
     let mut text = lines(&rows(result), &right(result));
-    if result.varied.is_some() {
-        let _ = writeln!(text, "\n{COSTS_LEGEND}");
+    for (number, line) in footer(result).iter().enumerate() {
+        let _ = writeln!(text, "{}{line}", if number == 0 { "\n" } else { "" });
     }
     text.push_str(&kinds_table::text(result));
     text
@@ -150,6 +189,41 @@ mod tests {
         assert!(head.contains("log_flush") && !head.contains("preset"), "{with}");
         assert!(with.contains("0.250      1.50  2.00+0.12  40 µs"), "{with}");
         assert!(with.contains(COSTS_LEGEND), "{with}");
+    }
+
+    #[test]
+    fn a_ratio_within_its_spread_is_none() {
+        let mut result = example();
+        assert!(footer(&result).is_empty());
+        let cell = &mut result.cells[1];
+        (cell.ratio, cell.ratio_bounds) = (Some(1.03), Some([0.98, 1.05]));
+        let text = text(&result);
+        let row = text.lines().nth(3).unwrap_or_default();
+        assert!(
+            row.contains("clearway") && row.contains("   ≈ 1  ") && !row.contains('×'),
+            "{text}"
+        );
+        assert!(text.contains("\n\n≈ 1: the rounds' ratios"), "{text}");
+        // A result from before bounds were kept.
+        result.cells[1].ratio_bounds = None;
+        assert!(super::text(&result).contains("1.03×"));
+    }
+
+    #[test]
+    fn the_conditions_are_below_the_table() {
+        let mut result = example();
+        result.provenance.others_share = Some(0.05);
+        assert!(conditions(&result).is_empty());
+        result.provenance.others_share = Some(0.12);
+        assert!(conditions(&result)[0].starts_with("The host is busy: other programs used 12 %"));
+        result.parameters.beside.busy_loops = 4;
+        result.provenance.others_share = Some(0.368);
+        let text = text(&result);
+        let busy = "The host is busy: programs beside these used 37 % of the CPUs; ratios may not hold.";
+        assert!(
+            text.ends_with(&format!("\n\nMeasured beside 4 busy loops.\n{busy}\n")),
+            "{text}"
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use clearway_engine::Mechanisms;
 use clearway_lab::Result;
 use clearway_lab::simulate::{
     EXPERIMENTS, Experiment, LatchFamily, Point, SimulateOptions, SimulationResult, SpinKind, Variant, html,
-    run_experiment, simulated_switches, text,
+    run_experiment, set_costs, simulated_switches, text,
 };
 use clearway_machine::Switch;
 use clearway_sim::{Activity, LineAllocator, MachineModel};
@@ -380,6 +380,70 @@ fn tpcc_works_for_as_long_as_natively() {
         .find(|share| share.activity == Activity::Idle.name());
     let busy_us = (1.0 - idle.unwrap().share) * machine.cpus() as f64 * 1e6 / point.tps;
     assert!((250.0..290.0).contains(&busy_us), "{busy_us}");
+}
+
+fn share_of(point: &Point, activity: Activity) -> f64 {
+    let share = point
+        .shares
+        .iter()
+        .find(|share| share.activity == activity.name());
+    share.map_or(0.0, |share| share.share)
+}
+
+/// As many clients as CPUs, and twice as many loops: each CPU has three threads that never sleep, and the clients have a
+/// third of the time.
+#[test]
+fn beside_twice_as_many_loops_as_cpus_clients_have_a_third_of_them() {
+    let mut experiment = Experiment::load("latch-mix").unwrap();
+    let cpus = MachineModel::load("cloud-16").unwrap().cpus();
+    experiment.machine = "cloud-16".to_owned();
+    experiment.clients = vec![cpus];
+    experiment.variants.truncate(1);
+    for setting in [
+        "read_percent=100",
+        "critical_ns=0",
+        "outside_ns=100000",
+        "measure_ms=400",
+    ] {
+        experiment.set(setting).unwrap();
+    }
+    let alone = run(experiment.clone(), 7, 1).unwrap().points.remove(0);
+    assert_eq!(share_of(&alone, Activity::OtherPrograms), 0.0);
+    experiment.set(&format!("beside={}", 2 * cpus)).unwrap();
+    let beside = run(experiment, 7, 1).unwrap().points.remove(0);
+    let others = share_of(&beside, Activity::OtherPrograms);
+    assert!((0.64..0.69).contains(&others), "{:?}", beside.shares);
+    let ratio = beside.tps / alone.tps;
+    assert!((0.31..0.36).contains(&ratio), "{ratio}");
+}
+
+/// Commits beside loops: each sync wakes a worker, which may interrupt a loop, or waits until its slice ends.
+#[test]
+fn commits_beside_loops_depend_on_who_may_interrupt() {
+    let mut experiment = Experiment::load("log-flush").unwrap();
+    experiment.machine = "cloud-16".to_owned();
+    experiment.clients = vec![16];
+    experiment.variants.truncate(1);
+    experiment.set("beside=32").unwrap();
+    let tps = |preemption: &str| {
+        let mut machine = MachineModel::load(&experiment.machine).unwrap();
+        set_costs(&mut machine, [format!("os.wakeup_preemption={preemption}")]).unwrap();
+        let options = SimulateOptions {
+            experiment: experiment.clone(),
+            machine,
+            seed: 7,
+            trace: None,
+            shard: None,
+            sweep: false,
+            progress: false,
+            threads: 1,
+        };
+        let point = run_experiment(&options).unwrap().points.remove(0);
+        assert!(share_of(&point, Activity::Idle) < 0.05, "{:?}", point.shares);
+        point.tps
+    };
+    let (may, may_not) = (tps("true"), tps("false"));
+    assert!(may > 2.0 * may_not && may_not > 0.0, "{may}, {may_not}");
 }
 
 /// A standby with 36 readers, `range` xids after the oldest transaction began.

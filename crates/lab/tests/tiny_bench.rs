@@ -3,13 +3,14 @@
 mod repeated;
 
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use clearway_engine::Mechanisms;
 use clearway_lab::gather::gather;
 use clearway_lab::result::BenchResult;
 use clearway_lab::workload::{Mix, Workload};
-use clearway_lab::{BenchOptions, LabError, Variant, run_bench, table};
+use clearway_lab::{BenchOptions, LabError, OtherPrograms, Variant, run_bench, table};
 
 fn options() -> BenchOptions {
     BenchOptions {
@@ -24,6 +25,8 @@ fn options() -> BenchOptions {
         buffers: None,
         data: None,
         synchronous_commit: false,
+        beside: OtherPrograms::default(),
+        other_program: |_| Command::new("false"),
         seed: 7,
         command: "clearway bench (test)".to_owned(),
         progress: false,
@@ -141,6 +144,47 @@ fn with_a_follower() {
         "{followed:?}"
     );
     assert_eq!(result.balances.len(), 2);
+}
+
+/// Programs run beside a bench while it measures; one that ends by itself makes it an error.
+#[test]
+fn beside_other_programs() {
+    let options = BenchOptions {
+        clients: vec![2],
+        rounds: 3,
+        duration: Duration::from_millis(30),
+        workloads: vec![Workload::SelectOnly.into()],
+        beside: OtherPrograms {
+            busy_loops: 1,
+            syncs_file: true,
+        },
+        other_program: |_| {
+            let mut command = Command::new("sleep");
+            command.arg("1000");
+            command
+        },
+        ..options()
+    };
+    let result = run_bench(&options).unwrap();
+    assert_eq!(result.parameters.beside, options.beside);
+    let text = table::text(&result);
+    let said = "Measured beside 1 busy loop and a program that syncs a file.";
+    assert!(text.contains(said), "{text}");
+    let cell = result.cell("select-only", 2, "clearway").unwrap();
+    let ([low, high], ratio) = (cell.ratio_bounds.unwrap(), cell.ratio.unwrap());
+    assert!(low <= ratio && ratio <= high, "{cell:?}");
+    let share = result.provenance.others_share;
+    assert!(
+        share.is_some_and(|share| (0.0..=1.0).contains(&share)),
+        "{share:?}"
+    );
+
+    let ended = BenchOptions {
+        other_program: |_| Command::new("true"),
+        ..options
+    };
+    let error = run_bench(&ended).unwrap_err();
+    assert!(matches!(error, LabError::OtherProgram(_)), "{error}");
 }
 
 fn copy_directory(from: &Path, to: &Path) {

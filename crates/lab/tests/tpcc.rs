@@ -4,6 +4,7 @@
 
 mod repeated;
 
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use clearway_lab::workload::tpcc::{
     self, Backend, Client, InProcess, Kind, Population, Statement, Totals, consistency,
 };
 use clearway_lab::workload::{Mix, Workload};
-use clearway_lab::{BenchOptions, LabError, Variant, run_bench, table};
+use clearway_lab::{BenchOptions, LabError, OtherPrograms, Variant, run_bench, table};
 
 /// Tables that are loaded in a moment.
 const TINY: Population = Population {
@@ -35,6 +36,8 @@ fn options() -> BenchOptions {
         buffers: None,
         data: None,
         synchronous_commit: false,
+        beside: OtherPrograms::default(),
+        other_program: |_| Command::new("false"),
         seed: 7,
         command: "clearway bench --workload tpcc (test)".to_owned(),
         progress: false,

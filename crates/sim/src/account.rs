@@ -25,11 +25,13 @@ pub enum Activity {
     Switch,
     /// Nothing to run, or waking up from having had nothing to run.
     Idle,
+    /// Work of programs that have no part in what is measured: see [`other_program_work`](crate::other_program_work).
+    OtherPrograms,
 }
 
 impl Activity {
     /// All, in the order of [`Account`].
-    pub const ALL: [Activity; 8] = [
+    pub const ALL: [Activity; 9] = [
         Activity::Work,
         Activity::Client,
         Activity::Latch,
@@ -38,6 +40,7 @@ impl Activity {
         Activity::Syscall,
         Activity::Switch,
         Activity::Idle,
+        Activity::OtherPrograms,
     ];
 
     /// The name in tables and traces.
@@ -51,13 +54,14 @@ impl Activity {
             Activity::Syscall => "futex/syscall",
             Activity::Switch => "context switch",
             Activity::Idle => "idle",
+            Activity::OtherPrograms => "other programs",
         }
     }
 }
 
 /// Time by [`Activity`], in picoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Account([u64; 8]);
+pub struct Account([u64; 9]);
 
 impl Account {
     #[inline(always)]
@@ -102,11 +106,12 @@ impl Account {
 
 impl Serialize for Account {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(
-            Activity::ALL
-                .iter()
-                .map(|activity| (activity.name(), self.picoseconds(*activity))),
-        )
+        let entries = Activity::ALL
+            .iter()
+            .map(|activity| (activity.name(), self.picoseconds(*activity)));
+        // Most simulations have no other programs.
+        serializer
+            .collect_map(entries.filter(|(name, time)| *time > 0 || *name != Activity::OtherPrograms.name()))
     }
 }
 
@@ -115,12 +120,36 @@ impl<'de> Deserialize<'de> for Account {
         let mut named = BTreeMap::<String, u64>::deserialize(deserializer)?;
         let mut account = Account::default();
         for (time, activity) in account.0.iter_mut().zip(Activity::ALL) {
-            let found = named.remove(activity.name());
+            let absent = (activity == Activity::OtherPrograms).then_some(0);
+            let found = named.remove(activity.name()).or(absent);
             *time = found.ok_or_else(|| D::Error::custom(format!("no time of {:?}", activity.name())))?;
         }
         match named.keys().next() {
             None => Ok(account),
             Some(name) => Err(D::Error::custom(format!("there is no activity {name:?}"))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reports from before there were other programs are read, and those without any stay as they were.
+    #[test]
+    fn an_account_without_other_programs_does_not_name_them() {
+        let mut account = Account::default();
+        account.add(Activity::Work, 5);
+        let text = serde_json::to_string(&account).unwrap();
+        assert!(!text.contains("other programs"), "{text}");
+        assert_eq!(serde_json::from_str::<Account>(&text).unwrap(), account);
+        account.add(Activity::OtherPrograms, 7);
+        let text = serde_json::to_string(&account).unwrap();
+        assert_eq!(serde_json::from_str::<Account>(&text).unwrap(), account);
+        let without_idle = text.replace("\"idle\":0,", "");
+        assert!(
+            serde_json::from_str::<Account>(&without_idle).is_err(),
+            "{without_idle}"
+        );
     }
 }

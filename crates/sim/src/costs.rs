@@ -88,6 +88,7 @@ pub(crate) struct Costs {
     pub(crate) sched_latency: u64,
     pub(crate) slice_min: u64,
     pub(crate) wakeup_granularity: u64,
+    pub(crate) wakeup_preemption: bool,
     pub(crate) balance: u64,
     /// From one timer interrupt of a CPU to the next; 0: none.
     pub(crate) tick_period: u64,
@@ -269,6 +270,7 @@ impl Costs {
             sched_latency: picoseconds(o.sched_latency_us * 1e3),
             slice_min: picoseconds(o.slice_min_us * 1e3),
             wakeup_granularity: picoseconds(o.wakeup_granularity_us * 1e3),
+            wakeup_preemption: o.wakeup_preemption,
             balance: picoseconds(o.balance_us * 1e3),
             tick_period: picoseconds(o.tick_us * 1e3),
             tick: picoseconds(o.tick),

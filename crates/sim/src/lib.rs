@@ -58,8 +58,8 @@ pub use random::Random;
 pub use report::{NamedCpuTime, NamedLines, NamedWait, Report};
 pub use services::{
     Span, WorkerTimes, account_so_far, begin_line_account, charge_drawn, charge_picoseconds,
-    client_round_trip, clock_ns, cpu_time_so_far, device, line_waits_so_far, random_below, span,
-    worker_times,
+    client_round_trip, clock_ns, cpu_time_so_far, device, line_waits_so_far, other_program_work,
+    random_below, span, worker_times,
 };
 pub use simulated::{Simulated, SimulatedData, SimulatedPtr, SimulatedU32, SimulatedU64};
 pub use simulation::{Simulation, SimulationError};

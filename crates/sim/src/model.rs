@@ -110,6 +110,11 @@ const fn whole() -> f64 {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_true(flag: &bool) -> bool {
+    *flag
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(cost: &f64) -> bool {
     *cost == 0.0
 }
@@ -138,6 +143,10 @@ pub struct OperatingSystem {
     pub slice_min_us: f64,
     /// Lag at which a woken thread preempts the running one, µs.
     pub wakeup_granularity_us: f64,
+    /// True if a woken thread may preempt the running one; false as for threads under SCHED_BATCH, which wait until that
+    /// one sleeps or its slice ends.
+    #[serde(skip_serializing_if = "is_true")]
+    pub wakeup_preemption: bool,
     /// Interval at which idle CPUs look for work elsewhere, µs.
     pub balance_us: f64,
     /// Interval of the timer interrupts of a CPU that runs a worker, µs; 0: none. See `kernel::tick`.
@@ -179,6 +188,7 @@ impl Default for OperatingSystem {
             sched_latency_us: 24_000.0,
             slice_min_us: 3_000.0,
             wakeup_granularity_us: 4_000.0,
+            wakeup_preemption: true,
             balance_us: 4_000.0,
             // None, as in all tables from before there was one. Linux's own are every 4,000 µs (CONFIG_HZ=250) or 1,000,
             // of 1,845 and 2,848 ns (the example in its documentation of the osnoise tracer).
@@ -312,6 +322,15 @@ impl MachineModel {
             ("os.tick_us", &mut o.tick_us),
             ("os.tick", &mut o.tick),
             ("os.smt_speed", &mut o.smt_speed),
+        ]
+    }
+
+    /// Every property that is true or false, by its name.
+    pub fn flags_mut(&mut self) -> [(&'static str, &mut bool); 3] {
+        [
+            ("coherence.through_home", &mut self.coherence.through_home),
+            ("os.wakeup_preemption", &mut self.os.wakeup_preemption),
+            ("os.yield_goes_last", &mut self.os.yield_goes_last),
         ]
     }
 

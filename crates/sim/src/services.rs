@@ -1,9 +1,14 @@
 //! The simulated machine's services beyond the `Machine` trait.
 
-use crate::account::Account;
+use crate::account::{Account, Activity};
 use crate::device::Latency;
+use crate::kernel::CUTTABLE;
 use crate::random::Random;
-use crate::simulated::{at, charge, client, inside, inside_worker, wait_for_device};
+use crate::simulated::{at, charge, client, inside, inside_worker, settle, wait_for_device};
+
+/// The place of [`Activity::OtherPrograms`] among what can be cut off.
+const OTHER_PROGRAMS: usize = 3;
+const _: () = assert!(matches!(CUTTABLE[OTHER_PROGRAMS], Activity::OtherPrograms));
 
 /// The calling worker's clock in nanoseconds, at no cost: for measuring the program, not for the program
 /// itself.
@@ -69,6 +74,14 @@ pub fn charge_drawn(work: &Latency) {
     }
 }
 
+/// Charges work of a program that has no part in what is measured, and returns when its CPU has done it.
+pub fn other_program_work(nanoseconds: u64) {
+    if let Some(kernel) = inside_worker() {
+        charge(kernel, OTHER_PROGRAMS, nanoseconds * 1_000);
+        settle(kernel);
+    }
+}
+
 /// Charges work in picoseconds, which [`Work`](clearway_machine::Work) cannot express.
 pub fn charge_picoseconds(picoseconds: u64) {
     if let Some(kernel) = inside_worker() {
@@ -95,7 +108,7 @@ pub fn account_so_far() -> Account {
             all.merge(&cpu.account);
             if cpu.running == crate::kernel::NO_WORKER {
                 // Its account is brought up to date only when a worker arrives.
-                all.add(crate::Activity::Idle, kernel.now.saturating_sub(cpu.clock));
+                all.add(Activity::Idle, kernel.now.saturating_sub(cpu.clock));
             }
         }
     }

@@ -10,7 +10,7 @@ use corosensei::{Coroutine, CoroutineResult};
 
 use crate::Simulated;
 use crate::costs::Costs;
-use crate::kernel::{Failure, Kernel, NO_WORKER, Pending, State, Worker};
+use crate::kernel::{Failure, Kernel, NO_WORKER, NOTHING_CUTTABLE, Pending, State, Worker};
 use crate::lines::NO_CPU;
 use crate::model::MachineModel;
 use crate::report::Report;
@@ -222,7 +222,7 @@ impl Simulation {
             on_cpu: 0,
             switched: 0,
             open: Vec::new(),
-            owed: [0; 3],
+            owed: NOTHING_CUTTABLE,
             sleeps: 0,
             asleep_since: 0,
             asleep: 0,

@@ -1,8 +1,9 @@
 //! Benches of different points become one bench.
 //!
 //! # Rules
-//! 1. They are of one commit, build, machine and seed, and were asked for the same scale, warehouses, times, rounds and
-//!    waiting for the disk. A variant's name means the same configuration in all of them. Otherwise their points are not of one bench.
+//! 1. They are of one commit, build, machine and seed, and were asked for the same scale, warehouses, times, rounds,
+//!    programs beside them and waiting for the disk. A variant's name means the same configuration in all of them.
+//!    Otherwise their points are not of one bench.
 //! 2. No point is in two of them: percentiles of two runs do not add up to those of one. Measure for more rounds instead.
 //! 3. A ratio stays as it was measured, to the first variant in the same rounds. It is not computed across runs: those
 //!    were not interleaved.
@@ -66,6 +67,7 @@ fn add(whole: &mut BenchResult, directory: &Path, result: BenchResult, first: &P
             "synchronous commit",
             ours.synchronous_commit != theirs.synchronous_commit,
         ),
+        ("list of programs beside", ours.beside != theirs.beside),
         ("varied switch", whole.varied != result.varied),
     ];
     if let Some((what, _)) = differs.iter().find(|(_, differs)| *differs) {
@@ -99,6 +101,8 @@ fn add(whole: &mut BenchResult, directory: &Path, result: BenchResult, first: &P
     whole.parameters.warehouses = whole.parameters.warehouses.or(result.parameters.warehouses);
     whole.balances.extend(result.balances);
     whole.consistency.extend(result.consistency);
+    let shares = [from.others_share, also_from.others_share].into_iter().flatten();
+    whole.provenance.others_share = shares.reduce(f64::max);
     whole.provenance.command = format!("{}; {}", whole.provenance.command, result.provenance.command);
     Ok(())
 }
@@ -154,6 +158,19 @@ mod tests {
             );
         }
         assert_eq!(whole.provenance.command.matches("clearway bench").count(), 3);
+        // A host was as busy as in the busiest of its runs.
+        let with_others = |others_share| {
+            let mut result = of_clients(&[if others_share == Some(0.4) { 1 } else { 2 }]);
+            result.provenance.others_share = others_share;
+            result
+        };
+        let share = |other| {
+            merged(vec![with_others(other), with_others(Some(0.4))])
+                .unwrap()
+                .provenance
+                .others_share
+        };
+        assert_eq!((share(Some(0.1)), share(None)), (Some(0.4), Some(0.4)));
     }
 
     #[test]
@@ -180,6 +197,9 @@ mod tests {
             "run-1: its number of warehouses is not that of run-0"
         );
         assert!(refused(|other| other.provenance.commit += "1").contains("its commit"));
+        assert!(
+            refused(|other| other.parameters.beside.busy_loops = 2).contains("its list of programs beside")
+        );
         assert!(refused(|other| other.provenance.machine.cpus += 1).contains("its machine"));
         assert!(
             refused(|other| other.variants[1].config.autovacuum ^= true).contains("another configuration")

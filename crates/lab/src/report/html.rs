@@ -104,8 +104,8 @@ pub fn html(result: &BenchResult) -> Result<String> {
     })?;
 
     body.push_str("<h2>All numbers</h2>\n");
-    if result.varied.is_some() {
-        let _ = writeln!(body, "<p>{}</p>", escaped(table::COSTS_LEGEND));
+    for line in table::footer(result) {
+        let _ = writeln!(body, "<p>{}</p>", escaped(&line));
     }
     numbers(&mut body, &table::rows(result), &table::right(result));
     let kinds = kinds_table::rows(result);
@@ -244,6 +244,13 @@ pub(crate) fn provenance_rows(page: &mut String, from: &Provenance) {
     row(page, "machine", &machine);
     row(page, "seed", &from.seed.to_string());
     row(page, "date", &from.date);
+    if let Some(share) = from.others_share {
+        row(
+            page,
+            "CPU time of other programs",
+            &format!("{:.0} %", share * 100.0),
+        );
+    }
 }
 
 fn provenance(page: &mut String, result: &BenchResult) {
@@ -256,6 +263,9 @@ fn provenance(page: &mut String, result: &BenchResult) {
     provenance_rows(page, from);
     let mut row = |name: &str, value: &str| row(page, name, value);
     row("samples", &samples);
+    if !result.parameters.beside.is_none() {
+        row("beside", &result.parameters.beside.to_string());
+    }
     for variant in &result.variants {
         let switches: Vec<String> = variant
             .config
@@ -306,5 +316,23 @@ mod tests {
         }
         assert!(page.contains("clearway bench &lt;test&gt;"));
         assert!(page.contains("prefers-color-scheme: dark"));
+    }
+
+    #[test]
+    fn a_report_says_what_ran_beside() {
+        let mut result = example();
+        assert!(!html(&result).unwrap().contains("<tr><th>beside</th>"));
+        result.parameters.beside.busy_loops = 4;
+        result.provenance.others_share = Some(0.5);
+        let page = html(&result).unwrap();
+        assert!(
+            page.contains("<tr><th>beside</th><td><code>4 busy loops</code></td></tr>"),
+            "{page}"
+        );
+        assert!(
+            page.contains("<p>Measured beside 4 busy loops.</p>\n<p>The host is busy"),
+            "{page}"
+        );
+        assert!(page.contains("<tr><th>CPU time of other programs</th><td><code>50 %</code></td></tr>"));
     }
 }

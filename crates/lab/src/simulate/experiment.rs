@@ -186,8 +186,8 @@ impl WorkloadKind {
             && (self == Self::StandbyLongTransaction || !is_of_long_transaction)
             && (self == Self::StandbyReplay || !is_of_replay)
             && (matches!(self, Self::StandbyLongTransaction | Self::StandbyReplay) || !is_of_standby)
-            // A yes or no.
-            && !["overlap", "arrays", "calls"].contains(&parameter)
+            // A yes or no, and a number of programs.
+            && !["overlap", "arrays", "calls", "beside"].contains(&parameter)
     }
 
     /// True if a device takes part: the log's, or that of pages.
@@ -293,6 +293,8 @@ pub struct Parameters {
     pub arrays: f64,
     /// 1: a transaction of TPC-C is one request of its client; 0: each statement is one.
     pub calls: f64,
+    /// Busy loops of other programs on the same host.
+    pub beside: f64,
 }
 
 impl Default for Parameters {
@@ -319,13 +321,14 @@ impl Default for Parameters {
             overlap: 1.0,
             arrays: 1.0,
             calls: 1.0,
+            beside: 0.0,
         }
     }
 }
 
 impl Parameters {
     /// Every number by its name.
-    pub fn numbers_mut(&mut self) -> [(&'static str, &mut f64); 21] {
+    pub fn numbers_mut(&mut self) -> [(&'static str, &mut f64); 22] {
         [
             ("work_us", &mut self.work_us),
             ("client_us", &mut self.client_us),
@@ -348,6 +351,7 @@ impl Parameters {
             ("overlap", &mut self.overlap),
             ("arrays", &mut self.arrays),
             ("calls", &mut self.calls),
+            ("beside", &mut self.beside),
         ]
     }
 }
@@ -444,8 +448,17 @@ impl Experiment {
         Ok(experiment)
     }
 
-    /// Workers beside the clients.
+    /// Workers beside the clients: the server's own, and the busy loops of other programs.
     pub(crate) fn background_workers(&self) -> usize {
+        self.busy_loops() + self.server_workers()
+    }
+
+    /// Busy loops of other programs.
+    pub(crate) fn busy_loops(&self) -> usize {
+        self.parameters.beside as usize
+    }
+
+    fn server_workers(&self) -> usize {
         match self.workload {
             WorkloadKind::StandbyLongTransaction => 1,
             // One reads the log.

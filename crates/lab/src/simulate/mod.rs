@@ -3,13 +3,14 @@
 //! ```text
 //!   experiment file (TOML) ──▶ clients × variants = points ──▶ a simulation each, on as many host threads as there are
 //!                                                                 │ worker bodies: `pgbench`, `point_select`, `tpcc`, `reads`,
-//!                                                                 │ `standby`, `replay`, `latch_mix`
+//!                                                                 │ `standby`, `replay`, `latch_mix`, and `busy_loops` of other programs
 //!   table, result.json, report.html  ◀── throughput, latency, where the CPUs' time went, the hottest lines
 //! ```
 //!
 //! A point is one [`clearway_sim::Simulation`] and depends on nothing else, so that the table is the same however many
 //! host threads compute it.
 
+mod busy_loops;
 mod calibrate;
 mod change;
 mod client;

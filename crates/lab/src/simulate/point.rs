@@ -12,7 +12,7 @@ use crate::simulate::meter::Meter;
 use crate::simulate::replay::ReplayFigures;
 use crate::simulate::standby::StandbyFigures;
 use crate::simulate::tpcc::TpccFigures;
-use crate::simulate::{latch_mix, pgbench, point_select, reads, replay, standby, tpcc};
+use crate::simulate::{busy_loops, latch_mix, pgbench, point_select, reads, replay, standby, tpcc};
 
 /// Steps after which a point is given up as a livelock.
 const STEPS_MAX: u64 = 20_000_000_000;
@@ -112,6 +112,7 @@ pub(crate) fn run_point(
         WorkloadKind::StandbyReplay => replay::spawn(&mut simulation, experiment, variant, clients, &meter),
         WorkloadKind::LatchMix => latch_mix::spawn(&mut simulation, experiment, variant, clients, &meter),
     }
+    busy_loops::spawn(&mut simulation, experiment.busy_loops(), &meter);
     let report = simulation.run().map_err(|source| LabError::Simulation {
         what: format!("{} with {clients} clients of {}", experiment.name, variant.name),
         source,
@@ -128,10 +129,11 @@ pub(crate) fn run_point(
         p50_us: latency.value_at_quantile(0.5) as f64 / 1e3,
         p99_us: latency.value_at_quantile(0.99) as f64 / 1e3,
         shares: Activity::ALL
-            .iter()
+            .into_iter()
+            .filter(|activity| *activity != Activity::OtherPrograms || experiment.busy_loops() > 0)
             .map(|activity| Share {
                 activity: Cow::Borrowed(activity.name()),
-                share: window.share(*activity),
+                share: window.share(activity),
             })
             .collect(),
         shared_changes: shared_changes as f64 / latency.len().max(1) as f64,

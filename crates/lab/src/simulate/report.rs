@@ -23,6 +23,7 @@ fn colour(activity: Activity) -> Colour {
         Activity::Syscall => (146, 98, 170),
         Activity::Switch => (120, 120, 130),
         Activity::Idle => (222, 226, 230),
+        Activity::OtherPrograms => (90, 90, 60),
     }
 }
 

@@ -14,6 +14,9 @@ use crate::simulate::jobs::{Job, run_jobs};
 use crate::simulate::point::Point;
 use crate::simulate::shard::Shard;
 
+/// The most busy loops of other programs.
+const BUSY_LOOPS_MAX: usize = 4_096;
+
 /// The run of an experiment.
 #[derive(Debug, Clone)]
 pub struct SimulateOptions {
@@ -75,6 +78,13 @@ pub fn run_experiment(options: &SimulateOptions) -> Result<SimulationResult> {
                 must: "from 1 to 4096",
             });
         }
+    }
+    if experiment.busy_loops() > BUSY_LOOPS_MAX {
+        return Err(LabError::BadNumber {
+            what: "beside",
+            value: experiment.busy_loops().to_string(),
+            must: "from 0 to 4096",
+        });
     }
     let mut jobs = Vec::new();
     let mut add = |machine: &MachineModel, experiment: &Experiment, clients: usize| {

@@ -77,7 +77,7 @@ pub(crate) struct Cpu {
     /// The instant at which the last of its stores is visible.
     pub(crate) drained_at: u64,
     /// Since the last event: time that can be cut off when the worker is preempted, by [`CUTTABLE`].
-    pub(crate) pending: [u64; 3],
+    pub(crate) pending: [u64; CUTTABLE.len()],
     /// The address of the last load, for [`Kernel::spin_of`].
     pub(crate) polled: usize,
     /// The line that was loaded last, by address: for telling a stream of loads.
@@ -100,7 +100,15 @@ pub(crate) struct Cpu {
 }
 
 /// Time that can be cut off.
-pub(crate) const CUTTABLE: [Activity; 3] = [Activity::Work, Activity::Client, Activity::Spin];
+pub(crate) const CUTTABLE: [Activity; 4] = [
+    Activity::Work,
+    Activity::Client,
+    Activity::Spin,
+    Activity::OtherPrograms,
+];
+
+/// No time of any that can be cut off.
+pub(crate) const NOTHING_CUTTABLE: [u64; CUTTABLE.len()] = [0; CUTTABLE.len()];
 
 /// The state of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,7 +144,7 @@ pub(crate) struct Worker {
     /// The stretches of CPU time that it has begun to account for and not ended, the innermost last.
     pub(crate) open: Vec<Open>,
     /// Cut off by a preemption and still to be spent, by [`CUTTABLE`].
-    pub(crate) owed: [u64; 3],
+    pub(crate) owed: [u64; CUTTABLE.len()],
     /// Grows with each sleep, so that an old timer is known to be old.
     pub(crate) sleeps: u64,
     pub(crate) asleep_since: u64,
@@ -209,7 +217,7 @@ impl Kernel {
             ticks: false,
             slice_end: 0,
             drained_at: 0,
-            pending: [0; 3],
+            pending: NOTHING_CUTTABLE,
             polled: 0,
             loaded_line: 0,
             polled_version: 0,
@@ -287,7 +295,7 @@ impl Kernel {
     pub(crate) fn begin_event(&mut self) {
         self.events += 1;
         let cpu = &mut self.cpus[usize::from(self.current)];
-        cpu.pending = [0; 3];
+        cpu.pending = NOTHING_CUTTABLE;
         self.now = cpu.clock;
     }
 

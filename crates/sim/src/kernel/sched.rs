@@ -7,15 +7,15 @@
 //! - a woken thread goes to the CPU it ran on if that is idle, else to an idle core of the same socket, else
 //!   to an idle hardware thread there, else it queues where it ran; its virtual runtime is set to at most
 //!   half the scheduling latency behind the queue's least, and it preempts the running thread if it lags by
-//!   more than the wake-up granularity;
+//!   more than the wake-up granularity; where `os.wakeup_preemption` is off it never does, as under SCHED_BATCH;
 //! - a thread that yields makes room for the one with the least virtual runtime besides its own, and may be the next
 //!   but one; where `os.yield_goes_last` says so, it goes behind all in the queue, as since Linux 6.18;
 //! - a CPU that runs out of threads takes one from the longest queue of its socket, else of any;
 //! - every few milliseconds CPUs that are idle already do the same.
 //!
-//! Left out: priorities, control groups, the kernel's own threads, interrupts but the timer's (`tick`), and the
-//! contention of the kernel's own locks. A preemption cuts charged work and polling at the very instant; an access in flight
-//! ends first.
+//! Left out: priorities, control groups and login sessions (each thread has the same weight, whatever its program), the
+//! kernel's own threads, interrupts but the timer's (`tick`), and the contention of the kernel's own locks. A preemption
+//! cuts charged work and polling at the very instant; an access in flight ends first.
 
 use super::{CUTTABLE, Kernel, NO_WORKER, State, Timer};
 use crate::account::Activity;
@@ -127,7 +127,9 @@ impl Kernel {
         let mine = state.virtual_runtime;
         self.cpus[cpu].queue.push(worker);
         let running = self.cpus[cpu].running;
-        if self.virtual_runtime_now(running, at) > mine + self.costs.wakeup_granularity {
+        if self.costs.wakeup_preemption
+            && self.virtual_runtime_now(running, at) > mine + self.costs.wakeup_granularity
+        {
             self.request_switch(cpu, at);
         } else {
             self.arm_slice(cpu);

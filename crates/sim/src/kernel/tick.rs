@@ -8,7 +8,7 @@
 //! releasing it, and hold up all that wait for it. Without any, two workers on two CPUs may take turns at a line in step
 //! for as long as a simulation lasts, which no real machine lets them do.
 
-use super::{Kernel, NO_WORKER, Timer};
+use super::{Kernel, NO_WORKER, NOTHING_CUTTABLE, Timer};
 use crate::account::Activity;
 
 impl Kernel {
@@ -44,7 +44,7 @@ impl Kernel {
         let cpu = usize::from(self.current);
         let due = std::mem::take(&mut self.cpus[cpu].interrupted);
         // What came before has passed for good.
-        self.cpus[cpu].pending = [0; 3];
+        self.cpus[cpu].pending = NOTHING_CUTTABLE;
         self.advance(cpu, Activity::Syscall, due);
     }
 }

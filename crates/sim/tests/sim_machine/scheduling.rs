@@ -6,7 +6,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use clearway_machine::{AtomicWord, FutexOutcome, Machine, Work};
-use clearway_sim::{Activity, Simulated, Simulation, WorkerTimes, clock_ns, worker_times};
+use clearway_sim::{
+    Activity, Simulated, Simulation, WorkerTimes, clock_ns, other_program_work, worker_times,
+};
 
 use crate::{machine, seed, word};
 
@@ -112,6 +114,41 @@ fn a_yield_goes_last_where_the_kernel_says_so() {
     assert!((55..=65).contains(&last), "{last}");
     // By virtual runtime the two take turns until they have run for as long as the third.
     assert!(by_runtime > 3 * last, "{by_runtime}, {last}");
+}
+
+/// Milliseconds in which a worker sleeps for a millisecond fifty times, on a CPU that another program wants all the time.
+fn sleeps_beside_a_loop(wakeup_preemption: bool) -> u64 {
+    let mut model = machine("laptop");
+    model.topology.sockets = 1;
+    model.topology.cores_per_socket = 1;
+    model.topology.threads_per_core = 1;
+    model.topology.cores_per_cluster = None;
+    model.os.wakeup_preemption = wakeup_preemption;
+    let mut simulation = Simulation::new(&model, 2, seed());
+    let ended = Rc::new(Cell::new(false));
+    let has_ended = Rc::clone(&ended);
+    simulation.spawn(move || {
+        for _ in 0..50 {
+            Simulated::sleep(Duration::from_millis(1));
+        }
+        ended.set(true);
+    });
+    simulation.spawn(move || {
+        while !has_ended.get() {
+            other_program_work(1_000_000);
+        }
+    });
+    let report = simulation.run().unwrap();
+    assert!(report.account.share(Activity::OtherPrograms) > 0.8, "{report:?}");
+    report.elapsed_ns / 1_000_000
+}
+
+/// The slice of two threads is 12 ms.
+#[test]
+fn without_preemption_at_wake_ups_a_slice_is_waited_out() {
+    let (with, without) = (sleeps_beside_a_loop(true), sleeps_beside_a_loop(false));
+    assert!((50..100).contains(&with), "{with} ms");
+    assert!((550..650).contains(&without), "{without} ms");
 }
 
 #[test]
