@@ -51,8 +51,8 @@ switch! {
         Short: "In process 1.10 and 1.18 times system's commits with 16 and 64 clients on two CPUs and level with one, \
             but not the preset's, for what it loses over a socket."
             in "docs/mechanisms/time-slice.md#numbers-that-matter";
-        InProcess: "What short wins in process, without what it loses over a socket: simple-update with 64 clients 1.60 \
-            and 1.63 times classic, p99 3.0 and 1.8 ms for 3.7 and 3.1, where system has 1.40 and 4.1; level elsewhere."
+        InProcess: "What short wins in process, without what it loses over a socket: with 64 clients 1.02 times system in \
+            simple-update and 1.16 in tpcb-like, with half of its p99; level elsewhere."
             in "docs/mechanisms/time-slice.md#numbers-that-matter";
     }
 }

@@ -77,9 +77,9 @@ switch! {
         FastPath = "fast-path",
     }
     why {
-        FastPath: "In select-only with 8 and 16 clients on two CPUs classic waits for LWLock:LockManager in 62 and \
-            84 % of its samples; clearway has no such wait among its top waits."
-            in "docs/performance.md#in-process";
+        FastPath: "In select-only with 16 clients on two CPUs classic waits for LWLock:LockManager in 70 % of its \
+            samples; clearway has no such wait among its top waits. Not varied by itself."
+            in "README.md#two-commands";
     }
 }
 

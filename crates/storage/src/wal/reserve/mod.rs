@@ -65,9 +65,8 @@ variants! {
         FetchAdd = "fetch-add": fetch_add::Reservation<M>,
     }
     why {
-        FetchAdd: "Simulated on four sockets with 200 clients and more, single-cas makes 0.4 to 2.7 % fewer \
-            transactions under spin-latch; without the sync the two are level there."
-            in "docs/mechanisms/log.md#variants";
+        FetchAdd: "No holder that loses its CPU stops the others. Simulated on two and four sockets the two are level."
+            in "docs/commit-path-predictions.md#into-the-log-log-insert";
     }
 
     /// The end of what is reserved, under the variant chosen.
