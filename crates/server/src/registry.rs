@@ -88,7 +88,6 @@ pub(crate) struct Registry {
     /// Signalled when a connection ends, and when the watcher must end.
     changed: Condvar,
     stopping: AtomicBool,
-    policy: ChosenPolicy,
 }
 
 #[derive(Debug, Default)]
@@ -96,6 +95,7 @@ struct State {
     connections: HashMap<u64, Arc<Presence>>,
     next_number: u64,
     watcher_ends: bool,
+    policy: ChosenPolicy,
 }
 
 /// A place in the registry, given back when dropped.
@@ -129,8 +129,7 @@ impl Registry {
     pub(crate) fn has_thread(&self, presence: &Presence) {
         let state = self.lock();
         let _ = presence.thread.set(Native::this_thread());
-        drop(state);
-        self.policy.take();
+        state.policy.take();
     }
 
     /// Number of connections.
@@ -199,6 +198,7 @@ impl Registry {
     pub(crate) fn watch(registry: Arc<Registry>, scheduling: Scheduling) -> io::Result<Watcher> {
         let watched = Arc::clone(&registry);
         let adaptation = Adaptation::of(scheduling);
+        registry.lock().policy = ChosenPolicy::of(scheduling);
         let thread = std::thread::Builder::new()
             .name("clearway watcher".to_owned())
             .stack_size(256 << 10)
@@ -230,7 +230,8 @@ impl Registry {
                     .connections
                     .iter()
                     .filter_map(|(number, presence)| Some((*number, *presence.thread.get()?)));
-                adaptation.look(&threads.collect::<Vec<_>>(), &self.policy);
+                let threads: Vec<_> = threads.collect();
+                adaptation.look(&threads, &mut state.policy);
             }
             drop(state);
             cancel_vanished(&suspects);

@@ -14,21 +14,19 @@
 //! | `adaptive` | SCHED_BATCH, and SCHED_OTHER while the rule in `rule` finds that other programs keep the CPUs from sessions; with a slice of 0.1 ms, which interrupts at once, while fewer sessions run than there are CPUs |
 //!
 //! # Adaptive
-//! Invariant: each session in the registry has the policy that the rule has chosen last.
+//! Invariant: each session whose number is in the registry has the policy that the rule has chosen last.
 //!
-//! 1. A session's thread enters its number in the registry, and then takes the policy that is chosen.
+//! 1. A session's thread enters its number in the registry, and takes the policy that is chosen.
 //! 2. The registry's watcher samples sessions at each of its looks, and asks the rule.
-//! 3. If the choice changes, the watcher notes it, and then sets the policy of all sessions in the registry. A session
-//!    that enters its number after that finds the new choice noted in step 1.
+//! 3. If the choice changes, the watcher notes it and sets the policy of all sessions in the registry.
 //!
-//! A session stays in the registry until its thread is about to end, and the watcher holds the registry's mutex in step
-//! 3, so no number is another thread's by then.
+//! Steps 1 and 3 are each done in one go under the registry's mutex. A session leaves the registry before its thread
+//! ends, so in step 3 no number is another thread's.
 
 mod rule;
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clearway_machine::{Native, SchedulingPolicy, ThreadId, TimeSliceVariant};
 use tracing::{debug, warn};
@@ -38,6 +36,9 @@ use rule::{Choice, Rule, Sample};
 
 /// Sessions whose use of the CPUs is read at a look, at most: each reads a file of the kernel.
 const SAMPLED_MAX: usize = 32;
+
+/// The server's least use of the CPUs between two looks. Sessions that do nothing are not looked at.
+const USED_MIN: Duration = Duration::from_micros(200);
 
 /// The setting `session_scheduling`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -61,51 +62,52 @@ impl SessionScheduling {
     }
 }
 
-/// The policy of sessions as it is chosen now.
+/// The policy of sessions as it is chosen now. Under the registry's mutex.
 #[derive(Debug, Default)]
 pub(crate) struct ChosenPolicy {
-    interrupts: AtomicBool,
-    at_once: AtomicBool,
+    choice: Choice,
+    /// The configuration gives sessions a slice, which they keep.
+    has_slice: bool,
 }
 
 impl ChosenPolicy {
+    /// The policy that this configuration begins with.
+    pub(crate) fn of(scheduling: Scheduling) -> Self {
+        Self {
+            choice: Choice::Wait,
+            has_slice: scheduling.time_slice == TimeSliceVariant::Short,
+        }
+    }
+
     /// The calling thread is a session that has entered its number in the registry.
     pub(crate) fn take(&self) {
-        // Relaxed: a session that the watcher did not find has taken the registry's mutex after it, and sees its stores.
-        if self.interrupts.load(Ordering::Relaxed)
-            && let Err(error) = set(
-                Native::this_thread(),
-                SchedulingPolicy::Normal,
-                self.at_once.load(Ordering::Relaxed).then_some(true),
-            )
+        if self.choice != Choice::Wait
+            && let Err(error) = self.set(Native::this_thread())
         {
             debug!("a session keeps its scheduling: {error}");
         }
     }
 
-    /// `has_slice`: the configuration gives sessions a slice, which they keep.
-    fn choose(&self, choice: Choice, has_slice: bool, sessions: impl Iterator<Item = ThreadId>) {
-        let at_once = choice == Choice::InterruptAtOnce && !has_slice;
-        self.interrupts.store(choice != Choice::Wait, Ordering::Relaxed);
-        self.at_once.store(at_once, Ordering::Relaxed);
-        let policy = match choice {
-            Choice::Wait => SchedulingPolicy::Batch,
-            Choice::Interrupt | Choice::InterruptAtOnce => SchedulingPolicy::Normal,
-        };
+    fn choose(&mut self, choice: Choice, sessions: impl Iterator<Item = ThreadId>) {
+        self.choice = choice;
         for session in sessions {
-            if let Err(error) = set(session, policy, (!has_slice).then_some(at_once)) {
+            if let Err(error) = self.set(session) {
                 warn!("sessions keep their scheduling: {error}");
                 return;
             }
         }
     }
-}
 
-fn set(session: ThreadId, policy: SchedulingPolicy, short_slice: Option<bool>) -> io::Result<()> {
-    Native::set_scheduling_of(session, policy)?;
-    match short_slice {
-        Some(is_short) => Native::set_short_slice_of(session, is_short),
-        None => Ok(()),
+    fn set(&self, session: ThreadId) -> io::Result<()> {
+        let policy = match self.choice {
+            Choice::Wait => SchedulingPolicy::Batch,
+            Choice::Interrupt | Choice::InterruptAtOnce => SchedulingPolicy::Normal,
+        };
+        Native::set_scheduling_of(session, policy)?;
+        match self.has_slice {
+            true => Ok(()),
+            false => Native::set_short_slice_of(session, self.choice == Choice::InterruptAtOnce),
+        }
     }
 }
 
@@ -113,8 +115,9 @@ fn set(session: ThreadId, policy: SchedulingPolicy, short_slice: Option<bool>) -
 #[derive(Debug)]
 pub(crate) struct Adaptation {
     rule: Rule,
-    has_slice: bool,
     began: Instant,
+    /// The server's use of the CPUs at the last look.
+    cpu_time: Duration,
     next_sampled: usize,
 }
 
@@ -128,29 +131,30 @@ impl Adaptation {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         Some(Self {
             rule: Rule::new(cpus),
-            has_slice: scheduling.time_slice == TimeSliceVariant::Short,
             began: Instant::now(),
+            cpu_time: Duration::ZERO,
             next_sampled: 0,
         })
     }
 
-    /// A look at these sessions, all that are in the registry, whose mutex the caller holds.
-    pub(crate) fn look(&mut self, sessions: &[(u64, ThreadId)], policy: &ChosenPolicy) {
-        if sessions.is_empty() {
+    /// A look at these sessions, all that are in the registry.
+    pub(crate) fn look(&mut self, sessions: &[(u64, ThreadId)], policy: &mut ChosenPolicy) {
+        let cpu_time = Native::usage_of_process().cpu_time;
+        if sessions.is_empty() || cpu_time.saturating_sub(self.cpu_time) < USED_MIN {
             return;
         }
+        self.cpu_time = cpu_time;
         let count = sessions.len().min(SAMPLED_MAX);
         let samples = (0..count).filter_map(|at| {
             let (number, thread) = sessions[(self.next_sampled + at) % sessions.len()];
             let turns = Native::cpu_turns_of(thread).ok()?;
             Some(Sample { number, turns })
         });
-        let cpu_time = Native::usage_of_process().cpu_time;
         let now = self.began.elapsed();
         let samples = samples.collect();
         if let Some(choice) = self.rule.look(now, cpu_time, sessions.len(), samples) {
             debug!("sessions {choice:?}: {}", self.rule);
-            policy.choose(choice, self.has_slice, sessions.iter().map(|(_, thread)| *thread));
+            policy.choose(choice, sessions.iter().map(|(_, thread)| *thread));
         }
         // Each is sampled twice: what it did between two looks is what counts.
         if self.rule.has_compared() {

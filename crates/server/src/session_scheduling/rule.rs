@@ -59,9 +59,10 @@ const PAUSE_MAX: Duration = Duration::from_secs(64);
 const CALM: Duration = Duration::from_secs(10);
 
 /// The behaviour of a session that wakes while another thread runs on its CPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Choice {
     /// It waits for that thread.
+    #[default]
     Wait,
     /// It interrupts that thread as any woken thread does: when that one has had its slice.
     Interrupt,
