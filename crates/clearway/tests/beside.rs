@@ -5,6 +5,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 /// Time limit of a step; after it the test gives up.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -77,6 +79,24 @@ fn programs_of(parent: u32) -> Vec<u32> {
         .collect()
 }
 
+fn is_program(number: u32) -> bool {
+    process(number).is_some_and(|(_, _, command)| command.contains("other-program"))
+}
+
+/// Ends programs that the test finds still there.
+struct Programs(Vec<u32>);
+
+impl Drop for Programs {
+    fn drop(&mut self) {
+        // A number may be another process's by now.
+        for number in self.0.iter().filter(|number| is_program(**number)) {
+            if let Some(process) = Pid::from_raw(*number as i32) {
+                let _ = kill_process(process, Signal::KILL);
+            }
+        }
+    }
+}
+
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !is_so() {
@@ -122,19 +142,16 @@ fn the_programs_end_with_a_bench_that_is_killed() {
         .unwrap();
     let mut bench = Bench(child);
     let number = bench.0.id();
-    let mut programs = Vec::new();
+    let mut programs = Programs(Vec::new());
     until("the programs do not start", || {
-        programs = programs_of(number);
-        programs.len() == 3 || bench.0.try_wait().unwrap().is_some()
+        programs.0 = programs_of(number);
+        programs.0.len() == 3 || bench.0.try_wait().unwrap().is_some()
     });
-    assert_eq!(programs.len(), 3, "the bench has ended");
+    assert_eq!(programs.0.len(), 3, "the bench has ended");
     bench.0.kill().unwrap();
     bench.0.wait().unwrap();
     until("the programs do not end", || {
-        // A number may be another process's by now.
-        let is_there =
-            |number: &u32| process(*number).is_some_and(|(_, _, command)| command.contains("other-program"));
-        !programs.iter().any(is_there)
+        !programs.0.iter().any(|number| is_program(*number))
     });
 }
 
