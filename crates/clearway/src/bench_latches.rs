@@ -31,8 +31,10 @@ fn latches() -> String {
 ///
 /// Threads take a latch, touch two words, work for the length of the critical section and release it, for every number
 /// of threads × section × share of readers; mutexes without readers only. The latches of one point are measured side by
-/// side in every round. Prints sizes, throughput with its ratio to parking_lot's lock of the same kind, and the 99th
-/// percentile of a writer's wait. A latch that lets a reader see half of a write ends the bench with an error.
+/// side in every round. Prints sizes, throughput with its ratio to parking_lot's lock of the same kind, and the time to
+/// acquire: the median, the 99th and 99.9th percentile and the longest, for readers and for writers. "slowest" is the
+/// acquisitions of the slowest thread as a share of the fastest's. A latch that lets a reader see half of a write ends the
+/// bench with an error.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", latches()))]
 pub(crate) struct Arguments {
@@ -68,6 +70,10 @@ pub(crate) struct Arguments {
     /// Measurements of each point; the table shows medians
     #[arg(long, value_name = "N", default_value_t = 5)]
     rounds: usize,
+    /// Print the time to acquire at p50, p99, p99.9 and max, for readers and writers, a row for each latch and point; without
+    /// this only up to a hundred rows
+    #[arg(long)]
+    tail: bool,
     /// Write latches.json and a self-contained latches.html here
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,

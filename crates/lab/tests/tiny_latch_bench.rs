@@ -41,7 +41,19 @@ fn every_latch_is_measured_at_every_point() {
             "{cell:?}"
         );
     }
-    let text = table::text(&result);
+    for cell in &result.cells {
+        assert!((0.0..=1.0).contains(&cell.slowest_to_fastest), "{cell:?}");
+        for wait in [&cell.read, &cell.write].into_iter().flatten() {
+            let tail = [wait.p50_ns, wait.p99_ns, wait.p999_ns, wait.max_ns];
+            assert!(tail.is_sorted() && wait.samples > 0, "{cell:?}");
+        }
+    }
+    let text = table::text(&result, false);
+    assert!(
+        text.contains("99.9th percentile of a writer's wait") && !text.contains("write p99.9"),
+        "too many rows: {text}"
+    );
+    assert!(table::text(&result, true).contains("write p99.9"));
     assert!(
         text.contains("lwlock-single-cas") && text.contains("93.5 %") && text.contains("200 ns"),
         "{text}"
@@ -55,8 +67,8 @@ fn every_latch_is_measured_at_every_point() {
     let page = std::fs::read_to_string(directory.path().join("latches.html")).unwrap();
     assert_eq!(
         page.matches("<svg").count(),
-        4,
-        "a figure per section and number of threads"
+        4 + 2 * 4,
+        "a figure per section and number of threads, and per section, share of reads and mode"
     );
     let outside = page.replace("http://www.w3.org/2000/svg", "");
     assert!(!outside.contains("http://") && !outside.contains("https://") && !outside.contains("<script"));

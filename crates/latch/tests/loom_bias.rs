@@ -51,6 +51,15 @@ fn one_by_one_queued() -> ReadBiased {
     read_biased_with(WriterVariant::OneByOne, queued_hand_over())
 }
 
+/// Slots that a writer claims when it waits for one.
+fn one_by_one_claims() -> ReadBiased {
+    let lwlock = LwLockOptions {
+        fairness: LwLockFairnessVariant::WriterClaims,
+        ..LwLockOptions::default()
+    };
+    read_biased_with(WriterVariant::OneByOne, lwlock)
+}
+
 fn announce() -> ReadBiased {
     read_biased_with(WriterVariant::Announce, LwLockVariant::SingleCas)
 }
@@ -107,6 +116,13 @@ fn turning() -> AdaptiveLatch<2, Loom> {
 /// As `turning`, and its word is handed over to a worker that has slept for long.
 fn turning_hand_over() -> AdaptiveLatch<2, Loom> {
     let latch = adaptive_with(&CLASS, BiasPolicy::Adaptive, LwLockFairnessVariant::HandOver);
+    latch.expect_readers();
+    latch
+}
+
+/// As `turning`, and a writer that waits for its word claims it.
+fn turning_claims() -> AdaptiveLatch<2, Loom> {
+    let latch = adaptive_with(&CLASS, BiasPolicy::Adaptive, LwLockFairnessVariant::WriterClaims);
     latch.expect_readers();
     latch
 }
@@ -412,8 +428,8 @@ macro_rules! each_latch {
 
 each_latch! {
     {
-        one_by_one one_by_one_queued announce announce_queued hand_over hand_over_after_n_shared
-        adaptive turning turning_hand_over biased
+        one_by_one one_by_one_queued one_by_one_claims announce announce_queued hand_over hand_over_after_n_shared
+        adaptive turning turning_hand_over turning_claims biased
     }
     {
     loom_reader_and_writer => readers_and_writer(2, 3);

@@ -349,6 +349,9 @@ const LIMITED: LwLockFairnessVariant = LwLockFairnessVariant::AfterShared;
 /// A worker whose wait began two units of a checker's clock ago is overdue, which some schedules reach and some do not.
 const HAND_OVER: LwLockFairnessVariant = LwLockFairnessVariant::HandOver;
 
+/// Hands over as `HAND_OVER` does, and no reader passes an exclusive that waits.
+const CLAIMS: LwLockFairnessVariant = LwLockFairnessVariant::WriterClaims;
+
 macro_rules! under {
     ($(#[$about:meta])* $module:ident: $algorithm:ident, $shared_path:ident, $fairness:expr =>
      $($(#[$doc:meta])* $name:ident => $case:ident($($argument:expr),*);)*) => {
@@ -416,7 +419,7 @@ both_algorithms! {
     loom_mixed_sleepers => mixed_sleepers(2);
 }
 
-/// A sleeper that has waited for long gets the latch itself.
+/// A sleeper that has waited for long gets the latch itself, and under `CLAIMS` an exclusive stops newcomers.
 ///
 /// Seen to catch: see crates/latch/mutations/lwlock.toml.
 macro_rules! by_handing_over {
@@ -425,6 +428,10 @@ macro_rules! by_handing_over {
         under! { single_cas_hand_over: SingleCas, Cas, HAND_OVER => $($tests)* }
         under! { queued_fetch_add_hand_over: Queued, FetchAdd, HAND_OVER => $($tests)* }
         under! { single_cas_fetch_add_hand_over: SingleCas, FetchAdd, HAND_OVER => $($tests)* }
+        under! { queued_claims: Queued, Cas, CLAIMS => $($tests)* }
+        under! { single_cas_claims: SingleCas, Cas, CLAIMS => $($tests)* }
+        under! { queued_fetch_add_claims: Queued, FetchAdd, CLAIMS => $($tests)* }
+        under! { single_cas_fetch_add_claims: SingleCas, FetchAdd, CLAIMS => $($tests)* }
     };
 }
 
@@ -448,6 +455,7 @@ macro_rules! by_cohort {
     ($($tests:tt)*) => {
         under! { cohort: Cohort, Cas, LwLockFairnessVariant::Barging => $($tests)* }
         under! { cohort_hand_over: Cohort, Cas, HAND_OVER => $($tests)* }
+        under! { cohort_claims: Cohort, Cas, CLAIMS => $($tests)* }
     };
 }
 

@@ -192,6 +192,11 @@ macro_rules! each_latch {
             fn shuttle_hand_over() {
                 check($settings(LwLockFairnessVariant::HandOver), $latch);
             }
+
+            #[test]
+            fn shuttle_writer_claims() {
+                check($settings(LwLockFairnessVariant::WriterClaims), $latch);
+            }
         })*
     };
 }

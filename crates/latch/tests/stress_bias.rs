@@ -67,6 +67,27 @@ fn hand_over_queued() -> ReadBiasedLatch<4> {
     ReadBiasedLatch::new(&CLASS, options)
 }
 
+/// As `hand_over_queued`, with writers one by one, each of which claims the slot that it waits for.
+fn one_by_one_claims() -> ReadBiasedLatch<4> {
+    let lwlock = LwLockOptions {
+        fairness: LwLockFairnessVariant::WriterClaims,
+        ..LwLockOptions::default()
+    };
+    ReadBiasedLatch::new(&CLASS, lwlock)
+}
+
+/// Turns biased and back, and its word is claimed by writers that wait.
+fn adaptive_claims() -> AdaptiveLatch {
+    let options = AdaptiveOptions {
+        lwlock: LwLockOptions {
+            fairness: LwLockFairnessVariant::WriterClaims,
+            ..LwLockOptions::default()
+        },
+        ..AdaptiveOptions::default()
+    };
+    AdaptiveLatch::with_options(&CLASS, options)
+}
+
 /// A slot a core, so that not all slots are in use.
 fn announce_by_core() -> ReadBiasedLatch {
     let options = ReadBiasedOptions {
@@ -293,6 +314,8 @@ each_latch!(
     announce,
     hand_over,
     hand_over_queued,
+    one_by_one_claims,
+    adaptive_claims,
     announce_by_core,
     adaptive,
     adaptive_by_cpu,

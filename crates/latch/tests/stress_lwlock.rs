@@ -361,6 +361,52 @@ fn wait_for_a_sleeper(event: WaitEvent) {
     }
 }
 
+/// Under `writer-claims` no reader passes an exclusive that waits: not while it sleeps, and not after it was woken until it
+/// has had the latch. Once it has, readers get in as ever.
+///
+/// Seen to catch: an exclusive queues without a claim; a wake-up lets the readers in; the readers stay stopped for good.
+#[test]
+fn no_reader_passes_an_exclusive_that_claims_the_latch() {
+    let _watchdog = Watchdog::over_test();
+    static CLASS: LatchClass = LatchClass::new("claimed", WaitEvent::CommitLog, 0);
+    let claims =
+        LwLockOptions::all().filter(|options| options.fairness == LwLockFairnessVariant::WriterClaims);
+    // Twice, as a wake-up in every other stretch of time hands the latch over.
+    for options in claims.flat_map(|options| [options; 2]) {
+        let latch: LwLock = LwLock::new(&CLASS, options);
+        let been_in = AtomicBool::new(false);
+        let mut passed = 0;
+        assert!(latch.try_acquire(LatchMode::Shared));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let _guard = latch.exclusive();
+                been_in.store(true, Ordering::SeqCst);
+            });
+            wait_for_a_sleeper(WaitEvent::CommitLog);
+            let mut try_to_pass = || {
+                if latch.try_acquire(LatchMode::Shared) {
+                    passed += usize::from(!been_in.load(Ordering::SeqCst));
+                    // SAFETY: acquired above.
+                    unsafe { latch.release(LatchMode::Shared) };
+                }
+            };
+            for _ in 0..1_000 {
+                try_to_pass();
+            }
+            // SAFETY: acquired above.
+            unsafe { latch.release(LatchMode::Shared) };
+            while !been_in.load(Ordering::SeqCst) {
+                try_to_pass();
+            }
+        });
+        assert_eq!(passed, 0, "{options:?}");
+        assert!(latch.try_acquire(LatchMode::Shared), "{options:?}");
+        // SAFETY: acquired above.
+        unsafe { latch.release(LatchMode::Shared) };
+        assert!(latch.try_exclusive().is_some(), "{options:?}");
+    }
+}
+
 /// Readers that newcomers under `hand-over` may be before one of them looks at the clock.
 const LOOK_AFTER: usize = 64;
 

@@ -7,7 +7,7 @@
 //!
 //! # Rules
 //! 1. What a reader sees is checked: a writer changes two words, and a reader that finds them different ends the bench.
-//! 2. One acquisition in 32 is timed; to time all would measure the clock.
+//! 2. One acquisition in 32 is timed; to time all would measure the clock (`timing`).
 //! 3. The section is arithmetic, not pauses, so that a hardware thread's sibling feels it; its length is
 //!    calibrated once.
 //! 4. Throughput is counted over the time that really passed, from the first thread's start to the last one's
@@ -23,6 +23,7 @@ mod result;
 pub(crate) mod section;
 pub(crate) mod simulated;
 pub mod table;
+pub(crate) mod timing;
 
 use std::time::Duration;
 
@@ -30,6 +31,7 @@ use clearway_latch::SpinPolicy;
 
 pub use own::{OwnLatch, OwnLatchKind, add_latch};
 pub use result::{LatchBenchResult, LatchCell, LatchParameters};
+pub use timing::ModeWait;
 
 use crate::error::{LabError, Result};
 use crate::progress::progress_bar;
@@ -37,7 +39,6 @@ use crate::result::Provenance;
 use crate::schedule;
 use crate::stats;
 use catalogue::{BenchLatch, classes};
-use result::ModeWait;
 use section::Section;
 
 /// The question of a latch bench.
@@ -306,6 +307,8 @@ impl<'a> Grid<'a> {
                         continue;
                     }
                     let rates: Vec<f64> = rounds.iter().map(point::Measured::rate).collect();
+                    let cpus: Vec<f64> = rounds.iter().map(point::Measured::cpus).collect();
+                    let shares: Vec<f64> = rounds.iter().map(|round| round.slowest_to_fastest).collect();
                     cells.push(LatchCell {
                         latch: latch.name.clone(),
                         bytes: latch.bytes(),
@@ -316,6 +319,8 @@ impl<'a> Grid<'a> {
                         spread: stats::spread(&rates),
                         operations_rounds: rates,
                         ratio: None,
+                        slowest_to_fastest: stats::median(&shares),
+                        cpus: stats::median(&cpus),
                         read: ModeWait::merged(rounds.iter().map(|round| &round.read)),
                         write: ModeWait::merged(rounds.iter().map(|round| &round.write)),
                     });

@@ -11,12 +11,7 @@ use rand::{Rng, SeedableRng};
 
 use super::native::{NoLatch, Pair, PairUnderLatch};
 use super::section::Section;
-
-/// Acquisitions for each one that is timed.
-pub(crate) const TIMED_EVERY: u64 = 32;
-
-/// Longest wait that the histograms tell from longer ones.
-const WAIT_NS_MAX: u64 = 60_000_000_000;
+use super::timing::{ModeTimes, slowest_to_fastest, waits};
 
 /// A point to measure.
 #[derive(Debug, Clone, Copy)]
@@ -39,12 +34,25 @@ pub(super) struct Measured {
     /// Waits of the timed acquisitions, in nanoseconds.
     pub(super) read: Histogram<u64>,
     pub(super) write: Histogram<u64>,
+    /// The slowest thread's acquisitions as a share of the fastest's.
+    pub(super) slowest_to_fastest: f64,
+    /// Of all threads.
+    cpu_time: Duration,
 }
 
 impl Measured {
     /// Operations a second.
     pub(super) fn rate(&self) -> f64 {
-        self.operations as f64 / self.elapsed.as_secs_f64().max(1e-9)
+        self.operations as f64 / self.seconds()
+    }
+
+    /// CPUs that the threads kept busy.
+    pub(super) fn cpus(&self) -> f64 {
+        self.cpu_time.as_secs_f64() / self.seconds()
+    }
+
+    fn seconds(&self) -> f64 {
+        self.elapsed.as_secs_f64().max(1e-9)
     }
 }
 
@@ -63,15 +71,16 @@ struct Tally {
     /// started them runs again.
     started: Instant,
     ended: Instant,
-    operations: u64,
-    writes: u64,
-    read: Histogram<u64>,
-    write: Histogram<u64>,
+    cpu_time: Duration,
+    read: ModeTimes,
+    write: ModeTimes,
     torn: Option<Torn>,
 }
 
-fn waits() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, WAIT_NS_MAX, 2).expect("the bounds are constants that fit")
+impl Tally {
+    fn operations(&self) -> u64 {
+        self.read.acquisitions + self.write.acquisitions
+    }
 }
 
 /// Runs the point on `latch`, which is new.
@@ -117,17 +126,19 @@ pub(super) fn measure<L: PairUnderLatch>(point: &Point, latch: &L) -> Result<Mea
         elapsed,
         read: waits(),
         write: waits(),
+        slowest_to_fastest: slowest_to_fastest(tallies.iter().map(Tally::operations)),
+        cpu_time: tallies.iter().map(|tally| tally.cpu_time).sum(),
     };
     let mut writes = 0;
     for tally in tallies {
         if let Some(torn) = tally.torn {
             return Err(torn);
         }
-        all.operations += tally.operations;
-        writes += tally.writes;
+        all.operations += tally.operations();
+        writes += tally.write.acquisitions;
         // Equal bounds: nothing can be out of range.
-        let _ = all.read.add(&tally.read);
-        let _ = all.write.add(&tally.write);
+        let _ = all.read.add(tally.read.waits());
+        let _ = all.write.add(tally.write.waits());
     }
     let shown = latch.read(|pair| pair.0[0]);
     if L::EXCLUDES && shown != writes {
@@ -162,36 +173,32 @@ fn run(point: &Point, latch: &impl PairUnderLatch, seed: u64, stop: &AtomicBool)
         random: SmallRng::seed_from_u64(seed),
         reads_below: (point.read_share * 4_294_967_296.0) as u64,
     };
+    let used = Native::usage_of_this_thread();
     let now = Instant::now();
     let mut tally = Tally {
         started: now,
         ended: now,
-        operations: 0,
-        writes: 0,
-        read: waits(),
-        write: waits(),
+        cpu_time: Duration::ZERO,
+        read: ModeTimes::new(point.read_share),
+        write: ModeTimes::new(1.0 - point.read_share),
         torn: None,
     };
     while !stop.load(Ordering::Relaxed) {
-        let timed = tally.operations.is_multiple_of(TIMED_EVERY);
         if draws.next_reads() {
-            if timed {
+            if tally.read.next_is_timed() {
                 timed_read(point.section, latch, &mut tally);
             } else {
                 let seen = latch.read(|pair| look(pair, point.section));
                 judge(seen, &mut tally);
             }
+        } else if tally.write.next_is_timed() {
+            timed_write(point.section, latch, &mut tally);
         } else {
-            if timed {
-                timed_write(point.section, latch, &mut tally);
-            } else {
-                latch.write(|pair| change(pair, point.section));
-            }
-            tally.writes += 1;
+            latch.write(|pair| change(pair, point.section));
         }
-        tally.operations += 1;
     }
     tally.ended = Instant::now();
+    tally.cpu_time = (Native::usage_of_this_thread() - used).cpu_time;
     tally
 }
 
@@ -202,7 +209,7 @@ fn timed_read(section: Section, latch: &impl PairUnderLatch, tally: &mut Tally) 
     let asked = Instant::now();
     let (waited, seen) = latch.read(|pair| (asked.elapsed(), look(pair, section)));
     judge(seen, tally);
-    note(&mut tally.read, waited);
+    tally.read.note(waited);
 }
 
 #[cold]
@@ -214,7 +221,7 @@ fn timed_write(section: Section, latch: &impl PairUnderLatch, tally: &mut Tally)
         change(pair, section);
         waited
     });
-    note(&mut tally.write, waited);
+    tally.write.note(waited);
 }
 
 /// A reader's section: both words, and the time between.
@@ -245,10 +252,6 @@ fn judge((first, second): (u64, u64), tally: &mut Tally) {
 #[inline]
 fn seen(pair: &Pair, word: usize) -> u64 {
     std::hint::black_box(&pair.0)[word]
-}
-
-fn note(histogram: &mut Histogram<u64>, waited: Duration) {
-    histogram.saturating_record(waited.as_nanos() as u64);
 }
 
 #[cfg(test)]
@@ -294,5 +297,20 @@ mod tests {
         assert!(lost.to_string().contains("but the data shows 0"), "{lost}");
         let torn = measure(&POINT, &Torn).unwrap_err();
         assert!(torn.to_string().contains("saw 2 and 1"), "{torn}");
+    }
+
+    #[test]
+    fn each_mode_has_its_waits_and_all_threads_their_share() {
+        let measured = measure_without_latch(&POINT).unwrap();
+        assert!(measured.operations > 0 && measured.rate() > 0.0);
+        let (reads, writes) = (measured.read.len(), measured.write.len());
+        assert!(reads > 0 && writes > 0, "{reads} and {writes}");
+        assert!(
+            (reads + writes) * 16 < measured.operations + 100,
+            "{reads} and {writes} of {} were timed",
+            measured.operations
+        );
+        assert!((0.0..=1.0).contains(&measured.slowest_to_fastest));
+        assert!(measured.cpus() >= 0.0 && measured.cpus() < 3.0);
     }
 }

@@ -1,9 +1,9 @@
 //! The result of a latch bench, in the form in which it is written to `latches.json`.
 
-use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use super::catalogue::BenchLatch;
+use super::timing::ModeWait;
 use crate::result::Provenance;
 use crate::stats;
 
@@ -42,19 +42,6 @@ pub struct LatchParameters {
     pub rounds: usize,
 }
 
-/// Waits for one mode, from asking to being inside.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub struct ModeWait {
-    /// Number of timed acquisitions.
-    pub samples: u64,
-    /// Median, nanoseconds; the clock's own cost, some 20 to 40, is in it.
-    pub p50_ns: u64,
-    /// 99th percentile, nanoseconds.
-    pub p99_ns: u64,
-    /// The longest seen, nanoseconds.
-    pub max_ns: u64,
-}
-
 /// One section × read share × threads × latch.
 #[derive(Debug, Clone, Serialize)]
 pub struct LatchCell {
@@ -76,30 +63,14 @@ pub struct LatchCell {
     pub operations_rounds: Vec<f64>,
     /// Median of the ratios to parking_lot's lock of the same kind in the same round, where that was measured too.
     pub ratio: Option<f64>,
+    /// The slowest thread's acquisitions as a share of the fastest's, 0 to 1: the median of the rounds.
+    pub slowest_to_fastest: f64,
+    /// CPUs that the threads kept busy: the median of the rounds.
+    pub cpus: f64,
     /// Waits of readers, if there were any.
     pub read: Option<ModeWait>,
     /// Waits of writers, if there were any.
     pub write: Option<ModeWait>,
-}
-
-impl ModeWait {
-    pub(super) fn merged<'a>(rounds: impl Iterator<Item = &'a Histogram<u64>>) -> Option<ModeWait> {
-        let mut all: Option<Histogram<u64>> = None;
-        for round in rounds {
-            match &mut all {
-                None => all = Some(round.clone()),
-                // Equal bounds: nothing can be out of range.
-                Some(all) => drop(all.add(round)),
-            }
-        }
-        let all = all.filter(|all| !all.is_empty())?;
-        Some(ModeWait {
-            samples: all.len(),
-            p50_ns: all.value_at_quantile(0.5),
-            p99_ns: all.value_at_quantile(0.99),
-            max_ns: all.max(),
-        })
-    }
 }
 
 impl LatchBenchResult {

@@ -1,6 +1,6 @@
 //! The tables a latch bench prints.
 
-use super::{LatchBenchResult, LatchCell};
+use super::{LatchBenchResult, LatchCell, ModeWait};
 use crate::layout::{latency, lines};
 
 /// Operations a second with three digits and a unit.
@@ -29,25 +29,89 @@ fn throughput(cell: &LatchCell) -> String {
     format!("{}{ratio}", rate(cell.operations))
 }
 
-fn writers_p99(cell: &LatchCell) -> String {
-    match cell.write {
-        None => "–".to_owned(),
-        Some(wait) if wait.p99_ns < 1_000 => format!("{} ns", wait.p99_ns),
-        Some(wait) => latency(wait.p99_ns as f64 / 1e3),
+/// A time in nanoseconds with a unit that suits it.
+pub(super) fn time(ns: u64) -> String {
+    if ns < 1_000 {
+        return format!("{ns} ns");
     }
+    latency(ns as f64 / 1e3)
 }
 
-/// Throughput of every point, then what writers waited.
-pub fn text(result: &LatchBenchResult) -> String {
+/// The most rows of a table of tails that is printed unasked.
+const TAIL_ROWS: usize = 100;
+
+/// Throughput of every point, then the tail of the waits.
+///
+/// The tail is a row for each latch at each point. If it would be longer than a hundred rows and is not `tail_asked` for, the
+/// writers' 99.9th percentile and the slowest thread's share come instead, with a column for each share of readers.
+pub fn text(result: &LatchBenchResult, tail_asked: bool) -> String {
     let mut text = String::new();
     text.push_str(
         "Operations a second, all threads together, and the ratio to parking_lot's lock of the same kind in the same rounds, by \
          the share of readers:\n\n",
     );
     text.push_str(&matrix(result, throughput));
-    text.push_str("\n99th percentile of a writer's wait:\n\n");
-    text.push_str(&matrix(result, writers_p99));
+    if tail_asked || result.cells.len() <= TAIL_ROWS {
+        text.push_str(
+            "\nTime to acquire, the slowest thread's acquisitions as a share of the fastest's, and CPUs kept busy:\n\n",
+        );
+        text.push_str(&tail(result));
+        return text;
+    }
+    text.push_str(
+        "\n99.9th percentile of a writer's wait (--tail prints all percentiles of both modes):\n\n",
+    );
+    text.push_str(&matrix(result, |cell| {
+        cell.write
+            .as_ref()
+            .map_or_else(|| "–".to_owned(), |wait| time(wait.p999_ns))
+    }));
+    text.push_str("\nThe slowest thread's acquisitions as a share of the fastest's:\n\n");
+    text.push_str(&matrix(result, |cell| format!("{:.2}", cell.slowest_to_fastest)));
     text
+}
+
+/// A row per cell: both modes' percentiles.
+fn tail(result: &LatchBenchResult) -> String {
+    let percentiles = ["p50", "p99", "p99.9", "max"];
+    let heads = ["section", "threads", "reads", "latch"]
+        .map(str::to_owned)
+        .into_iter();
+    let of = |mode: &'static str| percentiles.map(|percentile| format!("{mode} {percentile}"));
+    let mut rows = vec![
+        heads
+            .chain(of("read"))
+            .chain(of("write"))
+            .chain(["slowest".to_owned(), "CPUs".to_owned()])
+            .collect::<Vec<_>>(),
+    ];
+    let times = |wait: &Option<ModeWait>| match wait {
+        Some(wait) => wait.tail().map(|(_, ns)| time(ns)),
+        None => percentiles.map(|_| "–".to_owned()),
+    };
+    for cell in &result.cells {
+        let point = [
+            section(cell.section_ns),
+            cell.threads.to_string(),
+            format!("{} %", cell.read_share),
+            cell.latch.clone(),
+        ];
+        rows.push(
+            point
+                .into_iter()
+                .chain(times(&cell.read))
+                .chain(times(&cell.write))
+                .chain([
+                    format!("{:.2}", cell.slowest_to_fastest),
+                    format!("{:.2}", cell.cpus),
+                ])
+                .collect(),
+        );
+    }
+    let right: Vec<bool> = (0..rows[0].len())
+        .map(|column| column != 0 && column != 3)
+        .collect();
+    lines(&rows, &right)
 }
 
 /// A row per latch and number of threads, a column per share of readers.

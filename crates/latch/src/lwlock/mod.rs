@@ -82,6 +82,12 @@
 //!   after the word says "held", and looks at the mark before anything else. A worker that dequeues itself because it got the
 //!   latch may find that it was handed over too, if it wants it shared; it gives the second grant back as it gives back any: in
 //!   a latch that is made of this one, by that latch's own release.
+//! - R11: under `writer-claims` newcomers are refused, as R7 says, in two more states of `GRANTS`. `CLAIMED` is set only in a word
+//!   with readers inside and no exclusive, by an exclusive that is awake or on the list. It is the same bit as `OVERDUE`, is
+//!   cleared with it, and refuses all but the workers that set it and those that were woken. `READERS_STOPPED` is set only by a
+//!   wake-up that sets `WAKE_IN_PROGRESS`. While that flag stands, the grant to a newcomer that wants the latch exclusively
+//!   leaves it, since the woken worker is still to look. The woken worker that finds the latch its own already, because it got
+//!   it before it slept, clears both.
 //!
 //! # Fairness
 //! `Barging` promises nothing. Readers that arrive without pause can keep an exclusive waiting for ever.
@@ -92,6 +98,11 @@
 //! the exclusives that were passed over are now at the head. So at most 2 n readers get the latch between an
 //! exclusive's queueing and its turn, besides the readers that were on the list, which are not counted.
 //! Exclusives have no order among each other.
+//!
+//! `WriterClaims`: between an exclusive's claim and its turn the readers that get the latch are those that were inside and those
+//! that were on the list before it, and each once: at most n - 1 grants among n workers. Other exclusives may pass it, the one
+//! that is first on the list until it has slept for 1 ms, and those behind until their turn comes, so its wait has the bound of
+//! `HandOver` besides. In practice the wait ends with the time that the readers inside need in order to leave.
 //!
 //! `HandOver`: a worker that has slept for 1 ms is *overdue*. Let n be the number of workers, s the longest section, and w
 //! the longest time from a post until the posted worker runs. A sleeper that is overdue has at most n - 1 others that want the
@@ -394,7 +405,9 @@ impl<M: Machine> LwLock<M> {
             (LwLockVariant::BriefPolls, _) => Delay::brief::<M>(worker),
             (LwLockVariant::Cohort, _) if self.keeps_to_terms() => Delay::brief_without_promise::<M>(worker),
             // What a worker waits for the list's lock, no hand-over can end: it should not be long.
-            (_, LwLockFairnessVariant::HandOver) => Delay::fair::<M>(worker),
+            (_, LwLockFairnessVariant::HandOver | LwLockFairnessVariant::WriterClaims) => {
+                Delay::fair::<M>(worker)
+            }
             (
                 LwLockVariant::Queued
                 | LwLockVariant::QueuedScan

@@ -66,6 +66,9 @@ impl<M: Machine, F: FindSelf> SlowPath<M> for F {
                 twice = dequeue_self::<M, F>(latch, worker, delay);
                 break granted_from;
             }
+            if latch.is_claimed_by(mode) {
+                latch.claim();
+            }
             sleeps += 1;
             surplus += latch.sleep(worker);
             if latch.was_handed_over(worker) {
@@ -168,7 +171,8 @@ fn dequeue_self<M: Machine, F: FindSelf>(latch: &LwLock<M>, worker: WorkerId, de
     if latch.was_handed_over(worker) {
         return true;
     }
-    // R3: the caller is the woken worker and clears the flag.
-    latch.state.fetch_and(!WAKE_IN_PROGRESS, Relaxed);
+    // R3: the caller is the woken worker and clears the flag. R11: it has got the latch already, by a grant that may have left
+    // the readers stopped for its sake.
+    latch.state.fetch_and(!(WAKE_IN_PROGRESS | GRANTS), Relaxed);
     false
 }

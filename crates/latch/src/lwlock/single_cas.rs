@@ -21,7 +21,8 @@ use clearway_machine::{AtomicWord, Machine, WaitMode, WaitQueue, WorkerId};
 use super::cohort::Turn;
 use super::slow_path::{Granted, SlowPath};
 use super::state::{
-    EXCLUSIVE, HAS_WAITERS, LOCKED, UNLIMITED, WAKE_IN_PROGRESS, grantable, word_after_grant,
+    CLAIMED, EXCLUSIVE, HAS_WAITERS, LOCKED, UNLIMITED, WAKE_IN_PROGRESS, claimable, grantable,
+    word_after_grant,
 };
 use super::{LatchMode, LwLock};
 use crate::class::SpinPolicy;
@@ -35,6 +36,10 @@ const BRIEF_EXCLUSIVE_PAUSES: u32 = 64;
 /// Pauses of a reader before it queues, under `brief-polls`.
 const BRIEF_SHARED_PAUSES: u32 = 256;
 
+/// Pauses of a worker before it queues under `writer-claims`. A claim lasts as long as the readers inside and one exclusive,
+/// or until a holder has its CPU again, which no polling brings nearer.
+const CLAIM_PAUSES: u32 = 40;
+
 /// The variants.
 #[derive(Debug)]
 pub(super) enum SingleCas {
@@ -45,6 +50,18 @@ pub(super) enum SingleCas {
 }
 
 impl SingleCas {
+    /// The polling of a worker before it queues. An exclusive that claims the latch does not yield its CPU: the yield would
+    /// return after the time slices of all others, and the worker would hold up every newcomer meanwhile. From the list the
+    /// last reader's release wakes it at once.
+    fn spin<M: Machine>(&self, latch: &LwLock<M>, mode: LatchMode, delay: &Delay) -> Spin {
+        let spin = Spin::with_budget::<M>(self.polls_before_queueing(latch, mode, delay));
+        if latch.is_claimed_by(mode) {
+            spin.without_yields()
+        } else {
+            spin
+        }
+    }
+
     /// Number of polls of a worker before it queues.
     fn polls_before_queueing<M: Machine>(&self, latch: &LwLock<M>, mode: LatchMode, delay: &Delay) -> u32 {
         match (latch.class.spin_policy(), self, mode) {
@@ -55,6 +72,7 @@ impl SingleCas {
                 BRIEF_EXCLUSIVE_PAUSES
             }
             (SpinPolicy::Adaptive, Self::Brief, LatchMode::Shared) if !M::EXPLORED => BRIEF_SHARED_PAUSES,
+            (SpinPolicy::Adaptive, ..) if latch.has_claims() && !M::EXPLORED => CLAIM_PAUSES,
             (SpinPolicy::Adaptive, _, LatchMode::Exclusive) => delay.budget() / 8,
             (SpinPolicy::Adaptive, _, LatchMode::Shared) => delay.budget() / 2,
         }
@@ -70,9 +88,10 @@ impl<M: Machine> SlowPath<M> for SingleCas {
         started: u64,
         delay: &mut Delay,
     ) -> Granted {
-        let mut spin = Spin::with_budget::<M>(self.polls_before_queueing(latch, mode, delay));
+        let mut spin = self.spin(latch, mode, delay);
         let mut turn = Turn::of(latch, mode);
         let mut limit = latch.newcomer_limit();
+        let claims = latch.is_claimed_by(mode);
         let mut surplus = 0;
         let mut sleeps = 0;
         let mut state = latch.state.load(Relaxed);
@@ -92,6 +111,18 @@ impl<M: Machine> SlowPath<M> for SingleCas {
                     Relaxed,
                 ) {
                     Ok(_) => break state,
+                    Err(found) => state = found,
+                }
+            } else if claims && claimable(state) {
+                match latch
+                    .state
+                    .compare_exchange_weak(state, state | CLAIMED, Relaxed, Relaxed)
+                {
+                    Ok(_) => {
+                        state |= CLAIMED;
+                        // R11: its own claim does not refuse it.
+                        limit = UNLIMITED;
+                    }
                     Err(found) => state = found,
                 }
             } else if state & LOCKED != 0 {
@@ -129,7 +160,8 @@ impl<M: Machine> SlowPath<M> for SingleCas {
                         // refused by the count.
                         limit = UNLIMITED;
                         delay.woken();
-                        spin.restart::<M>();
+                        delay.total_spins += spin.polls();
+                        spin = self.spin(latch, mode, delay);
                     }
                     Err(found) => state = found,
                 }

@@ -5,7 +5,7 @@
 //! | 0–17 | shared count | holders in shared mode |
 //! | 18 | `EXCLUSIVE` | held in exclusive mode |
 //! | 19–25 | `GRANTS` | shared grants while workers wait, up to the limit of the fairness policy; 0 under barging |
-//! | 26 | `OVERDUE` | the top bit of `GRANTS`: a sleeper has waited past the bound of `hand-over`; no newcomer gets the latch |
+//! | 26 | `OVERDUE` | the top bit of `GRANTS`: a sleeper has waited past the bound of `hand-over`; no newcomer gets the latch. Under `writer-claims` also `CLAIMED`: an exclusive waits until the readers have left |
 //! | 27, 31 | | left to the [`AdaptiveLatch`](crate::AdaptiveLatch): `TRIAL` and `BIASED` |
 //! | 28 | `LOCKED` | a spin mutex over the wait list |
 //! | 29 | `WAKE_IN_PROGRESS` | a woken worker that wants the latch has not looked yet: wake no other |
@@ -22,6 +22,8 @@ pub(crate) const GRANT_UNIT: u32 = 1 << 19;
 pub(crate) const GRANTS: u32 = 0xff << 19;
 /// More than any limit of grants, and cleared with them.
 pub(crate) const OVERDUE: u32 = 1 << 26;
+/// The same bit, when an exclusive that waits sets it under `writer-claims`.
+pub(super) const CLAIMED: u32 = OVERDUE;
 pub(crate) const LOCKED: u32 = 1 << 28;
 pub(crate) const WAKE_IN_PROGRESS: u32 = 1 << 29;
 pub(crate) const HAS_WAITERS: u32 = 1 << 30;
@@ -30,6 +32,10 @@ const _: () = assert!(SHARED_MASK & EXCLUSIVE == 0);
 const _: () = assert!(GRANTS & OVERDUE == OVERDUE && OVERDUE << 1 & GRANTS == 0);
 const _: () = assert!((SHARED_MASK | EXCLUSIVE) & GRANTS == 0);
 const _: () = assert!((SHARED_MASK | EXCLUSIVE | GRANTS) & (LOCKED | WAKE_IN_PROGRESS | HAS_WAITERS) == 0);
+
+/// A count past any limit, under `writer-claims`: no newcomer gets the latch shared, because an exclusive is on the list or
+/// has been woken.
+pub(super) const READERS_STOPPED: u32 = GRANTS & !OVERDUE;
 
 /// No limit to the shared grants while workers wait, and no heed of `OVERDUE`.
 pub(crate) const UNLIMITED: u32 = u32::MAX;
@@ -50,6 +56,7 @@ pub(crate) const fn grantable(state: u32, mode: LatchMode, limit: u32) -> bool {
 #[inline(always)]
 pub(crate) const fn word_after_grant(state: u32, mode: LatchMode, limit: u32) -> u32 {
     match mode {
+        LatchMode::Exclusive if limit != UNLIMITED && keeps_readers_stopped(state) => state + EXCLUSIVE,
         LatchMode::Exclusive => (state & !GRANTS) + EXCLUSIVE,
         LatchMode::Shared => {
             let counts =
@@ -57,6 +64,18 @@ pub(crate) const fn word_after_grant(state: u32, mode: LatchMode, limit: u32) ->
             state + SHARED_UNIT + if counts { GRANT_UNIT } else { 0 }
         }
     }
+}
+
+/// True if an exclusive that the word `state` refuses can claim the latch: readers are inside, and no other claims it.
+#[inline(always)]
+pub(super) const fn claimable(state: u32) -> bool {
+    state & SHARED_MASK != 0 && state & (EXCLUSIVE | CLAIMED) == 0
+}
+
+/// True if an exclusive newcomer leaves the readers stopped: a woken worker is on its way, for which they are stopped.
+#[inline(always)]
+const fn keeps_readers_stopped(state: u32) -> bool {
+    state & WAKE_IN_PROGRESS != 0 && state & GRANTS == READERS_STOPPED
 }
 
 /// True if a release that made the word `state` must wake.
@@ -124,6 +143,43 @@ mod tests {
             HAS_WAITERS | EXCLUSIVE
         );
         assert!(must_wake(free));
+    }
+
+    #[test]
+    fn a_claim_is_set_among_readers_alone_and_once() {
+        assert!(claimable(1) && claimable(3 | HAS_WAITERS | LOCKED));
+        assert!(!claimable(0) && !claimable(EXCLUSIVE) && !claimable(3 | CLAIMED));
+        assert!(
+            !claimable(EXCLUSIVE | 1),
+            "the reader adds its unit in vain, and an exclusive's own word is not claimed"
+        );
+        let claimed = HAS_WAITERS | CLAIMED;
+        for mode in [LatchMode::Exclusive, LatchMode::Shared] {
+            assert!(!grantable(claimed, mode, 64), "{mode:?}, a newcomer");
+        }
+        assert!(grantable(claimed, LatchMode::Exclusive, UNLIMITED), "its own");
+        assert_eq!(
+            word_after_grant(claimed, LatchMode::Exclusive, UNLIMITED),
+            HAS_WAITERS | EXCLUSIVE
+        );
+    }
+
+    #[test]
+    fn readers_stay_stopped_until_an_exclusive_that_was_woken_has_the_latch() {
+        let stopped = HAS_WAITERS | WAKE_IN_PROGRESS | READERS_STOPPED;
+        assert!(!grantable(stopped, LatchMode::Shared, 64) && grantable(stopped, LatchMode::Exclusive, 64));
+        assert_eq!(
+            word_after_grant(stopped, LatchMode::Exclusive, 64),
+            stopped | EXCLUSIVE,
+            "a newcomer comes before the woken worker"
+        );
+        let looked = stopped & !WAKE_IN_PROGRESS;
+        for limit in [64, UNLIMITED] {
+            assert_eq!(
+                word_after_grant(looked, LatchMode::Exclusive, limit),
+                HAS_WAITERS | EXCLUSIVE
+            );
+        }
     }
 
     #[test]

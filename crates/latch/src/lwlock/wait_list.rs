@@ -4,11 +4,19 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use clearway_machine::{AtomicWord, Machine, Picked, WaitMode, WaitQueue, WorkerId};
 
-use super::fairness::{HandOver, LwLockFairnessVariant};
-use super::state::{GRANTS, HAS_WAITERS, LOCKED, WAKE_IN_PROGRESS};
+use super::fairness::HandOver;
+use super::state::{GRANTS, HAS_WAITERS, LOCKED, READERS_STOPPED, WAKE_IN_PROGRESS};
 use super::waiter::Waiter;
 use super::{LatchMode, LwLock};
 use crate::delay::Delay;
+
+/// The workers that a waker took off the list.
+struct Taken {
+    /// The mode of those that want the latch; `None` if there are none.
+    mode: Option<LatchMode>,
+    /// An exclusive is among them, or was passed over.
+    met_exclusive: bool,
+}
 
 impl<M: Machine> LwLock<M> {
     /// Takes `LOCKED`, spinning on plain reads while another worker has it.
@@ -32,14 +40,14 @@ impl<M: Machine> LwLock<M> {
     /// Puts the calling worker on the list; `LOCKED` is held. A worker that waits for "free" goes to the
     /// head, so that all of these are woken together and none is behind an exclusive.
     ///
-    /// `started` is when its wait began, and `again` whether it has been woken in vain since. Under `hand-over` such a worker
-    /// keeps its place before those that want the latch.
+    /// `started` is when its wait began, and `again` whether it has been woken in vain since. Under `hand-over` and `writer-claims` such a
+    /// worker keeps its place before those that want the latch.
     pub(super) fn push(&self, worker: WorkerId, mode: WaitMode, started: u64, again: bool) {
         let waiter = Waiter::new::<M>(mode, started);
         if mode == WaitMode::UntilFree {
             // SAFETY: the caller is the worker, and has `LOCKED`.
             unsafe { self.queue.push_front(worker, waiter.word()) };
-        } else if again && self.fairness == LwLockFairnessVariant::HandOver {
+        } else if again && self.hands_over() {
             let until_free = |word| Waiter::from_word(word).waits(WaitMode::UntilFree);
             // SAFETY: as above.
             unsafe { self.queue.push_behind(worker, waiter.word(), until_free) };
@@ -67,7 +75,7 @@ impl<M: Machine> LwLock<M> {
         let mut picked = Picked::none();
         self.lock_list(&mut delay);
         let hand_over = self.hand_over();
-        let mode = self.pick(&mut picked, hand_over);
+        let Taken { mode, met_exclusive } = self.pick(&mut picked, hand_over);
         // R5: a worker that waits for "free" will not look at the word, so it must not suppress other wake-ups. Nor will
         // one that has the latch already.
         let mut state = self.state.load(Relaxed);
@@ -79,8 +87,12 @@ impl<M: Machine> LwLock<M> {
                     new |= WAKE_IN_PROGRESS;
                 }
                 // R7: an exclusive clears the count at its grant; no other worker does.
-                if mode != Some(LatchMode::Exclusive) {
+                if mode != Some(LatchMode::Exclusive) || self.has_claims() {
                     new &= !GRANTS;
+                }
+                // R11.
+                if met_exclusive && self.has_claims() {
+                    new |= READERS_STOPPED;
                 }
             }
             if self.queue.is_empty() {
@@ -100,15 +112,16 @@ impl<M: Machine> LwLock<M> {
     }
 
     /// Takes off the list all that wait for "free", and of those that want the latch as the first of them does, or as it
-    /// was handed over, all readers or the first exclusive. Returns that mode; `None` if none of them was taken. `LOCKED` is
-    /// held.
-    fn pick(&self, picked: &mut Picked<M>, hand_over: HandOver) -> Option<LatchMode> {
+    /// was handed over, all readers or the first exclusive. `LOCKED` is held.
+    fn pick(&self, picked: &mut Picked<M>, hand_over: HandOver) -> Taken {
         let mut mode = match hand_over {
             HandOver::Granted(mode) => Some(mode),
             HandOver::NotDue | HandOver::Stopped => None,
         };
+        let mut met_exclusive = false;
         for worker in self.queue.workers() {
             let wants = Waiter::of::<M>(worker).wants();
+            met_exclusive |= wants == Some(LatchMode::Exclusive);
             if let Some(wanted) = wants {
                 if hand_over == HandOver::Stopped {
                     // Those that wait for "free" are at the head.
@@ -128,6 +141,6 @@ impl<M: Machine> LwLock<M> {
                 break;
             }
         }
-        mode
+        Taken { mode, met_exclusive }
     }
 }

@@ -10,8 +10,8 @@ use clearway_sim::{MachineModel, Simulated, Simulation, charge_picoseconds, cloc
 use super::{HereOptions, Kind};
 use crate::error::{LabError, Result};
 use crate::latches::catalogue::BenchLatch;
-use crate::latches::point::TIMED_EVERY;
 use crate::latches::simulated::{LatchWithWords, words_without_latch};
+use crate::latches::timing::TIMED_EVERY;
 use crate::simulate::calibrate::Calibration;
 
 /// The cost of the loop beside its accesses and the latch.
