@@ -84,7 +84,7 @@ pub mod wire;
 mod writer;
 
 pub use error::{Result, ServerError};
-pub use options::{Scheduling, ServerOptions};
+pub use options::ServerOptions;
 pub use server::Server;
-pub use session_scheduling::SessionScheduling;
+pub use session_scheduling::{Scheduling, SessionScheduling};
 pub use stop::StopSignal;

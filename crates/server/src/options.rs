@@ -2,19 +2,8 @@
 
 use std::path::PathBuf;
 
-use clearway_machine::TimeSliceVariant;
-
-use crate::session_scheduling::SessionScheduling;
+use crate::session_scheduling::Scheduling;
 use crate::wire::frame::LARGE_MESSAGE_BYTES_MAX;
-
-/// The scheduling of sessions by the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Scheduling {
-    /// The behaviour of a session that wakes while another thread runs on its CPU.
-    pub sessions: SessionScheduling,
-    /// The switch `time_slice`.
-    pub time_slice: TimeSliceVariant,
-}
 
 /// The addresses to listen on, and limits for clients.
 #[derive(Debug, Clone)]

@@ -24,8 +24,7 @@ use clearway_machine::{Native, ThreadId};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tracing::debug;
 
-use crate::options::Scheduling;
-use crate::session_scheduling::{Adaptation, ChosenPolicy};
+use crate::session_scheduling::{Adaptation, ChosenPolicy, Scheduling};
 use crate::socket::Socket;
 
 /// Interval between two looks of the watcher.

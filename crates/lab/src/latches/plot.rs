@@ -103,16 +103,13 @@ fn tails(body: &mut String, result: &LatchBenchResult) -> Result<()> {
         );
         for &share in &asked.read_shares {
             let point = format!("{share} % reads, section {}", section(section_ns));
-            let readers = |cell: &LatchCell| cell.read.clone();
-            let writers = |cell: &LatchCell| cell.write.clone();
-            let modes: [(&str, &dyn Fn(&LatchCell) -> Option<ModeWait>); 2] =
-                [("readers", &readers), ("writers", &writers)];
-            for (who, wait) in modes {
-                let waits: Vec<_> = asked
-                    .latches
-                    .iter()
-                    .map(|latch| result.cell(section_ns, share, threads, latch).and_then(wait))
-                    .collect();
+            let cells = asked
+                .latches
+                .iter()
+                .map(|latch| result.cell(section_ns, share, threads, latch));
+            let readers: Vec<_> = cells.clone().map(|cell| cell?.read.clone()).collect();
+            let writers: Vec<_> = cells.map(|cell| cell?.write.clone()).collect();
+            for (who, waits) in [("readers", readers), ("writers", writers)] {
                 if waits.iter().all(Option::is_none) {
                     continue;
                 }

@@ -31,7 +31,6 @@ use std::time::{Duration, Instant};
 use clearway_machine::{Native, SchedulingPolicy, ThreadId, TimeSliceVariant};
 use tracing::{debug, warn};
 
-use crate::options::Scheduling;
 use rule::{Choice, Rule, Sample};
 
 /// Sessions whose use of the CPUs is read at a look, at most: each reads a file of the kernel.
@@ -39,6 +38,15 @@ const SAMPLED_MAX: usize = 32;
 
 /// The server's least use of the CPUs between two looks. Sessions that do nothing are not looked at.
 const USED_MIN: Duration = Duration::from_micros(200);
+
+/// The scheduling of sessions by the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Scheduling {
+    /// The behaviour of a session that wakes while another thread runs on its CPU.
+    pub sessions: SessionScheduling,
+    /// The switch `time_slice`.
+    pub time_slice: TimeSliceVariant,
+}
 
 /// The setting `session_scheduling`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
