@@ -10,7 +10,7 @@ fn main() -> Result<()> {
     add_ticket_latch()?;
     println!(
         "On this host:\n\n{}",
-        table::text(&measured(vec![1, 2, 8], Duration::from_millis(200), 5)?)
+        table::text(&measured(vec![1, 2, 8], Duration::from_millis(200), 5)?, false)
     );
     println!("Simulated:\n\n{}", simulate::text(&simulated(None)?));
     Ok(())

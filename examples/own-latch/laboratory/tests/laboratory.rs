@@ -19,7 +19,7 @@ fn it_is_measured_and_simulated_beside_the_others() {
     assert!(
         of_ticket.clone().count() == 4 && of_ticket.all(|cell| cell.operations > 0.0 && cell.ratio.is_some())
     );
-    assert!(table::text(&bench).contains("ticket"));
+    assert!(table::text(&bench, true).contains("ticket"));
 
     let result = simulated(Some(vec![1, 8])).unwrap();
     assert!(
