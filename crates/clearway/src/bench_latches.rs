@@ -104,7 +104,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     ));
     options::warn_of_debug_build();
     let result = run_latch_bench(&options)?;
-    output::print(format_args!("{}", table::text(&result)))?;
+    output::print(format_args!("{}", table::text(&result, arguments.tail)))?;
     output::line(format_args!(
         "\n{}; no write was torn or lost.",
         result.provenance
