@@ -41,11 +41,12 @@
 //! 5. A worker that is overdue is handed the latch as under `hand-over`. Stretches of time without hand-overs are kept to
 //!    even while newcomers are stopped, since under this policy they are at most wake-ups.
 //!
-//! Simpler versions, each measured and worse:
+//! Simpler versions, each measured and worse (99.9th percentile of a writer, 4 threads on 2 CPUs beside other programs, 95 %
+//! reads, sections of 1 µs):
 //! - *The wake-up lets the readers in* (as the standard library's RwLock does): the waker goes on with its time slice, is found
 //!   inside by the woken exclusive, and so on: 2.5 ms instead of 40 µs.
 //! - *The claim stays until the woken exclusive runs*: exclusives among themselves then pass the latch on by a switch of the CPU
-//!   each time: a fifth of the work of 64 writers, sections of 1 µs.
+//!   each time: a fifth of the work of 64 threads that only write.
 //! - *Readers that are woken before an exclusive on the list let others in*: the exclusive waits for their time slices.
 //! - *An exclusive that yields its CPU before it sleeps*: the yield returns after the slices of all others, and the claim
 //!   stops every worker meanwhile: 8 ms instead of 40 µs.
