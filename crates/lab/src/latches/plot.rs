@@ -103,11 +103,14 @@ fn tails(body: &mut String, result: &LatchBenchResult) -> Result<()> {
         );
         for &share in &asked.read_shares {
             let point = format!("{share} % reads, section {}", section(section_ns));
-            let readers = |cell: &LatchCell| cell.read.clone();
-            let writers = |cell: &LatchCell| cell.write.clone();
-            let modes: [(&str, &dyn Fn(&LatchCell) -> Option<ModeWait>); 2] =
-                [("readers", &readers), ("writers", &writers)];
-            for (who, wait) in modes {
+            for who in ["readers", "writers"] {
+                let wait = |cell: &LatchCell| {
+                    if who == "readers" {
+                        cell.read.clone()
+                    } else {
+                        cell.write.clone()
+                    }
+                };
                 let waits: Vec<_> = asked
                     .latches
                     .iter()
