@@ -84,7 +84,8 @@ switch! {
         HandOver: "On two CPUs with 64 threads it shortens a writer's 99th percentile from 40 and 124 ms to 8 and 9 where \
             readers are many, and costs 6 % of the throughput where they are few."
             in "docs/mechanisms/lwlock.md#variants";
-        WriterClaims: "On two CPUs it shortens a writer's 99.9th percentile among many readers to that of parking_lot."
+        WriterClaims: "On two CPUs beside other programs it shortens a writer's 99.9th percentile with 64 threads from 126 to 422 ms to \
+            0.06 to 6 ms, at 0.91 to 1.25 times the throughput."
             in "docs/mechanisms/lwlock.md#variants";
     }
 }
