@@ -170,3 +170,81 @@ impl Adaptation {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::iter;
+    use std::sync::mpsc;
+    use std::thread;
+
+    use super::*;
+
+    const BATCH: u32 = 3;
+    const NORMAL: u32 = 0;
+
+    /// The policy of a thread of this process, by the kernel's number: the 41st field of its line.
+    fn policy_of_this_thread() -> u32 {
+        let line = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+        let after_name = line.rsplit_once(") ").unwrap().1;
+        after_name.split(' ').nth(41 - 3).unwrap().parse().unwrap()
+    }
+
+    /// A session that waits under SCHED_BATCH while `choose` is done to it; its policy and slice afterwards.
+    fn after(policy: &mut ChosenPolicy, choices: &[Choice]) -> (u32, Option<u64>) {
+        let (say, said) = mpsc::channel();
+        let (go, gone) = mpsc::channel::<()>();
+        let session = thread::spawn(move || {
+            Native::set_scheduling(SchedulingPolicy::Batch).unwrap();
+            say.send(Native::this_thread()).unwrap();
+            gone.recv().unwrap();
+            (policy_of_this_thread(), Native::time_slice_ns().unwrap())
+        });
+        let id = said.recv().unwrap();
+        for choice in choices {
+            policy.choose(*choice, iter::once(id));
+        }
+        go.send(()).unwrap();
+        session.join().unwrap()
+    }
+
+    #[test]
+    fn sessions_get_the_policy_that_is_chosen() {
+        let mut policy = ChosenPolicy::default();
+        let (batch, kernels) = after(&mut policy, &[]);
+        assert_eq!(batch, BATCH);
+        assert_eq!(after(&mut policy, &[Choice::Interrupt]), (NORMAL, kernels));
+        assert_eq!(
+            after(&mut policy, &[Choice::InterruptAtOnce]),
+            (NORMAL, kernels.map(|_| 100_000))
+        );
+        assert_eq!(
+            after(&mut policy, &[Choice::InterruptAtOnce, Choice::Wait]),
+            (BATCH, kernels)
+        );
+    }
+
+    /// Mutation that it should catch (`crates/server/mutations/session_scheduling.toml`): a new session keeps its policy.
+    #[test]
+    fn a_session_that_comes_takes_the_policy_that_was_chosen_before() {
+        let mut policy = ChosenPolicy::default();
+        policy.choose(Choice::Interrupt, iter::empty());
+        let comes = || {
+            Native::set_scheduling(SchedulingPolicy::Batch).unwrap();
+            policy.take();
+            policy_of_this_thread()
+        };
+        assert_eq!(thread::scope(|scope| scope.spawn(comes).join().unwrap()), NORMAL);
+    }
+
+    /// Mutation that it should catch: the slice of the configuration is changed.
+    #[test]
+    fn a_slice_of_the_configuration_stays() {
+        let mut policy = ChosenPolicy::of(Scheduling {
+            sessions: SessionScheduling::Adaptive,
+            time_slice: TimeSliceVariant::Short,
+        });
+        let (_, kernels) = after(&mut policy, &[]);
+        // It was not shortened here, so a change would show.
+        assert_eq!(after(&mut policy, &[Choice::InterruptAtOnce]), (NORMAL, kernels));
+    }
+}
