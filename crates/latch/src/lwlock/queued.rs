@@ -172,7 +172,8 @@ fn dequeue_self<M: Machine, F: FindSelf>(latch: &LwLock<M>, worker: WorkerId, de
         return true;
     }
     // R3: the caller is the woken worker and clears the flag. R11: it has got the latch already, by a grant that may have left
-    // the readers stopped for its sake.
-    latch.state.fetch_and(!(WAKE_IN_PROGRESS | GRANTS), Relaxed);
+    // the readers stopped for its sake. Without claims none are, and the count goes on (R7, R10).
+    let stopped = if latch.has_claims() { GRANTS } else { 0 };
+    latch.state.fetch_and(!(WAKE_IN_PROGRESS | stopped), Relaxed);
     false
 }
