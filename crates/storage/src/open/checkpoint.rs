@@ -26,7 +26,6 @@ use crate::files::status_pages::storage_error;
 use crate::page::Lsn;
 use crate::replication::running_transactions;
 use crate::storage::Storage;
-use crate::wal::LogDevice;
 use crate::wal::record::RecordKind;
 
 impl Storage {
@@ -34,10 +33,9 @@ impl Storage {
     pub(crate) fn run_checkpoint(&self, shutdown: bool) -> Result<Control> {
         let _one = self.background_state.pause_checkpoints();
         let started = Instant::now();
-        let wal_dir = || self.log_dir();
         self.wal
             .make_room()
-            .map_err(|error| StorageError::io("extend", &wal_dir(), error))?;
+            .map_err(|error| StorageError::io("extend", &self.log_dir(), error))?;
         // 1 and 2.
         let handed_out = || (self.proc_array.next_xid(), self.next_rel.load(Ordering::Acquire));
         let (redo, (next_xid, next_rel)) = self
@@ -62,13 +60,7 @@ impl Storage {
             backup_end: Lsn(0),
             timeline: self.timeline(),
         };
-        self.control
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-            .write(control)?;
-        let needed_from = self.retention.release(redo, self.wal.flushed())?;
-        let recycled = self.wal.device().forget_before(needed_from.0);
-        recycled.map_err(|error| StorageError::io("recycle", &wal_dir(), error))?;
+        self.begin_recovery_at(control, self.wal.flushed())?;
         tracing::info!(%redo, pages, elapsed_ms = started.elapsed().as_millis() as u64, "checkpoint complete");
         Ok(control)
     }

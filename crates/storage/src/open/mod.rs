@@ -92,7 +92,16 @@ fn native_disk(dir: &Path, options: &StorageOptions) -> Arc<dyn Disk> {
     Arc::new(NativeDiskWithModes::of(dir, options.group_access))
 }
 
-impl Opening<'_> {
+impl<'a> Opening<'a> {
+    fn of(disk: Arc<dyn Disk>, dir: &'a Path, options: StorageOptions, open_as: OpenAs<'a>) -> Self {
+        Self {
+            disk,
+            dir,
+            options,
+            open_as,
+        }
+    }
+
     fn open(self) -> Result<(Arc<Storage>, RecoveryReport)> {
         let directory = directory::enter(&self)?;
         let log = log::find(&self, &directory)?;
@@ -118,28 +127,14 @@ impl Storage {
         dir: &Path,
         options: StorageOptions,
     ) -> Result<(Arc<Storage>, RecoveryReport)> {
-        let open_as = OpenAs::Database;
-        Opening {
-            disk,
-            dir,
-            options,
-            open_as,
-        }
-        .open()
+        Opening::of(disk, dir, options, OpenAs::Database).open()
     }
 
     /// Opens the database in `dir` as it is on disk, and changes nothing there: recovery, and all writes
     /// after it, happen in memory. A directory without a database is an error.
     pub fn open_read_only(dir: &Path, options: StorageOptions) -> Result<(Arc<Storage>, RecoveryReport)> {
         let disk = Arc::new(ReadOnlyDisk::default());
-        let open_as = OpenAs::ReadOnly;
-        Opening {
-            disk,
-            dir,
-            options,
-            open_as,
-        }
-        .open()
+        Opening::of(disk, dir, options, OpenAs::ReadOnly).open()
     }
 
     /// Recovers the database in `dir`, a copy, to a point of its log, with what it needs from an archive; from there on
@@ -150,14 +145,7 @@ impl Storage {
         target: &RecoveryTarget,
     ) -> Result<(Arc<Storage>, RecoveryReport)> {
         let disk = native_disk(dir, &options);
-        let open_as = OpenAs::Recovered(target);
-        Opening {
-            disk,
-            dir,
-            options,
-            open_as,
-        }
-        .open()
+        Opening::of(disk, dir, options, OpenAs::Recovered(target)).open()
     }
 
     /// Opens `dir`, which holds a database, as a standby: replays what its log holds, and is going to follow the server
@@ -177,13 +165,6 @@ impl Storage {
         options: StorageOptions,
         standby: StandbyOptions,
     ) -> Result<(Arc<Storage>, RecoveryReport)> {
-        let open_as = OpenAs::Standby(standby);
-        Opening {
-            disk,
-            dir,
-            options,
-            open_as,
-        }
-        .open()
+        Opening::of(disk, dir, options, OpenAs::Standby(standby)).open()
     }
 }

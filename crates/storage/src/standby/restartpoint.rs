@@ -22,13 +22,12 @@ use std::time::{Duration, Instant};
 
 use clearway_machine::WaitEvent;
 
-use crate::error::{Result, StorageError};
+use crate::error::Result;
 use crate::files::control_file::{Control, State};
 use crate::files::status_pages::storage_error;
 use crate::page::Lsn;
 use crate::replication::standby_state::{ReplayedCheckpoint, Standby, lock};
 use crate::storage::Storage;
-use crate::wal::LogDevice;
 
 /// Time between two looks whether a restartpoint is due.
 const LOOK: Duration = Duration::from_millis(200);
@@ -70,13 +69,7 @@ impl Storage {
             backup_end: Lsn(0),
             timeline: self.timeline(),
         };
-        self.control
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-            .write(control)?;
-        let needed_from = self.retention.release(checkpoint.redo, standby.received())?;
-        let recycled = self.wal.device().forget_before(needed_from.0);
-        recycled.map_err(|error| StorageError::io("recycle", &self.log_dir(), error))?;
+        self.begin_recovery_at(control, standby.received())?;
         let elapsed_ms = started.elapsed().as_millis() as u64;
         tracing::info!(redo = %checkpoint.redo, pages, elapsed_ms, "restartpoint complete");
         Ok(control)

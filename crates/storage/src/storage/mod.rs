@@ -7,6 +7,7 @@
 //! | `relations` | making, dropping and listing relations |
 //! | `changes` | room in the log, and the changes that are logged there |
 //! | `transactions` | snapshots, commits, rollbacks |
+//! | `recovery_start` | the position at which recovery begins |
 //! | `log_reading` | the log as it is read for others |
 //! | [`background`] | the background threads, for those who look what the server does |
 //! | `background_state` | what these threads share |
@@ -23,6 +24,7 @@ mod log_reading;
 mod options;
 pub(crate) mod page_room;
 mod pages;
+mod recovery_start;
 mod relations;
 pub(crate) mod root_hints;
 mod transactions;
