@@ -239,7 +239,7 @@ fn loom_a_wake_up_in_vain_ends_no_wait() {
                 locks
                     .acquire(BOB, tag, LockMode::Exclusive, LockWait::FOREVER)
                     .unwrap();
-                assert_eq!(written.load(Relaxed), 1, "he has what Alice holds");
+                assert_eq!(written.load(Relaxed), 1, "Bob has what Alice holds");
                 locks.release_all(BOB);
                 locks.wait_for_transaction(BOB, a, LockWait::FOREVER).unwrap();
                 assert!(!array.is_running(a));
@@ -280,7 +280,7 @@ fn loom_a_wait_runs_out_of_time() {
         locks.end_transaction(ALICE, a);
         assert!(
             locks.try_acquire(BOB, tag, LockMode::Exclusive),
-            "he has left the queue"
+            "Bob has left the queue"
         );
     });
 }
