@@ -22,6 +22,33 @@ const RUN_MAX: Duration = Duration::from_secs(60);
 /// Fewer snapshots than that have shown nothing.
 const TAKEN_MIN: u64 = 100;
 
+/// What a snapshot says of transactions agrees with their status, and the horizon has not passed one that runs.
+fn agree(
+    snapshot: &Snapshot,
+    log: &CommitLog<Native, NoPages>,
+    answers: &[(Xid, TransactionState)],
+    horizon: Xid,
+) {
+    for (xid, state) in answers {
+        let running = *state == TransactionState::Running;
+        assert!(
+            !running || horizon <= *xid,
+            "the horizon {horizon} passed {snapshot:?}"
+        );
+        let status = log.get(*xid).unwrap();
+        assert!(
+            running || status != Status::InProgress,
+            "{xid} is finished in {snapshot:?}"
+        );
+        let committed = status == Status::Committed;
+        assert!(running || committed == (*state == TransactionState::Committed));
+        assert_eq!(snapshot.sees(*xid, log).unwrap(), !running && committed);
+        if committed {
+            assert_eq!(snapshot.sees_committed(*xid, log).unwrap(), !running);
+        }
+    }
+}
+
 /// Sessions begin, end, attach and detach while others take snapshots. What a snapshot regards as finished has its
 /// status in the commit log and stays finished in later ones, the sum of what it sees does not change while it is in
 /// use, and the horizon does not pass it.
@@ -54,24 +81,7 @@ fn snapshots(options: ProcArrayOptions, log_options: CommitLogOptions) {
                             .collect::<Vec<_>>()
                     };
                     let first = answers();
-                    for (xid, state) in &first {
-                        let running = *state == TransactionState::Running;
-                        assert!(
-                            !running || horizon <= *xid,
-                            "the horizon {horizon} passed {snapshot:?}"
-                        );
-                        let status = log.get(*xid).unwrap();
-                        assert!(
-                            running || status != Status::InProgress,
-                            "{xid} is finished in {snapshot:?}"
-                        );
-                        let committed = status == Status::Committed;
-                        assert!(running || committed == (*state == TransactionState::Committed));
-                        assert_eq!(snapshot.sees(*xid, log).unwrap(), !running && committed);
-                        if committed {
-                            assert_eq!(snapshot.sees_committed(*xid, log).unwrap(), !running);
-                        }
-                    }
+                    agree(&snapshot, log, &first, horizon);
                     for xid in seen_before.drain(..) {
                         assert!(
                             snapshot.sees(xid, log).unwrap(),
