@@ -27,7 +27,7 @@ pub(super) struct LogOutput<M: Machine, D: LogDevice> {
     pub(super) requests: FlushRequests<M>,
 }
 
-/// The end of what is on the device.
+/// The end of what is on the device, which is that of a record.
 struct Written<M: Machine> {
     position: M::U64,
     /// The link of the record that begins there; read and changed by the worker that writes.
@@ -99,17 +99,20 @@ impl<M: Machine, D: LogDevice> LogOutput<M, D> {
         end > self.written() + self.ring.size() as u64
     }
 
-    /// Writes the log up to `end` to the device.
+    /// Writes the log up to `end` to the device, and to the end of the record that `end` lies in: what is written ends with a
+    /// record, so that the links can go on there. A worker that waits for room in the ring asks for a position that is none's
+    /// end.
     ///
     /// # Safety
-    /// One worker at a time calls this, and everything before `end` is in the ring and visible to it (R1).
+    /// One worker at a time calls this, and each record that begins before `end` is whole in the ring and visible to it (R1).
     pub(super) unsafe fn write(&self, end: u64) {
         // Relaxed, here and for the link: the worker that wrote last has let this one write since.
         let start = self.written.position.load(Relaxed);
         if start < end {
             let link = LogLink(self.written.link.load(Relaxed));
-            // SAFETY: complete, as the caller says; this worker alone reads it, and it is not written out yet (R3).
-            let next = unsafe { self.ring.enter_links(start, end, link) };
+            // SAFETY: whole, as the caller says; this worker alone reads them, and they are not written out yet (R3). The
+            // last write ended with a record.
+            let (end, next) = unsafe { self.ring.enter_links(start, end, link) };
             self.written.link.store(next.0, Relaxed);
             // SAFETY: complete, as the caller says; not overwritten before `written` moves past it (R3).
             let written = unsafe {
@@ -196,4 +199,74 @@ fn fail(action: &str, error: std::io::Error) -> ! {
     clearway_machine::fatal(format_args!(
         "could not {action} the log: {error}; stopping, so that no commit is acknowledged that may be lost"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::Mutex;
+
+    use clearway_machine::Native;
+    use clearway_txn::Xid;
+
+    use super::*;
+    use crate::wal::record::{self, RecordKind};
+
+    const RING: usize = 1 << 10;
+
+    /// Keeps what is written.
+    #[derive(Debug, Default)]
+    struct Kept(Mutex<Vec<u8>>);
+
+    impl LogDevice for Kept {
+        fn make_room(&self, _position: u64) -> io::Result<()> {
+            Ok(())
+        }
+        fn write(&self, position: u64, bytes: &[u8]) -> io::Result<()> {
+            let mut kept = self.0.lock().unwrap();
+            assert_eq!(position, kept.len() as u64);
+            kept.extend_from_slice(bytes);
+            Ok(())
+        }
+        fn sync(&self, _from: u64, _to: u64) -> io::Result<()> {
+            Ok(())
+        }
+        fn read(&self, _position: u64, _bytes: &mut [u8]) -> io::Result<usize> {
+            Ok(0)
+        }
+        fn forget_before(&self, _position: u64) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// A worker that waits for room in the ring asks for what lies one ring size before the end of its own record, which is in
+    /// the middle of some other record. The links go on all the same.
+    ///
+    /// Mutation that it should catch (`crates/storage/mutations/wal.toml`): the log is written up to there.
+    #[test]
+    fn links_go_on_behind_a_write_that_was_asked_for_a_part_of_a_record() {
+        let mut records = Vec::new();
+        for size in [40, 8, 100, 64, 24] {
+            let payload = vec![size as u8; size];
+            let (at, crc) = (records.len() as u64, crc32c::crc32c(&payload));
+            let header = record::header(RecordKind::Nothing, Xid::INVALID, at, at, size, crc);
+            records.extend([&header[..], &payload].concat());
+            records.resize(records.len().next_multiple_of(8), 0);
+        }
+        let mut linked = records.clone();
+        record::enter_links(&mut linked, LogLink::FIRST);
+        let end = records.len() as u64;
+        for asked in 1..end {
+            let ring = Ring::new(RING);
+            // SAFETY: no other thread has the ring.
+            unsafe { ring.copy_in(0, &records) };
+            let output = LogOutput::<Native, _>::new(Kept::default(), ring, 0, LogLink::FIRST);
+            // SAFETY: one thread writes, and all records are whole.
+            unsafe { output.write(asked) };
+            assert!((asked..=end).contains(&output.written()));
+            // SAFETY: as above.
+            unsafe { output.write(end) };
+            assert_eq!(*output.device.0.0.lock().unwrap(), linked, "first up to {asked}");
+        }
+    }
 }

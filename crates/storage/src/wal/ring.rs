@@ -86,13 +86,13 @@ impl<M: Machine> Ring<M> {
         }
     }
 
-    /// Enters the links of the records from `start` to `end`, the first of which gets `link` (K2 of the links); the link of
-    /// the record that follows them.
+    /// Enters the links of the records that begin from `start` on and before `end`, the first of which gets `link` (K2 of the
+    /// links). The end of the last of them, which may be behind `end`, and the link of the record that begins there.
     ///
     /// # Safety
-    /// These bytes are complete and visible to the caller (R1), and no other worker reads or changes them until they are
-    /// written out (R3).
-    pub(super) unsafe fn enter_links(&self, start: u64, end: u64, mut link: LogLink) -> LogLink {
+    /// A record begins at `start`. These records are whole and visible to the caller (R1), and no other worker reads or
+    /// changes them until they are written out (R3).
+    pub(super) unsafe fn enter_links(&self, start: u64, end: u64, mut link: LogLink) -> (u64, LogLink) {
         let mask = self.words.len() - 1;
         let mut at = start;
         while at < end {
@@ -116,8 +116,7 @@ impl<M: Machine> Ring<M> {
             link = link.after(u32::from_le_bytes([c0, c1, c2, c3]));
             at += length.next_multiple_of(WORD) as u64;
         }
-        debug_assert_eq!(at, end, "the log is written out up to the end of a record");
-        link
+        (at, link)
     }
 
     /// Hands the bytes from `start` to `end` to `write`, with their positions, in one or two pieces.

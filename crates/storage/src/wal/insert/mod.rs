@@ -10,6 +10,7 @@
 //! # Contract
 //! - R1: space is reserved only inside an insertion, which ends when the bytes are in the ring. The flusher learns from
 //!   `Insertion::wait_complete` and `Insertion::complete` up to where all bytes are in the ring, and sees those bytes.
+//!   A record is in the ring as a whole: one that begins before that position is there up to its end.
 //! - R2: an insertion that finds the ring full waits for a flush, and a flush waits for insertions. A flush that waits
 //!   for insertions therefore does not wait for one that lies behind its target, and `complete`, which is called
 //!   while the log is being written, waits for no insertion.
