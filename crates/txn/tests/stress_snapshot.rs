@@ -22,7 +22,7 @@ const RUN_MAX: Duration = Duration::from_secs(60);
 /// Fewer snapshots than that have shown nothing.
 const TAKEN_MIN: u64 = 100;
 
-/// What a snapshot says of transactions agrees with their status, and the horizon has not passed one that runs.
+/// Agreement of a snapshot with the status of transactions; the horizon has not passed one that runs.
 fn agree(
     snapshot: &Snapshot,
     log: &CommitLog<Native, NoPages>,
