@@ -5,7 +5,7 @@
 //! every statement, and a mutex of its own (never contended but by readers) for the texts. What a session *waits*
 //! for is not kept here: it is read from the worker slot of the thread that serves it.
 
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use clearway_machine::{Machine, Native, WaitClass, WaitEvent, WorkerId};
@@ -195,6 +195,10 @@ pub(crate) struct ActivitySlot {
     pub(crate) memory_bytes: AtomicU64,
     /// The time limit of the running statement, by `clock::running_us`; 0: none.
     pub(crate) deadline_us: AtomicU64,
+    /// The address of the text that `texts` has as the query, so that the session need not lock them to find that it runs
+    /// the same statement again; 0: none, or a text that is shown in part. Written by the session's own thread, while the
+    /// text lives in `texts`: equal addresses are one text.
+    shown_text: AtomicUsize,
     texts: Mutex<Texts>,
 }
 
@@ -226,6 +230,7 @@ impl ActivitySlot {
             turn: TransactionTurn::default(),
             memory_bytes: AtomicU64::new(0),
             deadline_us: AtomicU64::new(0),
+            shown_text: AtomicUsize::new(0),
             texts: Mutex::default(),
         }
     }
@@ -237,12 +242,23 @@ impl ActivitySlot {
         self.state_change.store(now_us, Ordering::Relaxed);
         self.state.store(SessionState::Active as u32, Ordering::Relaxed);
         self.next_state.store(NO_STATE, Ordering::Relaxed);
-        let mut texts = self.texts.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if query.len() > SHOWN_QUERY_BYTES_MAX {
-            texts.query = query[..query.floor_char_boundary(SHOWN_QUERY_BYTES_MAX)].into();
-        } else if !Arc::ptr_eq(&texts.query, query) {
-            texts.query = Arc::clone(query);
+        // Relaxed: the session's own thread is the only one that reads and writes it.
+        if self.shown_text.load(Ordering::Relaxed) != query.as_ptr().addr() {
+            self.show_text(query);
         }
+    }
+
+    #[inline(never)]
+    fn show_text(&self, query: &Arc<str>) {
+        let mut texts = self.texts.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let address = if query.len() > SHOWN_QUERY_BYTES_MAX {
+            texts.query = query[..query.floor_char_boundary(SHOWN_QUERY_BYTES_MAX)].into();
+            0
+        } else {
+            texts.query = Arc::clone(query);
+            texts.query.as_ptr().addr()
+        };
+        self.shown_text.store(address, Ordering::Relaxed);
     }
 
     /// The session's thread waits for its client.

@@ -203,11 +203,16 @@ impl Settings {
     }
 
     /// Undoes what the end of the transaction undoes; the names of reported settings that changed.
+    #[inline]
     pub(crate) fn end_transaction(&mut self, committed: bool) -> Vec<&'static str> {
-        let mut told = Vec::new();
         if self.replaced.is_empty() {
-            return told;
+            return Vec::new();
         }
+        self.settle_replaced(committed)
+    }
+
+    fn settle_replaced(&mut self, committed: bool) -> Vec<&'static str> {
+        let mut told = Vec::new();
         // What a SET without LOCAL has set last stays, whatever LOCAL had set before it.
         let mut settled: Vec<String> = Vec::new();
         for replaced in std::mem::take(&mut self.replaced).into_iter().rev() {

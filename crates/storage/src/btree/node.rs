@@ -32,8 +32,8 @@ pub(crate) const CAPACITY: usize = PAGE_SIZE - PAGE_HEADER - SPECIAL;
 
 /// Pages with fewer entries are searched without a guess.
 const INTERPOLATED_MIN: usize = 48;
-/// Entries on either side of the guess that are searched first.
-const NEIGHBOURS: usize = 6;
+/// Distances from the guess at which a search looks, from the nearest to the farthest.
+const REACHES: [usize; 2] = [1, 6];
 
 /// The first eight bytes of a key as a number, zeros for what is not there. Keys with different heads are in
 /// the order of their heads.
@@ -61,7 +61,8 @@ pub(super) fn cut(head: u64, length: u16) -> u64 {
 ///
 /// A page that is not in the cache costs a miss or two for each step of a binary search, one after the other.
 /// So a full page is first narrowed to a few neighbours, by where the key would be if keys were spread
-/// evenly. It costs two comparisons where they are not. It ends, whatever the closures return.
+/// evenly: to one where they are, and it costs three comparisons where they are not. It ends, whatever the closures
+/// return.
 #[inline]
 pub(super) fn partition(
     range: Range<usize>,
@@ -75,19 +76,32 @@ pub(super) fn partition(
         if first < head && head < last {
             let share = (head - first) as f64 / (last - first) as f64;
             let guess = low + (share * (high - low) as f64) as usize;
-            let (left, right) = (guess.saturating_sub(NEIGHBOURS), guess + NEIGHBOURS);
-            if left > low {
-                if below(left) {
-                    low = left + 1;
-                } else {
-                    high = left;
-                }
+            // Rounding may make it the end of the range.
+            let guess = guess.min(high - 1);
+            let is_right = below(guess);
+            if is_right {
+                low = guess + 1;
+            } else {
+                high = guess;
             }
-            if right < high {
-                if below(right) {
-                    low = right + 1;
+            for reach in REACHES {
+                let probe = if is_right {
+                    guess + reach
                 } else {
-                    high = right;
+                    guess.wrapping_sub(reach)
+                };
+                if !(low..high).contains(&probe) {
+                    break;
+                }
+                let is_below = below(probe);
+                if is_below {
+                    low = probe + 1;
+                } else {
+                    high = probe;
+                }
+                // The place is between this look and the one before.
+                if is_below != is_right {
+                    break;
                 }
             }
         }

@@ -165,12 +165,12 @@ fn tids_on_leaf(page: RacyPage<'_>, start: Bound<'_>, out: &mut Vec<Tid>) -> Opt
     );
     for slot in first + index..slots {
         let at = offset(page, slot)?;
-        if compare_key(page, at, start.key)?.is_ne() {
+        if compare_key(page, at, start.key, head)?.is_ne() {
             return Some(LeafLook::All);
         }
         out.push(tid_at(page, at)?);
     }
-    if first == 0 || compare_key(page, offset(page, 0)?, start.key)?.is_gt() {
+    if first == 0 || compare_key(page, offset(page, 0)?, start.key, head)?.is_gt() {
         return Some(LeafLook::All);
     }
     let right = page.u32_at(RIGHT)?;
@@ -218,27 +218,49 @@ fn offset(page: RacyPage<'_>, slot: usize) -> Option<usize> {
 
 #[inline]
 fn head_at(page: RacyPage<'_>, slot: usize) -> Option<u64> {
-    let at = offset(page, slot)?;
+    head_of_entry(page, offset(page, slot)?).map(|(head, _)| head)
+}
+
+/// The head of the key of the entry at `at`, and the key's length.
+#[inline]
+fn head_of_entry(page: RacyPage<'_>, at: usize) -> Option<(u64, u16)> {
+    // The farther one first: a length before it is on the page as well.
+    let head = page.u64_be_at(at + ENTRY)?;
     let length = page.u16_at(at)?;
-    Some(node::cut(page.u64_be_at(at + ENTRY)?, length))
+    Some((node::cut(head, length), length))
 }
 
 /// The entry in `slot` against `bound`, whose key's head is `head`.
 #[inline]
 fn compare(page: RacyPage<'_>, slot: usize, bound: &Bound<'_>, head: u64) -> Option<Ordering> {
     match head_at(page, slot)?.cmp(&head) {
-        Ordering::Equal => compare_whole(page, offset(page, slot)?, bound),
+        Ordering::Equal => compare_whole(page, offset(page, slot)?, bound, head),
         decided => Some(decided),
     }
 }
 
-fn compare_whole(page: RacyPage<'_>, at: usize, bound: &Bound<'_>) -> Option<Ordering> {
-    let by_key = compare_key(page, at, bound.key)?;
+fn compare_whole(page: RacyPage<'_>, at: usize, bound: &Bound<'_>, head: u64) -> Option<Ordering> {
+    let by_key = compare_key(page, at, bound.key, head)?;
     Some(by_key.then(tid_at(page, at)?.cmp(&bound.tid)))
 }
 
-/// The key of the entry at `at` against `key`.
-fn compare_key(page: RacyPage<'_>, at: usize, key: &[u8]) -> Option<Ordering> {
+/// The key of the entry at `at` against `key`, whose head is `head`.
+#[inline]
+fn compare_key(page: RacyPage<'_>, at: usize, key: &[u8], head: u64) -> Option<Ordering> {
+    let (entry_head, length) = head_of_entry(page, at)?;
+    match entry_head.cmp(&head) {
+        // Keys that are all head differ in length alone: zeros that one of them ends with.
+        Ordering::Equal if usize::from(length) <= size_of_val(&head) && key.len() <= size_of_val(&head) => {
+            Some(usize::from(length).cmp(&key.len()))
+        }
+        Ordering::Equal => compare_long_key(page, at, key),
+        decided => Some(decided),
+    }
+}
+
+/// As [`compare_key`], byte by byte.
+#[inline(never)]
+fn compare_long_key(page: RacyPage<'_>, at: usize, key: &[u8]) -> Option<Ordering> {
     let length = usize::from(page.u16_at(at)?).min(PAGE_SIZE);
     for (index, &wanted) in key.iter().take(length).enumerate() {
         match page.u8_at(at + ENTRY + index)?.cmp(&wanted) {

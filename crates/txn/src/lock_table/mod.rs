@@ -341,7 +341,10 @@ impl<M: Machine> LockManager<M> {
             return Attempt::AlreadyHeld;
         }
         if mine.as_ref().is_none_or(|lock| lock.fast) && self.may_go_fast(tag, mode) {
-            self.note(me, &mut list, tag, mode, true);
+            match mine {
+                Some(lock) => lock.modes |= mode.bit(),
+                None => self.note_first(me, &mut list, tag, mode, true),
+            }
             return Attempt::Granted;
         }
         {
@@ -376,13 +379,26 @@ impl<M: Machine> LockManager<M> {
             );
             lock.modes |= mode.bit();
         } else {
-            list.push(HeldLock {
-                tag,
-                modes: mode.bit(),
-                fast,
-            });
-            me.held_count.store(list.len() as u32, Relaxed);
+            self.note_first(me, list, tag, mode, fast);
         }
+    }
+
+    /// Writes a granted lock on the session's list, which has no mode of it yet.
+    #[inline]
+    fn note_first(
+        &self,
+        me: &ProcWait<M>,
+        list: &mut Vec<HeldLock>,
+        tag: LockTag,
+        mode: LockMode,
+        fast: bool,
+    ) {
+        list.push(HeldLock {
+            tag,
+            modes: mode.bit(),
+            fast,
+        });
+        me.held_count.store(list.len() as u32, Relaxed);
     }
 
     /// True if `proc` holds `tag` in exactly `mode`.
@@ -568,11 +584,10 @@ impl<M: Machine> LockManager<M> {
         let mut granted = Vec::new();
         let me = self.wait_of(proc);
         let mut list = me.held.exclusive();
-        for lock in list.drain(..) {
-            if !lock.fast {
-                self.release_granted(proc, lock.tag, lock.modes, &mut granted);
-            }
+        for lock in list.iter().filter(|lock| !lock.fast) {
+            self.release_granted(proc, lock.tag, lock.modes, &mut granted);
         }
+        list.clear();
         me.held_count.store(0, Relaxed);
         // One transaction that locked much shall not make its session large for good.
         if list.capacity() > HELD_CAPACITY_KEPT {
