@@ -43,6 +43,20 @@ class Compare(unittest.TestCase):
         for point in points:
             self.assertGreater(point["tps"][0], 1, point)
 
+    def test_a_short_comparison_of_loading_ends_with_a_table(self):
+        done = compare("compare-load", "--smoke")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        rows = done.stdout.split("\n\n")[-1].splitlines()[1:]
+        self.assertEqual(len(rows), 8 * 2)
+
+    def test_a_short_comparison_of_a_writers_tail_ends_with_a_table(self):
+        done = compare("compare-writer-tail", "--smoke", "--clients", "3")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        rows = done.stdout.split("\n\n")[-1].splitlines()[1:]
+        self.assertEqual(len(rows), 2 * 2)
+        for row in rows:
+            self.assertGreater(float(row.split()[-1].replace(",", "")), 1, row)
+
     def test_a_wrong_option_is_named(self):
         wrong = [
             (["--clients", "0"], "'0' is not a whole number"),
@@ -50,7 +64,7 @@ class Compare(unittest.TestCase):
             (["--set", "log_flush"], "'log_flush' is not of the form NAME=VALUE"),
             (["--buffers", "much"], "'much' is not an amount such as 256MB"),
         ]
-        for name in ("compare-postgres", "tpcc", "compare-mariadb"):
+        for name in ("compare-postgres", "compare-writer-tail", "tpcc", "compare-mariadb"):
             for arguments, said in wrong:
                 with self.subTest(name=name, arguments=arguments):
                     done = compare(name, *arguments)

@@ -71,7 +71,8 @@ def assignments(text):
 
 
 def parser(about, scripts, rounds):
-    """A parser of the options that every comparison has. `scripts`: all there are, and those that run by default."""
+    """A parser of the options that comparisons of transactions have. `scripts`: all there are, and those that run by
+    default."""
     known, usual = scripts
     made = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--scripts", type=names_of(known), default=usual, metavar="NAME,…",
@@ -79,6 +80,14 @@ def parser(about, scripts, rounds):
     made.add_argument("--clients", type=numbers, default=[1, 4, 16, 64], metavar="N,…",
                       help="numbers of clients; without it 1,4,16,64")
     made.add_argument("--duration", type=at_least_one, default=5, help="seconds of each measurement; without it 5")
+    server_options(made, rounds)
+    made.add_argument("--smoke", action="store_true",
+                      help="only see whether everything runs: one round of one second with two clients and little data")
+    return made
+
+
+def server_options(made, rounds):
+    """Adds the options of every comparison: the servers, the rounds, what runs beside, and the file of results."""
     made.add_argument("--rounds", type=at_least_one, default=rounds, help=f"without it {rounds}")
     made.add_argument("--buffers", type=megabytes, default=256, metavar="256MB", help="buffers of each server")
     made.add_argument("--preset", choices=["classic", "clearway"], help="Clearway's preset of mechanisms")
@@ -90,9 +99,6 @@ def parser(about, scripts, rounds):
                       help="another Clearway server in the same rounds, with these mechanisms or settings changed")
     other_programs.options(made)
     made.add_argument("--out", type=pathlib.Path, help="write all measurements to this file, as JSON")
-    made.add_argument("--smoke", action="store_true",
-                      help="only see whether everything runs: one round of one second with two clients and little data")
-    return made
 
 
 def parsed(made):
@@ -142,7 +148,7 @@ def start(server):
         sys.exit(f"{server.name}: {error}")
 
 
-def in_turns(everyone, points, rounds, measure):
+def in_turns(everyone, points, rounds, measure, unit="clients"):
     """What `measure(server, script, clients)` returned, in the order of the rounds, by script, clients and name."""
     results = {(*point, server.name): [] for point in points for server in everyone}
     count = len(points) * rounds * len(everyone)
@@ -157,7 +163,7 @@ def in_turns(everyone, points, rounds, measure):
                 done += 1
                 print(
                     f"[{done:3}/{count}, {time.monotonic() - began:4.0f} s] round {number + 1}: "
-                    f"{script}, {clients} clients, {server.name}: {measured}",
+                    f"{script}, {clients} {unit}, {server.name}: {measured}",
                     flush=True,
                 )
     return results
