@@ -24,7 +24,7 @@ fn look_around(context: &EvalContext<'_>, bytes: usize) -> Result<()> {
 impl Expr {
     /// The expression's value for an input row.
     ///
-    /// The leaves are evaluated in the caller: most of what a statement projects is one.
+    /// A column is read in the caller: most of what a statement projects is one.
     #[inline]
     pub fn eval(&self, row: &[Value], context: &EvalContext<'_>) -> Result<Value> {
         match self {
