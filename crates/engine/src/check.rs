@@ -21,13 +21,13 @@ use crate::activity::SessionInfo;
 use crate::catalog::{CATALOG_REL, TableEntry, TableUse};
 use crate::convert::storage_error;
 use crate::engine::Engine;
-use crate::error::{EngineError, Result};
 use crate::executor::unique::{describe, describe_key};
 use crate::interrupt::Interrupts;
 use crate::session::Session;
-use crate::sql::IndexDef;
 use crate::transaction::Phase;
-use crate::value::key::encode_key_of_row;
+use clearway_sql::IndexDef;
+use clearway_sql::error::{EngineError, Result};
+use clearway_sql::value::key::encode_key_of_row;
 
 /// Index entries that are read at a time.
 const BATCH: usize = 256;

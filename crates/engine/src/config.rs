@@ -25,11 +25,11 @@ use clearway_storage::sync_replication::StandbyNames;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::error::{EngineError, SqlState};
 use crate::mechanisms::Mechanisms;
 use crate::memory;
 use crate::nearest::nearest;
 use crate::synchronous_commit::SynchronousCommit;
+use clearway_sql::error::{EngineError, SqlState};
 
 /// The kernel's scheduling of a session that wakes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -3,8 +3,8 @@
 use clearway_storage::StorageError;
 use clearway_txn::LockError;
 
-use crate::error::{EngineError, SqlState};
 use crate::interrupt::{Interrupts, current_error};
+use clearway_sql::error::{EngineError, SqlState};
 
 /// A storage error for the client.
 #[cold]

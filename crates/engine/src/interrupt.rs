@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use crate::activity::ActivitySlot;
 use crate::clock::running_us;
-use crate::error::{EngineError, Result, SqlState};
 use crate::memory;
+use clearway_sql::error::{EngineError, Result, SqlState};
 
 /// The reason why a statement is to end, in the activity slot: none, or one of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -50,13 +50,11 @@
 //! | `spill` | what does not fit into `work_mem`: sorting and holding rows in temporary files |
 //! | [`output`], [`planning_memory`] | where results go; a limit for the memory of long statements |
 //! | `settings` | what SET, SHOW and RESET act on |
-//! | [`sql`] | parsing, binding, planning |
-//! | [`value`] | values, types, their text and binary forms, rows as bytes, index keys |
+//! | [`sql`] | the crate `clearway-sql`: values, types, parsing, binding, planning |
 //! | [`config`], [`mechanisms`] | what the file sets, and which variant of each mechanism runs |
 //! | `synchronous_commit` | what a commit waits for |
 //! | `interrupt`, [`activity`], `replication_status` | what ends a statement early, what sessions are doing, what a standby receives |
 //! | [`memory`] | weighs what statements want, and ends the one that holds too much |
-//! | [`error`] | errors |
 //!
 //! A module uses only what is below it in this table, so there are no circles.
 //!
@@ -99,7 +97,7 @@ mod convert;
 mod copy;
 mod definition;
 mod engine;
-pub mod error;
+
 mod executor;
 mod in_force;
 mod interrupt;
@@ -112,17 +110,18 @@ mod replication_status;
 pub mod session;
 mod settings;
 mod spill;
-pub mod sql;
+
 mod synchronous_commit;
 mod transaction;
-pub mod value;
 
 pub use activity::{BackendType, BackgroundActivity, SessionActivity, SessionInfo, SessionState};
 pub use check::{CheckProgress, CheckReport};
+pub use clearway_sql::error::{EngineError, SqlState};
+pub use clearway_sql::value::{DataType, Value};
+pub use clearway_sql::{self as sql, error, value};
 pub use config::Config;
 pub use engine::Engine;
 pub use engine::reload::{ReloadHook, Reloaded};
-pub use error::{EngineError, SqlState};
 pub use in_force::CHANGEABLE;
 pub use interrupt::StatementWatch;
 pub use mechanisms::{MechanismError, Mechanisms};
@@ -130,4 +129,3 @@ pub use output::{Collected, Column, Discard, Notice, Output};
 pub use replication_status::WalReceiverStatus;
 pub use session::{AnswerGate, Completion, Portal, Prepared, Session, TransactionStatus};
 pub use synchronous_commit::SynchronousCommit;
-pub use value::{DataType, Value};

@@ -17,9 +17,9 @@
 //! `notice` and `parameter_status` may come in between at any point. An error from an `Output` method ends the
 //! statement as any other error does.
 
-use crate::error::{EngineError, SqlState};
-pub use crate::sql::plan::Column;
-use crate::value::Value;
+use clearway_sql::error::{EngineError, SqlState};
+pub use clearway_sql::plan::Column;
+use clearway_sql::value::Value;
 
 /// A receiver of results; see the [module](self) for the order of calls.
 pub trait Output {

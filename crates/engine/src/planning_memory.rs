@@ -14,9 +14,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::error::{EngineError, Result, SqlState};
 use crate::memory;
-use crate::sql;
+use clearway_sql as sql;
+use clearway_sql::error::{EngineError, Result, SqlState};
 
 /// The reservations of all sessions.
 #[derive(Debug)]

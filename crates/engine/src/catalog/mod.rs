@@ -43,8 +43,8 @@ use clearway_txn::Xid;
 
 use crate::catalog::sequence::Sequence;
 use crate::catalog::shared_map::SharedMap;
-use crate::sql::catalog::CatalogView;
-use crate::sql::{TableDef, TableKind};
+use clearway_sql::catalog::CatalogView;
+use clearway_sql::{TableDef, TableKind};
 pub(crate) use table_use::TableUse;
 
 /// The relation that holds the definitions.
@@ -268,8 +268,8 @@ impl Catalog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sql::{ColumnDef, IndexDef};
-    use crate::value::DataType;
+    use clearway_sql::value::DataType;
+    use clearway_sql::{ColumnDef, IndexDef};
 
     fn entry(oid: u32, name: &str) -> TableEntry {
         let columns = vec![ColumnDef::new("id", DataType::Int4)];

@@ -47,7 +47,7 @@ use clearway_storage::{Lsn, PAGE_SIZE, PageId, PageKind, RelId, Storage, Unsecur
 use clearway_txn::Xid;
 
 use crate::convert::storage_error;
-use crate::error::{EngineError, Result, SqlState};
+use clearway_sql::error::{EngineError, Result, SqlState};
 
 /// Numbers that one log record reserves.
 const BATCH: i64 = 32;

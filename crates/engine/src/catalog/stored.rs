@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{EngineError, Result, SqlState};
-use crate::sql::{ColumnDef, ColumnDefault, IndexDef, TableDef, TableKind};
-use crate::value::DataType;
+use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::value::DataType;
+use clearway_sql::{ColumnDef, ColumnDefault, IndexDef, TableDef, TableKind};
 
 /// Catalog rows carry this so that a later format can tell them apart.
 const FORMAT: u32 = 1;
@@ -179,7 +179,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Definition> {
         definition.default = match (column.sequence, column.default) {
             (Some(_), _) => Some(ColumnDefault::Serial),
             (None, Some(sql)) => {
-                let expr = crate::sql::bind_default(&sql, data_type, column.modifier)?;
+                let expr = clearway_sql::bind_default(&sql, data_type, column.modifier)?;
                 Some(ColumnDefault::Expression { sql, expr })
             }
             (None, None) => None,

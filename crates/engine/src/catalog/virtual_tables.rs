@@ -28,8 +28,8 @@ use crate::in_force::{self, CHANGEABLE, InForce};
 use crate::memory;
 use crate::replication_status::{ConflictCounts, WalReceiverStatus};
 use crate::settings::Settings;
-use crate::sql::{ColumnDef, TableDef, TableKind};
-use crate::value::{DataType, Value};
+use clearway_sql::value::{DataType, Value};
+use clearway_sql::{ColumnDef, TableDef, TableKind};
 
 /// The sources of the rows.
 pub(crate) struct Sources<'a> {
@@ -346,7 +346,9 @@ fn setting_rows(sources: &Sources<'_>) -> Vec<Vec<Value>> {
 fn position(position: Option<Lsn>) -> Value {
     position
         .filter(|position| position.0 != 0)
-        .map_or(Value::Null, |Lsn(at)| Value::text(crate::sql::shown_position(at)))
+        .map_or(Value::Null, |Lsn(at)| {
+            Value::text(clearway_sql::shown_position(at))
+        })
 }
 
 /// A time as PostgreSQL writes an interval: hours, minutes and seconds with six decimals.
@@ -533,7 +535,7 @@ fn background_row(thread: BackgroundActivity) -> Vec<Value> {
 }
 
 fn index_rows(table: &TableDef) -> Vec<Vec<Value>> {
-    let row = |index: &Arc<crate::sql::IndexDef>| {
+    let row = |index: &Arc<clearway_sql::IndexDef>| {
         let columns: Vec<&str> = index
             .columns
             .iter()

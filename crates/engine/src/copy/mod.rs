@@ -12,14 +12,14 @@ use clearway_storage::FrameRing;
 use clearway_storage::heap::Heap;
 
 use crate::convert::storage_error;
-use crate::error::{EngineError, Result, SqlState};
 use crate::executor::unique::insert_entries;
 use crate::executor::{Execution, heap_rel, modify, select};
 use crate::output::Output;
-use crate::sql::TableDef;
-use crate::sql::plan::CopyPlan;
-use crate::value::cast::apply_typmod;
-use crate::value::{Value, decode_text, encode_text};
+use clearway_sql::TableDef;
+use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::plan::CopyPlan;
+use clearway_sql::value::cast::apply_typmod;
+use clearway_sql::value::{Value, decode_text, encode_text};
 use reader::{Fields, RowReader};
 
 /// A batch is stored when it holds this many rows

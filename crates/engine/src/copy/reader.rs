@@ -4,9 +4,9 @@
 //! [`RowReader::push`], rows come out by [`RowReader::next_row`] as soon as they are whole. A field is NULL when its
 //! raw text, before escapes are undone and (in CSV) without quotes, is the NULL string.
 
-use crate::error::{EngineError, Result, SqlState};
 use crate::memory;
-use crate::sql::plan::{CopyFormat, CopyOptions};
+use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::plan::{CopyFormat, CopyOptions};
 
 /// No line may be longer; a client that forgets its newlines must not take all memory.
 const LINE_BYTES_MAX: usize = 64 << 20;

@@ -1,6 +1,6 @@
 //! Values into lines of COPY data.
 
-use crate::sql::plan::{CopyFormat, CopyOptions};
+use clearway_sql::plan::{CopyFormat, CopyOptions};
 
 /// Appends one field; `None` is NULL.
 pub(crate) fn write_field(line: &mut Vec<u8>, field: Option<&str>, options: &CopyOptions, first: bool) {

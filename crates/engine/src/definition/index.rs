@@ -6,9 +6,9 @@ use clearway_storage::RelId;
 
 use crate::catalog::TableEntry;
 use crate::definition::{DefinitionChange, ReadableBy, already_exists, index_build, index_def, notice};
-use crate::error::{EngineError, Result, SqlState};
-use crate::sql::plan::CreateIndex;
-use crate::sql::{IndexDef, TableDef};
+use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::plan::CreateIndex;
+use clearway_sql::{IndexDef, TableDef};
 
 impl DefinitionChange<'_, '_, '_> {
     pub(super) fn create_index(&mut self, create: &CreateIndex) -> Result<()> {

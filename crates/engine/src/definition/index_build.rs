@@ -14,14 +14,14 @@ use clearway_storage::heap::{Heap, Tid};
 use clearway_storage::{RelId, Storage};
 
 use crate::convert::storage_error;
-use crate::error::{EngineError, Result, SqlState};
 use crate::executor::{heap_rel, unique};
 use crate::interrupt::Interrupts;
 use crate::spill::{Sorted, Sorter, SpillOptions};
-use crate::sql::{IndexDef, TableDef};
 use crate::transaction::Transaction;
-use crate::value::Value;
-use crate::value::key::encode_key_of_row;
+use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::value::Value;
+use clearway_sql::value::key::encode_key_of_row;
+use clearway_sql::{IndexDef, TableDef};
 
 /// Rows between two looks at the interrupts.
 const ROWS_PER_CHECK: usize = 1_024;
@@ -64,7 +64,7 @@ fn sorted_keys(
     table: &TableDef,
     index: &IndexDef,
 ) -> Result<Sorted> {
-    let mut needed = crate::value::ColumnSet::new();
+    let mut needed = clearway_sql::value::ColumnSet::new();
     index.columns.iter().for_each(|column| needed.insert(*column));
     let mut row = vec![Value::Null; table.columns.len()];
     let mut key = Vec::new();

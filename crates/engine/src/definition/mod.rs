@@ -19,11 +19,11 @@ use crate::catalog::sequence::Sequence;
 use crate::catalog::stored::{self, Definition};
 use crate::catalog::{CATALOG_REL, Catalog, CatalogState, FIRST_OID, TableEntry};
 use crate::convert::storage_error;
-use crate::error::{EngineError, Result, SqlState};
 use crate::executor::Execution;
 use crate::output::Notice;
-use crate::sql::plan::{DefinitionStatement, IndexSpec};
-use crate::sql::{IndexDef, TableDef};
+use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::plan::{DefinitionStatement, IndexSpec};
+use clearway_sql::{IndexDef, TableDef};
 
 /// The outcome of a statement for the client, beside its tag.
 #[derive(Debug, Default)]

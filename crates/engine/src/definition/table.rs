@@ -10,9 +10,9 @@ use crate::catalog::sequence::Sequence;
 use crate::catalog::{CATALOG_REL, FIRST_OID, TableEntry, stored};
 use crate::convert::storage_error;
 use crate::definition::{DefinitionChange, ReadableBy, already_exists, definition, index_def, notice, raced};
-use crate::error::{EngineError, Result, SqlState};
-use crate::sql::plan::CreateTable;
-use crate::sql::{ColumnDefault, IndexDef, TableDef, TableKind};
+use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::plan::CreateTable;
+use clearway_sql::{ColumnDefault, IndexDef, TableDef, TableKind};
 
 impl DefinitionChange<'_, '_, '_> {
     pub(super) fn create_table(&mut self, create: &CreateTable) -> Result<()> {

@@ -11,8 +11,8 @@ use crate::activity::{ActivitySlot, SessionInfo};
 use crate::catalog::stored::Definition;
 use crate::catalog::{CATALOG_REL, Catalog, TableEntry, TableRuntime, stored};
 use crate::convert::storage_error;
-use crate::error::Result;
 use crate::transaction::Transaction;
+use clearway_sql::error::Result;
 
 /// A row of the definitions' heap.
 #[derive(Debug)]

@@ -28,13 +28,13 @@ use crate::activity::{ActivitySlot, BackgroundActivity, SessionActivity, Session
 use crate::catalog::Catalog;
 use crate::config::Config;
 use crate::convert::storage_error;
-use crate::error::{EngineError, Result, SqlState};
 use crate::in_force::InForce;
 use crate::interrupt::{CancelReason, current_is_to_stop};
 use crate::memory;
 use crate::planning_memory::PlanningMemory;
 use crate::spill;
 use crate::transaction::Transaction;
+use clearway_sql::error::{EngineError, Result, SqlState};
 use reload::Reload;
 use standby::StandbyEngine;
 use vacuum::VacuumWorker;

@@ -7,7 +7,7 @@ use clearway_storage::RelId;
 use super::Engine;
 use crate::catalog::{CATALOG_REL, CatalogState};
 use crate::convert::storage_error;
-use crate::error::{EngineError, Result, SqlState};
+use clearway_sql::error::{EngineError, Result, SqlState};
 
 impl Engine {
     /// Compares the files with the definitions.

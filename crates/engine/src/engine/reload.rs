@@ -12,8 +12,8 @@ use std::sync::{Arc, PoisonError};
 
 use crate::config::Config;
 use crate::engine::Engine;
-use crate::error::EngineError;
 use crate::in_force::{InForce, differing};
+use clearway_sql::error::EngineError;
 
 /// The result of [`Engine::reload`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

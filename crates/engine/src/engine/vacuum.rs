@@ -28,8 +28,8 @@ use crate::catalog::{CATALOG_REL, TableEntry};
 use crate::config::Config;
 use crate::convert::{lock_error, storage_error};
 use crate::engine::Engine;
-use crate::error::{EngineError, Result, SqlState};
 use crate::interrupt::Interrupts;
+use clearway_sql::error::{EngineError, Result, SqlState};
 
 #[cfg(test)]
 mod tests;

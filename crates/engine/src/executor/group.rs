@@ -29,15 +29,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::error::{EngineError, Result, SqlState};
 use crate::executor::{Execution, evaluate_row};
 use crate::memory;
 use crate::spill::record::{read_row, read_u64, read_value, write_row, write_value};
 use crate::spill::{Sorted, Sorter, SpillOptions};
-use crate::sql::aggregate::Accumulator;
-use crate::sql::plan::AggregatePlan;
-use crate::value::key::encode_value;
-use crate::value::{DataType, Value, encode_key};
+use clearway_sql::aggregate::Accumulator;
+use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::plan::AggregatePlan;
+use clearway_sql::value::key::encode_value;
+use clearway_sql::value::{DataType, Value, encode_key};
 
 /// Memory of a hash table's entry beside its content: its share of the table, which is up to half empty, and the
 /// allocator's addition to its key.

@@ -45,18 +45,18 @@ use clearway_storage::heap::Tid;
 use clearway_txn::{LockMode, LockTag, Xid};
 
 use crate::catalog::TableEntry;
-use crate::error::{EngineError, Result, SqlState};
 use crate::interrupt::Interrupts;
 use crate::memory;
 use crate::spill::SpillOptions;
-use crate::sql::context::EvalContext;
-use crate::sql::expr::Expr;
-use crate::sql::plan::{
+use crate::transaction::Transaction;
+use clearway_sql::context::EvalContext;
+use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::expr::Expr;
+use clearway_sql::plan::{
     CopyDirection, InsertSource, IsolationLevel, LockWaitPolicy, RowsStatement, SelectPlan, Source,
 };
-use crate::sql::{TableDef, TableKind};
-use crate::transaction::Transaction;
-use crate::value::{TextsTogether, Value};
+use clearway_sql::value::{TextsTogether, Value};
+use clearway_sql::{TableDef, TableKind};
 
 /// Appends the values of expressions for an input row; 54000 when their texts are too long together.
 #[inline]

@@ -3,17 +3,17 @@
 use clearway_storage::heap::{DeleteOutcome, Heap, ROW_MAX, Tid, UpdateOutcome};
 
 use crate::convert::storage_error;
-use crate::error::{EngineError, Result, SqlState};
 use crate::executor::scan::{self, LedBy, Scan};
 use crate::executor::unique::{describe, insert_entries};
 use crate::executor::{Execution, Queued, evaluate_row, heap_rel, select};
-use crate::sql::TableDef;
-use crate::sql::expr::Expr;
-use crate::sql::plan::{
+use clearway_sql::TableDef;
+use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::expr::Expr;
+use clearway_sql::plan::{
     DeletePlan, InsertPlan, InsertSource, LockWaitPolicy, Returning, TableScan, UpdatePlan,
 };
-use crate::value::key::encode_key_of_row;
-use crate::value::{ColumnSet, TextsTogether, Value};
+use clearway_sql::value::key::encode_key_of_row;
+use clearway_sql::value::{ColumnSet, TextsTogether, Value};
 
 /// Runs an INSERT; the number of rows.
 pub(crate) fn insert(

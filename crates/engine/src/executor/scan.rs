@@ -12,12 +12,12 @@ use clearway_storage::btree::{BTree, Direction, TreeCursor};
 use clearway_storage::heap::{Heap, HeapScan, LockOutcome, Tid, VersionOutcome};
 
 use crate::convert::storage_error;
-use crate::error::Result;
 use crate::executor::{Execution, Queued, heap_rel};
-use crate::sql::TableKind;
-use crate::sql::access::KeyRange;
-use crate::sql::plan::{AccessPath, LockStrength, LockWaitPolicy, RowLock, TableScan};
-use crate::value::Value;
+use clearway_sql::TableKind;
+use clearway_sql::access::KeyRange;
+use clearway_sql::error::Result;
+use clearway_sql::plan::{AccessPath, LockStrength, LockWaitPolicy, RowLock, TableScan};
+use clearway_sql::value::Value;
 
 /// Index entries that are taken from the tree at a time.
 const BATCH: usize = 64;

@@ -16,16 +16,16 @@
 
 use clearway_storage::heap::Tid;
 
-use crate::error::{EngineError, Result, SqlState};
 use crate::executor::group::{Distinct, GroupRows, Grouping};
 use crate::executor::scan::{Locked, ScanRows};
 use crate::executor::series::SeriesRows;
 use crate::executor::{Execution, evaluate_row};
 use crate::spill::record::{read_row, write_row, write_sort_key};
 use crate::spill::{Sorted, Sorter};
-use crate::sql::Expr;
-use crate::sql::plan::{AggregatePlan, SelectPlan, Source};
-use crate::value::{DataType, Value};
+use clearway_sql::Expr;
+use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::plan::{AggregatePlan, SelectPlan, Source};
+use clearway_sql::value::{DataType, Value};
 
 /// Receives output rows.
 pub(crate) type Sink<'s> = dyn FnMut(&mut Execution<'_>, &[Value]) -> Result<()> + 's;

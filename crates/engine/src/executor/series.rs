@@ -1,9 +1,9 @@
 //! The rows of `generate_series`.
 
-use crate::error::{EngineError, Result, SqlState};
 use crate::executor::Execution;
-use crate::sql::plan::Series;
-use crate::value::{DataType, Numeric, Value};
+use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::plan::Series;
+use clearway_sql::value::{DataType, Numeric, Value};
 
 /// The rows of one `generate_series`.
 #[derive(Debug)]

@@ -8,11 +8,11 @@ use clearway_storage::btree::{BTree, InsertOutcome};
 use clearway_storage::heap::Tid;
 
 use crate::convert::storage_error;
-use crate::error::{EngineError, Result, SqlState};
 use crate::executor::{Execution, heap_rel};
-use crate::sql::{IndexDef, TableDef};
-use crate::value::key::encode_key_of_row;
-use crate::value::{Value, text};
+use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::value::key::encode_key_of_row;
+use clearway_sql::value::{Value, text};
+use clearway_sql::{IndexDef, TableDef};
 
 /// Enters a row version into all of its table's indexes.
 pub(crate) fn insert_entries(

@@ -35,14 +35,14 @@ use std::cell::Cell;
 use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::error::{EngineError, Result, SqlState};
+use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::memory::Weigher;
 
 pub(crate) use machine::machine_bytes;
 pub(crate) use pressure::{attention, must_end, scarcity_error};
 pub use process::{ProcessMemory, install};
 
-/// Requests of fewer bytes are not weighed.
-pub const WEIGHED_MIN: usize = 1 << 20;
+pub use clearway_sql::memory::WEIGHED_MIN;
 
 /// Bytes that stay for others beside a request.
 const HEADROOM: usize = 32 << 20;
@@ -226,6 +226,10 @@ pub(crate) fn prepare(server_memory: u64, shared_buffers: u64, shown: impl Displ
         bytes => bytes,
     };
     LIMIT.store(limit, Ordering::Relaxed);
+    clearway_sql::memory::weigh_by(Weigher {
+        bytes: require,
+        space: require_space,
+    });
     pressure::begin();
     let wanted = (shared_buffers as usize).saturating_add(START_BYTES);
     if can_be_had(wanted) {

@@ -41,7 +41,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::process::ATTENTION;
 use super::{HEADROOM, LIMIT, ProcessMemory, megabytes, out_of_memory, process, used};
 use crate::clock::running_us;
-use crate::error::EngineError;
+use clearway_sql::error::EngineError;
 
 /// The least that a session holds whose statement is ended.
 const BAR_MIN: u64 = 1 << 20;

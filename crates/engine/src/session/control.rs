@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::error::{EngineError, Result, SqlState};
 use crate::output::{Notice, Output};
 use crate::session::Session;
 use crate::session::run::Request;
-use crate::sql::Expr;
-use crate::sql::plan::{Column, ControlStatement, IsolationLevel, TransactionModes};
 use crate::transaction::Phase;
-use crate::value::cast::{CastContext, cast};
-use crate::value::{DataType, Value};
+use clearway_sql::Expr;
+use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::plan::{Column, ControlStatement, IsolationLevel, TransactionModes};
+use clearway_sql::value::cast::{CastContext, cast};
+use clearway_sql::value::{DataType, Value};
 
 impl Session {
     /// Runs a statement to its tag. `columns`: those of its rows, if it has rows and descriptions of them are sent.

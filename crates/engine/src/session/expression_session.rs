@@ -10,12 +10,12 @@ use crate::activity::{ActivitySlot, SessionInfo};
 use crate::catalog::CatalogState;
 use crate::clock;
 use crate::engine::Engine;
-use crate::error::{EngineError, Result};
 use crate::interrupt::Interrupts;
 use crate::settings::Settings;
-use crate::sql::SessionFacts;
-use crate::sql::context::LogPosition;
-use crate::value::DataType;
+use clearway_sql::SessionFacts;
+use clearway_sql::context::LogPosition;
+use clearway_sql::error::{EngineError, Result};
+use clearway_sql::value::DataType;
 
 /// The session behind an evaluation.
 pub(crate) struct Facts<'a> {

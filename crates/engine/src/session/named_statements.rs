@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
-use crate::error::{EngineError, Result, SqlState};
 use crate::session::Session;
 use crate::session::prepared::Prepared;
-use crate::sql::plan::{RowsStatement, Statement};
-use crate::value::DataType;
+use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::plan::{RowsStatement, Statement};
+use clearway_sql::value::DataType;
 
 impl Session {
     /// Parses and binds a statement and keeps it under a name; 42P05 if there is one of that name.

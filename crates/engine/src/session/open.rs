@@ -6,11 +6,11 @@ use std::sync::atomic::Ordering;
 
 use crate::activity::SessionInfo;
 use crate::engine::Engine;
-use crate::error::{EngineError, Result, SqlState};
 use crate::interrupt::Interrupts;
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::spill::SpillOptions;
+use clearway_sql::error::{EngineError, Result, SqlState};
 
 impl Engine {
     /// Opens a session; 53300 when `max_connections` are open, 57P01 when the engine is shutting down, 3D000

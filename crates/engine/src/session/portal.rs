@@ -19,7 +19,6 @@
 use std::sync::Arc;
 
 use crate::clock;
-use crate::error::{EngineError, Result, SqlState};
 use crate::executor::Execution;
 use crate::executor::select::Select;
 use crate::output::Output;
@@ -27,9 +26,10 @@ use crate::session::prepared::CachedPlan;
 use crate::session::{Completion, Session};
 use crate::spill::Sorted;
 use crate::spill::record::read_row;
-use crate::sql::plan::SelectPlan;
 use crate::transaction::PortalSnapshot;
-use crate::value::Value;
+use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::plan::SelectPlan;
+use clearway_sql::value::Value;
 
 /// A statement that has sent some of its rows; gone with its transaction.
 #[derive(Debug)]

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use crate::clock;
-use crate::error::{EngineError, Result, SqlState};
 use crate::planning_memory::Reservation;
 use crate::session::Session;
 use crate::session::prepared::{CachedPlan, Prepared, View};
-use crate::sql::{self, ParsedStatement};
-use crate::value::DataType;
+use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::value::DataType;
+use clearway_sql::{self as sql, ParsedStatement};
 
 impl Session {
     /// Parses and binds one statement (or none: an empty text is a statement that does nothing).

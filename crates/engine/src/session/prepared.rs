@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::catalog::{CatalogState, TableUse};
-use crate::error::{EngineError, Result, SqlState};
 use crate::interrupt::Interrupts;
 use crate::planning_memory::{PlanningMemory, Reservation};
-use crate::sql::plan::{Column, ControlStatement, Plan, Statement};
-use crate::sql::{self, CatalogView, ParsedStatement, TableDef, bind_checked};
-use crate::value::DataType;
 use crate::{definition, executor};
+use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::plan::{Column, ControlStatement, Plan, Statement};
+use clearway_sql::value::DataType;
+use clearway_sql::{self as sql, CatalogView, ParsedStatement, TableDef, bind_checked};
 
 /// Memory of a prepared statement beside its text and its description: itself, its entry in a map, the name there.
 const PREPARED_BYTES: usize = 512;

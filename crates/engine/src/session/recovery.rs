@@ -16,11 +16,11 @@
 //! read only. The setting `in_hot_standby` tells the client.
 
 use crate::engine::Engine;
-use crate::error::{EngineError, Result, SqlState};
 use crate::interrupt::{CancelReason, conflict_error};
 use crate::output::Output;
 use crate::session::Session;
 use crate::transaction::Phase;
+use clearway_sql::error::{EngineError, Result, SqlState};
 
 /// State that a session has in addition if the directory was opened as a standby.
 #[derive(Debug, Default)]

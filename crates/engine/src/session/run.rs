@@ -10,7 +10,6 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::engine::Engine;
-use crate::error::{EngineError, Result, SqlState};
 use crate::executor::select::{self, Select, Sink};
 use crate::executor::{Execution, modify};
 use crate::output::Output;
@@ -20,12 +19,13 @@ use crate::session::prepared::{CachedPlan, Prepared};
 use crate::session::{Completion, Session};
 use crate::spill::Sorter;
 use crate::spill::record::write_row;
-use crate::sql;
-use crate::sql::context::EvalContext;
-use crate::sql::plan::{CopyDirection, DefinitionStatement, InsertSource, Plan, RowsStatement, Statement};
 use crate::transaction::Phase;
-use crate::value::Value;
 use crate::{catalog, clock, copy, definition};
+use clearway_sql as sql;
+use clearway_sql::context::EvalContext;
+use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::plan::{CopyDirection, DefinitionStatement, InsertSource, Plan, RowsStatement, Statement};
+use clearway_sql::value::Value;
 
 /// The caller's request: if row descriptions are sent, and how many rows may come.
 #[derive(Debug, Clone, Copy)]

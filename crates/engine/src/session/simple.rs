@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::error::{EngineError, Result};
 use crate::output::Output;
 use crate::session::Session;
 use crate::session::prepared::Prepared;
 use crate::session::run::Request;
-use crate::sql;
+use clearway_sql as sql;
+use clearway_sql::error::{EngineError, Result};
 
 impl Session {
     /// Runs all statements in `sql`, as one implicit transaction unless they say otherwise.

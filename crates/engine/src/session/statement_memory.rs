@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-use crate::error::{EngineError, Result, SqlState};
 use crate::session::prepared::{Charge, Prepared};
+use clearway_sql::error::{EngineError, Result, SqlState};
 
 /// The most bytes of a session's prepared statements without their plans.
 const STATEMENT_BYTES_MAX: usize = 64 << 20;

@@ -1,10 +1,10 @@
 //! BEGIN, COMMIT, ROLLBACK and SET TRANSACTION.
 
-use crate::error::{EngineError, Result, SqlState};
 use crate::output::{Notice, Output};
 use crate::session::Session;
-use crate::sql::plan::TransactionModes;
 use crate::transaction::Phase;
+use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::plan::TransactionModes;
 
 impl Session {
     pub(super) fn begin_block(&mut self, modes: &TransactionModes, out: &mut dyn Output) -> Result<()> {

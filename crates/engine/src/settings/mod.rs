@@ -16,10 +16,10 @@ mod values;
 
 use std::time::Duration;
 
-use crate::error::{EngineError, Result, SqlState};
-use crate::sql::path_has_public;
-use crate::sql::plan::IsolationLevel;
 use crate::synchronous_commit::SynchronousCommit;
+use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::path_has_public;
+use clearway_sql::plan::IsolationLevel;
 use definitions::{DEFINITIONS, Kind, definition};
 use values::{checked, parse_kilobytes, parse_milliseconds};
 

@@ -2,9 +2,9 @@
 
 use std::fmt::Display;
 
-use crate::error::{EngineError, Result, SqlState};
 use crate::settings::definitions::{Definition, Kind};
 use crate::synchronous_commit::SynchronousCommit;
+use clearway_sql::error::{EngineError, Result, SqlState};
 
 /// Checks a value and gives it the spelling that SHOW shows.
 pub(super) fn checked(definition: &Definition, value: &str) -> Result<String> {

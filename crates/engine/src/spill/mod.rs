@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 pub(crate) use sorter::{Sorted, Sorter};
 
-use crate::error::{EngineError, Result, SqlState};
+use clearway_sql::error::{EngineError, Result, SqlState};
 
 /// The directory for temporary files, inside the data directory.
 const DIRECTORY: &str = "tmp";

@@ -3,10 +3,10 @@
 //! A value is a byte that tells its kind and the bytes that follow from it, so a row needs no description. Equal rows
 //! need not have equal bytes: these are for keeping, index keys ([`encode_value`]) for comparing.
 
-use crate::error::{EngineError, Result};
-use crate::sql::plan::SortKey;
-use crate::value::key::encode_value;
-use crate::value::{DataType, Value, decode_binary, encode_binary};
+use clearway_sql::error::{EngineError, Result};
+use clearway_sql::plan::SortKey;
+use clearway_sql::value::key::encode_value;
+use clearway_sql::value::{DataType, Value, decode_binary, encode_binary};
 
 /// Appends a row.
 pub(crate) fn write_row(row: &[Value], out: &mut Vec<u8>) {
@@ -132,7 +132,7 @@ pub(crate) fn write_sort_key(row: &[Value], keys: &[SortKey], out: &mut Vec<u8>)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::value::compare;
+    use clearway_sql::value::compare;
     use proptest::prelude::*;
     use std::cmp::Ordering;
 
@@ -156,7 +156,7 @@ mod tests {
             pairs(
                 (-5_000i64..5_000, 0u32..4).prop_map(|(digits, scale)| {
                     let text = format!("{digits}e-{scale}");
-                    crate::value::decode_text(&text, DataType::Numeric, 0).unwrap()
+                    clearway_sql::value::decode_text(&text, DataType::Numeric, 0).unwrap()
                 }),
                 DataType::Numeric
             ),

@@ -38,11 +38,11 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
 
-use crate::error::{EngineError, Result, SqlState};
 use crate::interrupt::Interrupts;
 use crate::memory;
 use crate::spill::SpillOptions;
 use crate::spill::temporary::{BLOCK_BYTES, Reader, Record, Temporary};
+use clearway_sql::error::{EngineError, Result, SqlState};
 
 /// A record may have this many bytes: 1 GiB, as everything that is one value or one row.
 const RECORD_BYTES_MAX: usize = 1 << 30;

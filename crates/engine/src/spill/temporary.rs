@@ -14,9 +14,9 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::error::Result;
 use crate::memory;
 use crate::spill::file_error;
+use clearway_sql::error::Result;
 
 /// Bytes that are written or read at a time.
 pub(crate) const BLOCK_BYTES: usize = 32 << 10;

@@ -44,10 +44,10 @@ use super::Transaction;
 use super::replication::WaitedFor;
 use crate::activity::ActivitySlot;
 use crate::clock;
-use crate::error::{EngineError, Result};
 use crate::interrupt::Interrupts;
 use crate::settings::Settings;
 use crate::synchronous_commit::SynchronousCommit;
+use clearway_sql::error::{EngineError, Result};
 
 /// The level of an answer under `setting`, which a commit under it waits for as well.
 #[inline]

@@ -16,9 +16,9 @@ use super::replication::{StandbyWait, wait_for_commit};
 use super::{Phase, Transaction};
 use crate::catalog::{Catalog, CatalogState};
 use crate::convert::storage_error;
-use crate::error::{EngineError, Result, SqlState};
 use crate::interrupt::Interrupts;
 use crate::synchronous_commit::SynchronousCommit;
+use clearway_sql::error::{EngineError, Result, SqlState};
 
 /// Step 7 of a commit: a wait for standbys, and new definitions.
 struct BeforeSessionsSee<'a> {

@@ -7,8 +7,8 @@ use clearway_txn::{LockMode, LockTag, LockWait, Xid};
 
 use super::Transaction;
 use crate::convert::lock_error;
-use crate::error::Result;
 use crate::interrupt::Interrupts;
+use clearway_sql::error::Result;
 
 impl Transaction {
     /// The statement that begins now looks for a deadlock after a wait of this length.

@@ -16,9 +16,9 @@
 use clearway_storage::Lsn;
 use clearway_storage::sync_replication::{ReplicationLevel, ReplicationWait, SyncReplication};
 
-use crate::error::{EngineError, SqlState};
 use crate::interrupt::Interrupts;
 use crate::output::Notice;
+use clearway_sql::error::{EngineError, SqlState};
 
 /// The end of a wait for standbys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

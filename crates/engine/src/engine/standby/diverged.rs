@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::engine::Engine;
-use crate::error::{EngineError, Result, SqlState};
+use clearway_sql::error::{EngineError, Result, SqlState};
 
 /// The reason why the log here is of an abandoned branch.
 #[derive(Debug, Default)]

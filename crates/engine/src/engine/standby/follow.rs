@@ -55,7 +55,7 @@ use crate::catalog::stored::{self, Definition};
 use crate::catalog::{CATALOG_REL, CatalogState, TableEntry};
 use crate::engine::Engine;
 use crate::engine::definitions::{DefinitionRow, definition_rows, definition_rows_on, table_entry};
-use crate::error::{EngineError, Result};
+use clearway_sql::error::{EngineError, Result};
 
 type StorageResult<T> = std::result::Result<T, StorageError>;
 
@@ -243,8 +243,8 @@ fn heap_of(definition: &Definition) -> u32 {
 
 fn relations_of(definition: &Definition) -> impl Iterator<Item = u32> + '_ {
     let heap = match definition.table.kind {
-        crate::sql::TableKind::Heap { rel } => Some(rel),
-        crate::sql::TableKind::Virtual => None,
+        clearway_sql::TableKind::Heap { rel } => Some(rel),
+        clearway_sql::TableKind::Virtual => None,
     };
     heap.into_iter()
         .chain(definition.table.indexes.iter().map(|index| index.rel))

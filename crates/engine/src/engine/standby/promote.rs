@@ -21,8 +21,8 @@ use clearway_txn::{LockMode, LockTag};
 use crate::catalog::CATALOG_REL;
 use crate::convert::storage_error;
 use crate::engine::Engine;
-use crate::error::{EngineError, Result, SqlState};
 use crate::interrupt::Interrupts;
+use clearway_sql::error::{EngineError, Result, SqlState};
 
 /// Time between two looks whether a promotion has ended.
 const LOOK: Duration = Duration::from_millis(10);

@@ -1,0 +1,485 @@
+//! The access paths of a scan, and the key ranges an index scan reads.
+//!
+//! The path is chosen once, when the statement is bound ([`choose`]); the keys themselves are expressions,
+//! evaluated each time it runs ([`AccessPath::key_ranges`]). A key expression keeps the type it was written with: a
+//! bigint compared with an integer column is turned into the column's type only at run time, where a value the column
+//! cannot hold becomes an empty or an open range rather than an overflow.
+
+use crate::catalog::TableDef;
+use crate::context::EvalContext;
+use crate::error::{EngineError, Result};
+use crate::expr::{CompareOp, Expr};
+use crate::value::cast::{CastContext, can_cast};
+use crate::value::key::{encode_value, successor};
+use crate::value::{DataType, Value};
+
+/// The way in which the rows of a table are found.
+#[derive(Debug, Clone)]
+pub enum AccessPath {
+    /// Read all of it.
+    Sequential,
+    /// Look up one key, at most one row: all columns of a unique index are given.
+    UniquePoint {
+        /// Position in the table's `indexes`.
+        index: usize,
+        /// One expression per index column.
+        key: Vec<Expr>,
+    },
+    /// Look up several values of the index's first column (IN), each like a range of one value.
+    Points {
+        /// Position in the table's `indexes`.
+        index: usize,
+        /// The values.
+        values: Vec<Expr>,
+    },
+    /// Read a range of an index: some leading columns given, then bounds on the next.
+    Range {
+        /// Position in the table's `indexes`.
+        index: usize,
+        /// One expression per leading column.
+        prefix: Vec<Expr>,
+        /// On the column after the prefix.
+        lower: Option<RangeBound>,
+        /// On the column after the prefix.
+        upper: Option<RangeBound>,
+        /// Leave out NULLs of the column after the prefix even without bounds (min, max).
+        skip_nulls: bool,
+        /// From the end backwards.
+        reverse: bool,
+    },
+}
+
+/// One end of a range.
+#[derive(Debug, Clone)]
+pub struct RangeBound {
+    /// Its value.
+    pub expr: Expr,
+    /// True if the value itself belongs to the range.
+    pub inclusive: bool,
+}
+
+/// A run of index keys: `lower` ≤ key < `upper`, bytes compared as unsigned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyRange {
+    /// First key.
+    pub lower: Vec<u8>,
+    /// First key after; `None` = to the end.
+    pub upper: Option<Vec<u8>>,
+}
+
+impl KeyRange {
+    /// All keys that begin with `prefix`.
+    pub fn with_prefix(prefix: Vec<u8>) -> KeyRange {
+        let upper = successor(&prefix);
+        KeyRange { lower: prefix, upper }
+    }
+}
+
+impl AccessPath {
+    /// The index used, as a position in the table's `indexes`.
+    pub fn index(&self) -> Option<usize> {
+        match self {
+            AccessPath::Sequential => None,
+            AccessPath::UniquePoint { index, .. }
+            | AccessPath::Points { index, .. }
+            | AccessPath::Range { index, .. } => Some(*index),
+        }
+    }
+
+    /// For [`AccessPath::UniquePoint`]: writes the key into `buffer`. `false`: no row can match (a NULL, or a value
+    /// that the column's type cannot hold).
+    #[inline]
+    pub fn point_key(
+        &self,
+        table: &TableDef,
+        context: &EvalContext<'_>,
+        buffer: &mut Vec<u8>,
+    ) -> Result<bool> {
+        let AccessPath::UniquePoint { index, key } = self else {
+            return Ok(false);
+        };
+        buffer.clear();
+        let types = &table.indexes[*index].types;
+        for (expr, data_type) in key.iter().zip(types) {
+            let computed;
+            let value = match expr {
+                Expr::Parameter(number) => &context.params[usize::from(*number)],
+                Expr::Constant(value) => value,
+                other => {
+                    computed = other.eval(&[], context)?;
+                    &computed
+                }
+            };
+            match fit(value, *data_type)? {
+                Fit::Fits => encode_value(value, *data_type, buffer),
+                Fit::Converted(value) => encode_value(&value, *data_type, buffer),
+                Fit::Null | Fit::TooLow | Fit::TooHigh => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    /// The key ranges to read, in index order (the caller goes through them backwards for a reverse scan); empty when
+    /// nothing can match. Not for [`AccessPath::Sequential`].
+    pub fn key_ranges(&self, table: &TableDef, context: &EvalContext<'_>) -> Result<Vec<KeyRange>> {
+        match self {
+            AccessPath::Sequential => Ok(Vec::new()),
+            AccessPath::UniquePoint { .. } => {
+                let mut key = Vec::new();
+                Ok(match self.point_key(table, context, &mut key)? {
+                    true => vec![KeyRange::with_prefix(key)],
+                    false => Vec::new(),
+                })
+            }
+            AccessPath::Points { index, values } => {
+                let data_type = table.indexes[*index].types[0];
+                let mut keys = Vec::with_capacity(values.len());
+                for expr in values {
+                    let mut key = Vec::new();
+                    if push_exact(expr, data_type, context, &mut key)? {
+                        keys.push(key);
+                    }
+                }
+                keys.sort_unstable();
+                keys.dedup();
+                Ok(keys.into_iter().map(KeyRange::with_prefix).collect())
+            }
+            AccessPath::Range {
+                index,
+                prefix,
+                lower,
+                upper,
+                skip_nulls,
+                ..
+            } => {
+                let types = &table.indexes[*index].types;
+                let mut start = Vec::new();
+                for (expr, data_type) in prefix.iter().zip(types) {
+                    if !push_exact(expr, *data_type, context, &mut start)? {
+                        return Ok(Vec::new());
+                    }
+                }
+                let whole = KeyRange::with_prefix(start.clone());
+                if lower.is_none() && upper.is_none() && !skip_nulls {
+                    return Ok(vec![whole]);
+                }
+                // A bound leaves out NULLs, and they lie behind all values.
+                let data_type = types[prefix.len()];
+                let mut range = KeyRange {
+                    lower: start.clone(),
+                    upper: Some(start.clone()),
+                };
+                encode_value(&Value::Null, data_type, range.upper.as_mut().expect("just set"));
+                if let Some(bound) = lower {
+                    let value = bound.expr.eval(&[], context)?;
+                    match bound_key(&value, data_type, &start)? {
+                        BoundKey::Key(key) if bound.inclusive => range.lower = key,
+                        BoundKey::Key(key) => match successor(&key) {
+                            Some(next) => range.lower = next,
+                            None => return Ok(Vec::new()),
+                        },
+                        BoundKey::BelowAll => {}
+                        BoundKey::AboveAll | BoundKey::Null => return Ok(Vec::new()),
+                    }
+                }
+                if let Some(bound) = upper {
+                    let value = bound.expr.eval(&[], context)?;
+                    match bound_key(&value, data_type, &start)? {
+                        BoundKey::Key(key) if bound.inclusive => range.upper = successor(&key),
+                        BoundKey::Key(key) => range.upper = Some(key),
+                        BoundKey::AboveAll => {}
+                        BoundKey::BelowAll | BoundKey::Null => return Ok(Vec::new()),
+                    }
+                }
+                let empty = range.upper.as_ref().is_some_and(|upper| range.lower >= *upper);
+                Ok(if empty { Vec::new() } else { vec![range] })
+            }
+        }
+    }
+}
+
+/// Appends the key bytes of exactly this value; `false` if the column cannot hold it.
+fn push_exact(
+    expr: &Expr,
+    data_type: DataType,
+    context: &EvalContext<'_>,
+    key: &mut Vec<u8>,
+) -> Result<bool> {
+    let value = expr.eval(&[], context)?;
+    match fit(&value, data_type)? {
+        Fit::Fits => encode_value(&value, data_type, key),
+        Fit::Converted(value) => encode_value(&value, data_type, key),
+        Fit::Null | Fit::TooLow | Fit::TooHigh => return Ok(false),
+    }
+    Ok(true)
+}
+
+enum BoundKey {
+    Key(Vec<u8>),
+    BelowAll,
+    AboveAll,
+    Null,
+}
+
+fn bound_key(value: &Value, data_type: DataType, prefix: &[u8]) -> Result<BoundKey> {
+    let mut key = prefix.to_vec();
+    Ok(match fit(value, data_type)? {
+        Fit::Fits => {
+            encode_value(value, data_type, &mut key);
+            BoundKey::Key(key)
+        }
+        Fit::Converted(value) => {
+            encode_value(&value, data_type, &mut key);
+            BoundKey::Key(key)
+        }
+        Fit::Null => BoundKey::Null,
+        Fit::TooLow => BoundKey::BelowAll,
+        Fit::TooHigh => BoundKey::AboveAll,
+    })
+}
+
+enum Fit {
+    Fits,
+    Converted(Value),
+    Null,
+    TooLow,
+    TooHigh,
+}
+
+/// True if a value is one of the column's type; integers of another width are converted. A value of any other type has
+/// no key in this index, and no rows must be left out because of it: that is an error.
+#[inline]
+fn fit(value: &Value, data_type: DataType) -> Result<Fit> {
+    Ok(match (value, data_type) {
+        (Value::Null, _) => Fit::Null,
+        (Value::Int2(_), DataType::Int2)
+        | (Value::Int4(_), DataType::Int4)
+        | (Value::Int8(_), DataType::Int8)
+        | (Value::Oid(_), DataType::Oid) => Fit::Fits,
+        (_, DataType::Int2 | DataType::Int4 | DataType::Int8 | DataType::Oid) => {
+            let Some(wide) = value.as_i64() else {
+                return Err(wrong_type(value, data_type));
+            };
+            let converted = match data_type {
+                DataType::Int2 => i16::try_from(wide).map(Value::Int2).ok(),
+                DataType::Int4 => i32::try_from(wide).map(Value::Int4).ok(),
+                DataType::Oid => u32::try_from(wide).map(Value::Oid).ok(),
+                _ => Some(Value::Int8(wide)),
+            };
+            match converted {
+                Some(value) => Fit::Converted(value),
+                None if wide < 0 => Fit::TooLow,
+                None => Fit::TooHigh,
+            }
+        }
+        (Value::Text(_), kind) if kind.is_string() => Fit::Fits,
+        (value, kind) if value.natural_type() == kind => Fit::Fits,
+        _ => return Err(wrong_type(value, data_type)),
+    })
+}
+
+#[cold]
+fn wrong_type(value: &Value, data_type: DataType) -> EngineError {
+    EngineError::internal(format!(
+        "a value of type {} is sought in an index over {data_type}",
+        value.natural_type()
+    ))
+}
+
+/// One condition of a WHERE clause that an index may serve: `column op value`, the value the same for all rows.
+struct Condition<'a> {
+    /// Its place among the conditions.
+    at: usize,
+    column: u16,
+    op: CompareOp,
+    value: &'a Expr,
+}
+
+/// A chosen path.
+pub struct Choice {
+    /// The path.
+    pub access: AccessPath,
+    /// The conditions (by place) that the path guarantees, so that they need not be looked at again.
+    pub guaranteed: Vec<usize>,
+}
+
+/// Chooses the path for the conditions (joined by AND) over a table. Without statistics the rules are simple: a unique
+/// key given in full; else the index with most columns given, then one with a range; else an IN list; else all rows.
+pub fn choose(table: &TableDef, conditions: &[Expr]) -> Choice {
+    let usable: Vec<Condition<'_>> = conditions
+        .iter()
+        .enumerate()
+        .filter_map(|(at, expr)| condition(table, at, expr))
+        .collect();
+    let mut best: Option<(u32, Choice)> = None;
+    for (number, index) in table.indexes.iter().enumerate() {
+        if let Some((score, choice)) = consider(number, &index.columns, index.unique, &usable)
+            && best.as_ref().is_none_or(|(other, _)| score > *other)
+        {
+            best = Some((score, choice));
+        }
+    }
+    if best.is_none() {
+        best = points(table, conditions).map(|choice| (0, choice));
+    }
+    best.map_or(
+        Choice {
+            access: AccessPath::Sequential,
+            guaranteed: Vec::new(),
+        },
+        |(_, choice)| choice,
+    )
+}
+
+fn consider(number: usize, columns: &[u16], unique: bool, usable: &[Condition<'_>]) -> Option<(u32, Choice)> {
+    let mut guaranteed = Vec::new();
+    let mut prefix = Vec::new();
+    for column in columns {
+        match usable
+            .iter()
+            .find(|c| c.column == *column && c.op == CompareOp::Equal)
+        {
+            Some(found) => {
+                prefix.push(found.value.clone());
+                guaranteed.push(found.at);
+            }
+            None => break,
+        }
+    }
+    let given = prefix.len() as u32;
+    if unique && prefix.len() == columns.len() {
+        let access = AccessPath::UniquePoint {
+            index: number,
+            key: prefix,
+        };
+        return Some((1_000 + given, Choice { access, guaranteed }));
+    }
+    let mut bound = |wanted: [CompareOp; 2]| {
+        let column = columns.get(prefix.len())?;
+        let found = usable
+            .iter()
+            .find(|c| c.column == *column && wanted.contains(&c.op))?;
+        guaranteed.push(found.at);
+        Some(RangeBound {
+            expr: found.value.clone(),
+            inclusive: found.op == wanted[1],
+        })
+    };
+    let lower = bound([CompareOp::Greater, CompareOp::GreaterOrEqual]);
+    let upper = bound([CompareOp::Less, CompareOp::LessOrEqual]);
+    let bounds = u32::from(lower.is_some()) + u32::from(upper.is_some());
+    if given == 0 && bounds == 0 {
+        return None;
+    }
+    let access = AccessPath::Range {
+        index: number,
+        prefix,
+        lower,
+        upper,
+        skip_nulls: false,
+        reverse: false,
+    };
+    Some((given * 10 + bounds, Choice { access, guaranteed }))
+}
+
+/// `column IN (values)` over the first column of an index.
+fn points(table: &TableDef, conditions: &[Expr]) -> Option<Choice> {
+    for (at, expr) in conditions.iter().enumerate() {
+        let Expr::InList {
+            input,
+            list,
+            data_type,
+            negated: false,
+        } = expr
+        else {
+            continue;
+        };
+        let Some(column) = plain_column(table, input, *data_type) else {
+            continue;
+        };
+        if !list.iter().all(|value| value.is_stable()) {
+            continue;
+        }
+        if let Some(index) = table.indexes.iter().position(|index| index.columns[0] == column) {
+            let values = list.clone();
+            return Some(Choice {
+                access: AccessPath::Points { index, values },
+                guaranteed: vec![at],
+            });
+        }
+    }
+    None
+}
+
+fn condition<'a>(table: &TableDef, at: usize, expr: &'a Expr) -> Option<Condition<'a>> {
+    let Expr::Compare {
+        op,
+        left,
+        right,
+        data_type,
+    } = expr
+    else {
+        return None;
+    };
+    if *op == CompareOp::NotEqual {
+        return None;
+    }
+    if let Some(column) = plain_column(table, left, *data_type)
+        && right.is_stable()
+    {
+        return Some(Condition {
+            at,
+            column,
+            op: *op,
+            value: right,
+        });
+    }
+    if let Some(column) = plain_column(table, right, *data_type)
+        && left.is_stable()
+    {
+        return Some(Condition {
+            at,
+            column,
+            op: op.mirrored(),
+            value: left,
+        });
+    }
+    None
+}
+
+/// The column, if the expression is one whose index order agrees with comparing as `data_type`: the column itself, or
+/// an integer column widened to another integer type, or one string type taken as another.
+fn plain_column(table: &TableDef, expr: &Expr, data_type: DataType) -> Option<u16> {
+    let column = match expr {
+        Expr::Column(column) => *column,
+        // A conversion that changes no value. One with a modifier cuts or rounds, so its order is not the index's.
+        Expr::Cast {
+            input,
+            from,
+            to,
+            typmod: ..0,
+            ..
+        } if can_cast(*from, *to, CastContext::Implicit) && *from != DataType::Char => match &**input {
+            Expr::Column(column) => *column,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let own = table.columns.get(usize::from(column))?.data_type;
+    let agrees = own == data_type
+        || (own.is_integer() && data_type.is_integer())
+        || (own.is_string() && data_type.is_string() && own != DataType::Char && data_type != DataType::Char);
+    agrees.then_some(column)
+}
+
+/// The path that reads an index in order, for ORDER BY over its columns without any condition on them.
+pub fn ordered(index: usize, reverse: bool) -> AccessPath {
+    AccessPath::Range {
+        index,
+        prefix: Vec::new(),
+        lower: None,
+        upper: None,
+        skip_nulls: false,
+        reverse,
+    }
+}

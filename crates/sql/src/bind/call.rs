@@ -1,0 +1,239 @@
+//! Calls of functions and aggregates.
+
+use sqlparser::ast;
+
+use crate::aggregate::{AggregateCall, AggregateFunction};
+use crate::bind::select::ENTRIES_MAX;
+use crate::bind::{AGGREGATE_BASE, Aggregates, Binder, Scope, Typed, fold, plain_name};
+use crate::error::{EngineError, Result, SqlState};
+use crate::expr::Expr;
+use crate::function;
+use crate::value::DataType;
+
+impl Binder<'_> {
+    pub(super) fn call(
+        &mut self,
+        call: &ast::Function,
+        scope: &mut Scope,
+        position: Option<u32>,
+    ) -> Result<Typed> {
+        if call.over.is_some() {
+            return Err(EngineError::not_supported("a window function").or_position(position));
+        }
+        if !call.within_group.is_empty()
+            || call.null_treatment.is_some()
+            || call.parameters != ast::FunctionArguments::None
+            || call.uses_odbc_syntax
+        {
+            return Err(EngineError::not_supported(format!("the call {call}")).or_position(position));
+        }
+        let name = plain_name(&call.name).map_err(|error| error.or_position(position))?;
+        let list = match &call.args {
+            ast::FunctionArguments::None => None,
+            ast::FunctionArguments::Subquery(_) => {
+                return Err(EngineError::not_supported("a subquery").or_position(position));
+            }
+            ast::FunctionArguments::List(list) => Some(list),
+        };
+        if list.is_some_and(|list| !list.clauses.is_empty()) {
+            return Err(
+                EngineError::not_supported(format!("a clause in the arguments of {name}"))
+                    .or_position(position),
+            );
+        }
+        let distinct =
+            list.is_some_and(|list| list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct));
+        let mut arguments = Vec::new();
+        let mut star = false;
+        for argument in list.map_or(&[][..], |list| &list.args) {
+            match argument {
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(tree)) => arguments.push(tree),
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard) => star = true,
+                _ => {
+                    return Err(
+                        EngineError::not_supported(format!("the argument {argument}")).or_position(position)
+                    );
+                }
+            }
+        }
+        if let Some(function) = AggregateFunction::by_name(&name) {
+            return self.aggregate(
+                function,
+                &arguments,
+                star,
+                distinct,
+                call.filter.as_deref(),
+                scope,
+                position,
+            );
+        }
+        if star || distinct || call.filter.is_some() {
+            return Err(EngineError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("{name} is not an aggregate function"),
+            )
+            .or_position(position));
+        }
+        if name == "generate_series" {
+            return Err(EngineError::not_supported("generate_series outside FROM").or_position(position));
+        }
+        self.scalar(&name, &arguments, scope, position)
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the parts of one call, taken apart once"
+    )]
+    pub(super) fn aggregate(
+        &mut self,
+        function: AggregateFunction,
+        arguments: &[&ast::Expr],
+        star: bool,
+        distinct: bool,
+        filter: Option<&ast::Expr>,
+        scope: &mut Scope,
+        position: Option<u32>,
+    ) -> Result<Typed> {
+        // While the argument is bound, aggregates inside it are refused.
+        let Aggregates::Collected(mut calls) = std::mem::replace(&mut scope.aggregates, Aggregates::Refused)
+        else {
+            return Err(EngineError::new(
+                SqlState::GROUPING_ERROR,
+                format!("aggregate functions are not allowed in {}", scope.clause),
+            )
+            .or_position(position));
+        };
+        let clause = std::mem::replace(&mut scope.clause, "the argument of an aggregate");
+        let filter = match filter {
+            Some(tree) => {
+                let typed = self.expression(tree, scope)?;
+                Some(self.condition(typed, "FILTER", position)?)
+            }
+            None => None,
+        };
+        let mut call = match (arguments, star) {
+            ([], true) if function == AggregateFunction::Count && !distinct => AggregateCall {
+                function: AggregateFunction::CountRows,
+                argument: None,
+                argument_type: DataType::Unknown,
+                distinct,
+                filter,
+                result_type: DataType::Int8,
+            },
+            ([tree], false) => {
+                let argument = self.expression(tree, scope)?;
+                let argument = self.settle(argument)?;
+                let found = function.result_type(argument.data_type).ok_or_else(|| {
+                    EngineError::new(
+                        SqlState::UNDEFINED_FUNCTION,
+                        format!(
+                            "function {}({}) does not exist",
+                            function.name(),
+                            argument.data_type
+                        ),
+                    )
+                    .or_position(position)
+                })?;
+                AggregateCall {
+                    function,
+                    argument: Some(argument.expr),
+                    argument_type: argument.data_type,
+                    distinct,
+                    filter,
+                    result_type: found,
+                }
+            }
+            _ => {
+                return Err(EngineError::new(
+                    SqlState::UNDEFINED_FUNCTION,
+                    format!(
+                        "function {} with {} arguments does not exist",
+                        function.name(),
+                        arguments.len()
+                    ),
+                )
+                .or_position(position));
+            }
+        };
+        if matches!(function, AggregateFunction::Min | AggregateFunction::Max) {
+            // The least or greatest is the same with and without its equals.
+            call.distinct = false;
+        }
+        scope.clause = clause;
+        let result = call.result_type;
+        let at = match calls.iter().position(|other| *other == call) {
+            Some(at) => at,
+            None => {
+                calls.push(call);
+                if calls.len() > ENTRIES_MAX {
+                    return Err(EngineError::new(
+                        SqlState::TOO_MANY_COLUMNS,
+                        format!("a query can have at most {ENTRIES_MAX} different aggregates"),
+                    )
+                    .or_position(position));
+                }
+                calls.len() - 1
+            }
+        };
+        scope.aggregates = Aggregates::Collected(calls);
+        Ok(Typed::new(Expr::Column(AGGREGATE_BASE + at as u16), result))
+    }
+
+    pub(super) fn scalar(
+        &mut self,
+        name: &str,
+        arguments: &[&ast::Expr],
+        scope: &mut Scope,
+        position: Option<u32>,
+    ) -> Result<Typed> {
+        let arguments = arguments
+            .iter()
+            .map(|tree| self.expression(tree, scope))
+            .collect::<Result<Vec<_>>>()?;
+        self.scalar_of(name, arguments, position)
+    }
+
+    /// A call of a scalar function whose arguments are bound.
+    pub(super) fn scalar_of(
+        &mut self,
+        name: &str,
+        arguments: Vec<Typed>,
+        position: Option<u32>,
+    ) -> Result<Typed> {
+        let types: Vec<DataType> = arguments.iter().map(|argument| argument.data_type).collect();
+        let unknown = || {
+            if matches!(name, "coalesce" | "greatest" | "least") && !types.is_empty() {
+                return EngineError::new(
+                    SqlState::DATATYPE_MISMATCH,
+                    format!("the types in {} cannot be matched", name.to_uppercase()),
+                )
+                .or_position(position);
+            }
+            let shown: Vec<&str> = types.iter().map(|data_type| data_type.name()).collect();
+            EngineError::new(
+                SqlState::UNDEFINED_FUNCTION,
+                format!("function {name}({}) does not exist", shown.join(", ")),
+            )
+            .with_hint(
+                "No function matches the given name and argument types. You might need to add explicit type casts.",
+            )
+            .or_position(position)
+        };
+        let signature = function::resolve(name, &types).ok_or_else(unknown)?;
+        let anything = matches!(signature.function, function::Function::Concat);
+        let mut converted = Vec::with_capacity(arguments.len());
+        for (argument, wanted) in arguments.into_iter().zip(&signature.arguments) {
+            let from = argument.data_type;
+            let fits = crate::value::cast::can_cast(from, *wanted, crate::value::cast::CastContext::Implicit);
+            if !fits && !anything {
+                return Err(unknown());
+            }
+            converted.push(self.cast_explicitly(argument, *wanted, -1, position)?.expr);
+        }
+        let expr = fold(Expr::Call {
+            function: signature.function,
+            arguments: converted,
+        });
+        Ok(Typed::new(expr, signature.result))
+    }
+}

@@ -1,0 +1,622 @@
+//! CREATE TABLE, CREATE INDEX, ALTER TABLE, and the names of types.
+
+use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
+use sqlparser::ast::{self, Spanned};
+
+use crate::bind::{Binder, Scope, identifier, normal, plain_name, refuse};
+use crate::catalog::{ColumnDef, ColumnDefault};
+use crate::error::{EngineError, Result, SqlState};
+use crate::parse::utility::check_fillfactor;
+use crate::plan::{CreateIndex, CreateTable, DefinitionStatement, IndexSpec};
+use crate::value::DataType;
+use crate::value::datatype::numeric_typmod;
+
+/// The most columns an index may have.
+const INDEX_COLUMNS_MAX: usize = 32;
+/// The most columns a table may have.
+const TABLE_COLUMNS_MAX: usize = 1_600;
+
+impl Binder<'_> {
+    pub(super) fn create_table(&mut self, create: &ast::CreateTable) -> Result<DefinitionStatement> {
+        refuse(create.temporary, "CREATE TEMPORARY TABLE")?;
+        refuse(create.unlogged, "CREATE UNLOGGED TABLE")?;
+        refuse(create.query.is_some(), "CREATE TABLE AS")?;
+        refuse(
+            create.partition_by.is_some() || create.partition_of.is_some(),
+            "PARTITION BY",
+        )?;
+        refuse(create.inherits.is_some(), "INHERITS")?;
+        refuse(create.like.is_some(), "CREATE TABLE … LIKE")?;
+        // Whatever else sqlparser knows of must be as if it had not been said.
+        let mut plain = CreateTableBuilder::new(create.name.clone()).build();
+        plain.columns.clone_from(&create.columns);
+        plain.constraints.clone_from(&create.constraints);
+        plain.table_options.clone_from(&create.table_options);
+        plain.if_not_exists = create.if_not_exists;
+        plain.hive_formats.clone_from(&create.hive_formats);
+        refuse(plain != *create, "this option of CREATE TABLE")?;
+
+        let name = plain_name(&create.name)?;
+        if create.name.0.len() == 1 && !self.catalog.creates_in_public() {
+            return Err(EngineError::new(
+                SqlState::INVALID_SCHEMA_NAME,
+                "no schema has been selected to create in",
+            )
+            .or_position(self.position(create.name.span())));
+        }
+        let mut columns: Vec<ColumnDef> = Vec::with_capacity(create.columns.len());
+        let mut indexes: Vec<IndexSpec> = Vec::new();
+        for tree in &create.columns {
+            let position = self.position(tree.name.span);
+            let (column, constraints) = self
+                .column_def(tree, &name)
+                .map_err(|error| error.or_position(position))?;
+            if columns.iter().any(|other| other.name == column.name) {
+                return Err(EngineError::new(
+                    SqlState::DUPLICATE_COLUMN,
+                    format!("column \"{}\" specified more than once", column.name),
+                )
+                .or_position(position));
+            }
+            let number = columns.len() as u16;
+            for (primary, given) in constraints {
+                add_index(
+                    &mut indexes,
+                    &name,
+                    std::slice::from_ref(&column.name),
+                    vec![number],
+                    primary,
+                    given,
+                )?;
+            }
+            columns.push(column);
+        }
+        if columns.len() > TABLE_COLUMNS_MAX {
+            return Err(EngineError::new(
+                SqlState::TOO_MANY_COLUMNS,
+                format!("tables can have at most {TABLE_COLUMNS_MAX} columns"),
+            ));
+        }
+        for constraint in &create.constraints {
+            let (primary, given, keys) = unique_constraint(constraint)?;
+            let (names, numbers) = self.key_columns(keys, &columns)?;
+            add_index(&mut indexes, &name, &names, numbers, primary, given)?;
+        }
+        for index in indexes.iter().filter(|index| index.primary) {
+            index
+                .columns
+                .iter()
+                .for_each(|number| columns[usize::from(*number)].not_null = true);
+        }
+        let fillfactor = fillfactor(&create.table_options)?;
+        Ok(DefinitionStatement::CreateTable(Box::new(CreateTable {
+            name,
+            if_not_exists: create.if_not_exists,
+            columns,
+            indexes,
+            fillfactor,
+        })))
+    }
+
+    /// A column, and whether it is a key by itself: primary or unique, and the constraint's name.
+    #[expect(clippy::type_complexity, reason = "used once, right here")]
+    fn column_def(
+        &mut self,
+        tree: &ast::ColumnDef,
+        table: &str,
+    ) -> Result<(ColumnDef, Vec<(bool, Option<String>)>)> {
+        let name = identifier(&tree.name)?;
+        let serial = serial_type(&tree.data_type);
+        let (data_type, typmod) = match serial {
+            Some(data_type) => (data_type, -1),
+            None => self.data_type(&tree.data_type)?,
+        };
+        let mut column = ColumnDef {
+            name,
+            data_type,
+            typmod,
+            not_null: false,
+            default: None,
+            always_generated: false,
+        };
+        if serial.is_some() {
+            column.not_null = true;
+            column.default = Some(ColumnDefault::Serial);
+        }
+        let mut keys = Vec::new();
+        let mut identity = false;
+        for option in &tree.options {
+            let given = option.name.as_ref().map(normal);
+            match &option.option {
+                ast::ColumnOption::Null => {
+                    refuse(column.not_null, "NULL together with NOT NULL")?;
+                }
+                ast::ColumnOption::NotNull => column.not_null = true,
+                ast::ColumnOption::Default(tree) => {
+                    if column.default.is_some() {
+                        return Err(second_default(&column, table, identity));
+                    }
+                    let position = self.position_of(tree);
+                    let typed = self.expression(tree, &mut Scope::empty("DEFAULT expressions"))?;
+                    let expr = self.assign(typed, data_type, typmod, &column.name, position)?;
+                    column.default = Some(ColumnDefault::Expression {
+                        sql: tree.to_string(),
+                        expr,
+                    });
+                }
+                ast::ColumnOption::PrimaryKey(constraint) => {
+                    refuse(constraint.characteristics.is_some(), "DEFERRABLE")?;
+                    column.not_null = true;
+                    keys.push((true, given));
+                }
+                ast::ColumnOption::Unique(constraint) => {
+                    refuse(constraint.characteristics.is_some(), "DEFERRABLE")?;
+                    keys.push((false, given));
+                }
+                ast::ColumnOption::Generated {
+                    generated_as: generated_as @ (ast::GeneratedAs::Always | ast::GeneratedAs::ByDefault),
+                    sequence_options,
+                    generation_expr: None,
+                    ..
+                } => {
+                    refuse(
+                        sequence_options
+                            .as_ref()
+                            .is_some_and(|options| !options.is_empty()),
+                        "sequence options",
+                    )?;
+                    refuse(!data_type.is_integer(), "an identity column that is no integer")?;
+                    if column.default.is_some() {
+                        return Err(second_identity(&column, table, identity));
+                    }
+                    identity = true;
+                    column.not_null = true;
+                    column.default = Some(ColumnDefault::Serial);
+                    column.always_generated = *generated_as == ast::GeneratedAs::Always;
+                }
+                ast::ColumnOption::ForeignKey(_) => {
+                    return Err(EngineError::not_supported("REFERENCES (foreign keys)"));
+                }
+                ast::ColumnOption::Check(_) => {
+                    return Err(EngineError::are_not_supported("CHECK constraints"));
+                }
+                ast::ColumnOption::Collation(name)
+                    if matches!(plain_name(name)?.as_str(), "C" | "POSIX" | "default") => {}
+                ast::ColumnOption::Collation(name) => {
+                    return Err(EngineError::not_supported(format!("COLLATE {name}")));
+                }
+                other => return Err(EngineError::not_supported(format!("the column option {other}"))),
+            }
+        }
+        Ok((column, keys))
+    }
+
+    pub(super) fn create_index(&mut self, create: &ast::CreateIndex) -> Result<DefinitionStatement> {
+        refuse(
+            create.predicate.is_some(),
+            "a partial index (CREATE INDEX … WHERE)",
+        )?;
+        refuse(!create.include.is_empty(), "INCLUDE")?;
+        refuse(create.nulls_distinct == Some(false), "NULLS NOT DISTINCT")?;
+        refuse(
+            !create.with.is_empty() && !only_fillfactor(&create.with),
+            "this storage parameter of an index",
+        )?;
+        refuse(
+            !create.index_options.is_empty() || !create.alter_options.is_empty(),
+            "this option of CREATE INDEX",
+        )?;
+        match &create.using {
+            None | Some(ast::IndexType::BTree) => {}
+            Some(other) => return Err(EngineError::not_supported(format!("USING {other}"))),
+        }
+        let table = self.heap_table(&create.table_name)?;
+        let (names, columns) = self.key_columns(&create.columns, &table.columns)?;
+        let name = match &create.name {
+            Some(name) => plain_name(name)?,
+            None => self.free_name(&format!("{}_{}_idx", table.name, names.join("_"))),
+        };
+        Ok(DefinitionStatement::CreateIndex(Box::new(CreateIndex {
+            table,
+            index: IndexSpec {
+                name,
+                unique: create.unique,
+                primary: false,
+                constraint: false,
+                columns,
+            },
+            if_not_exists: create.if_not_exists,
+            concurrently: create.concurrently,
+        })))
+    }
+
+    pub(super) fn alter_table(&mut self, alter: &ast::AlterTable) -> Result<DefinitionStatement> {
+        refuse(
+            alter.location.is_some() || alter.on_cluster.is_some(),
+            "this form of ALTER TABLE",
+        )?;
+        let [operation] = alter.operations.as_slice() else {
+            return Err(EngineError::not_supported("ALTER TABLE with several actions"));
+        };
+        if let ast::AlterTableOperation::DropConstraint {
+            if_exists,
+            name,
+            drop_behavior: _, // Nothing refers to a constraint here, so CASCADE and RESTRICT mean the same.
+        } = operation
+        {
+            return Ok(DefinitionStatement::DropConstraint {
+                table: self.heap_table(&alter.name)?,
+                name: normal(name),
+                if_exists: *if_exists,
+            });
+        }
+        let ast::AlterTableOperation::AddConstraint {
+            constraint,
+            not_valid: false,
+        } = operation
+        else {
+            let shown = operation.to_string();
+            let words: Vec<&str> = shown
+                .split_whitespace()
+                .take_while(|word| word.chars().all(|c| c.is_ascii_uppercase()))
+                .collect();
+            return Err(EngineError::not_supported(format!(
+                "ALTER TABLE … {}",
+                words.join(" ")
+            )));
+        };
+        let (primary, given, keys) = unique_constraint(constraint)?;
+        let table = self.heap_table(&alter.name)?;
+        if primary && table.primary_key().is_some() {
+            return Err(EngineError::new(
+                SqlState::INVALID_TABLE_DEFINITION,
+                format!(
+                    "multiple primary keys for table \"{}\" are not allowed",
+                    table.name
+                ),
+            ));
+        }
+        let (names, columns) = self.key_columns(keys, &table.columns)?;
+        let name = match given {
+            Some(name) => name,
+            None => self.free_name(&default_name(&table.name, &names, primary)),
+        };
+        Ok(DefinitionStatement::AddConstraint(Box::new(CreateIndex {
+            table,
+            index: IndexSpec {
+                name,
+                unique: true,
+                primary,
+                constraint: true,
+                columns,
+            },
+            if_not_exists: false,
+            concurrently: false,
+        })))
+    }
+
+    /// A name that no table or index has: the wanted one, or with a number behind it.
+    fn free_name(&self, wanted: &str) -> String {
+        let taken = |name: &str| {
+            self.catalog.lookup_table(None, name).is_some() || self.catalog.lookup_index(name).is_some()
+        };
+        let numbered = (1..).map(|number| format!("{wanted}{number}"));
+        std::iter::once(wanted.to_owned())
+            .chain(numbered)
+            .find(|name| !taken(name))
+            .expect("names do not run out")
+    }
+
+    fn key_columns(
+        &self,
+        keys: &[ast::IndexColumn],
+        columns: &[ColumnDef],
+    ) -> Result<(Vec<String>, Vec<u16>)> {
+        let mut names = Vec::with_capacity(keys.len());
+        let mut numbers = Vec::with_capacity(keys.len());
+        for key in keys {
+            refuse(key.operator_class.is_some(), "an operator class")?;
+            // ASC, DESC and NULLS FIRST say how an index is laid out, not what it answers: ours is read both ways.
+            let ast::Expr::Identifier(ident) = &key.column.expr else {
+                return Err(EngineError::not_supported("an index on an expression")
+                    .or_position(self.position_of(&key.column.expr)));
+            };
+            let name = normal(ident);
+            let number = columns
+                .iter()
+                .position(|column| column.name == name)
+                .ok_or_else(|| {
+                    EngineError::new(
+                        SqlState::UNDEFINED_COLUMN,
+                        format!("column \"{name}\" does not exist"),
+                    )
+                    .or_position(self.position(ident.span))
+                })? as u16;
+            if numbers.contains(&number) {
+                return Err(EngineError::new(
+                    SqlState::DUPLICATE_COLUMN,
+                    format!("column \"{name}\" appears twice in a key"),
+                )
+                .or_position(self.position(ident.span)));
+            }
+            names.push(name);
+            numbers.push(number);
+        }
+        if numbers.is_empty() || numbers.len() > INDEX_COLUMNS_MAX {
+            return Err(EngineError::new(
+                SqlState::TOO_MANY_COLUMNS,
+                format!("an index has 1 to {INDEX_COLUMNS_MAX} columns"),
+            ));
+        }
+        Ok((names, numbers))
+    }
+
+    /// The type of this name and its modifier.
+    pub(super) fn data_type(&self, tree: &ast::DataType) -> Result<(DataType, i32)> {
+        use ast::DataType as T;
+        let length = |length: &Option<ast::CharacterLength>| match length {
+            None => Ok(-1),
+            Some(ast::CharacterLength::IntegerLength {
+                length,
+                unit: None | Some(ast::CharLengthUnits::Characters),
+            }) => match length {
+                1..=10_485_760 => Ok(*length as i32 + 4),
+                _ => Err(EngineError::new(
+                    SqlState::INVALID_PARAMETER_VALUE,
+                    "length for a character type must be 1 to 10485760",
+                )),
+            },
+            Some(other) => Err(EngineError::not_supported(format!("the length {other}"))),
+        };
+        let precision = |precision: &Option<u64>| match precision {
+            None => Ok(-1),
+            Some(digits @ 0..=6) => Ok(*digits as i32),
+            Some(_) => Err(EngineError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                "the precision of a timestamp must be 0 to 6",
+            )),
+        };
+        Ok(match tree {
+            T::Boolean | T::Bool => (DataType::Bool, -1),
+            T::SmallInt(None) | T::Int2(None) => (DataType::Int2, -1),
+            T::Int(None) | T::Integer(None) | T::Int4(None) => (DataType::Int4, -1),
+            T::BigInt(None) | T::Int8(None) => (DataType::Int8, -1),
+            T::DoublePrecision | T::Float8 | T::Double(ast::ExactNumberInfo::None) => (DataType::Float8, -1),
+            T::Real | T::Float4 => (DataType::Float4, -1),
+            T::Float(ast::ExactNumberInfo::None) => (DataType::Float8, -1),
+            T::Float(ast::ExactNumberInfo::Precision(bits)) => (float_of_bits(*bits)?, -1),
+            T::Numeric(info) | T::Decimal(info) | T::Dec(info) => {
+                (DataType::Numeric, numeric_modifier(info)?)
+            }
+            T::Text => (DataType::Text, -1),
+            T::Varchar(n) | T::CharacterVarying(n) | T::CharVarying(n) => (DataType::Varchar, length(n)?),
+            // A char without a length has one.
+            T::Char(n) | T::Character(n) => (DataType::Char, length(n)?.max(5)),
+            T::Date => (DataType::Date, -1),
+            T::Timestamp(p, ast::TimezoneInfo::None | ast::TimezoneInfo::WithoutTimeZone) => {
+                (DataType::Timestamp, precision(p)?)
+            }
+            T::Timestamp(p, ast::TimezoneInfo::WithTimeZone | ast::TimezoneInfo::Tz) => {
+                (DataType::TimestampTz, precision(p)?)
+            }
+            T::Custom(name, modifiers) if modifiers.is_empty() => match plain_name(name)?.as_str() {
+                "oid" => (DataType::Oid, -1),
+                "name" => (DataType::Name, -1),
+                "bpchar" => (DataType::Char, -1),
+                "char" => (DataType::CharByte, -1),
+                "timestamptz" => (DataType::TimestampTz, -1),
+                other => return Err(unknown_type(other)),
+            },
+            other => {
+                let shown = other.to_string();
+                return Err(match other {
+                    T::Custom(..) => unknown_type(&shown),
+                    _ => EngineError::not_supported(format!("type {}", shown.to_lowercase())),
+                });
+            }
+        })
+    }
+
+    /// The type a text names.
+    pub(super) fn type_named(&self, text: &str) -> Result<DataType> {
+        let mut parser = sqlparser::parser::Parser::new(&sqlparser::dialect::PostgreSqlDialect {})
+            .try_with_sql(text)
+            .map_err(|_| unknown_type(text))?;
+        let tree = parser.parse_data_type().map_err(|_| unknown_type(text))?;
+        Ok(self.data_type(&tree)?.0)
+    }
+}
+
+fn unknown_type(name: &str) -> EngineError {
+    let known_elsewhere = [
+        "bytea", "json", "jsonb", "uuid", "interval", "money", "inet", "cidr", "xml", "point", "regclass",
+        "time", "timetz", "bit",
+    ];
+    if known_elsewhere.contains(&name) {
+        return EngineError::not_supported(format!("type {name}"));
+    }
+    EngineError::new(
+        SqlState::UNDEFINED_OBJECT,
+        format!("type \"{name}\" does not exist"),
+    )
+}
+
+/// The type that `float(bits)` means.
+fn float_of_bits(bits: u64) -> Result<DataType> {
+    let message = match bits {
+        0 => "precision for type float must be at least 1 bit",
+        1..=24 => return Ok(DataType::Float4),
+        25..=53 => return Ok(DataType::Float8),
+        _ => "precision for type float must be less than 54 bits",
+    };
+    Err(EngineError::new(SqlState::INVALID_PARAMETER_VALUE, message))
+}
+
+fn numeric_modifier(info: &ast::ExactNumberInfo) -> Result<i32> {
+    let (precision, scale) = match info {
+        ast::ExactNumberInfo::None => return Ok(-1),
+        ast::ExactNumberInfo::Precision(precision) => (*precision, 0),
+        ast::ExactNumberInfo::PrecisionAndScale(precision, scale) => (*precision, *scale),
+    };
+    if !(1..=1000).contains(&precision) {
+        return Err(EngineError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("NUMERIC precision {precision} must be between 1 and 1000"),
+        ));
+    }
+    if !(-1000..=1000).contains(&scale) {
+        return Err(EngineError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("NUMERIC scale {scale} must be between -1000 and 1000"),
+        ));
+    }
+    Ok(numeric_typmod(precision as i32, scale as i32))
+}
+
+/// The error for DEFAULT on a column that has one, or that is an identity.
+fn second_default(column: &ColumnDef, table: &str, identity: bool) -> EngineError {
+    let what = if identity {
+        "both default and identity specified"
+    } else {
+        "multiple default values specified"
+    };
+    twice(what, column, table)
+}
+
+/// The error for GENERATED AS IDENTITY on a column that has a default, or that is one.
+fn second_identity(column: &ColumnDef, table: &str, identity: bool) -> EngineError {
+    let what = if identity {
+        "multiple identity specifications"
+    } else {
+        "both default and identity specified"
+    };
+    twice(what, column, table)
+}
+
+fn twice(what: &str, column: &ColumnDef, table: &str) -> EngineError {
+    EngineError::new(
+        SqlState::SYNTAX_ERROR,
+        format!("{what} for column \"{}\" of table \"{table}\"", column.name),
+    )
+}
+
+fn serial_type(tree: &ast::DataType) -> Option<DataType> {
+    let ast::DataType::Custom(name, modifiers) = tree else {
+        return None;
+    };
+    if !modifiers.is_empty() {
+        return None;
+    }
+    match plain_name(name).ok()?.as_str() {
+        "serial" | "serial4" => Some(DataType::Int4),
+        "bigserial" | "serial8" => Some(DataType::Int8),
+        "smallserial" | "serial2" => Some(DataType::Int2),
+        _ => None,
+    }
+}
+
+/// Primary or not, the name given, the columns.
+fn unique_constraint(
+    constraint: &ast::TableConstraint,
+) -> Result<(bool, Option<String>, &[ast::IndexColumn])> {
+    match constraint {
+        ast::TableConstraint::PrimaryKey(key) => {
+            refuse(key.characteristics.is_some(), "DEFERRABLE")?;
+            refuse(
+                !key.include.is_empty() || !key.index_options.is_empty(),
+                "INCLUDE or an index option",
+            )?;
+            Ok((true, key.name.as_ref().map(normal), &key.columns))
+        }
+        ast::TableConstraint::Unique(key) => {
+            refuse(key.characteristics.is_some(), "DEFERRABLE")?;
+            refuse(
+                !key.include.is_empty() || !key.index_options.is_empty(),
+                "INCLUDE or an index option",
+            )?;
+            refuse(
+                matches!(key.nulls_distinct, ast::NullsDistinctOption::NotDistinct),
+                "NULLS NOT DISTINCT",
+            )?;
+            Ok((false, key.name.as_ref().map(normal), &key.columns))
+        }
+        ast::TableConstraint::ForeignKey(_) => Err(EngineError::not_supported("FOREIGN KEY")),
+        ast::TableConstraint::Check(_) => Err(EngineError::are_not_supported("CHECK constraints")),
+        ast::TableConstraint::Index(_) => Err(EngineError::new(
+            SqlState::SYNTAX_ERROR,
+            "syntax error: an index is no part of CREATE TABLE; use CREATE INDEX",
+        )),
+        other => Err(EngineError::not_supported(format!("the constraint {other}"))),
+    }
+}
+
+fn add_index(
+    indexes: &mut Vec<IndexSpec>,
+    table: &str,
+    names: &[String],
+    columns: Vec<u16>,
+    primary: bool,
+    given: Option<String>,
+) -> Result<()> {
+    if primary && indexes.iter().any(|index| index.primary) {
+        return Err(EngineError::new(
+            SqlState::INVALID_TABLE_DEFINITION,
+            format!("multiple primary keys for table \"{table}\" are not allowed"),
+        ));
+    }
+    let wanted = given.unwrap_or_else(|| default_name(table, names, primary));
+    let mut name = wanted.clone();
+    let mut number = 0;
+    while indexes.iter().any(|index| index.name == name) {
+        number += 1;
+        name = format!("{wanted}{number}");
+    }
+    indexes.push(IndexSpec {
+        name,
+        unique: true,
+        primary,
+        constraint: true,
+        columns,
+    });
+    Ok(())
+}
+
+fn default_name(table: &str, names: &[String], primary: bool) -> String {
+    if primary {
+        format!("{table}_pkey")
+    } else {
+        format!("{table}_{}_key", names.join("_"))
+    }
+}
+
+fn fillfactor(options: &ast::CreateTableOptions) -> Result<u8> {
+    let options = match options {
+        ast::CreateTableOptions::None => return Ok(100),
+        ast::CreateTableOptions::With(options) => options,
+        ast::CreateTableOptions::Plain(options) if options.is_empty() => return Ok(100),
+        _ => return Err(EngineError::not_supported("this option of CREATE TABLE")),
+    };
+    let mut fillfactor = 100;
+    for option in options {
+        match option {
+            ast::SqlOption::KeyValue { key, value } if normal(key) == "fillfactor" => {
+                fillfactor = check_fillfactor(&value.to_string())?;
+            }
+            // When vacuum comes by is our own business.
+            ast::SqlOption::KeyValue { key, .. } if normal(key).starts_with("autovacuum_") => {}
+            other => {
+                return Err(EngineError::not_supported(format!(
+                    "the storage parameter {other}"
+                )));
+            }
+        }
+    }
+    Ok(fillfactor)
+}
+
+fn only_fillfactor(options: &[ast::Expr]) -> bool {
+    options.iter().all(|option| {
+        matches!(option, ast::Expr::BinaryOp { left, op: ast::BinaryOperator::Eq, .. }
+        if matches!(&**left, ast::Expr::Identifier(ident) if normal(ident) == "fillfactor"))
+    })
+}

@@ -1,0 +1,379 @@
+//! Expressions: from syntax to compiled form.
+
+use sqlparser::ast::{self, BinaryOperator, UnaryOperator};
+
+use crate::bind::chain::{after, unsupported};
+use crate::bind::predicate::comparison;
+use crate::bind::{Binder, Scope, Typed, boolean, fold, normal};
+use crate::common_type::common_type;
+use crate::error::{EngineError, Result, SqlState};
+use crate::expr::{CompareOp, Expr};
+use crate::value::arithmetic::ArithmeticOp;
+use crate::value::{Category, DataType, Numeric, Value};
+
+impl Binder<'_> {
+    /// Binds an expression that is no operator with something on its left; `operator` does those.
+    pub(super) fn operand(&mut self, tree: &ast::Expr, scope: &mut Scope) -> Result<Typed> {
+        let at = |binder: &Self| binder.position_of(tree);
+        match tree {
+            ast::Expr::Nested(inner) => self.expression(inner, scope),
+            ast::Expr::Identifier(ident) => self.column(None, ident, scope),
+            ast::Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+                [table, column] => self.column(Some(table), column, scope),
+                [_, table, column] => self.column(Some(table), column, scope),
+                _ => Err(EngineError::not_supported(format!("the name {tree}")).or_position(at(self))),
+            },
+            ast::Expr::Value(value) => self.literal(value),
+            ast::Expr::TypedString(typed) => {
+                let (data_type, typmod) = self.data_type(&typed.data_type)?;
+                let literal = self.literal(&typed.value)?;
+                self.cast_explicitly(literal, data_type, typmod, at(self))
+            }
+            ast::Expr::UnaryOp { op, expr } => self.unary(*op, expr, scope, at(self)),
+            ast::Expr::Case {
+                operand,
+                conditions,
+                else_result,
+                ..
+            } => self.case(
+                operand.as_deref(),
+                conditions,
+                else_result.as_deref(),
+                scope,
+                at(self),
+            ),
+            ast::Expr::Function(call) => self.call(call, scope, at(self)),
+            ast::Expr::Ceil {
+                expr,
+                field: ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime),
+            } => self.scalar("ceil", &[expr], scope, at(self)),
+            ast::Expr::Floor {
+                expr,
+                field: ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime),
+            } => self.scalar("floor", &[expr], scope, at(self)),
+            other => Err(unsupported(other).or_position(at(self))),
+        }
+    }
+
+    /// Binds an operator whose left side has been bound.
+    pub(super) fn operator(
+        &mut self,
+        tree: &ast::Expr,
+        left: Typed,
+        scope: &mut Scope,
+        position: Option<u32>,
+    ) -> Result<Typed> {
+        match tree {
+            ast::Expr::Cast {
+                kind: ast::CastKind::Cast | ast::CastKind::DoubleColon,
+                expr: _,
+                data_type,
+                format: None,
+            } => self.cast(left, data_type, position),
+            ast::Expr::BinaryOp { op, right, .. } => self.binary(left, op, right, scope, position),
+            ast::Expr::IsNull(_) => self.is_null(left, false),
+            ast::Expr::IsNotNull(_) => self.is_null(left, true),
+            ast::Expr::IsTrue(_) => self.is_truth(left, Some(true), false, position),
+            ast::Expr::IsNotTrue(_) => self.is_truth(left, Some(true), true, position),
+            ast::Expr::IsFalse(_) => self.is_truth(left, Some(false), false, position),
+            ast::Expr::IsNotFalse(_) => self.is_truth(left, Some(false), true, position),
+            ast::Expr::IsUnknown(_) => self.is_truth(left, None, false, position),
+            ast::Expr::IsNotUnknown(_) => self.is_truth(left, None, true, position),
+            ast::Expr::IsDistinctFrom(_, right) => self.distinct(left, right, false, scope, position),
+            ast::Expr::IsNotDistinctFrom(_, right) => self.distinct(left, right, true, scope, position),
+            ast::Expr::InList { list, negated, .. } => self.in_list(left, list, *negated, scope, position),
+            ast::Expr::Between {
+                negated, low, high, ..
+            } => self.between(left, low, high, *negated, scope, position),
+            ast::Expr::Like {
+                negated,
+                any: false,
+                pattern,
+                escape_char,
+                ..
+            } => self.like(
+                left,
+                pattern,
+                escape_char.as_deref(),
+                *negated,
+                false,
+                scope,
+                position,
+            ),
+            ast::Expr::ILike {
+                negated,
+                any: false,
+                pattern,
+                escape_char,
+                ..
+            } => self.like(
+                left,
+                pattern,
+                escape_char.as_deref(),
+                *negated,
+                true,
+                scope,
+                position,
+            ),
+            other => Err(unsupported(other).or_position(position)),
+        }
+    }
+
+    fn cast(&mut self, input: Typed, data_type: &ast::DataType, position: Option<u32>) -> Result<Typed> {
+        let (data_type, typmod) = self.data_type(data_type).map_err(|e| e.or_position(position))?;
+        self.cast_explicitly(input, data_type, typmod, position)
+    }
+
+    fn column(&mut self, table: Option<&ast::Ident>, ident: &ast::Ident, scope: &Scope) -> Result<Typed> {
+        if let Some(table) = table {
+            let name = normal(table);
+            if scope.alias.as_deref() != Some(&name) {
+                return Err(EngineError::new(
+                    SqlState::UNDEFINED_TABLE,
+                    format!("missing FROM-clause entry for table \"{name}\""),
+                )
+                .or_position(self.position(table.span)));
+            }
+        }
+        let name = normal(ident);
+        match scope.columns.iter().position(|column| column.name == name) {
+            Some(number) => Ok(scope.columns[number].typed(number)),
+            None => {
+                // Some functions are written like columns.
+                if table.is_none()
+                    && ident.quote_style.is_none()
+                    && matches!(
+                        name.as_str(),
+                        "current_timestamp"
+                            | "current_date"
+                            | "localtimestamp"
+                            | "current_user"
+                            | "session_user"
+                            | "user"
+                            | "current_role"
+                            | "current_catalog"
+                            | "current_schema"
+                    )
+                {
+                    return self.scalar(&name, &[], &mut Scope::empty(""), None);
+                }
+                let shown = match table {
+                    Some(table) => format!("column {}.{name} does not exist", normal(table)),
+                    None => format!("column \"{name}\" does not exist"),
+                };
+                Err(EngineError::new(SqlState::UNDEFINED_COLUMN, shown)
+                    .or_position(self.position(table.unwrap_or(ident).span)))
+            }
+        }
+    }
+
+    fn literal(&mut self, literal: &ast::ValueWithSpan) -> Result<Typed> {
+        let text = |text: &str| -> Result<Typed> {
+            crate::value::text::check_text(text)?;
+            Ok(Typed::new(Expr::Constant(Value::from(text)), DataType::Unknown))
+        };
+        match &literal.value {
+            ast::Value::Number(digits, false) => {
+                let (value, data_type) =
+                    number(digits).map_err(|e| e.or_position(self.position(literal.span)))?;
+                Ok(Typed::new(Expr::Constant(value), data_type))
+            }
+            ast::Value::SingleQuotedString(content) | ast::Value::EscapedStringLiteral(content) => {
+                text(content)
+            }
+            ast::Value::DollarQuotedString(content) => text(&content.value),
+            ast::Value::Boolean(truth) => Ok(boolean(Expr::Constant(Value::Bool(*truth)))),
+            ast::Value::Null => Ok(Typed::new(Expr::Constant(Value::Null), DataType::Unknown)),
+            ast::Value::Placeholder(name) => self.parameter(name, literal.span),
+            other => Err(EngineError::not_supported(format!("the literal {other}"))
+                .or_position(self.position(literal.span))),
+        }
+    }
+
+    fn binary(
+        &mut self,
+        l: Typed,
+        op: &BinaryOperator,
+        right: &ast::Expr,
+        scope: &mut Scope,
+        position: Option<u32>,
+    ) -> Result<Typed> {
+        let r = self.expression(right, scope)?;
+        if *op == BinaryOperator::PGExp {
+            return self.scalar_of("power", vec![l, r], position);
+        }
+        if let Some(op) = comparison(op) {
+            return Ok(boolean(self.compare(l, op, r, position)?));
+        }
+        let arithmetic = match op {
+            BinaryOperator::Plus => ArithmeticOp::Add,
+            BinaryOperator::Minus => ArithmeticOp::Subtract,
+            BinaryOperator::Multiply => ArithmeticOp::Multiply,
+            BinaryOperator::Divide => ArithmeticOp::Divide,
+            BinaryOperator::Modulo => ArithmeticOp::Remainder,
+            BinaryOperator::StringConcat => return self.concat(l, r, position),
+            other => {
+                return Err(EngineError::not_supported(format!("the operator {other}")).or_position(position));
+            }
+        };
+        let Some((left_type, right_type, result)) = arithmetic.resolve(l.data_type, r.data_type) else {
+            if [l.data_type, r.data_type]
+                .iter()
+                .any(|side| side.category() == Category::DateTime)
+            {
+                return Err(EngineError::not_supported(format!(
+                    "{} {} {} (it takes the type interval)",
+                    l.data_type,
+                    arithmetic.symbol(),
+                    r.data_type
+                ))
+                .or_position(position));
+            }
+            return Err(self.no_operator(l.data_type, arithmetic.symbol(), r.data_type, position));
+        };
+        let l = Box::new(self.coerce(l, left_type, position)?);
+        let r = Box::new(self.coerce(r, right_type, position)?);
+        Ok(Typed::new(
+            fold(Expr::Arithmetic {
+                op: arithmetic,
+                left: l,
+                right: r,
+            }),
+            result,
+        ))
+    }
+
+    fn concat(&mut self, l: Typed, r: Typed, position: Option<u32>) -> Result<Typed> {
+        let stringy = |typed: &Typed| typed.data_type.is_string() || typed.data_type == DataType::Unknown;
+        if !stringy(&l) && !stringy(&r) {
+            return Err(self.no_operator(l.data_type, "||", r.data_type, position));
+        }
+        let l = self.cast_explicitly(l, DataType::Text, -1, position)?.expr;
+        let r = self.cast_explicitly(r, DataType::Text, -1, position)?.expr;
+        Ok(Typed::new(
+            fold(Expr::Concat(Box::new(l), Box::new(r))),
+            DataType::Text,
+        ))
+    }
+
+    fn unary(
+        &mut self,
+        op: UnaryOperator,
+        input: &ast::Expr,
+        scope: &mut Scope,
+        position: Option<u32>,
+    ) -> Result<Typed> {
+        // -9223372036854775808 is one number, not the negation of one that does not fit.
+        if op == UnaryOperator::Minus
+            && let ast::Expr::Value(ast::ValueWithSpan {
+                value: ast::Value::Number(digits, false),
+                ..
+            }) = input
+        {
+            let (value, data_type) = number(&format!("-{digits}")).map_err(|e| e.or_position(position))?;
+            return Ok(Typed::new(Expr::Constant(value), data_type));
+        }
+        match op {
+            UnaryOperator::PGSquareRoot => return self.scalar("dsqrt", &[input], scope, position),
+            UnaryOperator::PGAbs => return self.scalar("abs", &[input], scope, position),
+            _ => {}
+        }
+        let operand = self.expression(input, scope)?;
+        match op {
+            UnaryOperator::Not => {
+                let condition = self.condition(operand, "NOT", position)?;
+                Ok(boolean(Expr::Not(Box::new(condition))))
+            }
+            UnaryOperator::Minus | UnaryOperator::Plus => {
+                let data_type = match operand.data_type {
+                    DataType::Unknown => DataType::Float8,
+                    other => other,
+                };
+                if ArithmeticOp::Add.resolve(data_type, data_type) != Some((data_type, data_type, data_type))
+                {
+                    return Err(EngineError::new(
+                        SqlState::UNDEFINED_FUNCTION,
+                        format!("operator does not exist: {op} {data_type}"),
+                    )
+                    .or_position(position));
+                }
+                let expr = self.coerce(operand, data_type, position)?;
+                Ok(Typed::new(
+                    if op == UnaryOperator::Minus {
+                        fold(Expr::Negate(Box::new(expr)))
+                    } else {
+                        expr
+                    },
+                    data_type,
+                ))
+            }
+            other => Err(EngineError::not_supported(format!("the operator {other}")).or_position(position)),
+        }
+    }
+
+    fn case(
+        &mut self,
+        operand: Option<&ast::Expr>,
+        conditions: &[ast::CaseWhen],
+        otherwise: Option<&ast::Expr>,
+        scope: &mut Scope,
+        position: Option<u32>,
+    ) -> Result<Typed> {
+        let operand = operand.map(|tree| self.expression(tree, scope)).transpose()?;
+        let (operand, step) = match operand.map(|operand| self.used_often(operand)) {
+            Some((operand, step)) => (Some(operand), step),
+            None => (None, None),
+        };
+        let mut tests = Vec::with_capacity(conditions.len());
+        let mut results = Vec::with_capacity(conditions.len() + 1);
+        for branch in conditions {
+            let test = self.expression(&branch.condition, scope)?;
+            let at = self.position_of(&branch.condition);
+            tests.push(match &operand {
+                Some(operand) => {
+                    let operand = self.used_again(operand.clone());
+                    self.compare(operand, CompareOp::Equal, test, at)?
+                }
+                None => self.condition(test, "CASE/WHEN", at)?,
+            });
+            results.push(self.expression(&branch.result, scope)?);
+        }
+        results.push(match otherwise {
+            Some(tree) => self.expression(tree, scope)?,
+            None => Typed::new(Expr::Constant(Value::Null), DataType::Unknown),
+        });
+        let types: Vec<DataType> = results.iter().map(|result| result.data_type).collect();
+        let data_type = common_type(&types).ok_or_else(|| {
+            EngineError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!(
+                    "CASE types {} and {} cannot be matched",
+                    types[0],
+                    types[types.len() - 1]
+                ),
+            )
+            .or_position(position)
+        })?;
+        let mut results = results
+            .into_iter()
+            .map(|result| self.coerce(result, data_type, position))
+            .collect::<Result<Vec<_>>>()?;
+        let otherwise = Box::new(results.pop().expect("the ELSE was pushed"));
+        let branches = tests.into_iter().zip(results).collect();
+        Ok(Typed::new(
+            after(step, Expr::Case { branches, otherwise }),
+            data_type,
+        ))
+    }
+}
+
+/// A number literal: the smallest of integer, bigint, numeric that holds it.
+fn number(digits: &str) -> Result<(Value, DataType)> {
+    if let Ok(value) = digits.parse::<i64>() {
+        return Ok(match i32::try_from(value) {
+            Ok(value) => (Value::Int4(value), DataType::Int4),
+            Err(_) => (Value::Int8(value), DataType::Int8),
+        });
+    }
+    Ok((Value::Numeric(Numeric::parse(digits)?), DataType::Numeric))
+}

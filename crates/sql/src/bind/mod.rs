@@ -1,0 +1,482 @@
+//! From syntax tree to plan: names to positions, literals to values, types settled, access path chosen.
+//!
+//! Types are settled the way PostgreSQL does it, as far as one table needs it. A quoted literal and an undeclared
+//! parameter begin without a type; the first thing they meet gives them one (the other side of an operator, the column
+//! they are stored in, the type a function wants). A parameter keeps the type it got first. What stays without a type
+//! to the end is text.
+
+mod call;
+mod chain;
+mod definition;
+mod expression;
+mod path;
+mod predicate;
+mod select;
+#[cfg(test)]
+mod tests;
+mod types;
+mod utility;
+mod write;
+
+use std::sync::Arc;
+
+use sqlparser::ast;
+use sqlparser::tokenizer::Span;
+
+use crate::catalog::{CatalogView, EmptyCatalog, TableDef, TableKind};
+use crate::context::{EvalContext, NoSession};
+use crate::driver_catalog::Answer;
+use crate::error::{EngineError, Result, SqlState};
+use crate::expr::Expr;
+use crate::parse::{Lines, ParsedStatement, Piece, Tree, parse_expression, parse_one};
+use crate::plan::{Plan, RowsStatement, Statement};
+use crate::stack::with_stack_for;
+use crate::value::DataType;
+
+/// The most parameters a statement may have: the protocol counts them in 16 bits.
+const PARAMETERS_MAX: usize = 65_535;
+
+/// Expressions that are bound between two looks at whether to stop.
+const EXPRESSIONS_PER_CHECK: u32 = 256;
+
+/// Asked now and then by long work; an error ends it.
+pub type Check<'a> = &'a dyn Fn() -> Result<()>;
+
+/// Binds a statement. `declared` are the parameter types the client gave, `None` or absent where it left them open.
+pub fn bind(
+    statement: &ParsedStatement,
+    catalog: &dyn CatalogView,
+    declared: &[Option<DataType>],
+) -> Result<Plan> {
+    bind_checked(statement, catalog, declared, &|| Ok(()))
+}
+
+/// [`bind`], with something that may end it early.
+pub fn bind_checked(
+    statement: &ParsedStatement,
+    catalog: &dyn CatalogView,
+    declared: &[Option<DataType>],
+    check: Check<'_>,
+) -> Result<Plan> {
+    bind_here(statement, catalog, declared, check).map_err(|error| {
+        // What is not supported at least names the statement that has it.
+        match error.sqlstate() == SqlState::FEATURE_NOT_SUPPORTED {
+            true => error.or_position(Some(statement.offset + leading_blanks(&statement.text) + 1)),
+            false => error,
+        }
+    })
+}
+
+fn leading_blanks(text: &str) -> u32 {
+    text.chars()
+        .take_while(|character| character.is_whitespace())
+        .count() as u32
+}
+
+fn bind_here(
+    statement: &ParsedStatement,
+    catalog: &dyn CatalogView,
+    declared: &[Option<DataType>],
+    check: Check<'_>,
+) -> Result<Plan> {
+    match super::driver_catalog::recognise(&statement.text) {
+        Some(Answer::Plan(plan)) => return Ok(plan),
+        Some(Answer::Query(sql)) => return bind_here(&parse_one(sql, 0)?, catalog, declared, check),
+        None => {}
+    }
+    if let Some(plan) = super::pgbench_catalog::recognise(&statement.text, catalog) {
+        return Ok(plan);
+    }
+    let place = Place::of(&statement.text, statement.offset);
+    let mut binder = Binder::new(place, &statement.more_rows, catalog, declared, check);
+    let (bound, columns) = match &statement.tree {
+        Tree::Sql(tree) => with_stack_for(tree.levels(), || binder.statement(tree))?,
+        Tree::Control(control) => binder.control(control)?,
+        Tree::Definition(definition) => binder.named_definition(definition)?,
+        Tree::Explain(explained) => binder.explain(explained)?,
+        Tree::Copy(copy) => (RowsStatement::Copy(Box::new(binder.copy(copy)?)).into(), None),
+    };
+    let param_types = binder
+        .params
+        .iter()
+        .map(|known| known.unwrap_or(DataType::Text))
+        .collect();
+    Ok(Plan {
+        statement: bound,
+        param_types,
+        columns,
+    })
+}
+
+/// Compiles the text of a column's default, as it is kept in the catalog, to an expression of the column's type. There
+/// is no statement around it: it names no table, has no parameters, and is not interrupted.
+pub fn bind_default(sql: &str, data_type: DataType, typmod: i32) -> Result<Expr> {
+    let tree = parse_expression(sql, 0)?;
+    let check = || Ok(());
+    let mut binder = Binder::new(Place::of(sql, 0), &[], &EmptyCatalog, &[], &check);
+    let typed = with_stack_for(tree.levels(), || {
+        binder.expression(&tree, &mut Scope::empty("DEFAULT expressions"))
+    })?;
+    if !binder.params.is_empty() {
+        return Err(EngineError::new(
+            SqlState::UNDEFINED_PARAMETER,
+            "there is no parameter $1",
+        ));
+    }
+    binder.assign(typed, data_type, typmod, "default", None)
+}
+
+/// An expression with its type.
+#[derive(Debug, Clone)]
+pub(crate) struct Typed {
+    pub expr: Expr,
+    pub data_type: DataType,
+    pub typmod: i32,
+}
+
+impl Typed {
+    fn new(expr: Expr, data_type: DataType) -> Typed {
+        Typed {
+            expr,
+            data_type,
+            typmod: -1,
+        }
+    }
+}
+
+/// A condition, computed if it is known now.
+fn boolean(expr: Expr) -> Typed {
+    Typed::new(fold(expr), DataType::Bool)
+}
+
+/// A column that expressions can name.
+#[derive(Debug, Clone)]
+struct ScopeColumn {
+    name: String,
+    data_type: DataType,
+    typmod: i32,
+    /// The value behind its name, if it is not a column of the rows that are read: that of a function in FROM.
+    value: Option<Expr>,
+}
+
+impl ScopeColumn {
+    /// The column as an expression; `number` is its place.
+    fn typed(&self, number: usize) -> Typed {
+        Typed {
+            expr: self.value.clone().unwrap_or(Expr::Column(number as u16)),
+            data_type: self.data_type,
+            typmod: self.typmod,
+        }
+    }
+}
+
+/// The names that an expression can see.
+struct Scope {
+    /// The table's alias, or its name.
+    alias: Option<String>,
+    columns: Vec<ScopeColumn>,
+    table_oid: u32,
+    /// The clause, for errors.
+    clause: &'static str,
+    aggregates: Aggregates,
+}
+
+/// The treatment of an aggregate call.
+enum Aggregates {
+    /// Refuse it.
+    Refused,
+    /// Collect it; it is a column past [`AGGREGATE_BASE`] until grouping puts it in its place.
+    Collected(Vec<crate::aggregate::AggregateCall>),
+}
+
+/// Columns from here on stand for aggregate results while a SELECT is being bound.
+const AGGREGATE_BASE: u16 = 0x8000;
+
+impl Scope {
+    fn empty(clause: &'static str) -> Scope {
+        Scope {
+            alias: None,
+            columns: Vec::new(),
+            table_oid: 0,
+            clause,
+            aggregates: Aggregates::Refused,
+        }
+    }
+
+    fn of_table(table: &TableDef, alias: Option<String>, clause: &'static str) -> Scope {
+        let columns = table.columns.iter().map(|column| ScopeColumn {
+            name: column.name.clone(),
+            data_type: column.data_type,
+            typmod: column.typmod,
+            value: None,
+        });
+        Scope {
+            alias: Some(alias.unwrap_or_else(|| table.name.clone())),
+            columns: columns.collect(),
+            table_oid: table.oid,
+            clause,
+            aggregates: Aggregates::Refused,
+        }
+    }
+}
+
+struct Binder<'a> {
+    /// The rows of a long INSERT that are not in its tree.
+    more_rows: &'a [Piece],
+    catalog: &'a dyn CatalogView,
+    params: Vec<Option<DataType>>,
+    check: Check<'a>,
+    /// Expressions bound since the last check.
+    ticks: u32,
+    /// Number of expressions that are being bound, one inside the other.
+    nesting: u32,
+    place: Place<'a>,
+}
+
+/// The text that is being bound, for positions: a statement's, or some rows of it.
+struct Place<'a> {
+    text: &'a str,
+    /// Number of characters of the message before it.
+    offset: u32,
+    lines: Lines,
+}
+
+impl Place<'_> {
+    fn of(text: &str, offset: u32) -> Place<'_> {
+        Place {
+            text,
+            offset,
+            lines: Lines::default(),
+        }
+    }
+}
+
+/// A bound statement, with the columns of its result.
+type Bound = (Statement, Option<Vec<crate::plan::Column>>);
+
+impl<'a> Binder<'a> {
+    fn new(
+        place: Place<'a>,
+        more_rows: &'a [Piece],
+        catalog: &'a dyn CatalogView,
+        declared: &[Option<DataType>],
+        check: Check<'a>,
+    ) -> Binder<'a> {
+        Binder {
+            more_rows,
+            catalog,
+            params: declared.to_vec(),
+            check,
+            ticks: 0,
+            nesting: 0,
+            place,
+        }
+    }
+}
+
+impl Binder<'_> {
+    fn statement(&mut self, tree: &ast::Statement) -> Result<Bound> {
+        match tree {
+            ast::Statement::Query(query) => {
+                let select = self.query(query, true)?;
+                let columns = select.columns.clone();
+                Ok((RowsStatement::Select(Arc::new(select)).into(), Some(columns)))
+            }
+            ast::Statement::Insert(insert) => {
+                let plan = self.insert(insert)?;
+                let columns = plan.returning.as_ref().map(|returning| returning.columns.clone());
+                Ok((RowsStatement::Insert(Box::new(plan)).into(), columns))
+            }
+            ast::Statement::Update(update) => {
+                let plan = self.update(update)?;
+                let columns = plan.returning.as_ref().map(|returning| returning.columns.clone());
+                Ok((RowsStatement::Update(Box::new(plan)).into(), columns))
+            }
+            ast::Statement::Delete(delete) => {
+                let plan = self.delete(delete)?;
+                let columns = plan.returning.as_ref().map(|returning| returning.columns.clone());
+                Ok((RowsStatement::Delete(Box::new(plan)).into(), columns))
+            }
+            ast::Statement::CreateTable(create) => Ok((self.create_table(create)?.into(), None)),
+            ast::Statement::CreateIndex(create) => Ok((self.create_index(create)?.into(), None)),
+            ast::Statement::AlterTable(alter) => Ok((self.alter_table(alter)?.into(), None)),
+            other => Err(EngineError::not_supported(first_words(&other.to_string()))),
+        }
+    }
+
+    /// The table of this name, or 42P01.
+    fn table(&self, name: &ast::ObjectName) -> Result<Arc<TableDef>> {
+        let (schema, table, span) = split_name(name)?;
+        let quoted = matches!(name.0.as_slice(), [ast::ObjectNamePart::Identifier(ident)] if ident.quote_style.is_some());
+        if schema.is_none() && table == "only" && !quoted {
+            // A reserved word that the parser takes for the name, and the name for an alias.
+            return Err(EngineError::not_supported("ONLY").or_position(self.position(span)));
+        }
+        self.table_named(schema.as_deref(), &table, self.position(span))
+    }
+
+    fn table_named(&self, schema: Option<&str>, name: &str, position: Option<u32>) -> Result<Arc<TableDef>> {
+        self.catalog.lookup_table(schema, name).ok_or_else(|| {
+            let shown = match schema {
+                Some(schema) => format!("{schema}.{name}"),
+                None => name.to_owned(),
+            };
+            EngineError::new(
+                SqlState::UNDEFINED_TABLE,
+                format!("relation \"{shown}\" does not exist"),
+            )
+            .or_position(position)
+        })
+    }
+
+    /// The table of this name, which must be one that can be changed.
+    fn heap_table(&self, name: &ast::ObjectName) -> Result<Arc<TableDef>> {
+        let table = self.table(name)?;
+        require_heap(&table)?;
+        Ok(table)
+    }
+
+    /// The position in the message of a place in the syntax tree.
+    fn position(&self, span: Span) -> Option<u32> {
+        let characters = self.place.lines.characters_before(self.place.text, span.start)?;
+        Some(self.place.offset + characters + 1)
+    }
+
+    /// Counts a step; now and then looks whether to stop.
+    #[inline]
+    fn tick(&mut self) -> Result<()> {
+        self.ticks += 1;
+        if self.ticks < EXPRESSIONS_PER_CHECK {
+            return Ok(());
+        }
+        self.ticks = 0;
+        (self.check)()
+    }
+
+    /// `$n` of whatever type it has so far.
+    fn parameter(&mut self, text: &str, span: Span) -> Result<Typed> {
+        let number = text
+            .strip_prefix('$')
+            .and_then(|digits| digits.parse::<usize>().ok());
+        let number = number
+            .filter(|number| (1..=PARAMETERS_MAX).contains(number))
+            .ok_or_else(|| {
+                EngineError::new(
+                    SqlState::UNDEFINED_PARAMETER,
+                    format!("there is no parameter {text}"),
+                )
+                .or_position(self.position(span))
+            })?;
+        if self.params.len() < number {
+            self.params.resize(number, None);
+        }
+        let known = self.params[number - 1].unwrap_or(DataType::Unknown);
+        Ok(Typed::new(Expr::Parameter(number as u16 - 1), known))
+    }
+}
+
+/// Refuses a virtual table where rows or definitions would change.
+fn require_heap(table: &TableDef) -> Result<()> {
+    match table.kind {
+        TableKind::Heap { .. } => Ok(()),
+        TableKind::Virtual => Err(EngineError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!("\"{}\" is a system view and cannot be changed", table.name),
+        )),
+    }
+}
+
+/// Schema, name, and where it is written.
+fn split_name(name: &ast::ObjectName) -> Result<(Option<String>, String, Span)> {
+    let mut idents = name.0.iter().map(|part| match part {
+        ast::ObjectNamePart::Identifier(ident) => Ok(ident),
+        ast::ObjectNamePart::Function(_) => Err(EngineError::not_supported("a computed name")),
+    });
+    match (idents.next(), idents.next(), idents.next()) {
+        (Some(name), None, _) => {
+            let name = name?;
+            Ok((None, identifier(name)?, name.span))
+        }
+        (Some(schema), Some(name), None) => {
+            let schema = schema?;
+            Ok((Some(identifier(schema)?), identifier(name?)?, schema.span))
+        }
+        _ => Err(EngineError::not_supported(format!(
+            "the name {name} (a database in front of a schema)"
+        ))),
+    }
+}
+
+/// The name without a schema; `pg_catalog` and `public` are left off.
+fn plain_name(name: &ast::ObjectName) -> Result<String> {
+    let (schema, name, _) = split_name(name)?;
+    match schema.as_deref() {
+        None | Some("public" | "pg_catalog") => Ok(name),
+        Some(other) => Err(EngineError::new(
+            SqlState::INVALID_SCHEMA_NAME,
+            format!("schema \"{other}\" does not exist"),
+        )),
+    }
+}
+
+/// An identifier as the catalog spells it; 42601 for a string, which sqlparser takes for one.
+fn identifier(ident: &ast::Ident) -> Result<String> {
+    match ident.quote_style {
+        Some('\'') => Err(EngineError::new(
+            SqlState::SYNTAX_ERROR,
+            format!("syntax error at or near \"{ident}\""),
+        )),
+        _ => Ok(normal(ident)),
+    }
+}
+
+/// An identifier as the catalog spells it: in lower case unless it was quoted.
+fn normal(ident: &ast::Ident) -> String {
+    match ident.quote_style {
+        Some(_) => ident.value.clone(),
+        None => ident.value.to_lowercase(),
+    }
+}
+
+/// The words a statement begins with, to name it in an error.
+fn first_words(text: &str) -> String {
+    text.split_whitespace()
+        .take_while(|word| word.chars().all(|c| c.is_ascii_uppercase()))
+        .take(3)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// The most bytes of a value that a plan keeps instead of the expression that makes it: `repeat('x', 200000000)` is
+/// short, and a session keeps hundreds of plans.
+const FOLDED_BYTES_MAX: usize = 1 << 10;
+
+/// Computes what is known now; what would fail is left to fail when it runs, and what would be long to be made then.
+fn fold(expr: Expr) -> Expr {
+    if !expr.is_constant() {
+        return expr;
+    }
+    // An operand that was not folded is not evaluated once more for each operator around it, and what may take long is
+    // left to where it can be cancelled.
+    let (mut operators, mut long) = (0, false);
+    expr.walk(&mut |part| match part {
+        Expr::Constant(value) => long |= value.heap_bytes() > FOLDED_BYTES_MAX,
+        _ => operators += 1,
+    });
+    if operators != 1 || long {
+        return expr;
+    }
+    match expr.eval(&[], &EvalContext::new(&[], &NoSession)) {
+        Ok(value) if value.heap_bytes() <= FOLDED_BYTES_MAX => Expr::Constant(value),
+        _ => expr,
+    }
+}
+
+/// 0A000 if a construct is there.
+fn refuse(present: bool, construct: &str) -> Result<()> {
+    if present {
+        Err(EngineError::not_supported(construct))
+    } else {
+        Ok(())
+    }
+}

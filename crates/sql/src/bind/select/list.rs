@@ -1,0 +1,202 @@
+//! The select list: its expressions, their names, and their description for the client.
+
+use sqlparser::ast;
+
+use crate::bind::types::internal_type_name;
+use crate::bind::{AGGREGATE_BASE, Binder, Scope, Typed, identifier, normal, plain_name, refuse, split_name};
+use crate::catalog::TableDef;
+use crate::error::{EngineError, Result, SqlState};
+use crate::expr::Expr;
+use crate::plan::{Column, Returning};
+
+/// The most entries of a select list together with what GROUP BY or ORDER BY adds to it, and the most aggregates, as in
+/// PostgreSQL. Each new one is compared with those before it, so their number is bounded; and their numbers as columns
+/// of a row stay far below [`AGGREGATE_BASE`].
+pub(in crate::bind) const ENTRIES_MAX: usize = 1_664;
+const _: () = assert!(2 * ENTRIES_MAX < AGGREGATE_BASE as usize);
+
+/// A column of the select list.
+pub(super) struct Output {
+    pub(super) typed: Typed,
+    pub(super) name: String,
+}
+
+impl Binder<'_> {
+    /// The columns of a select list. `settle`: as in [`query`](Self::query).
+    pub(super) fn select_list(
+        &mut self,
+        items: &[ast::SelectItem],
+        scope: &mut Scope,
+        settle: bool,
+    ) -> Result<Vec<Output>> {
+        let mut outputs = Vec::with_capacity(items.len());
+        for item in items {
+            check_entries(outputs.len())?;
+            let (tree, alias) = match item {
+                ast::SelectItem::UnnamedExpr(tree) => (tree, None),
+                ast::SelectItem::ExprWithAlias { expr, alias } => (expr, Some(identifier(alias)?)),
+                ast::SelectItem::Wildcard(options) => {
+                    refuse(*options != plain_wildcard(options), "a wildcard with options")?;
+                    if scope.alias.is_none() {
+                        return Err(EngineError::new(
+                            SqlState::SYNTAX_ERROR,
+                            "SELECT * with no tables specified is not valid",
+                        ));
+                    }
+                    outputs.extend(all_columns(scope));
+                    continue;
+                }
+                ast::SelectItem::QualifiedWildcard(
+                    ast::SelectItemQualifiedWildcardKind::ObjectName(name),
+                    options,
+                ) => {
+                    refuse(*options != plain_wildcard(options), "a wildcard with options")?;
+                    let (_, table, span) = split_name(name)?;
+                    if scope.alias.as_deref() != Some(&table) {
+                        return Err(EngineError::new(
+                            SqlState::UNDEFINED_TABLE,
+                            format!("missing FROM-clause entry for table \"{table}\""),
+                        )
+                        .or_position(self.position(span)));
+                    }
+                    outputs.extend(all_columns(scope));
+                    continue;
+                }
+                other => return Err(EngineError::not_supported(format!("the select item {other}"))),
+            };
+            let mut typed = self.expression(tree, scope)?;
+            if settle {
+                typed = self.settle(typed)?;
+            }
+            outputs.push(Output {
+                typed,
+                name: alias.unwrap_or_else(|| column_name(tree)),
+            });
+        }
+        check_entries(outputs.len())?;
+        Ok(outputs)
+    }
+
+    /// RETURNING over a table's row.
+    pub(in crate::bind) fn returning(
+        &mut self,
+        items: Option<&Vec<ast::SelectItem>>,
+        table: &TableDef,
+        alias: Option<String>,
+    ) -> Result<Option<Returning>> {
+        let Some(items) = items else { return Ok(None) };
+        let mut scope = Scope::of_table(table, alias, "RETURNING");
+        let outputs = self.select_list(items, &mut scope, true)?;
+        let columns = outputs
+            .iter()
+            .map(|output| self.describe(output, &scope))
+            .collect();
+        let projection = outputs.into_iter().map(|output| output.typed.expr).collect();
+        Ok(Some(Returning { projection, columns }))
+    }
+
+    /// The description of a column for the client.
+    pub(super) fn describe(&self, output: &Output, scope: &Scope) -> Column {
+        let (table_oid, attribute) = match output.typed.expr {
+            Expr::Column(number) if number < AGGREGATE_BASE && scope.table_oid != 0 => {
+                (scope.table_oid, number as i16 + 1)
+            }
+            _ => (0, 0),
+        };
+        Column {
+            name: output.name.clone(),
+            data_type: output.typed.data_type,
+            type_modifier: output.typed.typmod,
+            table_oid,
+            attribute,
+        }
+    }
+}
+
+/// 54011 for a list of more than [`ENTRIES_MAX`] entries.
+pub(super) fn check_entries(count: usize) -> Result<()> {
+    if count <= ENTRIES_MAX {
+        return Ok(());
+    }
+    Err(EngineError::new(
+        SqlState::TOO_MANY_COLUMNS,
+        format!("target lists can have at most {ENTRIES_MAX} entries"),
+    ))
+}
+
+fn all_columns(scope: &Scope) -> impl Iterator<Item = Output> + '_ {
+    scope.columns.iter().enumerate().map(|(number, column)| Output {
+        typed: column.typed(number),
+        name: column.name.clone(),
+    })
+}
+
+fn plain_wildcard(options: &ast::WildcardAdditionalOptions) -> ast::WildcardAdditionalOptions {
+    ast::WildcardAdditionalOptions {
+        wildcard_token: options.wildcard_token.clone(),
+        ..Default::default()
+    }
+}
+
+/// PostgreSQL's name of an unnamed output column.
+fn column_name(tree: &ast::Expr) -> String {
+    let (ColumnName::OfPart(name) | ColumnName::OfForm(name)) = name_of(tree) else {
+        return "?column?".to_owned();
+    };
+    name
+}
+
+/// The name that an expression suggests for its column.
+enum ColumnName {
+    /// A column or a function: a cast around it keeps the name.
+    OfPart(String),
+    /// A type, or a form of expression: a cast around it has another name.
+    OfForm(String),
+    Nothing,
+}
+
+fn name_of(tree: &ast::Expr) -> ColumnName {
+    use ColumnName::{Nothing, OfForm, OfPart};
+    match tree {
+        ast::Expr::Identifier(ident) => OfPart(normal(ident)),
+        ast::Expr::CompoundIdentifier(parts) => parts.last().map_or(Nothing, |last| OfPart(normal(last))),
+        ast::Expr::Nested(inner) => name_of(inner),
+        ast::Expr::Cast { expr, data_type, .. } => match name_of(expr) {
+            OfPart(name) => OfPart(name),
+            _ => OfForm(internal_type_name(data_type)),
+        },
+        ast::Expr::Function(call) => plain_name(&call.name).map_or(Nothing, OfPart),
+        ast::Expr::Case { else_result, .. } => match else_result.as_deref().map(name_of) {
+            Some(OfPart(name)) => OfPart(name),
+            _ => OfForm("case".to_owned()),
+        },
+        ast::Expr::Ceil { .. } => OfPart("ceil".to_owned()),
+        ast::Expr::Floor { .. } => OfPart("floor".to_owned()),
+        ast::Expr::TypedString(typed) => OfForm(internal_type_name(&typed.data_type)),
+        _ => Nothing,
+    }
+}
+
+/// `ORDER BY 2`: the output it means, counted from 0.
+pub(super) fn output_number(
+    tree: &ast::Expr,
+    count: usize,
+    clause: &str,
+    position: Option<u32>,
+) -> Result<Option<usize>> {
+    let ast::Expr::Value(ast::ValueWithSpan {
+        value: ast::Value::Number(digits, _),
+        ..
+    }) = tree
+    else {
+        return Ok(None);
+    };
+    match digits.parse::<usize>() {
+        Ok(number) if (1..=count).contains(&number) => Ok(Some(number - 1)),
+        _ => Err(EngineError::new(
+            SqlState::INVALID_COLUMN_REFERENCE,
+            format!("{clause} position {digits} is not in select list"),
+        )
+        .or_position(position)),
+    }
+}

@@ -1,0 +1,128 @@
+//! ORDER BY, LIMIT and OFFSET.
+
+use sqlparser::ast;
+
+use super::list::{Output, check_entries, output_number};
+use crate::bind::{Binder, Scope, normal, refuse};
+use crate::error::{EngineError, Result, SqlState};
+use crate::expr::Expr;
+use crate::plan::SortKey;
+use crate::value::{DataType, Value};
+
+impl Binder<'_> {
+    /// The keys of ORDER BY, each column once. What is not in the select list is added to `outputs`.
+    pub(super) fn order_by(
+        &mut self,
+        order_by: Option<&ast::OrderBy>,
+        scope: &mut Scope,
+        outputs: &mut Vec<Output>,
+        distinct: bool,
+    ) -> Result<Vec<SortKey>> {
+        let Some(order_by) = order_by else {
+            return Ok(Vec::new());
+        };
+        refuse(order_by.interpolate.is_some(), "INTERPOLATE")?;
+        let ast::OrderByKind::Expressions(keys) = &order_by.kind else {
+            return Err(EngineError::not_supported("ORDER BY ALL"));
+        };
+        let visible = outputs.len();
+        let mut sort: Vec<SortKey> = Vec::with_capacity(keys.len());
+        for key in keys {
+            refuse(key.with_fill.is_some(), "WITH FILL")?;
+            let position = self.position_of(&key.expr);
+            let named = match &key.expr {
+                ast::Expr::Identifier(ident) => outputs[..visible]
+                    .iter()
+                    .position(|output| output.name == normal(ident)),
+                _ => None,
+            };
+            let column = match (output_number(&key.expr, visible, "ORDER BY", position)?, named) {
+                (Some(number), _) => number,
+                (None, Some(number)) => number,
+                (None, None) => {
+                    let typed = self.expression(&key.expr, scope)?;
+                    let typed = self.settle(typed)?;
+                    match outputs.iter().position(|output| output.typed.expr == typed.expr) {
+                        Some(number) => number,
+                        None => {
+                            outputs.push(Output {
+                                typed,
+                                name: String::new(),
+                            });
+                            check_entries(outputs.len())?;
+                            outputs.len() - 1
+                        }
+                    }
+                }
+            };
+            if distinct && column >= visible {
+                return Err(EngineError::new(
+                    SqlState::INVALID_COLUMN_REFERENCE,
+                    "for SELECT DISTINCT, ORDER BY expressions must appear in select list",
+                )
+                .or_position(position));
+            }
+            let descending = match &key.options.sort {
+                None | Some(ast::OrderBySort::Asc) => false,
+                Some(ast::OrderBySort::Desc) => true,
+                Some(_) => return Err(EngineError::not_supported("ORDER BY … USING")),
+            };
+            if sort.iter().any(|other| other.column == column) {
+                continue;
+            }
+            sort.push(SortKey {
+                column,
+                data_type: outputs[column].typed.data_type,
+                descending,
+                nulls_first: key.options.nulls_first.unwrap_or(descending),
+            });
+        }
+        Ok(sort)
+    }
+
+    /// LIMIT and OFFSET, or FETCH.
+    pub(super) fn limit(&mut self, query: &ast::Query) -> Result<(Option<Expr>, Option<Expr>)> {
+        let (mut limit, mut offset) = (None, None);
+        match &query.limit_clause {
+            None => {}
+            Some(ast::LimitClause::LimitOffset {
+                limit: l,
+                offset: o,
+                limit_by,
+            }) => {
+                refuse(!limit_by.is_empty(), "LIMIT BY")?;
+                limit = l.as_ref();
+                offset = o.as_ref().map(|offset| &offset.value);
+            }
+            Some(ast::LimitClause::OffsetCommaLimit { .. }) => {
+                return Err(EngineError::not_supported("LIMIT #,#")
+                    .with_hint("Use separate LIMIT and OFFSET clauses."));
+            }
+        }
+        if let Some(fetch) = &query.fetch {
+            refuse(
+                fetch.with_ties || fetch.percent || limit.is_some(),
+                "FETCH … WITH TIES or PERCENT",
+            )?;
+            let one = Expr::Constant(Value::Int8(1));
+            let limit = match &fetch.quantity {
+                Some(tree) => self.row_count(tree, "LIMIT")?,
+                None => one,
+            };
+            return Ok((
+                Some(limit),
+                offset.map(|tree| self.row_count(tree, "OFFSET")).transpose()?,
+            ));
+        }
+        Ok((
+            limit.map(|tree| self.row_count(tree, "LIMIT")).transpose()?,
+            offset.map(|tree| self.row_count(tree, "OFFSET")).transpose()?,
+        ))
+    }
+
+    fn row_count(&mut self, tree: &ast::Expr, clause: &'static str) -> Result<Expr> {
+        let position = self.position_of(tree);
+        let typed = self.expression(tree, &mut Scope::empty(clause))?;
+        self.assign(typed, DataType::Int8, -1, clause, position)
+    }
+}

@@ -1,0 +1,238 @@
+//! The choice of an expression's type, and the conversions that get it there.
+
+use sqlparser::ast;
+
+use crate::bind::{Binder, Typed, fold};
+use crate::common_type::common_type;
+use crate::error::{EngineError, Result, SqlState};
+use crate::expr::Expr;
+use crate::value::cast::{CastContext, apply_typmod, can_cast};
+use crate::value::datetime::is_relative;
+use crate::value::text::decode_text;
+use crate::value::{Category, DataType, Value};
+
+/// The type two sides are compared in; `None`: there is no such operator.
+pub(super) fn comparison_type(left: DataType, right: DataType) -> Option<DataType> {
+    use DataType::*;
+    let common = match (left, right) {
+        (Unknown, other) | (other, Unknown) => other,
+        (l, r) if l == r => l,
+        (Oid, other) | (other, Oid) if other.is_integer() => Int8,
+        (l, r) if l.is_integer() && r.is_integer() => Int8,
+        (Char, Varchar) | (Varchar, Char) => Char,
+        (l, r) if l.is_string() && r.is_string() => Text,
+        (Float4, other) | (other, Float4) if other.category() == Category::Numeric => Float8,
+        (l, r) if l.category() == r.category() => return common_type(&[l, r]),
+        _ => return None,
+    };
+    Some(match common {
+        Varchar | Unknown => Text,
+        other => other,
+    })
+}
+
+impl Binder<'_> {
+    /// Converts for an expression that someone wrote a cast for.
+    pub(super) fn cast_explicitly(
+        &mut self,
+        input: Typed,
+        to: DataType,
+        typmod: i32,
+        position: Option<u32>,
+    ) -> Result<Typed> {
+        let from = input.data_type;
+        if !can_cast(from, to, CastContext::Explicit) {
+            return Err(EngineError::new(
+                SqlState::CANNOT_COERCE,
+                format!("cannot cast type {from} to {to}"),
+            )
+            .or_position(position));
+        }
+        let expr = self
+            .convert(input, to, typmod, CastContext::Explicit)
+            .map_err(|e| e.or_position(position))?;
+        Ok(Typed {
+            expr,
+            data_type: to,
+            typmod,
+        })
+    }
+
+    /// Converts where types meet. The caller has found the target by rules that make it possible.
+    pub(super) fn coerce(&mut self, input: Typed, to: DataType, position: Option<u32>) -> Result<Expr> {
+        self.convert(input, to, -1, CastContext::Implicit)
+            .map_err(|error| error.or_position(position))
+    }
+
+    /// Converts for a column the value is stored in; 42804 if it cannot be.
+    pub(super) fn assign(
+        &mut self,
+        input: Typed,
+        to: DataType,
+        typmod: i32,
+        column: &str,
+        position: Option<u32>,
+    ) -> Result<Expr> {
+        if !can_cast(input.data_type, to, CastContext::Assignment) {
+            return Err(EngineError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!(
+                    "column \"{column}\" is of type {to} but expression is of type {}",
+                    input.data_type
+                ),
+            )
+            .with_hint("You will need to rewrite or cast the expression.")
+            .or_position(position));
+        }
+        self.convert(input, to, typmod, CastContext::Assignment)
+            .map_err(|error| error.or_position(position))
+    }
+
+    /// A condition: boolean, or 42804.
+    pub(super) fn condition(&mut self, input: Typed, clause: &str, position: Option<u32>) -> Result<Expr> {
+        if !matches!(input.data_type, DataType::Bool | DataType::Unknown) {
+            return Err(EngineError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!(
+                    "argument of {clause} must be type boolean, not type {}",
+                    input.data_type
+                ),
+            )
+            .or_position(position));
+        }
+        self.coerce(input, DataType::Bool, position)
+    }
+
+    fn convert(&mut self, input: Typed, to: DataType, typmod: i32, context: CastContext) -> Result<Expr> {
+        let Typed {
+            expr,
+            data_type: from,
+            typmod: own_typmod,
+        } = input;
+        match expr {
+            // A parameter without a type takes the one that is wanted here.
+            Expr::Parameter(number) if from == DataType::Unknown => {
+                self.settle_parameter(number, to)?;
+                Ok(self.fit(Expr::Parameter(number), to, typmod, context))
+            }
+            Expr::Constant(Value::Null) => Ok(Expr::Constant(Value::Null)),
+            Expr::Constant(Value::Text(text)) if from == DataType::Unknown => {
+                // `now` and its like must not be settled before the statement runs.
+                if to.category() == Category::DateTime && is_relative(&text) {
+                    return Ok(Expr::Cast {
+                        input: Box::new(Expr::Constant(Value::Text(text))),
+                        from: DataType::Text,
+                        to,
+                        typmod,
+                        context,
+                    });
+                }
+                let value = decode_text(&text, to, 0)?;
+                Ok(
+                    match apply_typmod(value.clone(), to, typmod, context == CastContext::Explicit) {
+                        Ok(fitted) => Expr::Constant(fitted),
+                        // Too long: an error for the row it is stored in, as in PostgreSQL.
+                        Err(_) => self.fit(Expr::Constant(value), to, typmod, context),
+                    },
+                )
+            }
+            expr if from == to && (typmod < 0 || typmod == own_typmod) => Ok(expr),
+            expr => Ok(fold(Expr::Cast {
+                input: Box::new(expr),
+                from,
+                to,
+                typmod,
+                context,
+            })),
+        }
+    }
+
+    /// Gives a parameter its type; 42P08 if another use of it has given it a different one meanwhile.
+    ///
+    /// A client encodes the value as the type that Parse reported, so one parameter has one type.
+    fn settle_parameter(&mut self, number: u16, to: DataType) -> Result<()> {
+        match self.params[usize::from(number)].replace(to) {
+            Some(known) if known != to => Err(EngineError::new(
+                SqlState::AMBIGUOUS_PARAMETER,
+                format!("inconsistent types deduced for parameter ${}", number + 1),
+            )
+            .with_detail(format!("{known} versus {to}"))),
+            _ => Ok(()),
+        }
+    }
+
+    /// An expression that is used a second time: a parameter has the type by now that its first use gave it.
+    pub(super) fn used_again(&self, input: Typed) -> Typed {
+        match input.expr {
+            Expr::Parameter(number) if input.data_type == DataType::Unknown => {
+                let known = self.params[usize::from(number)].unwrap_or(DataType::Unknown);
+                Typed::new(input.expr, known)
+            }
+            _ => input,
+        }
+    }
+
+    fn fit(&self, expr: Expr, to: DataType, typmod: i32, context: CastContext) -> Expr {
+        match typmod {
+            ..0 => expr,
+            _ => Expr::Cast {
+                input: Box::new(expr),
+                from: to,
+                to,
+                typmod,
+                context,
+            },
+        }
+    }
+
+    /// A select list's column: what has no type by now is text.
+    pub(super) fn settle(&mut self, input: Typed) -> Result<Typed> {
+        if input.data_type != DataType::Unknown {
+            return Ok(input);
+        }
+        Ok(Typed::new(
+            self.coerce(input, DataType::Text, None)?,
+            DataType::Text,
+        ))
+    }
+
+    /// 42883 for an operator over these types.
+    pub(super) fn no_operator(
+        &self,
+        left: DataType,
+        symbol: &str,
+        right: DataType,
+        position: Option<u32>,
+    ) -> EngineError {
+        EngineError::new(
+            SqlState::UNDEFINED_FUNCTION,
+            format!("operator does not exist: {left} {symbol} {right}"),
+        )
+        .with_hint(
+            "No operator matches the given name and argument types. You might need to add explicit type casts.",
+        )
+        .or_position(position)
+    }
+}
+
+/// The name of a cast's output column: PostgreSQL's internal name of the type.
+pub(super) fn internal_type_name(tree: &ast::DataType) -> String {
+    use ast::DataType as T;
+    match tree {
+        T::Boolean | T::Bool => "bool",
+        T::SmallInt(_) | T::Int2(_) => "int2",
+        T::Int(_) | T::Integer(_) | T::Int4(_) => "int4",
+        T::BigInt(_) | T::Int8(_) => "int8",
+        T::Real | T::Float4 | T::Float(ast::ExactNumberInfo::Precision(..=24)) => "float4",
+        T::DoublePrecision | T::Float8 | T::Double(_) | T::Float(_) => "float8",
+        T::Numeric(_) | T::Decimal(_) | T::Dec(_) => "numeric",
+        T::Text => "text",
+        T::Varchar(_) | T::CharacterVarying(_) | T::CharVarying(_) => "varchar",
+        T::Char(_) | T::Character(_) => "bpchar",
+        T::Date => "date",
+        T::Timestamp(_, ast::TimezoneInfo::WithTimeZone | ast::TimezoneInfo::Tz) => "timestamptz",
+        T::Timestamp(..) => "timestamp",
+        other => return other.to_string().to_lowercase(),
+    }
+    .to_owned()
+}

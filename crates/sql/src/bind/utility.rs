@@ -1,0 +1,340 @@
+//! Utility statements: their names looked up, their arguments bound.
+
+use std::sync::Arc;
+
+use sqlparser::ast;
+
+use crate::bind::path::need;
+use crate::bind::write::table_default;
+use crate::bind::{Binder, Bound, Scope, bind_checked, require_heap};
+use crate::catalog::{TableDef, TableKind};
+use crate::error::{EngineError, Result, SqlState};
+use crate::expr::Expr;
+use crate::parse::ParsedStatement;
+use crate::parse::utility::{AsRead, Copy, CopySource, Name, NamedDefinition};
+use crate::plan::{
+    Column, ControlStatement, CopyDirection, CopyPlan, DefinitionStatement, RowsStatement, SelectPlan,
+    Source, Statement, TableScan,
+};
+use crate::stack::{Deep, with_stack_for};
+use crate::value::{ColumnSet, DataType};
+use crate::{access::AccessPath, explain};
+
+impl Binder<'_> {
+    /// A statement about the transaction, the session, or maintenance: [`ControlStatement`] with its names looked up, and
+    /// the columns of SHOW.
+    pub(super) fn control(&mut self, statement: &ControlStatement<AsRead>) -> Result<Bound> {
+        let shown = match statement {
+            ControlStatement::Show(name) => Some(vec![Column::computed(name.clone(), DataType::Text)]),
+            ControlStatement::ShowAll => {
+                let columns =
+                    ["name", "setting", "description"].map(|name| Column::computed(name, DataType::Text));
+                Some(columns.to_vec())
+            }
+            _ => None,
+        };
+        Ok((self.looked_up(statement)?.into(), shown))
+    }
+
+    /// The same statement with its names looked up.
+    fn looked_up(&mut self, statement: &ControlStatement<AsRead>) -> Result<ControlStatement> {
+        use ControlStatement::*;
+        Ok(match statement {
+            Vacuum { tables, analyze } => Vacuum {
+                tables: self.heaps(tables)?,
+                analyze: *analyze,
+            },
+            Analyze { tables } => Analyze {
+                tables: self.heaps(tables)?,
+            },
+            Prepare { name, types, sql } => Prepare {
+                name: name.clone(),
+                types: self.parameter_types(types)?,
+                sql: sql.clone(),
+            },
+            Execute { name, arguments } => Execute {
+                name: name.clone(),
+                arguments: self.arguments(arguments.as_ref())?,
+            },
+            SetConstraints(names) => match names.first() {
+                Some(name) => return Err(self.not_deferrable(&name.name)),
+                None => SetConstraints(()),
+            },
+            // These name nothing that is looked up before they run.
+            Empty => Empty,
+            Begin(modes) => Begin(*modes),
+            Commit { chain } => Commit { chain: *chain },
+            Rollback { chain } => Rollback { chain: *chain },
+            SetTransaction { modes, session } => SetTransaction {
+                modes: *modes,
+                session: *session,
+            },
+            Set { name, value, local } => Set {
+                name: name.clone(),
+                value: value.clone(),
+                local: *local,
+            },
+            Reset(name) => Reset(name.clone()),
+            Show(name) => Show(name.clone()),
+            ShowAll => ShowAll,
+            Checkpoint => Checkpoint,
+            Deallocate(name) => Deallocate(name.clone()),
+            DiscardAll => DiscardAll,
+            NoOperation(tag) => NoOperation(tag),
+        })
+    }
+
+    /// The types that PREPARE declares; `unknown` leaves one open.
+    fn parameter_types(&self, types: &[String]) -> Result<Vec<Option<DataType>>> {
+        let types = types.iter().map(|text| self.type_named(text));
+        types
+            .map(|found| Ok(Some(found?).filter(|known| *known != DataType::Unknown)))
+            .collect()
+    }
+
+    /// The arguments of EXECUTE.
+    fn arguments(&mut self, row: Option<&Deep<Vec<ast::Expr>>>) -> Result<Vec<(Expr, DataType)>> {
+        let mut bound = Vec::new();
+        if let Some(row) = row {
+            with_stack_for(row.levels(), || {
+                row.iter().try_for_each(|tree| {
+                    let typed = self.expression(tree, &mut Scope::empty("EXECUTE parameters"))?;
+                    bound.push((typed.expr, typed.data_type));
+                    Ok::<_, EngineError>(())
+                })
+            })?;
+        }
+        Ok(bound)
+    }
+
+    /// A statement that changes definitions, of those that `parse::utility` reads.
+    pub(super) fn named_definition(&self, statement: &NamedDefinition) -> Result<Bound> {
+        let statement = match statement {
+            NamedDefinition::Truncate {
+                tables,
+                restart_identity,
+            } => DefinitionStatement::Truncate {
+                tables: self.heaps(tables)?,
+                restart_identity: *restart_identity,
+            },
+            NamedDefinition::DropTable { tables, if_exists } => self.drop_table(tables, *if_exists)?,
+            NamedDefinition::DropIndex {
+                indexes,
+                if_exists,
+                concurrently,
+            } => self.drop_index(indexes, *if_exists, *concurrently)?,
+            NamedDefinition::SetFillfactor { table, fillfactor } => DefinitionStatement::SetFillfactor {
+                table: self.heap(table)?,
+                fillfactor: *fillfactor,
+            },
+        };
+        Ok((statement.into(), None))
+    }
+
+    /// EXPLAIN: the plan of the statement, as rows of text.
+    pub(super) fn explain(&mut self, statement: &ParsedStatement) -> Result<Bound> {
+        let plan = bind_checked(statement, self.catalog, &self.params, self.check)?;
+        self.params = plan.param_types.iter().copied().map(Some).collect();
+        let lines = explain::explain(&plan.statement)?;
+        let columns = vec![Column::computed("QUERY PLAN", DataType::Text)];
+        Ok((RowsStatement::Explain(lines).into(), Some(columns)))
+    }
+
+    fn drop_table(&self, tables: &[Name], if_exists: bool) -> Result<DefinitionStatement> {
+        let mut found = Vec::with_capacity(tables.len());
+        for name in tables {
+            let table = self.catalog.lookup_table(name.schema.as_deref(), &name.name);
+            match &table {
+                Some(table) => require_heap(table)?,
+                None if !if_exists => {
+                    return Err(EngineError::new(
+                        SqlState::UNDEFINED_TABLE,
+                        format!("table \"{}\" does not exist", name.name),
+                    ));
+                }
+                None => {}
+            }
+            found.push((name.name.clone(), table));
+        }
+        Ok(DefinitionStatement::DropTable {
+            tables: found,
+            if_exists,
+        })
+    }
+
+    fn drop_index(
+        &self,
+        indexes: &[Name],
+        if_exists: bool,
+        concurrently: bool,
+    ) -> Result<DefinitionStatement> {
+        let mut found = Vec::with_capacity(indexes.len());
+        for name in indexes {
+            let table = self.catalog.lookup_index(&name.name);
+            if table.is_none() && !if_exists {
+                return Err(EngineError::new(
+                    SqlState::UNDEFINED_OBJECT,
+                    format!("index \"{}\" does not exist", name.name),
+                ));
+            }
+            found.push((name.name.clone(), table));
+        }
+        Ok(DefinitionStatement::DropIndex {
+            indexes: found,
+            if_exists,
+            concurrently,
+        })
+    }
+
+    /// The error of SET CONSTRAINTS with a name. Every constraint has an index, and none can be deferred.
+    fn not_deferrable(&self, name: &str) -> EngineError {
+        match self.catalog.lookup_index(name) {
+            Some(_) => EngineError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("constraint \"{name}\" is not deferrable"),
+            ),
+            None => EngineError::new(
+                SqlState::UNDEFINED_OBJECT,
+                format!("constraint \"{name}\" does not exist"),
+            ),
+        }
+    }
+
+    fn any_table(&self, name: &Name) -> Result<Arc<TableDef>> {
+        self.table_named(name.schema.as_deref(), &name.name, Some(name.position))
+    }
+
+    fn heap(&self, name: &Name) -> Result<Arc<TableDef>> {
+        let table = self.any_table(name)?;
+        require_heap(&table)?;
+        Ok(table)
+    }
+
+    fn heaps(&self, names: &[Name]) -> Result<Vec<Arc<TableDef>>> {
+        names.iter().map(|name| self.heap(name)).collect()
+    }
+
+    pub(super) fn copy(&mut self, copy: &Copy) -> Result<CopyPlan> {
+        let direction = if copy.from {
+            CopyDirection::FromStdin
+        } else {
+            CopyDirection::ToStdout
+        };
+        let (table, names) = match &copy.source {
+            CopySource::Table { table, columns } => (
+                if copy.from {
+                    self.heap(table)?
+                } else {
+                    self.any_table(table)?
+                },
+                columns,
+            ),
+            CopySource::Query(query) => {
+                if copy.from {
+                    return Err(EngineError::new(
+                        SqlState::SYNTAX_ERROR,
+                        "COPY FROM needs a table",
+                    ));
+                }
+                let plan = bind_checked(query, self.catalog, &[], self.check)?;
+                let Statement::Rows(RowsStatement::Select(select)) = plan.statement else {
+                    return Err(EngineError::not_supported("COPY of anything but a SELECT"));
+                };
+                return Ok(CopyPlan {
+                    direction,
+                    table: None,
+                    columns: (0..select.visible as u16).collect(),
+                    defaults: Vec::new(),
+                    query: Some(select),
+                    options: copy.options.clone(),
+                });
+            }
+        };
+        let columns: Vec<u16> = match names {
+            None => (0..table.columns.len() as u16).collect(),
+            Some(names) => names
+                .iter()
+                .map(|name| {
+                    table.column_number(&name.name).ok_or_else(|| {
+                        EngineError::new(
+                            SqlState::UNDEFINED_COLUMN,
+                            format!(
+                                "column \"{}\" of relation \"{}\" does not exist",
+                                name.name, table.name
+                            ),
+                        )
+                        .with_position(name.position)
+                    })
+                })
+                .collect::<Result<_>>()?,
+        };
+        if let Some((at, _)) = columns
+            .iter()
+            .enumerate()
+            .find(|(at, column)| columns[..*at].contains(column))
+        {
+            return Err(EngineError::new(
+                SqlState::DUPLICATE_COLUMN,
+                format!(
+                    "column \"{}\" specified more than once",
+                    table.columns[usize::from(columns[at])].name
+                ),
+            ));
+        }
+        let defaults = (0..table.columns.len() as u16)
+            .map(|column| (!columns.contains(&column)).then(|| table_default(&table, column)))
+            .collect();
+        let query = (!copy.from).then(|| Arc::new(whole_table(table.clone(), &columns)));
+        Ok(CopyPlan {
+            direction,
+            table: Some(table),
+            columns,
+            defaults,
+            query,
+            options: copy.options.clone(),
+        })
+    }
+}
+
+/// `SELECT columns FROM table`.
+fn whole_table(table: Arc<TableDef>, columns: &[u16]) -> SelectPlan {
+    let projection: Vec<Expr> = columns.iter().map(|column| Expr::Column(*column)).collect();
+    let mut needed = ColumnSet::new();
+    projection.iter().for_each(|expr| need(&mut needed, expr));
+    let described = columns
+        .iter()
+        .map(|column| {
+            let def = &table.columns[usize::from(*column)];
+            Column {
+                name: def.name.clone(),
+                data_type: def.data_type,
+                type_modifier: def.typmod,
+                table_oid: if table.kind == TableKind::Virtual {
+                    0
+                } else {
+                    table.oid
+                },
+                attribute: *column as i16 + 1,
+            }
+        })
+        .collect();
+    SelectPlan {
+        source: Source::Table(TableScan {
+            table,
+            access: AccessPath::Sequential,
+            filter: None,
+            recheck: None,
+            needed,
+        }),
+        aggregate: None,
+        visible: projection.len(),
+        projection,
+        distinct: false,
+        sort: Vec::new(),
+        limit: None,
+        offset: None,
+        stop_after: None,
+        lock: None,
+        columns: described,
+    }
+}

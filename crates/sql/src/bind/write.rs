@@ -1,0 +1,396 @@
+//! INSERT, UPDATE, DELETE.
+
+use std::sync::Arc;
+
+use sqlparser::ast::{self, Spanned};
+
+use crate::bind::path::{conjuncts, need, plan_scan};
+use crate::bind::{Binder, Place, Scope, Typed, identifier, refuse, require_heap, split_name};
+use crate::catalog::{ColumnDefault, TableDef};
+use crate::error::{EngineError, Result, SqlState};
+use crate::expr::Expr;
+use crate::parse::parse_rows;
+use crate::plan::{DeletePlan, InsertPlan, InsertSource, TableScan, UpdatePlan};
+use crate::stack::with_stack_for;
+use crate::value::{DataType, Value};
+
+impl Binder<'_> {
+    pub(super) fn insert(&mut self, insert: &ast::Insert) -> Result<InsertPlan> {
+        refuse(insert.on.is_some(), "INSERT … ON CONFLICT")?;
+        refuse(
+            insert.or.is_some()
+                || insert.ignore
+                || insert.overwrite
+                || insert.replace_into
+                || insert.priority.is_some()
+                || insert.partitioned.is_some()
+                || !insert.after_columns.is_empty()
+                || !insert.assignments.is_empty()
+                || insert.insert_alias.is_some()
+                || insert.settings.is_some()
+                || insert.format_clause.is_some()
+                || insert.output.is_some()
+                || insert.multi_table_insert_type.is_some(),
+            "this form of INSERT",
+        )?;
+        let ast::TableObject::TableName(name) = &insert.table else {
+            return Err(EngineError::not_supported("INSERT into a function or query"));
+        };
+        let table = self.heap_table(name)?;
+        let targets = self.target_columns(&insert.columns, &table)?;
+        let source = match &insert.source {
+            None => InsertSource::Rows(vec![table_defaults(&table)]),
+            Some(query) => match &*query.body {
+                ast::SetExpr::Values(values) => {
+                    refuse(
+                        query.with.is_some()
+                            || query.order_by.is_some()
+                            || query.limit_clause.is_some()
+                            || query.fetch.is_some(),
+                        "WITH, ORDER BY or LIMIT around VALUES",
+                    )?;
+                    let explicit = !insert.columns.is_empty();
+                    let mut rows = self.insert_rows(values, &table, &targets, explicit)?;
+                    self.more_rows(&table, &targets, explicit, &mut rows)?;
+                    InsertSource::Rows(rows)
+                }
+                _ => {
+                    refuse(!self.more_rows.is_empty(), "this form of INSERT")?;
+                    let select = self.query(query, false)?;
+                    self.check_count(select.visible, &targets, !insert.columns.is_empty(), None)?;
+                    let mut columns = table_defaults(&table);
+                    for (position, (target, output)) in targets.iter().zip(&select.columns).enumerate() {
+                        let def = &table.columns[usize::from(*target)];
+                        if def.always_generated {
+                            return Err(generated_always(
+                                format!("cannot insert a non-DEFAULT value into column \"{}\"", def.name),
+                                &def.name,
+                            ));
+                        }
+                        let typed = Typed {
+                            expr: Expr::Column(position as u16),
+                            data_type: output.data_type,
+                            typmod: output.type_modifier,
+                        };
+                        columns[usize::from(*target)] =
+                            self.assign(typed, def.data_type, def.typmod, &def.name, None)?;
+                    }
+                    InsertSource::Select {
+                        select: Box::new(select),
+                        columns,
+                    }
+                }
+            },
+        };
+        let alias = insert.table_alias.as_ref().map(|alias| identifier(&alias.alias));
+        let alias = alias.transpose()?;
+        let returning = self.returning(insert.returning.as_ref(), &table, alias)?;
+        Ok(InsertPlan {
+            table,
+            source,
+            returning,
+        })
+    }
+
+    /// The column numbers an INSERT names; all when it names none.
+    fn target_columns(&self, names: &[ast::ObjectName], table: &TableDef) -> Result<Vec<u16>> {
+        if names.is_empty() {
+            return Ok((0..table.columns.len() as u16).collect());
+        }
+        let mut targets = Vec::with_capacity(names.len());
+        for name in names {
+            let number = self.target_column(name, table)?;
+            if targets.contains(&number) {
+                return Err(EngineError::new(
+                    SqlState::DUPLICATE_COLUMN,
+                    format!(
+                        "column \"{}\" specified more than once",
+                        table.columns[usize::from(number)].name
+                    ),
+                )
+                .or_position(self.position(name.span())));
+            }
+            targets.push(number);
+        }
+        Ok(targets)
+    }
+
+    fn target_column(&self, name: &ast::ObjectName, table: &TableDef) -> Result<u16> {
+        let (qualifier, column, span) = split_name(name)?;
+        refuse(qualifier.is_some(), "a qualified name of a column to be set")?;
+        table.column_number(&column).ok_or_else(|| {
+            EngineError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!(
+                    "column \"{column}\" of relation \"{}\" does not exist",
+                    table.name
+                ),
+            )
+            .or_position(self.position(span))
+        })
+    }
+
+    fn insert_rows(
+        &mut self,
+        values: &ast::Values,
+        table: &TableDef,
+        targets: &[u16],
+        explicit: bool,
+    ) -> Result<Vec<Vec<Expr>>> {
+        let rows = values.rows.iter();
+        rows.map(|row| self.insert_row(row, table, targets, explicit))
+            .collect()
+    }
+
+    /// The rows of a long INSERT that are not in its tree: some are parsed and bound, then the next.
+    fn more_rows(
+        &mut self,
+        table: &TableDef,
+        targets: &[u16],
+        explicit: bool,
+        rows: &mut Vec<Vec<Expr>>,
+    ) -> Result<()> {
+        let (whole, before) = (self.place.text, self.place.offset);
+        for piece in self.more_rows {
+            (self.check)()?;
+            let text = &whole[piece.bytes.clone()];
+            let offset = before + piece.characters_before;
+            let values = parse_rows(text, offset)?;
+            let place = std::mem::replace(&mut self.place, Place::of(text, offset));
+            let bound = with_stack_for(values.levels(), || {
+                self.insert_rows(&values, table, targets, explicit)
+            });
+            self.place = place;
+            rows.extend(bound?);
+        }
+        Ok(())
+    }
+
+    fn insert_row(
+        &mut self,
+        row: &[ast::Expr],
+        table: &TableDef,
+        targets: &[u16],
+        explicit: bool,
+    ) -> Result<Vec<Expr>> {
+        let position = row.first().and_then(|tree| self.position_of(tree));
+        self.check_count(row.len(), targets, explicit, position)?;
+        let mut columns = table_defaults(table);
+        for (tree, target) in row.iter().zip(targets) {
+            if !is_default(tree) {
+                let def = &table.columns[usize::from(*target)];
+                if def.always_generated {
+                    return Err(generated_always(
+                        format!("cannot insert a non-DEFAULT value into column \"{}\"", def.name),
+                        &def.name,
+                    )
+                    .or_position(self.position(tree.span())));
+                }
+                columns[usize::from(*target)] =
+                    self.value_for(tree, table, *target, &mut Scope::empty("VALUES"))?;
+            }
+        }
+        Ok(columns)
+    }
+
+    /// An expression, converted to a column's type.
+    fn value_for(
+        &mut self,
+        tree: &ast::Expr,
+        table: &TableDef,
+        column: u16,
+        scope: &mut Scope,
+    ) -> Result<Expr> {
+        let def = &table.columns[usize::from(column)];
+        let position = self.position_of(tree);
+        let typed = self.expression(tree, scope)?;
+        self.assign(typed, def.data_type, def.typmod, &def.name, position)
+    }
+
+    fn check_count(
+        &self,
+        given: usize,
+        targets: &[u16],
+        explicit: bool,
+        position: Option<u32>,
+    ) -> Result<()> {
+        if given > targets.len() {
+            return Err(EngineError::new(
+                SqlState::SYNTAX_ERROR,
+                "INSERT has more expressions than target columns",
+            )
+            .or_position(position));
+        }
+        if given < targets.len() && explicit {
+            return Err(EngineError::new(
+                SqlState::SYNTAX_ERROR,
+                "INSERT has more target columns than expressions",
+            )
+            .or_position(position));
+        }
+        Ok(())
+    }
+
+    pub(super) fn update(&mut self, update: &ast::Update) -> Result<UpdatePlan> {
+        refuse(update.from.is_some(), "UPDATE … FROM")?;
+        refuse(
+            update.or.is_some()
+                || update.output.is_some()
+                || !update.order_by.is_empty()
+                || update.limit.is_some(),
+            "this form of UPDATE",
+        )?;
+        let (table, alias) = self.changed_table(&update.table)?;
+        let mut assignments: Vec<(u16, Expr)> = Vec::with_capacity(update.assignments.len());
+        let mut scope = Scope::of_table(&table, alias.clone(), "UPDATE");
+        for assignment in &update.assignments {
+            let ast::AssignmentTarget::ColumnName(name) = &assignment.target else {
+                return Err(EngineError::not_supported("UPDATE … SET (…) = (…)"));
+            };
+            let column = self.target_column(name, &table)?;
+            if assignments.iter().any(|(other, _)| *other == column) {
+                return Err(EngineError::new(
+                    SqlState::SYNTAX_ERROR,
+                    format!(
+                        "multiple assignments to same column \"{}\"",
+                        table.columns[usize::from(column)].name
+                    ),
+                )
+                .or_position(self.position(name.span())));
+            }
+            let def = &table.columns[usize::from(column)];
+            if def.always_generated && !is_default(&assignment.value) {
+                return Err(generated_always(
+                    format!("column \"{}\" can only be updated to DEFAULT", def.name),
+                    &def.name,
+                )
+                .or_position(self.position(name.span())));
+            }
+            let value = match is_default(&assignment.value) {
+                true => table_default(&table, column),
+                false => self.value_for(&assignment.value, &table, column, &mut scope)?,
+            };
+            assignments.push((column, value));
+        }
+        let mut scan = self.changed_rows(table, update.selection.as_ref(), alias.clone())?;
+        let returning = self.returning(update.returning.as_ref(), &scan.table, alias)?;
+        assignments
+            .iter()
+            .for_each(|(_, value)| need(&mut scan.needed, value));
+        let table = &scan.table;
+        let changes_indexed_columns = assignments.iter().any(|(column, _)| table.is_indexed(*column));
+        Ok(UpdatePlan {
+            scan,
+            assignments,
+            changes_indexed_columns,
+            returning,
+        })
+    }
+
+    pub(super) fn delete(&mut self, delete: &ast::Delete) -> Result<DeletePlan> {
+        refuse(delete.using.is_some(), "DELETE … USING")?;
+        refuse(
+            !delete.tables.is_empty()
+                || delete.output.is_some()
+                || !delete.order_by.is_empty()
+                || delete.limit.is_some(),
+            "this form of DELETE",
+        )?;
+        let (ast::FromTable::WithFromKeyword(from) | ast::FromTable::WithoutKeyword(from)) = &delete.from;
+        let [from] = from.as_slice() else {
+            return Err(EngineError::not_supported("DELETE from several tables"));
+        };
+        let (table, alias) = self.changed_table(from)?;
+        let mut scan = self.changed_rows(table, delete.selection.as_ref(), alias.clone())?;
+        let returning = self.returning(delete.returning.as_ref(), &scan.table, alias)?;
+        if let Some(returning) = &returning {
+            returning
+                .projection
+                .iter()
+                .for_each(|expr| need(&mut scan.needed, expr));
+        }
+        Ok(DeletePlan { scan, returning })
+    }
+
+    fn changed_table(&self, relation: &ast::TableWithJoins) -> Result<(Arc<TableDef>, Option<String>)> {
+        if let Some(join) = relation.joins.first() {
+            return Err(
+                EngineError::not_supported("JOIN").or_position(self.position_of_relation(&join.relation))
+            );
+        }
+        match &relation.relation {
+            ast::TableFactor::Table {
+                name,
+                alias,
+                args: None,
+                ..
+            } => {
+                let table = self.table(name)?;
+                require_heap(&table)?;
+                let alias = alias.as_ref().map(|alias| identifier(&alias.name));
+                Ok((table, alias.transpose()?))
+            }
+            other => Err(EngineError::not_supported(format!("changing {other}"))),
+        }
+    }
+
+    fn changed_rows(
+        &mut self,
+        table: Arc<TableDef>,
+        selection: Option<&ast::Expr>,
+        alias: Option<String>,
+    ) -> Result<TableScan> {
+        let conditions = match selection {
+            Some(tree) => {
+                let mut scope = Scope::of_table(&table, alias, "WHERE");
+                let typed = self.expression(tree, &mut scope)?;
+                conjuncts(self.condition(typed, "WHERE", self.position_of(tree))?)
+            }
+            None => Vec::new(),
+        };
+        Ok(plan_scan(table, conditions, true))
+    }
+}
+
+/// 428C9.
+fn generated_always(message: String, column: &str) -> EngineError {
+    EngineError::new(SqlState::GENERATED_ALWAYS, message).with_detail(format!(
+        "Column \"{column}\" is an identity column defined as GENERATED ALWAYS."
+    ))
+}
+
+fn is_default(tree: &ast::Expr) -> bool {
+    matches!(tree, ast::Expr::Identifier(ident)
+        if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
+}
+
+/// The value of a column that a statement leaves out.
+pub(super) fn table_default(table: &TableDef, column: u16) -> Expr {
+    let def = &table.columns[usize::from(column)];
+    match &def.default {
+        None => Expr::Constant(Value::Null),
+        Some(ColumnDefault::Expression { expr, .. }) => expr.clone(),
+        Some(ColumnDefault::Serial) => {
+            let next = Expr::NextSerial {
+                table_oid: table.oid,
+                column,
+            };
+            match def.data_type {
+                DataType::Int8 => next,
+                other => Expr::Cast {
+                    input: Box::new(next),
+                    from: DataType::Int8,
+                    to: other,
+                    typmod: -1,
+                    context: crate::value::cast::CastContext::Assignment,
+                },
+            }
+        }
+    }
+}
+
+fn table_defaults(table: &TableDef) -> Vec<Expr> {
+    (0..table.columns.len() as u16)
+        .map(|column| table_default(table, column))
+        .collect()
+}

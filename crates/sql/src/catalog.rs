@@ -1,0 +1,170 @@
+//! The tables as binding and execution know them: shape, indexes, and the place of the rows.
+//!
+//! The catalog itself (how definitions are created and survive a restart) is elsewhere; this side only asks
+//! through [`CatalogView`]. A definition never changes: a DDL statement makes a new one, and plans made with
+//! the old one are made anew.
+
+use std::sync::Arc;
+
+use crate::expr::Expr;
+use crate::value::{DataType, RowCodec};
+
+/// The catalog in which a statement's names are looked up.
+pub trait CatalogView {
+    /// The table or virtual table of this (lower-case or quoted) name; `schema` is given when the name was qualified
+    /// with one (`pg_catalog`, `public`).
+    fn lookup_table(&self, schema: Option<&str>, name: &str) -> Option<Arc<TableDef>>;
+
+    /// True if an index of this name exists, and the table it belongs to.
+    fn lookup_index(&self, name: &str) -> Option<Arc<TableDef>> {
+        let _ = name;
+        None
+    }
+
+    /// True if a new table without a schema goes to `public`; if not, it has no place.
+    fn creates_in_public(&self) -> bool {
+        true
+    }
+}
+
+/// A catalog without tables: enough for statements such as `select 1`.
+pub struct EmptyCatalog;
+
+impl CatalogView for EmptyCatalog {
+    fn lookup_table(&self, _schema: Option<&str>, _name: &str) -> Option<Arc<TableDef>> {
+        None
+    }
+}
+
+/// The source of a table's rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TableKind {
+    /// A heap: the storage relation of this number.
+    Heap {
+        /// The relation's number.
+        rel: u32,
+    },
+    /// Rows the engine makes up when asked; read only. The table's name says which.
+    Virtual,
+}
+
+/// A table.
+#[derive(Debug, Clone)]
+pub struct TableDef {
+    /// The table's own number, never used again for another.
+    pub oid: u32,
+    /// Its name.
+    pub name: String,
+    /// The source of its rows.
+    pub kind: TableKind,
+    /// Its columns, in order.
+    pub columns: Vec<ColumnDef>,
+    /// Its indexes.
+    pub indexes: Vec<Arc<IndexDef>>,
+    /// The layout of a row in bytes.
+    pub codec: RowCodec,
+    /// Percentage of a page that inserts may fill.
+    pub fillfactor: u8,
+}
+
+impl TableDef {
+    /// A definition whose row codec follows from the columns.
+    pub fn new(oid: u32, name: impl Into<String>, kind: TableKind, columns: Vec<ColumnDef>) -> TableDef {
+        let codec = RowCodec::new(columns.iter().map(|column| column.data_type));
+        TableDef {
+            oid,
+            name: name.into(),
+            kind,
+            columns,
+            indexes: Vec::new(),
+            codec,
+            fillfactor: 100,
+        }
+    }
+
+    /// The number of the column of this name.
+    pub fn column_number(&self, name: &str) -> Option<u16> {
+        self.columns
+            .iter()
+            .position(|column| column.name == name)
+            .map(|number| number as u16)
+    }
+
+    /// The primary key, if it has one.
+    pub fn primary_key(&self) -> Option<&Arc<IndexDef>> {
+        self.indexes.iter().find(|index| index.primary)
+    }
+
+    /// True if any index has this column.
+    pub fn is_indexed(&self, column: u16) -> bool {
+        self.indexes.iter().any(|index| index.columns.contains(&column))
+    }
+}
+
+/// A column of a table.
+#[derive(Debug, Clone)]
+pub struct ColumnDef {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub data_type: DataType,
+    /// The type's modifier.
+    pub typmod: i32,
+    /// True if NULL is refused.
+    pub not_null: bool,
+    /// The value in an INSERT that leaves it out; NULL when absent.
+    pub default: Option<ColumnDefault>,
+    /// True if it takes its default only (`generated always as identity`). COPY may still give it a value, as in
+    /// PostgreSQL.
+    pub always_generated: bool,
+}
+
+impl ColumnDef {
+    /// A nullable column without modifier or default.
+    pub fn new(name: impl Into<String>, data_type: DataType) -> ColumnDef {
+        ColumnDef {
+            name: name.into(),
+            data_type,
+            typmod: -1,
+            not_null: false,
+            default: None,
+            always_generated: false,
+        }
+    }
+}
+
+/// A column's default.
+#[derive(Debug, Clone)]
+pub enum ColumnDefault {
+    /// An expression, already converted to the column's type, beside the text it is kept as in the catalog
+    /// (see [`crate::bind::bind_default`]).
+    Expression {
+        /// The text.
+        sql: String,
+        /// The expression.
+        expr: Expr,
+    },
+    /// The next number of the column's own sequence (`serial`, `generated … as identity`).
+    Serial,
+}
+
+/// An index of a table.
+#[derive(Debug, Clone)]
+pub struct IndexDef {
+    /// Its own number.
+    pub oid: u32,
+    /// Its name.
+    pub name: String,
+    /// The storage relation of its B+tree.
+    pub rel: u32,
+    /// True if two rows may not have the same key (a key with a NULL in it never counts as the same).
+    pub unique: bool,
+    /// True if it is the primary key.
+    pub primary: bool,
+    /// True if a constraint (PRIMARY KEY, UNIQUE) made it, and it goes with that constraint only.
+    pub constraint: bool,
+    /// The table's column numbers that make the key, in order.
+    pub columns: Vec<u16>,
+    /// The types of those columns.
+    pub types: Vec<DataType>,
+}

@@ -1,0 +1,155 @@
+//! The parts of an expression.
+
+use crate::error::Result;
+use crate::expr::Expr;
+use crate::value::Value;
+
+impl Expr {
+    /// Calls `visit` for this expression and all inside it.
+    pub fn walk(&self, visit: &mut dyn FnMut(&Expr)) {
+        visit(self);
+        match self {
+            Expr::Constant(_)
+            | Expr::Column(_)
+            | Expr::Parameter(_)
+            | Expr::NextSerial { .. }
+            | Expr::Previous => {}
+            Expr::Steps(steps) => steps.each(|steps| steps.iter().for_each(|step| step.walk(visit))),
+            Expr::Cast { input, .. }
+            | Expr::Negate(input)
+            | Expr::Not(input)
+            | Expr::IsNull { input, .. }
+            | Expr::IsTruth { input, .. } => input.walk(visit),
+            Expr::Compare { left, right, .. }
+            | Expr::Distinct { left, right, .. }
+            | Expr::Arithmetic { left, right, .. }
+            | Expr::Concat(left, right) => {
+                left.walk(visit);
+                right.walk(visit);
+            }
+            Expr::And(parts) | Expr::Or(parts) => parts.iter().for_each(|part| part.walk(visit)),
+            Expr::InList { input, list, .. } => {
+                input.walk(visit);
+                list.iter().for_each(|part| part.walk(visit));
+            }
+            Expr::Like { input, pattern, .. } => {
+                input.walk(visit);
+                pattern.walk(visit);
+            }
+            Expr::Case { branches, otherwise } => {
+                for (condition, result) in branches {
+                    condition.walk(visit);
+                    result.walk(visit);
+                }
+                otherwise.walk(visit);
+            }
+            Expr::Call { arguments, .. } => arguments.iter().for_each(|part| part.walk(visit)),
+        }
+    }
+
+    /// The same expression with each direct child replaced.
+    pub(crate) fn map_children(mut self, map: &mut dyn FnMut(Expr) -> Result<Expr>) -> Result<Expr> {
+        if let Expr::Steps(steps) = self {
+            return steps.map(map).map(Expr::Steps);
+        }
+        self.each_child(&mut |child| {
+            // NULL takes its place meanwhile; after an error the whole expression is given up.
+            let before = std::mem::replace(child, Expr::Constant(Value::Null));
+            *child = map(before)?;
+            Ok(())
+        })?;
+        Ok(self)
+    }
+
+    /// Calls `visit` for each direct child; not for those of a chain.
+    fn each_child(&mut self, visit: &mut dyn FnMut(&mut Expr) -> Result<()>) -> Result<()> {
+        match self {
+            Expr::Constant(_)
+            | Expr::Column(_)
+            | Expr::Parameter(_)
+            | Expr::NextSerial { .. }
+            | Expr::Previous
+            | Expr::Steps(_) => Ok(()),
+            Expr::Cast { input, .. }
+            | Expr::Negate(input)
+            | Expr::Not(input)
+            | Expr::IsNull { input, .. }
+            | Expr::IsTruth { input, .. } => visit(input),
+            Expr::Compare { left, right, .. }
+            | Expr::Distinct { left, right, .. }
+            | Expr::Arithmetic { left, right, .. }
+            | Expr::Concat(left, right) => {
+                visit(left)?;
+                visit(right)
+            }
+            Expr::And(parts) | Expr::Or(parts) => parts.iter_mut().try_for_each(visit),
+            Expr::InList { input, list, .. } => {
+                visit(input)?;
+                list.iter_mut().try_for_each(visit)
+            }
+            Expr::Like { input, pattern, .. } => {
+                visit(input)?;
+                visit(pattern)
+            }
+            Expr::Case { branches, otherwise } => {
+                visit(otherwise)?;
+                branches.iter_mut().try_for_each(|(condition, result)| {
+                    visit(condition)?;
+                    visit(result)
+                })
+            }
+            Expr::Call { arguments, .. } => arguments.iter_mut().try_for_each(visit),
+        }
+    }
+
+    /// The input columns it reads, each once per use.
+    pub fn columns(&self, visit: &mut dyn FnMut(u16)) {
+        self.walk(&mut |expr| {
+            if let Expr::Column(position) = expr {
+                visit(*position);
+            }
+        });
+    }
+
+    /// True if its value is the same for every row of one execution: no column, and nothing that changes from call to
+    /// call.
+    pub fn is_stable(&self) -> bool {
+        let mut stable = true;
+        self.walk(&mut |expr| match expr {
+            Expr::Column(_) | Expr::NextSerial { .. } => stable = false,
+            Expr::Call { function, .. } if function.is_volatile() => stable = false,
+            _ => {}
+        });
+        stable
+    }
+
+    /// True if it may be evaluated once more without a trace, and gives the same value for the same row.
+    pub fn is_repeatable(&self) -> bool {
+        let mut repeatable = true;
+        self.walk(&mut |expr| match expr {
+            Expr::NextSerial { .. } => repeatable = false,
+            Expr::Call { function, .. } if function.is_volatile() => repeatable = false,
+            _ => {}
+        });
+        repeatable
+    }
+
+    /// True if its value is known now: literals only.
+    pub fn is_constant(&self) -> bool {
+        let mut constant = true;
+        self.walk(&mut |expr| match expr {
+            Expr::Column(_) | Expr::Parameter(_) | Expr::NextSerial { .. } | Expr::Previous => {
+                constant = false
+            }
+            Expr::Call { function, .. } if !function.is_immutable() => constant = false,
+            // Text to time may depend on the day ('now', 'today').
+            Expr::Cast { from, to, .. }
+                if from.is_string() && to.category() == crate::value::Category::DateTime =>
+            {
+                constant = false
+            }
+            _ => {}
+        });
+        constant
+    }
+}

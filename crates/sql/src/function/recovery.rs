@@ -1,0 +1,167 @@
+//! Functions about the server: its log, a standby, its configuration. Positions are text, as there is no type `pg_lsn`.
+
+use std::time::Duration;
+
+use crate::context::{LogPosition, SessionFacts};
+use crate::error::{EngineError, Result, SqlState};
+use crate::value::numeric::Numeric;
+use crate::value::{DataType, Value};
+
+/// A function about the log or a standby.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecoveryFunction {
+    /// `pg_is_in_recovery()`
+    IsInRecovery,
+    /// `pg_current_wal_lsn()`, `pg_current_wal_flush_lsn()`, `pg_current_wal_insert_lsn()`
+    Current(LogPosition),
+    /// `pg_last_wal_receive_lsn()`, `pg_last_wal_replay_lsn()`
+    Last(LogPosition),
+    /// `pg_last_xact_replay_timestamp()`
+    LastReplayedCommit,
+    /// `pg_wal_lsn_diff(a, b)`
+    Difference,
+    /// `pg_promote([wait [, wait_seconds]])`
+    Promote,
+    /// `pg_reload_conf()`
+    ReloadConfiguration,
+}
+
+/// The time that `pg_promote()` waits, unless it says otherwise.
+const PROMOTION_SECONDS: i32 = 60;
+
+/// The function of this name for these arguments, with the types of its arguments and of its result.
+pub(super) fn resolve(
+    name: &str,
+    arguments: usize,
+) -> Option<(RecoveryFunction, &'static [DataType], DataType)> {
+    use DataType::{Bool, Int4, Numeric, Text, TimestampTz};
+    use RecoveryFunction::*;
+    let (function, types, result): (_, &[DataType], _) = match name {
+        "pg_is_in_recovery" => (IsInRecovery, &[], Bool),
+        // What is written is durable: there is no moment at which a session could see one without the other.
+        "pg_current_wal_lsn" | "pg_current_wal_flush_lsn" => (Current(LogPosition::Flushed), &[], Text),
+        "pg_current_wal_insert_lsn" => (Current(LogPosition::Inserted), &[], Text),
+        "pg_last_wal_receive_lsn" => (Last(LogPosition::Received), &[], Text),
+        "pg_last_wal_replay_lsn" => (Last(LogPosition::Replayed), &[], Text),
+        "pg_last_xact_replay_timestamp" => (LastReplayedCommit, &[], TimestampTz),
+        "pg_wal_lsn_diff" => (Difference, &[Text, Text], Numeric),
+        "pg_promote" => (Promote, &[Bool, Int4][..arguments.min(2)], Bool),
+        "pg_reload_conf" => (ReloadConfiguration, &[], Bool),
+        _ => return None,
+    };
+    (types.len() == arguments).then_some((function, types, result))
+}
+
+impl RecoveryFunction {
+    /// The name by which PostgreSQL has it.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            RecoveryFunction::IsInRecovery => "pg_is_in_recovery",
+            RecoveryFunction::Current(LogPosition::Inserted) => "pg_current_wal_insert_lsn",
+            RecoveryFunction::Current(_) => "pg_current_wal_lsn",
+            RecoveryFunction::Last(LogPosition::Received) => "pg_last_wal_receive_lsn",
+            RecoveryFunction::Last(_) => "pg_last_wal_replay_lsn",
+            RecoveryFunction::LastReplayedCommit => "pg_last_xact_replay_timestamp",
+            RecoveryFunction::Difference => "pg_wal_lsn_diff",
+            RecoveryFunction::Promote => "pg_promote",
+            RecoveryFunction::ReloadConfiguration => "pg_reload_conf",
+        }
+    }
+
+    pub(super) fn call(self, arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+        if arguments.iter().any(Value::is_null) {
+            return Ok(Value::Null);
+        }
+        Ok(match self {
+            RecoveryFunction::IsInRecovery => Value::Bool(session.is_in_recovery()),
+            RecoveryFunction::Current(_) if session.is_in_recovery() => return Err(in_recovery()),
+            RecoveryFunction::Current(which) | RecoveryFunction::Last(which) => session
+                .log_position(which)
+                .map_or(Value::Null, |position| Value::text(shown(position))),
+            RecoveryFunction::LastReplayedCommit => session
+                .last_replayed_commit()
+                .map_or(Value::Null, Value::TimestampTz),
+            RecoveryFunction::ReloadConfiguration => Value::Bool(session.reload_configuration()),
+            RecoveryFunction::Difference => {
+                let of = |at: usize| position(arguments[at].as_str().unwrap_or_default()).map(i128::from);
+                Value::Numeric(Numeric::from(of(0)? - of(1)?))
+            }
+            RecoveryFunction::Promote => {
+                let waits = arguments.first().and_then(Value::as_bool).unwrap_or(true);
+                let seconds = arguments.get(1).and_then(Value::as_i64);
+                let seconds = seconds.unwrap_or(i64::from(PROMOTION_SECONDS));
+                if seconds <= 0 {
+                    return Err(EngineError::new(
+                        SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                        "\"wait_seconds\" must not be negative or zero",
+                    ));
+                }
+                let patience = waits.then(|| Duration::from_secs(seconds.unsigned_abs()));
+                Value::Bool(session.promote(patience)?)
+            }
+        })
+    }
+}
+
+/// A position as PostgreSQL writes it.
+pub fn shown(position: u64) -> String {
+    format!("{:X}/{:X}", position >> 32, position & 0xFFFF_FFFF)
+}
+
+/// The position that a text tells.
+fn position(text: &str) -> Result<u64> {
+    let half = |digits: &str| {
+        let is_one = (1..=8).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        is_one.then(|| u64::from_str_radix(digits, 16).ok()).flatten()
+    };
+    let found = text
+        .split_once('/')
+        .and_then(|(high, low)| Some(half(high)? << 32 | half(low)?));
+    found.ok_or_else(|| {
+        EngineError::new(
+            SqlState::INVALID_TEXT_REPRESENTATION,
+            format!(
+                "invalid input syntax for type pg_lsn: \"{text}\"",
+                text = crate::error::shown(text)
+            ),
+        )
+    })
+}
+
+/// 55000.
+#[cold]
+fn in_recovery() -> EngineError {
+    EngineError::new(
+        SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "recovery is in progress",
+    )
+    .with_hint("WAL control functions cannot be executed during recovery.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_are_read_as_they_are_written() {
+        for at in [0, 1, 0xFFFF_FFFF, 0x1_0000_0000, 0x16_B374_D848, u64::MAX] {
+            assert_eq!(position(&shown(at)).unwrap(), at);
+        }
+        assert_eq!(position("16/b374d848").unwrap(), 0x16_B374_D848);
+        for wrong in [
+            "",
+            "/",
+            "1",
+            "1/",
+            "/1",
+            "1/2/3",
+            "x/1",
+            "1/ 2",
+            "+1/2",
+            "123456789/0",
+        ] {
+            let error = position(wrong).unwrap_err();
+            assert_eq!(error.sqlstate().as_str(), "22P02", "{wrong}");
+        }
+    }
+}

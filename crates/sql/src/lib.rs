@@ -1,0 +1,59 @@
+//! SQL from text to plan: values, types, functions, parsing, binding and planning. It knows nothing of pages or sessions.
+//!
+//! ```text
+//! text ──parse──▶ syntax tree ──bind──▶ Plan ──(the executor, elsewhere)──▶ rows
+//! ```
+//!
+//! `parse` splits a message into statements, takes the utility statements sqlparser does not know (VACUUM, CHECKPOINT,
+//! COPY's options …) in a small front end of ours, and gives the rest to sqlparser. `bind` resolves names and types
+//! against a [`catalog::CatalogView`], infers parameter types the way PostgreSQL does, chooses the access path and
+//! compiles expressions. What OLTP load does not need is refused with 0A000 and its name, never half done: every field
+//! of a syntax tree that we do not act on is checked to be absent.
+//!
+//! | module | job |
+//! |---|---|
+//! | `parse` | text to syntax tree: lexing, splitting, the statements we read ourselves, what is not supported |
+//! | `bind` | syntax tree to plan: names, types, access paths |
+//! | `plan` | the data structures of a plan |
+//! | `access` | index or sequential scan; key ranges at run time |
+//! | `expr`, `function`, `aggregate` | compiled expressions and their evaluation |
+//! | `context` | what an evaluation can ask of its session |
+//! | `catalog` | tables and indexes as statements see them |
+//! | `common_type`, `search_path`, `stack` | the type that several are brought to; where names are looked for; how deep a statement may nest, and the room for it |
+//! | `explain` | a plan as text |
+//! | `value` | values, types, their text and binary forms, rows as bytes, index keys |
+//! | `error`, `memory` | errors with a SQLSTATE; large requests are weighed first |
+//! | `driver_catalog` | what drivers ask of the catalog when they connect |
+//! | `pgbench_catalog` | the one catalog query pgbench asks |
+
+#![forbid(unsafe_code)]
+
+pub mod access;
+pub mod aggregate;
+pub mod bind;
+pub mod catalog;
+pub mod common_type;
+pub mod context;
+mod driver_catalog;
+pub mod error;
+pub mod explain;
+pub mod expr;
+pub mod function;
+pub mod memory;
+pub mod parse;
+pub mod pgbench_catalog;
+pub mod plan;
+mod search_path;
+mod stack;
+pub mod value;
+
+pub use bind::bind_checked;
+pub use bind::{bind, bind_default};
+pub use catalog::{CatalogView, ColumnDef, ColumnDefault, IndexDef, TableDef, TableKind};
+pub use context::{EvalContext, SessionFacts};
+pub use expr::Expr;
+pub use function::shown_position;
+pub use parse::{ParsedStatement, parse};
+pub use parse::{memory_of_plan, memory_to_plan};
+pub use plan::{Column, Plan, Statement};
+pub use search_path::path_has_public;

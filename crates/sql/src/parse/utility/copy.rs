@@ -1,0 +1,240 @@
+//! COPY: its source and its options, in the parenthesised form and the older one without.
+
+use crate::error::{EngineError, Result, SqlState};
+use crate::parse::lex::Kind;
+use crate::parse::parse_one;
+use crate::parse::utility::{Copy, CopySource, Reader};
+use crate::plan::{CopyFormat, CopyOptions};
+
+impl Reader<'_> {
+    pub(super) fn copy(&mut self) -> Result<Copy> {
+        // The oldest form: COPY BINARY t FROM …
+        let named = self.tokens.get(self.at + 1).map(|token| &token.kind);
+        if self.peek_word() == "binary"
+            && matches!(named, Some(Kind::Word(word)) if !matches!(word.as_str(), "from" | "to"))
+        {
+            return Err(EngineError::not_supported("COPY BINARY"));
+        }
+        let source = if self.eat_symbol('(') {
+            self.expect_query()?;
+            let start = self
+                .tokens
+                .get(self.at)
+                .map_or(self.text.len(), |token| token.start);
+            let mut depth = 1;
+            loop {
+                let token = self
+                    .tokens
+                    .get(self.at)
+                    .cloned()
+                    .ok_or_else(|| self.syntax_error())?;
+                self.at += 1;
+                match token.kind {
+                    Kind::Symbol('(') => depth += 1,
+                    Kind::Symbol(')') => depth -= 1,
+                    _ => {}
+                }
+                if depth == 0 {
+                    let query = parse_one(&self.text[start..token.start], self.position_of(start) - 1)?;
+                    break CopySource::Query(Box::new(query));
+                }
+            }
+        } else {
+            let table = self.name()?;
+            let columns = match self.eat_symbol('(') {
+                true => {
+                    let names = self.names()?;
+                    self.expect_symbol(')')?;
+                    Some(names)
+                }
+                false => None,
+            };
+            CopySource::Table { table, columns }
+        };
+        let from = self.eat("from");
+        if !from {
+            self.expect("to")?;
+        }
+        let served = if from {
+            self.eat("stdin")
+        } else {
+            self.eat("stdout")
+        };
+        if !served {
+            return Err(EngineError::not_supported(if from {
+                "COPY from a file or program on the server"
+            } else {
+                "COPY to a file or program on the server"
+            }));
+        }
+        let options = self.copy_options()?;
+        if self.eat("where") {
+            return Err(EngineError::not_supported("COPY … WHERE"));
+        }
+        Ok(Copy {
+            from,
+            source,
+            options,
+        })
+    }
+
+    fn copy_options(&mut self) -> Result<CopyOptions> {
+        let mut format = CopyFormat::Text;
+        let (mut delimiter, mut null, mut quote, mut escape) = (None, None, None, None);
+        let (mut header, mut freeze) = (false, false);
+        let _ = self.eat("with");
+        let listed = self.eat_symbol('(');
+        while self.at < self.tokens.len() && !(listed && self.eat_symbol(')')) {
+            if !listed && self.peek_word() == "where" {
+                break;
+            }
+            let (option, _) = self.identifier()?;
+            match option.as_str() {
+                "format" if listed => {
+                    let (name, _) = self.identifier()?;
+                    format = self.copy_format(&name)?;
+                }
+                "csv" | "binary" if !listed => format = self.copy_format(&option)?,
+                "freeze" => freeze = self.copy_switch(),
+                "header" => {
+                    if self.peek_word() == "match" {
+                        return Err(EngineError::not_supported("COPY … HEADER MATCH"));
+                    }
+                    header = self.copy_switch();
+                }
+                "delimiter" | "delimiters" => delimiter = Some(self.copy_byte("delimiter")?),
+                "null" => {
+                    let _ = self.eat("as");
+                    null = Some(self.copy_text()?);
+                }
+                "quote" => quote = Some(self.copy_byte("quote")?),
+                "escape" => escape = Some(self.copy_byte("escape")?),
+                "encoding" => {
+                    let name = self.copy_text()?;
+                    if !matches!(name.to_lowercase().as_str(), "utf8" | "utf-8" | "unicode") {
+                        return Err(EngineError::not_supported(format!("COPY … ENCODING '{name}'")));
+                    }
+                }
+                "force" | "force_quote" | "force_null" | "force_not_null" => {
+                    return Err(EngineError::not_supported("COPY … FORCE"));
+                }
+                _ => {
+                    self.at -= 1;
+                    return Err(self.syntax_error());
+                }
+            }
+            if listed && self.peek() != Some(&Kind::Symbol(')')) {
+                self.expect_symbol(',')?;
+            }
+        }
+        let csv = format == CopyFormat::Csv;
+        if !csv && (quote.is_some() || escape.is_some()) {
+            let option = if quote.is_some() { "quote" } else { "escape" };
+            return Err(EngineError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("COPY {option} available only in CSV mode"),
+            ));
+        }
+        let quote = quote.unwrap_or(b'"');
+        let options = CopyOptions {
+            format,
+            delimiter: delimiter.unwrap_or(if csv { b',' } else { b'\t' }),
+            null: null.unwrap_or_else(|| if csv { String::new() } else { "\\N".to_owned() }),
+            header,
+            quote,
+            escape: escape.unwrap_or(quote),
+            freeze,
+        };
+        check_marks(&options)?;
+        Ok(options)
+    }
+
+    fn copy_format(&self, name: &str) -> Result<CopyFormat> {
+        match name {
+            "text" => Ok(CopyFormat::Text),
+            "csv" => Ok(CopyFormat::Csv),
+            "binary" => Err(EngineError::not_supported("COPY … FORMAT BINARY")),
+            other => Err(EngineError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("COPY format \"{other}\" not recognized"),
+            )),
+        }
+    }
+
+    fn copy_switch(&mut self) -> bool {
+        match self.peek() {
+            Some(Kind::Word(word)) if matches!(word.as_str(), "on" | "true") => {
+                self.at += 1;
+                true
+            }
+            Some(Kind::Word(word)) if matches!(word.as_str(), "off" | "false") => {
+                self.at += 1;
+                false
+            }
+            _ => true,
+        }
+    }
+
+    fn copy_text(&mut self) -> Result<String> {
+        let Some(Kind::Text(text)) = self.peek().cloned() else {
+            return Err(self.syntax_error());
+        };
+        self.at += 1;
+        Ok(text)
+    }
+
+    fn copy_byte(&mut self, what: &str) -> Result<u8> {
+        let _ = self.eat("as");
+        let text = self.copy_text()?;
+        match text.as_bytes() {
+            [byte] if !matches!(byte, b'\n' | b'\r') => Ok(*byte),
+            _ => Err(EngineError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("COPY {what} must be a single one-byte character"),
+            )),
+        }
+    }
+}
+
+/// The characters that tell a row's parts from each other must differ: what COPY writes must be read as it was.
+fn check_marks(options: &CopyOptions) -> Result<()> {
+    let CopyOptions {
+        delimiter,
+        null,
+        quote,
+        ..
+    } = options;
+    let csv = options.format == CopyFormat::Csv;
+    let (code, message) = if null.contains(['\n', '\r']) {
+        (
+            SqlState::INVALID_PARAMETER_VALUE,
+            "COPY null representation cannot use newline or carriage return".to_owned(),
+        )
+    } else if !csv
+        && (b"\\.".contains(delimiter) || delimiter.is_ascii_lowercase() || delimiter.is_ascii_digit())
+    {
+        let delimiter = char::from(*delimiter);
+        (
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("COPY delimiter cannot be \"{delimiter}\""),
+        )
+    } else if csv && delimiter == quote {
+        (
+            SqlState::INVALID_PARAMETER_VALUE,
+            "COPY delimiter and quote must be different".to_owned(),
+        )
+    } else if null.as_bytes().contains(delimiter) {
+        (
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "COPY delimiter must not appear in the NULL specification".to_owned(),
+        )
+    } else if csv && null.as_bytes().contains(quote) {
+        (
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "CSV quote character must not appear in the NULL specification".to_owned(),
+        )
+    } else {
+        return Ok(());
+    };
+    Err(EngineError::new(code, message))
+}

@@ -1,0 +1,441 @@
+//! The statements that are not queries, read by ourselves.
+//!
+//! sqlparser knows many dialects' forms of these and not all of PostgreSQL's; their grammar is small, so a lexer and a
+//! page of matching give exactly what PostgreSQL accepts and a 0A000 for the rest. Nothing here looks into a catalog.
+//!
+//! [`Reader`] goes over a statement's tokens; a module each has the statements about transactions, settings,
+//! maintenance, prepared statements and COPY.
+
+mod copy;
+mod maintenance;
+mod prepared;
+mod reader;
+mod setting;
+mod transaction;
+
+use std::cell::Cell;
+
+use sqlparser::ast;
+
+use crate::error::{EngineError, Result, SqlState};
+use crate::parse::lex::{Kind, lex};
+use crate::parse::unsupported;
+use crate::parse::{ParsedStatement, Tree, parse_one};
+use crate::plan::{ControlStatement, CopyOptions, Stage};
+use crate::stack::Deep;
+use reader::Reader;
+
+pub(crate) use reader::Name;
+
+/// The names in a control statement are as they are written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum AsRead {}
+
+impl Stage for AsRead {
+    type Table = Name;
+    type ParameterType = String;
+    /// The list in its parentheses, if there is one.
+    type Arguments = Option<Deep<Vec<ast::Expr>>>;
+    type Constraints = Vec<Name>;
+}
+
+/// A statement that changes definitions, of those that we read, with the names as they are written.
+#[derive(Debug, Clone)]
+pub(crate) enum NamedDefinition {
+    Truncate {
+        tables: Vec<Name>,
+        restart_identity: bool,
+    },
+    DropTable {
+        tables: Vec<Name>,
+        if_exists: bool,
+    },
+    DropIndex {
+        indexes: Vec<Name>,
+        if_exists: bool,
+        concurrently: bool,
+    },
+    SetFillfactor {
+        table: Name,
+        fillfactor: u8,
+    },
+}
+
+/// COPY as written.
+#[derive(Debug, Clone)]
+pub(crate) struct Copy {
+    pub from: bool,
+    pub source: CopySource,
+    pub options: CopyOptions,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum CopySource {
+    Table { table: Name, columns: Option<Vec<Name>> },
+    Query(Box<ParsedStatement>),
+}
+
+/// Reads a utility statement; `None` when the text is not one.
+pub(crate) fn parse(text: &str, offset: u32) -> Result<Option<Tree>> {
+    let head = lex(text, 6);
+    let words: Vec<&str> = head
+        .iter()
+        .map(|token| match &token.kind {
+            Kind::Word(word) => word.as_str(),
+            _ => "",
+        })
+        .collect();
+    let ours = match words.first().copied().unwrap_or("") {
+        "begin" | "start" | "commit" | "end" | "rollback" | "abort" | "set" | "reset" | "show" | "vacuum"
+        | "analyze" | "analyse" | "checkpoint" | "truncate" | "drop" | "explain" | "prepare" | "execute"
+        | "deallocate" | "discard" | "copy" | "savepoint" | "release" | "declare" | "fetch" | "move"
+        | "close" | "lock" | "listen" | "notify" | "unlisten" | "grant" | "revoke" | "comment"
+        | "cluster" | "reindex" | "do" | "call" | "load" | "reassign" | "security" | "refresh" | "import" => {
+            true
+        }
+        // ALTER TABLE t SET (…) alone; the rest of ALTER is sqlparser's.
+        "alter" => words.get(1) == Some(&"table") && text.to_ascii_lowercase().contains("fillfactor"),
+        _ => false,
+    };
+    if !ours {
+        return Ok(None);
+    }
+    let tokens = lex(text, usize::MAX);
+    let mut reader = Reader {
+        text,
+        offset,
+        tokens,
+        at: 0,
+        counted: Cell::new((0, 0)),
+    };
+    let tree = reader
+        .statement()
+        .and_then(|tree| reader.expect_end().map(|()| tree))
+        .map_err(|error| match reader.tokens.get(reader.at.saturating_sub(1)) {
+            // What is not supported is the word that has just been read.
+            Some(token) => error.or_position(Some(reader.position_of(token.start))),
+            None => error,
+        })?;
+    Ok(Some(tree))
+}
+
+impl Reader<'_> {
+    fn statement(&mut self) -> Result<Tree> {
+        let (verb, _) = self.identifier()?;
+        Ok(match verb.as_str() {
+            "truncate" => Tree::Definition(self.truncate()?),
+            "drop" => Tree::Definition(self.drop()?),
+            "alter" => Tree::Definition(self.set_fillfactor()?),
+            "explain" => Tree::Explain(Box::new(self.explain()?)),
+            "copy" => Tree::Copy(self.copy()?),
+            verb => Tree::Control(self.control(verb)?),
+        })
+    }
+
+    fn control(&mut self, verb: &str) -> Result<ControlStatement<AsRead>> {
+        match verb {
+            "begin" => {
+                let _ = self.eat("transaction") || self.eat("work");
+                Ok(ControlStatement::Begin(self.transaction_modes(false)?))
+            }
+            "start" => {
+                self.expect("transaction")?;
+                Ok(ControlStatement::Begin(self.transaction_modes(true)?))
+            }
+            "commit" | "end" => {
+                if self.peek_word() == "prepared" {
+                    return Err(EngineError::not_supported("COMMIT PREPARED"));
+                }
+                Ok(ControlStatement::Commit { chain: self.chain()? })
+            }
+            "rollback" | "abort" => {
+                if self.peek_word() == "prepared" {
+                    return Err(EngineError::not_supported("ROLLBACK PREPARED"));
+                }
+                let chain = self.chain()?;
+                if self.peek_word() == "to" {
+                    return Err(EngineError::not_supported("ROLLBACK TO SAVEPOINT"));
+                }
+                Ok(ControlStatement::Rollback { chain })
+            }
+            "set" => self.set(),
+            "reset" => {
+                if self.eat("all") {
+                    return Ok(ControlStatement::Reset(None));
+                }
+                Ok(ControlStatement::Reset(Some(self.setting_name()?)))
+            }
+            "show" => {
+                if self.eat("all") {
+                    return Ok(ControlStatement::ShowAll);
+                }
+                Ok(ControlStatement::Show(self.setting_name()?))
+            }
+            "vacuum" => self.vacuum(),
+            "analyze" | "analyse" => self.analyze(),
+            "checkpoint" => Ok(ControlStatement::Checkpoint),
+            "prepare" => self.prepare(),
+            "execute" => self.execute(),
+            "deallocate" => {
+                let _ = self.eat("prepare");
+                if self.eat("all") {
+                    return Ok(ControlStatement::Deallocate(None));
+                }
+                Ok(ControlStatement::Deallocate(Some(self.identifier()?.0)))
+            }
+            "discard" => self.discard(),
+            "savepoint" | "release" => Err(EngineError::not_supported("SAVEPOINT")),
+            // Pools send these two when a connection is given back. There is nothing to close and nothing listened to.
+            "close" if self.eat("all") => Ok(ControlStatement::NoOperation("CLOSE CURSOR ALL")),
+            "unlisten" => {
+                if !self.eat_symbol('*') {
+                    self.identifier()?;
+                }
+                Ok(ControlStatement::NoOperation("UNLISTEN"))
+            }
+            "declare" | "fetch" | "move" | "close" => {
+                Err(EngineError::are_not_supported("cursors (DECLARE, FETCH, CLOSE)"))
+            }
+            other => Err(EngineError::not_supported(other.to_uppercase())),
+        }
+    }
+
+    fn discard(&mut self) -> Result<ControlStatement<AsRead>> {
+        if self.eat("all") {
+            return Ok(ControlStatement::DiscardAll);
+        }
+        let (what, _) = self.identifier()?;
+        match what.as_str() {
+            "plans" => Ok(ControlStatement::NoOperation("DISCARD PLANS")),
+            "temp" | "temporary" => Ok(ControlStatement::NoOperation("DISCARD TEMP")),
+            "sequences" => Ok(ControlStatement::NoOperation("DISCARD SEQUENCES")),
+            _ => Err(EngineError::not_supported(format!(
+                "DISCARD {}",
+                what.to_uppercase()
+            ))),
+        }
+    }
+
+    /// ALTER TABLE t SET (fillfactor = n), after its ALTER.
+    fn set_fillfactor(&mut self) -> Result<NamedDefinition> {
+        self.expect("table")?;
+        let _ = self.eat("only");
+        let table = self.name()?;
+        if self.eat("reset") {
+            return Err(EngineError::not_supported("ALTER TABLE … RESET"));
+        }
+        self.expect("set")?;
+        let fillfactor = self.fillfactor()?;
+        Ok(NamedDefinition::SetFillfactor { table, fillfactor })
+    }
+
+    fn truncate(&mut self) -> Result<NamedDefinition> {
+        let _ = self.eat("table");
+        let _ = self.eat("only");
+        let tables = self.names()?;
+        let restart_identity = self.eat("restart identity");
+        let _ = restart_identity || self.eat("continue identity");
+        if self.eat("cascade") || self.eat("restrict") {
+            // Nothing refers to a table here, so both mean the same.
+        }
+        Ok(NamedDefinition::Truncate {
+            tables,
+            restart_identity,
+        })
+    }
+
+    fn drop(&mut self) -> Result<NamedDefinition> {
+        let (what, _) = self.identifier()?;
+        if !matches!(what.as_str(), "table" | "index") {
+            return Err(EngineError::not_supported(format!(
+                "DROP {}",
+                unsupported::object_named_by(&self.tokens[self.at - 1..]).to_uppercase()
+            )));
+        }
+        let concurrently = what == "index" && self.eat("concurrently");
+        let if_exists = self.eat("if exists");
+        let names = self.names()?;
+        let _ = self.eat("cascade") || self.eat("restrict");
+        Ok(match what.as_str() {
+            "table" => NamedDefinition::DropTable {
+                tables: names,
+                if_exists,
+            },
+            _ => NamedDefinition::DropIndex {
+                indexes: names,
+                if_exists,
+                concurrently,
+            },
+        })
+    }
+
+    fn fillfactor(&mut self) -> Result<u8> {
+        self.expect_symbol('(')?;
+        self.expect("fillfactor")?;
+        self.expect_symbol('=')?;
+        let Some(Kind::Number(number)) = self.peek().cloned() else {
+            return Err(self.syntax_error());
+        };
+        self.at += 1;
+        self.expect_symbol(')')?;
+        check_fillfactor(&number)
+    }
+
+    /// The statement that EXPLAIN is about.
+    fn explain(&mut self) -> Result<ParsedStatement> {
+        if self.eat_symbol('(') {
+            loop {
+                let (option, _) = self.identifier()?;
+                let value = match self.peek().cloned() {
+                    Some(Kind::Word(word)) => {
+                        self.at += 1;
+                        word
+                    }
+                    _ => "true".to_owned(),
+                };
+                let off = matches!(value.as_str(), "false" | "off");
+                match option.as_str() {
+                    "analyze" | "analyse" | "buffers" | "wal" | "timing" if !off => {
+                        return Err(EngineError::not_supported(format!(
+                            "EXPLAIN ({})",
+                            option.to_uppercase()
+                        )));
+                    }
+                    "format" if value != "text" => {
+                        return Err(EngineError::not_supported(format!(
+                            "EXPLAIN (FORMAT {})",
+                            value.to_uppercase()
+                        )));
+                    }
+                    _ => {}
+                }
+                if !self.eat_symbol(',') {
+                    break;
+                }
+            }
+            self.expect_symbol(')')?;
+        } else {
+            if self.eat("analyze") || self.eat("analyse") {
+                return Err(EngineError::not_supported("EXPLAIN ANALYZE"));
+            }
+            let _ = self.eat("verbose");
+        }
+        if self.peek_word() != "execute" {
+            self.expect_query()?;
+        }
+        let (text, offset) = self.rest();
+        parse_one(&text, offset)
+    }
+}
+
+/// Checks a fillfactor as written.
+pub(crate) fn check_fillfactor(text: &str) -> Result<u8> {
+    text.parse::<u8>()
+        .ok()
+        .filter(|value| (10..=100).contains(value))
+        .ok_or_else(|| {
+            EngineError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("value {text} out of bounds for option \"fillfactor\""),
+            )
+            .with_detail("Valid values are between \"10\" and \"100\".")
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::IsolationLevel;
+
+    fn read(sql: &str) -> Tree {
+        parse(sql, 0).unwrap().expect("a utility statement")
+    }
+
+    #[test]
+    fn what_pgbench_sends() {
+        assert!(matches!(read("vacuum analyze pgbench_accounts"),
+            Tree::Control(ControlStatement::Vacuum { tables, analyze: true, .. }) if tables[0].name == "pgbench_accounts"));
+        assert!(matches!(
+            read("checkpoint"),
+            Tree::Control(ControlStatement::Checkpoint)
+        ));
+        for sql in [
+            "copy pgbench_accounts from stdin with (freeze on)",
+            "copy pgbench_accounts from stdin with freeze",
+        ] {
+            assert!(
+                matches!(read(sql), Tree::Copy(Copy { from: true, options, .. }) if options.freeze),
+                "{sql}"
+            );
+        }
+        assert!(matches!(read("copy pgbench_accounts from stdin"),
+            Tree::Copy(Copy { from: true, options, .. }) if !options.freeze));
+        assert!(
+            matches!(read("truncate table a, b,c"), Tree::Definition(NamedDefinition::Truncate { tables, .. }) if tables.len() == 3)
+        );
+        assert!(
+            matches!(read("drop table if exists pgbench_accounts, pgbench_branches"),
+            Tree::Definition(NamedDefinition::DropTable { tables, if_exists: true }) if tables.len() == 2)
+        );
+        assert!(matches!(
+            read("END;".trim_end_matches(';')),
+            Tree::Control(ControlStatement::Commit { chain: false })
+        ));
+    }
+
+    #[test]
+    fn settings() {
+        assert!(matches!(read("SET synchronous_commit TO off"),
+            Tree::Control(ControlStatement::Set { name, value: Some(value), local: false }) if name == "synchronous_commit" && value == "off"));
+        assert!(matches!(read("set local a.b = 'x', y"),
+            Tree::Control(ControlStatement::Set { name, value: Some(value), local: true }) if name == "a.b" && value == "x, y"));
+        assert!(
+            matches!(read("set time zone 'UTC'"), Tree::Control(ControlStatement::Set { name, .. }) if name == "timezone")
+        );
+        assert!(matches!(
+            read("set x = default"),
+            Tree::Control(ControlStatement::Set { value: None, .. })
+        ));
+        assert!(
+            matches!(read("set transaction isolation level repeatable read, read only"),
+            Tree::Control(ControlStatement::SetTransaction { modes, session: false })
+            if modes.isolation == Some(IsolationLevel::RepeatableRead) && modes.read_only == Some(true))
+        );
+        assert!(
+            matches!(read("show transaction isolation level"), Tree::Control(ControlStatement::Show(name)) if name == "transaction_isolation")
+        );
+    }
+
+    #[test]
+    fn errors_name_the_place_or_the_construct() {
+        let error = |sql: &str| parse(sql, 0).unwrap_err();
+        assert_eq!(error("drop table").message(), "syntax error at end of input");
+        assert_eq!(error("vacuum t t").position(), Some(10));
+        assert_eq!(error("savepoint a").sqlstate(), SqlState::FEATURE_NOT_SUPPORTED);
+        assert_eq!(
+            error("explain analyze select 1").sqlstate(),
+            SqlState::FEATURE_NOT_SUPPORTED
+        );
+        assert_eq!(
+            error("copy t from '/etc/passwd'").sqlstate(),
+            SqlState::FEATURE_NOT_SUPPORTED
+        );
+    }
+
+    #[test]
+    fn prepare_and_execute() {
+        assert!(matches!(read("prepare p (int, numeric(10, 2)) as select $1"),
+            Tree::Control(ControlStatement::Prepare { name, types, sql })
+            if name == "p" && types == ["int", "numeric(10, 2)"] && sql == "select $1"));
+        assert!(
+            matches!(read("execute p (1, 'a')"), Tree::Control(ControlStatement::Execute { arguments: Some(row), .. }) if row.len() == 2)
+        );
+        assert!(
+            matches!(read("execute p (1)"), Tree::Control(ControlStatement::Execute { arguments: Some(row), .. }) if row.len() == 1)
+        );
+        assert!(matches!(
+            read("execute p"),
+            Tree::Control(ControlStatement::Execute { arguments: None, .. })
+        ));
+    }
+}

@@ -1,0 +1,132 @@
+//! SET, and the names of settings.
+
+use crate::error::{EngineError, Result};
+use crate::parse::lex::Kind;
+use crate::parse::utility::AsRead;
+use crate::parse::utility::reader::Reader;
+use crate::parse::utility::transaction::serializable;
+use crate::plan::ControlStatement;
+
+impl Reader<'_> {
+    pub(super) fn setting_name(&mut self) -> Result<String> {
+        if self.eat("time zone") {
+            return Ok("timezone".to_owned());
+        }
+        if self.eat("transaction isolation level") {
+            return Ok("transaction_isolation".to_owned());
+        }
+        if self.eat("session authorization") {
+            return Ok("session_authorization".to_owned());
+        }
+        if self.eat("xml option") {
+            return Ok("xmloption".to_owned());
+        }
+        let (mut name, _) = self.identifier()?;
+        while self.eat_symbol('.') {
+            name = format!("{name}.{}", self.identifier()?.0);
+        }
+        Ok(name.to_lowercase())
+    }
+
+    pub(super) fn set(&mut self) -> Result<ControlStatement<AsRead>> {
+        if self.eat("session characteristics as transaction") {
+            return Ok(ControlStatement::SetTransaction {
+                modes: self.transaction_modes(false)?,
+                session: true,
+            });
+        }
+        if self.eat("transaction") {
+            if self.peek_word() == "snapshot" {
+                return Err(EngineError::not_supported("SET TRANSACTION SNAPSHOT"));
+            }
+            return Ok(ControlStatement::SetTransaction {
+                modes: self.transaction_modes(false)?,
+                session: false,
+            });
+        }
+        if self.eat("constraints") {
+            let names = if self.eat("all") {
+                Vec::new()
+            } else {
+                self.names()?
+            };
+            if !(self.eat("deferred") || self.eat("immediate")) {
+                return Err(self.syntax_error());
+            }
+            return Ok(ControlStatement::SetConstraints(names));
+        }
+        let local = self.eat("local");
+        let _ = local || !self.begins("session authorization") && self.eat("session");
+        if self.eat("session authorization") || self.eat("role") {
+            return Err(EngineError::not_supported("SET ROLE"));
+        }
+        let name = if self.eat("names") {
+            "client_encoding".to_owned()
+        } else {
+            self.setting_name()?
+        };
+        let bare_value = matches!(name.as_str(), "timezone" | "client_encoding" | "xmloption");
+        if !(self.eat_symbol('=') || self.eat("to") || bare_value) {
+            return Err(self.syntax_error());
+        }
+        if self.eat("default") {
+            return Ok(ControlStatement::Set {
+                name,
+                value: None,
+                local,
+            });
+        }
+        if name == "timezone" && self.eat("interval") {
+            return self.zone_by_interval(local);
+        }
+        let is_isolation = matches!(
+            name.as_str(),
+            "transaction_isolation" | "default_transaction_isolation"
+        );
+        let mut values = Vec::new();
+        loop {
+            let negative = self.eat_symbol('-');
+            let Some(kind) = self.peek().cloned() else {
+                return Err(self.syntax_error());
+            };
+            self.at += 1;
+            values.push(match kind {
+                Kind::Word(text) | Kind::Quoted(text) | Kind::Text(text) if !negative => text,
+                Kind::Number(text) => format!("{}{text}", if negative { "-" } else { "" }),
+                _ => {
+                    self.at -= 1;
+                    return Err(self.syntax_error());
+                }
+            });
+            if is_isolation
+                && values
+                    .last()
+                    .is_some_and(|value| value.eq_ignore_ascii_case("serializable"))
+            {
+                return Err(serializable());
+            }
+            if !self.eat_symbol(',') {
+                break;
+            }
+        }
+        Ok(ControlStatement::Set {
+            name,
+            value: Some(values.join(", ")),
+            local,
+        })
+    }
+
+    /// `SET TIME ZONE INTERVAL '+00:00' HOUR TO MINUTE`, after its INTERVAL.
+    pub(super) fn zone_by_interval(&mut self, local: bool) -> Result<ControlStatement<AsRead>> {
+        let Some(Kind::Text(offset)) = self.peek().cloned() else {
+            return Err(self.syntax_error());
+        };
+        self.at += 1;
+        let _ = self.eat("hour to minute") || self.eat("hour");
+        Ok(ControlStatement::Set {
+            name: "timezone".to_owned(),
+            value: Some(offset),
+            local,
+        })
+    }
+}

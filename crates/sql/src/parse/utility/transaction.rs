@@ -1,0 +1,48 @@
+//! The options of BEGIN, COMMIT, ROLLBACK and SET TRANSACTION.
+
+use crate::error::{EngineError, Result};
+use crate::parse::utility::reader::Reader;
+use crate::plan::{IsolationLevel, TransactionModes};
+
+impl Reader<'_> {
+    pub(super) fn chain(&mut self) -> Result<bool> {
+        let _ = self.eat("transaction") || self.eat("work");
+        if self.eat("and no chain") {
+            return Ok(false);
+        }
+        Ok(self.eat("and chain"))
+    }
+
+    pub(super) fn transaction_modes(&mut self, start_keyword: bool) -> Result<TransactionModes> {
+        let mut modes = TransactionModes {
+            start_keyword,
+            ..TransactionModes::default()
+        };
+        loop {
+            if self.eat("isolation level") {
+                modes.isolation = Some(if self.eat("read committed") || self.eat("read uncommitted") {
+                    IsolationLevel::ReadCommitted
+                } else if self.eat("repeatable read") {
+                    IsolationLevel::RepeatableRead
+                } else if self.eat("serializable") {
+                    return Err(serializable());
+                } else {
+                    return Err(self.syntax_error());
+                });
+            } else if self.eat("read only") {
+                modes.read_only = Some(true);
+            } else if self.eat("read write") {
+                modes.read_only = Some(false);
+            } else if !(self.eat("not deferrable") || self.eat("deferrable")) {
+                return Ok(modes);
+            }
+            let _ = self.eat_symbol(',');
+        }
+    }
+}
+
+/// SERIALIZABLE is refused: what we would give instead allows write skew.
+pub(super) fn serializable() -> EngineError {
+    EngineError::not_supported("isolation level SERIALIZABLE")
+        .with_hint("REPEATABLE READ is snapshot isolation.")
+}

@@ -1,0 +1,178 @@
+//! Statements about the transaction, the session and maintenance: no row goes through a plan.
+//!
+//! [`ControlStatement`] is the one type of such a statement from its text to its end. The parser makes it with the names
+//! as they are written; binding looks these up, and changes nothing else. The two forms are its two [`Stage`]s:
+//!
+//! | stage | a table of VACUUM | a type of PREPARE | arguments of EXECUTE |
+//! | --- | --- | --- | --- |
+//! | `AsRead`, of the parser | its name | its text | syntax trees |
+//! | [`Resolved`] | its definition | the type | expressions with their types |
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use crate::catalog::TableDef;
+use crate::expr::Expr;
+use crate::value::DataType;
+
+/// The form of what a control statement names.
+pub trait Stage: Debug + Clone {
+    /// A table of VACUUM or ANALYZE.
+    type Table: Debug + Clone;
+    /// A type that PREPARE declares.
+    type ParameterType: Debug + Clone;
+    /// The arguments of EXECUTE.
+    type Arguments: Debug + Clone;
+    /// The names of SET CONSTRAINTS.
+    type Constraints: Debug + Clone;
+}
+
+/// Every name is looked up.
+#[derive(Debug, Clone, Copy)]
+pub enum Resolved {}
+
+impl Stage for Resolved {
+    type Table = Arc<TableDef>;
+    /// `None` where it is left open.
+    type ParameterType = Option<DataType>;
+    /// Of whatever type they have.
+    type Arguments = Vec<(Expr, DataType)>;
+    /// No constraint can be deferred, so a statement that names one is refused.
+    type Constraints = ();
+}
+
+/// A statement about the transaction, the session, or maintenance. It takes no relation lock before it runs and begins
+/// no transaction.
+#[derive(Debug, Clone)]
+pub enum ControlStatement<S: Stage = Resolved> {
+    /// Nothing but blanks and comments.
+    Empty,
+    /// BEGIN, START TRANSACTION
+    Begin(TransactionModes),
+    /// COMMIT, END; with AND CHAIN when true
+    Commit {
+        /// True if a new transaction starts at once.
+        chain: bool,
+    },
+    /// ROLLBACK, ABORT
+    Rollback {
+        /// True if a new transaction starts at once.
+        chain: bool,
+    },
+    /// SET TRANSACTION, or SET SESSION CHARACTERISTICS AS TRANSACTION
+    SetTransaction {
+        /// The modes to set.
+        modes: TransactionModes,
+        /// For the session's later transactions rather than this one.
+        session: bool,
+    },
+    /// SET name = value
+    Set {
+        /// The setting, lower case.
+        name: String,
+        /// Its value; `None` = DEFAULT.
+        value: Option<String>,
+        /// For this transaction only.
+        local: bool,
+    },
+    /// RESET name; `None` = ALL
+    Reset(Option<String>),
+    /// SHOW name
+    Show(String),
+    /// SHOW ALL
+    ShowAll,
+    /// VACUUM, with or without ANALYZE
+    Vacuum {
+        /// The tables; none = all.
+        tables: Vec<S::Table>,
+        /// Also ANALYZE.
+        analyze: bool,
+    },
+    /// ANALYZE
+    Analyze {
+        /// The tables; none = all.
+        tables: Vec<S::Table>,
+    },
+    /// CHECKPOINT
+    Checkpoint,
+    /// PREPARE name (types) AS statement
+    Prepare {
+        /// Its name.
+        name: String,
+        /// The declared parameter types.
+        types: Vec<S::ParameterType>,
+        /// The statement's text.
+        sql: String,
+    },
+    /// EXECUTE name (arguments)
+    Execute {
+        /// Its name.
+        name: String,
+        /// The arguments.
+        arguments: S::Arguments,
+    },
+    /// DEALLOCATE name; `None` = ALL
+    Deallocate(Option<String>),
+    /// DISCARD ALL
+    DiscardAll,
+    /// SET CONSTRAINTS; no names are all
+    SetConstraints(S::Constraints),
+    /// Accepted and without effect here: the tag to answer with, e.g. `UNLISTEN`
+    NoOperation(&'static str),
+}
+
+impl ControlStatement {
+    /// The command tag.
+    pub fn tag(&self) -> &'static str {
+        match self {
+            ControlStatement::Empty => "",
+            ControlStatement::Begin(modes) if modes.start_keyword => "START TRANSACTION",
+            ControlStatement::Begin(_) => "BEGIN",
+            ControlStatement::Commit { .. } => "COMMIT",
+            ControlStatement::Rollback { .. } => "ROLLBACK",
+            ControlStatement::SetTransaction { .. } | ControlStatement::Set { .. } => "SET",
+            ControlStatement::Reset(_) => "RESET",
+            ControlStatement::Show(_) | ControlStatement::ShowAll => "SHOW",
+            ControlStatement::Vacuum { .. } => "VACUUM",
+            ControlStatement::Analyze { .. } => "ANALYZE",
+            ControlStatement::Checkpoint => "CHECKPOINT",
+            ControlStatement::Prepare { .. } => "PREPARE",
+            ControlStatement::Execute { .. } => "EXECUTE",
+            ControlStatement::Deallocate(None) => "DEALLOCATE ALL",
+            ControlStatement::Deallocate(Some(_)) => "DEALLOCATE",
+            ControlStatement::DiscardAll => "DISCARD ALL",
+            ControlStatement::SetConstraints(()) => "SET CONSTRAINTS",
+            ControlStatement::NoOperation(tag) => tag,
+        }
+    }
+}
+
+/// Isolation of a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IsolationLevel {
+    /// Each statement sees what was committed when it began. READ UNCOMMITTED means the same.
+    ReadCommitted,
+    /// Each statement sees what was committed when the transaction's first one began.
+    RepeatableRead,
+}
+
+impl IsolationLevel {
+    /// As SHOW tells it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            IsolationLevel::ReadCommitted => "read committed",
+            IsolationLevel::RepeatableRead => "repeatable read",
+        }
+    }
+}
+
+/// The options of BEGIN and SET TRANSACTION.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TransactionModes {
+    /// The isolation level, if given.
+    pub isolation: Option<IsolationLevel>,
+    /// READ ONLY (true) or READ WRITE (false), if given.
+    pub read_only: Option<bool>,
+    /// Written START TRANSACTION, which answers with a tag of its own.
+    pub start_keyword: bool,
+}

@@ -1,0 +1,61 @@
+//! COPY: which way, which columns, and how they are written.
+
+use std::sync::Arc;
+
+use crate::catalog::TableDef;
+use crate::expr::Expr;
+use crate::plan::SelectPlan;
+
+/// COPY
+#[derive(Debug, Clone)]
+pub struct CopyPlan {
+    /// The direction.
+    pub direction: CopyDirection,
+    /// The table (`None` for COPY (query) TO).
+    pub table: Option<Arc<TableDef>>,
+    /// The table's column numbers in the order of the data.
+    pub columns: Vec<u16>,
+    /// For columns not in the data: their defaults, converted. One per table column; `None` = in the data.
+    pub defaults: Vec<Option<Expr>>,
+    /// COPY TO: the query that gives the rows.
+    pub query: Option<Arc<SelectPlan>>,
+    /// Format and its details.
+    pub options: CopyOptions,
+}
+
+/// The direction of a COPY.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CopyDirection {
+    /// From the client into a table.
+    FromStdin,
+    /// From a table or query to the client.
+    ToStdout,
+}
+
+/// COPY's formats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CopyFormat {
+    /// PostgreSQL's text format.
+    Text,
+    /// Comma-separated values.
+    Csv,
+}
+
+/// COPY's options.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CopyOptions {
+    /// The format.
+    pub format: CopyFormat,
+    /// Between columns.
+    pub delimiter: u8,
+    /// The text of NULL.
+    pub null: String,
+    /// The first line holds names.
+    pub header: bool,
+    /// CSV's quote.
+    pub quote: u8,
+    /// CSV's escape inside quotes.
+    pub escape: u8,
+    /// FREEZE: accepted; visibility here needs no freezing.
+    pub freeze: bool,
+}

@@ -1,0 +1,114 @@
+//! Statements that change definitions.
+
+use std::sync::Arc;
+
+use crate::catalog::{ColumnDef, TableDef};
+
+/// A statement that changes definitions.
+#[derive(Debug, Clone)]
+pub enum DefinitionStatement {
+    /// CREATE TABLE
+    CreateTable(Box<CreateTable>),
+    /// DROP TABLE
+    DropTable {
+        /// The tables; a name that does not exist has no definition.
+        tables: Vec<(String, Option<Arc<TableDef>>)>,
+        /// True if a missing table is no error (a notice tells).
+        if_exists: bool,
+    },
+    /// TRUNCATE
+    Truncate {
+        /// The tables.
+        tables: Vec<Arc<TableDef>>,
+        /// True if their sequences start again.
+        restart_identity: bool,
+    },
+    /// CREATE INDEX
+    CreateIndex(Box<CreateIndex>),
+    /// DROP INDEX
+    DropIndex {
+        /// The indexes; one that does not exist has no table.
+        indexes: Vec<(String, Option<Arc<TableDef>>)>,
+        /// True if a missing index is no error (a notice tells).
+        if_exists: bool,
+        /// Said to be CONCURRENTLY: the same here, but refused in a transaction.
+        concurrently: bool,
+    },
+    /// ALTER TABLE … ADD PRIMARY KEY or ADD UNIQUE: an index to create, its columns to become NOT NULL when primary
+    AddConstraint(Box<CreateIndex>),
+    /// ALTER TABLE … DROP CONSTRAINT
+    DropConstraint {
+        /// The table.
+        table: Arc<TableDef>,
+        /// The constraint's name, which is its index's.
+        name: String,
+        /// True if a missing constraint is no error (a notice tells).
+        if_exists: bool,
+    },
+    /// ALTER TABLE … SET (fillfactor = …)
+    SetFillfactor {
+        /// The table.
+        table: Arc<TableDef>,
+        /// The new value.
+        fillfactor: u8,
+    },
+}
+
+impl DefinitionStatement {
+    /// The command tag.
+    pub fn tag(&self) -> &'static str {
+        match self {
+            DefinitionStatement::CreateTable(_) => "CREATE TABLE",
+            DefinitionStatement::DropTable { .. } => "DROP TABLE",
+            DefinitionStatement::Truncate { .. } => "TRUNCATE TABLE",
+            DefinitionStatement::CreateIndex(_) => "CREATE INDEX",
+            DefinitionStatement::DropIndex { .. } => "DROP INDEX",
+            DefinitionStatement::AddConstraint(_)
+            | DefinitionStatement::DropConstraint { .. }
+            | DefinitionStatement::SetFillfactor { .. } => "ALTER TABLE",
+        }
+    }
+}
+
+/// CREATE TABLE
+#[derive(Debug, Clone)]
+pub struct CreateTable {
+    /// Its name.
+    pub name: String,
+    /// True if an existing table is no error (a notice tells).
+    pub if_not_exists: bool,
+    /// Its columns; those of a primary key are NOT NULL already.
+    pub columns: Vec<ColumnDef>,
+    /// The indexes that PRIMARY KEY and UNIQUE ask for.
+    pub indexes: Vec<IndexSpec>,
+    /// WITH (fillfactor = …)
+    pub fillfactor: u8,
+}
+
+/// An index to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexSpec {
+    /// Its name (made up by PostgreSQL's rule when none was given).
+    pub name: String,
+    /// Unique.
+    pub unique: bool,
+    /// The primary key.
+    pub primary: bool,
+    /// Made by a constraint.
+    pub constraint: bool,
+    /// The table's column numbers, in order.
+    pub columns: Vec<u16>,
+}
+
+/// CREATE INDEX, or ALTER TABLE … ADD PRIMARY KEY | UNIQUE
+#[derive(Debug, Clone)]
+pub struct CreateIndex {
+    /// The table.
+    pub table: Arc<TableDef>,
+    /// The index.
+    pub index: IndexSpec,
+    /// True if an existing index is no error (a notice tells).
+    pub if_not_exists: bool,
+    /// Said to be CONCURRENTLY: writers wait all the same, and it is refused in a transaction.
+    pub concurrently: bool,
+}

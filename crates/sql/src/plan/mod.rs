@@ -1,0 +1,143 @@
+//! A statement after binding: everything execution needs, with no name left to look up.
+//!
+//! A row flows through a SELECT as an array of values whose meaning changes at two points only:
+//!
+//! ```text
+//! scan ──▶ input row ──▶ filter ──▶ [aggregate ──▶ group row ──▶ having] ──▶ projection ──▶ output row
+//!          one value per table column                keys, then results      visible, then hidden sort columns
+//! ```
+//!
+//! [`Expr::Column`](crate::expr::Expr::Column) counts in whichever row its stage reads. The input row is as wide
+//! as the table, but only the columns in [`TableScan::needed`] are filled in. Sort keys are positions in the output
+//! row; columns past [`SelectPlan::visible`] exist for sorting only and are not sent.
+//!
+//! A scan's `filter` is what its index bounds do not already guarantee; `recheck` is the whole WHERE clause, for a row
+//! version that was reached by waiting for another transaction rather than through the index.
+//!
+//! | module | statements |
+//! | --- | --- |
+//! | `control` | about the transaction, the session, maintenance |
+//! | `definition` | CREATE, ALTER, DROP, TRUNCATE |
+//! | `rows`, `select`, `copy` | SELECT, INSERT, UPDATE, DELETE, COPY, EXPLAIN |
+
+mod control;
+mod copy;
+mod definition;
+mod rows;
+mod select;
+
+use crate::value::DataType;
+
+pub use crate::access::{AccessPath, KeyRange, RangeBound};
+pub use crate::aggregate::{AggregateCall, AggregateFunction};
+pub use control::{ControlStatement, IsolationLevel, Resolved, Stage, TransactionModes};
+pub use copy::{CopyDirection, CopyFormat, CopyOptions, CopyPlan};
+pub use definition::{CreateIndex, CreateTable, DefinitionStatement, IndexSpec};
+pub use rows::{CannedRows, DeletePlan, InsertPlan, InsertSource, Returning, RowsStatement, UpdatePlan};
+pub use select::{
+    AggregatePlan, LockStrength, LockWaitPolicy, RowLock, SelectPlan, Series, SortKey, Source, TableScan,
+};
+
+/// A column of a result, as a row description tells it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Column {
+    /// The name shown to the client.
+    pub name: String,
+    /// The type of its values.
+    pub data_type: DataType,
+    /// The type's modifier (the length of a `varchar(n)` plus four, and so on); −1 for none.
+    pub type_modifier: i32,
+    /// The table it comes from unchanged; 0 when it is computed.
+    pub table_oid: u32,
+    /// Its number in that table, from 1; 0 when it is computed.
+    pub attribute: i16,
+}
+
+impl Column {
+    /// A computed column.
+    pub fn computed(name: impl Into<String>, data_type: DataType) -> Column {
+        Column {
+            name: name.into(),
+            data_type,
+            type_modifier: -1,
+            table_oid: 0,
+            attribute: 0,
+        }
+    }
+}
+
+/// A statement ready to run, with what a client may ask about it beforehand.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The bound statement.
+    pub statement: Statement,
+    /// The types of `$1`, `$2`, …
+    pub param_types: Vec<DataType>,
+    /// The columns of its result; `None` when it returns no rows.
+    pub columns: Option<Vec<Column>>,
+}
+
+/// A bound statement, by what runs it: the session itself, `definition`, or the executor.
+#[derive(Debug, Clone)]
+pub enum Statement {
+    /// About the transaction, the session, or maintenance.
+    Control(ControlStatement),
+    /// Changes definitions.
+    Definition(DefinitionStatement),
+    /// Reads or writes rows.
+    Rows(RowsStatement),
+}
+
+impl Statement {
+    /// True if a transaction that has failed takes it: COMMIT, ROLLBACK and an empty text.
+    pub fn fits_failed_transaction(&self) -> bool {
+        matches!(
+            self,
+            Statement::Control(
+                ControlStatement::Empty | ControlStatement::Commit { .. } | ControlStatement::Rollback { .. }
+            )
+        )
+    }
+
+    /// The statement's name, if it cannot run in a transaction that other statements belong to.
+    pub fn outside_transactions_only(&self) -> Option<&'static str> {
+        match self {
+            Statement::Control(ControlStatement::Vacuum { .. }) => Some("VACUUM"),
+            Statement::Control(ControlStatement::DiscardAll) => Some("DISCARD ALL"),
+            Statement::Definition(DefinitionStatement::CreateIndex(create)) if create.concurrently => {
+                Some("CREATE INDEX CONCURRENTLY")
+            }
+            Statement::Definition(DefinitionStatement::DropIndex {
+                concurrently: true, ..
+            }) => Some("DROP INDEX CONCURRENTLY"),
+            _ => None,
+        }
+    }
+
+    /// The command tag, without the row count that some tags end with.
+    pub fn tag(&self) -> &'static str {
+        match self {
+            Statement::Control(statement) => statement.tag(),
+            Statement::Definition(statement) => statement.tag(),
+            Statement::Rows(statement) => statement.tag(),
+        }
+    }
+}
+
+impl From<ControlStatement> for Statement {
+    fn from(statement: ControlStatement) -> Statement {
+        Statement::Control(statement)
+    }
+}
+
+impl From<DefinitionStatement> for Statement {
+    fn from(statement: DefinitionStatement) -> Statement {
+        Statement::Definition(statement)
+    }
+}
+
+impl From<RowsStatement> for Statement {
+    fn from(statement: RowsStatement) -> Statement {
+        Statement::Rows(statement)
+    }
+}

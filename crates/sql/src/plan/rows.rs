@@ -1,0 +1,131 @@
+//! Statements that read or write rows.
+
+use std::sync::Arc;
+
+use crate::catalog::TableDef;
+use crate::expr::Expr;
+use crate::plan::{Column, CopyDirection, CopyPlan, LockStrength, SelectPlan, TableScan};
+use crate::value::Value;
+
+/// A statement that reads or writes rows.
+#[derive(Debug, Clone)]
+pub enum RowsStatement {
+    /// SELECT. A portal that makes its rows when they are asked for keeps the plan.
+    Select(Arc<SelectPlan>),
+    /// INSERT
+    Insert(Box<InsertPlan>),
+    /// UPDATE
+    Update(Box<UpdatePlan>),
+    /// DELETE
+    Delete(Box<DeletePlan>),
+    /// COPY
+    Copy(Box<CopyPlan>),
+    /// A query recognised as a whole, with its answer.
+    Canned(CannedRows),
+    /// EXPLAIN: lines of text
+    Explain(Vec<String>),
+}
+
+impl RowsStatement {
+    /// True if it is refused in a read-only transaction.
+    pub fn writes(&self) -> bool {
+        match self {
+            RowsStatement::Select(select) => select.lock.is_some(),
+            RowsStatement::Insert(_) | RowsStatement::Update(_) | RowsStatement::Delete(_) => true,
+            RowsStatement::Copy(copy) => copy.direction == CopyDirection::FromStdin,
+            RowsStatement::Canned(_) | RowsStatement::Explain(_) => false,
+        }
+    }
+
+    /// As a refusal to write names it.
+    pub fn written_name(&self) -> &'static str {
+        let lock = match self {
+            RowsStatement::Select(select) => select.lock.as_ref(),
+            RowsStatement::Insert(_) => return "INSERT",
+            RowsStatement::Copy(_) => return "COPY FROM",
+            _ => None,
+        };
+        match lock.map(|lock| lock.strength) {
+            Some(LockStrength::Update) => "SELECT FOR UPDATE",
+            Some(LockStrength::NoKeyUpdate) => "SELECT FOR NO KEY UPDATE",
+            Some(LockStrength::Share) => "SELECT FOR SHARE",
+            Some(LockStrength::KeyShare) => "SELECT FOR KEY SHARE",
+            None => self.tag(),
+        }
+    }
+
+    /// The command tag, without the row count that all but EXPLAIN's ends with.
+    pub fn tag(&self) -> &'static str {
+        match self {
+            RowsStatement::Select(_) | RowsStatement::Canned(_) => "SELECT",
+            RowsStatement::Insert(_) => "INSERT 0",
+            RowsStatement::Update(_) => "UPDATE",
+            RowsStatement::Delete(_) => "DELETE",
+            RowsStatement::Copy(_) => "COPY",
+            RowsStatement::Explain(_) => "EXPLAIN",
+        }
+    }
+}
+
+/// A recognised query's answer.
+#[derive(Debug, Clone)]
+pub struct CannedRows {
+    /// The rows.
+    pub rows: Vec<Vec<Value>>,
+}
+
+/// INSERT
+#[derive(Debug, Clone)]
+pub struct InsertPlan {
+    /// The table.
+    pub table: Arc<TableDef>,
+    /// The rows to insert.
+    pub source: InsertSource,
+    /// RETURNING, over the inserted row.
+    pub returning: Option<Returning>,
+}
+
+/// The source of inserted rows.
+#[derive(Debug, Clone)]
+pub enum InsertSource {
+    /// VALUES: per row one expression per table column, defaults filled in, converted to the column's type.
+    Rows(Vec<Vec<Expr>>),
+    /// A query, and per table column an expression over the query's output row.
+    Select {
+        /// The query.
+        select: Box<SelectPlan>,
+        /// One expression per table column.
+        columns: Vec<Expr>,
+    },
+}
+
+/// RETURNING
+#[derive(Debug, Clone)]
+pub struct Returning {
+    /// Over the row as stored (for DELETE: as it was).
+    pub projection: Vec<Expr>,
+    /// The columns that are sent.
+    pub columns: Vec<Column>,
+}
+
+/// UPDATE
+#[derive(Debug, Clone)]
+pub struct UpdatePlan {
+    /// The rows to change.
+    pub scan: TableScan,
+    /// New values by column number, over the row as it is; converted to the column's type.
+    pub assignments: Vec<(u16, Expr)>,
+    /// True if any assigned column is in an index: if not, the index needs no new entry.
+    pub changes_indexed_columns: bool,
+    /// RETURNING, over the new row.
+    pub returning: Option<Returning>,
+}
+
+/// DELETE
+#[derive(Debug, Clone)]
+pub struct DeletePlan {
+    /// The rows to delete.
+    pub scan: TableScan,
+    /// RETURNING, over the old row.
+    pub returning: Option<Returning>,
+}

@@ -1,0 +1,137 @@
+//! SELECT: where its rows come from and what becomes of them.
+
+use std::sync::Arc;
+
+use crate::access::AccessPath;
+use crate::aggregate::AggregateCall;
+use crate::catalog::TableDef;
+use crate::expr::Expr;
+use crate::plan::Column;
+use crate::value::{ColumnSet, DataType};
+
+/// SELECT
+#[derive(Debug, Clone)]
+pub struct SelectPlan {
+    /// The source of the rows, already filtered.
+    pub source: Source,
+    /// Grouping and aggregates, if any.
+    pub aggregate: Option<AggregatePlan>,
+    /// The output row: the visible columns, then hidden ones for sorting.
+    pub projection: Vec<Expr>,
+    /// Number of output columns that are sent.
+    pub visible: usize,
+    /// DISTINCT over the visible columns.
+    pub distinct: bool,
+    /// ORDER BY; empty when absent or when the scan gives that order anyway.
+    pub sort: Vec<SortKey>,
+    /// LIMIT, a bigint; NULL = none.
+    pub limit: Option<Expr>,
+    /// OFFSET, a bigint; NULL = 0.
+    pub offset: Option<Expr>,
+    /// Stop the scan after this many rows that pass the filter (min and max over an index, one key of a unique index).
+    pub stop_after: Option<u64>,
+    /// FOR UPDATE and its relatives.
+    pub lock: Option<RowLock>,
+    /// The columns sent.
+    pub columns: Vec<Column>,
+}
+
+/// Rows of a table, found one way or another.
+#[derive(Debug, Clone)]
+pub struct TableScan {
+    /// The table.
+    pub table: Arc<TableDef>,
+    /// The path to its rows.
+    pub access: AccessPath,
+    /// The condition that a found row must still satisfy.
+    pub filter: Option<Expr>,
+    /// The whole WHERE clause, of a scan whose rows are locked or changed.
+    pub recheck: Option<Expr>,
+    /// The columns that any later stage reads, `filter` and `recheck` included.
+    pub needed: ColumnSet,
+}
+
+/// The source of a SELECT's input rows.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// No FROM: one empty row.
+    OneRow,
+    /// A table or virtual table.
+    Table(TableScan),
+    /// `generate_series(start, stop [, step])`: rows of one value.
+    Series(Series),
+}
+
+/// `generate_series` as a source of rows.
+#[derive(Debug, Clone)]
+pub struct Series {
+    /// First value.
+    pub start: Expr,
+    /// Last value, at most.
+    pub stop: Expr,
+    /// Step; 1 when absent. Zero is an error (22023).
+    pub step: Option<Expr>,
+    /// Int4, Int8 or Numeric; the three expressions have this type.
+    pub data_type: DataType,
+    /// WHERE
+    pub filter: Option<Expr>,
+}
+
+/// Grouping and aggregates.
+#[derive(Debug, Clone)]
+pub struct AggregatePlan {
+    /// GROUP BY, over the input row; empty = one group, present even without rows.
+    pub keys: Vec<Expr>,
+    /// The keys' types, for comparing.
+    pub key_types: Vec<DataType>,
+    /// The aggregate calls, over the input row.
+    pub calls: Vec<AggregateCall>,
+    /// HAVING, over the group row (keys, then results).
+    pub having: Option<Expr>,
+}
+
+/// One ORDER BY key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SortKey {
+    /// Position in the output row.
+    pub column: usize,
+    /// That column's type.
+    pub data_type: DataType,
+    /// DESC
+    pub descending: bool,
+    /// NULLs before all other values.
+    pub nulls_first: bool,
+}
+
+/// The strength of the row locks of FOR ….
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockStrength {
+    /// FOR UPDATE
+    Update,
+    /// FOR NO KEY UPDATE
+    NoKeyUpdate,
+    /// FOR SHARE
+    Share,
+    /// FOR KEY SHARE
+    KeyShare,
+}
+
+/// The treatment of a row that someone else has locked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockWaitPolicy {
+    /// Wait.
+    Block,
+    /// NOWAIT: error 55P03.
+    NoWait,
+    /// SKIP LOCKED: leave it out.
+    SkipLocked,
+}
+
+/// A FOR UPDATE clause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowLock {
+    /// The strength.
+    pub strength: LockStrength,
+    /// The treatment of a row that is taken.
+    pub wait: LockWaitPolicy,
+}

@@ -1,0 +1,179 @@
+//! Values and their types.
+//!
+//! A [`Value`] is one SQL value, NULL included, 24 bytes, carrying only what its bits mean; what SQL type it *has* is
+//! known statically by the expression or column it belongs to ([`DataType`]). So `varchar`, `char(n)`, `text` and
+//! `name` all share [`Value::Text`]: a `char(n)` value is stored with its blanks, and code that compares or encodes it
+//! gets the type and leaves them out.
+//!
+//! | module | job |
+//! |---|---|
+//! | `datatype` | types, their PostgreSQL numbers, modifiers |
+//! | `text`, `datetime` | PostgreSQL's text form, in and out |
+//! | `binary` | PostgreSQL's binary form, in and out |
+//! | `compare` | order and equality |
+//! | `numeric` | exact decimals |
+//! | `arithmetic` | `+ - * / %`, with overflow found |
+//! | `cast` | conversion between types; what is implicit, on assignment, explicit |
+//! | `key` | order-preserving bytes for index keys |
+//! | `row` | a table row as bytes, and single columns out of it |
+//! | `row_bytes` | a bound for the texts of a row |
+//!
+//! The collation is "C": strings order by their bytes, which in UTF-8 is code-point order. The encoding is UTF-8,
+//! and the character NUL is refused, as PostgreSQL refuses it; the key encoding relies on that.
+
+pub mod arithmetic;
+pub mod binary;
+pub mod cast;
+pub mod compare;
+pub mod datatype;
+pub mod datetime;
+pub mod key;
+pub mod numeric;
+/// The characters that PostgreSQL takes for white space around a value.
+pub(crate) fn is_space(character: char) -> bool {
+    matches!(character, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
+}
+
+impl From<i64> for Value {
+    fn from(value: i64) -> Value {
+        Value::Int8(value)
+    }
+}
+
+impl From<i32> for Value {
+    fn from(value: i32) -> Value {
+        Value::Int4(value)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(value: bool) -> Value {
+        Value::Bool(value)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(value: &str) -> Value {
+        Value::Text(value.into())
+    }
+}
+
+#[cfg(test)]
+mod properties;
+pub mod row;
+mod row_bytes;
+pub mod text;
+
+pub use binary::{decode_binary, encode_binary};
+pub use compare::{compare, compare_checked};
+pub use datatype::{Category, DataType, NO_TYPMOD, format_type};
+pub use key::{KeyBuffer, encode_key};
+pub use numeric::Numeric;
+pub use row::{ColumnSet, RowCodec};
+pub use row_bytes::TextsTogether;
+pub use text::{decode_text, encode_text};
+
+/// One SQL value.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Value {
+    /// NULL, of any type
+    #[default]
+    Null,
+    /// `boolean`
+    Bool(bool),
+    /// `smallint`
+    Int2(i16),
+    /// `integer`
+    Int4(i32),
+    /// `bigint`
+    Int8(i64),
+    /// `real`
+    Float4(f32),
+    /// `double precision`
+    Float8(f64),
+    /// `numeric`
+    Numeric(Numeric),
+    /// All string types
+    Text(Box<str>),
+    /// `date`: days since 2000-01-01; `i32::MAX` and `i32::MIN` are the infinities
+    Date(i32),
+    /// `timestamp`: microseconds since 2000-01-01 00:00; `i64::MAX` and `i64::MIN` are the infinities
+    Timestamp(i64),
+    /// `timestamptz`: microseconds since 2000-01-01 00:00 UTC
+    TimestampTz(i64),
+    /// `oid`
+    Oid(u32),
+}
+
+const _: () = assert!(size_of::<Value>() == 24);
+
+impl Value {
+    /// A string value.
+    pub fn text(text: impl Into<Box<str>>) -> Value {
+        Value::Text(text.into())
+    }
+
+    /// The bytes it has on the heap.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match self {
+            Value::Text(text) => text.len(),
+            Value::Numeric(number) => number.heap_bytes(),
+            _ => 0,
+        }
+    }
+
+    /// True if it is NULL.
+    #[inline]
+    pub fn is_null(&self) -> bool {
+        matches!(self, Value::Null)
+    }
+
+    /// The integer of any of the integer types.
+    #[inline]
+    pub fn as_i64(&self) -> Option<i64> {
+        match self {
+            Value::Int2(v) => Some(i64::from(*v)),
+            Value::Int4(v) => Some(i64::from(*v)),
+            Value::Int8(v) => Some(*v),
+            Value::Oid(v) => Some(i64::from(*v)),
+            _ => None,
+        }
+    }
+
+    /// The string of any of the string types.
+    #[inline]
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The truth value; `None` for NULL and for anything else.
+    #[inline]
+    pub fn as_bool(&self) -> Option<bool> {
+        match self {
+            Value::Bool(v) => Some(*v),
+            _ => None,
+        }
+    }
+
+    /// The type these bits have when nothing else is said.
+    pub fn natural_type(&self) -> DataType {
+        match self {
+            Value::Null => DataType::Unknown,
+            Value::Bool(_) => DataType::Bool,
+            Value::Int2(_) => DataType::Int2,
+            Value::Int4(_) => DataType::Int4,
+            Value::Int8(_) => DataType::Int8,
+            Value::Float4(_) => DataType::Float4,
+            Value::Float8(_) => DataType::Float8,
+            Value::Numeric(_) => DataType::Numeric,
+            Value::Text(_) => DataType::Text,
+            Value::Date(_) => DataType::Date,
+            Value::Timestamp(_) => DataType::Timestamp,
+            Value::TimestampTz(_) => DataType::TimestampTz,
+            Value::Oid(_) => DataType::Oid,
+        }
+    }
+}
