@@ -14,6 +14,7 @@ mod predicate;
 mod select;
 #[cfg(test)]
 mod tests;
+mod type_name;
 mod types;
 mod utility;
 mod write;

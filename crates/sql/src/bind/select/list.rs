@@ -2,7 +2,7 @@
 
 use sqlparser::ast;
 
-use crate::bind::types::internal_type_name;
+use crate::bind::type_name::internal_type_name;
 use crate::bind::{AGGREGATE_BASE, Binder, Scope, Typed, identifier, normal, plain_name, refuse, split_name};
 use crate::catalog::TableDef;
 use crate::error::{EngineError, Result, SqlState};
