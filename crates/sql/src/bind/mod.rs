@@ -15,6 +15,7 @@ mod select;
 mod subquery;
 #[cfg(test)]
 mod tests;
+mod type_name;
 mod types;
 mod utility;
 mod write;

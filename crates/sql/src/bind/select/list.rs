@@ -3,7 +3,7 @@
 use sqlparser::ast;
 
 use crate::bind::scope::{Names, Scope, ScopeColumn};
-use crate::bind::types::internal_type_name;
+use crate::bind::type_name::internal_type_name;
 use crate::bind::{Binder, Typed, identifier, normal, plain_name, refuse, split_name};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
