@@ -99,28 +99,47 @@ impl Sequence {
         Ok(())
     }
 
+    /// The number given out last; 0 if there is none.
+    pub(crate) fn last(&self, storage: &Storage) -> Result<i64> {
+        let mut numbers = self
+            .numbers
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        self.load(storage, &mut numbers)?;
+        Ok(numbers.last)
+    }
+
+    /// Reads the page, once.
+    fn load(&self, storage: &Storage, numbers: &mut Numbers) -> Result<()> {
+        if numbers.loaded {
+            return Ok(());
+        }
+        let page = storage.pin(self.page()).map_err(storage_error)?;
+        let shared = page.shared();
+        let bytes: [u8; 8] = shared.bytes()[OFFSET..OFFSET + 8]
+            .try_into()
+            .expect("eight bytes");
+        numbers.reserved = i64::from_le_bytes(bytes);
+        numbers.last = numbers.reserved;
+        numbers.reserved_at = page::lsn(shared.bytes());
+        numbers.loaded = true;
+        Ok(())
+    }
+
+    fn page(&self) -> PageId {
+        PageId {
+            rel: RelId(self.rel),
+            block: 0,
+        }
+    }
+
     /// The next number.
     pub(crate) fn next(&self, storage: &Storage, max: i64) -> Result<Unsecured<i64>> {
         let mut numbers = self
             .numbers
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner());
-        if !numbers.loaded {
-            let page = storage
-                .pin(PageId {
-                    rel: RelId(self.rel),
-                    block: 0,
-                })
-                .map_err(storage_error)?;
-            let shared = page.shared();
-            let bytes: [u8; 8] = shared.bytes()[OFFSET..OFFSET + 8]
-                .try_into()
-                .expect("eight bytes");
-            numbers.reserved = i64::from_le_bytes(bytes);
-            numbers.last = numbers.reserved;
-            numbers.reserved_at = page::lsn(shared.bytes());
-            numbers.loaded = true;
-        }
+        self.load(storage, &mut numbers)?;
         if numbers.last >= max {
             return Err(EngineError::new(
                 SqlState::from_code("2200H"),
@@ -129,12 +148,7 @@ impl Sequence {
         }
         if numbers.last == numbers.reserved {
             let reserved = numbers.reserved.saturating_add(BATCH);
-            let page = storage
-                .pin(PageId {
-                    rel: RelId(self.rel),
-                    block: 0,
-                })
-                .map_err(storage_error)?;
+            let page = storage.pin(self.page()).map_err(storage_error)?;
             let mut change = storage.begin_change(Xid::INVALID).map_err(storage_error)?;
             let mut exclusive = page.exclusive();
             change.write(&mut exclusive, OFFSET, &reserved.to_le_bytes());

@@ -2,6 +2,7 @@
 
 mod math;
 mod number_format;
+mod quote;
 mod recovery;
 mod resolve;
 
@@ -15,6 +16,7 @@ use crate::value::arithmetic::{self, ArithmeticOp};
 use crate::value::{DataType, Numeric, Value, compare_checked, datetime};
 
 pub use math::MathFunction;
+pub use quote::quote_identifier;
 pub use recovery::RecoveryFunction;
 pub use recovery::shown as shown_position;
 pub use resolve::{Signature, resolve};
