@@ -69,7 +69,7 @@ impl FunctionRow {
         };
         match (self.kind, self.returns_set) {
             ("f", false) => function::resolve(self.name, &types)
-                .is_some_and(|found| found.arguments == types && found.result == result),
+                .is_ok_and(|found| found.arguments == types && found.result == result),
             ("a", false) => match (AggregateFunction::by_name(self.name), types.as_slice()) {
                 (Some(AggregateFunction::Count), []) => true,
                 (Some(found), [argument]) => found.result_type(*argument) == Some(result),
