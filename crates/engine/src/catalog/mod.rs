@@ -181,11 +181,6 @@ impl CatalogState {
         }
     }
 
-    /// The table of this name.
-    pub(crate) fn table_named(&self, name: &str) -> Option<&Arc<TableEntry>> {
-        self.by_name.get(name)
-    }
-
     /// The table of the index of this name.
     pub(crate) fn owner_of_index(&self, name: &str) -> Option<&Arc<TableEntry>> {
         self.by_oid.get(self.by_index.get(name)?)

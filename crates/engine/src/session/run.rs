@@ -314,6 +314,8 @@ impl Session {
             &self.interrupts,
             &self.seen,
             &self.changed,
+            &self.serial_values,
+            self.txn.read_only,
         );
         let (engine, settings) = (&self.engine, &self.settings);
         let (overlay, user) = (self.txn.overlay(), self.info.user.as_str());
@@ -366,6 +368,8 @@ impl Session {
             &self.interrupts,
             &self.seen,
             &self.changed,
+            &self.serial_values,
+            self.txn.read_only,
         );
         expr.eval(&[], &EvalContext::new(&[], &facts))
     }

@@ -4,6 +4,7 @@
 mod common;
 
 mod activity;
+mod catalog_functions;
 mod catalogs;
 mod changes;
 mod copy;

@@ -4,14 +4,18 @@
 //! finds the one that a call means. A new function is a row in the file of its subject, and a new file is a line in
 //! `table.rs`. A function whose types are no fixed list (`coalesce`) finds itself: a line in `resolve.rs`.
 
+mod catalog;
 mod choice;
 mod math;
+mod names;
 mod number;
 mod number_format;
+mod privilege;
 mod quote;
 mod recovery;
 mod resolve;
 mod row;
+mod sequence;
 mod session;
 mod signature;
 mod table;
@@ -25,6 +29,7 @@ use crate::memory;
 use crate::value::text::to_text;
 use crate::value::{DataType, Value};
 
+pub use catalog::{DATABASE_OID, USER_OID, expression_shown};
 pub use quote::quote_identifier;
 pub use recovery::shown as shown_position;
 pub use resolve::{Unresolved, resolve, resolve_operator};

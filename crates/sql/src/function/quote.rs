@@ -1,5 +1,44 @@
 //! Names and texts in quotes: `quote_ident`, `quote_literal`, `quote_nullable`.
 
+use super::row::Implementation::Pure;
+use super::row::{FunctionRow, row};
+use crate::error::{EngineError, Result};
+use crate::value::DataType::Text;
+use crate::value::Value;
+
+/// The functions.
+pub(super) static ROWS: &[FunctionRow] = &[
+    row(
+        1282,
+        "quote_ident",
+        &[Text],
+        Text,
+        Pure(|x| of_text(x, quote_identifier)),
+    ),
+    row(
+        1283,
+        "quote_literal",
+        &[Text],
+        Text,
+        Pure(|x| of_text(x, quote_literal)),
+    ),
+    row(1289, "quote_nullable", &[Text], Text, Pure(nullable)).called_on_null(),
+];
+
+fn of_text(arguments: &[Value], quote: fn(&str) -> String) -> Result<Value> {
+    match arguments[0].as_str() {
+        Some(text) => Ok(Value::text(quote(text))),
+        None => Err(EngineError::internal("a text to be quoted is none")),
+    }
+}
+
+fn nullable(arguments: &[Value]) -> Result<Value> {
+    match arguments[0].is_null() {
+        true => Ok(Value::from("NULL")),
+        false => of_text(arguments, quote_literal),
+    }
+}
+
 /// The words that are no names without quotes, sorted.
 const KEYWORDS: &[&str] = &[
     "all",

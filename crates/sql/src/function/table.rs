@@ -6,13 +6,17 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::row::FunctionRow;
-use super::{math, number, recovery, session, text};
+use super::{catalog, math, number, privilege, quote, recovery, sequence, session, text};
 
 /// The rows of each file of functions.
 static TABLES: &[&[FunctionRow]] = &[
+    catalog::ROWS,
     math::ROWS,
     number::ROWS,
+    privilege::ROWS,
+    quote::ROWS,
     recovery::ROWS,
+    sequence::ROWS,
     session::ROWS,
     text::ROWS,
 ];

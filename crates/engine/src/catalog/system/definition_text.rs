@@ -53,11 +53,3 @@ fn with_type(sql: &str, data_type: DataType) -> String {
         other => format!("{sql}::{other}"),
     }
 }
-
-/// An expression as it is shown to a session: without the users' schema where that is on its search path.
-pub(crate) fn expression_shown(expression: &str, public_on_path: bool) -> String {
-    match expression.strip_prefix("nextval('public.") {
-        Some(rest) if public_on_path => format!("nextval('{rest}"),
-        _ => expression.to_owned(),
-    }
-}

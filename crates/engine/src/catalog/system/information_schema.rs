@@ -6,7 +6,7 @@ use super::rows::{NULL, Rows, int4, text};
 use super::shape::Schema;
 use super::types::numbers_of;
 use super::{SYSTEM_TABLES, Sources, sequences};
-use clearway_sql::function::quote_identifier;
+use clearway_sql::function::{expression_shown, quote_identifier};
 use clearway_sql::value::Value;
 use clearway_sql::{ColumnDef, IndexDef, TableDef};
 
@@ -240,8 +240,5 @@ pub(super) fn default_of(sources: &Sources<'_>, table: &TableDef, number: usize)
         return None;
     }
     let expression = default_expression(entry, number)?;
-    Some(super::definition_text::expression_shown(
-        &expression,
-        sources.settings.public_on_path,
-    ))
+    Some(expression_shown(&expression, sources.settings.public_on_path))
 }

@@ -3,11 +3,9 @@
 use super::Sources;
 use super::rows::{NO_TYPE, NULL, Rows, boolean, int4, oid, text};
 use super::shape::Schema;
+// There is one user, called as the client calls itself.
+pub(super) use clearway_sql::function::{DATABASE_OID, USER_OID};
 
-/// The number of the user: there is one, called as the client calls itself.
-pub(crate) const USER_OID: u32 = 10;
-/// The number of the database.
-pub(crate) const DATABASE_OID: u32 = 5;
 /// The number of the language of built-in functions.
 pub(super) const INTERNAL_LANGUAGE_OID: u32 = 12;
 /// The number of the tablespace that holds the tables.
