@@ -1,5 +1,6 @@
 //! The context of an expression's evaluation beside the row: parameters, and facts of its session.
 
+use crate::catalog_facts::CatalogFacts;
 use crate::error::{EngineError, Result, SqlState};
 use crate::value::Value;
 
@@ -37,6 +38,8 @@ pub trait SessionFacts {
     fn promote(&self, patience: Option<std::time::Duration>) -> Result<bool>;
     /// Has the server read its configuration again; whether it could.
     fn reload_configuration(&self) -> bool;
+    /// The catalog, as the session sees it.
+    fn catalog(&self) -> Result<&dyn CatalogFacts>;
 }
 
 /// A place in the log.
@@ -105,6 +108,9 @@ impl SessionFacts for NoSession {
     }
     fn reload_configuration(&self) -> bool {
         false
+    }
+    fn catalog(&self) -> Result<&dyn CatalogFacts> {
+        Err(EngineError::internal("the catalog is asked outside a session"))
     }
 }
 

@@ -20,6 +20,7 @@
 //! | `access` | index or sequential scan; key ranges at run time |
 //! | `expr`, `function`, `aggregate` | compiled expressions and their evaluation |
 //! | `context` | what an evaluation can ask of its session |
+//! | `catalog_facts` | what functions ask of the catalog |
 //! | `catalog` | tables and indexes as statements see them |
 //! | `common_type`, `search_path`, `stack` | the type that several are brought to; where names are looked for; how deep a statement may nest, and the room for it |
 //! | `explain` | a plan as text |
@@ -34,6 +35,7 @@ pub mod access;
 pub mod aggregate;
 pub mod bind;
 pub mod catalog;
+pub mod catalog_facts;
 pub mod common_type;
 pub mod context;
 mod driver_catalog;

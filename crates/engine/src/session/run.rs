@@ -328,22 +328,31 @@ impl Session {
             &self.interrupts,
             &self.seen,
             &self.changed,
+            &self.serial_values,
+            self.txn.read_only,
         );
         let (engine, settings) = (&self.engine, &self.settings);
+        let (overlay, user) = (self.txn.overlay(), self.info.user.as_str());
         let virtual_rows = |name: &str| {
-            let sources = catalog::virtual_tables::Sources {
+            let catalog = match &overlay {
+                Some(overlay) => Arc::clone(overlay),
+                None => engine.catalog.state(),
+            };
+            let sources = catalog::system::Sources {
                 activity: &|| engine.activity(),
                 background: &|| engine.background_activity(),
                 retention: &engine.storage.retention,
                 flushed: &|| engine.storage.durable_log_end(),
                 receiver: &|| engine.wal_receiver(),
                 conflicts: &|| engine.conflict_counts(),
-                catalog: &engine.catalog.state(),
+                catalog: &catalog,
+                storage: &engine.storage,
                 settings,
                 in_force: &|| engine.in_force(),
                 database: &engine.config.database,
+                user,
             };
-            catalog::virtual_tables::rows(name, &sources)
+            catalog::system::rows(name, &sources)
         };
         let mut execution = Execution {
             storage: &self.engine.storage,
@@ -375,6 +384,8 @@ impl Session {
             &self.interrupts,
             &self.seen,
             &self.changed,
+            &self.serial_values,
+            self.txn.read_only,
         );
         expr.eval(&[], &EvalContext::new(&[], &facts))
     }

@@ -3,7 +3,7 @@
 use crate::context::EvalContext;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
-use crate::function::{Function, check_length};
+use crate::function::check_length;
 use crate::stack::checkpoint;
 use crate::value::cast::cast;
 use crate::value::{Category, DataType, Value, arithmetic, compare_checked, text};
@@ -80,10 +80,7 @@ impl Expr {
                 otherwise.eval(row, context)
             }
             // What follows the first value that is not NULL is not evaluated: it may be an error.
-            Expr::Call {
-                function: Function::Coalesce,
-                arguments,
-            } => {
+            Expr::Call { function, arguments } if function.is_coalesce() => {
                 for argument in arguments {
                     let value = argument.eval(row, context)?;
                     if !value.is_null() {
@@ -101,7 +98,7 @@ impl Expr {
                     bytes += value.heap_bytes();
                     around = around.keeping(value.heap_bytes())?;
                     values.push(value);
-                    if *function == Function::Concat {
+                    if function.row().variadic {
                         check_length(bytes)?;
                     }
                 }
