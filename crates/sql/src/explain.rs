@@ -317,6 +317,21 @@ fn show(expr: &Expr, names: &[String]) -> String {
                 join(list, ", ")
             )
         }
+        Expr::Quantified {
+            op,
+            all,
+            input,
+            array,
+            ..
+        } => {
+            format!(
+                "({} {} {} ({}))",
+                show(input, names),
+                op.symbol(),
+                if *all { "ALL" } else { "ANY" },
+                show(array, names)
+            )
+        }
         Expr::Like {
             input,
             pattern,

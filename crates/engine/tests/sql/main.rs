@@ -4,6 +4,7 @@
 mod common;
 
 mod activity;
+mod arrays;
 mod changes;
 mod copy;
 mod indexes_and_sequences;

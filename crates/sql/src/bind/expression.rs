@@ -43,6 +43,10 @@ impl Binder<'_> {
                 at(self),
             ),
             ast::Expr::Function(call) => self.call(call, scope, at(self)),
+            ast::Expr::Array(array) => self.array(array, scope, at(self)),
+            ast::Expr::CompoundFieldAccess { root, access_chain } => {
+                self.part(root, access_chain, scope, at(self))
+            }
             ast::Expr::Ceil {
                 expr,
                 field: ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime),
@@ -71,6 +75,12 @@ impl Binder<'_> {
                 format: None,
             } => self.cast(left, data_type, position),
             ast::Expr::BinaryOp { op, right, .. } => self.binary(left, op, right, scope, position),
+            ast::Expr::AnyOp {
+                compare_op, right, ..
+            } => self.quantified(left, compare_op, right, false, scope, position),
+            ast::Expr::AllOp {
+                compare_op, right, ..
+            } => self.quantified(left, compare_op, right, true, scope, position),
             ast::Expr::IsNull(_) => self.is_null(left, false),
             ast::Expr::IsNotNull(_) => self.is_null(left, true),
             ast::Expr::IsTrue(_) => self.is_truth(left, Some(true), false, position),
@@ -204,6 +214,9 @@ impl Binder<'_> {
         }
         if let Some(op) = comparison(op) {
             return Ok(boolean(self.compare(l, op, r, position)?));
+        }
+        if let Some(typed) = self.array_operator(&l, op, &r, position)? {
+            return Ok(typed);
         }
         let arithmetic = match op {
             BinaryOperator::Plus => ArithmeticOp::Add,
@@ -342,7 +355,9 @@ impl Binder<'_> {
             Some(tree) => self.expression(tree, scope)?,
             None => Typed::new(Expr::Constant(Value::Null), DataType::Unknown),
         });
-        let types: Vec<DataType> = results.iter().map(|result| result.data_type).collect();
+        // The type is chosen as if ELSE came first.
+        let mut types: Vec<DataType> = results.iter().map(|result| result.data_type).collect();
+        types.rotate_right(1);
         let data_type = common_type(&types).ok_or_else(|| {
             EngineError::new(
                 SqlState::DATATYPE_MISMATCH,

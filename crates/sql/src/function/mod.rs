@@ -1,5 +1,7 @@
 //! The scalar functions we have.
 
+pub mod array;
+mod array_text;
 mod math;
 mod number_format;
 mod recovery;
@@ -14,6 +16,7 @@ use crate::search_path::first_schema;
 use crate::value::arithmetic::{self, ArithmeticOp};
 use crate::value::{DataType, Numeric, Value, compare_checked, datetime};
 
+pub use array::ArrayFunction;
 pub use math::MathFunction;
 pub use recovery::RecoveryFunction;
 pub use recovery::shown as shown_position;
@@ -93,6 +96,8 @@ pub enum Function {
     Sleep,
     /// A function of numbers
     Math(MathFunction),
+    /// A function of arrays
+    Array(ArrayFunction),
     /// `set_config(name, value, is_local)`
     SetConfig,
 }
@@ -123,6 +128,7 @@ impl Function {
                 | Ceil
                 | Round
                 | Math(_)
+                | Array(_)
                 | Coalesce
                 | NullIf(_)
                 | Greatest(_)
@@ -169,6 +175,7 @@ impl Function {
             Function::ToNumber => "to_number",
             Function::Sleep => "pg_sleep",
             Function::Math(function) => function.name(),
+            Function::Array(function) => function.name(),
             Function::SetConfig => "set_config",
         }
     }
@@ -202,6 +209,7 @@ impl Function {
             Function::Greatest(data_type) => extreme(arguments, data_type, Ordering::is_gt)?,
             Function::Least(data_type) => extreme(arguments, data_type, Ordering::is_lt)?,
             Function::Concat => concat(arguments)?,
+            Function::Array(function) => function.call(arguments)?,
             // The rest give NULL for NULL.
             _ if arguments.iter().any(Value::is_null) => Value::Null,
             Function::Abs => abs(&arguments[0])?,

@@ -1,7 +1,7 @@
 //! Functions by name and by the types of their arguments.
 
 use crate::common_type::common_type;
-use crate::function::{Function, math, recovery};
+use crate::function::{Function, array, math, recovery};
 use crate::value::{Category, DataType};
 
 /// A function found by name: what it is, what its arguments become, what it gives.
@@ -35,6 +35,13 @@ pub fn resolve(name: &str, arguments: &[DataType]) -> Option<Signature> {
     };
     if let Some((function, types, result)) = of_session(name, arguments.len()) {
         return fixed(function, types, result);
+    }
+    if let Some((function, arguments, result)) = array::resolve(name, arguments) {
+        return Some(Signature {
+            function: Function::Array(function),
+            arguments,
+            result,
+        });
     }
     match name {
         "abs" => numeric(Function::Abs),

@@ -28,16 +28,18 @@ impl DataType {
         ElementType::of(self).map(DataType::Array)
     }
 
-    /// The type of an array's elements; `None` for what is no array.
+    /// The type of the elements of an array or a vector; `None` for any other type.
     #[inline]
     pub const fn element(self) -> Option<DataType> {
         match self {
             DataType::Array(element) => Some(element.data_type()),
+            DataType::Int2Vector => Some(DataType::Int2),
+            DataType::OidVector => Some(DataType::Oid),
             _ => None,
         }
     }
 
-    /// True for arrays.
+    /// True for arrays and vectors.
     #[inline]
     pub const fn is_array(self) -> bool {
         self.element().is_some()

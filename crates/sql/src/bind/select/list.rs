@@ -170,6 +170,14 @@ fn name_of(tree: &ast::Expr) -> ColumnName {
             Some(OfPart(name)) => OfPart(name),
             _ => OfForm("case".to_owned()),
         },
+        ast::Expr::Array(_) => OfPart("array".to_owned()),
+        ast::Expr::CompoundFieldAccess { root, access_chain } => {
+            let field = access_chain.iter().rev().find_map(|access| match access {
+                ast::AccessExpr::Dot(ast::Expr::Identifier(name)) => Some(normal(name)),
+                _ => None,
+            });
+            field.map_or_else(|| name_of(root), OfPart)
+        }
         ast::Expr::Ceil { .. } => OfPart("ceil".to_owned()),
         ast::Expr::Floor { .. } => OfPart("floor".to_owned()),
         ast::Expr::TypedString(typed) => OfForm(internal_type_name(&typed.data_type)),
