@@ -118,6 +118,8 @@ sqlstates! {
     CANNOT_COERCE = b"42846",
     /// No such function or operator.
     UNDEFINED_FUNCTION = b"42883",
+    /// A call fits several functions or operators equally well.
+    AMBIGUOUS_FUNCTION = b"42725",
     /// No such column.
     UNDEFINED_COLUMN = b"42703",
     /// No such database.

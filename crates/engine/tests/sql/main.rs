@@ -5,6 +5,8 @@ mod common;
 
 mod activity;
 mod arrays;
+mod catalog_functions;
+mod catalogs;
 mod changes;
 mod copy;
 mod indexes_and_sequences;

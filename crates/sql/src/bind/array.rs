@@ -2,23 +2,19 @@
 
 use sqlparser::ast::{self, BinaryOperator};
 
-use crate::bind::predicate::comparison;
 use crate::bind::types::comparison_type;
 use crate::bind::{Binder, Scope, Typed, boolean, fold};
 use crate::common_type::common_type;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::{CompareOp, Expr};
-use crate::function::{ArrayFunction, Function, array};
+use crate::function::{Function, array};
+use crate::value::DataType;
 use crate::value::array::{DIMENSIONS_MAX, too_many_dimensions};
 use crate::value::cast::{CastContext, can_cast};
-use crate::value::{DataType, Value};
 
 /// A call of a function of arrays.
-fn call(function: ArrayFunction, arguments: Vec<Expr>) -> Expr {
-    fold(Expr::Call {
-        function: Function::Array(function),
-        arguments,
-    })
+fn call(function: Function, arguments: Vec<Expr>) -> Expr {
+    fold(Expr::Call { function, arguments })
 }
 
 impl Binder<'_> {
@@ -91,10 +87,7 @@ impl Binder<'_> {
                 None => self.coerce(part, element_type, at)?,
             });
         }
-        let function = match is_nested {
-            true => ArrayFunction::Nested(array_type),
-            false => ArrayFunction::Construct(array_type),
-        };
+        let function = array::constructor(array_type, is_nested);
         Ok(Typed::new(call(function, arguments), array_type))
     }
 
@@ -182,26 +175,23 @@ impl Binder<'_> {
             .iter()
             .any(|part| matches!(part, ast::Subscript::Slice { .. }));
         let mut arguments = vec![input.expr];
-        let (mut lower, mut upper) = (0u8, 0u8);
-        for (at, subscript) in subscripts.into_iter().enumerate() {
+        for subscript in subscripts {
             match subscript {
                 ast::Subscript::Index { index } if !is_slice => arguments.push(self.subscript(index, scope)?),
                 // Beside a slice a single subscript is the last of those from 1.
                 ast::Subscript::Index { index } => {
                     arguments.push(Expr::constant(1));
                     arguments.push(self.subscript(index, scope)?);
-                    (lower, upper) = (lower | 1 << at, upper | 1 << at);
                 }
                 ast::Subscript::Slice {
                     lower_bound,
                     upper_bound,
                     stride: None,
                 } => {
-                    for (bound, given) in [(lower_bound, &mut lower), (upper_bound, &mut upper)] {
-                        *given |= u8::from(bound.is_some()) << at;
+                    for bound in [lower_bound, upper_bound] {
                         arguments.push(match bound {
                             Some(bound) => self.subscript(bound, scope)?,
-                            None => Expr::Constant(Value::Null),
+                            None => Expr::constant(false),
                         });
                     }
                 }
@@ -215,7 +205,7 @@ impl Binder<'_> {
         }
         Ok(match is_slice {
             true => Typed {
-                expr: call(ArrayFunction::Slice { lower, upper }, arguments),
+                expr: call(array::subscript(true), arguments),
                 data_type: match array_type {
                     DataType::Array(_) => array_type,
                     _ => DataType::array_of(element_type),
@@ -223,7 +213,7 @@ impl Binder<'_> {
                 typmod,
             },
             false => Typed {
-                expr: call(ArrayFunction::Element, arguments),
+                expr: call(array::subscript(false), arguments),
                 data_type: element_type,
                 typmod,
             },
@@ -244,25 +234,16 @@ impl Binder<'_> {
     }
 
     /// `left op ANY (array)`, or ALL.
-    pub(super) fn quantified(
+    pub(super) fn quantified_over_array(
         &mut self,
         left: Typed,
-        op: &BinaryOperator,
+        op: CompareOp,
         right: &ast::Expr,
         all: bool,
         scope: &mut Scope,
         position: Option<u32>,
     ) -> Result<Typed> {
-        if matches!(right, ast::Expr::Subquery(_)) {
-            return Err(EngineError::not_supported("a subquery").or_position(position));
-        }
         let right = self.expression(right, scope)?;
-        let Some(op) = comparison(op) else {
-            let which = if all { "ALL" } else { "ANY" };
-            return Err(
-                EngineError::not_supported(format!("the operator {op} with {which}")).or_position(position),
-            );
-        };
         let element = match (right.data_type, right.data_type.element()) {
             (_, Some(element)) => element,
             (DataType::Unknown, None) => DataType::Unknown,
@@ -303,10 +284,10 @@ impl Binder<'_> {
                 CompareOp::Equal | CompareOp::NotEqual,
                 all,
                 Expr::Call {
-                    function: Function::Array(ArrayFunction::Construct(_)),
+                    function,
                     arguments: list,
                 },
-            ) if all == (op == CompareOp::NotEqual) => Expr::InList {
+            ) if array::is_list(function) && all == (op == CompareOp::NotEqual) => Expr::InList {
                 input: Box::new(input),
                 list,
                 data_type,
@@ -335,9 +316,9 @@ impl Binder<'_> {
             return Ok(None);
         }
         let (name, symbol) = match op {
-            BinaryOperator::AtArrow => ("@>", "@>"),
-            BinaryOperator::ArrowAt => ("<@", "<@"),
-            BinaryOperator::PGOverlap => ("&&", "&&"),
+            BinaryOperator::AtArrow => ("arraycontains", "@>"),
+            BinaryOperator::ArrowAt => ("arraycontained", "<@"),
+            BinaryOperator::PGOverlap => ("arrayoverlap", "&&"),
             // What is written in quotes is an array beside one.
             BinaryOperator::StringConcat => match (l.is_array(), r.is_array()) {
                 (true, false) if r != DataType::Unknown => ("array_append", "||"),
@@ -346,11 +327,13 @@ impl Binder<'_> {
             },
             _ => return Ok(None),
         };
-        let (function, types, result) =
-            array::resolve(name, &[l, r]).ok_or_else(|| self.no_operator(l, symbol, r, position))?;
-        let left = self.coerce(left.clone(), types[0], position)?;
-        let right = self.coerce(right.clone(), types[1], position)?;
-        Ok(Some(Typed::new(call(function, vec![left, right]), result)))
+        let found = array::resolve(name, &[l, r]).ok_or_else(|| self.no_operator(l, symbol, r, position))?;
+        let left = self.coerce(left.clone(), found.arguments[0], position)?;
+        let right = self.coerce(right.clone(), found.arguments[1], position)?;
+        Ok(Some(Typed::new(
+            call(found.function, vec![left, right]),
+            found.result,
+        )))
     }
 }
 

@@ -3,11 +3,12 @@
 use sqlparser::ast;
 
 use crate::aggregate::{AggregateCall, AggregateFunction};
+use crate::bind::scope::{Aggregates, Scope};
 use crate::bind::select::ENTRIES_MAX;
-use crate::bind::{AGGREGATE_BASE, Aggregates, Binder, Scope, Typed, fold, plain_name};
+use crate::bind::{Binder, Typed, fold, plain_name};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
-use crate::function;
+use crate::function::{self, Signature, Unresolved};
 use crate::value::DataType;
 
 impl Binder<'_> {
@@ -176,7 +177,7 @@ impl Binder<'_> {
             }
         };
         scope.aggregates = Aggregates::Collected(calls);
-        Ok(Typed::new(Expr::Column(AGGREGATE_BASE + at as u16), result))
+        Ok(Typed::new(Expr::Aggregate(at as u16), result))
     }
 
     pub(super) fn scalar(
@@ -201,39 +202,53 @@ impl Binder<'_> {
         position: Option<u32>,
     ) -> Result<Typed> {
         let types: Vec<DataType> = arguments.iter().map(|argument| argument.data_type).collect();
-        let unknown = || {
-            if matches!(name, "coalesce" | "greatest" | "least") && !types.is_empty() {
-                return EngineError::new(
-                    SqlState::DATATYPE_MISMATCH,
-                    format!("the types in {} cannot be matched", name.to_uppercase()),
-                )
-                .or_position(position);
-            }
-            let shown: Vec<&str> = types.iter().map(|data_type| data_type.name()).collect();
-            EngineError::new(
-                SqlState::UNDEFINED_FUNCTION,
-                format!("function {name}({}) does not exist", shown.join(", ")),
-            )
-            .with_hint(
-                "No function matches the given name and argument types. You might need to add explicit type casts.",
-            )
-            .or_position(position)
-        };
-        let signature = function::resolve(name, &types).ok_or_else(unknown)?;
-        let anything = matches!(signature.function, function::Function::Concat);
+        match function::resolve(name, &types) {
+            Ok(signature) => self.apply(&signature, arguments, position),
+            Err(reason) => Err(no_function(name, &types, reason).or_position(position)),
+        }
+    }
+
+    /// A call of a function that was found for these arguments.
+    pub(super) fn apply(
+        &mut self,
+        signature: &Signature,
+        arguments: Vec<Typed>,
+        position: Option<u32>,
+    ) -> Result<Typed> {
         let mut converted = Vec::with_capacity(arguments.len());
         for (argument, wanted) in arguments.into_iter().zip(&signature.arguments) {
-            let from = argument.data_type;
-            let fits = crate::value::cast::can_cast(from, *wanted, crate::value::cast::CastContext::Implicit);
-            if !fits && !anything {
-                return Err(unknown());
-            }
-            converted.push(self.cast_explicitly(argument, *wanted, -1, position)?.expr);
+            converted.push(self.coerce(argument, *wanted, position)?);
         }
         let expr = fold(Expr::Call {
             function: signature.function,
             arguments: converted,
         });
         Ok(Typed::new(expr, signature.result))
+    }
+}
+
+/// The error for a call that means no function, or several.
+fn no_function(name: &str, types: &[DataType], reason: Unresolved) -> EngineError {
+    if matches!(name, "coalesce" | "greatest" | "least") && !types.is_empty() {
+        return EngineError::new(
+            SqlState::DATATYPE_MISMATCH,
+            format!("the types in {} cannot be matched", name.to_uppercase()),
+        );
+    }
+    let shown: Vec<&str> = types.iter().map(|data_type| data_type.name()).collect();
+    let call = format!("{name}({})", shown.join(", "));
+    match reason {
+        Unresolved::Missing => EngineError::new(
+            SqlState::UNDEFINED_FUNCTION,
+            format!("function {call} does not exist"),
+        )
+        .with_hint(
+            "No function matches the given name and argument types. You might need to add explicit type casts.",
+        ),
+        Unresolved::Ambiguous => EngineError::new(
+            SqlState::AMBIGUOUS_FUNCTION,
+            format!("function {call} is not unique"),
+        )
+        .with_hint("Several functions fit equally well. You might need to add explicit type casts."),
     }
 }

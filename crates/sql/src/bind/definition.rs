@@ -3,7 +3,8 @@
 use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 use sqlparser::ast::{self, Spanned};
 
-use crate::bind::{Binder, Scope, identifier, normal, plain_name, refuse};
+use crate::bind::scope::Scope;
+use crate::bind::{Binder, identifier, normal, plain_name, refuse};
 use crate::catalog::{ColumnDef, ColumnDefault};
 use crate::error::{EngineError, Result, SqlState};
 use crate::parse::utility::check_fillfactor;

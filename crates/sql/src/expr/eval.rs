@@ -3,7 +3,7 @@
 use crate::context::EvalContext;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::{CompareOp, Expr};
-use crate::function::{Function, check_length};
+use crate::function::check_length;
 use crate::stack::checkpoint;
 use crate::value::array::elements_of;
 use crate::value::cast::cast;
@@ -39,6 +39,9 @@ impl Expr {
             Expr::Constant(value) => Ok(value.clone()),
             Expr::Column(position) => Ok(row[usize::from(*position)].clone()),
             Expr::Parameter(number) => Ok(parameter(*number, context)?.clone()),
+            Expr::Outer(number) => Ok(context.outer(*number)?.clone()),
+            Expr::Subquery(subquery) => checkpoint(|| subquery.eval(row, context)),
+            Expr::Aggregate(_) => Err(EngineError::internal("an aggregate was not put in its place")),
             Expr::Cast {
                 input,
                 from,
@@ -76,10 +79,7 @@ impl Expr {
                 otherwise.eval(row, context)
             }
             // What follows the first value that is not NULL is not evaluated: it may be an error.
-            Expr::Call {
-                function: Function::Coalesce,
-                arguments,
-            } => {
+            Expr::Call { function, arguments } if function.is_coalesce() => {
                 for argument in arguments {
                     let value = argument.eval(row, context)?;
                     if !value.is_null() {
@@ -97,7 +97,7 @@ impl Expr {
                     bytes += value.heap_bytes();
                     around = around.keeping(value.heap_bytes())?;
                     values.push(value);
-                    if *function == Function::Concat {
+                    if function.row().variadic {
                         check_length(bytes)?;
                     }
                 }
@@ -327,6 +327,7 @@ fn with<'a, T>(
         Expr::Constant(value) => use_value(value, context),
         Expr::Column(position) => use_value(&row[usize::from(*position)], context),
         Expr::Parameter(number) => use_value(parameter(*number, context)?, context),
+        Expr::Outer(number) => use_value(context.outer(*number)?, context),
         Expr::Previous => use_value(previous(context)?, context),
         _ => {
             let value = expr.eval(row, context)?;

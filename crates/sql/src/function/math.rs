@@ -1,15 +1,21 @@
 //! Functions of numbers: over `numeric` exact or correctly rounded, over `double precision` as the machine has them.
 //!
-//! The choice between the two is PostgreSQL's: a numeric argument makes it numeric unless another
-//! is a real or a double; integers and literals without a type become doubles.
+//! The choice between the two is that of overloads: integers and literals without a type become doubles, the preferred
+//! type of numbers.
 
-use crate::common_type::common_type;
+use self::MathFunction::{
+    Div, Exp, Factorial, Gcd, Lcm, Ln, Log, Log10, MinScale, Power, Scale, Sign, Sqrt, TrimScale, Trunc,
+    WidthBucket,
+};
+use super::row::Implementation::Pure;
+use super::row::{FunctionRow, row};
 use crate::error::{EngineError, Result, SqlState};
-use crate::value::{Category, DataType, Numeric, Value};
+use crate::value::DataType::{Float8, Int4, Int8, Numeric};
+use crate::value::{Numeric as Decimal, Value};
 
 /// A function of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MathFunction {
+pub(super) enum MathFunction {
     /// `sqrt(x)`
     Sqrt,
     /// `exp(x)`
@@ -44,93 +50,76 @@ pub enum MathFunction {
     WidthBucket,
 }
 
-/// The function of this name for arguments of these types, the types its arguments are converted to, and its result's.
-/// `None`: it is none of these.
-pub(super) fn resolve(name: &str, arguments: &[DataType]) -> Option<(MathFunction, Vec<DataType>, DataType)> {
-    use DataType::{Int4, Int8, Numeric};
-    use MathFunction::*;
-    let real = real_type(arguments);
-    let (function, wanted, result) = match (name, arguments.len()) {
-        ("sqrt", 1) => (Sqrt, vec![real?], real?),
-        // The operator `|/` is of doubles only, and this is its name.
-        ("dsqrt", 1) => (Sqrt, vec![DataType::Float8], DataType::Float8),
-        ("exp", 1) => (Exp, vec![real?], real?),
-        ("ln", 1) => (Ln, vec![real?], real?),
-        ("log" | "log10", 1) => (Log10, vec![real?], real?),
-        ("log", 2) => (Log, vec![Numeric; 2], Numeric),
-        ("power" | "pow", 2) => (Power, vec![real?; 2], real?),
-        ("sign", 1) => (Sign, vec![real?], real?),
-        ("trunc", 1) => (Trunc, vec![real?], real?),
-        ("trunc", 2) => (Trunc, vec![Numeric, Int4], Numeric),
-        ("div", 2) => (Div, vec![Numeric; 2], Numeric),
-        ("gcd" | "lcm", 2) => {
-            let kind = whole_type(arguments)?;
-            (if name == "gcd" { Gcd } else { Lcm }, vec![kind; 2], kind)
-        }
-        ("factorial", 1) => (Factorial, vec![Int8], Numeric),
-        ("scale", 1) => (Scale, vec![Numeric], Int4),
-        ("min_scale", 1) => (MinScale, vec![Numeric], Int4),
-        ("trim_scale", 1) => (TrimScale, vec![Numeric], Numeric),
-        ("width_bucket", 4) => {
-            let kind = real_type(&arguments[..3])?;
-            (WidthBucket, vec![kind, kind, kind, Int4], Int4)
-        }
-        _ => return None,
-    };
-    Some((function, wanted, result))
-}
-
-/// `numeric` or `double precision`, whichever these arguments mean; `None` if one is no number.
-fn real_type(arguments: &[DataType]) -> Option<DataType> {
-    let number = |kind: &DataType| kind.category() == Category::Numeric || *kind == DataType::Unknown;
-    if !arguments.iter().all(number) {
-        return None;
-    }
-    let numeric = arguments.contains(&DataType::Numeric) && !arguments.iter().any(|kind| kind.is_float());
-    Some(if numeric {
-        DataType::Numeric
-    } else {
-        DataType::Float8
-    })
-}
-
-/// The type in which two whole numbers or numerics are compared by divisors.
-fn whole_type(arguments: &[DataType]) -> Option<DataType> {
-    match common_type(arguments)? {
-        DataType::Int2 | DataType::Int4 => Some(DataType::Int4),
-        kind @ (DataType::Int8 | DataType::Numeric) => Some(kind),
-        _ => None,
-    }
-}
+/// The functions.
+pub(super) static ROWS: &[FunctionRow] = &[
+    row(1344, "sqrt", &[Float8], Float8, Pure(|x| Sqrt.call(x))),
+    row(1730, "sqrt", &[Numeric], Numeric, Pure(|x| Sqrt.call(x))),
+    // The operator `|/` is of doubles only, and this is its name.
+    row(230, "dsqrt", &[Float8], Float8, Pure(|x| Sqrt.call(x))),
+    row(1347, "exp", &[Float8], Float8, Pure(|x| Exp.call(x))),
+    row(1732, "exp", &[Numeric], Numeric, Pure(|x| Exp.call(x))),
+    row(1341, "ln", &[Float8], Float8, Pure(|x| Ln.call(x))),
+    row(1734, "ln", &[Numeric], Numeric, Pure(|x| Ln.call(x))),
+    row(1340, "log", &[Float8], Float8, Pure(|x| Log10.call(x))),
+    row(1741, "log", &[Numeric], Numeric, Pure(|x| Log10.call(x))),
+    row(1194, "log10", &[Float8], Float8, Pure(|x| Log10.call(x))),
+    row(1481, "log10", &[Numeric], Numeric, Pure(|x| Log10.call(x))),
+    row(1736, "log", &[Numeric, Numeric], Numeric, Pure(|x| Log.call(x))),
+    row(1368, "power", &[Float8, Float8], Float8, Pure(|x| Power.call(x))),
+    row(
+        2169,
+        "power",
+        &[Numeric, Numeric],
+        Numeric,
+        Pure(|x| Power.call(x)),
+    ),
+    row(1346, "pow", &[Float8, Float8], Float8, Pure(|x| Power.call(x))),
+    row(1738, "pow", &[Numeric, Numeric], Numeric, Pure(|x| Power.call(x))),
+    row(2310, "sign", &[Float8], Float8, Pure(|x| Sign.call(x))),
+    row(1706, "sign", &[Numeric], Numeric, Pure(|x| Sign.call(x))),
+    row(1343, "trunc", &[Float8], Float8, Pure(|x| Trunc.call(x))),
+    row(1710, "trunc", &[Numeric], Numeric, Pure(|x| Trunc.call(x))),
+    row(1709, "trunc", &[Numeric, Int4], Numeric, Pure(|x| Trunc.call(x))),
+    row(1973, "div", &[Numeric, Numeric], Numeric, Pure(|x| Div.call(x))),
+    row(5044, "gcd", &[Int4, Int4], Int4, Pure(|x| Gcd.call(x))),
+    row(5045, "gcd", &[Int8, Int8], Int8, Pure(|x| Gcd.call(x))),
+    row(5048, "gcd", &[Numeric, Numeric], Numeric, Pure(|x| Gcd.call(x))),
+    row(5046, "lcm", &[Int4, Int4], Int4, Pure(|x| Lcm.call(x))),
+    row(5047, "lcm", &[Int8, Int8], Int8, Pure(|x| Lcm.call(x))),
+    row(5049, "lcm", &[Numeric, Numeric], Numeric, Pure(|x| Lcm.call(x))),
+    row(1376, "factorial", &[Int8], Numeric, Pure(|x| Factorial.call(x))),
+    row(3281, "scale", &[Numeric], Int4, Pure(|x| Scale.call(x))),
+    row(5042, "min_scale", &[Numeric], Int4, Pure(|x| MinScale.call(x))),
+    row(
+        5043,
+        "trim_scale",
+        &[Numeric],
+        Numeric,
+        Pure(|x| TrimScale.call(x)),
+    ),
+    row(
+        320,
+        "width_bucket",
+        &[Float8, Float8, Float8, Int4],
+        Int4,
+        Pure(|x| WidthBucket.call(x)),
+    ),
+    row(
+        2170,
+        "width_bucket",
+        &[Numeric, Numeric, Numeric, Int4],
+        Int4,
+        Pure(|x| WidthBucket.call(x)),
+    ),
+];
 
 impl MathFunction {
-    /// The name by which PostgreSQL has it.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            MathFunction::Sqrt => "sqrt",
-            MathFunction::Exp => "exp",
-            MathFunction::Ln => "ln",
-            MathFunction::Log10 | MathFunction::Log => "log",
-            MathFunction::Power => "power",
-            MathFunction::Sign => "sign",
-            MathFunction::Trunc => "trunc",
-            MathFunction::Div => "div",
-            MathFunction::Gcd => "gcd",
-            MathFunction::Lcm => "lcm",
-            MathFunction::Factorial => "factorial",
-            MathFunction::Scale => "scale",
-            MathFunction::MinScale => "min_scale",
-            MathFunction::TrimScale => "trim_scale",
-            MathFunction::WidthBucket => "width_bucket",
-        }
-    }
-
     /// Its value; no argument is NULL.
-    pub fn call(self, arguments: &[Value]) -> Result<Value> {
+    fn call(self, arguments: &[Value]) -> Result<Value> {
         match arguments {
             [Value::Numeric(x)] => self.of_numeric(x),
             [Value::Float8(x)] => self.of_float(*x).map(Value::Float8),
-            [Value::Int8(n)] if self == MathFunction::Factorial => Numeric::factorial(*n).map(Value::Numeric),
+            [Value::Int8(n)] if self == MathFunction::Factorial => Decimal::factorial(*n).map(Value::Numeric),
             [Value::Numeric(x), Value::Int4(places)] if self == MathFunction::Trunc => {
                 x.truncate(*places).map(Value::Numeric)
             }
@@ -172,16 +161,15 @@ impl MathFunction {
         EngineError::internal(format!("{self:?} of {arguments:?}"))
     }
 
-    fn of_numeric(self, x: &Numeric) -> Result<Value> {
-        use MathFunction::*;
+    fn of_numeric(self, x: &Decimal) -> Result<Value> {
         let whole = |scale: Option<u16>| Ok(scale.map_or(Value::Null, |scale| Value::Int4(i32::from(scale))));
         let result = match self {
             Sqrt => x.sqrt()?,
             Exp => x.exp()?,
             Ln => x.ln()?,
-            Log10 => Numeric::from(10i64).log(x)?,
-            Sign if x.is_nan() => Numeric::NAN,
-            Sign => Numeric::from(i64::from(x.signum())),
+            Log10 => Decimal::from(10i64).log(x)?,
+            Sign if x.is_nan() => Decimal::NAN,
+            Sign => Decimal::from(i64::from(x.signum())),
             Trunc => x.truncate(0)?,
             TrimScale => x.trim_scale()?,
             Scale => return whole(x.scale()),
@@ -191,7 +179,7 @@ impl MathFunction {
         Ok(Value::Numeric(result))
     }
 
-    fn of_numerics(self, x: &Numeric, y: &Numeric) -> Result<Value> {
+    fn of_numerics(self, x: &Decimal, y: &Decimal) -> Result<Value> {
         let result = match self {
             MathFunction::Log => x.log(y)?,
             MathFunction::Power => x.power(y)?,
@@ -219,7 +207,6 @@ impl MathFunction {
     }
 
     fn of_float(self, x: f64) -> Result<f64> {
-        use MathFunction::*;
         Ok(match self {
             Sqrt if x < 0.0 => {
                 return Err(bad(

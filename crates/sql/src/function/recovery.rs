@@ -2,14 +2,20 @@
 
 use std::time::Duration;
 
-use crate::context::{LogPosition, SessionFacts};
+use self::RecoveryFunction::{
+    Current, Difference, IsInRecovery, Last, LastReplayedCommit, Promote, ReloadConfiguration,
+};
+use super::row::Implementation::Session;
+use super::row::{FunctionRow, row};
+use crate::context::LogPosition::{self, Flushed, Inserted, Received, Replayed};
+use crate::context::SessionFacts;
 use crate::error::{EngineError, Result, SqlState};
-use crate::value::numeric::Numeric;
-use crate::value::{DataType, Value};
+use crate::value::DataType::{Bool, Int4, Numeric, Text, TimestampTz};
+use crate::value::{Numeric as Decimal, Value};
 
 /// A function about the log or a standby.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RecoveryFunction {
+enum RecoveryFunction {
     /// `pg_is_in_recovery()`
     IsInRecovery,
     /// `pg_current_wal_lsn()`, `pg_current_wal_flush_lsn()`, `pg_current_wal_insert_lsn()`
@@ -29,49 +35,102 @@ pub enum RecoveryFunction {
 /// The time that `pg_promote()` waits, unless it says otherwise.
 const PROMOTION_SECONDS: i32 = 60;
 
-/// The function of this name for these arguments, with the types of its arguments and of its result.
-pub(super) fn resolve(
-    name: &str,
-    arguments: usize,
-) -> Option<(RecoveryFunction, &'static [DataType], DataType)> {
-    use DataType::{Bool, Int4, Numeric, Text, TimestampTz};
-    use RecoveryFunction::*;
-    let (function, types, result): (_, &[DataType], _) = match name {
-        "pg_is_in_recovery" => (IsInRecovery, &[], Bool),
-        // What is written is durable: there is no moment at which a session could see one without the other.
-        "pg_current_wal_lsn" | "pg_current_wal_flush_lsn" => (Current(LogPosition::Flushed), &[], Text),
-        "pg_current_wal_insert_lsn" => (Current(LogPosition::Inserted), &[], Text),
-        "pg_last_wal_receive_lsn" => (Last(LogPosition::Received), &[], Text),
-        "pg_last_wal_replay_lsn" => (Last(LogPosition::Replayed), &[], Text),
-        "pg_last_xact_replay_timestamp" => (LastReplayedCommit, &[], TimestampTz),
-        "pg_wal_lsn_diff" => (Difference, &[Text, Text], Numeric),
-        "pg_promote" => (Promote, &[Bool, Int4][..arguments.min(2)], Bool),
-        "pg_reload_conf" => (ReloadConfiguration, &[], Bool),
-        _ => return None,
-    };
-    (types.len() == arguments).then_some((function, types, result))
-}
+/// The functions.
+pub(super) static ROWS: &[FunctionRow] = &[
+    row(
+        3810,
+        "pg_is_in_recovery",
+        &[],
+        Bool,
+        Session(|x, s| IsInRecovery.call(x, s)),
+    )
+    .volatile(),
+    // What is written is durable: there is no moment at which a session could see one without the other.
+    row(
+        2849,
+        "pg_current_wal_lsn",
+        &[],
+        Text,
+        Session(|x, s| Current(Flushed).call(x, s)),
+    )
+    .volatile(),
+    row(
+        3330,
+        "pg_current_wal_flush_lsn",
+        &[],
+        Text,
+        Session(|x, s| Current(Flushed).call(x, s)),
+    )
+    .volatile(),
+    row(
+        2852,
+        "pg_current_wal_insert_lsn",
+        &[],
+        Text,
+        Session(|x, s| Current(Inserted).call(x, s)),
+    )
+    .volatile(),
+    row(
+        3820,
+        "pg_last_wal_receive_lsn",
+        &[],
+        Text,
+        Session(|x, s| Last(Received).call(x, s)),
+    )
+    .volatile(),
+    row(
+        3821,
+        "pg_last_wal_replay_lsn",
+        &[],
+        Text,
+        Session(|x, s| Last(Replayed).call(x, s)),
+    )
+    .volatile(),
+    row(
+        3830,
+        "pg_last_xact_replay_timestamp",
+        &[],
+        TimestampTz,
+        Session(|x, s| LastReplayedCommit.call(x, s)),
+    )
+    .volatile(),
+    row(
+        3165,
+        "pg_wal_lsn_diff",
+        &[Text, Text],
+        Numeric,
+        Session(|x, s| Difference.call(x, s)),
+    ),
+    // One function with defaults.
+    row(3436, "pg_promote", &[], Bool, Session(|x, s| Promote.call(x, s))).volatile(),
+    row(
+        3436,
+        "pg_promote",
+        &[Bool],
+        Bool,
+        Session(|x, s| Promote.call(x, s)),
+    )
+    .volatile(),
+    row(
+        3436,
+        "pg_promote",
+        &[Bool, Int4],
+        Bool,
+        Session(|x, s| Promote.call(x, s)),
+    )
+    .volatile(),
+    row(
+        2621,
+        "pg_reload_conf",
+        &[],
+        Bool,
+        Session(|x, s| ReloadConfiguration.call(x, s)),
+    )
+    .volatile(),
+];
 
 impl RecoveryFunction {
-    /// The name by which PostgreSQL has it.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            RecoveryFunction::IsInRecovery => "pg_is_in_recovery",
-            RecoveryFunction::Current(LogPosition::Inserted) => "pg_current_wal_insert_lsn",
-            RecoveryFunction::Current(_) => "pg_current_wal_lsn",
-            RecoveryFunction::Last(LogPosition::Received) => "pg_last_wal_receive_lsn",
-            RecoveryFunction::Last(_) => "pg_last_wal_replay_lsn",
-            RecoveryFunction::LastReplayedCommit => "pg_last_xact_replay_timestamp",
-            RecoveryFunction::Difference => "pg_wal_lsn_diff",
-            RecoveryFunction::Promote => "pg_promote",
-            RecoveryFunction::ReloadConfiguration => "pg_reload_conf",
-        }
-    }
-
-    pub(super) fn call(self, arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
-        if arguments.iter().any(Value::is_null) {
-            return Ok(Value::Null);
-        }
+    fn call(self, arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
         Ok(match self {
             RecoveryFunction::IsInRecovery => Value::Bool(session.is_in_recovery()),
             RecoveryFunction::Current(_) if session.is_in_recovery() => return Err(in_recovery()),
@@ -84,7 +143,7 @@ impl RecoveryFunction {
             RecoveryFunction::ReloadConfiguration => Value::Bool(session.reload_configuration()),
             RecoveryFunction::Difference => {
                 let of = |at: usize| position(arguments[at].as_str().unwrap_or_default()).map(i128::from);
-                Value::Numeric(Numeric::from(of(0)? - of(1)?))
+                Value::Numeric(Decimal::from(of(0)? - of(1)?))
             }
             RecoveryFunction::Promote => {
                 let waits = arguments.first().and_then(Value::as_bool).unwrap_or(true);

@@ -1,181 +1,183 @@
 //! Functions by name and by the types of their arguments.
+//!
+//! A name may have several functions. The choice among them is PostgreSQL's:
+//!
+//! 1. One whose argument types are the given ones.
+//! 2. Otherwise those that the arguments can be converted to implicitly; a literal without a type converts to all.
+//!    If there is one, it is it.
+//! 3. Of several, those with the most arguments that need no conversion.
+//! 4. Of these, those with the most arguments that need none or become their category's preferred type.
+//! 5. Where a literal without a type stands, all that are left must agree on a category, or one of them takes a
+//!    string; those of the category stay, and of these the ones of its preferred type, if there are any.
+//! 6. If the arguments with a type have all the same, the literals are taken to be of it too.
+//!
+//! If several are left after the last step, the call is ambiguous. For operators, step 6 comes before step 2 when one
+//! side is a literal without a type.
 
-use crate::common_type::common_type;
-use crate::function::{Function, array, math, recovery};
+use crate::function::row::FunctionRow;
+use crate::function::signature::Signature;
+use crate::function::{Function, array, choice, table};
+use crate::value::cast::{CastContext, can_cast};
 use crate::value::{Category, DataType};
 
-/// A function found by name: what it is, what its arguments become, what it gives.
-pub struct Signature {
-    /// The function.
-    pub function: Function,
-    /// The types its arguments are converted to.
-    pub arguments: Vec<DataType>,
-    /// Its result's type.
-    pub result: DataType,
+/// The reason why no function was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unresolved {
+    /// There is none for these arguments.
+    Missing,
+    /// There are several, and none is the best.
+    Ambiguous,
 }
 
-/// The function of this name for arguments of these types. `None`: there is no such function.
-pub fn resolve(name: &str, arguments: &[DataType]) -> Option<Signature> {
-    use DataType::*;
-    let fixed = |function, wanted: &[DataType], result| {
-        (wanted.len() == arguments.len()).then(|| Signature {
-            function,
-            arguments: wanted.to_vec(),
-            result,
-        })
-    };
-    let numeric = |function| {
-        let first = *arguments.first()?;
-        let kind = if first == Unknown { Float8 } else { first };
-        (arguments.len() == 1 && kind.category() == Category::Numeric).then(|| Signature {
-            function,
-            arguments: vec![kind],
-            result: kind,
-        })
-    };
-    if let Some((function, types, result)) = of_session(name, arguments.len()) {
-        return fixed(function, types, result);
+/// The functions whose types are no fixed list: each looks at name and arguments, and gives `None` if it is not its
+/// own.
+static POLYMORPHIC: &[fn(&str, &[DataType]) -> Option<Signature>] = &[choice::resolve, array::resolve];
+
+/// The function of this name for arguments of these types.
+pub fn resolve(name: &str, arguments: &[DataType]) -> Result<Signature, Unresolved> {
+    if let Some(found) = POLYMORPHIC.iter().find_map(|find| find(name, arguments)) {
+        return Ok(found);
     }
-    if let Some((function, arguments, result)) = array::resolve(name, arguments) {
-        return Some(Signature {
-            function: Function::Array(function),
-            arguments,
-            result,
+    let best = best_of(table::named(name), arguments)?;
+    Ok(signature(best, arguments))
+}
+
+/// The function that an operator means between operands of these types, or before its only one.
+pub fn resolve_operator(symbol: &str, operands: &[DataType]) -> Result<Signature, Unresolved> {
+    let candidates = table::operators(symbol);
+    // A literal is taken to be what the other side is, if there is such an operator.
+    let alike = match *operands {
+        [DataType::Unknown, other] | [other, DataType::Unknown] => candidates
+            .iter()
+            .find(|row| row.arguments == [other, other])
+            .copied(),
+        _ => None,
+    };
+    let best = match alike {
+        Some(row) => row,
+        None => best_of(candidates, operands)?,
+    };
+    Ok(signature(best, operands))
+}
+
+/// The signature of a row that was chosen for these arguments.
+fn signature(row: &'static FunctionRow, arguments: &[DataType]) -> Signature {
+    let values = arguments[row.arguments.len()..]
+        .iter()
+        .map(|data_type| match data_type {
+            DataType::Unknown => DataType::Text,
+            other => *other,
         });
-    }
-    match name {
-        "abs" => numeric(Function::Abs),
-        "mod" if arguments.len() == 2 => {
-            let kind = common_type(arguments)?;
-            (kind.category() == Category::Numeric && !kind.is_float()).then(|| Signature {
-                function: Function::Mod,
-                arguments: vec![kind, kind],
-                result: kind,
-            })
-        }
-        "length" | "char_length" | "character_length" => fixed(Function::Length, &[Text], Int4),
-        "lower" => fixed(Function::Lower, &[Text], Text),
-        "upper" => fixed(Function::Upper, &[Text], Text),
-        "floor" => rounding(Function::Floor, arguments),
-        "ceil" | "ceiling" => rounding(Function::Ceil, arguments),
-        "round" if arguments.len() == 2 => fixed(Function::Round, &[Numeric, Int4], Numeric),
-        "round" => rounding(Function::Round, arguments),
-        "to_char" if arguments.len() == 2 => {
-            let kind = match arguments[0] {
-                // As in PostgreSQL, where no to_char takes it and a double is what numbers turn into.
-                Int2 => Float8,
-                kind @ (Int4 | Int8 | Numeric | Float4 | Float8) => kind,
-                _ => return None,
-            };
-            fixed(Function::ToChar, &[kind, Text], Text)
-        }
-        "to_number" => fixed(Function::ToNumber, &[Text, Text], Numeric),
-        "repeat" => fixed(Function::Repeat, &[Text, Int4], Text),
-        "concat" if !arguments.is_empty() => Some(Signature {
-            function: Function::Concat,
-            arguments: arguments.iter().map(|argument| output_type(*argument)).collect(),
-            result: Text,
-        }),
-        "nullif" | "coalesce" | "greatest" | "least" => choice(name, arguments),
-        _ if name.starts_with("pg_") => {
-            let (function, types, result) = recovery::resolve(name, arguments.len())?;
-            fixed(Function::Recovery(function), types, result)
-        }
-        _ => {
-            let (function, arguments, result) = math::resolve(name, arguments)?;
-            Some(Signature {
-                function: Function::Math(function),
-                arguments,
-                result,
-            })
-        }
+    Signature {
+        function: Function::of_row(row),
+        arguments: row.arguments.iter().copied().chain(values).collect(),
+        result: row.result,
     }
 }
 
-/// The functions about the session and the time: that of this name, with the types of its arguments and of its result.
-/// `count`: how many arguments there are.
-fn of_session(name: &str, count: usize) -> Option<(Function, &'static [DataType], DataType)> {
-    use DataType::*;
-    Some(match name {
-        "version" => (Function::Version, &[], Text),
-        "now" | "transaction_timestamp" | "current_timestamp" => (Function::Now, &[], TimestampTz),
-        "statement_timestamp" => (Function::StatementTimestamp, &[], TimestampTz),
-        "clock_timestamp" => (Function::ClockTimestamp, &[], TimestampTz),
-        "current_date" => (Function::CurrentDate, &[], Date),
-        "localtimestamp" => (Function::LocalTimestamp, &[], Timestamp),
-        "current_database" | "current_catalog" => (Function::CurrentDatabase, &[], Name),
-        "current_schema" => (Function::CurrentSchema, &[], Name),
-        "current_user" | "session_user" | "user" | "current_role" => (Function::CurrentUser, &[], Name),
-        "pg_backend_pid" => (Function::BackendPid, &[], Int4),
-        "current_setting" if count == 2 => (Function::CurrentSetting, &[Text, Bool], Text),
-        "current_setting" => (Function::CurrentSetting, &[Text], Text),
-        "set_config" => (Function::SetConfig, &[Text, Text, Bool], Text),
-        "pg_advisory_unlock_all" => (Function::AdvisoryUnlockAll, &[], Text),
-        "random" => (Function::Random, &[], Float8),
-        "pg_sleep" => (Function::Sleep, &[Float8], Text),
-        _ => return None,
-    })
+/// True if the row takes that many arguments.
+fn takes(row: &FunctionRow, count: usize) -> bool {
+    match row.variadic {
+        true => count > row.arguments.len(),
+        false => count == row.arguments.len(),
+    }
 }
 
-/// The functions that give one of their arguments, which are brought to one type.
-fn choice(name: &str, arguments: &[DataType]) -> Option<Signature> {
-    use DataType::*;
-    if arguments.is_empty() {
+/// The best of these functions for arguments of these types.
+fn best_of(
+    candidates: &[&'static FunctionRow],
+    arguments: &[DataType],
+) -> Result<&'static FunctionRow, Unresolved> {
+    // A row without variable arguments is preferred, as the only one that can match exactly.
+    let mut left: Vec<&'static FunctionRow> = candidates
+        .iter()
+        .copied()
+        .filter(|row| takes(row, arguments.len()))
+        .collect();
+    if let Some(exact) = left.iter().find(|row| row.arguments == arguments) {
+        return Ok(exact);
+    }
+    let fits = |row: &&FunctionRow| {
+        let mut pairs = arguments.iter().zip(row.arguments);
+        pairs.all(|(from, to)| can_cast(*from, *to, CastContext::Implicit))
+    };
+    left.retain(fits);
+    let matches = |given: DataType, wanted: DataType| given == wanted;
+    keep_most(&mut left, arguments, matches);
+    let close = |given: DataType, wanted: DataType| {
+        given == wanted || (wanted.category() == given.category() && is_preferred(wanted))
+    };
+    keep_most(&mut left, arguments, close);
+    for number in 0..arguments.len() {
+        if left.len() > 1 && arguments[number] == DataType::Unknown {
+            settle_literal(&mut left, number)?;
+        }
+    }
+    if left.len() > 1 {
+        left = as_the_others(&left, arguments).ok_or(Unresolved::Ambiguous)?;
+    }
+    match *left {
+        [] => Err(Unresolved::Missing),
+        [only] => Ok(only),
+        _ => Err(Unresolved::Ambiguous),
+    }
+}
+
+/// Keeps the rows with the most arguments with a type of which `counts` holds (steps 3 and 4).
+fn keep_most(
+    left: &mut Vec<&'static FunctionRow>,
+    arguments: &[DataType],
+    counts: impl Fn(DataType, DataType) -> bool,
+) {
+    if left.len() < 2 {
+        return;
+    }
+    let score = |row: &FunctionRow| {
+        let pairs = arguments.iter().zip(row.arguments);
+        pairs
+            .filter(|(given, wanted)| **given != DataType::Unknown && counts(**given, **wanted))
+            .count()
+    };
+    let best = left.iter().map(|row| score(row)).max().unwrap_or(0);
+    left.retain(|row| score(row) == best);
+}
+
+/// Keeps the rows whose type for a literal is of the category that it is taken to be of (step 5).
+fn settle_literal(left: &mut Vec<&'static FunctionRow>, number: usize) -> Result<(), Unresolved> {
+    let wanted = |row: &FunctionRow| row.arguments.get(number).copied().unwrap_or(DataType::Text);
+    let first = wanted(left[0]).category();
+    let category = match () {
+        () if left.iter().any(|row| wanted(row).category() == Category::String) => Category::String,
+        () if left.iter().all(|row| wanted(row).category() == first) => first,
+        () => return Ok(()),
+    };
+    left.retain(|row| wanted(row).category() == category);
+    if left.iter().any(|row| is_preferred(wanted(row))) {
+        left.retain(|row| is_preferred(wanted(row)));
+    }
+    Ok(())
+}
+
+/// The rows that remain if literals have the one type that all other arguments have (step 6).
+fn as_the_others(left: &[&'static FunctionRow], arguments: &[DataType]) -> Option<Vec<&'static FunctionRow>> {
+    let mut known = arguments
+        .iter()
+        .copied()
+        .filter(|kind| *kind != DataType::Unknown);
+    let one = known.next()?;
+    if !known.all(|kind| kind == one) {
         return None;
     }
-    let kind = common_type(arguments)?;
-    let function = match name {
-        "coalesce" => Function::Coalesce,
-        "greatest" => Function::Greatest(kind),
-        "least" => Function::Least(kind),
-        "nullif" if arguments.len() == 2 => {
-            // The result is the first argument as it was; integers need no conversion to be compared.
-            let integers = arguments.iter().all(|argument| argument.is_integer());
-            let (kind, converted) = match arguments {
-                _ if integers => (kind, arguments.to_vec()),
-                // A real stays one, and is compared with any other number as a double.
-                [Float4, Float4 | Unknown] | [Unknown, Float4] => (kind, vec![Float4; 2]),
-                [Float4, _] => (Float8, vec![Float4, Float8]),
-                [_, Float4] => (Float8, vec![Float8; 2]),
-                _ => (kind, vec![kind; 2]),
-            };
-            return Some(Signature {
-                function: Function::NullIf(kind),
-                result: converted[0],
-                arguments: converted,
-            });
-        }
-        _ => return None,
+    let takes_it = |row: &&&'static FunctionRow| {
+        let mut wanted = row.arguments.iter();
+        wanted.all(|wanted| can_cast(one, *wanted, CastContext::Implicit))
     };
-    Some(Signature {
-        function,
-        arguments: vec![kind; arguments.len()],
-        result: kind,
-    })
+    Some(left.iter().filter(takes_it).copied().collect())
 }
 
-fn rounding(function: Function, arguments: &[DataType]) -> Option<Signature> {
-    let [argument] = arguments else { return None };
-    let kind = match argument {
-        DataType::Numeric => DataType::Numeric,
-        other if other.category() == Category::Numeric => DataType::Float8,
-        DataType::Unknown => DataType::Float8,
-        _ => return None,
-    };
-    Some(Signature {
-        function,
-        arguments: vec![kind],
-        result: kind,
-    })
-}
-
-/// The type that `concat` takes a value in: it writes values as a result is written, and two types have another text
-/// there than `::text` gives.
-fn output_type(argument: DataType) -> DataType {
-    match argument {
-        DataType::Bool | DataType::Char => argument,
-        _ => DataType::Text,
-    }
+/// True if a type is what values of its category become where there is a choice.
+fn is_preferred(data_type: DataType) -> bool {
+    data_type.is_preferred()
 }
 
 #[cfg(test)]
@@ -185,70 +187,45 @@ mod tests {
     /// EXPLAIN shows a call by the function's name: read again, it is the same function.
     #[test]
     fn a_name_leads_back_to_its_function() {
-        use DataType::*;
-        let calls: [(&str, &[DataType]); 56] = [
-            ("version", &[]),
-            ("transaction_timestamp", &[]),
-            ("statement_timestamp", &[]),
-            ("clock_timestamp", &[]),
-            ("current_date", &[]),
-            ("localtimestamp", &[]),
-            ("current_catalog", &[]),
-            ("current_schema", &[]),
-            ("session_user", &[]),
-            ("pg_backend_pid", &[]),
-            ("current_setting", &[Text]),
-            ("current_setting", &[Text, Bool]),
-            ("set_config", &[Text, Text, Bool]),
-            ("pg_advisory_unlock_all", &[]),
-            ("random", &[]),
-            ("pg_sleep", &[Float8]),
-            ("abs", &[Int4]),
-            ("mod", &[Int4, Int4]),
-            ("char_length", &[Text]),
-            ("lower", &[Text]),
-            ("upper", &[Text]),
-            ("floor", &[Float8]),
-            ("ceiling", &[Numeric]),
-            ("round", &[Numeric]),
-            ("round", &[Numeric, Int4]),
-            ("to_char", &[Int4, Text]),
-            ("to_number", &[Text, Text]),
-            ("repeat", &[Text, Int4]),
-            ("concat", &[Text, Bool]),
-            ("nullif", &[Text, Text]),
-            ("coalesce", &[Int4, Int8]),
-            ("greatest", &[Int4, Int4]),
-            ("least", &[Int4, Int4]),
-            ("pg_is_in_recovery", &[]),
-            ("pg_current_wal_flush_lsn", &[]),
-            ("pg_current_wal_insert_lsn", &[]),
-            ("pg_last_wal_receive_lsn", &[]),
-            ("pg_last_wal_replay_lsn", &[]),
-            ("pg_last_xact_replay_timestamp", &[]),
-            ("pg_wal_lsn_diff", &[Text, Text]),
-            ("pg_promote", &[Bool]),
-            ("pg_reload_conf", &[]),
-            ("dsqrt", &[Float8]),
-            ("exp", &[Numeric]),
-            ("ln", &[Numeric]),
-            ("log10", &[Numeric]),
-            ("log", &[Numeric, Numeric]),
-            ("pow", &[Float8, Float8]),
-            ("sign", &[Numeric]),
-            ("trunc", &[Numeric]),
-            ("div", &[Numeric, Numeric]),
-            ("gcd", &[Int4, Int4]),
-            ("lcm", &[Int4, Int4]),
-            ("factorial", &[Int8]),
-            ("scale", &[Numeric]),
-            ("width_bucket", &[Numeric, Numeric, Numeric, Int4]),
-        ];
-        for (written, types) in calls {
-            let found = resolve(written, types).unwrap_or_else(|| panic!("{written}"));
-            let shown = found.function.name();
-            let again = resolve(shown, types).unwrap_or_else(|| panic!("{shown}"));
-            assert_eq!(again.function, found.function, "{written} is shown as {shown}");
+        for row in table::rows() {
+            if row.variadic {
+                continue;
+            }
+            let found = resolve(row.name, row.arguments).unwrap_or_else(|_| panic!("{row:?}"));
+            assert_eq!(found.function, Function::of_row(row), "{row:?}");
+            assert_eq!(found.result, row.result);
         }
+    }
+
+    #[test]
+    fn no_two_rows_have_one_name_and_the_same_arguments() {
+        let mut seen = std::collections::HashSet::new();
+        for row in table::rows() {
+            assert!(seen.insert((row.name, row.arguments)), "{row:?} is there twice");
+        }
+    }
+
+    fn chosen(name: &str, arguments: &[DataType]) -> Result<Vec<DataType>, Unresolved> {
+        resolve(name, arguments).map(|found| found.arguments)
+    }
+
+    #[test]
+    fn the_best_of_several_functions_is_taken() {
+        use DataType::*;
+        assert_eq!(chosen("abs", &[Int2]), Ok(vec![Int2]));
+        assert_eq!(chosen("abs", &[Unknown]), Ok(vec![Float8]));
+        assert_eq!(chosen("mod", &[Int2, Int8]), Ok(vec![Int8, Int8]));
+        assert_eq!(chosen("mod", &[Int4, Unknown]), Ok(vec![Int4, Int4]));
+        assert_eq!(chosen("mod", &[Float8, Int4]), Err(Unresolved::Missing));
+        assert_eq!(chosen("sqrt", &[Int4]), Ok(vec![Float8]));
+        assert_eq!(chosen("sqrt", &[Numeric]), Ok(vec![Numeric]));
+        assert_eq!(chosen("round", &[Int4, Int4]), Ok(vec![Numeric, Int4]));
+        assert_eq!(chosen("to_char", &[Int2, Unknown]), Ok(vec![Float8, Text]));
+        assert_eq!(chosen("lower", &[Name]), Ok(vec![Text]));
+        assert_eq!(chosen("lower", &[Int4]), Err(Unresolved::Missing));
+        assert_eq!(chosen("power", &[Numeric, Int4]), Ok(vec![Numeric, Numeric]));
+        assert_eq!(chosen("power", &[Numeric, Float4]), Ok(vec![Float8, Float8]));
+        assert_eq!(chosen("concat", &[Bool, Unknown]), Ok(vec![Bool, Text]));
+        assert_eq!(chosen("nothing", &[]), Err(Unresolved::Missing));
     }
 }

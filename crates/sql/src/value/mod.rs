@@ -122,7 +122,7 @@ impl Value {
     }
 
     /// The bytes it has on the heap.
-    pub(crate) fn heap_bytes(&self) -> usize {
+    pub fn heap_bytes(&self) -> usize {
         match self {
             Value::Text(text) => text.len(),
             Value::Numeric(number) => number.heap_bytes(),

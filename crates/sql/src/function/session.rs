@@ -1,0 +1,164 @@
+//! Functions about the session and the time.
+
+use super::VERSION;
+use super::row::Implementation::{Pure, Session};
+use super::row::{FunctionRow, row};
+use crate::context::SessionFacts;
+use crate::error::{EngineError, Result, SqlState};
+use crate::search_path::first_schema;
+use crate::value::DataType::{Bool, Date, Float8, Int4, Name, Text, Timestamp, TimestampTz};
+use crate::value::datetime::MICROS_PER_DAY;
+use crate::value::{Value, datetime};
+
+/// The functions.
+pub(super) static ROWS: &[FunctionRow] = &[
+    row(89, "version", &[], Text, Pure(|_| Ok(Value::from(VERSION)))).stable(),
+    row(1299, "now", &[], TimestampTz, Session(transaction_start)).stable(),
+    row(
+        2647,
+        "transaction_timestamp",
+        &[],
+        TimestampTz,
+        Session(transaction_start),
+    )
+    .stable(),
+    row(
+        0,
+        "current_timestamp",
+        &[],
+        TimestampTz,
+        Session(transaction_start),
+    )
+    .stable(),
+    row(
+        2648,
+        "statement_timestamp",
+        &[],
+        TimestampTz,
+        Session(statement_start),
+    )
+    .stable(),
+    row(
+        2649,
+        "clock_timestamp",
+        &[],
+        TimestampTz,
+        Pure(|_| Ok(Value::TimestampTz(datetime::clock()))),
+    )
+    .volatile(),
+    row(0, "current_date", &[], Date, Session(current_date)).stable(),
+    row(0, "localtimestamp", &[], Timestamp, Session(local_timestamp)).stable(),
+    row(861, "current_database", &[], Name, Session(database)).stable(),
+    row(0, "current_catalog", &[], Name, Session(database)).stable(),
+    row(1402, "current_schema", &[], Name, Session(current_schema)).stable(),
+    row(745, "current_user", &[], Name, Session(user)).stable(),
+    row(746, "session_user", &[], Name, Session(user)).stable(),
+    row(0, "current_role", &[], Name, Session(user)).stable(),
+    row(0, "user", &[], Name, Session(user)).stable(),
+    row(
+        2026,
+        "pg_backend_pid",
+        &[],
+        Int4,
+        Session(|_, session| Ok(Value::Int4(session.backend_pid()))),
+    )
+    .stable(),
+    row(2077, "current_setting", &[Text], Text, Session(current_setting)).stable(),
+    row(
+        3294,
+        "current_setting",
+        &[Text, Bool],
+        Text,
+        Session(current_setting),
+    )
+    .stable(),
+    row(2078, "set_config", &[Text, Text, Bool], Text, Session(set_config))
+        .volatile()
+        .called_on_null(),
+    // Pools call it: there are no advisory locks.
+    row(
+        2892,
+        "pg_advisory_unlock_all",
+        &[],
+        Text,
+        Pure(|_| Ok(Value::text(""))),
+    )
+    .volatile(),
+    row(
+        1598,
+        "random",
+        &[],
+        Float8,
+        Session(|_, session| Ok(Value::Float8(session.random()))),
+    )
+    .volatile(),
+    row(2626, "pg_sleep", &[Float8], Text, Session(sleep)).volatile(),
+];
+
+fn transaction_start(_: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    Ok(Value::TimestampTz(session.transaction_timestamp()))
+}
+
+fn statement_start(_: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    Ok(Value::TimestampTz(session.statement_timestamp()))
+}
+
+fn current_date(_: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    let days = session.transaction_timestamp().div_euclid(MICROS_PER_DAY);
+    Ok(Value::Date(days as i32))
+}
+
+fn local_timestamp(_: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    Ok(Value::Timestamp(session.transaction_timestamp()))
+}
+
+fn database(_: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    Ok(Value::from(session.database()))
+}
+
+fn user(_: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    Ok(Value::from(session.user()))
+}
+
+/// The first schema of the search path that there is.
+fn current_schema(_: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    let path = session.setting("search_path");
+    let schema = path.as_deref().and_then(first_schema);
+    Ok(schema.map_or(Value::Null, Value::from))
+}
+
+fn current_setting(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    let Some(name) = arguments[0].as_str() else {
+        return Ok(Value::Null);
+    };
+    match session.setting(&name.to_lowercase()) {
+        Some(value) => Ok(Value::from(&*value)),
+        None if arguments.get(1).and_then(Value::as_bool) == Some(true) => Ok(Value::Null),
+        None => Err(EngineError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!("unrecognized configuration parameter \"{name}\""),
+        )),
+    }
+}
+
+fn set_config(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    let Some(name) = arguments[0].as_str() else {
+        return Err(EngineError::new(
+            SqlState::NULL_VALUE_NOT_ALLOWED,
+            "SET requires parameter name",
+        ));
+    };
+    let local = arguments[2].as_bool() == Some(true);
+    let set = session.set_setting(name, arguments[1].as_str(), local)?;
+    Ok(Value::from(&*set))
+}
+
+fn sleep(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    const LONGEST_SECONDS: f64 = 1e9;
+    if let Value::Float8(seconds) = arguments[0]
+        && seconds > 0.0
+    {
+        session.sleep(std::time::Duration::from_secs_f64(seconds.min(LONGEST_SECONDS)))?;
+    }
+    Ok(Value::from(""))
+}

@@ -1,0 +1,53 @@
+//! All functions, by name.
+//!
+//! A file of functions has a static `ROWS`, which is added to [`TABLES`] by one line.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use super::row::FunctionRow;
+use super::{catalog, math, number, privilege, quote, recovery, sequence, session, text};
+
+/// The rows of each file of functions.
+static TABLES: &[&[FunctionRow]] = &[
+    catalog::ROWS,
+    math::ROWS,
+    number::ROWS,
+    privilege::ROWS,
+    quote::ROWS,
+    recovery::ROWS,
+    sequence::ROWS,
+    session::ROWS,
+    text::ROWS,
+];
+
+/// All functions that have a row: what `pg_proc` lists.
+pub fn rows() -> impl Iterator<Item = &'static FunctionRow> {
+    TABLES.iter().flat_map(|rows| rows.iter())
+}
+
+/// The functions of this name.
+pub(super) fn named(name: &str) -> &'static [&'static FunctionRow] {
+    static BY_NAME: LazyLock<HashMap<&str, Vec<&FunctionRow>>> = LazyLock::new(|| {
+        let mut by_name: HashMap<&str, Vec<&FunctionRow>> = HashMap::new();
+        for row in rows() {
+            by_name.entry(row.name).or_default().push(row);
+        }
+        by_name
+    });
+    BY_NAME.get(name).map_or(&[], Vec::as_slice)
+}
+
+/// The functions that are written as this operator.
+pub(super) fn operators(symbol: &str) -> &'static [&'static FunctionRow] {
+    static BY_SYMBOL: LazyLock<HashMap<&str, Vec<&FunctionRow>>> = LazyLock::new(|| {
+        let mut by_symbol: HashMap<&str, Vec<&FunctionRow>> = HashMap::new();
+        for row in rows() {
+            if let Some(symbol) = row.operator {
+                by_symbol.entry(symbol).or_default().push(row);
+            }
+        }
+        by_symbol
+    });
+    BY_SYMBOL.get(symbol).map_or(&[], Vec::as_slice)
+}
