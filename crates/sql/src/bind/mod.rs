@@ -9,8 +9,11 @@ mod call;
 mod chain;
 mod definition;
 mod expression;
+mod operator;
 mod path;
 mod predicate;
+mod row;
+mod row_columns;
 mod select;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 
 use crate::context::EvalContext;
 use crate::error::{EngineError, Result, SqlState};
-use crate::expr::Expr;
+use crate::expr::{Expr, row_test};
 use crate::function::check_length;
 use crate::stack::checkpoint;
 use crate::value::cast::cast;
@@ -159,6 +159,16 @@ impl Expr {
                 let found = is_among(needle, list, *data_type, row, around)?;
                 Ok(found.map(|found| found != *negated))
             }),
+            Expr::RowTest {
+                input,
+                op,
+                rows,
+                types,
+                negated,
+            } => {
+                let found = row_test::holds(input, *op, rows, types, row, context)?;
+                Ok(found.map(|found| found != *negated))
+            }
             Expr::Like {
                 input,
                 pattern,

@@ -5,6 +5,7 @@
 //! logic is kept where SQL has it: a comparison with NULL is NULL, AND and OR look at both sides before they give up.
 
 mod eval;
+mod row_test;
 mod steps;
 mod walk;
 
@@ -159,6 +160,19 @@ pub enum Expr {
         list: Vec<Expr>,
         /// The type all have.
         data_type: DataType,
+        /// NOT IN
+        negated: bool,
+    },
+    /// A row of values compared with others: true if the comparison holds with one of them.
+    RowTest {
+        /// The columns of the row.
+        input: Vec<Expr>,
+        /// The comparison.
+        op: CompareOp,
+        /// The rows it is compared with.
+        rows: Vec<Vec<Expr>>,
+        /// The types that the columns have.
+        types: Vec<DataType>,
         /// NOT IN
         negated: bool,
     },

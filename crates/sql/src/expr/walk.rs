@@ -32,6 +32,10 @@ impl Expr {
                 input.walk(visit);
                 list.iter().for_each(|part| part.walk(visit));
             }
+            Expr::RowTest { input, rows, .. } => {
+                input.iter().for_each(|part| part.walk(visit));
+                rows.iter().flatten().for_each(|part| part.walk(visit));
+            }
             Expr::Like { input, pattern, .. } => {
                 input.walk(visit);
                 pattern.walk(visit);
@@ -78,6 +82,11 @@ impl Expr {
             Expr::Compare { left, right, .. }
             | Expr::Distinct { left, right, .. }
             | Expr::Arithmetic { left, right, .. }
+            | Expr::Like {
+                input: left,
+                pattern: right,
+                ..
+            }
             | Expr::Concat(left, right) => {
                 visit(left)?;
                 visit(right)
@@ -87,9 +96,9 @@ impl Expr {
                 visit(input)?;
                 list.iter_mut().try_for_each(visit)
             }
-            Expr::Like { input, pattern, .. } => {
-                visit(input)?;
-                visit(pattern)
+            Expr::RowTest { input, rows, .. } => {
+                input.iter_mut().try_for_each(&mut *visit)?;
+                rows.iter_mut().flatten().try_for_each(visit)
             }
             Expr::Case { branches, otherwise } => {
                 visit(otherwise)?;

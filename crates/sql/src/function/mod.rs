@@ -4,17 +4,21 @@
 //! finds the one that a call means. A new function is a row in the file of its subject, and a new file is a line in
 //! `table.rs`. A function whose types are no fixed list (`coalesce`) finds itself: a line in `resolve.rs`.
 
+mod bits;
 mod choice;
+mod datetime;
 mod math;
 mod number;
 mod number_format;
 mod recovery;
+mod regex;
 mod resolve;
 mod row;
 mod session;
 mod signature;
 mod table;
 mod text;
+mod trigonometry;
 
 use std::borrow::Cow;
 
@@ -24,6 +28,7 @@ use crate::memory;
 use crate::value::text::to_text;
 use crate::value::{DataType, Value};
 
+pub(crate) use choice::between_symmetric;
 pub use recovery::shown as shown_position;
 pub use resolve::{Unresolved, resolve, resolve_operator};
 pub use row::{FunctionRow, Implementation, Volatility};
@@ -148,6 +153,13 @@ fn text_of(value: &Value) -> Result<&str> {
     value
         .as_str()
         .ok_or_else(|| EngineError::internal(format!("{value:?} is used as text")))
+}
+
+fn int(value: &Value) -> Result<i32> {
+    match value {
+        Value::Int4(number) => Ok(*number),
+        other => Err(EngineError::internal(format!("{other:?} is used as an integer"))),
+    }
 }
 
 #[cold]

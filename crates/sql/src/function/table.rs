@@ -6,15 +6,21 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::row::FunctionRow;
-use super::{math, number, recovery, session, text};
+use super::{bits, datetime, math, number, recovery, regex, session, text, trigonometry};
 
 /// The rows of each file of functions.
 static TABLES: &[&[FunctionRow]] = &[
+    bits::ROWS,
+    datetime::ROWS,
     math::ROWS,
     number::ROWS,
     recovery::ROWS,
+    regex::ROWS,
     session::ROWS,
-    text::ROWS,
+    text::basic::ROWS,
+    text::format::ROWS,
+    text::part::ROWS,
+    trigonometry::ROWS,
 ];
 
 /// All functions that have a row: what `pg_proc` lists.
