@@ -16,6 +16,8 @@ pub const CHANGEABLE: [&str; 5] = [
 pub(crate) struct InForce {
     pub(crate) config: Config,
     pub(crate) pending_restart: Vec<String>,
+    /// The time at which it was read, as a timestamptz value.
+    pub(crate) read_at_us: i64,
 }
 
 /// The keys whose values differ; those of the mechanisms as `mechanisms.NAME`.

@@ -304,9 +304,9 @@ fn a_client_is_told_of_the_settings_that_it_reads() {
     assert_eq!(
         query(
             &mut session,
-            "select name, setting from pg_settings where name = 'work_mem'"
+            "select name, setting, unit from pg_settings where name = 'work_mem'"
         ),
-        "work_mem|4MB"
+        "work_mem|4096|kB"
     );
     let mut out = Collected::default();
     session.execute_simple("begin; begin", &mut out).unwrap();

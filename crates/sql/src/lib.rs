@@ -14,10 +14,13 @@
 //! |---|---|
 //! | `parse` | text to syntax tree: lexing, splitting, the statements we read ourselves, what is not supported |
 //! | `bind` | syntax tree to plan: names, types, access paths |
+//! | `query` | a bound query, before anything is chosen |
+//! | `planner` | from a bound query to a plan: conditions to where they can be checked, joins, access paths |
 //! | `plan` | the data structures of a plan |
 //! | `access` | index or sequential scan; key ranges at run time |
 //! | `expr`, `function`, `aggregate` | compiled expressions and their evaluation |
 //! | `context` | what an evaluation can ask of its session |
+//! | `catalog_facts` | what functions ask of the catalog |
 //! | `catalog` | tables and indexes as statements see them |
 //! | `common_type`, `search_path`, `stack` | the type that several are brought to; where names are looked for; how deep a statement may nest, and the room for it |
 //! | `explain` | a plan as text |
@@ -32,6 +35,7 @@ pub mod access;
 pub mod aggregate;
 pub mod bind;
 pub mod catalog;
+pub mod catalog_facts;
 pub mod common_type;
 pub mod context;
 mod driver_catalog;
@@ -43,6 +47,8 @@ pub mod memory;
 pub mod parse;
 pub mod pgbench_catalog;
 pub mod plan;
+pub mod planner;
+pub mod query;
 mod search_path;
 mod stack;
 pub mod value;

@@ -28,10 +28,11 @@
 //!    shows it an empty table after TRUNCATE, and leaves the index out.)
 
 pub(crate) mod sequence;
+pub(crate) mod serial;
 mod shared_map;
 pub(crate) mod stored;
+pub(crate) mod system;
 mod table_use;
-pub(crate) mod virtual_tables;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -42,7 +43,9 @@ use clearway_storage::heap::Tid;
 use clearway_txn::Xid;
 
 use crate::catalog::sequence::Sequence;
+use crate::catalog::serial::serials;
 use crate::catalog::shared_map::SharedMap;
+use crate::catalog::system::shape::Schema;
 use clearway_sql::catalog::CatalogView;
 use clearway_sql::{TableDef, TableKind};
 pub(crate) use table_use::TableUse;
@@ -101,6 +104,10 @@ pub(crate) struct CatalogState {
     by_oid: SharedMap<u32, Arc<TableEntry>>,
     /// The tables of the indexes, by the indexes' names.
     by_index: SharedMap<String, u32>,
+    /// The tables of the sequences, by the sequences' names.
+    by_sequence: SharedMap<String, u32>,
+    /// The tables of the indexes and sequences, by their numbers.
+    owners: SharedMap<u32, u32>,
 }
 
 impl CatalogState {
@@ -110,6 +117,8 @@ impl CatalogState {
             by_name: SharedMap::new(),
             by_oid: SharedMap::new(),
             by_index: SharedMap::new(),
+            by_sequence: SharedMap::new(),
+            owners: SharedMap::new(),
         }
     }
 
@@ -138,11 +147,17 @@ impl CatalogState {
     /// Adds or replaces a table.
     pub(crate) fn put(&mut self, entry: TableEntry) {
         let entry = Arc::new(entry);
-        if let Some(old) = self.by_oid.insert(entry.def.oid, Arc::clone(&entry)) {
-            self.forget_names(&old.def);
+        let table = entry.def.oid;
+        if let Some(old) = self.by_oid.insert(table, Arc::clone(&entry)) {
+            self.forget_names(&old);
         }
         for index in &entry.def.indexes {
-            self.by_index.insert(index.name.clone(), entry.def.oid);
+            self.by_index.insert(index.name.clone(), table);
+            self.owners.insert(index.oid, table);
+        }
+        for serial in serials(&entry) {
+            self.by_sequence.insert(serial.name(), table);
+            self.owners.insert(serial.oid(), table);
         }
         self.by_name.insert(entry.def.name.clone(), entry);
     }
@@ -150,29 +165,56 @@ impl CatalogState {
     /// Takes a table out.
     pub(crate) fn remove(&mut self, oid: u32) {
         if let Some(old) = self.by_oid.remove(&oid) {
-            self.forget_names(&old.def);
+            self.forget_names(&old);
         }
     }
 
-    fn forget_names(&mut self, table: &TableDef) {
-        self.by_name.remove(&table.name);
-        for index in &table.indexes {
+    fn forget_names(&mut self, entry: &TableEntry) {
+        self.by_name.remove(&entry.def.name);
+        for index in &entry.def.indexes {
             self.by_index.remove(&index.name);
+            self.owners.remove(&index.oid);
         }
+        for serial in serials(entry) {
+            self.by_sequence.remove(&serial.name());
+            self.owners.remove(&serial.oid());
+        }
+    }
+
+    /// The table of the index of this name.
+    pub(crate) fn owner_of_index(&self, name: &str) -> Option<&Arc<TableEntry>> {
+        self.by_oid.get(self.by_index.get(name)?)
+    }
+
+    /// The table of the sequence of this name.
+    pub(crate) fn owner_of_sequence(&self, name: &str) -> Option<&Arc<TableEntry>> {
+        self.by_oid.get(self.by_sequence.get(name)?)
+    }
+
+    /// The table of the index or sequence of this number.
+    pub(crate) fn owner(&self, oid: u32) -> Option<&Arc<TableEntry>> {
+        self.by_oid.get(self.owners.get(&oid)?)
+    }
+
+    /// The table, or the sequence to be read like one, of this name in the users' schema.
+    fn lookup_public(&self, name: &str) -> Option<Arc<TableDef>> {
+        if let Some(entry) = self.by_name.get(name) {
+            return Some(Arc::clone(&entry.def));
+        }
+        let entry = self.owner_of_sequence(name)?;
+        let serial = serials(entry).find(|serial| serial.name() == name)?;
+        Some(Arc::new(system::sequence_table(serial.oid(), name)))
     }
 }
 
 impl CatalogView for CatalogState {
     fn lookup_table(&self, schema: Option<&str>, name: &str) -> Option<Arc<TableDef>> {
-        let user_schema = schema.is_none_or(|schema| schema == "public");
-        if user_schema && let Some(entry) = self.by_name.get(name) {
-            return Some(Arc::clone(&entry.def));
-        }
-        let system_schema = schema.is_none_or(|schema| schema == "pg_catalog");
-        if system_schema {
-            virtual_tables::lookup(name)
-        } else {
-            None
+        match schema {
+            Some("pg_catalog") => system::lookup(Schema::PgCatalog, name),
+            Some("information_schema") => system::lookup(Schema::InformationSchema, name),
+            Some("public") => self.lookup_public(name),
+            Some(_) => None,
+            None => system::lookup(Schema::PgCatalog, name).or_else(|| self.lookup_public(name)),
         }
     }
 

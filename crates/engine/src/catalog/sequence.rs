@@ -12,6 +12,7 @@
 //! - R1: *no number that a client was shown, or that is in a committed row, is given out again, also after a crash.*
 //!   Numbers are handed out from memory only up to `reserved`; raising it logs the change first. A crash skips at most
 //!   [`BATCH`] numbers.
+//!   `setval` is the exception: it says which numbers are given out again.
 //! - R2: the log keeps its order, so the commit of any row that bears a number is flushed after the reservation that
 //!   allowed it.
 //! - R3: *a number can be shown without a commit*: by RETURNING or a SELECT in a block, by an error that names the row,
@@ -99,28 +100,71 @@ impl Sequence {
         Ok(())
     }
 
+    /// The number given out last; 0 if there is none.
+    pub(crate) fn last(&self, storage: &Storage) -> Result<i64> {
+        let mut numbers = self
+            .numbers
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        self.load(storage, &mut numbers)?;
+        Ok(numbers.last)
+    }
+
+    /// Reads the page, once.
+    fn load(&self, storage: &Storage, numbers: &mut Numbers) -> Result<()> {
+        if numbers.loaded {
+            return Ok(());
+        }
+        let page = storage.pin(self.page()).map_err(storage_error)?;
+        let shared = page.shared();
+        let bytes: [u8; 8] = shared.bytes()[OFFSET..OFFSET + 8]
+            .try_into()
+            .expect("eight bytes");
+        numbers.reserved = i64::from_le_bytes(bytes);
+        numbers.last = numbers.reserved;
+        numbers.reserved_at = page::lsn(shared.bytes());
+        numbers.loaded = true;
+        Ok(())
+    }
+
+    fn page(&self) -> PageId {
+        PageId {
+            rel: RelId(self.rel),
+            block: 0,
+        }
+    }
+
+    /// Makes this the number given out last, so that the next one follows it. It is logged at once, and stays when the
+    /// transaction is rolled back, as in PostgreSQL; the position behind the record comes with it.
+    pub(crate) fn set_last(&self, storage: &Storage, last: i64) -> Result<Unsecured<()>> {
+        let mut numbers = self
+            .numbers
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        self.load(storage, &mut numbers)?;
+        self.reserve(storage, &mut numbers, last)?;
+        numbers.last = last;
+        Ok(Unsecured::new((), numbers.reserved_at))
+    }
+
+    /// Logs that numbers up to `reserved` may be in use.
+    fn reserve(&self, storage: &Storage, numbers: &mut Numbers, reserved: i64) -> Result<()> {
+        let page = storage.pin(self.page()).map_err(storage_error)?;
+        let mut change = storage.begin_change(Xid::INVALID).map_err(storage_error)?;
+        let mut exclusive = page.exclusive();
+        change.write(&mut exclusive, OFFSET, &reserved.to_le_bytes());
+        numbers.reserved_at = change.finish().map_err(storage_error)?;
+        numbers.reserved = reserved;
+        Ok(())
+    }
+
     /// The next number.
     pub(crate) fn next(&self, storage: &Storage, max: i64) -> Result<Unsecured<i64>> {
         let mut numbers = self
             .numbers
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner());
-        if !numbers.loaded {
-            let page = storage
-                .pin(PageId {
-                    rel: RelId(self.rel),
-                    block: 0,
-                })
-                .map_err(storage_error)?;
-            let shared = page.shared();
-            let bytes: [u8; 8] = shared.bytes()[OFFSET..OFFSET + 8]
-                .try_into()
-                .expect("eight bytes");
-            numbers.reserved = i64::from_le_bytes(bytes);
-            numbers.last = numbers.reserved;
-            numbers.reserved_at = page::lsn(shared.bytes());
-            numbers.loaded = true;
-        }
+        self.load(storage, &mut numbers)?;
         if numbers.last >= max {
             return Err(EngineError::new(
                 SqlState::from_code("2200H"),
@@ -129,17 +173,7 @@ impl Sequence {
         }
         if numbers.last == numbers.reserved {
             let reserved = numbers.reserved.saturating_add(BATCH);
-            let page = storage
-                .pin(PageId {
-                    rel: RelId(self.rel),
-                    block: 0,
-                })
-                .map_err(storage_error)?;
-            let mut change = storage.begin_change(Xid::INVALID).map_err(storage_error)?;
-            let mut exclusive = page.exclusive();
-            change.write(&mut exclusive, OFFSET, &reserved.to_le_bytes());
-            numbers.reserved_at = change.finish().map_err(storage_error)?;
-            numbers.reserved = reserved;
+            self.reserve(storage, &mut numbers, reserved)?;
         }
         numbers.last += 1;
         invariant!(

@@ -26,6 +26,7 @@ use clearway_txn::{LockOptions, ProcId};
 
 use crate::activity::{ActivitySlot, BackgroundActivity, SessionActivity, SessionInfo};
 use crate::catalog::Catalog;
+use crate::clock;
 use crate::config::Config;
 use crate::convert::storage_error;
 use crate::in_force::InForce;
@@ -53,6 +54,8 @@ pub struct Engine {
     /// As the engine was opened.
     pub(crate) config: Config,
     in_force: RwLock<Arc<InForce>>,
+    /// The time at which it was opened, as a timestamptz value.
+    pub(crate) started_at_us: i64,
     reloads: AtomicU64,
     reload: Reload,
     pub(crate) planning_memory: Arc<PlanningMemory>,
@@ -196,7 +199,9 @@ impl Engine {
             in_force: RwLock::new(Arc::new(InForce {
                 config: config.clone(),
                 pending_restart: Vec::new(),
+                read_at_us: clock::now_us(),
             })),
+            started_at_us: clock::now_us(),
             reloads: AtomicU64::new(0),
             reload: Reload::default(),
             config,

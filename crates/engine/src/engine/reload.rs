@@ -10,6 +10,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
+use crate::clock;
 use crate::config::Config;
 use crate::engine::Engine;
 use crate::in_force::{InForce, differing};
@@ -61,6 +62,7 @@ impl Engine {
         *in_force = Arc::new(InForce {
             config: taken,
             pending_restart: reloaded.pending_restart.clone(),
+            read_at_us: clock::now_us(),
         });
         // Release: pairs with the Acquire in `reloads`; a session that sees the count finds the configuration.
         self.reloads.fetch_add(1, Ordering::Release);

@@ -76,6 +76,7 @@ impl Session {
             ControlStatement::DiscardAll => {
                 self.named.clear();
                 self.forget_texts();
+                self.serial_values.take();
                 self.settings.reset_all(false);
                 self.report("application_name", out)?;
             }

@@ -8,28 +8,32 @@ use clearway_storage::SeenCommits;
 
 use crate::activity::{ActivitySlot, SessionInfo};
 use crate::catalog::CatalogState;
+use crate::catalog::serial::serials;
 use crate::clock;
 use crate::engine::Engine;
 use crate::interrupt::Interrupts;
+use crate::session::serial_values::SerialValues;
 use crate::settings::Settings;
 use clearway_sql::SessionFacts;
+use clearway_sql::catalog_facts::CatalogFacts;
 use clearway_sql::context::LogPosition;
 use clearway_sql::error::{EngineError, Result};
-use clearway_sql::value::DataType;
 
 /// The session behind an evaluation.
 pub(crate) struct Facts<'a> {
-    engine: &'a Engine,
-    settings: &'a Settings,
+    pub(super) engine: &'a Engine,
+    pub(super) settings: &'a Settings,
     slot: &'a ActivitySlot,
-    info: &'a SessionInfo,
+    pub(super) info: &'a SessionInfo,
     transaction_us: i64,
     overlay: Option<Arc<CatalogState>>,
     random: &'a Cell<u64>,
     interrupts: &'a Interrupts,
-    seen: &'a SeenCommits,
+    pub(super) seen: &'a SeenCommits,
     /// Settings changed by functions of the statement; they are applied at its end.
     changed: &'a RefCell<Vec<ChangedSetting>>,
+    pub(super) serial_values: &'a RefCell<SerialValues>,
+    pub(super) read_only: bool,
 }
 
 /// A setting that `set_config` changes.
@@ -59,6 +63,8 @@ impl<'a> Facts<'a> {
         interrupts: &'a Interrupts,
         seen: &'a SeenCommits,
         changed: &'a RefCell<Vec<ChangedSetting>>,
+        serial_values: &'a RefCell<SerialValues>,
+        read_only: bool,
     ) -> Facts<'a> {
         Facts {
             engine,
@@ -71,6 +77,16 @@ impl<'a> Facts<'a> {
             interrupts,
             seen,
             changed,
+            serial_values,
+            read_only,
+        }
+    }
+
+    /// The definitions that the session sees: with those of its own transaction.
+    pub(super) fn definitions(&self) -> Arc<CatalogState> {
+        match &self.overlay {
+            Some(overlay) => Arc::clone(overlay),
+            None => self.engine.catalog.state(),
         }
     }
 }
@@ -164,32 +180,20 @@ impl SessionFacts for Facts<'_> {
     }
 
     fn next_serial(&self, table_oid: u32, column: u16) -> Result<i64> {
-        let state = match &self.overlay {
-            Some(overlay) => Arc::clone(overlay),
-            None => self.engine.catalog.state(),
-        };
-        let found = state.table(table_oid).and_then(|entry| {
-            let sequence = entry.sequences.get(usize::from(column))?.as_ref()?;
-            Some((
-                Arc::clone(sequence),
-                entry.def.columns[usize::from(column)].data_type,
-            ))
-        });
-        let Some((sequence, data_type)) = found else {
+        let state = self.definitions();
+        let serial = state
+            .table(table_oid)
+            .and_then(|entry| serials(entry).find(|serial| serial.column == usize::from(column)));
+        let Some(serial) = serial else {
             return Err(EngineError::internal(format!(
                 "column {column} of table {table_oid} has no sequence"
             )));
         };
-        let max = match data_type {
-            DataType::Int2 => i64::from(i16::MAX),
-            DataType::Int4 => i64::from(i32::MAX),
-            _ => i64::MAX,
-        };
-        let storage = &self.engine.storage;
-        // R3 of `sequence`.
-        Ok(sequence
-            .next(storage, max)?
-            .noted_in(self.seen, storage.secured()))
+        self.next_of(&serial)
+    }
+
+    fn catalog(&self) -> Result<&dyn CatalogFacts> {
+        Ok(self)
     }
 
     fn random(&self) -> f64 {

@@ -24,8 +24,10 @@
 //! | `control`, `transaction_block` | statements about settings and prepared statements; BEGIN to COMMIT |
 //! | `portal` | statements that have sent some of their rows |
 //! | `recovery` | what is different on a standby: a transaction that replay has ended, the promotion |
-//! | `expression_session` | what an expression can ask of its session |
+//! | `expression_session`, `catalog_facts` | what an expression can ask of its session, and of the catalog |
+//! | `serial_values` | the numbers that a session has got from sequences |
 
+mod catalog_facts;
 mod control;
 mod expression_session;
 mod named_statements;
@@ -35,6 +37,7 @@ mod prepare;
 mod prepared;
 mod recovery;
 mod run;
+mod serial_values;
 mod simple;
 mod statement_memory;
 mod text_cache;
@@ -61,6 +64,7 @@ use crate::transaction::{Phase, StandbyWait, Transaction, WaitedFor};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use expression_session::ChangedSetting;
 use recovery::OnStandby;
+use serial_values::SerialValues;
 use statement_memory::StatementMemory;
 use text_cache::TextCache;
 
@@ -103,6 +107,8 @@ pub struct Session {
     begun: bool,
     /// Settings that functions of the running statement have changed: in force from its end.
     pub(crate) changed: RefCell<Vec<ChangedSetting>>,
+    /// The numbers that it has got from sequences.
+    serial_values: RefCell<SerialValues>,
     standby: Option<OnStandby>,
     /// The reloads of the configuration whose values the settings have.
     reloads: u64,
@@ -137,6 +143,7 @@ impl Session {
             among_others: false,
             begun: false,
             changed: RefCell::default(),
+            serial_values: RefCell::default(),
             standby: OnStandby::of(&engine),
             // At the next call: a reload may have come since the settings were made.
             reloads: 0,

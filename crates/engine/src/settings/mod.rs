@@ -10,6 +10,7 @@
 //! both from one list of what was replaced.
 
 mod definitions;
+mod described;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -140,14 +141,6 @@ impl Settings {
         } else {
             "default"
         }
-    }
-
-    /// Who can change a setting, as PostgreSQL calls it; `None` for what is no setting of sessions.
-    pub(crate) fn context(name: &str) -> Option<&'static str> {
-        definition(name).map(|definition| match definition.kind {
-            Kind::ReadOnly => "internal",
-            _ => "user",
-        })
     }
 
     /// SET; `None` is SET … TO DEFAULT. Returns true if the new value is to be reported to the client.

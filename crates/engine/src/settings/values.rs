@@ -160,7 +160,7 @@ fn out_of_range(
 }
 
 /// The longest time that a setting takes.
-const MILLISECONDS_MAX: i64 = i32::MAX as i64;
+pub(super) const MILLISECONDS_MAX: i64 = i32::MAX as i64;
 
 /// A time in milliseconds, rounded to the nearest.
 pub(super) fn parse_milliseconds(text: &str) -> Option<i64> {

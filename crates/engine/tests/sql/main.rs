@@ -4,6 +4,8 @@
 mod common;
 
 mod activity;
+mod catalog_functions;
+mod catalogs;
 mod changes;
 mod copy;
 mod indexes_and_sequences;

@@ -2,7 +2,8 @@
 
 use sqlparser::ast::{self, BinaryOperator};
 
-use crate::bind::{Binder, Scope, Typed, boolean, fold};
+use crate::bind::scope::Scope;
+use crate::bind::{Binder, Typed, boolean, fold};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::{CompareOp, Expr};
 use crate::function::{Unresolved, resolve_operator};

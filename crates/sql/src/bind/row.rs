@@ -14,8 +14,9 @@ use sqlparser::ast;
 
 use crate::bind::predicate::comparison;
 use crate::bind::row_columns::columns_of;
+use crate::bind::scope::Scope;
 use crate::bind::types::comparison_type;
-use crate::bind::{Binder, Scope, Typed, boolean};
+use crate::bind::{Binder, Typed, boolean};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::{CompareOp, Expr};
 use crate::value::DataType;

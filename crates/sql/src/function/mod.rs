@@ -5,15 +5,20 @@
 //! `table.rs`. A function whose types are no fixed list (`coalesce`) finds itself: a line in `resolve.rs`.
 
 mod bits;
+mod catalog;
 mod choice;
 mod datetime;
 mod math;
+mod names;
 mod number;
 mod number_format;
+mod privilege;
+mod quote;
 mod recovery;
 mod regex;
 mod resolve;
 mod row;
+mod sequence;
 mod session;
 mod signature;
 mod table;
@@ -28,7 +33,9 @@ use crate::memory;
 use crate::value::text::to_text;
 use crate::value::{DataType, Value};
 
+pub use catalog::{DATABASE_OID, USER_OID, expression_shown};
 pub(crate) use choice::between_symmetric;
+pub use quote::quote_identifier;
 pub use recovery::shown as shown_position;
 pub use resolve::{Unresolved, resolve, resolve_operator};
 pub use row::{FunctionRow, Implementation, Volatility};

@@ -6,16 +6,23 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::row::FunctionRow;
-use super::{bits, datetime, math, number, recovery, regex, session, text, trigonometry};
+use super::{
+    bits, catalog, datetime, math, number, privilege, quote, recovery, regex, sequence, session, text,
+    trigonometry,
+};
 
 /// The rows of each file of functions.
 static TABLES: &[&[FunctionRow]] = &[
     bits::ROWS,
+    catalog::ROWS,
     datetime::ROWS,
     math::ROWS,
     number::ROWS,
+    privilege::ROWS,
+    quote::ROWS,
     recovery::ROWS,
     regex::ROWS,
+    sequence::ROWS,
     session::ROWS,
     text::basic::ROWS,
     text::format::ROWS,

@@ -576,3 +576,115 @@ fn dates_and_times() {
         ("to_char(timestamp '2020-03-04', 'TMMonth FMRM')", "March III"),
     ]);
 }
+
+#[test]
+fn dates_read_by_a_template() {
+    check(&[
+        ("to_date('2020-01-05', 'YYYY-MM-DD')", "2020-01-05"),
+        ("to_date('05 Dec 2000', 'DD Mon YYYY')", "2000-12-05"),
+        ("to_date('5 december 2000', 'DD Month YYYY')", "2000-12-05"),
+        ("to_date('20200105', 'YYYYMMDD')", "2020-01-05"),
+        ("to_date('2020/1/5', 'YYYY-MM-DD')", "2020-01-05"),
+        ("to_date('  2020 1 5', 'YYYY MM DD')", "2020-01-05"),
+        ("to_date('2020 1 5', 'YYYYMMDD')", "ERROR 22007"),
+        ("to_date('99-1-5', 'YY-MM-DD')", "1999-01-05"),
+        ("to_date('20-1-5', 'YY-MM-DD')", "2020-01-05"),
+        ("to_date('2020-1-5', 'YY-MM-DD')", "2020-01-05"),
+        ("to_date('5', 'DD')", "0001-01-05 BC"),
+        ("to_date('2020-02-30', 'YYYY-MM-DD')", "ERROR 22008"),
+        ("to_date('2020-13-01', 'YYYY-MM-DD')", "ERROR 22008"),
+        ("to_date('2020-00-00', 'YYYY-MM-DD')", "2020-01-01"),
+        ("to_date('44-03-15 BC', 'YYYY-MM-DD BC')", "0044-03-15 BC"),
+        ("to_date('2020-060', 'YYYY-DDD')", "2020-02-29"),
+        ("to_date('2020-366', 'YYYY-DDD')", "2020-12-31"),
+        ("to_date('2019-366', 'YYYY-DDD')", "ERROR 22008"),
+        ("to_date('x2020', 'YYYY')", "ERROR 22007"),
+        ("to_date('2020xMar', 'YYYY\"y\"Mon')", "2020-03-01"),
+        ("to_date('2020', 'YYYY-MM-DD')", "2020-01-01"),
+        ("to_date('', 'YYYY')", "0001-01-01 BC"),
+        ("to_date('2020-01-05 junk', 'YYYY-MM-DD')", "2020-01-05"),
+        ("to_date('2020 foo', 'YYYY Mon')", "ERROR 22007"),
+        ("to_date('3rd Mar 2020', 'DDth Mon YYYY')", "2020-03-03"),
+        ("to_date('2020-01-01 2021', 'YYYY-MM-DD YYYY')", "ERROR 22007"),
+        ("to_date('99999999999', 'YYYY')", "ERROR 22008"),
+        ("to_date('-44-03-15', 'YYYY-MM-DD')", "0044-03-15 BC"),
+        (
+            "to_timestamp('20200105 101112', 'YYYYMMDD HH24MISS')",
+            "2020-01-05 10:11:12+00",
+        ),
+        (
+            "to_timestamp('2020-01-05 10:11:12.345 PM', 'YYYY-MM-DD HH:MI:SS.MS AM')",
+            "2020-01-05 22:11:12.345+00",
+        ),
+        (
+            "to_timestamp('2020-01-05 10:11:12.3', 'YYYY-MM-DD HH24:MI:SS.MS')",
+            "2020-01-05 10:11:12.3+00",
+        ),
+        (
+            "to_timestamp('2020-01-05 10:11:12.3', 'YYYY-MM-DD HH24:MI:SS.US')",
+            "2020-01-05 10:11:12.3+00",
+        ),
+        (
+            "to_timestamp('2020-01-05 10:11:12.123456', 'YYYY-MM-DD HH24:MI:SS.FF6')",
+            "2020-01-05 10:11:12.123456+00",
+        ),
+        (
+            "to_timestamp('2020-01-05 13:11', 'YYYY-MM-DD HH12:MI')",
+            "ERROR 22007",
+        ),
+        (
+            "to_timestamp('2020-01-05 12:11 am', 'YYYY-MM-DD HH12:MI pm')",
+            "2020-01-05 00:11:00+00",
+        ),
+        (
+            "to_timestamp('2020-01-05 24:11', 'YYYY-MM-DD HH24:MI')",
+            "ERROR 22008",
+        ),
+        (
+            "to_timestamp('2020-01-05T10:11:12', 'YYYY-MM-DD\"T\"HH24:MI:SS')",
+            "2020-01-05 10:11:12+00",
+        ),
+        (
+            "to_timestamp('2020-01-05T10:11:12', 'YYYY-MM-DDTHH24:MI:SS')",
+            "2020-01-05 00:01:12+00",
+        ),
+        (
+            "to_timestamp('05/Jan/2020:10:11:12', 'DD/Mon/YYYY:HH24:MI:SS')",
+            "2020-01-05 10:11:12+00",
+        ),
+        (
+            "to_timestamp('2020   01   05', 'YYYY MM DD')",
+            "2020-01-05 00:00:00+00",
+        ),
+        ("to_timestamp('2020-- 01', 'YYYY-MM')", "ERROR 22007"),
+        (
+            "to_timestamp('2011 12  18', 'YYYY MM   DD')",
+            "2011-12-18 00:00:00+00",
+        ),
+        (
+            "to_timestamp('2011x 12x 18', 'YYYYxMMxDD')",
+            "2011-12-18 00:00:00+00",
+        ),
+        (
+            "to_timestamp(' 2005 03 02', 'YYYYMMDD')",
+            "2005-03-02 00:00:00+00",
+        ),
+        (
+            "to_timestamp('0097/Feb/16 --> 08:14:30', 'YYYY/Mon/DD --> HH:MI:SS')",
+            "0097-02-16 08:14:30+00",
+        ),
+        (
+            "to_timestamp('2011$03!18 23_38_15', 'YYYY-MM-DD HH24:MI:SS')",
+            "2011-03-18 23:38:15+00",
+        ),
+    ]);
+}
+
+#[test]
+fn fields_of_a_template_that_are_not_read_are_refused() {
+    check(&[
+        ("to_date('2020-1', 'IYYY-IW')", "ERROR 0A000"),
+        ("to_date('2020 x', 'YYYY TMMon')", "ERROR 0A000"),
+        ("to_timestamp('12', 'J')", "ERROR 0A000"),
+    ]);
+}

@@ -3,6 +3,7 @@
 mod civil;
 mod extract;
 mod make;
+mod reading;
 mod template;
 mod trunc;
 mod unit;
@@ -129,6 +130,15 @@ pub(super) static ROWS: &[FunctionRow] = &[
         &[TimestampTz, Text],
         Text,
         Pure(template::to_char),
+    )
+    .stable(),
+    row(1780, "to_date", &[Text, Text], Date, Pure(reading::to_date)).stable(),
+    row(
+        1778,
+        "to_timestamp",
+        &[Text, Text],
+        TimestampTz,
+        Pure(reading::to_timestamp),
     )
     .stable(),
 ];

@@ -20,7 +20,7 @@ const FIELDS: &[&str] = &[
     "yyyy", "yyy", "yy", "y",
 ];
 
-const MONTHS: [&str; 12] = [
+pub(super) const MONTHS: [&str; 12] = [
     "January",
     "February",
     "March",
@@ -51,14 +51,19 @@ const ROMAN: [&str; 12] = [
 
 /// A part of a template.
 #[derive(Debug)]
-enum Part<'a> {
+pub(super) enum Part<'a> {
     Field {
         name: &'static str,
         /// FM, or TM, which leaves the padding out too
         short: bool,
+        /// TM
+        localized: bool,
         ordinal: Option<&'static str>,
     },
-    Text(&'a str),
+    Text {
+        text: &'a str,
+        quoted: bool,
+    },
 }
 
 /// `to_char(timestamp, template)`
@@ -77,8 +82,10 @@ pub(super) fn to_char(arguments: &[Value]) -> Result<Value> {
     let mut result = String::new();
     for part in parts(template) {
         match part {
-            Part::Text(text) => result.push_str(text),
-            Part::Field { name, short, ordinal } => {
+            Part::Text { text, .. } => result.push_str(text),
+            Part::Field {
+                name, short, ordinal, ..
+            } => {
                 let shown = field(name, &civil, short, with_zone);
                 result.push_str(&shown);
                 if let Some(letters) = ordinal {
@@ -91,16 +98,17 @@ pub(super) fn to_char(arguments: &[Value]) -> Result<Value> {
 }
 
 /// Takes a template apart.
-fn parts(template: &str) -> Vec<Part<'_>> {
+pub(super) fn parts(template: &str) -> Vec<Part<'_>> {
     let mut parts = Vec::new();
     let mut rest = template;
     while let Some(first) = rest.chars().next() {
         let mut behind = rest;
-        let mut short = false;
+        let (mut short, mut localized) = (false, false);
         while let Some(prefixed) = ["FM", "fm", "TM", "tm"]
             .iter()
             .find_map(|word| behind.strip_prefix(word))
         {
+            localized |= behind.starts_with(['T', 't']);
             (behind, short) = (prefixed, true);
         }
         if let Some(name) = FIELDS.iter().find(|name| behind.starts_with(**name)) {
@@ -110,7 +118,12 @@ fn parts(template: &str) -> Vec<Part<'_>> {
                 .find(|letters| behind.starts_with(letters));
             behind = &behind[ordinal.map_or(0, str::len)..];
             rest = behind.strip_prefix("SP").unwrap_or(behind);
-            parts.push(Part::Field { name, short, ordinal });
+            parts.push(Part::Field {
+                name,
+                short,
+                localized,
+                ordinal,
+            });
             continue;
         }
         if short {
@@ -120,12 +133,15 @@ fn parts(template: &str) -> Vec<Part<'_>> {
         rest = match first {
             '"' => quoted(&rest[1..], &mut parts),
             '\\' if rest[1..].starts_with('"') => {
-                parts.push(Part::Text(&rest[1..2]));
+                parts.push(Part::Text {
+                    text: &rest[1..2],
+                    quoted: false,
+                });
                 &rest[2..]
             }
             other => {
                 let (text, behind) = rest.split_at(other.len_utf8());
-                parts.push(Part::Text(text));
+                parts.push(Part::Text { text, quoted: false });
                 behind
             }
         };
@@ -137,16 +153,25 @@ fn parts(template: &str) -> Vec<Part<'_>> {
 fn quoted<'a>(text: &'a str, parts: &mut Vec<Part<'a>>) -> &'a str {
     let mut rest = text;
     while let Some(at) = rest.find(['"', '\\']) {
-        parts.push(Part::Text(&rest[..at]));
+        parts.push(Part::Text {
+            text: &rest[..at],
+            quoted: true,
+        });
         if rest[at..].starts_with('"') {
             return &rest[at + 1..];
         }
         let escaped = &rest[at + 1..];
         let length = escaped.chars().next().map_or(0, char::len_utf8);
-        parts.push(Part::Text(&escaped[..length]));
+        parts.push(Part::Text {
+            text: &escaped[..length],
+            quoted: true,
+        });
         rest = &escaped[length..];
     }
-    parts.push(Part::Text(rest));
+    parts.push(Part::Text {
+        text: rest,
+        quoted: true,
+    });
     ""
 }
 

@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use std::iter::Peekable;
 use std::str::Chars;
 
-use super::quote::{quote_ident, quote_literal};
 use crate::error::{EngineError, Result, SqlState};
+use crate::function::quote::{quote_identifier, quote_literal};
 use crate::function::row::Implementation::Pure;
 use crate::function::row::{FunctionRow, row};
 use crate::function::{check_length, output_text, text_of};
@@ -186,7 +186,7 @@ fn shown(value: &Value, kind: char) -> Result<Cow<'_, str>> {
             SqlState::NULL_VALUE_NOT_ALLOWED,
             "null values cannot be formatted as an SQL identifier",
         )),
-        ('I', Some(name)) => Ok(quote_ident(&name).into()),
+        ('I', Some(name)) => Ok(quote_identifier(&name).into()),
         ('L', None) => Ok("NULL".into()),
         ('L', Some(text)) => Ok(quote_literal(&text).into()),
         (_, text) => Ok(text.unwrap_or_default()),

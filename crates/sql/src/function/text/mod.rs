@@ -3,4 +3,3 @@
 pub(super) mod basic;
 pub(super) mod format;
 pub(super) mod part;
-mod quote;

@@ -1,6 +1,45 @@
-//! Names and texts as SQL writes them.
+//! Names and texts in quotes: `quote_ident`, `quote_literal`, `quote_nullable`.
 
-/// The keywords that are no names without quotes everywhere: all but the unreserved ones, in order.
+use super::row::Implementation::Pure;
+use super::row::{FunctionRow, row};
+use crate::error::{EngineError, Result};
+use crate::value::DataType::Text;
+use crate::value::Value;
+
+/// The functions.
+pub(super) static ROWS: &[FunctionRow] = &[
+    row(
+        1282,
+        "quote_ident",
+        &[Text],
+        Text,
+        Pure(|x| of_text(x, quote_identifier)),
+    ),
+    row(
+        1283,
+        "quote_literal",
+        &[Text],
+        Text,
+        Pure(|x| of_text(x, quote_literal)),
+    ),
+    row(1289, "quote_nullable", &[Text], Text, Pure(nullable)).called_on_null(),
+];
+
+fn of_text(arguments: &[Value], quote: fn(&str) -> String) -> Result<Value> {
+    match arguments[0].as_str() {
+        Some(text) => Ok(Value::text(quote(text))),
+        None => Err(EngineError::internal("a text to be quoted is none")),
+    }
+}
+
+fn nullable(arguments: &[Value]) -> Result<Value> {
+    match arguments[0].is_null() {
+        true => Ok(Value::from("NULL")),
+        false => of_text(arguments, quote_literal),
+    }
+}
+
+/// The words that are no names without quotes, sorted.
 const KEYWORDS: &[&str] = &[
     "all",
     "analyse",
@@ -155,25 +194,26 @@ const KEYWORDS: &[&str] = &[
     "xmltable",
 ];
 
-/// A name, in quotes if it needs them.
-pub(crate) fn quote_ident(name: &str) -> String {
-    let plain = name
-        .bytes()
-        .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
-    let begins = name
-        .bytes()
+/// A name as a statement writes it: in quotes if it would be read otherwise without.
+pub fn quote_identifier(name: &str) -> String {
+    let mut characters = name.chars();
+    let is_plain = characters
         .next()
-        .is_some_and(|byte| byte.is_ascii_lowercase() || byte == b'_');
-    if plain && begins && KEYWORDS.binary_search(&name).is_err() {
+        .is_some_and(|first| first.is_ascii_lowercase() || first == '_')
+        && characters.all(|next| next.is_ascii_lowercase() || next.is_ascii_digit() || next == '_');
+    if is_plain && KEYWORDS.binary_search(&name).is_err() {
         return name.to_owned();
     }
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// A text as a literal; one with a backslash as an escaped one.
-pub(crate) fn quote_literal(text: &str) -> String {
-    let escaped = if text.contains('\\') { "E" } else { "" };
-    format!("{escaped}'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+/// A text as a statement writes it.
+pub(super) fn quote_literal(text: &str) -> String {
+    let quoted = text.replace('\'', "''");
+    if quoted.contains('\\') {
+        return format!("E'{}'", quoted.replace('\\', "\\\\"));
+    }
+    format!("'{quoted}'")
 }
 
 #[cfg(test)]
@@ -184,21 +224,30 @@ mod tests {
     fn names_are_quoted_where_they_must_be() {
         assert!(KEYWORDS.is_sorted());
         for (name, written) in [
-            ("abc_1", "abc_1"),
-            ("Abc", "\"Abc\""),
+            ("id", "id"),
+            ("_a1", "_a1"),
+            ("Id", "\"Id\""),
             ("1a", "\"1a\""),
-            ("select", "\"select\""),
-            ("a\"b", "\"a\"\"b\""),
             ("", "\"\""),
+            ("a$b", "\"a$b\""),
+            ("order", "\"order\""),
             ("name", "name"),
+            ("a\"b", "\"a\"\"b\""),
+            ("é", "\"é\""),
         ] {
-            assert_eq!(quote_ident(name), written);
+            assert_eq!(quote_identifier(name), written);
         }
     }
 
     #[test]
-    fn texts_come_back_as_they_were() {
-        assert_eq!(quote_literal("it's"), "'it''s'");
-        assert_eq!(quote_literal("a\\b"), "E'a\\\\b'");
+    fn texts_are_quoted_as_in_postgresql() {
+        for (text, written) in [
+            ("a", "'a'"),
+            ("it's", "'it''s'"),
+            ("a\\b", "E'a\\\\b'"),
+            ("", "''"),
+        ] {
+            assert_eq!(quote_literal(text), written);
+        }
     }
 }

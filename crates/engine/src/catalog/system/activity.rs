@@ -1,0 +1,78 @@
+//! `pg_stat_activity`: a session or a thread of the server's own, with what it waits for; `pg_stat_ssl`.
+
+use super::Sources;
+use super::rows::{NULL, Rows, boolean, int4};
+use super::server::DATABASE_OID;
+use crate::activity::{BackgroundActivity, SessionActivity};
+use clearway_sql::value::Value;
+
+/// `pg_stat_activity`
+pub(super) fn activity(sources: &Sources<'_>, rows: &mut Rows) {
+    let background = (sources.background)().into_iter().map(background_row);
+    let sessions = (sources.activity)().into_iter().map(activity_row);
+    rows.extend(background.chain(sessions));
+}
+
+/// `pg_stat_ssl`: connections are not encrypted.
+pub(super) fn ssl(sources: &Sources<'_>, rows: &mut Rows) {
+    for session in (sources.activity)() {
+        rows.push([
+            ("pid", int4(session.process_id.cast_signed())),
+            ("ssl", boolean(false)),
+            ("version", NULL),
+            ("cipher", NULL),
+            ("bits", NULL),
+            ("client_dn", NULL),
+            ("client_serial", NULL),
+            ("issuer_dn", NULL),
+        ]);
+    }
+}
+
+pub(super) fn activity_row(session: SessionActivity) -> Vec<Value> {
+    let text = |text: Option<&str>| text.map_or(Value::Null, Value::text);
+    let time = |time: Option<i64>| time.map_or(Value::Null, Value::TimestampTz);
+    let (address, port) = match session.client_address.as_deref().and_then(|a| a.rsplit_once(':')) {
+        Some((address, port)) => (Some(address), port.parse().ok()),
+        None => (session.client_address.as_deref(), None),
+    };
+    vec![
+        Value::Oid(DATABASE_OID),
+        Value::text(session.database.as_str()),
+        Value::Int4(session.process_id as i32),
+        Value::Null,
+        Value::Oid(10),
+        Value::text(session.user.as_str()),
+        Value::text(session.application_name.as_str()),
+        text(address),
+        Value::Null,
+        port.map_or(Value::Null, Value::Int4),
+        Value::TimestampTz(session.backend_start),
+        time(session.transaction_start),
+        time(session.query_start),
+        Value::TimestampTz(session.state_change),
+        text(session.wait_event_type),
+        text(session.wait_event),
+        Value::text(session.state.name()),
+        session
+            .transaction_id
+            .map_or(Value::Null, |xid| Value::Int8(xid as i64)),
+        session.xmin.map_or(Value::Null, |xmin| Value::Int8(xmin as i64)),
+        Value::Null,
+        Value::text(session.query.as_str()),
+        Value::text(session.backend_type.name()),
+    ]
+}
+
+/// As PostgreSQL shows its auxiliary processes: no database, no role, no state.
+fn background_row(thread: BackgroundActivity) -> Vec<Value> {
+    let text = |text: Option<&str>| text.map_or(Value::Null, Value::text);
+    let mut row = vec![Value::Null; 22];
+    row[2] = Value::Int4(thread.process_id as i32);
+    row[10] = Value::TimestampTz(thread.backend_start);
+    row[14] = text(thread.wait_event_type);
+    row[15] = text(thread.wait_event);
+    row[20] = Value::text("");
+    row[21] = Value::text(thread.kind.name());
+    row
+}

@@ -1,0 +1,146 @@
+//! `pg_index`, `pg_constraint` and `pg_depend`: what belongs to a table.
+
+use super::Sources;
+use super::columns::{default_oid, has_default};
+use super::rows::{NO_TYPE, NULL, Rows, boolean, int2, int4, oid, text};
+use super::shape::Schema;
+use crate::catalog::serial::serials;
+use clearway_sql::IndexDef;
+
+/// The catalogs that `pg_depend` names.
+const PG_CLASS_OID: u32 = 1_259;
+const PG_ATTRDEF_OID: u32 = 2_604;
+const PG_CONSTRAINT_OID: u32 = 2_606;
+const PG_NAMESPACE_OID: u32 = 2_615;
+
+/// `pg_index`
+pub(super) fn indexes(sources: &Sources<'_>, rows: &mut Rows) {
+    for entry in sources.catalog.tables() {
+        for index in &entry.def.indexes {
+            let width = index.columns.len() as i16;
+            rows.push([
+                ("indexrelid", oid(index.oid)),
+                ("indrelid", oid(entry.def.oid)),
+                ("indnatts", int2(width)),
+                ("indnkeyatts", int2(width)),
+                ("indisunique", boolean(index.unique)),
+                ("indnullsnotdistinct", boolean(false)),
+                ("indisprimary", boolean(index.primary)),
+                ("indisexclusion", boolean(false)),
+                ("indimmediate", boolean(true)),
+                ("indisclustered", boolean(false)),
+                ("indisvalid", boolean(true)),
+                ("indcheckxmin", boolean(false)),
+                ("indisready", boolean(true)),
+                ("indislive", boolean(true)),
+                ("indisreplident", boolean(false)),
+                ("indkey", NO_TYPE),
+                ("indcollation", NO_TYPE),
+                ("indclass", NO_TYPE),
+                ("indoption", NO_TYPE),
+                ("indexprs", NULL),
+                ("indpred", NULL),
+            ]);
+        }
+    }
+}
+
+/// The number of the constraint that an index enforces: the index's own, which no other constraint has.
+pub(super) fn constraint_oid(index: &IndexDef) -> u32 {
+    index.oid
+}
+
+/// `pg_constraint`: primary keys and unique constraints.
+pub(super) fn constraints(sources: &Sources<'_>, rows: &mut Rows) {
+    for entry in sources.catalog.tables() {
+        for index in entry.def.indexes.iter().filter(|index| index.constraint) {
+            rows.push([
+                ("oid", oid(constraint_oid(index))),
+                ("conname", text(&index.name)),
+                ("connamespace", oid(Schema::Public.oid())),
+                ("contype", text(if index.primary { "p" } else { "u" })),
+                ("condeferrable", boolean(false)),
+                ("condeferred", boolean(false)),
+                ("convalidated", boolean(true)),
+                ("conrelid", oid(entry.def.oid)),
+                ("contypid", oid(0)),
+                ("conindid", oid(index.oid)),
+                ("conparentid", oid(0)),
+                ("confrelid", oid(0)),
+                ("confupdtype", text(" ")),
+                ("confdeltype", text(" ")),
+                ("confmatchtype", text(" ")),
+                ("conislocal", boolean(true)),
+                ("coninhcount", int4(0)),
+                ("connoinherit", boolean(true)),
+                ("conkey", NO_TYPE),
+                ("confkey", NULL),
+                ("conpfeqop", NULL),
+                ("conppeqop", NULL),
+                ("conffeqop", NULL),
+                ("confdelsetcols", NULL),
+                ("conexclop", NULL),
+                ("conbin", NULL),
+            ]);
+        }
+    }
+}
+
+/// An object: its catalog, its number, the number of a column or 0.
+type Object = (u32, u32, i32);
+
+fn depends(rows: &mut Rows, object: Object, on: Object, kind: &str) {
+    rows.push([
+        ("classid", oid(object.0)),
+        ("objid", oid(object.1)),
+        ("objsubid", int4(object.2)),
+        ("refclassid", oid(on.0)),
+        ("refobjid", oid(on.1)),
+        ("refobjsubid", int4(on.2)),
+        ("deptype", text(kind)),
+    ]);
+}
+
+/// `pg_depend`: what goes with what when it is dropped.
+pub(super) fn dependencies(sources: &Sources<'_>, rows: &mut Rows) {
+    let schema = (PG_NAMESPACE_OID, Schema::Public.oid(), 0);
+    for entry in sources.catalog.tables() {
+        let table = entry.def.oid;
+        let column = |number: usize| (PG_CLASS_OID, table, number as i32 + 1);
+        depends(rows, (PG_CLASS_OID, table, 0), schema, "n");
+        for serial in serials(&entry) {
+            let sequence = (PG_CLASS_OID, serial.oid(), 0);
+            depends(rows, sequence, schema, "n");
+            let is_identity = entry.def.columns[serial.column].always_generated;
+            depends(
+                rows,
+                sequence,
+                column(serial.column),
+                if is_identity { "i" } else { "a" },
+            );
+            if !is_identity {
+                let default = (PG_ATTRDEF_OID, default_oid(table, serial.column), 0);
+                depends(rows, default, sequence, "n");
+            }
+        }
+        for (number, definition) in entry.def.columns.iter().enumerate() {
+            if has_default(definition) {
+                let default = (PG_ATTRDEF_OID, default_oid(table, number), 0);
+                depends(rows, default, column(number), "a");
+            }
+        }
+        for index in &entry.def.indexes {
+            let relation = (PG_CLASS_OID, index.oid, 0);
+            let on_columns = match index.constraint {
+                true => (PG_CONSTRAINT_OID, constraint_oid(index), 0),
+                false => relation,
+            };
+            for number in &index.columns {
+                depends(rows, on_columns, column(usize::from(*number)), "a");
+            }
+            if index.constraint {
+                depends(rows, relation, on_columns, "i");
+            }
+        }
+    }
+}

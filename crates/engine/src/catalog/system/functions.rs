@@ -1,0 +1,176 @@
+//! `pg_proc`: the functions that there are, under PostgreSQL's numbers.
+//!
+//! A function of PostgreSQL has a row if a call of its name with values of exactly its argument types is a call of a
+//! function here, with the same type of result. The functions by which types are read and written are there with their
+//! types.
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use super::Sources;
+use super::rows::{NO_TYPE, NULL, Rows, boolean, int2, oid, text};
+use super::server::{INTERNAL_LANGUAGE_OID, USER_OID};
+use super::shape::Schema;
+use super::types;
+use clearway_sql::aggregate::AggregateFunction;
+use clearway_sql::function;
+use clearway_sql::value::{DataType, Value};
+
+/// oid, proname, prokind, provolatile, proisstrict, proretset, proparallel, provariadic, pronargdefaults, prorettype,
+/// proargtypes
+const LINES: &str = include_str!("data/functions.txt");
+
+/// A function as PostgreSQL's catalog has it.
+#[derive(Debug)]
+pub(super) struct FunctionRow {
+    pub(super) oid: u32,
+    pub(super) name: &'static str,
+    kind: &'static str,
+    volatility: &'static str,
+    is_strict: bool,
+    returns_set: bool,
+    parallel: &'static str,
+    variadic: u32,
+    defaults: i16,
+    result: u32,
+    arguments: Vec<u32>,
+}
+
+impl FunctionRow {
+    fn read(line: &'static str) -> Option<FunctionRow> {
+        let mut words = line.split(' ');
+        Some(FunctionRow {
+            oid: words.next()?.parse().ok()?,
+            name: words.next()?,
+            kind: words.next()?,
+            volatility: words.next()?,
+            is_strict: words.next()? == "t",
+            returns_set: words.next()? == "t",
+            parallel: words.next()?,
+            variadic: words.next()?.parse().ok()?,
+            defaults: words.next()?.parse().ok()?,
+            result: words.next()?.parse().ok()?,
+            arguments: match words.next()? {
+                "-" => Vec::new(),
+                list => list.split(',').map(str::parse).collect::<Result<_, _>>().ok()?,
+            },
+        })
+    }
+
+    /// True if there is this function here.
+    fn exists(&self) -> bool {
+        let types: Option<Vec<DataType>> = self
+            .arguments
+            .iter()
+            .map(|oid| DataType::from_oid(*oid))
+            .collect();
+        let (Some(types), Some(result)) = (types, DataType::from_oid(self.result)) else {
+            return self.name == "count" && self.kind == "a";
+        };
+        match (self.kind, self.returns_set) {
+            ("f", false) => function::resolve(self.name, &types)
+                .is_ok_and(|found| found.arguments == types && found.result == result),
+            ("a", false) => match (AggregateFunction::by_name(self.name), types.as_slice()) {
+                (Some(AggregateFunction::Count), []) => true,
+                (Some(found), [argument]) => found.result_type(*argument) == Some(result),
+                _ => false,
+            },
+            ("f", true) => {
+                let whole = |data_type: &DataType| matches!(data_type, DataType::Int4 | DataType::Int8);
+                self.name == "generate_series" && types.iter().all(whole)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The functions that there are, in the order of their numbers.
+static FUNCTIONS: LazyLock<Vec<FunctionRow>> = LazyLock::new(|| {
+    let of_types: HashSet<u32> = types::input_and_output_functions().collect();
+    LINES
+        .lines()
+        .filter_map(FunctionRow::read)
+        .filter(|row| of_types.contains(&row.oid) || row.exists())
+        .collect()
+});
+
+/// The functions that there are, in the order of their numbers.
+pub(super) fn shown() -> &'static [FunctionRow] {
+    &FUNCTIONS
+}
+
+/// The number of a function, if it exists; else 0.
+pub(super) fn existing(oid: u32) -> u32 {
+    match FUNCTIONS.binary_search_by_key(&oid, |row| row.oid) {
+        Ok(_) => oid,
+        Err(_) => 0,
+    }
+}
+
+/// `pg_proc`
+pub(super) fn functions(_: &Sources<'_>, rows: &mut Rows) {
+    for row in shown() {
+        rows.push([
+            ("oid", oid(row.oid)),
+            ("proname", text(row.name)),
+            ("pronamespace", oid(Schema::PgCatalog.oid())),
+            ("proowner", oid(USER_OID)),
+            ("prolang", oid(INTERNAL_LANGUAGE_OID)),
+            ("procost", Value::Float4(1.0)),
+            (
+                "prorows",
+                Value::Float4(if row.returns_set { 1000.0 } else { 0.0 }),
+            ),
+            ("provariadic", oid(row.variadic)),
+            ("prosupport", NO_TYPE),
+            ("prokind", text(row.kind)),
+            ("prosecdef", boolean(false)),
+            ("proleakproof", boolean(false)),
+            ("proisstrict", boolean(row.is_strict)),
+            ("proretset", boolean(row.returns_set)),
+            ("provolatile", text(row.volatility)),
+            ("proparallel", text(row.parallel)),
+            ("pronargs", int2(row.arguments.len() as i16)),
+            ("pronargdefaults", int2(row.defaults)),
+            ("prorettype", oid(row.result)),
+            ("proargtypes", NO_TYPE),
+            ("proallargtypes", NULL),
+            ("proargmodes", NULL),
+            ("proargnames", NULL),
+            ("proargdefaults", NULL),
+            ("protrftypes", NULL),
+            ("prosrc", text(row.name)),
+            ("probin", NULL),
+            ("prosqlbody", NULL),
+            ("proconfig", NULL),
+            ("proacl", NULL),
+        ]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_and_sorted() {
+        let all: Vec<FunctionRow> = LINES.lines().filter_map(FunctionRow::read).collect();
+        assert_eq!(all.len(), LINES.lines().count());
+        assert!(all.is_sorted_by_key(|row| row.oid));
+    }
+
+    #[test]
+    fn functions_that_there_are_have_rows() {
+        let has = |oid, name| shown().iter().any(|row| row.oid == oid && row.name == name);
+        for (oid, name) in [
+            (1_317, "length"),
+            (870, "lower"),
+            (89, "version"),
+            (2_108, "sum"),
+            (1_299, "now"),
+        ] {
+            assert!(has(oid, name), "{name}");
+        }
+        assert!(!shown().iter().any(|row| row.name == "pg_read_file"));
+    }
+}

@@ -1,0 +1,121 @@
+//! `information_schema.columns`.
+
+use super::Sources;
+use super::information_schema::{default_of, each_table, yes_or_no};
+use super::rows::{NULL, Rows, int4, text};
+use super::server::DEFAULT_COLLATION_OID;
+use super::shape::Schema;
+use super::types::{numbers_of, row_of};
+use clearway_sql::value::datatype::length_of_typmod;
+use clearway_sql::value::{DataType, Value};
+use clearway_sql::{ColumnDef, ColumnDefault, TableDef};
+
+/// The most characters and bytes of strings of this type.
+fn lengths_of(data_type: DataType, typmod: i32) -> (Value, Value) {
+    /// Bytes of a string without a declared length.
+    const BYTES_MAX: i32 = 1 << 30;
+    /// Bytes of a character in UTF-8.
+    const CHARACTER_BYTES: i32 = 4;
+    match data_type {
+        DataType::Varchar | DataType::Char => match length_of_typmod(typmod) {
+            Some(length) => (int4(length as i32), int4(length as i32 * CHARACTER_BYTES)),
+            None => (NULL, int4(BYTES_MAX)),
+        },
+        DataType::Text => (NULL, int4(BYTES_MAX)),
+        _ => (NULL, NULL),
+    }
+}
+
+fn time_precision_of(data_type: DataType, typmod: i32) -> Value {
+    match data_type {
+        DataType::Date => int4(0),
+        DataType::Timestamp | DataType::TimestampTz if typmod >= 0 => int4(typmod),
+        DataType::Timestamp | DataType::TimestampTz => int4(6),
+        _ => NULL,
+    }
+}
+
+/// `columns`
+pub(super) fn columns(sources: &Sources<'_>, rows: &mut Rows) {
+    each_table(sources, |schema, table, _| {
+        for number in 0..table.columns.len() {
+            push(sources, rows, schema, table, number);
+        }
+    });
+}
+
+/// The last number of the sequence of an identity column.
+fn identity_maximum(column: &ColumnDef) -> Value {
+    text(match column.data_type {
+        DataType::Int2 => "32767",
+        DataType::Int4 => "2147483647",
+        _ => "9223372036854775807",
+    })
+}
+
+fn push(sources: &Sources<'_>, rows: &mut Rows, schema: Schema, table: &TableDef, number: usize) {
+    let column = &table.columns[number];
+    let row = row_of(column.data_type);
+    let (precision, radix, scale) = numbers_of(column.data_type, column.typmod);
+    let (characters, bytes) = lengths_of(column.data_type, column.typmod);
+    let is_identity = matches!(column.default, Some(ColumnDefault::Serial)) && column.always_generated;
+    let of_identity = |value: Value| if is_identity { value } else { NULL };
+    let has_collation = row.collation != 0 && row.collation != DEFAULT_COLLATION_OID;
+    let of_collation = |value: &str| if has_collation { text(value) } else { NULL };
+    let type_name = match row.is_array() {
+        true => "ARRAY",
+        false => column.data_type.name(),
+    };
+    rows.push([
+        ("table_catalog", text(sources.database)),
+        ("table_schema", text(schema.name())),
+        ("table_name", text(&table.name)),
+        ("column_name", text(&column.name)),
+        ("ordinal_position", int4(number as i32 + 1)),
+        (
+            "column_default",
+            default_of(sources, table, number).map_or(NULL, |sql| text(&sql)),
+        ),
+        ("is_nullable", yes_or_no(!column.not_null)),
+        ("data_type", text(type_name)),
+        ("character_maximum_length", characters),
+        ("character_octet_length", bytes),
+        ("numeric_precision", precision),
+        ("numeric_precision_radix", radix),
+        ("numeric_scale", scale),
+        (
+            "datetime_precision",
+            time_precision_of(column.data_type, column.typmod),
+        ),
+        ("interval_type", NULL),
+        ("interval_precision", NULL),
+        ("character_set_catalog", NULL),
+        ("character_set_schema", NULL),
+        ("character_set_name", NULL),
+        ("collation_catalog", of_collation(sources.database)),
+        ("collation_schema", of_collation(Schema::PgCatalog.name())),
+        ("collation_name", of_collation("C")),
+        ("domain_catalog", NULL),
+        ("domain_schema", NULL),
+        ("domain_name", NULL),
+        ("udt_catalog", text(sources.database)),
+        ("udt_schema", text(Schema::PgCatalog.name())),
+        ("udt_name", text(row.name)),
+        ("scope_catalog", NULL),
+        ("scope_schema", NULL),
+        ("scope_name", NULL),
+        ("maximum_cardinality", NULL),
+        ("dtd_identifier", text(&(number + 1).to_string())),
+        ("is_self_referencing", text("NO")),
+        ("is_identity", yes_or_no(is_identity)),
+        ("identity_generation", of_identity(text("ALWAYS"))),
+        ("identity_start", of_identity(text("1"))),
+        ("identity_increment", of_identity(text("1"))),
+        ("identity_maximum", of_identity(identity_maximum(column))),
+        ("identity_minimum", of_identity(text("1"))),
+        ("identity_cycle", text("NO")),
+        ("is_generated", text("NEVER")),
+        ("generation_expression", NULL),
+        ("is_updatable", yes_or_no(schema == Schema::Public)),
+    ]);
+}

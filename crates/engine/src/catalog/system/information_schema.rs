@@ -1,0 +1,244 @@
+//! The views of the SQL standard: schemas, tables, constraints, sequences.
+
+use super::columns::has_default;
+use super::definition_text::default_expression;
+use super::rows::{NULL, Rows, int4, text};
+use super::shape::Schema;
+use super::types::numbers_of;
+use super::{SYSTEM_TABLES, Sources, sequences};
+use clearway_sql::function::{expression_shown, quote_identifier};
+use clearway_sql::value::Value;
+use clearway_sql::{ColumnDef, IndexDef, TableDef};
+
+/// A truth value as the standard writes it.
+pub(super) fn yes_or_no(value: bool) -> Value {
+    text(if value { "YES" } else { "NO" })
+}
+
+/// Calls `work` for each table, of users first: its schema, itself, true for a view.
+pub(super) fn each_table(sources: &Sources<'_>, mut work: impl FnMut(Schema, &TableDef, bool)) {
+    for entry in sources.catalog.tables() {
+        work(Schema::Public, &entry.def, false);
+    }
+    for table in SYSTEM_TABLES.iter() {
+        work(table.shape.schema, &table.definition, table.shape.is_view);
+    }
+}
+
+/// `information_schema_catalog_name`
+pub(super) fn catalog_name(sources: &Sources<'_>, rows: &mut Rows) {
+    rows.push([("catalog_name", text(sources.database))]);
+}
+
+/// `schemata`
+pub(super) fn schemata(sources: &Sources<'_>, rows: &mut Rows) {
+    for schema in Schema::ALL {
+        rows.push([
+            ("catalog_name", text(sources.database)),
+            ("schema_name", text(schema.name())),
+            ("schema_owner", text(sources.user)),
+            ("default_character_set_catalog", NULL),
+            ("default_character_set_schema", NULL),
+            ("default_character_set_name", NULL),
+            ("sql_path", NULL),
+        ]);
+    }
+}
+
+/// `tables`
+pub(super) fn tables(sources: &Sources<'_>, rows: &mut Rows) {
+    each_table(sources, |schema, table, is_view| {
+        rows.push([
+            ("table_catalog", text(sources.database)),
+            ("table_schema", text(schema.name())),
+            ("table_name", text(&table.name)),
+            ("table_type", text(if is_view { "VIEW" } else { "BASE TABLE" })),
+            ("self_referencing_column_name", NULL),
+            ("reference_generation", NULL),
+            ("user_defined_type_catalog", NULL),
+            ("user_defined_type_schema", NULL),
+            ("user_defined_type_name", NULL),
+            ("is_insertable_into", yes_or_no(schema == Schema::Public)),
+            ("is_typed", text("NO")),
+            ("commit_action", NULL),
+        ]);
+    });
+}
+
+/// `views`: those of the system, which no statement defines.
+pub(super) fn views(sources: &Sources<'_>, rows: &mut Rows) {
+    for table in SYSTEM_TABLES.iter().filter(|table| table.shape.is_view) {
+        rows.push([
+            ("table_catalog", text(sources.database)),
+            ("table_schema", text(table.shape.schema.name())),
+            ("table_name", text(table.shape.name)),
+            ("view_definition", NULL),
+            ("check_option", text("NONE")),
+            ("is_updatable", text("NO")),
+            ("is_insertable_into", text("NO")),
+            ("is_trigger_updatable", text("NO")),
+            ("is_trigger_deletable", text("NO")),
+            ("is_trigger_insertable_into", text("NO")),
+        ]);
+    }
+}
+
+/// Calls `work` for each constraint that an index enforces.
+fn each_key(sources: &Sources<'_>, mut work: impl FnMut(&TableDef, &IndexDef)) {
+    for entry in sources.catalog.tables() {
+        for index in entry.def.indexes.iter().filter(|index| index.constraint) {
+            work(&entry.def, index);
+        }
+    }
+}
+
+/// Calls `work` for each column that may not be NULL: schema, table, column, and the name that its constraint has here.
+fn each_not_null(sources: &Sources<'_>, mut work: impl FnMut(Schema, &TableDef, &ColumnDef, &str)) {
+    each_table(sources, |schema, table, is_view| {
+        for (number, column) in table.columns.iter().enumerate() {
+            if column.not_null && !is_view {
+                let name = format!("{}_{}_{}_not_null", schema.oid(), table.oid, number + 1);
+                work(schema, table, column, &name);
+            }
+        }
+    });
+}
+
+/// `table_constraints`
+pub(super) fn table_constraints(sources: &Sources<'_>, rows: &mut Rows) {
+    let mut push = |schema: Schema, name: &str, table: &TableDef, kind: &str, nulls_distinct: Value| {
+        rows.push([
+            ("constraint_catalog", text(sources.database)),
+            ("constraint_schema", text(schema.name())),
+            ("constraint_name", text(name)),
+            ("table_catalog", text(sources.database)),
+            ("table_schema", text(schema.name())),
+            ("table_name", text(&table.name)),
+            ("constraint_type", text(kind)),
+            ("is_deferrable", text("NO")),
+            ("initially_deferred", text("NO")),
+            ("enforced", text("YES")),
+            ("nulls_distinct", nulls_distinct),
+        ]);
+    };
+    each_key(sources, |table, index| match index.primary {
+        true => push(Schema::Public, &index.name, table, "PRIMARY KEY", NULL),
+        false => push(Schema::Public, &index.name, table, "UNIQUE", text("YES")),
+    });
+    each_not_null(sources, |schema, table, _, name| {
+        push(schema, name, table, "CHECK", NULL)
+    });
+}
+
+/// `check_constraints`: the columns that may not be NULL.
+pub(super) fn check_constraints(sources: &Sources<'_>, rows: &mut Rows) {
+    each_not_null(sources, |schema, _, column, name| {
+        let clause = format!("{} IS NOT NULL", quote_identifier(&column.name));
+        rows.push([
+            ("constraint_catalog", text(sources.database)),
+            ("constraint_schema", text(schema.name())),
+            ("constraint_name", text(name)),
+            ("check_clause", text(&clause)),
+        ]);
+    });
+}
+
+/// `key_column_usage`
+pub(super) fn key_columns(sources: &Sources<'_>, rows: &mut Rows) {
+    each_key(sources, |table, index| {
+        for (place, column) in index.columns.iter().enumerate() {
+            rows.push([
+                ("constraint_catalog", text(sources.database)),
+                ("constraint_schema", text(Schema::Public.name())),
+                ("constraint_name", text(&index.name)),
+                ("table_catalog", text(sources.database)),
+                ("table_schema", text(Schema::Public.name())),
+                ("table_name", text(&table.name)),
+                ("column_name", text(&table.columns[usize::from(*column)].name)),
+                ("ordinal_position", int4(place as i32 + 1)),
+                ("position_in_unique_constraint", NULL),
+            ]);
+        }
+    });
+}
+
+/// `constraint_column_usage`
+pub(super) fn constraint_columns(sources: &Sources<'_>, rows: &mut Rows) {
+    each_key(sources, |table, index| {
+        for column in &index.columns {
+            rows.push([
+                ("table_catalog", text(sources.database)),
+                ("table_schema", text(Schema::Public.name())),
+                ("table_name", text(&table.name)),
+                ("column_name", text(&table.columns[usize::from(*column)].name)),
+                ("constraint_catalog", text(sources.database)),
+                ("constraint_schema", text(Schema::Public.name())),
+                ("constraint_name", text(&index.name)),
+            ]);
+        }
+    });
+}
+
+/// `constraint_table_usage`
+pub(super) fn constraint_tables(sources: &Sources<'_>, rows: &mut Rows) {
+    each_key(sources, |table, index| {
+        rows.push([
+            ("table_catalog", text(sources.database)),
+            ("table_schema", text(Schema::Public.name())),
+            ("table_name", text(&table.name)),
+            ("constraint_catalog", text(sources.database)),
+            ("constraint_schema", text(Schema::Public.name())),
+            ("constraint_name", text(&index.name)),
+        ]);
+    });
+}
+
+/// `sequences`
+pub(super) fn sequences_view(sources: &Sources<'_>, rows: &mut Rows) {
+    sequences::each(sources, |serial| {
+        let (precision, radix, scale) = numbers_of(serial.data_type(), -1);
+        rows.push([
+            ("sequence_catalog", text(sources.database)),
+            ("sequence_schema", text(Schema::Public.name())),
+            ("sequence_name", text(&serial.name())),
+            ("data_type", text(serial.data_type().name())),
+            ("numeric_precision", precision),
+            ("numeric_precision_radix", radix),
+            ("numeric_scale", scale),
+            ("start_value", text("1")),
+            ("minimum_value", text("1")),
+            ("maximum_value", text(&serial.max().to_string())),
+            ("increment", text("1")),
+            ("cycle_option", text("NO")),
+        ]);
+    });
+}
+
+/// `enabled_roles`
+pub(super) fn enabled_roles(sources: &Sources<'_>, rows: &mut Rows) {
+    rows.push([("role_name", text(sources.user))]);
+}
+
+/// `character_sets`
+pub(super) fn character_sets(sources: &Sources<'_>, rows: &mut Rows) {
+    rows.push([
+        ("character_set_catalog", NULL),
+        ("character_set_schema", NULL),
+        ("character_set_name", text("UTF8")),
+        ("character_repertoire", text("UCS")),
+        ("form_of_use", text("UTF8")),
+        ("default_collate_catalog", text(sources.database)),
+        ("default_collate_schema", text(Schema::PgCatalog.name())),
+        ("default_collate_name", text("C")),
+    ]);
+}
+
+/// The default of a column of a user's table, as names are shown on this search path.
+pub(super) fn default_of(sources: &Sources<'_>, table: &TableDef, number: usize) -> Option<String> {
+    let entry = sources.catalog.table(table.oid)?;
+    if !has_default(&entry.def.columns[number]) {
+        return None;
+    }
+    let expression = default_expression(entry, number)?;
+    Some(expression_shown(&expression, sources.settings.public_on_path))
+}

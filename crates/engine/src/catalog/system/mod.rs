@@ -1,0 +1,310 @@
+//! The tables of the system: `pg_catalog` and `information_schema`, over what exists.
+//!
+//! A system table has no storage. Its shape is that of PostgreSQL 15 (`shape`, `shapes`), and its rows are made when a
+//! statement reads it, from the catalog, the settings, and the state of the server. The system tables are among their own
+//! rows. Numbers of built-in objects are PostgreSQL's; a table, an index and a sequence have the numbers that the catalog
+//! has for them.
+//!
+//! | module | tables |
+//! | --- | --- |
+//! | `relations` | `pg_class`, `pg_tables`, `pg_views`, `pg_indexes` |
+//! | `columns` | `pg_attribute`, `pg_attrdef` |
+//! | `constraints` | `pg_index`, `pg_constraint`, `pg_depend` |
+//! | `sequences` | `pg_sequence`, `pg_sequences`, and each sequence read like a table |
+//! | `types`, `functions`, `operators`, `operator_classes` | `pg_type`; `pg_proc`; `pg_operator`, `pg_cast`; `pg_am`, `pg_opclass`, `pg_opfamily` |
+//! | `server` | `pg_database`, `pg_namespace`, `pg_tablespace`, roles, languages, collations |
+//! | `settings` | `pg_settings` |
+//! | `activity`, `replication`, `statistics`, `internals` | sessions; followers, slots, a standby; counts; latches and memory |
+//! | `information_schema`, `information_columns` | the views of the SQL standard |
+//! | `definition_text` | definitions as SQL text |
+//!
+//! A table of [`SHAPES`] beside `none` is about what there is nothing of: it is empty, which is the truth. A table that
+//! could only be wrong is not there.
+
+mod activity;
+mod columns;
+mod constraints;
+pub(crate) mod definition_text;
+mod functions;
+mod information_columns;
+mod information_schema;
+mod internals;
+mod operator_classes;
+mod operators;
+mod relations;
+mod replication;
+mod rows;
+mod sequences;
+pub(crate) mod server;
+mod settings;
+pub(crate) mod shape;
+mod shapes;
+mod statistics;
+pub(crate) mod types;
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use clearway_storage::retention::LogRetention;
+use clearway_storage::{Lsn, Storage};
+
+use crate::activity::{BackgroundActivity, SessionActivity};
+use crate::catalog::CatalogState;
+use crate::catalog::serial::SEQUENCE_COLUMNS;
+use crate::in_force::InForce;
+use crate::replication_status::{ConflictCounts, WalReceiverStatus};
+use crate::settings::Settings;
+use clearway_sql::value::Value;
+use clearway_sql::{ColumnDef, TableDef, TableKind};
+use rows::Rows;
+use shape::{Schema, Shape};
+use shapes::{catalogs, information_schema as standard, views};
+
+/// The sources of the rows.
+pub(crate) struct Sources<'a> {
+    pub(crate) activity: &'a dyn Fn() -> Vec<SessionActivity>,
+    pub(crate) background: &'a dyn Fn() -> Vec<BackgroundActivity>,
+    pub(crate) retention: &'a LogRetention,
+    pub(crate) flushed: &'a dyn Fn() -> Lsn,
+    pub(crate) receiver: &'a dyn Fn() -> Option<WalReceiverStatus>,
+    pub(crate) conflicts: &'a dyn Fn() -> ConflictCounts,
+    pub(crate) catalog: &'a CatalogState,
+    pub(crate) storage: &'a Storage,
+    pub(crate) settings: &'a Settings,
+    pub(crate) in_force: &'a dyn Fn() -> Arc<InForce>,
+    pub(crate) database: &'a str,
+    pub(crate) user: &'a str,
+}
+
+/// Makes the rows of a table.
+type MakeRows = fn(&Sources<'_>, &mut Rows);
+
+/// There is nothing that the table could tell of.
+fn none(_: &Sources<'_>, _: &mut Rows) {}
+
+/// The shapes of the system tables, and where their rows come from.
+static SHAPES: &[(&Shape, MakeRows)] = &[
+    (&catalogs::PG_AM, operator_classes::access_methods),
+    (&catalogs::PG_ATTRDEF, columns::defaults),
+    (&catalogs::PG_ATTRIBUTE, columns::columns),
+    (&catalogs::PG_AUTH_MEMBERS, none),
+    (&catalogs::PG_AUTHID, server::roles),
+    (&catalogs::PG_CAST, operators::casts),
+    (&catalogs::PG_CLASS, relations::classes),
+    (&catalogs::PG_COLLATION, server::collations),
+    (&catalogs::PG_CONSTRAINT, constraints::constraints),
+    (&catalogs::PG_CONVERSION, none),
+    (&catalogs::PG_DATABASE, server::databases),
+    (&catalogs::PG_DB_ROLE_SETTING, none),
+    (&catalogs::PG_DEFAULT_ACL, none),
+    (&catalogs::PG_DEPEND, constraints::dependencies),
+    (&catalogs::PG_DESCRIPTION, none),
+    (&catalogs::PG_ENUM, none),
+    (&catalogs::PG_EVENT_TRIGGER, none),
+    (&catalogs::PG_EXTENSION, none),
+    (&catalogs::PG_FOREIGN_DATA_WRAPPER, none),
+    (&catalogs::PG_FOREIGN_SERVER, none),
+    (&catalogs::PG_FOREIGN_TABLE, none),
+    (&catalogs::PG_INDEX, constraints::indexes),
+    (&catalogs::PG_INHERITS, none),
+    (&catalogs::PG_INIT_PRIVS, none),
+    (&catalogs::PG_LANGUAGE, server::languages),
+    (&catalogs::PG_LARGEOBJECT_METADATA, none),
+    (&catalogs::PG_NAMESPACE, server::schemas),
+    (&catalogs::PG_OPCLASS, operator_classes::operator_classes),
+    (&catalogs::PG_OPERATOR, operators::operators),
+    (&catalogs::PG_OPFAMILY, operator_classes::operator_families),
+    (&catalogs::PG_PARAMETER_ACL, none),
+    (&catalogs::PG_PARTITIONED_TABLE, none),
+    (&catalogs::PG_POLICY, none),
+    (&catalogs::PG_PROC, functions::functions),
+    (&catalogs::PG_PUBLICATION, none),
+    (&catalogs::PG_PUBLICATION_NAMESPACE, none),
+    (&catalogs::PG_PUBLICATION_REL, none),
+    (&catalogs::PG_RANGE, none),
+    (&catalogs::PG_REPLICATION_ORIGIN, none),
+    (&catalogs::PG_REWRITE, none),
+    (&catalogs::PG_SECLABEL, none),
+    (&catalogs::PG_SEQUENCE, sequences::sequences),
+    (&catalogs::PG_SHDEPEND, none),
+    (&catalogs::PG_SHDESCRIPTION, none),
+    (&catalogs::PG_SHSECLABEL, none),
+    (&catalogs::PG_STATISTIC_EXT, none),
+    (&catalogs::PG_SUBSCRIPTION, none),
+    (&catalogs::PG_SUBSCRIPTION_REL, none),
+    (&catalogs::PG_TABLESPACE, server::tablespaces),
+    (&catalogs::PG_TRANSFORM, none),
+    (&catalogs::PG_TRIGGER, none),
+    (&catalogs::PG_TS_CONFIG, none),
+    (&catalogs::PG_TS_CONFIG_MAP, none),
+    (&catalogs::PG_TS_DICT, none),
+    (&catalogs::PG_TS_PARSER, none),
+    (&catalogs::PG_TS_TEMPLATE, none),
+    (&catalogs::PG_TYPE, types::types),
+    (&catalogs::PG_USER_MAPPING, none),
+    (&views::PG_AVAILABLE_EXTENSION_VERSIONS, none),
+    (&views::PG_AVAILABLE_EXTENSIONS, none),
+    (&views::PG_GROUP, none),
+    (&views::PG_INDEXES, relations::indexes),
+    (&views::PG_MATVIEWS, none),
+    (&views::PG_POLICIES, none),
+    (&views::PG_PREPARED_XACTS, none),
+    (&views::PG_PUBLICATION_TABLES, none),
+    (&views::PG_REPLICATION_ORIGIN_STATUS, none),
+    (&views::PG_REPLICATION_SLOTS, replication::slots),
+    (&views::PG_ROLES, server::roles_view),
+    (&views::PG_RULES, none),
+    (&views::PG_SECLABELS, none),
+    (&views::PG_SEQUENCES, sequences::sequences_view),
+    (&views::PG_SETTINGS, settings::settings),
+    (&views::PG_SHADOW, server::shadow),
+    (&views::PG_STAT_ACTIVITY, activity::activity),
+    (&views::PG_STAT_ALL_INDEXES, statistics::of_indexes),
+    (&views::PG_STAT_ALL_TABLES, statistics::of_all_tables),
+    (&views::PG_STAT_ARCHIVER, statistics::of_archiver),
+    (&views::PG_STAT_BGWRITER, statistics::of_background_writer),
+    (&views::PG_STAT_DATABASE, statistics::of_database),
+    (&views::PG_STAT_DATABASE_CONFLICTS, replication::conflicts),
+    (&views::PG_STAT_REPLICATION, replication::followers),
+    (&views::PG_STAT_REPLICATION_SLOTS, none),
+    (&views::PG_STAT_SSL, activity::ssl),
+    (&views::PG_STAT_SUBSCRIPTION, none),
+    (&views::PG_STAT_SUBSCRIPTION_STATS, none),
+    (&views::PG_STAT_SYS_INDEXES, none),
+    (&views::PG_STAT_SYS_TABLES, statistics::of_system_tables),
+    (&views::PG_STAT_USER_FUNCTIONS, none),
+    (&views::PG_STAT_USER_INDEXES, statistics::of_indexes),
+    (&views::PG_STAT_USER_TABLES, statistics::of_user_tables),
+    (&views::PG_STAT_WAL_RECEIVER, replication::receiver),
+    (&views::PG_STATIO_ALL_INDEXES, statistics::pages_of_indexes),
+    (&views::PG_STATIO_ALL_SEQUENCES, statistics::pages_of_sequences),
+    (&views::PG_STATIO_ALL_TABLES, statistics::pages_of_all_tables),
+    (&views::PG_STATIO_SYS_INDEXES, none),
+    (&views::PG_STATIO_SYS_SEQUENCES, none),
+    (&views::PG_STATIO_SYS_TABLES, statistics::pages_of_system_tables),
+    (&views::PG_STATIO_USER_INDEXES, statistics::pages_of_indexes),
+    (&views::PG_STATIO_USER_SEQUENCES, statistics::pages_of_sequences),
+    (&views::PG_STATIO_USER_TABLES, statistics::pages_of_user_tables),
+    (&views::PG_STATS, none),
+    (&views::PG_STATS_EXT, none),
+    (&views::PG_TABLES, relations::tables),
+    (&views::PG_USER, server::users),
+    (&views::PG_USER_MAPPINGS, none),
+    (&views::PG_VIEWS, relations::views),
+    (&views::CLEARWAY_LATCHES, internals::latches),
+    (&views::CLEARWAY_MEMORY, internals::memory),
+    (&standard::APPLICABLE_ROLES, none),
+    (&standard::CHARACTER_SETS, information_schema::character_sets),
+    (
+        &standard::CHECK_CONSTRAINTS,
+        information_schema::check_constraints,
+    ),
+    (&standard::COLUMNS, information_columns::columns),
+    (
+        &standard::CONSTRAINT_COLUMN_USAGE,
+        information_schema::constraint_columns,
+    ),
+    (
+        &standard::CONSTRAINT_TABLE_USAGE,
+        information_schema::constraint_tables,
+    ),
+    (&standard::DOMAIN_CONSTRAINTS, none),
+    (&standard::DOMAINS, none),
+    (&standard::ELEMENT_TYPES, none),
+    (&standard::ENABLED_ROLES, information_schema::enabled_roles),
+    (&standard::FOREIGN_TABLES, none),
+    (
+        &standard::INFORMATION_SCHEMA_CATALOG_NAME,
+        information_schema::catalog_name,
+    ),
+    (&standard::KEY_COLUMN_USAGE, information_schema::key_columns),
+    (&standard::REFERENTIAL_CONSTRAINTS, none),
+    (&standard::ROUTINES, none),
+    (&standard::SCHEMATA, information_schema::schemata),
+    (&standard::SEQUENCES, information_schema::sequences_view),
+    (
+        &standard::TABLE_CONSTRAINTS,
+        information_schema::table_constraints,
+    ),
+    (&standard::TABLES, information_schema::tables),
+    (&standard::TRIGGERS, none),
+    (&standard::USER_DEFINED_TYPES, none),
+    (&standard::VIEW_COLUMN_USAGE, none),
+    (&standard::VIEW_TABLE_USAGE, none),
+    (&standard::VIEWS, information_schema::views),
+];
+
+/// A system table.
+pub(crate) struct SystemTable {
+    /// Its shape in PostgreSQL.
+    pub(crate) shape: &'static Shape,
+    /// Its definition as statements see it.
+    pub(crate) definition: Arc<TableDef>,
+    make_rows: MakeRows,
+}
+
+/// The system tables.
+pub(crate) static SYSTEM_TABLES: LazyLock<Vec<SystemTable>> = LazyLock::new(|| {
+    let table = |(shape, make_rows): &(&'static Shape, MakeRows)| SystemTable {
+        shape,
+        definition: Arc::new(shape.table()),
+        make_rows: *make_rows,
+    };
+    SHAPES.iter().map(table).collect()
+});
+
+/// The places of the system tables by name: no name is in both schemas.
+static PLACES: LazyLock<HashMap<&'static str, usize>> = LazyLock::new(|| {
+    let names = SYSTEM_TABLES.iter().map(|table| table.shape.name);
+    names.enumerate().map(|(place, name)| (name, place)).collect()
+});
+
+/// The system table of this name in this schema.
+pub(crate) fn lookup(schema: Schema, name: &str) -> Option<Arc<TableDef>> {
+    let table = &SYSTEM_TABLES[*PLACES.get(name)?];
+    (table.shape.schema == schema).then(|| Arc::clone(&table.definition))
+}
+
+/// The system table of this number.
+pub(crate) fn by_oid(oid: u32) -> Option<&'static SystemTable> {
+    SYSTEM_TABLES.iter().find(|table| table.shape.oid == oid)
+}
+
+/// The shape of a sequence that is read like a table.
+pub(crate) fn sequence_table(oid: u32, name: &str) -> TableDef {
+    let columns = SEQUENCE_COLUMNS.into_iter();
+    let columns = columns.map(|(name, data_type)| ColumnDef::new(name, data_type));
+    TableDef::new(oid, name, TableKind::Virtual, columns.collect())
+}
+
+/// The rows of a system table, or of a sequence, now.
+pub(crate) fn rows(name: &str, sources: &Sources<'_>) -> Vec<Vec<Value>> {
+    let Some(place) = PLACES.get(name) else {
+        return sequences::row_of_sequence(name, sources);
+    };
+    let table = &SYSTEM_TABLES[*place];
+    let mut rows = Rows::of(table.shape);
+    (table.make_rows)(sources, &mut rows);
+    rows.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_and_numbers_are_unique() {
+        assert_eq!(PLACES.len(), SYSTEM_TABLES.len());
+        let numbers: HashSet<u32> = SYSTEM_TABLES.iter().map(|table| table.shape.oid).collect();
+        assert_eq!(numbers.len(), SYSTEM_TABLES.len());
+    }
+
+    #[test]
+    fn a_table_is_in_one_schema() {
+        assert!(lookup(Schema::PgCatalog, "pg_class").is_some());
+        assert!(lookup(Schema::InformationSchema, "pg_class").is_none());
+        assert!(lookup(Schema::InformationSchema, "columns").is_some());
+        assert_eq!(by_oid(1_259).unwrap().shape.name, "pg_class");
+    }
+}

@@ -1,0 +1,121 @@
+//! `pg_am`, `pg_opclass`, `pg_opfamily`: heaps and B+trees, and the types that a B+tree sorts.
+
+use std::collections::BTreeMap;
+
+use super::Sources;
+use super::rows::{NO_TYPE, Rows, boolean, oid, text};
+use super::server::USER_OID;
+use super::shape::Schema;
+use super::types;
+use clearway_sql::value::DataType;
+
+/// The access method of tables.
+pub(super) const HEAP_OID: u32 = 2;
+/// The access method of indexes.
+pub(super) const BTREE_OID: u32 = 403;
+
+/// oid, opcname, opcfamily, opfname, opcintype, opcdefault, opckeytype
+const LINES: &str = include_str!("data/operator_classes.txt");
+
+/// An operator class of B+trees.
+struct OperatorClass {
+    oid: u32,
+    name: &'static str,
+    family: u32,
+    family_name: &'static str,
+    input: u32,
+    is_default: bool,
+    key: u32,
+}
+
+impl OperatorClass {
+    fn read(line: &'static str) -> Option<OperatorClass> {
+        let mut words = line.split(' ');
+        Some(OperatorClass {
+            oid: words.next()?.parse().ok()?,
+            name: words.next()?,
+            family: words.next()?.parse().ok()?,
+            family_name: words.next()?,
+            input: words.next()?.parse().ok()?,
+            is_default: words.next()? == "t",
+            key: words.next()?.parse().ok()?,
+        })
+    }
+}
+
+/// Operator classes of types that there are. Strings sort by their bytes: there are no classes of another order.
+fn shown() -> impl Iterator<Item = OperatorClass> {
+    LINES
+        .lines()
+        .filter_map(OperatorClass::read)
+        .filter(|class| types::exists(class.input) && !class.name.contains("pattern"))
+}
+
+/// The class that an index on a column of this type uses.
+pub(super) fn class_of(data_type: DataType) -> Option<u32> {
+    let input = match data_type {
+        DataType::Varchar => DataType::Text,
+        other => other,
+    };
+    let mut classes = LINES.lines().filter_map(OperatorClass::read);
+    let found = classes.find(|class| class.input == input.oid() && class.is_default);
+    found.map(|class| class.oid)
+}
+
+/// `pg_am`
+pub(super) fn access_methods(_: &Sources<'_>, rows: &mut Rows) {
+    for (number, name, kind) in [(HEAP_OID, "heap", "t"), (BTREE_OID, "btree", "i")] {
+        rows.push([
+            ("oid", oid(number)),
+            ("amname", text(name)),
+            ("amhandler", NO_TYPE),
+            ("amtype", text(kind)),
+        ]);
+    }
+}
+
+/// `pg_opclass`
+pub(super) fn operator_classes(_: &Sources<'_>, rows: &mut Rows) {
+    for class in shown() {
+        rows.push([
+            ("oid", oid(class.oid)),
+            ("opcmethod", oid(BTREE_OID)),
+            ("opcname", text(class.name)),
+            ("opcnamespace", oid(Schema::PgCatalog.oid())),
+            ("opcowner", oid(USER_OID)),
+            ("opcfamily", oid(class.family)),
+            ("opcintype", oid(class.input)),
+            ("opcdefault", boolean(class.is_default)),
+            ("opckeytype", oid(class.key)),
+        ]);
+    }
+}
+
+/// `pg_opfamily`
+pub(super) fn operator_families(_: &Sources<'_>, rows: &mut Rows) {
+    let families: BTreeMap<u32, &str> = shown().map(|class| (class.family, class.family_name)).collect();
+    for (number, name) in families {
+        rows.push([
+            ("oid", oid(number)),
+            ("opfmethod", oid(BTREE_OID)),
+            ("opfname", text(name)),
+            ("opfnamespace", oid(Schema::PgCatalog.oid())),
+            ("opfowner", oid(USER_OID)),
+        ]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read() {
+        assert_eq!(
+            LINES.lines().filter_map(OperatorClass::read).count(),
+            LINES.lines().count()
+        );
+        assert_eq!(class_of(DataType::Int4), Some(1_978));
+        assert_eq!(class_of(DataType::Varchar), Some(3_126));
+    }
+}

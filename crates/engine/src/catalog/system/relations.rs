@@ -1,0 +1,217 @@
+//! `pg_class`, and the views that list tables and indexes.
+
+use std::sync::atomic::Ordering;
+
+use clearway_storage::RelId;
+
+use super::Sources;
+use super::definition_text::index_definition;
+use super::operator_classes::{BTREE_OID, HEAP_OID};
+use super::rows::{NO_TYPE, NULL, Rows, boolean, int2, int4, oid, text};
+use super::server::USER_OID;
+use super::shape::Schema;
+use super::{SYSTEM_TABLES, SystemTable};
+use crate::catalog::TableEntry;
+use crate::catalog::serial::serials;
+use clearway_sql::value::Value;
+
+/// A row of `pg_class`, as far as rows differ.
+struct Relation<'a> {
+    oid: u32,
+    name: &'a str,
+    schema: Schema,
+    kind: &'static str,
+    access_method: u32,
+    file: u32,
+    pages: u32,
+    rows: f32,
+    has_index: bool,
+    columns: usize,
+    identity: &'static str,
+}
+
+impl Relation<'_> {
+    fn push(self, rows: &mut Rows) {
+        rows.push([
+            ("oid", oid(self.oid)),
+            ("relname", text(self.name)),
+            ("relnamespace", oid(self.schema.oid())),
+            ("reltype", oid(0)),
+            ("reloftype", oid(0)),
+            ("relowner", oid(USER_OID)),
+            ("relam", oid(self.access_method)),
+            ("relfilenode", oid(self.file)),
+            ("reltablespace", oid(0)),
+            ("relpages", int4(self.pages.cast_signed())),
+            ("reltuples", Value::Float4(self.rows)),
+            ("relallvisible", int4(0)),
+            ("reltoastrelid", oid(0)),
+            ("relhasindex", boolean(self.has_index)),
+            ("relisshared", boolean(false)),
+            ("relpersistence", text("p")),
+            ("relkind", text(self.kind)),
+            ("relnatts", int2(self.columns as i16)),
+            ("relchecks", int2(0)),
+            ("relhasrules", boolean(false)),
+            ("relhastriggers", boolean(false)),
+            ("relhassubclass", boolean(false)),
+            ("relrowsecurity", boolean(false)),
+            ("relforcerowsecurity", boolean(false)),
+            ("relispopulated", boolean(true)),
+            ("relreplident", text(self.identity)),
+            ("relispartition", boolean(false)),
+            ("relrewrite", oid(0)),
+            ("relfrozenxid", NO_TYPE),
+            ("relminmxid", NO_TYPE),
+            ("relacl", NULL),
+            ("reloptions", NO_TYPE),
+            ("relpartbound", NULL),
+        ]);
+    }
+}
+
+/// `pg_class`
+pub(super) fn classes(sources: &Sources<'_>, rows: &mut Rows) {
+    for table in SYSTEM_TABLES.iter() {
+        of_system(table).push(rows);
+    }
+    for entry in sources.catalog.tables() {
+        of_table(sources, &entry, rows);
+    }
+}
+
+fn of_system(table: &SystemTable) -> Relation<'static> {
+    let (kind, access_method, identity) = match table.shape.is_view {
+        true => ("v", 0, "n"),
+        false => ("r", HEAP_OID, "n"),
+    };
+    Relation {
+        oid: table.shape.oid,
+        name: table.shape.name,
+        schema: table.shape.schema,
+        kind,
+        access_method,
+        file: 0,
+        pages: 0,
+        rows: -1.0,
+        has_index: false,
+        columns: table.definition.columns.len(),
+        identity,
+    }
+}
+
+/// The pages of a relation; none if it has been dropped meanwhile.
+pub(super) fn pages(sources: &Sources<'_>, rel: u32) -> u32 {
+    sources.storage.block_count(RelId(rel)).unwrap_or(0)
+}
+
+/// The rows of a table, as far as they are known: −1 for a table that was not looked at since the start.
+fn known_rows(entry: &TableEntry, pages: u32) -> f32 {
+    match entry.runtime.live_rows.load(Ordering::Relaxed) {
+        ..=0 if pages > 0 => -1.0,
+        rows => rows.max(0) as f32,
+    }
+}
+
+/// The rows of a table, its indexes and its sequences.
+fn of_table(sources: &Sources<'_>, entry: &TableEntry, rows: &mut Rows) {
+    let table = &entry.def;
+    let table_pages = pages(sources, entry.rel());
+    let count = known_rows(entry, table_pages);
+    Relation {
+        oid: table.oid,
+        name: &table.name,
+        schema: Schema::Public,
+        kind: "r",
+        access_method: HEAP_OID,
+        file: entry.rel(),
+        pages: table_pages,
+        rows: count,
+        has_index: !table.indexes.is_empty(),
+        columns: table.columns.len(),
+        identity: "d",
+    }
+    .push(rows);
+    for index in &table.indexes {
+        Relation {
+            oid: index.oid,
+            name: &index.name,
+            schema: Schema::Public,
+            kind: "i",
+            access_method: BTREE_OID,
+            file: index.rel,
+            pages: pages(sources, index.rel),
+            rows: count,
+            has_index: false,
+            columns: index.columns.len(),
+            identity: "n",
+        }
+        .push(rows);
+    }
+    for serial in serials(entry) {
+        Relation {
+            oid: serial.oid(),
+            name: &serial.name(),
+            schema: Schema::Public,
+            kind: "S",
+            access_method: 0,
+            file: serial.sequence.rel(),
+            pages: 1,
+            rows: 1.0,
+            has_index: false,
+            columns: 3,
+            identity: "n",
+        }
+        .push(rows);
+    }
+}
+
+/// `pg_tables`
+pub(super) fn tables(sources: &Sources<'_>, rows: &mut Rows) {
+    let system = SYSTEM_TABLES.iter().filter(|table| !table.shape.is_view);
+    let system = system.map(|table| (table.shape.schema, table.shape.name.to_owned(), false));
+    let users = sources.catalog.tables().into_iter();
+    let users = users.map(|entry| {
+        let name = entry.def.name.clone();
+        (Schema::Public, name, !entry.def.indexes.is_empty())
+    });
+    for (schema, name, has_indexes) in users.chain(system) {
+        rows.push([
+            ("schemaname", text(schema.name())),
+            ("tablename", text(&name)),
+            ("tableowner", text(sources.user)),
+            ("tablespace", NULL),
+            ("hasindexes", boolean(has_indexes)),
+            ("hasrules", boolean(false)),
+            ("hastriggers", boolean(false)),
+            ("rowsecurity", boolean(false)),
+        ]);
+    }
+}
+
+/// `pg_views`: those of the system, which no statement defines.
+pub(super) fn views(sources: &Sources<'_>, rows: &mut Rows) {
+    for table in SYSTEM_TABLES.iter().filter(|table| table.shape.is_view) {
+        rows.push([
+            ("schemaname", text(table.shape.schema.name())),
+            ("viewname", text(table.shape.name)),
+            ("viewowner", text(sources.user)),
+            ("definition", NULL),
+        ]);
+    }
+}
+
+/// `pg_indexes`
+pub(super) fn indexes(sources: &Sources<'_>, rows: &mut Rows) {
+    for entry in sources.catalog.tables() {
+        for index in &entry.def.indexes {
+            rows.push([
+                ("schemaname", text(Schema::Public.name())),
+                ("tablename", text(&entry.def.name)),
+                ("indexname", text(&index.name)),
+                ("tablespace", NULL),
+                ("indexdef", text(&index_definition(&entry.def, index, true))),
+            ]);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The things that a server has one or a few of: the database, schemas, tablespaces, the user, languages, collations.
+
+use super::Sources;
+use super::rows::{NO_TYPE, NULL, Rows, boolean, int4, oid, text};
+use super::shape::Schema;
+// There is one user, called as the client calls itself.
+pub(super) use clearway_sql::function::{DATABASE_OID, USER_OID};
+
+/// The number of the language of built-in functions.
+pub(super) const INTERNAL_LANGUAGE_OID: u32 = 12;
+/// The number of the tablespace that holds the tables.
+const TABLESPACE_OID: u32 = 1_663;
+/// The number of the collation of strings, and of that of names.
+pub(super) const DEFAULT_COLLATION_OID: u32 = 100;
+const C_COLLATION_OID: u32 = 950;
+/// The number of the encoding UTF-8.
+const UTF8: i32 = 6;
+
+/// `pg_namespace`
+pub(super) fn schemas(_: &Sources<'_>, rows: &mut Rows) {
+    for schema in Schema::ALL {
+        rows.push([
+            ("oid", oid(schema.oid())),
+            ("nspname", text(schema.name())),
+            ("nspowner", oid(USER_OID)),
+            ("nspacl", NULL),
+        ]);
+    }
+}
+
+/// `pg_database`
+pub(super) fn databases(sources: &Sources<'_>, rows: &mut Rows) {
+    rows.push([
+        ("oid", oid(DATABASE_OID)),
+        ("datname", text(sources.database)),
+        ("datdba", oid(USER_OID)),
+        ("encoding", int4(UTF8)),
+        ("datlocprovider", text("c")),
+        ("datistemplate", boolean(false)),
+        ("datallowconn", boolean(true)),
+        ("datconnlimit", int4(-1)),
+        ("datfrozenxid", NO_TYPE),
+        ("datminmxid", NO_TYPE),
+        ("dattablespace", oid(TABLESPACE_OID)),
+        ("datcollate", text("C")),
+        ("datctype", text("C.UTF-8")),
+        ("daticulocale", NULL),
+        ("datcollversion", NULL),
+        ("datacl", NULL),
+    ]);
+}
+
+/// `pg_tablespace`
+pub(super) fn tablespaces(_: &Sources<'_>, rows: &mut Rows) {
+    for (number, name) in [(TABLESPACE_OID, "pg_default"), (TABLESPACE_OID + 1, "pg_global")] {
+        rows.push([
+            ("oid", oid(number)),
+            ("spcname", text(name)),
+            ("spcowner", oid(USER_OID)),
+            ("spcacl", NULL),
+            ("spcoptions", NULL),
+        ]);
+    }
+}
+
+/// `pg_authid`
+pub(super) fn roles(sources: &Sources<'_>, rows: &mut Rows) {
+    rows.push([
+        ("oid", oid(USER_OID)),
+        ("rolname", text(sources.user)),
+        ("rolsuper", boolean(true)),
+        ("rolinherit", boolean(true)),
+        ("rolcreaterole", boolean(true)),
+        ("rolcreatedb", boolean(true)),
+        ("rolcanlogin", boolean(true)),
+        ("rolreplication", boolean(true)),
+        ("rolbypassrls", boolean(true)),
+        ("rolconnlimit", int4(-1)),
+        ("rolpassword", NULL),
+        ("rolvaliduntil", NULL),
+    ]);
+}
+
+/// `pg_roles`
+pub(super) fn roles_view(sources: &Sources<'_>, rows: &mut Rows) {
+    rows.push([
+        ("rolname", text(sources.user)),
+        ("rolsuper", boolean(true)),
+        ("rolinherit", boolean(true)),
+        ("rolcreaterole", boolean(true)),
+        ("rolcreatedb", boolean(true)),
+        ("rolcanlogin", boolean(true)),
+        ("rolreplication", boolean(true)),
+        ("rolconnlimit", int4(-1)),
+        ("rolpassword", text(HIDDEN_PASSWORD)),
+        ("rolvaliduntil", NULL),
+        ("rolbypassrls", boolean(true)),
+        ("rolconfig", NULL),
+        ("oid", oid(USER_OID)),
+    ]);
+}
+
+/// The text that views show in place of a password.
+const HIDDEN_PASSWORD: &str = "********";
+
+/// `pg_user`
+pub(super) fn users(sources: &Sources<'_>, rows: &mut Rows) {
+    rows.push([
+        ("usename", text(sources.user)),
+        ("usesysid", oid(USER_OID)),
+        ("usecreatedb", boolean(true)),
+        ("usesuper", boolean(true)),
+        ("userepl", boolean(true)),
+        ("usebypassrls", boolean(true)),
+        ("passwd", text(HIDDEN_PASSWORD)),
+        ("valuntil", NULL),
+        ("useconfig", NULL),
+    ]);
+}
+
+/// `pg_shadow`
+pub(super) fn shadow(sources: &Sources<'_>, rows: &mut Rows) {
+    rows.push([
+        ("usename", text(sources.user)),
+        ("usesysid", oid(USER_OID)),
+        ("usecreatedb", boolean(true)),
+        ("usesuper", boolean(true)),
+        ("userepl", boolean(true)),
+        ("usebypassrls", boolean(true)),
+        ("passwd", NULL),
+        ("valuntil", NULL),
+        ("useconfig", NULL),
+    ]);
+}
+
+/// `pg_language`
+pub(super) fn languages(_: &Sources<'_>, rows: &mut Rows) {
+    rows.push([
+        ("oid", oid(INTERNAL_LANGUAGE_OID)),
+        ("lanname", text("internal")),
+        ("lanowner", oid(USER_OID)),
+        ("lanispl", boolean(false)),
+        ("lanpltrusted", boolean(false)),
+        ("lanplcallfoid", oid(0)),
+        ("laninline", oid(0)),
+        ("lanvalidator", oid(0)),
+        ("lanacl", NULL),
+    ]);
+}
+
+/// `pg_collation`: strings sort by their bytes.
+pub(super) fn collations(_: &Sources<'_>, rows: &mut Rows) {
+    for (number, name, provider) in [
+        (DEFAULT_COLLATION_OID, "default", "d"),
+        (C_COLLATION_OID, "C", "c"),
+    ] {
+        let locale = if provider == "c" { text("C") } else { NULL };
+        rows.push([
+            ("oid", oid(number)),
+            ("collname", text(name)),
+            ("collnamespace", oid(Schema::PgCatalog.oid())),
+            ("collowner", oid(USER_OID)),
+            ("collprovider", text(provider)),
+            ("collisdeterministic", boolean(true)),
+            ("collencoding", int4(-1)),
+            ("collcollate", locale.clone()),
+            ("collctype", locale),
+            ("colliculocale", NULL),
+            ("collversion", NULL),
+        ]);
+    }
+}

@@ -1,0 +1,254 @@
+//! Facts of the catalog that an expression can ask of its session.
+
+use std::sync::Arc;
+
+use clearway_storage::{PAGE_SIZE, RelId};
+
+use crate::catalog::serial::{Serial, serials};
+use crate::catalog::system;
+use crate::catalog::system::definition_text::{constraint_definition, index_definition};
+use crate::catalog::{CatalogState, TableEntry};
+use crate::session::expression_session::Facts;
+use clearway_sql::catalog_facts::{CatalogFacts, RelationBytes, RelationName};
+use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::{CatalogView, IndexDef};
+
+impl Facts<'_> {
+    /// The next number of a sequence.
+    pub(super) fn next_of(&self, serial: &Serial<'_>) -> Result<i64> {
+        let storage = &self.engine.storage;
+        // R3 of `sequence`.
+        let value = serial
+            .sequence
+            .next(storage, serial.max())?
+            .noted_in(self.seen, storage.secured());
+        self.serial_values.borrow_mut().note(serial.oid(), value);
+        Ok(value)
+    }
+
+    /// Calls `work` with the sequence of this number; 42809 or 42P01 if it is none.
+    fn with_sequence<T>(&self, oid: u32, work: impl FnOnce(&Serial<'_>) -> Result<T>) -> Result<T> {
+        let state = self.definitions();
+        let found = state.owner(oid).and_then(|entry| sequence_of_table(entry, oid));
+        match found {
+            Some(serial) => work(&serial),
+            None => Err(match self.relation(oid) {
+                Some(relation) => EngineError::new(
+                    SqlState::WRONG_OBJECT_TYPE,
+                    format!("\"{}\" is not a sequence", relation.name),
+                ),
+                None => EngineError::new(
+                    SqlState::UNDEFINED_TABLE,
+                    format!("could not open relation with OID {oid}"),
+                ),
+            }),
+        }
+    }
+
+    /// 25006 where nothing may be written.
+    fn require_writing(&self, function: &str) -> Result<()> {
+        let reason = match (self.engine.is_standby(), self.read_only) {
+            (true, _) => "during recovery",
+            (false, true) => "in a read-only transaction",
+            (false, false) => return Ok(()),
+        };
+        Err(EngineError::new(
+            SqlState::READ_ONLY_SQL_TRANSACTION,
+            format!("cannot execute {function} {reason}"),
+        ))
+    }
+
+    fn bytes_of(&self, rel: u32) -> i64 {
+        let blocks = self.engine.storage.block_count(RelId(rel)).unwrap_or(0);
+        i64::from(blocks) * PAGE_SIZE as i64
+    }
+}
+
+fn sequence_of_table(entry: &TableEntry, oid: u32) -> Option<Serial<'_>> {
+    serials(entry).find(|serial| serial.oid() == oid)
+}
+
+/// The index of this number, with its table.
+fn index_of(state: &CatalogState, oid: u32) -> Option<(&Arc<TableEntry>, &Arc<IndexDef>)> {
+    let entry = state.owner(oid)?;
+    let index = entry.def.indexes.iter().find(|index| index.oid == oid)?;
+    Some((entry, index))
+}
+
+/// The name of a relation in the users' schema.
+fn in_public(name: &str, kind: char) -> RelationName {
+    RelationName {
+        schema: "public",
+        name: name.to_owned(),
+        kind,
+    }
+}
+
+impl CatalogFacts for Facts<'_> {
+    fn relation_oid(&self, schema: Option<&str>, name: &str) -> Option<u32> {
+        let state = self.definitions();
+        let in_users_schema = match schema {
+            None => self.settings.public_on_path,
+            Some(schema) => schema == "public",
+        };
+        let schema = schema.or(if in_users_schema { None } else { Some("pg_catalog") });
+        if let Some(table) = state.lookup_table(schema, name) {
+            return Some(table.oid);
+        }
+        let entry = state.owner_of_index(name).filter(|_| in_users_schema)?;
+        let index = entry.def.indexes.iter().find(|index| index.name == name)?;
+        Some(index.oid)
+    }
+
+    fn relation(&self, oid: u32) -> Option<RelationName> {
+        let state = self.definitions();
+        if let Some(entry) = state.table(oid) {
+            return Some(in_public(&entry.def.name, 'r'));
+        }
+        if let Some((_, index)) = index_of(&state, oid) {
+            return Some(in_public(&index.name, 'i'));
+        }
+        if let Some(serial) = state.owner(oid).and_then(|entry| sequence_of_table(entry, oid)) {
+            return Some(in_public(&serial.name(), 'S'));
+        }
+        let table = system::by_oid(oid)?;
+        Some(RelationName {
+            schema: table.shape.schema.name(),
+            name: table.shape.name.to_owned(),
+            kind: if table.shape.is_view { 'v' } else { 'r' },
+        })
+    }
+
+    fn column_number(&self, relation: u32, name: &str) -> Option<i16> {
+        let number = match self.definitions().table(relation) {
+            Some(entry) => entry.def.column_number(name)?,
+            None => system::by_oid(relation)?.definition.column_number(name)?,
+        };
+        Some(number as i16 + 1)
+    }
+
+    fn index_definition(&self, oid: u32, column: i32, with_schema: bool) -> Option<String> {
+        let state = self.definitions();
+        let (entry, index) = index_of(&state, oid)?;
+        if column == 0 {
+            return Some(index_definition(&entry.def, index, with_schema));
+        }
+        let number = usize::try_from(column - 1).ok()?;
+        let number = usize::from(*index.columns.get(number)?);
+        Some(clearway_sql::function::quote_identifier(
+            &entry.def.columns[number].name,
+        ))
+    }
+
+    fn constraint_definition(&self, oid: u32) -> Option<String> {
+        let state = self.definitions();
+        let (entry, index) = index_of(&state, oid)?;
+        index.constraint.then(|| constraint_definition(&entry.def, index))
+    }
+
+    fn sequence_of(&self, relation: u32, column: i16) -> Option<String> {
+        let state = self.definitions();
+        let column = usize::try_from(column - 1).ok()?;
+        let serial = serials(state.table(relation)?).find(|serial| serial.column == column)?;
+        Some(serial.name())
+    }
+
+    fn relation_bytes(&self, oid: u32) -> Option<RelationBytes> {
+        let state = self.definitions();
+        if let Some(entry) = state.table(oid) {
+            return Some(RelationBytes {
+                own: self.bytes_of(entry.rel()),
+                indexes: entry
+                    .def
+                    .indexes
+                    .iter()
+                    .map(|index| self.bytes_of(index.rel))
+                    .sum(),
+            });
+        }
+        let serial = || state.owner(oid).and_then(|entry| sequence_of_table(entry, oid));
+        let own = match index_of(&state, oid) {
+            Some((_, index)) => self.bytes_of(index.rel),
+            None => match serial() {
+                Some(serial) => self.bytes_of(serial.sequence.rel()),
+                // Tables of the system have no pages.
+                None => system::by_oid(oid).map(|_| 0)?,
+            },
+        };
+        Some(RelationBytes { own, indexes: 0 })
+    }
+
+    fn database_bytes(&self) -> i64 {
+        let tables = self.definitions().tables();
+        let relations = tables.iter().flat_map(|entry| entry.relations());
+        relations.map(|rel| self.bytes_of(rel)).sum()
+    }
+
+    fn next_value(&self, sequence: u32) -> Result<i64> {
+        self.require_writing("nextval()")?;
+        self.with_sequence(sequence, |serial| self.next_of(serial))
+    }
+
+    fn set_value(&self, sequence: u32, value: i64, is_called: bool) -> Result<i64> {
+        self.require_writing("setval()")?;
+        self.with_sequence(sequence, |serial| {
+            if !(1..=serial.max()).contains(&value) {
+                return Err(EngineError::new(
+                    SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                    format!(
+                        "setval: value {value} is out of bounds for sequence \"{}\" (1..{})",
+                        serial.name(),
+                        serial.max()
+                    ),
+                ));
+            }
+            let storage = &self.engine.storage;
+            let last = if is_called { value } else { value - 1 };
+            serial
+                .sequence
+                .set_last(storage, last)?
+                .noted_in(self.seen, storage.secured());
+            if is_called {
+                self.serial_values.borrow_mut().set(serial.oid(), value);
+            }
+            Ok(value)
+        })
+    }
+
+    fn current_value(&self, sequence: Option<u32>) -> Result<i64> {
+        let found = self.serial_values.borrow().last(sequence);
+        let undefined = |what: String| {
+            EngineError::new(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("{what} is not yet defined in this session"),
+            )
+        };
+        match (found, sequence) {
+            (Some(value), None) => Ok(value),
+            (None, None) => Err(undefined("lastval".to_owned())),
+            (_, Some(sequence)) => self.with_sequence(sequence, |serial| {
+                found.ok_or_else(|| undefined(format!("currval of sequence \"{}\"", serial.name())))
+            }),
+        }
+    }
+
+    fn sequence_last_value(&self, sequence: u32) -> Result<Option<i64>> {
+        self.with_sequence(sequence, |serial| {
+            let last = serial.sequence.last(&self.engine.storage)?;
+            Ok(Some(last).filter(|last| *last > 0))
+        })
+    }
+
+    fn server_start(&self) -> i64 {
+        self.engine.started_at_us
+    }
+
+    fn configuration_load(&self) -> i64 {
+        self.engine.in_force().read_at_us
+    }
+
+    fn client_address(&self) -> Option<(String, i32)> {
+        let (address, port) = self.info.client_address.as_deref()?.rsplit_once(':')?;
+        Some((address.to_owned(), port.parse().ok()?))
+    }
+}

@@ -1,0 +1,66 @@
+//! The facts of the catalog that functions ask for: names and numbers of relations, definitions as text, sizes,
+//! sequences.
+
+use crate::error::{EngineError, Result, SqlState};
+
+/// The name of a relation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RelationName {
+    /// Its schema.
+    pub schema: &'static str,
+    /// Its name.
+    pub name: String,
+    /// Its letter in `pg_class.relkind`.
+    pub kind: char,
+}
+
+/// The sizes of a relation in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RelationBytes {
+    /// The relation itself.
+    pub own: i64,
+    /// Its indexes.
+    pub indexes: i64,
+}
+
+/// The catalog as functions see it.
+pub trait CatalogFacts {
+    /// The number of the relation of this name, looked for along the search path if no schema is given.
+    fn relation_oid(&self, schema: Option<&str>, name: &str) -> Option<u32>;
+    /// The relation of this number.
+    fn relation(&self, oid: u32) -> Option<RelationName>;
+    /// The number of the column of this name, counted from 1; the columns of a relation that there is not are none.
+    fn column_number(&self, relation: u32, name: &str) -> Option<i16>;
+    /// The statement that would make an index, or the name of one of its columns, counted from 1.
+    fn index_definition(&self, oid: u32, column: i32, with_schema: bool) -> Option<String>;
+    /// The constraint of this number as in CREATE TABLE.
+    fn constraint_definition(&self, oid: u32) -> Option<String>;
+    /// The name of the sequence that belongs to a column.
+    fn sequence_of(&self, relation: u32, column: i16) -> Option<String>;
+    /// The sizes of a relation.
+    fn relation_bytes(&self, oid: u32) -> Option<RelationBytes>;
+    /// The sizes of all relations together.
+    fn database_bytes(&self) -> i64;
+    /// The next number of a sequence.
+    fn next_value(&self, sequence: u32) -> Result<i64>;
+    /// Makes this the number that a sequence has given last, or the one that it gives next.
+    fn set_value(&self, sequence: u32, value: i64, is_called: bool) -> Result<i64>;
+    /// The number that the session has got last from a sequence, or from any.
+    fn current_value(&self, sequence: Option<u32>) -> Result<i64>;
+    /// The number that a sequence has given last; `None` if it has given none.
+    fn sequence_last_value(&self, sequence: u32) -> Result<Option<i64>>;
+    /// The start of the server, as a timestamptz value.
+    fn server_start(&self) -> i64;
+    /// The time at which the configuration was read last, as a timestamptz value.
+    fn configuration_load(&self) -> i64;
+    /// The client's address and port; `None` over a Unix-domain socket.
+    fn client_address(&self) -> Option<(String, i32)>;
+}
+
+/// 42P01 for a relation that there is not.
+pub fn no_relation(name: &str) -> EngineError {
+    EngineError::new(
+        SqlState::UNDEFINED_TABLE,
+        format!("relation \"{name}\" does not exist"),
+    )
+}

@@ -1,0 +1,433 @@
+//! Functions about objects of the catalog: their definitions, names and visibility, the sizes of relations.
+
+use super::names::{parts_of_name, relation_argument, relation_named};
+use super::row::Implementation::{Pure, Session};
+use super::row::{FunctionRow, row};
+use crate::context::SessionFacts;
+use crate::error::{EngineError, Result, SqlState};
+use crate::search_path::path_has_public;
+use crate::value::DataType::{Bool, Int4, Int8, Name, Oid, Text, TimestampTz};
+use crate::value::{DataType, Value, format_type};
+
+/// The functions.
+pub(super) static ROWS: &[FunctionRow] = &[
+    row(1081, "format_type", &[Oid, Int4], Text, Pure(type_name))
+        .stable()
+        .called_on_null(),
+    row(1643, "pg_get_indexdef", &[Oid], Text, Session(index_definition)).stable(),
+    row(
+        2507,
+        "pg_get_indexdef",
+        &[Oid, Int4, Bool],
+        Text,
+        Session(index_definition),
+    )
+    .stable(),
+    row(
+        1387,
+        "pg_get_constraintdef",
+        &[Oid],
+        Text,
+        Session(constraint_definition),
+    )
+    .stable(),
+    row(
+        2508,
+        "pg_get_constraintdef",
+        &[Oid, Bool],
+        Text,
+        Session(constraint_definition),
+    )
+    .stable(),
+    row(1716, "pg_get_expr", &[Text, Oid], Text, Session(expression)).stable(),
+    row(2509, "pg_get_expr", &[Text, Oid, Bool], Text, Session(expression)).stable(),
+    // There are no views but those of the system, which no statement defines, no rules and no triggers.
+    row(1641, "pg_get_viewdef", &[Oid], Text, Pure(nothing)).stable(),
+    row(2506, "pg_get_viewdef", &[Oid, Bool], Text, Pure(nothing)).stable(),
+    row(3159, "pg_get_viewdef", &[Oid, Int4], Text, Pure(nothing)).stable(),
+    row(1640, "pg_get_viewdef", &[Text], Text, Session(view_definition)).stable(),
+    row(
+        2505,
+        "pg_get_viewdef",
+        &[Text, Bool],
+        Text,
+        Session(view_definition),
+    )
+    .stable(),
+    row(1573, "pg_get_ruledef", &[Oid], Text, Pure(nothing)).stable(),
+    row(2504, "pg_get_ruledef", &[Oid, Bool], Text, Pure(nothing)).stable(),
+    row(1662, "pg_get_triggerdef", &[Oid], Text, Pure(nothing)).stable(),
+    row(2730, "pg_get_triggerdef", &[Oid, Bool], Text, Pure(nothing)).stable(),
+    row(3352, "pg_get_partkeydef", &[Oid], Text, Pure(nothing)).stable(),
+    row(
+        3408,
+        "pg_get_partition_constraintdef",
+        &[Oid],
+        Text,
+        Pure(nothing),
+    )
+    .stable(),
+    row(3415, "pg_get_statisticsobjdef", &[Oid], Text, Pure(nothing)).stable(),
+    row(
+        1665,
+        "pg_get_serial_sequence",
+        &[Text, Text],
+        Text,
+        Session(serial_sequence),
+    )
+    .stable(),
+    row(1642, "pg_get_userbyid", &[Oid], Name, Session(user_name)).stable(),
+    row(
+        2079,
+        "pg_table_is_visible",
+        &[Oid],
+        Bool,
+        Session(table_is_visible),
+    )
+    .stable(),
+    // All of these are in pg_catalog.
+    row(2080, "pg_type_is_visible", &[Oid], Bool, Pure(type_is_visible)).stable(),
+    row(2081, "pg_function_is_visible", &[Oid], Bool, Pure(visible)).stable(),
+    row(2082, "pg_operator_is_visible", &[Oid], Bool, Pure(visible)).stable(),
+    row(2083, "pg_opclass_is_visible", &[Oid], Bool, Pure(visible)).stable(),
+    row(3829, "pg_opfamily_is_visible", &[Oid], Bool, Pure(visible)).stable(),
+    row(3815, "pg_collation_is_visible", &[Oid], Bool, Pure(visible)).stable(),
+    // There are no comments.
+    row(1348, "obj_description", &[Oid], Text, Pure(nothing)).stable(),
+    row(1215, "obj_description", &[Oid, Name], Text, Pure(nothing)).stable(),
+    row(1216, "col_description", &[Oid, Int4], Text, Pure(nothing)).stable(),
+    row(1993, "shobj_description", &[Oid, Name], Text, Pure(nothing)).stable(),
+    row(
+        2332,
+        "pg_relation_size",
+        &[Oid, Text],
+        Int8,
+        Session(relation_size),
+    )
+    .volatile(),
+    row(0, "pg_relation_size", &[Text, Text], Int8, Session(relation_size)).volatile(),
+    row(2325, "pg_relation_size", &[Oid], Int8, Session(relation_size)).volatile(),
+    row(0, "pg_relation_size", &[Text], Int8, Session(relation_size)).volatile(),
+    row(2997, "pg_table_size", &[Oid], Int8, Session(relation_size)).volatile(),
+    row(0, "pg_table_size", &[Text], Int8, Session(relation_size)).volatile(),
+    row(2998, "pg_indexes_size", &[Oid], Int8, Session(indexes_size)).volatile(),
+    row(0, "pg_indexes_size", &[Text], Int8, Session(indexes_size)).volatile(),
+    row(2286, "pg_total_relation_size", &[Oid], Int8, Session(total_size)).volatile(),
+    row(0, "pg_total_relation_size", &[Text], Int8, Session(total_size)).volatile(),
+    row(2168, "pg_database_size", &[Oid], Int8, Session(database_size)).volatile(),
+    row(2324, "pg_database_size", &[Name], Int8, Session(database_size)).volatile(),
+    row(2288, "pg_size_pretty", &[Int8], Text, Pure(size_in_words)),
+    row(1597, "pg_encoding_to_char", &[Int4], Name, Pure(encoding_name)).stable(),
+    row(
+        810,
+        "pg_client_encoding",
+        &[],
+        Name,
+        Pure(|_| Ok(Value::from("UTF8"))),
+    )
+    .stable(),
+    row(2854, "pg_my_temp_schema", &[], Oid, Pure(|_| Ok(Value::Oid(0)))).stable(),
+    row(
+        2855,
+        "pg_is_other_temp_schema",
+        &[Oid],
+        Bool,
+        Pure(|_| Ok(Value::Bool(false))),
+    )
+    .stable(),
+    row(
+        2560,
+        "pg_postmaster_start_time",
+        &[],
+        TimestampTz,
+        Session(server_start),
+    )
+    .stable(),
+    row(
+        2034,
+        "pg_conf_load_time",
+        &[],
+        TimestampTz,
+        Session(configuration_load),
+    )
+    .stable(),
+    row(2196, "inet_client_addr", &[], Text, Session(client_address)).stable(),
+    row(2197, "inet_client_port", &[], Int4, Session(client_port)).stable(),
+];
+
+/// The number of the database.
+pub const DATABASE_OID: u32 = 5;
+/// The number of the user.
+pub const USER_OID: u32 = 10;
+
+fn oid_of(value: &Value) -> Result<u32> {
+    match value {
+        Value::Oid(oid) => Ok(*oid),
+        other => Err(EngineError::internal(format!(
+            "{other:?} is used as a number of the catalog"
+        ))),
+    }
+}
+
+pub(super) fn text_of(value: &Value) -> Result<&str> {
+    value
+        .as_str()
+        .ok_or_else(|| EngineError::internal(format!("{value:?} is used as text")))
+}
+
+fn optional(text: Option<String>) -> Value {
+    text.map_or(Value::Null, Value::text)
+}
+
+fn nothing(_: &[Value]) -> Result<Value> {
+    Ok(Value::Null)
+}
+
+fn visible(_: &[Value]) -> Result<Value> {
+    Ok(Value::Bool(true))
+}
+
+fn type_name(arguments: &[Value]) -> Result<Value> {
+    let Value::Oid(oid) = arguments[0] else {
+        return Ok(Value::Null);
+    };
+    let typmod = match arguments[1] {
+        Value::Int4(typmod) => Some(typmod),
+        _ => None,
+    };
+    Ok(match (DataType::from_oid(oid), typmod) {
+        (None, _) if oid == 0 => Value::from("-"),
+        (None, _) => Value::from("???"),
+        // Without a length, and not just without one that is given, it is the type of its other name.
+        (Some(DataType::Char), Some(-1)) => Value::from("bpchar"),
+        (Some(data_type), typmod) => Value::text(format_type(data_type, typmod.unwrap_or(-1))),
+    })
+}
+
+fn public_on_path(session: &dyn SessionFacts) -> bool {
+    session
+        .setting("search_path")
+        .is_none_or(|path| path_has_public(&path))
+}
+
+fn index_definition(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    let column = match arguments.get(1) {
+        Some(Value::Int4(column)) => *column,
+        _ => 0,
+    };
+    let is_pretty = arguments.get(2).and_then(Value::as_bool) == Some(true);
+    let with_schema = !is_pretty || !public_on_path(session);
+    let found = session
+        .catalog()?
+        .index_definition(oid_of(&arguments[0])?, column, with_schema);
+    Ok(optional(found))
+}
+
+fn constraint_definition(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    Ok(optional(
+        session.catalog()?.constraint_definition(oid_of(&arguments[0])?),
+    ))
+}
+
+/// The text is SQL already; the schema of a sequence is left out where it is on the search path.
+fn expression(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    Ok(Value::text(expression_shown(
+        text_of(&arguments[0])?,
+        public_on_path(session),
+    )))
+}
+
+/// An expression as it is shown to a session: without the users' schema where that is on its search path.
+pub fn expression_shown(expression: &str, public_on_path: bool) -> String {
+    match expression.strip_prefix("nextval('public.") {
+        Some(rest) if public_on_path => format!("nextval('{rest}"),
+        _ => expression.to_owned(),
+    }
+}
+
+fn view_definition(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    relation_named(text_of(&arguments[0])?, session.catalog()?)?;
+    Ok(Value::Null)
+}
+
+fn serial_sequence(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    let (table, column) = (text_of(&arguments[0])?, text_of(&arguments[1])?);
+    let catalog = session.catalog()?;
+    let relation = relation_named(table, catalog)?;
+    let Some(number) = catalog.column_number(relation, column) else {
+        let name = parts_of_name(table)?.pop().unwrap_or_default();
+        return Err(EngineError::new(
+            SqlState::UNDEFINED_COLUMN,
+            format!("column \"{column}\" of relation \"{name}\" does not exist"),
+        ));
+    };
+    let sequence = catalog.sequence_of(relation, number);
+    Ok(optional(sequence.map(|name| {
+        format!("public.{}", super::quote_identifier(&name))
+    })))
+}
+
+fn user_name(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    Ok(match oid_of(&arguments[0])? {
+        USER_OID => Value::from(session.user()),
+        other => Value::text(format!("unknown (OID={other})")),
+    })
+}
+
+fn table_is_visible(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    let catalog = session.catalog()?;
+    let oid = oid_of(&arguments[0])?;
+    // It is what its name alone leads to.
+    Ok(catalog.relation(oid).map_or(Value::Null, |relation| {
+        Value::Bool(catalog.relation_oid(None, &relation.name) == Some(oid))
+    }))
+}
+
+fn type_is_visible(arguments: &[Value]) -> Result<Value> {
+    let oid = oid_of(&arguments[0])?;
+    Ok(DataType::from_oid(oid).map_or(Value::Null, |_| Value::Bool(true)))
+}
+
+/// The size of a relation's main file: there are no other ones.
+fn relation_size(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    let is_main = match arguments.get(1) {
+        None => true,
+        Some(fork) => match text_of(fork)? {
+            "main" => true,
+            "fsm" | "vm" | "init" => false,
+            _ => {
+                return Err(
+                    EngineError::new(SqlState::INVALID_PARAMETER_VALUE, "invalid fork name")
+                        .with_hint("Valid fork names are \"main\", \"fsm\", \"vm\", and \"init\"."),
+                );
+            }
+        },
+    };
+    let catalog = session.catalog()?;
+    let found = catalog.relation_bytes(relation_argument(&arguments[0], catalog)?);
+    Ok(found.map_or(Value::Null, |bytes| {
+        Value::Int8(if is_main { bytes.own } else { 0 })
+    }))
+}
+
+fn indexes_size(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    let catalog = session.catalog()?;
+    let found = catalog.relation_bytes(relation_argument(&arguments[0], catalog)?);
+    Ok(found.map_or(Value::Null, |bytes| Value::Int8(bytes.indexes)))
+}
+
+fn total_size(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    let catalog = session.catalog()?;
+    let found = catalog.relation_bytes(relation_argument(&arguments[0], catalog)?);
+    Ok(found.map_or(Value::Null, |bytes| Value::Int8(bytes.own + bytes.indexes)))
+}
+
+fn database_size(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    match &arguments[0] {
+        Value::Oid(DATABASE_OID) => {}
+        Value::Oid(_) => return Ok(Value::Null),
+        name if name.as_str() == Some(session.database()) => {}
+        name => {
+            return Err(EngineError::new(
+                SqlState::INVALID_CATALOG_NAME,
+                format!("database \"{}\" does not exist", text_of(name)?),
+            ));
+        }
+    }
+    Ok(Value::Int8(session.catalog()?.database_bytes()))
+}
+
+/// A number of bytes with the unit in which it has at most five digits, rounded half up.
+fn size_in_words(arguments: &[Value]) -> Result<Value> {
+    /// A unit is used up to this many of it.
+    const MOST: u128 = 10 * 1024;
+    const UNITS: [&str; 6] = ["bytes", "kB", "MB", "GB", "TB", "PB"];
+    let bytes = arguments[0].as_i64().unwrap_or(0);
+    let (mut amount, mut unit) = (u128::from(bytes.unsigned_abs()), 0);
+    if amount >= MOST {
+        // Halves are kept to the end, for the rounding.
+        (amount, unit) = (amount * 2 / 1024, 1);
+        while unit + 1 < UNITS.len() && amount >= MOST * 2 - 1 {
+            amount /= 1024;
+            unit += 1;
+        }
+        amount = amount.div_ceil(2);
+    }
+    let sign = if bytes < 0 { "-" } else { "" };
+    Ok(Value::text(format!("{sign}{amount} {}", UNITS[unit])))
+}
+
+fn encoding_name(arguments: &[Value]) -> Result<Value> {
+    Ok(Value::from(match arguments[0] {
+        Value::Int4(0) => "SQL_ASCII",
+        Value::Int4(6) => "UTF8",
+        _ => "",
+    }))
+}
+
+fn server_start(_: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    Ok(Value::TimestampTz(session.catalog()?.server_start()))
+}
+
+fn configuration_load(_: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    Ok(Value::TimestampTz(session.catalog()?.configuration_load()))
+}
+
+fn client_address(_: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    Ok(optional(
+        session.catalog()?.client_address().map(|(address, _)| address),
+    ))
+}
+
+fn client_port(_: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    let found = session.catalog()?.client_address();
+    Ok(found.map_or(Value::Null, |(_, port)| Value::Int4(port)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_told_in_words() {
+        for (bytes, words) in [
+            (0, "0 bytes"),
+            (10_239, "10239 bytes"),
+            (10_240, "10 kB"),
+            (10_485_247, "10239 kB"),
+            (10_485_248, "10 MB"),
+            (10_485_760, "10 MB"),
+            (-12_345_678, "-12 MB"),
+            (1_000_000_000_000_000, "909 TB"),
+            (i64::MAX, "8192 PB"),
+        ] {
+            assert_eq!(
+                size_in_words(&[Value::Int8(bytes)]).unwrap(),
+                Value::from(words),
+                "{bytes}"
+            );
+        }
+    }
+
+    #[test]
+    fn types_are_told_with_their_modifiers() {
+        for (oid, typmod, name) in [
+            (23, Some(-1), "integer"),
+            (1_043, Some(14), "character varying(10)"),
+            (1_043, None, "character varying"),
+            (1_042, Some(-1), "bpchar"),
+            (1_042, None, "character"),
+            (1_700, Some(524_294), "numeric(8,2)"),
+            (0, None, "-"),
+            (99_999, None, "???"),
+        ] {
+            let typmod = typmod.map_or(Value::Null, Value::Int4);
+            assert_eq!(
+                type_name(&[Value::Oid(oid), typmod]).unwrap(),
+                Value::from(name),
+                "{oid}"
+            );
+        }
+        assert_eq!(type_name(&[Value::Null, Value::Int4(1)]).unwrap(), Value::Null);
+    }
+}
