@@ -21,6 +21,12 @@ pub trait CatalogView {
         None
     }
 
+    /// About how many rows a table has, if that is known.
+    fn estimated_rows(&self, table: &TableDef) -> Option<u64> {
+        let _ = table;
+        None
+    }
+
     /// True if a new table without a schema goes to `public`; if not, it has no place.
     fn creates_in_public(&self) -> bool {
         true

@@ -121,10 +121,54 @@ pub struct EvalContext<'a> {
     pub params: &'a [Value],
     /// The session.
     pub session: &'a dyn SessionFacts,
+    /// The query around, of an expression inside a query that is run for the rows of another, or that runs others.
+    pub query: Option<&'a QueryContext<'a>>,
     /// The value of the step before, while the steps of an expression are evaluated.
     pub(super) previous: Option<&'a Value>,
     /// Bytes of the values that the expressions around this one keep meanwhile.
     pub(super) kept: usize,
+}
+
+/// Runs the queries that expressions contain, by their numbers in the statement's list.
+pub trait RunSubqueries {
+    /// Gives the rows of a query for these arguments, until `each` wants no more.
+    fn rows(
+        &self,
+        number: usize,
+        arguments: &[Value],
+        each: &mut dyn FnMut(&[Value]) -> Result<bool>,
+    ) -> Result<()>;
+
+    /// Looks for a key among those of a query's rows. The query has no arguments; it runs once. A row without a key is
+    /// a NULL.
+    fn find(
+        &self,
+        number: usize,
+        key: &[u8],
+        key_of_row: &mut dyn FnMut(&[Value]) -> Result<Option<Vec<u8>>>,
+    ) -> Result<Membership>;
+}
+
+/// The outcome of looking for a key among a query's rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Membership {
+    /// There are no rows.
+    Empty,
+    /// A row has it.
+    Found,
+    /// No row has it.
+    Missing,
+    /// No row has it, and some are NULL.
+    MissingAmongNulls,
+}
+
+/// The query that an expression is evaluated for.
+#[derive(Clone, Copy)]
+pub struct QueryContext<'a> {
+    /// The values of `Expr::Outer(n)`.
+    pub arguments: &'a [Value],
+    /// Runs the queries inside the expression, where it may have any.
+    pub subqueries: Option<&'a dyn RunSubqueries>,
 }
 
 /// The most bytes that the values of an expression may have while others of it are evaluated. A value may have 256 MB,
@@ -137,9 +181,37 @@ impl<'a> EvalContext<'a> {
         EvalContext {
             params,
             session,
+            query: None,
             previous: None,
             kept: 0,
         }
+    }
+
+    /// This context for the expressions of a query.
+    #[inline]
+    pub fn within<'b>(&self, query: &'b QueryContext<'b>) -> EvalContext<'b>
+    where
+        'a: 'b,
+    {
+        EvalContext {
+            query: Some(query),
+            ..*self
+        }
+    }
+
+    /// The argument of this number of the query around.
+    #[inline]
+    pub(crate) fn outer(&self, number: u16) -> Result<&'a Value> {
+        self.query
+            .and_then(|query| query.arguments.get(usize::from(number)))
+            .ok_or_else(|| EngineError::internal("a query has too few arguments"))
+    }
+
+    /// The runner of the queries inside an expression.
+    pub(crate) fn subqueries(&self) -> Result<&'a dyn RunSubqueries> {
+        self.query
+            .and_then(|query| query.subqueries)
+            .ok_or_else(|| EngineError::internal("a subquery is evaluated where none can run"))
     }
 
     /// This context while one more value of `bytes` is kept; 54000 when that is too much.

@@ -114,5 +114,7 @@ pub(crate) fn recognise(sql: &str) -> Option<Answer> {
         statement: RowsStatement::Canned(CannedRows { rows: Vec::new() }).into(),
         param_types: parameters.to_vec(),
         columns: Some(columns.collect()),
+        subqueries: Vec::new(),
+        reads: Vec::new(),
     }))
 }

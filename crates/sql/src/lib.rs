@@ -14,6 +14,8 @@
 //! |---|---|
 //! | `parse` | text to syntax tree: lexing, splitting, the statements we read ourselves, what is not supported |
 //! | `bind` | syntax tree to plan: names, types, access paths |
+//! | `query` | a bound query, before anything is chosen |
+//! | `planner` | from a bound query to a plan: conditions to where they can be checked, joins, access paths |
 //! | `plan` | the data structures of a plan |
 //! | `access` | index or sequential scan; key ranges at run time |
 //! | `expr`, `function`, `aggregate` | compiled expressions and their evaluation |
@@ -45,6 +47,8 @@ pub mod memory;
 pub mod parse;
 pub mod pgbench_catalog;
 pub mod plan;
+pub mod planner;
+pub mod query;
 mod search_path;
 mod stack;
 pub mod value;

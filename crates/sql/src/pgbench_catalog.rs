@@ -31,5 +31,7 @@ pub fn recognise(sql: &str, catalog: &dyn CatalogView) -> Option<Plan> {
             Column::computed("partstrat", DataType::CharByte),
             Column::computed("count", DataType::Int8),
         ]),
+        subqueries: Vec::new(),
+        reads: Vec::new(),
     })
 }

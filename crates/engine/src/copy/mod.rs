@@ -13,7 +13,7 @@ use clearway_storage::heap::Heap;
 
 use crate::convert::storage_error;
 use crate::executor::unique::insert_entries;
-use crate::executor::{Execution, heap_rel, modify, select};
+use crate::executor::{Execution, heap_rel, not_null, select};
 use crate::output::Output;
 use clearway_sql::TableDef;
 use clearway_sql::error::{EngineError, Result, SqlState};
@@ -110,7 +110,7 @@ fn row_of(
             row[column] = expr.eval(&[], &execution.eval)?;
         }
     }
-    modify::check_not_null(table, &row)?;
+    not_null::check_not_null(table, &row)?;
     Ok(row)
 }
 

@@ -30,10 +30,12 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::executor::{Execution, evaluate_row};
+use crate::interrupt::Interrupts;
 use crate::memory;
 use crate::spill::record::{read_row, read_u64, read_value, write_row, write_value};
 use crate::spill::{Sorted, Sorter, SpillOptions};
 use clearway_sql::aggregate::Accumulator;
+use clearway_sql::context::EvalContext;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::AggregatePlan;
 use clearway_sql::value::key::encode_value;
@@ -64,6 +66,13 @@ struct Group {
     accumulators: Vec<Accumulator>,
     /// One set a call; empty for those without DISTINCT.
     seen: Vec<Seen>,
+}
+
+/// The context of grouping: it evaluates expressions, and ends early.
+#[derive(Clone, Copy)]
+pub(crate) struct By<'b> {
+    pub(crate) context: &'b EvalContext<'b>,
+    pub(crate) interrupts: &'b Interrupts,
 }
 
 /// Takes rows into groups.
@@ -125,23 +134,18 @@ impl Grouping {
     }
 
     /// Takes a row of the input.
-    pub(crate) fn take(
-        &mut self,
-        execution: &Execution<'_>,
-        plan: &AggregatePlan,
-        row: &[Value],
-    ) -> Result<()> {
+    pub(crate) fn take(&mut self, by: By<'_>, plan: &AggregatePlan, row: &[Value]) -> Result<()> {
         if plan.keys.is_empty() {
-            return self.take_into(execution, plan, 0, row);
+            return self.take_into(by, plan, 0, row);
         }
         let mut keys = Vec::with_capacity(plan.keys.len());
-        evaluate_row(&plan.keys, row, &execution.eval, &mut keys)?;
+        evaluate_row(&plan.keys, row, by.context, &mut keys)?;
         self.key.clear();
         for (value, data_type) in keys.iter().zip(&plan.key_types) {
             encode_value(value, *data_type, &mut self.key);
         }
         if let Some(group) = self.by_key.get(&self.key[..]) {
-            return self.take_into(execution, plan, *group, row);
+            return self.take_into(by, plan, *group, row);
         }
         let added = group_bytes(plan, &keys, self.key.len());
         let fits = self.groups.is_empty() || self.bytes + added <= self.options.bytes_max && self.may_grow();
@@ -149,7 +153,7 @@ impl Grouping {
             self.bytes += added;
             self.by_key.insert(self.key.as_slice().into(), self.groups.len());
             self.add_group(plan, keys);
-            return self.take_into(execution, plan, self.groups.len() - 1, row);
+            return self.take_into(by, plan, self.groups.len() - 1, row);
         }
         self.payload.clear();
         self.payload.extend_from_slice(&self.place.to_be_bytes());
@@ -158,16 +162,10 @@ impl Grouping {
         write_row(row, &mut self.payload);
         self.overflow
             .get_or_insert_with(|| Sorter::new(&self.options))
-            .push(&self.key, &self.payload, execution.interrupts)
+            .push(&self.key, &self.payload, by.interrupts)
     }
 
-    fn take_into(
-        &mut self,
-        execution: &Execution<'_>,
-        plan: &AggregatePlan,
-        number: usize,
-        row: &[Value],
-    ) -> Result<()> {
+    fn take_into(&mut self, by: By<'_>, plan: &AggregatePlan, number: usize, row: &[Value]) -> Result<()> {
         let Grouping {
             options,
             groups,
@@ -183,7 +181,7 @@ impl Grouping {
         } = &mut groups[number];
         for (at, (call, accumulator)) in plan.calls.iter().zip(accumulators).enumerate() {
             let before = accumulator.heap_bytes();
-            call.take(accumulator, row, &execution.eval, |value| {
+            call.take(accumulator, row, by.context, |value| {
                 key.clear();
                 encode_value(value, call.argument_type, key);
                 if seen[at].contains(&key[..]) {
@@ -202,7 +200,7 @@ impl Grouping {
                 late_arguments.get_or_insert_with(|| Sorter::new(options)).push(
                     key,
                     payload,
-                    execution.interrupts,
+                    by.interrupts,
                 )?;
                 Ok(false)
             })?;
@@ -215,14 +213,14 @@ impl Grouping {
     }
 
     /// Takes the DISTINCT arguments that overflowed into their groups: each once, in the order of arrival.
-    fn take_late_arguments(&mut self, execution: &Execution<'_>, plan: &AggregatePlan) -> Result<()> {
+    fn take_late_arguments(&mut self, by: By<'_>, plan: &AggregatePlan) -> Result<()> {
         let Some(sorter) = self.late_arguments.take() else {
             return Ok(());
         };
         for group in &mut self.groups {
             group.seen = Vec::new();
         }
-        let mut by_value = sorter.finish(execution.interrupts)?;
+        let mut by_value = sorter.finish(by.interrupts)?;
         let mut by_place = Sorter::new(&self.options);
         let (mut last, mut key) = (Vec::new(), Vec::new());
         while let Some((next, payload)) = by_value.next()? {
@@ -235,9 +233,9 @@ impl Grouping {
             key.clear();
             key.extend_from_slice(&next[..ARGUMENT_PLACE_BYTES]);
             key.extend_from_slice(place);
-            by_place.push(&key, value, execution.interrupts)?;
+            by_place.push(&key, value, by.interrupts)?;
         }
-        let mut by_place = by_place.finish(execution.interrupts)?;
+        let mut by_place = by_place.finish(by.interrupts)?;
         while let Some((mut key, mut value)) = by_place.next()? {
             let (group, call) = (read_u64(&mut key)? as usize, read_u64(&mut key)? as usize);
             let value = read_value(&mut value)?;
@@ -247,11 +245,11 @@ impl Grouping {
     }
 
     /// No more rows come: the groups.
-    pub(crate) fn finish(mut self, execution: &Execution<'_>, plan: &AggregatePlan) -> Result<GroupRows> {
-        self.take_late_arguments(execution, plan)?;
+    pub(crate) fn finish(mut self, by: By<'_>, plan: &AggregatePlan) -> Result<GroupRows> {
+        self.take_late_arguments(by, plan)?;
         self.by_key = HashMap::new();
         let late = match self.overflow.take() {
-            Some(sorter) => Some(late_groups(execution, plan, sorter, &self.options)?),
+            Some(sorter) => Some(late_groups(by, plan, sorter, &self.options)?),
             None => None,
         };
         Ok(GroupRows {
@@ -286,27 +284,22 @@ fn group_bytes(plan: &AggregatePlan, keys: &[Value], key_length: usize) -> usize
 }
 
 /// Step 4.
-fn late_groups(
-    execution: &Execution<'_>,
-    plan: &AggregatePlan,
-    sorter: Sorter,
-    options: &SpillOptions,
-) -> Result<Sorted> {
-    let mut by_key = sorter.finish(execution.interrupts)?;
+fn late_groups(by: By<'_>, plan: &AggregatePlan, sorter: Sorter, options: &SpillOptions) -> Result<Sorted> {
+    let mut by_key = sorter.finish(by.interrupts)?;
     let mut by_place = Sorter::new(options);
     let mut current: Option<(Vec<u8>, u64, Grouping)> = None;
     let (mut keys, mut row, mut result) = (Vec::new(), Vec::new(), Vec::new());
     let mut close = |(_, place, grouping): (Vec<u8>, u64, Grouping)| -> Result<()> {
-        let mut rows = grouping.finish(execution, plan)?;
+        let mut rows = grouping.finish(by, plan)?;
         while rows.next(plan)? {
             result.clear();
             write_row(rows.row(), &mut result);
-            by_place.push(&place.to_be_bytes(), &result, execution.interrupts)?;
+            by_place.push(&place.to_be_bytes(), &result, by.interrupts)?;
         }
         Ok(())
     };
     while let Some((key, mut payload)) = by_key.next()? {
-        execution.check_interrupts()?;
+        by.interrupts.check()?;
         let place = read_u64(&mut payload)?;
         read_row(&mut payload, &mut keys)?;
         read_row(&mut payload, &mut row)?;
@@ -317,11 +310,11 @@ fn late_groups(
             current = Some((key.to_vec(), place, grouping));
         }
         if let Some((_, _, grouping)) = &mut current {
-            grouping.take_into(execution, plan, 0, &row)?;
+            grouping.take_into(by, plan, 0, &row)?;
         }
     }
     current.take().map(&mut close).transpose()?;
-    by_place.finish(execution.interrupts)
+    by_place.finish(by.interrupts)
 }
 
 /// The rows that grouping gives: the keys, then the aggregates' results.

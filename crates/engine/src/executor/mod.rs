@@ -3,8 +3,10 @@
 //! | module | job |
 //! | --- | --- |
 //! | `scan` | rows of a table that satisfy WHERE, by index or from end to end; locking them |
-//! | `select` | SELECT |
-//! | `modify` | INSERT, UPDATE, DELETE |
+//! | `select` | SELECT; its `rows`: joins, queries in FROM, set operations |
+//! | `not_null`, `place` | NULL where it is refused; the place of a row as a value |
+//! | `subquery` | queries inside expressions |
+//! | `modify`, `modify_joined` | INSERT, UPDATE, DELETE; over one table, over several |
 //! | `unique` | index entries and the duplicates they find |
 //! | `group` | GROUP BY, DISTINCT and DISTINCT arguments within a bound of memory |
 //!
@@ -31,9 +33,13 @@
 
 mod group;
 pub(crate) mod modify;
+mod modify_joined;
+pub(crate) mod not_null;
+mod place;
 pub(crate) mod scan;
 pub(crate) mod select;
 mod series;
+pub(crate) mod subquery;
 pub(crate) mod unique;
 
 use std::sync::Arc;
@@ -52,11 +58,10 @@ use crate::transaction::Transaction;
 use clearway_sql::context::EvalContext;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::expr::Expr;
-use clearway_sql::plan::{
-    CopyDirection, InsertSource, IsolationLevel, LockWaitPolicy, RowsStatement, SelectPlan, Source,
-};
+use clearway_sql::plan::{CopyDirection, IsolationLevel, LockWaitPolicy, Plan, RowsStatement, SelectPlan};
 use clearway_sql::value::{TextsTogether, Value};
 use clearway_sql::{TableDef, TableKind};
+use subquery::SubqueryResults;
 
 /// Appends the values of expressions for an input row; 54000 when their texts are too long together.
 #[inline]
@@ -79,41 +84,30 @@ pub(crate) fn evaluate_row(
 const TICKS_PER_CHECK: u32 = 256;
 
 /// The relation locks that a statement takes before it runs: table numbers and modes.
-pub(crate) fn locks(statement: &RowsStatement) -> Vec<(u32, LockMode)> {
+pub(crate) fn locks(plan: &Plan, statement: &RowsStatement) -> Vec<(u32, LockMode)> {
     let mut locks = Vec::new();
     let mut add = |table: &TableDef, mode: LockMode| {
-        if table.kind != TableKind::Virtual {
+        if table.kind != TableKind::Virtual && !locks.contains(&(table.oid, mode)) {
             locks.push((table.oid, mode));
         }
     };
-    let reads = |plan: &SelectPlan, add: &mut dyn FnMut(&TableDef, LockMode)| {
-        if let Source::Table(scan) = &plan.source {
-            let mode = match plan.lock {
-                Some(_) => LockMode::RowShare,
-                None => LockMode::AccessShare,
-            };
-            add(&scan.table, mode);
-        }
-    };
+    for read in &plan.reads {
+        let mode = match read.locked {
+            true => LockMode::RowShare,
+            false => LockMode::AccessShare,
+        };
+        add(&read.table, mode);
+    }
     match statement {
-        RowsStatement::Select(plan) => reads(plan, &mut add),
-        RowsStatement::Insert(plan) => {
-            if let InsertSource::Select { select: query, .. } = &plan.source {
-                reads(query, &mut add);
-            }
-            add(&plan.table, LockMode::RowExclusive);
-        }
+        RowsStatement::Insert(plan) => add(&plan.table, LockMode::RowExclusive),
         RowsStatement::Update(plan) => add(&plan.scan.table, LockMode::RowExclusive),
         RowsStatement::Delete(plan) => add(&plan.scan.table, LockMode::RowExclusive),
         RowsStatement::Copy(plan) => {
-            if let Some(query) = &plan.query {
-                reads(query, &mut add);
-            }
             if let (Some(table), CopyDirection::FromStdin) = (&plan.table, plan.direction) {
                 add(table, LockMode::RowExclusive);
             }
         }
-        RowsStatement::Canned(_) | RowsStatement::Explain(_) => {}
+        RowsStatement::Select(_) | RowsStatement::Canned(_) | RowsStatement::Explain(_) => {}
     }
     locks
 }
@@ -143,6 +137,10 @@ pub(crate) struct Execution<'a> {
     /// Memory that making an index may keep.
     pub(crate) maintenance_bytes: usize,
     pub(crate) scratch: &'a mut Scratch,
+    /// The queries inside the statement's expressions.
+    pub(crate) subqueries: &'a [Arc<SelectPlan>],
+    /// The rows of those of them that need nothing of the row around them.
+    pub(crate) results: &'a mut SubqueryResults,
     pub(crate) ticks: u32,
 }
 

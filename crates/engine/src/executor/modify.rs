@@ -3,11 +3,13 @@
 use clearway_storage::heap::{DeleteOutcome, Heap, ROW_MAX, Tid, UpdateOutcome};
 
 use crate::convert::storage_error;
+use crate::executor::modify_joined;
+use crate::executor::not_null::check_not_null;
 use crate::executor::scan::{self, LedBy, Scan};
-use crate::executor::unique::{describe, insert_entries};
+use crate::executor::unique::insert_entries;
 use crate::executor::{Execution, Queued, evaluate_row, heap_rel, select};
 use clearway_sql::TableDef;
-use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::error::Result;
 use clearway_sql::expr::Expr;
 use clearway_sql::plan::{
     DeletePlan, InsertPlan, InsertSource, LockWaitPolicy, Returning, TableScan, UpdatePlan,
@@ -25,7 +27,11 @@ pub(crate) fn insert(
     let mut one = |execution: &mut Execution<'_>, exprs: &[Expr], input: &[Value]| -> Result<()> {
         let mut row = execution.scratch.rows.pop().unwrap_or_default();
         row.clear();
-        evaluate_row(exprs, input, &execution.eval, &mut row)?;
+        if execution.subqueries.is_empty() {
+            evaluate_row(exprs, input, &execution.eval, &mut row)?;
+        } else {
+            execution.evaluating(|context| evaluate_row(exprs, input, context, &mut row))?;
+        }
         insert_row(execution, &plan.table, &row)?;
         count += 1;
         if let Some(returning) = &plan.returning {
@@ -68,24 +74,6 @@ pub(crate) fn insert_row(execution: &mut Execution<'_>, table: &TableDef, row: &
     Ok(tid)
 }
 
-/// 23502 for the first column that is NULL and must not be.
-pub(crate) fn check_not_null(table: &TableDef, row: &[Value]) -> Result<()> {
-    for (column, value) in table.columns.iter().zip(row) {
-        if column.not_null && value.is_null() {
-            let values: Vec<String> = row.iter().map(describe).collect();
-            return Err(EngineError::new(
-                SqlState::NOT_NULL_VIOLATION,
-                format!(
-                    "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
-                    column.name, table.name
-                ),
-            )
-            .with_detail(format!("Failing row contains ({}).", values.join(", "))));
-        }
-    }
-    Ok(())
-}
-
 fn send(
     execution: &mut Execution<'_>,
     returning: &Returning,
@@ -93,7 +81,7 @@ fn send(
     sink: &mut select::Sink<'_>,
 ) -> Result<()> {
     let mut output = Vec::with_capacity(returning.projection.len());
-    evaluate_row(&returning.projection, row, &execution.eval, &mut output)?;
+    execution.evaluating(|context| evaluate_row(&returning.projection, row, context, &mut output))?;
     sink(execution, &output)
 }
 
@@ -103,6 +91,9 @@ pub(crate) fn update(
     plan: &UpdatePlan,
     sink: &mut select::Sink<'_>,
 ) -> Result<u64> {
+    if let Some(joined) = &plan.joined {
+        return modify_joined::update(execution, plan, joined, sink);
+    }
     let mut rows = Scan::open(execution, &plan.scan)?;
     rows.keep_payload(execution);
     let mut changes = Changes::default();
@@ -310,6 +301,9 @@ pub(crate) fn delete(
     plan: &DeletePlan,
     sink: &mut select::Sink<'_>,
 ) -> Result<u64> {
+    if let Some(joined) = &plan.joined {
+        return modify_joined::delete(execution, plan, joined, sink);
+    }
     let mut rows = Scan::open(execution, &plan.scan)?;
     let mut count = 0;
     while let Some(tid) = rows.next(execution)? {

@@ -1,6 +1,7 @@
 //! The rows of `generate_series`.
 
 use crate::executor::Execution;
+use clearway_sql::context::EvalContext;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::Series;
 use clearway_sql::value::{DataType, Numeric, Value};
@@ -31,11 +32,15 @@ enum Numbers {
 
 impl SeriesRows {
     /// `None` when one of the three numbers is NULL: no rows.
-    pub(super) fn open(execution: &Execution<'_>, series: &Series) -> Result<Option<SeriesRows>> {
-        let start = series.start.eval(&[], &execution.eval)?;
-        let stop = series.stop.eval(&[], &execution.eval)?;
+    pub(super) fn open(
+        context: &EvalContext<'_>,
+        series: &Series,
+        row: &[Value],
+    ) -> Result<Option<SeriesRows>> {
+        let start = series.start.eval(row, context)?;
+        let stop = series.stop.eval(row, context)?;
         let step = match &series.step {
-            Some(step) => step.eval(&[], &execution.eval)?,
+            Some(step) => step.eval(row, context)?,
             None if series.data_type == DataType::Numeric => Value::Numeric(Numeric::ONE),
             None => Value::Int8(1),
         };

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use crate::clock;
 use crate::executor::Execution;
 use crate::executor::select::Select;
+use crate::executor::subquery::SubqueryResults;
 use crate::output::Output;
 use crate::session::prepared::CachedPlan;
 use crate::session::{Completion, Session};
@@ -39,6 +40,8 @@ pub struct Portal {
     pub(crate) params: Vec<Value>,
     pub(crate) rows: PortalRows,
     pub(crate) snapshot: PortalSnapshot,
+    /// The rows that the queries inside the statement's expressions have given.
+    pub(crate) results: Box<SubqueryResults>,
 }
 
 /// The rows that have not been sent.
@@ -153,8 +156,16 @@ impl Session {
     ) -> Result<Completion> {
         self.interrupts.check()?;
         self.txn.exchange_snapshot(&mut portal.snapshot);
-        let Portal { params, rows, .. } = &mut *portal;
-        let sent = self.with_execution(params, |execution, _| rows.send(execution, max_rows, out));
+        let Portal {
+            params,
+            rows,
+            cached,
+            results,
+            ..
+        } = &mut *portal;
+        let sent = self.with_execution(params, &cached.plan.subqueries, results, |execution, _| {
+            rows.send(execution, max_rows, out)
+        });
         // On an error as well: what is left of the portal is dropped with its own snapshot.
         self.txn.exchange_snapshot(&mut portal.snapshot);
         let (sent, more) = sent?;
@@ -168,7 +179,7 @@ impl Session {
             snapshot,
             ..
         } = *portal;
-        self.with_execution(&[], |execution, _| {
+        self.with_execution(&[], &[], &mut SubqueryResults::default(), |execution, _| {
             rows.close(execution);
             Ok(())
         })?;

@@ -66,7 +66,7 @@ impl CachedPlan {
         let locks = match &plan.statement {
             Statement::Control(_) => Vec::new(),
             Statement::Definition(statement) => definition::locks(statement),
-            Statement::Rows(statement) => executor::locks(statement),
+            Statement::Rows(statement) => executor::locks(&plan, statement),
         };
         let uses = locks
             .into_iter()
@@ -257,6 +257,8 @@ fn plan_for(
             statement: ControlStatement::Empty.into(),
             param_types: Vec::new(),
             columns: None,
+            subqueries: Vec::new(),
+            reads: Vec::new(),
         }),
     }
 }

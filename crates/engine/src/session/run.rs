@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use crate::engine::Engine;
 use crate::executor::select::{self, Select, Sink};
+use crate::executor::subquery::SubqueryResults;
 use crate::executor::{Execution, modify};
 use crate::output::Output;
 use crate::session::expression_session::Facts;
@@ -24,7 +25,9 @@ use crate::{catalog, clock, copy, definition};
 use clearway_sql as sql;
 use clearway_sql::context::EvalContext;
 use clearway_sql::error::{EngineError, Result, SqlState};
-use clearway_sql::plan::{CopyDirection, DefinitionStatement, InsertSource, Plan, RowsStatement, Statement};
+use clearway_sql::plan::{
+    CopyDirection, DefinitionStatement, InsertSource, Plan, RowsStatement, SelectPlan, Statement,
+};
 use clearway_sql::value::Value;
 
 /// The caller's request: if row descriptions are sent, and how many rows may come.
@@ -133,8 +136,9 @@ impl Session {
         };
         let rows = match ran {
             PlanProgress::Complete(rows) => rows,
-            PlanProgress::Suspended(rows) => {
+            PlanProgress::Suspended(rows, results) => {
                 let portal = Portal {
+                    results,
                     text: Arc::clone(&prepared.text),
                     cached,
                     params: params.to_vec(),
@@ -221,9 +225,10 @@ impl Session {
     ) -> Result<PlanProgress> {
         self.txn
             .take_snapshot_for(&cached.uses, &self.interrupts, self.settings.lock_timeout)?;
-        let outcome = self.with_execution(&[], |execution, engine| {
-            definition::run(execution, &engine.catalog, statement)
-        })?;
+        let outcome =
+            self.with_execution(&[], &[], &mut SubqueryResults::default(), |execution, engine| {
+                definition::run(execution, &engine.catalog, statement)
+            })?;
         for notice in &outcome.notices {
             self.notice(notice, out)?;
         }
@@ -254,45 +259,52 @@ impl Session {
             Some(_) => request.max_rows,
             None => 0,
         };
-        self.with_execution(params, |execution, _| match statement {
-            RowsStatement::Select(plan) => {
-                let rows = Select::open(execution, plan)?;
-                if max_rows > 0 {
-                    let rows = PortalRows::Select {
-                        plan: Arc::clone(plan),
-                        select: Box::new(rows),
-                    };
-                    return send_first(execution, rows, max_rows, out);
+        let mut results = SubqueryResults::default();
+        let subqueries = &cached.plan.subqueries;
+        let progress =
+            self.with_execution(params, subqueries, &mut results, |execution, _| match statement {
+                RowsStatement::Select(plan) => {
+                    let rows = Select::open(execution, plan)?;
+                    if max_rows > 0 {
+                        let rows = PortalRows::Select {
+                            plan: Arc::clone(plan),
+                            select: Box::new(rows),
+                        };
+                        return send_first(execution, rows, max_rows, out);
+                    }
+                    let count = select::send(execution, plan, rows, &mut |_, row| out.row(row))?;
+                    Ok(PlanProgress::Complete(Some(count)))
                 }
-                let count = select::send(execution, plan, rows, &mut |_, row| out.row(row))?;
-                Ok(PlanProgress::Complete(Some(count)))
-            }
-            RowsStatement::Copy(plan) => match plan.direction {
-                CopyDirection::FromStdin => copy::copy_in(execution, plan, out),
-                CopyDirection::ToStdout => copy::copy_out(execution, plan, out),
-            }
-            .map(|count| PlanProgress::Complete(Some(count))),
-            RowsStatement::Insert(plan) => run_to_end(execution, max_rows, out, &|execution, sink| {
-                modify::insert(execution, plan, sink)
-            }),
-            RowsStatement::Update(plan) => run_to_end(execution, max_rows, out, &|execution, sink| {
-                modify::update(execution, plan, sink)
-            }),
-            RowsStatement::Delete(plan) => run_to_end(execution, max_rows, out, &|execution, sink| {
-                modify::delete(execution, plan, sink)
-            }),
-            RowsStatement::Canned(canned) => run_to_end(execution, max_rows, out, &|execution, sink| {
-                for row in &canned.rows {
-                    sink(execution, row)?;
+                RowsStatement::Copy(plan) => match plan.direction {
+                    CopyDirection::FromStdin => copy::copy_in(execution, plan, out),
+                    CopyDirection::ToStdout => copy::copy_out(execution, plan, out),
                 }
-                Ok(canned.rows.len() as u64)
-            }),
-            RowsStatement::Explain(lines) => run_to_end(execution, max_rows, out, &|execution, sink| {
-                for line in lines {
-                    sink(execution, &[Value::text(line.as_str())])?;
-                }
-                Ok(lines.len() as u64)
-            }),
+                .map(|count| PlanProgress::Complete(Some(count))),
+                RowsStatement::Insert(plan) => run_to_end(execution, max_rows, out, &|execution, sink| {
+                    modify::insert(execution, plan, sink)
+                }),
+                RowsStatement::Update(plan) => run_to_end(execution, max_rows, out, &|execution, sink| {
+                    modify::update(execution, plan, sink)
+                }),
+                RowsStatement::Delete(plan) => run_to_end(execution, max_rows, out, &|execution, sink| {
+                    modify::delete(execution, plan, sink)
+                }),
+                RowsStatement::Canned(canned) => run_to_end(execution, max_rows, out, &|execution, sink| {
+                    for row in &canned.rows {
+                        sink(execution, row)?;
+                    }
+                    Ok(canned.rows.len() as u64)
+                }),
+                RowsStatement::Explain(lines) => run_to_end(execution, max_rows, out, &|execution, sink| {
+                    for line in lines {
+                        sink(execution, &[Value::text(line.as_str())])?;
+                    }
+                    Ok(lines.len() as u64)
+                }),
+            })?;
+        Ok(match progress {
+            PlanProgress::Suspended(rows, _) => PlanProgress::Suspended(rows, Box::new(results)),
+            complete => complete,
         })
     }
 
@@ -300,6 +312,8 @@ impl Session {
     pub(super) fn with_execution<T>(
         &mut self,
         params: &[Value],
+        subqueries: &[Arc<SelectPlan>],
+        results: &mut SubqueryResults,
         work: impl FnOnce(&mut Execution<'_>, &Engine) -> Result<T>,
     ) -> Result<T> {
         self.spill.bytes_max = self.settings.work_mem;
@@ -350,6 +364,8 @@ impl Session {
             spill: &self.spill,
             maintenance_bytes: self.settings.maintenance_work_mem,
             scratch: &mut self.scratch,
+            subqueries,
+            results,
             ticks: 0,
         };
         work(&mut execution, engine)
@@ -394,7 +410,7 @@ impl Session {
 
 /// True if the answer to a statement may hold more than the number of rows that it has changed.
 fn answers_with_rows(plan: &Plan) -> bool {
-    if plan.columns.is_some() {
+    if plan.columns.is_some() || !plan.subqueries.is_empty() {
         return true;
     }
     match &plan.statement {
@@ -403,7 +419,8 @@ fn answers_with_rows(plan: &Plan) -> bool {
         Statement::Rows(RowsStatement::Insert(insert)) => {
             matches!(insert.source, InsertSource::Select { .. })
         }
-        Statement::Rows(RowsStatement::Update(_) | RowsStatement::Delete(_)) => false,
+        Statement::Rows(RowsStatement::Update(update)) => update.joined.is_some(),
+        Statement::Rows(RowsStatement::Delete(delete)) => delete.joined.is_some(),
         Statement::Rows(RowsStatement::Copy(copy)) => matches!(copy.direction, CopyDirection::ToStdout),
         Statement::Rows(_) => true,
     }
@@ -413,8 +430,9 @@ fn answers_with_rows(plan: &Plan) -> bool {
 enum PlanProgress {
     /// To its end; the count for its tag, if its tag has one.
     Complete(Option<u64>),
-    /// To its row limit. Boxed: what a point SELECT has no use for is not to be moved with its count.
-    Suspended(Box<PortalRows>),
+    /// To its row limit, with what its expressions' queries have given. Boxed: what a point SELECT has no use for is
+    /// not to be moved with its count.
+    Suspended(Box<PortalRows>, Box<SubqueryResults>),
 }
 
 /// Sends the first rows of a portal.
@@ -426,7 +444,7 @@ fn send_first(
 ) -> Result<PlanProgress> {
     let (sent, more) = rows.send(execution, max_rows, out)?;
     if more {
-        return Ok(PlanProgress::Suspended(Box::new(rows)));
+        return Ok(PlanProgress::Suspended(Box::new(rows), Box::default()));
     }
     rows.close(execution);
     Ok(PlanProgress::Complete(Some(sent)))

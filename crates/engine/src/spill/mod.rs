@@ -10,6 +10,7 @@
 //! | `record` | rows as bytes and back |
 //! | `temporary` | a file of records, written and read in blocks |
 
+mod kept;
 pub(crate) mod record;
 pub(crate) mod sorter;
 mod temporary;
@@ -17,6 +18,7 @@ mod temporary;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub(crate) use kept::{KeptReader, KeptRows};
 pub(crate) use sorter::{Sorted, Sorter};
 
 use clearway_sql::error::{EngineError, Result, SqlState};

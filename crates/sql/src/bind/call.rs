@@ -3,8 +3,9 @@
 use sqlparser::ast;
 
 use crate::aggregate::{AggregateCall, AggregateFunction};
+use crate::bind::scope::{Aggregates, Scope};
 use crate::bind::select::ENTRIES_MAX;
-use crate::bind::{AGGREGATE_BASE, Aggregates, Binder, Scope, Typed, fold, plain_name};
+use crate::bind::{Binder, Typed, fold, plain_name};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
 use crate::function::{self, Signature, Unresolved};
@@ -176,7 +177,7 @@ impl Binder<'_> {
             }
         };
         scope.aggregates = Aggregates::Collected(calls);
-        Ok(Typed::new(Expr::Column(AGGREGATE_BASE + at as u16), result))
+        Ok(Typed::new(Expr::Aggregate(at as u16), result))
     }
 
     pub(super) fn scalar(

@@ -23,7 +23,8 @@
 use sqlparser::ast::{self, BinaryOperator, Spanned, UnaryOperator};
 use sqlparser::tokenizer::Span;
 
-use crate::bind::{Binder, Scope, Typed, boolean};
+use crate::bind::scope::Scope;
+use crate::bind::{Binder, Typed, boolean};
 use crate::error::{EngineError, Result};
 use crate::expr::{Expr, Steps};
 use crate::stack::{CHAIN_PER_STEP, NESTING_PER_CHECKPOINT, checkpoint};

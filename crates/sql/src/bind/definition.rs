@@ -3,13 +3,13 @@
 use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 use sqlparser::ast::{self, Spanned};
 
-use crate::bind::{Binder, Scope, identifier, normal, plain_name, refuse};
+use crate::bind::scope::Scope;
+use crate::bind::{Binder, identifier, normal, plain_name, refuse};
 use crate::catalog::{ColumnDef, ColumnDefault};
 use crate::error::{EngineError, Result, SqlState};
 use crate::parse::utility::check_fillfactor;
 use crate::plan::{CreateIndex, CreateTable, DefinitionStatement, IndexSpec};
 use crate::value::DataType;
-use crate::value::datatype::numeric_typmod;
 
 /// The most columns an index may have.
 const INDEX_COLUMNS_MAX: usize = 32;
@@ -350,127 +350,6 @@ impl Binder<'_> {
         }
         Ok((names, numbers))
     }
-
-    /// The type of this name and its modifier.
-    pub(super) fn data_type(&self, tree: &ast::DataType) -> Result<(DataType, i32)> {
-        use ast::DataType as T;
-        let length = |length: &Option<ast::CharacterLength>| match length {
-            None => Ok(-1),
-            Some(ast::CharacterLength::IntegerLength {
-                length,
-                unit: None | Some(ast::CharLengthUnits::Characters),
-            }) => match length {
-                1..=10_485_760 => Ok(*length as i32 + 4),
-                _ => Err(EngineError::new(
-                    SqlState::INVALID_PARAMETER_VALUE,
-                    "length for a character type must be 1 to 10485760",
-                )),
-            },
-            Some(other) => Err(EngineError::not_supported(format!("the length {other}"))),
-        };
-        let precision = |precision: &Option<u64>| match precision {
-            None => Ok(-1),
-            Some(digits @ 0..=6) => Ok(*digits as i32),
-            Some(_) => Err(EngineError::new(
-                SqlState::INVALID_PARAMETER_VALUE,
-                "the precision of a timestamp must be 0 to 6",
-            )),
-        };
-        Ok(match tree {
-            T::Boolean | T::Bool => (DataType::Bool, -1),
-            T::SmallInt(None) | T::Int2(None) => (DataType::Int2, -1),
-            T::Int(None) | T::Integer(None) | T::Int4(None) => (DataType::Int4, -1),
-            T::BigInt(None) | T::Int8(None) => (DataType::Int8, -1),
-            T::DoublePrecision | T::Float8 | T::Double(ast::ExactNumberInfo::None) => (DataType::Float8, -1),
-            T::Real | T::Float4 => (DataType::Float4, -1),
-            T::Float(ast::ExactNumberInfo::None) => (DataType::Float8, -1),
-            T::Float(ast::ExactNumberInfo::Precision(bits)) => (float_of_bits(*bits)?, -1),
-            T::Numeric(info) | T::Decimal(info) | T::Dec(info) => {
-                (DataType::Numeric, numeric_modifier(info)?)
-            }
-            T::Text => (DataType::Text, -1),
-            T::Varchar(n) | T::CharacterVarying(n) | T::CharVarying(n) => (DataType::Varchar, length(n)?),
-            // A char without a length has one.
-            T::Char(n) | T::Character(n) => (DataType::Char, length(n)?.max(5)),
-            T::Date => (DataType::Date, -1),
-            T::Timestamp(p, ast::TimezoneInfo::None | ast::TimezoneInfo::WithoutTimeZone) => {
-                (DataType::Timestamp, precision(p)?)
-            }
-            T::Timestamp(p, ast::TimezoneInfo::WithTimeZone | ast::TimezoneInfo::Tz) => {
-                (DataType::TimestampTz, precision(p)?)
-            }
-            T::Custom(name, modifiers) if modifiers.is_empty() => match plain_name(name)?.as_str() {
-                "oid" => (DataType::Oid, -1),
-                "name" => (DataType::Name, -1),
-                "bpchar" => (DataType::Char, -1),
-                "char" => (DataType::CharByte, -1),
-                "timestamptz" => (DataType::TimestampTz, -1),
-                other => return Err(unknown_type(other)),
-            },
-            other => {
-                let shown = other.to_string();
-                return Err(match other {
-                    T::Custom(..) => unknown_type(&shown),
-                    _ => EngineError::not_supported(format!("type {}", shown.to_lowercase())),
-                });
-            }
-        })
-    }
-
-    /// The type a text names.
-    pub(super) fn type_named(&self, text: &str) -> Result<DataType> {
-        let mut parser = sqlparser::parser::Parser::new(&sqlparser::dialect::PostgreSqlDialect {})
-            .try_with_sql(text)
-            .map_err(|_| unknown_type(text))?;
-        let tree = parser.parse_data_type().map_err(|_| unknown_type(text))?;
-        Ok(self.data_type(&tree)?.0)
-    }
-}
-
-fn unknown_type(name: &str) -> EngineError {
-    let known_elsewhere = [
-        "bytea", "json", "jsonb", "uuid", "interval", "money", "inet", "cidr", "xml", "point", "regclass",
-        "time", "timetz", "bit",
-    ];
-    if known_elsewhere.contains(&name) {
-        return EngineError::not_supported(format!("type {name}"));
-    }
-    EngineError::new(
-        SqlState::UNDEFINED_OBJECT,
-        format!("type \"{name}\" does not exist"),
-    )
-}
-
-/// The type that `float(bits)` means.
-fn float_of_bits(bits: u64) -> Result<DataType> {
-    let message = match bits {
-        0 => "precision for type float must be at least 1 bit",
-        1..=24 => return Ok(DataType::Float4),
-        25..=53 => return Ok(DataType::Float8),
-        _ => "precision for type float must be less than 54 bits",
-    };
-    Err(EngineError::new(SqlState::INVALID_PARAMETER_VALUE, message))
-}
-
-fn numeric_modifier(info: &ast::ExactNumberInfo) -> Result<i32> {
-    let (precision, scale) = match info {
-        ast::ExactNumberInfo::None => return Ok(-1),
-        ast::ExactNumberInfo::Precision(precision) => (*precision, 0),
-        ast::ExactNumberInfo::PrecisionAndScale(precision, scale) => (*precision, *scale),
-    };
-    if !(1..=1000).contains(&precision) {
-        return Err(EngineError::new(
-            SqlState::INVALID_PARAMETER_VALUE,
-            format!("NUMERIC precision {precision} must be between 1 and 1000"),
-        ));
-    }
-    if !(-1000..=1000).contains(&scale) {
-        return Err(EngineError::new(
-            SqlState::INVALID_PARAMETER_VALUE,
-            format!("NUMERIC scale {scale} must be between -1000 and 1000"),
-        ));
-    }
-    Ok(numeric_typmod(precision as i32, scale as i32))
 }
 
 /// The error for DEFAULT on a column that has one, or that is an identity.

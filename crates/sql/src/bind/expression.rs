@@ -4,7 +4,8 @@ use sqlparser::ast::{self, BinaryOperator, UnaryOperator};
 
 use crate::bind::chain::{after, unsupported};
 use crate::bind::predicate::comparison;
-use crate::bind::{Binder, Scope, Typed, boolean, fold, normal};
+use crate::bind::scope::Scope;
+use crate::bind::{Binder, Typed, boolean, fold, normal};
 use crate::common_type::common_type;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::{CompareOp, Expr};
@@ -43,6 +44,8 @@ impl Binder<'_> {
                 at(self),
             ),
             ast::Expr::Function(call) => self.call(call, scope, at(self)),
+            ast::Expr::Subquery(query) => self.scalar_subquery(query, scope, at(self)),
+            ast::Expr::Exists { subquery, negated } => self.exists(subquery, *negated, scope),
             ast::Expr::Ceil {
                 expr,
                 field: ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime),
@@ -82,6 +85,15 @@ impl Binder<'_> {
             ast::Expr::IsDistinctFrom(_, right) => self.distinct(left, right, false, scope, position),
             ast::Expr::IsNotDistinctFrom(_, right) => self.distinct(left, right, true, scope, position),
             ast::Expr::InList { list, negated, .. } => self.in_list(left, list, *negated, scope, position),
+            ast::Expr::InSubquery {
+                subquery, negated, ..
+            } => self.in_subquery(left, subquery, *negated, scope, position),
+            ast::Expr::AnyOp {
+                compare_op, right, ..
+            } => self.quantified(left, compare_op, right, false, scope, position),
+            ast::Expr::AllOp {
+                compare_op, right, ..
+            } => self.quantified(left, compare_op, right, true, scope, position),
             ast::Expr::Between {
                 negated, low, high, ..
             } => self.between(left, low, high, *negated, scope, position),
@@ -125,46 +137,35 @@ impl Binder<'_> {
     }
 
     fn column(&mut self, table: Option<&ast::Ident>, ident: &ast::Ident, scope: &Scope) -> Result<Typed> {
-        if let Some(table) = table {
-            let name = normal(table);
-            if scope.alias.as_deref() != Some(&name) {
-                return Err(EngineError::new(
-                    SqlState::UNDEFINED_TABLE,
-                    format!("missing FROM-clause entry for table \"{name}\""),
-                )
-                .or_position(self.position(table.span)));
-            }
-        }
         let name = normal(ident);
-        match scope.columns.iter().position(|column| column.name == name) {
-            Some(number) => Ok(scope.columns[number].typed(number)),
-            None => {
-                // Some functions are written like columns.
-                if table.is_none()
-                    && ident.quote_style.is_none()
-                    && matches!(
-                        name.as_str(),
-                        "current_timestamp"
-                            | "current_date"
-                            | "localtimestamp"
-                            | "current_user"
-                            | "session_user"
-                            | "user"
-                            | "current_role"
-                            | "current_catalog"
-                            | "current_schema"
-                    )
-                {
-                    return self.scalar(&name, &[], &mut Scope::empty(""), None);
-                }
-                let shown = match table {
-                    Some(table) => format!("column {}.{name} does not exist", normal(table)),
-                    None => format!("column \"{name}\" does not exist"),
-                };
-                Err(EngineError::new(SqlState::UNDEFINED_COLUMN, shown)
-                    .or_position(self.position(table.unwrap_or(ident).span)))
-            }
+        let qualifier = table.map(normal);
+        let position = self.position(table.unwrap_or(ident).span);
+        if let Some(column) = self.resolve(qualifier.as_deref(), &name, &scope.names, position)? {
+            return Ok(column.typed);
         }
+        // Some functions are written like columns.
+        if table.is_none()
+            && ident.quote_style.is_none()
+            && matches!(
+                name.as_str(),
+                "current_timestamp"
+                    | "current_date"
+                    | "localtimestamp"
+                    | "current_user"
+                    | "session_user"
+                    | "user"
+                    | "current_role"
+                    | "current_catalog"
+                    | "current_schema"
+            )
+        {
+            return self.scalar(&name, &[], &mut Scope::empty(""), None);
+        }
+        let shown = match table {
+            Some(table) => format!("column {}.{name} does not exist", normal(table)),
+            None => format!("column \"{name}\" does not exist"),
+        };
+        Err(EngineError::new(SqlState::UNDEFINED_COLUMN, shown).or_position(position))
     }
 
     fn literal(&mut self, literal: &ast::ValueWithSpan) -> Result<Typed> {

@@ -9,11 +9,13 @@ mod call;
 mod chain;
 mod definition;
 mod expression;
-mod path;
 mod predicate;
+mod scope;
 mod select;
+mod subquery;
 #[cfg(test)]
 mod tests;
+mod type_name;
 mod types;
 mod utility;
 mod write;
@@ -29,9 +31,12 @@ use crate::driver_catalog::Answer;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
 use crate::parse::{Lines, ParsedStatement, Piece, Tree, parse_expression, parse_one};
-use crate::plan::{Plan, RowsStatement, Statement};
+use crate::plan::{Plan, RowsStatement, SelectPlan, Statement, TableRead};
+use crate::planner::Planner;
+use crate::query::Block;
 use crate::stack::with_stack_for;
 use crate::value::DataType;
+use scope::{Frame, Scope};
 
 /// The most parameters a statement may have: the protocol counts them in 16 bits.
 const PARAMETERS_MAX: usize = 65_535;
@@ -101,10 +106,14 @@ fn bind_here(
         .iter()
         .map(|known| known.unwrap_or(DataType::Text))
         .collect();
+    let mut subqueries = Planner::new(catalog).subqueries(std::mem::take(&mut binder.subqueries))?;
+    subqueries.append(&mut binder.planned);
     Ok(Plan {
         statement: bound,
         param_types,
         columns,
+        subqueries,
+        reads: binder.reads,
     })
 }
 
@@ -149,77 +158,6 @@ fn boolean(expr: Expr) -> Typed {
     Typed::new(fold(expr), DataType::Bool)
 }
 
-/// A column that expressions can name.
-#[derive(Debug, Clone)]
-struct ScopeColumn {
-    name: String,
-    data_type: DataType,
-    typmod: i32,
-    /// The value behind its name, if it is not a column of the rows that are read: that of a function in FROM.
-    value: Option<Expr>,
-}
-
-impl ScopeColumn {
-    /// The column as an expression; `number` is its place.
-    fn typed(&self, number: usize) -> Typed {
-        Typed {
-            expr: self.value.clone().unwrap_or(Expr::Column(number as u16)),
-            data_type: self.data_type,
-            typmod: self.typmod,
-        }
-    }
-}
-
-/// The names that an expression can see.
-struct Scope {
-    /// The table's alias, or its name.
-    alias: Option<String>,
-    columns: Vec<ScopeColumn>,
-    table_oid: u32,
-    /// The clause, for errors.
-    clause: &'static str,
-    aggregates: Aggregates,
-}
-
-/// The treatment of an aggregate call.
-enum Aggregates {
-    /// Refuse it.
-    Refused,
-    /// Collect it; it is a column past [`AGGREGATE_BASE`] until grouping puts it in its place.
-    Collected(Vec<crate::aggregate::AggregateCall>),
-}
-
-/// Columns from here on stand for aggregate results while a SELECT is being bound.
-const AGGREGATE_BASE: u16 = 0x8000;
-
-impl Scope {
-    fn empty(clause: &'static str) -> Scope {
-        Scope {
-            alias: None,
-            columns: Vec::new(),
-            table_oid: 0,
-            clause,
-            aggregates: Aggregates::Refused,
-        }
-    }
-
-    fn of_table(table: &TableDef, alias: Option<String>, clause: &'static str) -> Scope {
-        let columns = table.columns.iter().map(|column| ScopeColumn {
-            name: column.name.clone(),
-            data_type: column.data_type,
-            typmod: column.typmod,
-            value: None,
-        });
-        Scope {
-            alias: Some(alias.unwrap_or_else(|| table.name.clone())),
-            columns: columns.collect(),
-            table_oid: table.oid,
-            clause,
-            aggregates: Aggregates::Refused,
-        }
-    }
-}
-
 struct Binder<'a> {
     /// The rows of a long INSERT that are not in its tree.
     more_rows: &'a [Piece],
@@ -231,6 +169,16 @@ struct Binder<'a> {
     /// Number of expressions that are being bound, one inside the other.
     nesting: u32,
     place: Place<'a>,
+    /// The queries around the one that is being bound.
+    frames: Vec<Frame>,
+    /// The queries inside expressions, by their numbers.
+    subqueries: Vec<Block>,
+    /// Queries that were planned with a statement inside this one.
+    planned: Vec<Arc<SelectPlan>>,
+    /// The tables that are read.
+    reads: Vec<TableRead>,
+    /// The common table expressions in sight.
+    ctes: Vec<subquery::Cte>,
 }
 
 /// The text that is being bound, for positions: a statement's, or some rows of it.
@@ -270,6 +218,11 @@ impl<'a> Binder<'a> {
             ticks: 0,
             nesting: 0,
             place,
+            frames: Vec::new(),
+            subqueries: Vec::new(),
+            planned: Vec::new(),
+            reads: Vec::new(),
+            ctes: Vec::new(),
         }
     }
 }
@@ -278,7 +231,8 @@ impl Binder<'_> {
     fn statement(&mut self, tree: &ast::Statement) -> Result<Bound> {
         match tree {
             ast::Statement::Query(query) => {
-                let select = self.query(query, true)?;
+                let block = self.query(query, true)?;
+                let select = Planner::new(self.catalog).block(block)?;
                 let columns = select.columns.clone();
                 Ok((RowsStatement::Select(Arc::new(select)).into(), Some(columns)))
             }
@@ -327,6 +281,14 @@ impl Binder<'_> {
             )
             .or_position(position)
         })
+    }
+
+    /// Notes that the statement reads a table.
+    fn read(&mut self, table: &Arc<TableDef>) {
+        self.reads.push(TableRead {
+            table: Arc::clone(table),
+            locked: false,
+        });
     }
 
     /// The table of this name, which must be one that can be changed.

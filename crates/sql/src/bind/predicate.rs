@@ -3,8 +3,9 @@
 use sqlparser::ast::{self, BinaryOperator};
 
 use crate::bind::chain::after;
+use crate::bind::scope::Scope;
 use crate::bind::types::comparison_type;
-use crate::bind::{Binder, Scope, Typed, boolean};
+use crate::bind::{Binder, Typed, boolean};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::{CompareOp, Expr};
 use crate::value::DataType;

@@ -1,7 +1,5 @@
 //! The choice of an expression's type, and the conversions that get it there.
 
-use sqlparser::ast;
-
 use crate::bind::{Binder, Typed, fold};
 use crate::common_type::common_type;
 use crate::error::{EngineError, Result, SqlState};
@@ -213,26 +211,4 @@ impl Binder<'_> {
         )
         .or_position(position)
     }
-}
-
-/// The name of a cast's output column: PostgreSQL's internal name of the type.
-pub(super) fn internal_type_name(tree: &ast::DataType) -> String {
-    use ast::DataType as T;
-    match tree {
-        T::Boolean | T::Bool => "bool",
-        T::SmallInt(_) | T::Int2(_) => "int2",
-        T::Int(_) | T::Integer(_) | T::Int4(_) => "int4",
-        T::BigInt(_) | T::Int8(_) => "int8",
-        T::Real | T::Float4 | T::Float(ast::ExactNumberInfo::Precision(..=24)) => "float4",
-        T::DoublePrecision | T::Float8 | T::Double(_) | T::Float(_) => "float8",
-        T::Numeric(_) | T::Decimal(_) | T::Dec(_) => "numeric",
-        T::Text => "text",
-        T::Varchar(_) | T::CharacterVarying(_) | T::CharVarying(_) => "varchar",
-        T::Char(_) | T::Character(_) => "bpchar",
-        T::Date => "date",
-        T::Timestamp(_, ast::TimezoneInfo::WithTimeZone | ast::TimezoneInfo::Tz) => "timestamptz",
-        T::Timestamp(..) => "timestamp",
-        other => return other.to_string().to_lowercase(),
-    }
-    .to_owned()
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use sqlparser::ast;
 
-use crate::bind::path::need;
+use crate::bind::scope::Scope;
 use crate::bind::write::table_default;
-use crate::bind::{Binder, Bound, Scope, bind_checked, require_heap};
+use crate::bind::{Binder, Bound, bind_checked, require_heap};
 use crate::catalog::{TableDef, TableKind};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
@@ -16,6 +16,7 @@ use crate::plan::{
     Column, ControlStatement, CopyDirection, CopyPlan, DefinitionStatement, RowsStatement, SelectPlan,
     Source, Statement, TableScan,
 };
+use crate::planner::scan::need;
 use crate::stack::{Deep, with_stack_for};
 use crate::value::{ColumnSet, DataType};
 use crate::{access::AccessPath, explain};
@@ -237,6 +238,8 @@ impl Binder<'_> {
                     ));
                 }
                 let plan = bind_checked(query, self.catalog, &[], self.check)?;
+                self.planned = plan.subqueries;
+                self.reads.extend(plan.reads);
                 let Statement::Rows(RowsStatement::Select(select)) = plan.statement else {
                     return Err(EngineError::not_supported("COPY of anything but a SELECT"));
                 };
@@ -285,6 +288,9 @@ impl Binder<'_> {
             .map(|column| (!columns.contains(&column)).then(|| table_default(&table, column)))
             .collect();
         let query = (!copy.from).then(|| Arc::new(whole_table(table.clone(), &columns)));
+        if query.is_some() {
+            self.read(&table);
+        }
         Ok(CopyPlan {
             direction,
             table: Some(table),
@@ -335,6 +341,7 @@ fn whole_table(table: Arc<TableDef>, columns: &[u16]) -> SelectPlan {
         offset: None,
         stop_after: None,
         lock: None,
+        has_subqueries: false,
         columns: described,
     }
 }

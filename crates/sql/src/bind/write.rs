@@ -4,15 +4,19 @@ use std::sync::Arc;
 
 use sqlparser::ast::{self, Spanned};
 
-use crate::bind::path::{conjuncts, need, plan_scan};
-use crate::bind::{Binder, Place, Scope, Typed, identifier, refuse, require_heap, split_name};
+use crate::bind::scope::Names;
+use crate::bind::scope::Scope;
+use crate::bind::select::{From, Places};
+use crate::bind::{Binder, Place, Typed, identifier, refuse, require_heap, split_name};
 use crate::catalog::{ColumnDefault, TableDef};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
 use crate::parse::parse_rows;
-use crate::plan::{DeletePlan, InsertPlan, InsertSource, TableScan, UpdatePlan};
+use crate::plan::{DeletePlan, InsertPlan, InsertSource, JoinedRows, TableScan, UpdatePlan};
+use crate::planner::Planner;
+use crate::planner::scan::{conjuncts, need, plan_scan};
 use crate::stack::with_stack_for;
-use crate::value::{DataType, Value};
+use crate::value::{ColumnSet, DataType, Value};
 
 impl Binder<'_> {
     pub(super) fn insert(&mut self, insert: &ast::Insert) -> Result<InsertPlan> {
@@ -56,7 +60,8 @@ impl Binder<'_> {
                 }
                 _ => {
                     refuse(!self.more_rows.is_empty(), "this form of INSERT")?;
-                    let select = self.query(query, false)?;
+                    let block = self.query(query, false)?;
+                    let select = Planner::new(self.catalog).block(block)?;
                     self.check_count(select.visible, &targets, !insert.columns.is_empty(), None)?;
                     let mut columns = table_defaults(&table);
                     for (position, (target, output)) in targets.iter().zip(&select.columns).enumerate() {
@@ -84,7 +89,7 @@ impl Binder<'_> {
         };
         let alias = insert.table_alias.as_ref().map(|alias| identifier(&alias.alias));
         let alias = alias.transpose()?;
-        let returning = self.returning(insert.returning.as_ref(), &table, alias)?;
+        let returning = self.returning(insert.returning.as_ref(), Names::of_table(&table, alias, 0))?;
         Ok(InsertPlan {
             table,
             source,
@@ -232,7 +237,6 @@ impl Binder<'_> {
     }
 
     pub(super) fn update(&mut self, update: &ast::Update) -> Result<UpdatePlan> {
-        refuse(update.from.is_some(), "UPDATE … FROM")?;
         refuse(
             update.or.is_some()
                 || update.output.is_some()
@@ -241,54 +245,113 @@ impl Binder<'_> {
             "this form of UPDATE",
         )?;
         let (table, alias) = self.changed_table(&update.table)?;
-        let mut assignments: Vec<(u16, Expr)> = Vec::with_capacity(update.assignments.len());
-        let mut scope = Scope::of_table(&table, alias.clone(), "UPDATE");
-        for assignment in &update.assignments {
-            let ast::AssignmentTarget::ColumnName(name) = &assignment.target else {
-                return Err(EngineError::not_supported("UPDATE … SET (…) = (…)"));
-            };
-            let column = self.target_column(name, &table)?;
-            if assignments.iter().any(|(other, _)| *other == column) {
-                return Err(EngineError::new(
-                    SqlState::SYNTAX_ERROR,
-                    format!(
-                        "multiple assignments to same column \"{}\"",
-                        table.columns[usize::from(column)].name
-                    ),
-                )
-                .or_position(self.position(name.span())));
+        let from = match &update.from {
+            None => &[][..],
+            Some(ast::UpdateTableFromKind::AfterSet(from)) => from,
+            Some(ast::UpdateTableFromKind::BeforeSet(_)) => {
+                return Err(EngineError::not_supported("FROM before SET"));
             }
-            let def = &table.columns[usize::from(column)];
-            if def.always_generated && !is_default(&assignment.value) {
-                return Err(generated_always(
-                    format!("column \"{}\" can only be updated to DEFAULT", def.name),
-                    &def.name,
-                )
-                .or_position(self.position(name.span())));
-            }
-            let value = match is_default(&assignment.value) {
-                true => table_default(&table, column),
-                false => self.value_for(&assignment.value, &table, column, &mut scope)?,
-            };
-            assignments.push((column, value));
-        }
-        let mut scan = self.changed_rows(table, update.selection.as_ref(), alias.clone())?;
-        let returning = self.returning(update.returning.as_ref(), &scan.table, alias)?;
-        assignments
-            .iter()
-            .for_each(|(_, value)| need(&mut scan.needed, value));
+        };
+        let changed = self.changed_from(&table, alias, from)?;
+        let mut scope = Scope::of(changed.from.names.clone(), "UPDATE");
+        let assignments = self.assignments(&update.assignments, &table, &mut scope)?;
+        let conditions = self.changed_where(update.selection.as_ref(), &mut scope)?;
+        let returning = self.returning(update.returning.as_ref(), changed.from.names.clone())?;
+        let values = assignments.iter().map(|(_, value)| value);
+        let returned = returning.iter().flat_map(|returning| &returning.projection);
+        let read: Vec<&Expr> = values.clone().chain(returned).collect();
+        let joined = self.joined_rows(&table, changed, &conditions, &read)?;
+        let scan = changed_scan(table, &joined, conditions, values);
         let table = &scan.table;
         let changes_indexed_columns = assignments.iter().any(|(column, _)| table.is_indexed(*column));
         Ok(UpdatePlan {
             scan,
+            joined,
             assignments,
             changes_indexed_columns,
             returning,
         })
     }
 
+    /// The assignments of SET.
+    fn assignments(
+        &mut self,
+        trees: &[ast::Assignment],
+        table: &TableDef,
+        scope: &mut Scope,
+    ) -> Result<Vec<(u16, Expr)>> {
+        let mut assignments: Vec<(u16, Expr)> = Vec::with_capacity(trees.len());
+        for assignment in trees {
+            let ast::AssignmentTarget::ColumnName(name) = &assignment.target else {
+                self.row_assignment(assignment, table, scope, &mut assignments)?;
+                continue;
+            };
+            self.assignment(name, &assignment.value, table, scope, &mut assignments)?;
+        }
+        Ok(assignments)
+    }
+
+    /// `SET (a, b) = (x, y)`.
+    fn row_assignment(
+        &mut self,
+        assignment: &ast::Assignment,
+        table: &TableDef,
+        scope: &mut Scope,
+        assignments: &mut Vec<(u16, Expr)>,
+    ) -> Result<()> {
+        let (ast::AssignmentTarget::Tuple(names), ast::Expr::Tuple(values)) =
+            (&assignment.target, &assignment.value)
+        else {
+            return Err(EngineError::not_supported("UPDATE … SET (…) = (SELECT …)"));
+        };
+        if names.len() != values.len() {
+            return Err(EngineError::new(
+                SqlState::SYNTAX_ERROR,
+                "number of columns does not match number of values",
+            ));
+        }
+        for (name, value) in names.iter().zip(values) {
+            self.assignment(name, value, table, scope, assignments)?;
+        }
+        Ok(())
+    }
+
+    fn assignment(
+        &mut self,
+        name: &ast::ObjectName,
+        value: &ast::Expr,
+        table: &TableDef,
+        scope: &mut Scope,
+        assignments: &mut Vec<(u16, Expr)>,
+    ) -> Result<()> {
+        let column = self.target_column(name, table)?;
+        if assignments.iter().any(|(other, _)| *other == column) {
+            return Err(EngineError::new(
+                SqlState::SYNTAX_ERROR,
+                format!(
+                    "multiple assignments to same column \"{}\"",
+                    table.columns[usize::from(column)].name
+                ),
+            )
+            .or_position(self.position(name.span())));
+        }
+        let def = &table.columns[usize::from(column)];
+        if def.always_generated && !is_default(value) {
+            return Err(generated_always(
+                format!("column \"{}\" can only be updated to DEFAULT", def.name),
+                &def.name,
+            )
+            .or_position(self.position(name.span())));
+        }
+        let value = match is_default(value) {
+            true => table_default(table, column),
+            false => self.value_for(value, table, column, scope)?,
+        };
+        assignments.push((column, value));
+        Ok(())
+    }
+
     pub(super) fn delete(&mut self, delete: &ast::Delete) -> Result<DeletePlan> {
-        refuse(delete.using.is_some(), "DELETE … USING")?;
         refuse(
             !delete.tables.is_empty()
                 || delete.output.is_some()
@@ -301,15 +364,69 @@ impl Binder<'_> {
             return Err(EngineError::not_supported("DELETE from several tables"));
         };
         let (table, alias) = self.changed_table(from)?;
-        let mut scan = self.changed_rows(table, delete.selection.as_ref(), alias.clone())?;
-        let returning = self.returning(delete.returning.as_ref(), &scan.table, alias)?;
-        if let Some(returning) = &returning {
-            returning
-                .projection
-                .iter()
-                .for_each(|expr| need(&mut scan.needed, expr));
+        let using = delete.using.as_deref().unwrap_or_default();
+        let changed = self.changed_from(&table, alias, using)?;
+        let mut scope = Scope::of(changed.from.names.clone(), "WHERE");
+        let conditions = self.changed_where(delete.selection.as_ref(), &mut scope)?;
+        let returning = self.returning(delete.returning.as_ref(), changed.from.names.clone())?;
+        let returned = returning.iter().flat_map(|returning| &returning.projection);
+        let read: Vec<&Expr> = returned.clone().collect();
+        let joined = self.joined_rows(&table, changed, &conditions, &read)?;
+        let scan = changed_scan(table, &joined, conditions, returned);
+        Ok(DeletePlan {
+            scan,
+            joined,
+            returning,
+        })
+    }
+
+    /// The changed table, and what FROM or USING says beside it.
+    fn changed_from(
+        &mut self,
+        table: &Arc<TableDef>,
+        alias: Option<String>,
+        from: &[ast::TableWithJoins],
+    ) -> Result<Changed> {
+        let mut places = Places::default();
+        let target = self.changed(table, alias, &mut places)?;
+        let whole = self.from_after(Some(target), from, &mut places)?;
+        Ok(Changed {
+            from: whole,
+            width: places.width,
+            alone: from.is_empty(),
+        })
+    }
+
+    fn changed_where(&mut self, selection: Option<&ast::Expr>, scope: &mut Scope) -> Result<Vec<Expr>> {
+        let Some(tree) = selection else {
+            return Ok(Vec::new());
+        };
+        scope.clause = "WHERE";
+        let typed = self.expression(tree, scope)?;
+        Ok(conjuncts(self.condition(
+            typed,
+            "WHERE",
+            self.position_of(tree),
+        )?))
+    }
+
+    /// The rows to change as operators, if a scan of the table cannot tell them.
+    fn joined_rows(
+        &mut self,
+        table: &TableDef,
+        changed: Changed,
+        conditions: &[Expr],
+        read: &[&Expr],
+    ) -> Result<Option<Box<JoinedRows>>> {
+        let subqueries =
+            conditions.iter().any(Expr::has_subquery) || read.iter().any(|expr| expr.has_subquery());
+        if changed.alone && !subqueries {
+            return Ok(None);
         }
-        Ok(DeletePlan { scan, returning })
+        let planner = Planner::new(self.catalog);
+        let conditions = conditions.to_vec();
+        let joined = planner.joined(changed.from.relation, changed.width, conditions, table, read)?;
+        Ok(Some(Box::new(joined)))
     }
 
     fn changed_table(&self, relation: &ast::TableWithJoins) -> Result<(Arc<TableDef>, Option<String>)> {
@@ -333,23 +450,31 @@ impl Binder<'_> {
             other => Err(EngineError::not_supported(format!("changing {other}"))),
         }
     }
+}
 
-    fn changed_rows(
-        &mut self,
-        table: Arc<TableDef>,
-        selection: Option<&ast::Expr>,
-        alias: Option<String>,
-    ) -> Result<TableScan> {
-        let conditions = match selection {
-            Some(tree) => {
-                let mut scope = Scope::of_table(&table, alias, "WHERE");
-                let typed = self.expression(tree, &mut scope)?;
-                conjuncts(self.condition(typed, "WHERE", self.position_of(tree))?)
-            }
-            None => Vec::new(),
-        };
-        Ok(plan_scan(table, conditions, true))
+/// The FROM of a statement that changes a table.
+struct Changed {
+    from: From,
+    width: usize,
+    /// True if there is nothing beside the changed table.
+    alone: bool,
+}
+
+/// The scan of the changed table; all columns for a newer version of a row, where operators find the rows.
+fn changed_scan<'e>(
+    table: Arc<TableDef>,
+    joined: &Option<Box<JoinedRows>>,
+    conditions: Vec<Expr>,
+    read: impl Iterator<Item = &'e Expr>,
+) -> TableScan {
+    if joined.is_some() {
+        let mut scan = plan_scan(table, Vec::new(), true);
+        scan.needed = ColumnSet::all(scan.table.columns.len());
+        return scan;
     }
+    let mut scan = plan_scan(table, conditions, true);
+    read.for_each(|expr| need(&mut scan.needed, expr));
+    scan
 }
 
 /// 428C9.

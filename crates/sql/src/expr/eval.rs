@@ -38,6 +38,9 @@ impl Expr {
             Expr::Constant(value) => Ok(value.clone()),
             Expr::Column(position) => Ok(row[usize::from(*position)].clone()),
             Expr::Parameter(number) => Ok(parameter(*number, context)?.clone()),
+            Expr::Outer(number) => Ok(context.outer(*number)?.clone()),
+            Expr::Subquery(subquery) => checkpoint(|| subquery.eval(row, context)),
+            Expr::Aggregate(_) => Err(EngineError::internal("an aggregate was not put in its place")),
             Expr::Cast {
                 input,
                 from,
@@ -291,6 +294,7 @@ fn with<'a, T>(
         Expr::Constant(value) => use_value(value, context),
         Expr::Column(position) => use_value(&row[usize::from(*position)], context),
         Expr::Parameter(number) => use_value(parameter(*number, context)?, context),
+        Expr::Outer(number) => use_value(context.outer(*number)?, context),
         Expr::Previous => use_value(previous(context)?, context),
         _ => {
             let value = expr.eval(row, context)?;

@@ -6,6 +6,7 @@
 
 mod eval;
 mod steps;
+mod subquery;
 mod walk;
 
 use std::cmp::Ordering;
@@ -16,6 +17,7 @@ use crate::value::cast::CastContext;
 use crate::value::{DataType, Value};
 
 pub use steps::Steps;
+pub use subquery::{Quantified, Subquery, SubqueryForm, append_equality_key, equality_key};
 
 /// A comparison operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +83,12 @@ pub enum Expr {
     Column(u16),
     /// `$n`, counted from 0.
     Parameter(u16),
+    /// The argument of this number of the query that the expression belongs to ([`Subquery`]).
+    Outer(u16),
+    /// The aggregate of this number; only while a SELECT is bound, until grouping puts it in its place.
+    Aggregate(u16),
+    /// A query.
+    Subquery(Box<Subquery>),
     /// A conversion.
     Cast {
         /// The value that is converted.

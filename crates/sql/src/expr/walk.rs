@@ -1,7 +1,7 @@
 //! The parts of an expression.
 
 use crate::error::Result;
-use crate::expr::Expr;
+use crate::expr::{Expr, SubqueryForm};
 use crate::value::Value;
 
 impl Expr {
@@ -12,6 +12,8 @@ impl Expr {
             Expr::Constant(_)
             | Expr::Column(_)
             | Expr::Parameter(_)
+            | Expr::Outer(_)
+            | Expr::Aggregate(_)
             | Expr::NextSerial { .. }
             | Expr::Previous => {}
             Expr::Steps(steps) => steps.each(|steps| steps.iter().for_each(|step| step.walk(visit))),
@@ -44,6 +46,12 @@ impl Expr {
                 otherwise.walk(visit);
             }
             Expr::Call { arguments, .. } => arguments.iter().for_each(|part| part.walk(visit)),
+            Expr::Subquery(subquery) => {
+                subquery.arguments.iter().for_each(|part| part.walk(visit));
+                if let SubqueryForm::Quantified(quantified) = &subquery.form {
+                    quantified.operand.iter().for_each(|part| part.walk(visit));
+                }
+            }
         }
     }
 
@@ -67,6 +75,8 @@ impl Expr {
             Expr::Constant(_)
             | Expr::Column(_)
             | Expr::Parameter(_)
+            | Expr::Outer(_)
+            | Expr::Aggregate(_)
             | Expr::NextSerial { .. }
             | Expr::Previous
             | Expr::Steps(_) => Ok(()),
@@ -99,6 +109,13 @@ impl Expr {
                 })
             }
             Expr::Call { arguments, .. } => arguments.iter_mut().try_for_each(visit),
+            Expr::Subquery(subquery) => {
+                subquery.arguments.iter_mut().try_for_each(&mut *visit)?;
+                match &mut subquery.form {
+                    SubqueryForm::Quantified(quantified) => quantified.operand.iter_mut().try_for_each(visit),
+                    SubqueryForm::Scalar | SubqueryForm::Exists => Ok(()),
+                }
+            }
         }
     }
 
@@ -116,18 +133,25 @@ impl Expr {
     pub fn is_stable(&self) -> bool {
         let mut stable = true;
         self.walk(&mut |expr| match expr {
-            Expr::Column(_) | Expr::NextSerial { .. } => stable = false,
+            Expr::Column(_) | Expr::NextSerial { .. } | Expr::Subquery(_) => stable = false,
             Expr::Call { function, .. } if function.is_volatile() => stable = false,
             _ => {}
         });
         stable
     }
 
+    /// True if a query is inside it.
+    pub fn has_subquery(&self) -> bool {
+        let mut found = false;
+        self.walk(&mut |expr| found |= matches!(expr, Expr::Subquery(_)));
+        found
+    }
+
     /// True if it may be evaluated once more without a trace, and gives the same value for the same row.
     pub fn is_repeatable(&self) -> bool {
         let mut repeatable = true;
         self.walk(&mut |expr| match expr {
-            Expr::NextSerial { .. } => repeatable = false,
+            Expr::NextSerial { .. } | Expr::Subquery(_) => repeatable = false,
             Expr::Call { function, .. } if function.is_volatile() => repeatable = false,
             _ => {}
         });
@@ -138,9 +162,13 @@ impl Expr {
     pub fn is_constant(&self) -> bool {
         let mut constant = true;
         self.walk(&mut |expr| match expr {
-            Expr::Column(_) | Expr::Parameter(_) | Expr::NextSerial { .. } | Expr::Previous => {
-                constant = false
-            }
+            Expr::Column(_)
+            | Expr::Parameter(_)
+            | Expr::Outer(_)
+            | Expr::Aggregate(_)
+            | Expr::Subquery(_)
+            | Expr::NextSerial { .. }
+            | Expr::Previous => constant = false,
             Expr::Call { function, .. } if !function.is_immutable() => constant = false,
             // Text to time may depend on the day ('now', 'today').
             Expr::Cast { from, to, .. }

@@ -26,6 +26,9 @@ mod definition;
 mod rows;
 mod select;
 
+use std::sync::Arc;
+
+use crate::catalog::TableDef;
 use crate::value::DataType;
 
 pub use crate::access::{AccessPath, KeyRange, RangeBound};
@@ -33,9 +36,12 @@ pub use crate::aggregate::{AggregateCall, AggregateFunction};
 pub use control::{ControlStatement, IsolationLevel, Resolved, Stage, TransactionModes};
 pub use copy::{CopyDirection, CopyFormat, CopyOptions, CopyPlan};
 pub use definition::{CreateIndex, CreateTable, DefinitionStatement, IndexSpec};
-pub use rows::{CannedRows, DeletePlan, InsertPlan, InsertSource, Returning, RowsStatement, UpdatePlan};
+pub use rows::{
+    CannedRows, DeletePlan, InsertPlan, InsertSource, JoinedRows, Returning, RowsStatement, UpdatePlan,
+};
 pub use select::{
-    AggregatePlan, LockStrength, LockWaitPolicy, RowLock, SelectPlan, Series, SortKey, Source, TableScan,
+    AggregatePlan, HashJoin, JoinKind, LockStrength, LockWaitPolicy, LoopJoin, Node, RowLock, RowsPlan,
+    SelectPlan, Series, SetOperator, SetPlan, SortKey, Source, TableScan,
 };
 
 /// A column of a result, as a row description tells it.
@@ -75,6 +81,19 @@ pub struct Plan {
     pub param_types: Vec<DataType>,
     /// The columns of its result; `None` when it returns no rows.
     pub columns: Option<Vec<Column>>,
+    /// The queries inside its expressions, by their numbers.
+    pub subqueries: Vec<Arc<SelectPlan>>,
+    /// The tables that it reads, wherever they stand.
+    pub reads: Vec<TableRead>,
+}
+
+/// A table that a statement reads.
+#[derive(Debug, Clone)]
+pub struct TableRead {
+    /// The table.
+    pub table: Arc<TableDef>,
+    /// True if its rows are locked (FOR UPDATE).
+    pub locked: bool,
 }
 
 /// A bound statement, by what runs it: the session itself, `definition`, or the executor.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::catalog::TableDef;
 use crate::expr::Expr;
-use crate::plan::{Column, CopyDirection, CopyPlan, LockStrength, SelectPlan, TableScan};
+use crate::plan::{Column, CopyDirection, CopyPlan, LockStrength, RowsPlan, SelectPlan, TableScan};
 use crate::value::Value;
 
 /// A statement that reads or writes rows.
@@ -108,11 +108,22 @@ pub struct Returning {
     pub columns: Vec<Column>,
 }
 
+/// The rows that a statement with FROM, USING or a query in it changes.
+#[derive(Debug, Clone)]
+pub struct JoinedRows {
+    /// The rows; the changed table's columns come first in the row, then the place of its row.
+    pub rows: RowsPlan,
+    /// WHERE and all conditions of joins, over the row, for a newer version of the changed table's row.
+    pub recheck: Option<Expr>,
+}
+
 /// UPDATE
 #[derive(Debug, Clone)]
 pub struct UpdatePlan {
     /// The rows to change.
     pub scan: TableScan,
+    /// The rows to change, if more than one table tells which; then the assignments and RETURNING are over its row.
+    pub joined: Option<Box<JoinedRows>>,
     /// New values by column number, over the row as it is; converted to the column's type.
     pub assignments: Vec<(u16, Expr)>,
     /// True if any assigned column is in an index: if not, the index needs no new entry.
@@ -126,6 +137,8 @@ pub struct UpdatePlan {
 pub struct DeletePlan {
     /// The rows to delete.
     pub scan: TableScan,
+    /// The rows to delete, if more than one table tells which; then RETURNING is over its row.
+    pub joined: Option<Box<JoinedRows>>,
     /// RETURNING, over the old row.
     pub returning: Option<Returning>,
 }

@@ -67,6 +67,7 @@ pub fn decode_binary(bytes: &[u8], data_type: DataType) -> Result<Value> {
         DataType::Timestamp => Value::Timestamp(timestamp(bytes, data_type)?),
         DataType::TimestampTz => Value::TimestampTz(timestamp(bytes, data_type)?),
         DataType::Numeric => Value::Numeric(decode_numeric(bytes)?),
+        DataType::Array(_) => return Err(EngineError::are_not_supported("arrays")),
         DataType::Text
         | DataType::Varchar
         | DataType::Char

@@ -7,167 +7,138 @@
 
 use std::fmt;
 
-/// A SQL type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum DataType {
-    /// `boolean`
-    Bool,
-    /// `smallint`
-    Int2,
-    /// `integer`
-    Int4,
-    /// `bigint`
-    Int8,
-    /// `real`
-    Float4,
-    /// `double precision`
-    Float8,
-    /// `numeric`
-    Numeric,
-    /// `text`
-    Text,
-    /// `character varying`
-    Varchar,
-    /// `character(n)`, padded with blanks that comparison ignores
-    Char,
-    /// `date`
-    Date,
-    /// `timestamp without time zone`
-    Timestamp,
-    /// `timestamp with time zone`
-    TimestampTz,
-    /// PostgreSQL's one-byte `"char"`, which some drivers (sysbench's) name as a parameter's type
-    CharByte,
-    /// `name`: catalog identifiers
-    Name,
-    /// `oid`: catalog numbers
-    Oid,
-    /// A literal or parameter whose type is not settled yet
-    Unknown,
-}
+use crate::value::type_table::{ElementType, SCALARS, TypeInfo};
+
+pub use crate::value::type_table::{Category, DataType};
 
 /// No type modifier.
 pub const NO_TYPMOD: i32 = -1;
 
-/// A type category of PostgreSQL: it decides which conversions happen without asking.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Category {
-    /// Truth values
-    Boolean,
-    /// Numbers
-    Numeric,
-    /// Strings
-    String,
-    /// Dates and times
-    DateTime,
-    /// Not settled
-    Unknown,
-}
-
 impl DataType {
-    /// Every type a column may have, and the internal ones.
-    pub const ALL: [DataType; 17] = [
-        DataType::Bool,
-        DataType::Int2,
-        DataType::Int4,
-        DataType::Int8,
-        DataType::Float4,
-        DataType::Float8,
-        DataType::Numeric,
-        DataType::Text,
-        DataType::Varchar,
-        DataType::Char,
-        DataType::Date,
-        DataType::Timestamp,
-        DataType::TimestampTz,
-        DataType::CharByte,
-        DataType::Name,
-        DataType::Oid,
-        DataType::Unknown,
-    ];
+    /// The array type of these elements, for a type that has one.
+    pub const fn array_of(element: DataType) -> DataType {
+        match ElementType::of(element) {
+            Some(element) => DataType::Array(element),
+            None => panic!("there are no arrays of this type"),
+        }
+    }
+
+    /// The type of arrays of this type; `None` if there is none.
+    pub fn array_type(self) -> Option<DataType> {
+        ElementType::of(self).map(DataType::Array)
+    }
+
+    /// The type of an array's elements; `None` for what is no array.
+    #[inline]
+    pub const fn element(self) -> Option<DataType> {
+        match self {
+            DataType::Array(element) => Some(element.data_type()),
+            _ => None,
+        }
+    }
+
+    /// True for arrays.
+    #[inline]
+    pub const fn is_array(self) -> bool {
+        self.element().is_some()
+    }
+
+    /// Its row of the table; that of its elements for an array.
+    #[inline]
+    const fn info(self) -> &'static TypeInfo {
+        match self {
+            DataType::Array(element) => element.info(),
+            scalar => match scalar.place() {
+                Some(place) => &SCALARS[place as usize],
+                None => unreachable!(),
+            },
+        }
+    }
+
+    /// Every type, arrays included.
+    pub fn with_arrays() -> impl Iterator<Item = DataType> {
+        let arrays = DataType::ALL.into_iter().filter_map(DataType::array_type);
+        DataType::ALL.into_iter().chain(arrays)
+    }
 
     /// PostgreSQL's number of the type.
     pub const fn oid(self) -> u32 {
         match self {
-            DataType::Bool => 16,
-            DataType::CharByte => 18,
-            DataType::Name => 19,
-            DataType::Int8 => 20,
-            DataType::Int2 => 21,
-            DataType::Int4 => 23,
-            DataType::Text => 25,
-            DataType::Oid => 26,
-            DataType::Float4 => 700,
-            DataType::Float8 => 701,
-            DataType::Unknown => 705,
-            DataType::Char => 1042,
-            DataType::Varchar => 1043,
-            DataType::Date => 1082,
-            DataType::Timestamp => 1114,
-            DataType::TimestampTz => 1184,
-            DataType::Numeric => 1700,
+            DataType::Array(element) => element.info().array_oid,
+            scalar => scalar.info().oid,
         }
     }
 
     /// The type with this PostgreSQL number.
     pub fn from_oid(oid: u32) -> Option<DataType> {
-        DataType::ALL.into_iter().find(|data_type| data_type.oid() == oid)
+        DataType::with_arrays().find(|data_type| data_type.oid() == oid)
+    }
+
+    /// The type with this name in `pg_type`: `int4`, `_int4`.
+    pub fn named(internal_name: &str) -> Option<DataType> {
+        DataType::with_arrays().find(|data_type| data_type.internal_name() == internal_name)
     }
 
     /// The size a row description reports: bytes, or −1 for a varying length.
     pub const fn wire_size(self) -> i16 {
         match self {
-            DataType::Bool | DataType::CharByte => 1,
-            DataType::Int2 => 2,
-            DataType::Int4 | DataType::Float4 | DataType::Date | DataType::Oid => 4,
-            DataType::Int8 | DataType::Float8 | DataType::Timestamp | DataType::TimestampTz => 8,
-            DataType::Name => 64,
-            DataType::Numeric | DataType::Text | DataType::Varchar | DataType::Char => -1,
-            DataType::Unknown => -2,
+            DataType::Array(_) => -1,
+            scalar => scalar.info().length,
         }
     }
 
     /// The name error messages and EXPLAIN use.
     pub const fn name(self) -> &'static str {
         match self {
-            DataType::Bool => "boolean",
-            DataType::Int2 => "smallint",
-            DataType::Int4 => "integer",
-            DataType::Int8 => "bigint",
-            DataType::Float4 => "real",
-            DataType::Float8 => "double precision",
-            DataType::Numeric => "numeric",
-            DataType::Text => "text",
-            DataType::Varchar => "character varying",
-            DataType::Char => "character",
-            DataType::Date => "date",
-            DataType::Timestamp => "timestamp without time zone",
-            DataType::TimestampTz => "timestamp with time zone",
-            DataType::CharByte => "\"char\"",
-            DataType::Name => "name",
-            DataType::Oid => "oid",
-            DataType::Unknown => "unknown",
+            DataType::Array(element) => element.info().array_name,
+            scalar => scalar.info().name,
+        }
+    }
+
+    /// The name in `pg_type`.
+    pub const fn internal_name(self) -> &'static str {
+        match self {
+            DataType::Array(element) => element.info().array_internal_name,
+            scalar => scalar.info().internal_name,
         }
     }
 
     /// The type's category.
     pub const fn category(self) -> Category {
         match self {
-            DataType::Bool => Category::Boolean,
-            DataType::Int2
-            | DataType::Int4
-            | DataType::Int8
-            | DataType::Float4
-            | DataType::Float8
-            | DataType::Numeric
-            | DataType::Oid => Category::Numeric,
-            DataType::Text | DataType::Varchar | DataType::Char | DataType::Name | DataType::CharByte => {
-                Category::String
-            }
-            DataType::Date | DataType::Timestamp | DataType::TimestampTz => Category::DateTime,
-            DataType::Unknown => Category::Unknown,
+            DataType::Array(_) => Category::Array,
+            scalar => scalar.info().category,
         }
+    }
+
+    /// True if it is the preferred type of its category.
+    pub const fn is_preferred(self) -> bool {
+        match self {
+            DataType::Array(_) => false,
+            scalar => scalar.info().preferred,
+        }
+    }
+
+    /// Its alignment in PostgreSQL (`pg_type.typalign`).
+    pub const fn alignment(self) -> char {
+        match (self, self.info().alignment) {
+            (DataType::Array(_), 'd') => 'd',
+            (DataType::Array(_), _) => 'i',
+            (_, alignment) => alignment,
+        }
+    }
+
+    /// `b` for a base type, `p` for a pseudo-type (`pg_type.typtype`).
+    pub const fn kind(self) -> char {
+        match self {
+            DataType::Array(_) => 'b',
+            scalar => scalar.info().kind,
+        }
+    }
+
+    /// True if values of the type are dates or times, or arrays of them.
+    pub fn holds_time(self) -> bool {
+        self.element().unwrap_or(self).category() == Category::DateTime
     }
 
     /// True if it is one of the two floating-point types.
@@ -182,7 +153,7 @@ impl DataType {
 
     /// True if it is a string type.
     pub const fn is_string(self) -> bool {
-        matches!(self.category(), Category::String)
+        matches!(self.category(), Category::String) || matches!(self, DataType::CharByte)
     }
 }
 
@@ -210,9 +181,12 @@ pub fn numeric_typmod(precision: i32, scale: i32) -> i32 {
     (precision << 16 | scale & 0x7ff) + 4
 }
 
-/// The full name with its modifier, as `format_type` shows it: `character varying(10)`, `numeric(10,2)`.
+/// The full name with its modifier, as `format_type` shows it: `character varying(10)`, `numeric(10,2)[]`.
 pub fn format_type(data_type: DataType, typmod: i32) -> String {
     match data_type {
+        DataType::Array(element) if typmod >= 0 => format!("{}[]", format_type(element.data_type(), typmod)),
+        // Without a length it is not `character`, which means `character(1)`.
+        DataType::Char if typmod < 0 => "bpchar".to_owned(),
         DataType::Char | DataType::Varchar => match length_of_typmod(typmod) {
             Some(length) => format!("{}({length})", data_type.name()),
             None => data_type.name().to_owned(),

@@ -7,7 +7,8 @@
 //!
 //! | module | job |
 //! |---|---|
-//! | `datatype` | types, their PostgreSQL numbers, modifiers |
+//! | `type_table` | all types: numbers, names, categories |
+//! | `datatype` | what follows from the table; modifiers |
 //! | `text`, `datetime` | PostgreSQL's text form, in and out |
 //! | `binary` | PostgreSQL's binary form, in and out |
 //! | `compare` | order and equality |
@@ -63,6 +64,7 @@ mod properties;
 pub mod row;
 mod row_bytes;
 pub mod text;
+pub mod type_table;
 
 pub use binary::{decode_binary, encode_binary};
 pub use compare::{compare, compare_checked};
@@ -72,6 +74,7 @@ pub use numeric::Numeric;
 pub use row::{ColumnSet, RowCodec};
 pub use row_bytes::TextsTogether;
 pub use text::{decode_text, encode_text};
+pub use type_table::{ElementType, TypeInfo};
 
 /// One SQL value.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -114,7 +117,7 @@ impl Value {
     }
 
     /// The bytes it has on the heap.
-    pub(crate) fn heap_bytes(&self) -> usize {
+    pub fn heap_bytes(&self) -> usize {
         match self {
             Value::Text(text) => text.len(),
             Value::Numeric(number) => number.heap_bytes(),

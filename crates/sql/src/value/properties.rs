@@ -72,6 +72,7 @@ fn value_of(data_type: DataType) -> BoxedStrategy<Value> {
             .boxed(),
         DataType::Timestamp => micros().prop_map(Value::Timestamp).boxed(),
         DataType::TimestampTz => micros().prop_map(Value::TimestampTz).boxed(),
+        DataType::Array(_) => Just(Value::Null).boxed(),
     }
 }
 

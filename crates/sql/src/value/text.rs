@@ -70,6 +70,7 @@ pub fn decode_text(text: &str, data_type: DataType, now: i64) -> Result<Value> {
         DataType::Date => Value::Date(datetime::parse_date(text, now)?),
         DataType::Timestamp => Value::Timestamp(datetime::parse_timestamp(text, false, now)?),
         DataType::TimestampTz => Value::TimestampTz(datetime::parse_timestamp(text, true, now)?),
+        DataType::Array(_) => return Err(EngineError::are_not_supported("arrays")),
     })
 }
 

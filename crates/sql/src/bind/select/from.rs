@@ -1,20 +1,454 @@
-//! The binding of FROM: a table, a series, a function.
-
-use std::sync::Arc;
+//! The binding of FROM: tables, queries, functions, and their joins.
+//!
+//! Each leaf gets its place in the block's row as it is met, from left to right ([`crate::query`]).
 
 use sqlparser::ast;
 
-use crate::bind::{Binder, Scope, ScopeColumn, identifier, normal, plain_name, refuse};
-use crate::catalog::TableDef;
+use crate::bind::scope::{Names, Scope, ScopeColumn, ScopeRelation};
+use crate::bind::{Binder, Typed, identifier, normal, plain_name, split_name};
 use crate::error::{EngineError, Result, SqlState};
-use crate::plan::Series;
+use crate::expr::Expr;
+use crate::plan::{Column, JoinKind, Series};
+use crate::planner::scan::conjuncts;
+use crate::query::{Join, Leaf, Relation, Rows};
 use crate::value::DataType;
 
-/// The source that FROM names.
-pub(super) enum From {
-    Nothing,
-    Table(Arc<TableDef>),
-    Series(Series),
+/// The most columns of a FROM's row.
+const WIDTH_MAX: usize = 1 << 15;
+
+/// A bound FROM, or a part of it.
+pub(in crate::bind) struct From {
+    pub(in crate::bind) relation: Relation,
+    pub(in crate::bind) names: Names,
+}
+
+/// The state of binding a FROM.
+#[derive(Default)]
+pub(in crate::bind) struct Places {
+    /// Columns that have been given to leaves.
+    pub(in crate::bind) width: usize,
+}
+
+impl Places {
+    fn take(&mut self, columns: usize) -> Result<u16> {
+        let base = self.width;
+        self.width += columns;
+        if self.width > WIDTH_MAX {
+            return Err(EngineError::new(
+                SqlState::TOO_MANY_COLUMNS,
+                format!("the relations of a FROM clause can have at most {WIDTH_MAX} columns together"),
+            ));
+        }
+        Ok(base as u16)
+    }
+}
+
+/// A join's constraint, bound.
+struct Bound {
+    on: Vec<Expr>,
+    names: Names,
+}
+
+impl Binder<'_> {
+    /// FROM, and the number of columns of its row.
+    pub(in crate::bind) fn from(&mut self, from: &[ast::TableWithJoins]) -> Result<(From, usize)> {
+        let mut places = Places::default();
+        let whole = self.from_after(None, from, &mut places)?;
+        Ok((whole, places.width))
+    }
+
+    /// FROM's entries after what stands before them.
+    pub(in crate::bind) fn from_after(
+        &mut self,
+        before: Option<From>,
+        from: &[ast::TableWithJoins],
+        places: &mut Places,
+    ) -> Result<From> {
+        let mut whole = before;
+        for entry in from {
+            let seen = whole
+                .as_ref()
+                .map_or_else(Names::default, |before| before.names.clone());
+            let next = self.joined(entry, &seen, places)?;
+            whole = Some(match whole {
+                None => next,
+                Some(before) => self.cross(before, next)?,
+            });
+        }
+        Ok(whole.unwrap_or_else(|| From {
+            relation: Relation::OneRow,
+            names: Names::default(),
+        }))
+    }
+
+    fn cross(&self, left: From, right: From) -> Result<From> {
+        check_aliases(&left.names, &right.names)?;
+        Ok(From {
+            relation: Relation::Join(Box::new(Join {
+                kind: JoinKind::Inner,
+                left: left.relation,
+                right: right.relation,
+                on: Vec::new(),
+            })),
+            names: left.names.and(right.names),
+        })
+    }
+
+    /// An entry of FROM: a relation and what it is joined with. `seen`: the names to its left, for LATERAL.
+    fn joined(&mut self, entry: &ast::TableWithJoins, seen: &Names, places: &mut Places) -> Result<From> {
+        let mut left = self.relation(&entry.relation, seen, places)?;
+        for join in &entry.joins {
+            self.tick()?;
+            let (kind, constraint) = join_of(&join.join_operator)?;
+            let beside = seen.clone().and(left.names.clone());
+            let right = self.relation(&join.relation, &beside, places)?;
+            check_aliases(&left.names, &right.names)?;
+            let bound = self.constraint(kind, constraint, &left.names, &right.names)?;
+            left = From {
+                relation: Relation::Join(Box::new(Join {
+                    kind,
+                    left: left.relation,
+                    right: right.relation,
+                    on: bound.on,
+                })),
+                names: bound.names,
+            };
+        }
+        Ok(left)
+    }
+
+    fn constraint(
+        &mut self,
+        kind: JoinKind,
+        constraint: &ast::JoinConstraint,
+        left: &Names,
+        right: &Names,
+    ) -> Result<Bound> {
+        let shared = match constraint {
+            ast::JoinConstraint::None => Vec::new(),
+            ast::JoinConstraint::On(tree) => {
+                let names = left.clone().and(right.clone());
+                let mut scope = Scope::of(names.clone(), "JOIN conditions");
+                let typed = self.expression(tree, &mut scope)?;
+                let on = conjuncts(self.condition(typed, "JOIN/ON", self.position_of(tree))?);
+                return Ok(Bound { on, names });
+            }
+            ast::JoinConstraint::Using(columns) => columns
+                .iter()
+                .map(|name| Ok(split_name(name)?.1))
+                .collect::<Result<Vec<_>>>()?,
+            ast::JoinConstraint::Natural => {
+                let columns = left.visible.iter().map(|column| column.name.clone());
+                columns.filter(|name| right.has_column(name)).collect()
+            }
+        };
+        self.using(kind, &shared, left, right)
+    }
+
+    /// USING and NATURAL: each shared name is one column, which comes first.
+    fn using(&mut self, kind: JoinKind, shared: &[String], left: &Names, right: &Names) -> Result<Bound> {
+        let mut on = Vec::with_capacity(shared.len());
+        let mut merged = Vec::with_capacity(shared.len());
+        for name in shared {
+            let one = shared_column(name, left, "left")?;
+            let two = shared_column(name, right, "right")?;
+            let comparison = crate::expr::CompareOp::Equal;
+            on.push(self.compare(one.typed.clone(), comparison, two.typed.clone(), None)?);
+            merged.push(match kind {
+                JoinKind::Right => two,
+                JoinKind::Full => ScopeColumn {
+                    name: name.clone(),
+                    typed: self.scalar_of("coalesce", vec![one.typed, two.typed], None)?,
+                    origin: (0, 0),
+                },
+                _ => one,
+            });
+        }
+        let others = |names: &Names| -> Vec<ScopeColumn> {
+            let columns = names.visible.iter();
+            columns
+                .filter(|column| !shared.contains(&column.name))
+                .cloned()
+                .collect()
+        };
+        let mut names = left.clone().and(right.clone());
+        names.visible = merged;
+        names.visible.extend(others(left));
+        names.visible.extend(others(right));
+        Ok(Bound { on, names })
+    }
+
+    fn relation(&mut self, factor: &ast::TableFactor, seen: &Names, places: &mut Places) -> Result<From> {
+        match factor {
+            ast::TableFactor::Table {
+                name,
+                alias,
+                args: None,
+                with_ordinality: false,
+                sample: None,
+                ..
+            } => self.named(name, alias.as_ref(), places),
+            ast::TableFactor::Table {
+                name,
+                alias,
+                args: Some(args),
+                with_ordinality: false,
+                ..
+            } => self.function(name, &args.args, alias.as_ref(), seen, places),
+            ast::TableFactor::Function {
+                name,
+                args,
+                alias,
+                with_ordinality: false,
+                ..
+            } => self.function(name, args, alias.as_ref(), seen, places),
+            ast::TableFactor::Derived {
+                lateral,
+                subquery,
+                alias,
+                sample: None,
+            } => {
+                let names = if *lateral { seen.clone() } else { Names::default() };
+                let (block, arguments) = self.inside(names, |binder| binder.query(subquery, true))?;
+                let columns = block.columns.clone();
+                let rows = Rows::Query {
+                    block: Box::new(block),
+                    arguments,
+                };
+                self.leaf("unnamed_subquery", &columns, rows, alias.as_ref(), places)
+            }
+            ast::TableFactor::NestedJoin {
+                table_with_joins,
+                alias,
+            } => {
+                let inner = self.joined(table_with_joins, seen, places)?;
+                match alias {
+                    None => Ok(inner),
+                    Some(alias) => renamed(inner, alias),
+                }
+            }
+            other => Err(EngineError::not_supported(format!("{other} in FROM"))),
+        }
+    }
+
+    /// A table, or a common table expression of this name.
+    fn named(
+        &mut self,
+        name: &ast::ObjectName,
+        alias: Option<&ast::TableAlias>,
+        places: &mut Places,
+    ) -> Result<From> {
+        if let Some((columns, rows)) = self.common_table(name)? {
+            let (_, known_as, _) = split_name(name)?;
+            return self.leaf(&known_as, &columns, rows, alias, places);
+        }
+        let table = self.table(name)?;
+        let known_as = alias.map(|alias| identifier(&alias.name)).transpose()?;
+        let base = places.take(table.columns.len())?;
+        let mut names = Names::of_table(&table, known_as, base);
+        check_column_aliases(alias, table.columns.len())?;
+        rename(&mut names.relations[0].columns, alias);
+        names.visible.clone_from(&names.relations[0].columns);
+        self.read(&table);
+        Ok(From {
+            relation: Relation::Leaf(Leaf {
+                base,
+                width: table.columns.len() as u16,
+                has_place: false,
+                name: names.relations[0].alias.clone(),
+                rows: Rows::Table(table),
+            }),
+            names,
+        })
+    }
+
+    /// The table that a statement changes: the first leaf, with the place of its rows as last column.
+    pub(in crate::bind) fn changed(
+        &mut self,
+        table: &std::sync::Arc<crate::catalog::TableDef>,
+        alias: Option<String>,
+        places: &mut Places,
+    ) -> Result<From> {
+        let width = table.columns.len() + 1;
+        let base = places.take(width)?;
+        let names = Names::of_table(table, alias, base);
+        Ok(From {
+            relation: Relation::Leaf(Leaf {
+                base,
+                width: width as u16,
+                has_place: true,
+                name: names.relations[0].alias.clone(),
+                rows: Rows::Table(std::sync::Arc::clone(table)),
+            }),
+            names,
+        })
+    }
+
+    /// A leaf with these columns.
+    fn leaf(
+        &mut self,
+        name: &str,
+        columns: &[Column],
+        rows: Rows,
+        alias: Option<&ast::TableAlias>,
+        places: &mut Places,
+    ) -> Result<From> {
+        let base = places.take(columns.len())?;
+        check_column_aliases(alias, columns.len())?;
+        let known_as = match alias {
+            Some(alias) => identifier(&alias.name)?,
+            None => name.to_owned(),
+        };
+        let mut described: Vec<ScopeColumn> = columns
+            .iter()
+            .enumerate()
+            .map(|(number, column)| ScopeColumn {
+                name: column.name.clone(),
+                typed: Typed {
+                    expr: Expr::Column(base + number as u16),
+                    data_type: column.data_type,
+                    typmod: column.type_modifier,
+                },
+                origin: (column.table_oid, column.attribute),
+            })
+            .collect();
+        rename(&mut described, alias);
+        Ok(From {
+            relation: Relation::Leaf(Leaf {
+                base,
+                width: columns.len() as u16,
+                has_place: false,
+                name: known_as.clone(),
+                rows,
+            }),
+            names: Names::of_relation(ScopeRelation {
+                alias: known_as,
+                columns: described,
+                table_oid: 0,
+            }),
+        })
+    }
+
+    /// A function in FROM; its arguments may read what stands to its left.
+    fn function(
+        &mut self,
+        name: &ast::ObjectName,
+        args: &[ast::FunctionArg],
+        alias: Option<&ast::TableAlias>,
+        seen: &Names,
+        places: &mut Places,
+    ) -> Result<From> {
+        let function = plain_name(name)?;
+        let mut trees = Vec::with_capacity(args.len());
+        for argument in args {
+            let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(tree)) = argument else {
+                return Err(EngineError::not_supported(format!("the argument {argument}")));
+            };
+            trees.push(tree);
+        }
+        let mut scope = Scope::of(seen.clone(), "functions in FROM");
+        let (data_type, typmod, rows) = if function == "generate_series" {
+            let series = self.series(&trees, &mut scope)?;
+            (series.data_type, -1, Rows::Series(series))
+        } else {
+            let typed = self.scalar(&function, &trees, &mut scope, None)?;
+            (
+                typed.data_type,
+                typed.typmod,
+                Rows::Values(vec![vec![typed.expr]]),
+            )
+        };
+        // The column is known by the alias too.
+        let shown = alias.map_or_else(|| function.clone(), |alias| normal(&alias.name));
+        let column = Column {
+            type_modifier: typmod,
+            ..Column::computed(shown, data_type)
+        };
+        self.leaf(&function, &[column], rows, alias, places)
+    }
+
+    fn series(&mut self, trees: &[&ast::Expr], scope: &mut Scope) -> Result<Series> {
+        let bounds = trees
+            .iter()
+            .map(|tree| self.expression(tree, scope))
+            .collect::<Result<Vec<_>>>()?;
+        let types: Vec<DataType> = bounds.iter().map(|bound| bound.data_type).collect();
+        let all = |wanted: fn(&DataType) -> bool| types.iter().all(|t| wanted(t) || *t == DataType::Unknown);
+        let data_type = if all(|t| matches!(t, DataType::Int2 | DataType::Int4)) {
+            DataType::Int4
+        } else if all(|t| t.is_integer()) {
+            DataType::Int8
+        } else if all(|t| t.is_integer() || *t == DataType::Numeric) {
+            DataType::Numeric
+        } else {
+            return Err(EngineError::not_supported(
+                "generate_series over anything but integers and numerics",
+            ));
+        };
+        if !(2..=3).contains(&bounds.len()) {
+            return Err(EngineError::new(
+                SqlState::UNDEFINED_FUNCTION,
+                format!(
+                    "function generate_series with {} arguments does not exist",
+                    bounds.len()
+                ),
+            ));
+        }
+        let mut bounds = bounds
+            .into_iter()
+            .map(|bound| self.coerce(bound, data_type, None))
+            .collect::<Result<Vec<_>>>()?
+            .into_iter();
+        Ok(Series {
+            start: bounds.next().expect("two bounds"),
+            stop: bounds.next().expect("two bounds"),
+            step: bounds.next(),
+            data_type,
+            filter: None,
+        })
+    }
+}
+
+fn join_of(operator: &ast::JoinOperator) -> Result<(JoinKind, &ast::JoinConstraint)> {
+    use ast::JoinOperator as O;
+    Ok(match operator {
+        O::Join(constraint) | O::Inner(constraint) | O::CrossJoin(constraint) => {
+            (JoinKind::Inner, constraint)
+        }
+        O::Left(constraint) | O::LeftOuter(constraint) => (JoinKind::Left, constraint),
+        O::Right(constraint) | O::RightOuter(constraint) => (JoinKind::Right, constraint),
+        O::FullOuter(constraint) => (JoinKind::Full, constraint),
+        _ => return Err(EngineError::not_supported("this kind of JOIN")),
+    })
+}
+
+/// The only column of this name that a side of USING has.
+fn shared_column(name: &str, names: &Names, side: &str) -> Result<ScopeColumn> {
+    let mut found = names.visible.iter().filter(|column| column.name == name);
+    match (found.next(), found.next()) {
+        (Some(column), None) => Ok(column.clone()),
+        (Some(_), Some(_)) => Err(EngineError::new(
+            SqlState::AMBIGUOUS_COLUMN,
+            format!("common column name \"{name}\" appears more than once in {side} table"),
+        )),
+        (None, _) => Err(EngineError::new(
+            SqlState::UNDEFINED_COLUMN,
+            format!("column \"{name}\" specified in USING clause does not exist in {side} table"),
+        )),
+    }
+}
+
+/// 42712 for a name that two relations have.
+fn check_aliases(left: &Names, right: &Names) -> Result<()> {
+    for relation in &right.relations {
+        if left.relations.iter().any(|known| known.alias == relation.alias) {
+            return Err(EngineError::new(
+                SqlState::from_code("42712"),
+                format!("table name \"{}\" specified more than once", relation.alias),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// An error for more names of columns than there are columns.
@@ -32,177 +466,25 @@ fn check_column_aliases(alias: Option<&ast::TableAlias>, columns: usize) -> Resu
     }
 }
 
-impl Binder<'_> {
-    /// The source that FROM names, and the scope of its columns.
-    pub(super) fn from(&mut self, from: &[ast::TableWithJoins]) -> Result<(Scope, From)> {
-        let one = match from {
-            [] => return Ok((Scope::empty("WHERE"), From::Nothing)),
-            [one] => one,
-            [_, second, ..] => {
-                return Err(EngineError::not_supported("a query over several tables (a join)")
-                    .or_position(self.position_of_relation(&second.relation)));
-            }
-        };
-        self.relation(one)
+/// Gives the columns the names of an alias.
+fn rename(columns: &mut [ScopeColumn], alias: Option<&ast::TableAlias>) {
+    let names = alias.iter().flat_map(|alias| &alias.columns);
+    for (column, renamed) in columns.iter_mut().zip(names) {
+        column.name = normal(&renamed.name);
     }
+}
 
-    fn relation(&mut self, one: &ast::TableWithJoins) -> Result<(Scope, From)> {
-        if let Some(join) = one.joins.first() {
-            return Err(
-                EngineError::not_supported("JOIN").or_position(self.position_of_relation(&join.relation))
-            );
-        }
-        match &one.relation {
-            ast::TableFactor::Table {
-                name,
-                alias,
-                args: None,
-                with_ordinality: false,
-                sample: None,
-                ..
-            } => {
-                let table = self.table(name)?;
-                let known_as = alias.as_ref().map(|alias| identifier(&alias.name));
-                let mut scope = Scope::of_table(&table, known_as.transpose()?, "WHERE");
-                check_column_aliases(alias.as_ref(), scope.columns.len())?;
-                for (column, renamed) in scope
-                    .columns
-                    .iter_mut()
-                    .zip(alias.iter().flat_map(|alias| &alias.columns))
-                {
-                    column.name = normal(&renamed.name);
-                }
-                Ok((scope, From::Table(table)))
-            }
-            ast::TableFactor::Table {
-                name,
-                alias,
-                args: Some(args),
-                with_ordinality: false,
-                ..
-            } => self.series(name, &args.args, alias.as_ref()),
-            ast::TableFactor::Function {
-                lateral: false,
-                name,
-                args,
-                alias,
-                with_ordinality: false,
-            } => self.series(name, args, alias.as_ref()),
-            ast::TableFactor::Derived { .. } => Err(EngineError::not_supported("a subquery in FROM")
-                .or_position(self.position_of_relation(&one.relation))),
-            other => Err(EngineError::not_supported(format!("{other} in FROM"))),
-        }
-    }
-
-    fn series(
-        &mut self,
-        name: &ast::ObjectName,
-        args: &[ast::FunctionArg],
-        alias: Option<&ast::TableAlias>,
-    ) -> Result<(Scope, From)> {
-        let function = plain_name(name)?;
-        if function != "generate_series" {
-            return self.function_row(&function, args, alias);
-        }
-        let mut bounds = Vec::new();
-        let mut scope = Scope::empty("functions in FROM");
-        for argument in args {
-            let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(tree)) = argument else {
-                return Err(EngineError::not_supported(format!("the argument {argument}")));
-            };
-            bounds.push(self.expression(tree, &mut scope)?);
-        }
-        let types: Vec<DataType> = bounds.iter().map(|bound| bound.data_type).collect();
-        let data_type = match () {
-            _ if types
-                .iter()
-                .all(|t| matches!(t, DataType::Int2 | DataType::Int4 | DataType::Unknown)) =>
-            {
-                DataType::Int4
-            }
-            _ if types.iter().all(|t| t.is_integer() || *t == DataType::Unknown) => DataType::Int8,
-            _ if types
-                .iter()
-                .all(|t| t.is_integer() || matches!(t, DataType::Numeric | DataType::Unknown)) =>
-            {
-                DataType::Numeric
-            }
-            _ => {
-                return Err(EngineError::not_supported(
-                    "generate_series over anything but integers and numerics",
-                ));
-            }
-        };
-        if !(2..=3).contains(&bounds.len()) {
-            return Err(EngineError::new(
-                SqlState::UNDEFINED_FUNCTION,
-                format!(
-                    "function generate_series with {} arguments does not exist",
-                    bounds.len()
-                ),
-            ));
-        }
-        let mut bounds = bounds
-            .into_iter()
-            .map(|bound| self.coerce(bound, data_type, None))
-            .collect::<Result<Vec<_>>>()?
-            .into_iter();
-        let series = Series {
-            start: bounds.next().expect("two bounds"),
-            stop: bounds.next().expect("two bounds"),
-            step: bounds.next(),
-            data_type,
-            filter: None,
-        };
-        check_column_aliases(alias, 1)?;
-        let table = alias.map_or(function, |alias| normal(&alias.name));
-        let column = alias
-            .and_then(|alias| alias.columns.first())
-            .map_or(table.clone(), |column| normal(&column.name));
-        let mut scope = Scope::empty("WHERE");
-        scope.alias = Some(table);
-        scope.columns.push(ScopeColumn {
-            name: column,
-            data_type,
-            typmod: -1,
-            value: None,
-        });
-        Ok((scope, From::Series(series)))
-    }
-
-    /// `FROM current_schema()`: one row with the function's value.
-    fn function_row(
-        &mut self,
-        function: &str,
-        args: &[ast::FunctionArg],
-        alias: Option<&ast::TableAlias>,
-    ) -> Result<(Scope, From)> {
-        let mut trees = Vec::with_capacity(args.len());
-        for argument in args {
-            let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(tree)) = argument else {
-                return Err(EngineError::not_supported(format!("the argument {argument}")));
-            };
-            trees.push(tree);
-        }
-        let typed = self.scalar(function, &trees, &mut Scope::empty("functions in FROM"), None)?;
-        // Each use of the column computes the value, which must be the same each time.
-        refuse(
-            !typed.expr.is_stable(),
-            &format!("the function {function} in FROM"),
-        )?;
-        check_column_aliases(alias, 1)?;
-        let table = alias.map_or(function.to_owned(), |alias| normal(&alias.name));
-        let column = alias
-            .and_then(|alias| alias.columns.first())
-            .map_or(table.clone(), |column| normal(&column.name));
-        let mut scope = Scope::empty("WHERE");
-        scope.alias = Some(table);
-        scope.columns.push(ScopeColumn {
-            name: column,
-            data_type: typed.data_type,
-            typmod: typed.typmod,
-            value: Some(typed.expr),
-        });
-        Ok((scope, From::Nothing))
-    }
+/// A join in parentheses under a name of its own: the names inside are not seen.
+fn renamed(inner: From, alias: &ast::TableAlias) -> Result<From> {
+    let mut columns = inner.names.visible;
+    check_column_aliases(Some(alias), columns.len())?;
+    rename(&mut columns, Some(alias));
+    Ok(From {
+        relation: inner.relation,
+        names: Names::of_relation(ScopeRelation {
+            alias: identifier(&alias.name)?,
+            columns,
+            table_oid: 0,
+        }),
+    })
 }

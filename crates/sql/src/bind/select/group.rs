@@ -3,7 +3,8 @@
 use sqlparser::ast;
 
 use super::list::{Output, check_entries, output_number};
-use crate::bind::{AGGREGATE_BASE, Aggregates, Binder, Scope, Typed, normal};
+use crate::bind::scope::{Aggregates, Scope, ScopeColumn};
+use crate::bind::{Binder, Typed, normal};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
 
@@ -22,8 +23,7 @@ impl Binder<'_> {
         let mut keys = Vec::with_capacity(trees.len());
         for tree in trees {
             // A column of the table comes before an output's name here; in ORDER BY it is the other way round.
-            let is_column =
-                |name: &str, scope: &Scope| scope.columns.iter().any(|column| column.name == name);
+            let is_column = |name: &str, scope: &Scope| scope.names.has_column(name);
             let named = match tree {
                 ast::Expr::Identifier(ident) if !is_column(&normal(ident), scope) => outputs
                     .iter()
@@ -48,7 +48,7 @@ impl Binder<'_> {
             };
             let mut aggregated = false;
             key.expr
-                .columns(&mut |column| aggregated |= column >= AGGREGATE_BASE);
+                .walk(&mut |part| aggregated |= matches!(part, Expr::Aggregate(_)));
             if aggregated {
                 return Err(EngineError::new(
                     SqlState::GROUPING_ERROR,
@@ -65,25 +65,59 @@ impl Binder<'_> {
         Ok(keys)
     }
 
-    /// Turns an expression over input rows into one over group rows: keys and aggregate results by position; any other
-    /// column is an error.
-    pub(super) fn regroup(&mut self, expr: Expr, keys: &[Typed], names: &[String]) -> Result<Expr> {
+    /// Turns an expression over input rows into one over group rows: keys and aggregate results by position. Of any
+    /// other column nothing can be made: `missing` tells the first.
+    pub(super) fn regroup(&mut self, expr: Expr, keys: &[Typed], missing: &mut Option<u16>) -> Result<Expr> {
         self.tick()?;
         if let Some(at) = keys.iter().position(|key| key.expr == expr) {
             return Ok(Expr::Column(at as u16));
         }
         match expr {
-            Expr::Column(column) if column >= AGGREGATE_BASE => {
-                Ok(Expr::Column(keys.len() as u16 + column - AGGREGATE_BASE))
+            Expr::Aggregate(number) => Ok(Expr::Column(keys.len() as u16 + number)),
+            Expr::Column(column) => {
+                missing.get_or_insert(column);
+                Ok(Expr::Column(column))
             }
-            Expr::Column(column) => Err(EngineError::new(
-                SqlState::GROUPING_ERROR,
-                format!(
-                    "column \"{}\" must appear in the GROUP BY clause or be used in an aggregate function",
-                    names.get(usize::from(column)).map_or("?", String::as_str)
-                ),
-            )),
-            other => other.map_children(&mut |child| self.regroup(child, keys, names)),
+            other => other.map_children(&mut |child| self.regroup(child, keys, missing)),
         }
     }
+
+    /// The column as a key, if it follows from the keys: they have the primary key of its table.
+    pub(super) fn dependent(&self, column: u16, keys: &[Typed], scope: &Scope) -> Option<Typed> {
+        let relations = &scope.names.relations;
+        let is_it = |known: &&ScopeColumn| known.typed.expr == Expr::Column(column);
+        let relation = relations
+            .iter()
+            .find(|relation| relation.columns.iter().any(|known| is_it(&known)))?;
+        let table = &self
+            .reads
+            .iter()
+            .find(|read| read.table.oid == relation.table_oid)?
+            .table;
+        let key = table.primary_key()?;
+        let is_key = |number: &u16| {
+            let column = &relation.columns[usize::from(*number)].typed.expr;
+            keys.iter().any(|key| key.expr == *column)
+        };
+        let found = relation.columns.iter().find(is_it)?;
+        key.columns.iter().all(is_key).then(|| found.typed.clone())
+    }
+}
+
+/// 42803 for a column that is neither grouped by nor aggregated.
+pub(super) fn not_grouped(column: u16, scope: &Scope) -> EngineError {
+    let mut shown = "?".to_owned();
+    for relation in &scope.names.relations {
+        let found = relation
+            .columns
+            .iter()
+            .find(|known| known.typed.expr == Expr::Column(column));
+        if let Some(found) = found {
+            shown = format!("{}.{}", relation.alias, found.name);
+        }
+    }
+    EngineError::new(
+        SqlState::GROUPING_ERROR,
+        format!("column \"{shown}\" must appear in the GROUP BY clause or be used in an aggregate function"),
+    )
 }

@@ -2,23 +2,23 @@
 
 use sqlparser::ast;
 
-use crate::bind::types::internal_type_name;
-use crate::bind::{AGGREGATE_BASE, Binder, Scope, Typed, identifier, normal, plain_name, refuse, split_name};
-use crate::catalog::TableDef;
+use crate::bind::scope::{Names, Scope, ScopeColumn};
+use crate::bind::type_name::internal_type_name;
+use crate::bind::{Binder, Typed, identifier, normal, plain_name, refuse, split_name};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
 use crate::plan::{Column, Returning};
 
 /// The most entries of a select list together with what GROUP BY or ORDER BY adds to it, and the most aggregates, as in
-/// PostgreSQL. Each new one is compared with those before it, so their number is bounded; and their numbers as columns
-/// of a row stay far below [`AGGREGATE_BASE`].
+/// PostgreSQL. Each new one is compared with those before it, so their number is bounded.
 pub(in crate::bind) const ENTRIES_MAX: usize = 1_664;
-const _: () = assert!(2 * ENTRIES_MAX < AGGREGATE_BASE as usize);
 
 /// A column of the select list.
 pub(super) struct Output {
     pub(super) typed: Typed,
     pub(super) name: String,
+    /// The table and the number of the column that it is, if it is one.
+    pub(super) origin: (u32, i16),
 }
 
 impl Binder<'_> {
@@ -37,13 +37,13 @@ impl Binder<'_> {
                 ast::SelectItem::ExprWithAlias { expr, alias } => (expr, Some(identifier(alias)?)),
                 ast::SelectItem::Wildcard(options) => {
                     refuse(*options != plain_wildcard(options), "a wildcard with options")?;
-                    if scope.alias.is_none() {
+                    if scope.names.relations.is_empty() {
                         return Err(EngineError::new(
                             SqlState::SYNTAX_ERROR,
                             "SELECT * with no tables specified is not valid",
                         ));
                     }
-                    outputs.extend(all_columns(scope));
+                    outputs.extend(scope.names.visible.iter().map(Output::of_column));
                     continue;
                 }
                 ast::SelectItem::QualifiedWildcard(
@@ -52,14 +52,19 @@ impl Binder<'_> {
                 ) => {
                     refuse(*options != plain_wildcard(options), "a wildcard with options")?;
                     let (_, table, span) = split_name(name)?;
-                    if scope.alias.as_deref() != Some(&table) {
+                    let relation = scope
+                        .names
+                        .relations
+                        .iter()
+                        .find(|relation| relation.alias == table);
+                    let Some(relation) = relation else {
                         return Err(EngineError::new(
                             SqlState::UNDEFINED_TABLE,
                             format!("missing FROM-clause entry for table \"{table}\""),
                         )
                         .or_position(self.position(span)));
-                    }
-                    outputs.extend(all_columns(scope));
+                    };
+                    outputs.extend(relation.columns.iter().map(Output::of_column));
                     continue;
                 }
                 other => return Err(EngineError::not_supported(format!("the select item {other}"))),
@@ -68,48 +73,67 @@ impl Binder<'_> {
             if settle {
                 typed = self.settle(typed)?;
             }
+            let origin = origin_of(&typed.expr, scope);
             outputs.push(Output {
                 typed,
                 name: alias.unwrap_or_else(|| column_name(tree)),
+                origin,
             });
         }
         check_entries(outputs.len())?;
         Ok(outputs)
     }
 
-    /// RETURNING over a table's row.
+    /// RETURNING over a changed row.
     pub(in crate::bind) fn returning(
         &mut self,
         items: Option<&Vec<ast::SelectItem>>,
-        table: &TableDef,
-        alias: Option<String>,
+        names: Names,
     ) -> Result<Option<Returning>> {
         let Some(items) = items else { return Ok(None) };
-        let mut scope = Scope::of_table(table, alias, "RETURNING");
+        let mut scope = Scope::of(names, "RETURNING");
         let outputs = self.select_list(items, &mut scope, true)?;
-        let columns = outputs
-            .iter()
-            .map(|output| self.describe(output, &scope))
-            .collect();
+        let columns = outputs.iter().map(Output::describe).collect();
         let projection = outputs.into_iter().map(|output| output.typed.expr).collect();
         Ok(Some(Returning { projection, columns }))
     }
+}
 
-    /// The description of a column for the client.
-    pub(super) fn describe(&self, output: &Output, scope: &Scope) -> Column {
-        let (table_oid, attribute) = match output.typed.expr {
-            Expr::Column(number) if number < AGGREGATE_BASE && scope.table_oid != 0 => {
-                (scope.table_oid, number as i16 + 1)
-            }
-            _ => (0, 0),
-        };
+impl Output {
+    fn of_column(column: &ScopeColumn) -> Output {
+        Output {
+            typed: column.typed.clone(),
+            name: column.name.clone(),
+            origin: column.origin,
+        }
+    }
+
+    /// The description of the column for the client.
+    pub(super) fn describe(&self) -> Column {
+        let (table_oid, attribute) = self.origin;
         Column {
-            name: output.name.clone(),
-            data_type: output.typed.data_type,
-            type_modifier: output.typed.typmod,
+            name: self.name.clone(),
+            data_type: self.typed.data_type,
+            type_modifier: self.typed.typmod,
             table_oid,
             attribute,
         }
+    }
+}
+
+/// The table's column that an expression is, if it is one.
+fn origin_of(expr: &Expr, scope: &Scope) -> (u32, i16) {
+    match expr {
+        Expr::Column(_) => {
+            let mut columns = scope
+                .names
+                .relations
+                .iter()
+                .flat_map(|relation| &relation.columns);
+            let found = columns.find(|column| column.typed.expr == *expr);
+            found.map_or((0, 0), |column| column.origin)
+        }
+        _ => (0, 0),
     }
 }
 
@@ -122,13 +146,6 @@ pub(super) fn check_entries(count: usize) -> Result<()> {
         SqlState::TOO_MANY_COLUMNS,
         format!("target lists can have at most {ENTRIES_MAX} entries"),
     ))
-}
-
-fn all_columns(scope: &Scope) -> impl Iterator<Item = Output> + '_ {
-    scope.columns.iter().enumerate().map(|(number, column)| Output {
-        typed: column.typed(number),
-        name: column.name.clone(),
-    })
 }
 
 fn plain_wildcard(options: &ast::WildcardAdditionalOptions) -> ast::WildcardAdditionalOptions {
@@ -170,6 +187,19 @@ fn name_of(tree: &ast::Expr) -> ColumnName {
             Some(OfPart(name)) => OfPart(name),
             _ => OfForm("case".to_owned()),
         },
+        // Of a query's only column.
+        ast::Expr::Subquery(query) => match &*query.body {
+            ast::SetExpr::Select(select) => match select.projection.as_slice() {
+                [ast::SelectItem::UnnamedExpr(tree)] => match name_of(tree) {
+                    Nothing => Nothing,
+                    OfPart(name) | OfForm(name) => OfPart(name),
+                },
+                [ast::SelectItem::ExprWithAlias { alias, .. }] => OfPart(normal(alias)),
+                _ => Nothing,
+            },
+            _ => Nothing,
+        },
+        ast::Expr::Exists { .. } => OfPart("exists".to_owned()),
         ast::Expr::Ceil { .. } => OfPart("ceil".to_owned()),
         ast::Expr::Floor { .. } => OfPart("floor".to_owned()),
         ast::Expr::TypedString(typed) => OfForm(internal_type_name(&typed.data_type)),

@@ -1,4 +1,4 @@
-//! SELECT: here the clauses come together as a plan, with WHERE, DISTINCT, HAVING and FOR UPDATE.
+//! SELECT: here the clauses come together as a block, with WHERE, DISTINCT, HAVING and FOR UPDATE.
 //!
 //! | module | clauses |
 //! | --- | --- |
@@ -6,59 +6,40 @@
 //! | `list` | the select list, RETURNING |
 //! | `group` | GROUP BY |
 //! | `order` | ORDER BY, LIMIT, OFFSET |
+//! | `set` | UNION, INTERSECT, EXCEPT, VALUES, queries in parentheses |
 
 mod from;
 mod group;
 mod list;
 mod order;
+mod set;
 
 use std::sync::Arc;
 
 use sqlparser::ast;
 
-use crate::access::AccessPath;
-use crate::bind::path::{all, conjuncts, extreme, need, ordered_by_index, plan_scan};
-use crate::bind::{Aggregates, Binder, Scope, Typed, refuse, split_name};
-use crate::catalog::{TableDef, TableKind};
+use crate::bind::scope::{Aggregates, Scope};
+use crate::bind::{Binder, Typed, refuse, split_name};
+use crate::catalog::TableKind;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
 use crate::parse::locks_without_keys;
-use crate::plan::{
-    AggregatePlan, LockStrength, LockWaitPolicy, RowLock, SelectPlan, Series, Source, TableScan,
-};
-use crate::value::{DataType, Value};
-use from::From;
+use crate::plan::{AggregatePlan, LockStrength, LockWaitPolicy, RowLock, TableRead};
+use crate::planner::scan::conjuncts;
+use crate::query::{Block, Relation, Rows};
+use crate::stack::checkpoint;
+pub(super) use from::{From, Places};
+use group::not_grouped;
 pub(super) use list::ENTRIES_MAX;
+use list::Output;
 
-/// The body of a query.
-enum Body<'a> {
-    Select(&'a ast::Select),
-    /// A query in parentheses that has all the clauses.
-    Nested(&'a ast::Query),
-}
-
-/// The body of a query; 0A000 if it is no SELECT, or has a clause around it that we lack.
-fn select_of(query: &ast::Query) -> Result<Body<'_>> {
-    refuse(query.with.is_some(), "WITH")?;
+/// 0A000 for parts of a query that are no SQL of PostgreSQL's.
+fn refuse_odd_parts(query: &ast::Query) -> Result<()> {
     refuse(!query.pipe_operators.is_empty(), "a pipe operator")?;
     refuse(
         query.for_clause.is_some() || query.settings.is_some() || query.format_clause.is_some(),
         "FOR XML/JSON, SETTINGS or FORMAT",
-    )?;
-    let is_bare = query.order_by.is_none()
-        && query.limit_clause.is_none()
-        && query.fetch.is_none()
-        && query.locks.is_empty();
-    let other = match &*query.body {
-        ast::SetExpr::Select(select) => return Ok(Body::Select(select)),
-        ast::SetExpr::Query(inner) if is_bare => return Ok(Body::Nested(inner)),
-        ast::SetExpr::Query(_) => "a query in parentheses".to_owned(),
-        ast::SetExpr::SetOperation { op, .. } => op.to_string(),
-        ast::SetExpr::Values(_) => "VALUES outside INSERT".to_owned(),
-        ast::SetExpr::Table(_) => "TABLE".to_owned(),
-        _ => "a data-changing query".to_owned(),
-    };
-    Err(EngineError::not_supported(other))
+    )
 }
 
 fn is_distinct(select: &ast::Select) -> Result<bool> {
@@ -70,80 +51,71 @@ fn is_distinct(select: &ast::Select) -> Result<bool> {
 }
 
 /// 0A000 for FOR UPDATE over rows that are no rows of a table.
-fn refuse_lock(plan: &SelectPlan, from: &From) -> Result<()> {
-    if plan.lock.is_none() {
+fn refuse_lock(block: &Block) -> Result<()> {
+    if block.lock.is_none() {
         return Ok(());
     }
-    refuse(plan.distinct, "FOR UPDATE with DISTINCT")?;
-    refuse(plan.aggregate.is_some(), "FOR UPDATE with GROUP BY or aggregates")?;
-    match from {
-        From::Nothing => refuse(true, "FOR UPDATE without a table"),
-        From::Series(_) => refuse(true, "FOR UPDATE over a function"),
-        From::Table(table) => refuse(table.kind == TableKind::Virtual, "FOR UPDATE over a system view"),
+    refuse(block.distinct, "FOR UPDATE with DISTINCT")?;
+    refuse(
+        block.aggregate.is_some(),
+        "FOR UPDATE with GROUP BY or aggregates",
+    )?;
+    match &block.from {
+        Relation::OneRow => refuse(true, "FOR UPDATE without a table"),
+        Relation::Join(_) => refuse(true, "FOR UPDATE over a join"),
+        Relation::Leaf(leaf) => match &leaf.rows {
+            Rows::Table(table) => refuse(table.kind == TableKind::Virtual, "FOR UPDATE over a system view"),
+            Rows::Query { .. } | Rows::Set(_) => refuse(true, "FOR UPDATE over a query"),
+            Rows::Series(_) | Rows::Values(_) => refuse(true, "FOR UPDATE over a function"),
+        },
     }
-}
-
-/// The source of a SELECT without FROM.
-fn one_row(conditions: Vec<Expr>) -> Source {
-    if conditions.is_empty() {
-        return Source::OneRow;
-    }
-    // One row that a condition may take away: a series of one.
-    Source::Series(Series {
-        start: Expr::Constant(Value::Int4(1)),
-        stop: Expr::Constant(Value::Int4(1)),
-        step: None,
-        data_type: DataType::Int4,
-        filter: all(conditions),
-    })
-}
-
-/// The scan of a table for what the plan does with its rows. An index may make the plan's sort needless, and tell that
-/// the first row is enough.
-fn table_under(plan: &mut SelectPlan, table: Arc<TableDef>, conditions: Vec<Expr>) -> TableScan {
-    let unconditional = conditions.is_empty();
-    let mut scan = plan_scan(table, conditions, plan.lock.is_some());
-    if let AccessPath::UniquePoint { .. } = scan.access {
-        plan.stop_after = Some(1);
-    }
-    match &plan.aggregate {
-        Some(aggregate) => {
-            if unconditional && let Some(access) = extreme(&scan.table, aggregate) {
-                scan.access = access;
-                plan.stop_after = Some(1);
-            }
-            let calls = aggregate.calls.iter();
-            let of_calls = calls.flat_map(|call| call.argument.iter().chain(&call.filter));
-            let read = aggregate.keys.iter().chain(of_calls);
-            read.for_each(|expr| need(&mut scan.needed, expr));
-        }
-        None => {
-            let limited = plan.limit.is_some();
-            if !plan.distinct && ordered_by_index(&mut scan, &plan.projection, &plan.sort, limited) {
-                plan.sort.clear();
-            }
-            let read = plan.projection.iter();
-            read.for_each(|expr| need(&mut scan.needed, expr));
-        }
-    }
-    scan
 }
 
 impl Binder<'_> {
     /// A query. `settle`: columns without a type become text (an INSERT leaves them open).
-    pub(super) fn query(&mut self, query: &ast::Query, settle: bool) -> Result<SelectPlan> {
-        let select = match select_of(query)? {
-            Body::Select(select) => select,
-            Body::Nested(inner) => return self.query(inner, settle),
-        };
+    pub(super) fn query(&mut self, query: &ast::Query, settle: bool) -> Result<Block> {
+        refuse_odd_parts(query)?;
+        let in_sight = self.ctes_in_sight();
+        if let Some(with) = &query.with {
+            self.with(with)?;
+        }
+        let bound = checkpoint(|| self.body(query, settle));
+        self.forget_ctes(in_sight);
+        bound
+    }
+
+    fn body(&mut self, query: &ast::Query, settle: bool) -> Result<Block> {
+        let is_bare = query.order_by.is_none()
+            && query.limit_clause.is_none()
+            && query.fetch.is_none()
+            && query.locks.is_empty();
+        match &*query.body {
+            ast::SetExpr::Select(select) => self.select(select, Some(query), settle),
+            other => {
+                let block = self.set_expression(other, settle)?;
+                if is_bare {
+                    return Ok(block);
+                }
+                self.around(block, query)
+            }
+        }
+    }
+
+    /// A SELECT, with the clauses of the query around it if it is the whole body of one.
+    pub(super) fn select(
+        &mut self,
+        select: &ast::Select,
+        query: Option<&ast::Query>,
+        settle: bool,
+    ) -> Result<Block> {
         self.refuse_odd_clauses(select)?;
         let distinct = is_distinct(select)?;
-        let (mut scope, from) = self.from(&select.from)?;
+        let (from, width) = self.from(&select.from)?;
+        let mut scope = Scope::of(from.names, "WHERE");
 
         // WHERE comes first: what it says of a parameter's type counts before the select list does.
         let conditions = match &select.selection {
             Some(tree) => {
-                scope.clause = "WHERE";
                 let typed = self.expression(tree, &mut scope)?;
                 conjuncts(self.condition(typed, "WHERE", self.position_of(tree))?)
             }
@@ -161,16 +133,19 @@ impl Binder<'_> {
             }
             None => None,
         };
-        let sort = self.order_by(query.order_by.as_ref(), &mut scope, &mut outputs, distinct)?;
+        let order_by = query.and_then(|query| query.order_by.as_ref());
+        let sort = self.order_by(order_by, &mut scope, &mut outputs, distinct)?;
 
-        let columns = outputs[..visible].iter();
-        let columns = columns.map(|output| self.describe(output, &scope)).collect();
+        let columns = outputs[..visible].iter().map(Output::describe).collect();
         let mut projection: Vec<Expr> = outputs.into_iter().map(|output| output.typed.expr).collect();
         let aggregate = self.grouping(&mut scope, keys, having, &mut projection)?;
-        let (limit, offset) = self.limit(query)?;
-        let mut plan = SelectPlan {
-            source: Source::OneRow,
-            lock: self.row_lock(&query.locks, &scope)?,
+        let (limit, offset) = query.map_or(Ok((None, None)), |query| self.limit(query))?;
+        let locks = query.map_or(&[][..], |query| &query.locks);
+        let block = Block {
+            from: from.relation,
+            width,
+            conditions,
+            lock: self.row_lock(locks, &scope)?,
             aggregate,
             projection,
             visible,
@@ -178,19 +153,18 @@ impl Binder<'_> {
             sort,
             limit,
             offset,
-            stop_after: None,
             columns,
         };
-        refuse_lock(&plan, &from)?;
-        plan.source = match from {
-            From::Nothing => one_row(conditions),
-            From::Series(mut series) => {
-                series.filter = all(conditions);
-                Source::Series(series)
-            }
-            From::Table(table) => Source::Table(table_under(&mut plan, table, conditions)),
-        };
-        Ok(plan)
+        refuse_lock(&block)?;
+        if let (Some(_), Relation::Leaf(leaf)) = (&block.lock, &block.from)
+            && let Rows::Table(table) = &leaf.rows
+        {
+            self.reads.push(TableRead {
+                table: Arc::clone(table),
+                locked: true,
+            });
+        }
+        Ok(block)
     }
 
     /// Grouping and the aggregates that were collected, if there are any; the projection then reads the rows of groups.
@@ -208,11 +182,9 @@ impl Binder<'_> {
         if calls.is_empty() && keys.is_empty() && having.is_none() {
             return Ok(None);
         }
-        let names: Vec<String> = scope.columns.iter().map(|column| column.name.clone()).collect();
-        let mut regroup = |expr: Expr| self.regroup(expr, &keys, &names);
-        let grouped = std::mem::take(projection).into_iter().map(&mut regroup);
-        *projection = grouped.collect::<Result<_>>()?;
-        let having = having.map(regroup).transpose()?;
+        let mut keys = keys;
+        let (grouped, having) = self.grouped(scope, &mut keys, projection, having)?;
+        *projection = grouped;
         let (keys, key_types) = keys.into_iter().map(|key| (key.expr, key.data_type)).unzip();
         Ok(Some(AggregatePlan {
             keys,
@@ -220,6 +192,30 @@ impl Binder<'_> {
             calls,
             having,
         }))
+    }
+
+    /// The projection and HAVING over the rows of groups. Columns that follow from a key, because the primary key of
+    /// their table is among the keys, become keys too.
+    fn grouped(
+        &mut self,
+        scope: &Scope,
+        keys: &mut Vec<Typed>,
+        projection: &[Expr],
+        having: Option<Expr>,
+    ) -> Result<(Vec<Expr>, Option<Expr>)> {
+        loop {
+            let mut missing = None;
+            let mut over_groups = |expr: &Expr| self.regroup(expr.clone(), keys, &mut missing);
+            let grouped: Result<Vec<Expr>> = projection.iter().map(&mut over_groups).collect();
+            let regrouped = having.as_ref().map(over_groups).transpose();
+            let Some(column) = missing else {
+                return Ok((grouped?, regrouped?));
+            };
+            let Some(key) = self.dependent(column, keys, scope) else {
+                return Err(not_grouped(column, scope));
+            };
+            keys.push(key);
+        }
     }
 
     fn refuse_odd_clauses(&self, select: &ast::Select) -> Result<()> {
@@ -248,7 +244,12 @@ impl Binder<'_> {
         };
         if let Some(of) = &lock.of {
             let (_, name, span) = split_name(of)?;
-            if scope.alias.as_deref() != Some(&name) {
+            if !scope
+                .names
+                .relations
+                .iter()
+                .any(|relation| relation.alias == name)
+            {
                 return Err(EngineError::new(
                     SqlState::UNDEFINED_TABLE,
                     format!("relation \"{name}\" in FOR UPDATE clause not found in FROM clause"),

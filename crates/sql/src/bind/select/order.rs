@@ -3,7 +3,8 @@
 use sqlparser::ast;
 
 use super::list::{Output, check_entries, output_number};
-use crate::bind::{Binder, Scope, normal, refuse};
+use crate::bind::scope::Scope;
+use crate::bind::{Binder, normal, refuse};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
 use crate::plan::SortKey;
@@ -48,6 +49,7 @@ impl Binder<'_> {
                             outputs.push(Output {
                                 typed,
                                 name: String::new(),
+                                origin: (0, 0),
                             });
                             check_entries(outputs.len())?;
                             outputs.len() - 1

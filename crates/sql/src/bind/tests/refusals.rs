@@ -112,20 +112,9 @@ fn positions_are_right_in_later_lines() {
 #[test]
 fn what_is_not_done_is_named() {
     for sql in [
-        "select * from sbtest1 a join sbtest1 b on a.id = b.id",
-        "select * from sbtest1, kinds",
-        "select (select 1)",
-        "select 1 where exists (select 1)",
-        "select id from sbtest1 where id in (select 1)",
-        "with x as (select 1) select * from x",
-        "select 1 union select 2",
         "select row_number() over () from sbtest1",
         "select distinct on (k) k from sbtest1",
-        "select * from (select 1) as x",
-        "values (1)",
         "insert into sbtest1(k) values (1) on conflict do nothing",
-        "update sbtest1 set k = 1 from kinds",
-        "delete from sbtest1 using kinds",
         "create temporary table t(a int)",
         "create unlogged table t(a int)",
         "create table t(a int references sbtest1)",

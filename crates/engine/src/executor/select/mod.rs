@@ -14,9 +14,11 @@
 //! it returns. A row that changed while its lock was waited for is looked at again (READ COMMITTED) and projected
 //! anew, but keeps its place in the order.
 
+pub(crate) mod rows;
+
 use clearway_storage::heap::Tid;
 
-use crate::executor::group::{Distinct, GroupRows, Grouping};
+use crate::executor::group::{By, Distinct, GroupRows, Grouping};
 use crate::executor::scan::{Locked, ScanRows};
 use crate::executor::series::SeriesRows;
 use crate::executor::{Execution, evaluate_row};
@@ -26,6 +28,7 @@ use clearway_sql::Expr;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::{AggregatePlan, SelectPlan, Source};
 use clearway_sql::value::{DataType, Value};
+use rows::Rows;
 
 /// Receives output rows.
 pub(crate) type Sink<'s> = dyn FnMut(&mut Execution<'_>, &[Value]) -> Result<()> + 's;
@@ -222,12 +225,7 @@ impl Select {
                 return Ok(self.next_late(execution)?.then_some(None));
             };
             self.output.clear();
-            evaluate_row(
-                &plan.projection,
-                self.input.row(),
-                &execution.eval,
-                &mut self.output,
-            )?;
+            project(execution, plan, self.input.row(), &mut self.output)?;
             let is_new = match self.distinct.as_deref_mut() {
                 Some(DistinctRows::Early(distinct)) => distinct.take(execution, &self.output)?,
                 _ => true,
@@ -259,6 +257,20 @@ impl Select {
     }
 }
 
+/// Appends the projection of a row.
+#[inline]
+fn project(
+    execution: &mut Execution<'_>,
+    plan: &SelectPlan,
+    row: &[Value],
+    output: &mut Vec<Value>,
+) -> Result<()> {
+    if plan.has_subqueries {
+        return execution.evaluating(|context| evaluate_row(&plan.projection, row, context, output));
+    }
+    evaluate_row(&plan.projection, row, &execution.eval, output)
+}
+
 /// Writes the place of a row of the sorter: a byte that tells if it has one, block, slot.
 fn write_tid(tid: Option<Tid>, out: &mut Vec<u8>) {
     let Some(tid) = tid else { return out.push(0) };
@@ -284,12 +296,15 @@ fn read_tid(bytes: &mut &[u8]) -> Option<Tid> {
 
 /// A non-negative count from LIMIT or OFFSET; NULL is `None`.
 fn row_count(
-    execution: &Execution<'_>,
+    execution: &mut Execution<'_>,
     expr: &Expr,
     sqlstate: SqlState,
     clause: &str,
 ) -> Result<Option<u64>> {
-    let value = expr.eval(&[], &execution.eval)?;
+    let value = match expr {
+        Expr::Constant(value) => value.clone(),
+        other => execution.evaluating(|context| other.eval(&[], context))?,
+    };
     match value.as_i64() {
         None => Ok(None),
         Some(count) => u64::try_from(count)
@@ -318,13 +333,20 @@ fn lock(execution: &mut Execution<'_>, plan: &SelectPlan, tid: Tid, output: &mut
 fn group(execution: &mut Execution<'_>, plan: &SelectPlan, aggregate: &AggregatePlan) -> Result<GroupRows> {
     let mut grouping = Grouping::new(aggregate, execution.spill);
     let mut input = Input::open(execution, plan)?;
+    let interrupts = execution.interrupts;
     while input.next(execution, plan)?.is_some() {
-        grouping.take(execution, aggregate, input.row())?;
+        let row = input.row();
+        if plan.has_subqueries {
+            execution.evaluating(|context| grouping.take(By { context, interrupts }, aggregate, row))?;
+        } else {
+            let context = &execution.eval;
+            grouping.take(By { context, interrupts }, aggregate, row)?;
+        }
     }
     if let Input::Table { rows, .. } = input {
         rows.close(execution);
     }
-    grouping.finish(execution, aggregate)
+    execution.evaluating(|context| grouping.finish(By { context, interrupts }, aggregate))
 }
 
 /// The source of the rows that are projected.
@@ -340,13 +362,29 @@ enum Input {
     Table { rows: ScanRows, passed: u64 },
     /// Grouping
     Groups(Box<GroupRows>),
+    /// Operators over one row.
+    Rows(Box<RowsInput>),
+}
+
+/// Operators and the row that they work on.
+#[derive(Debug)]
+struct RowsInput {
+    rows: Rows,
+    row: Vec<Value>,
 }
 
 impl Input {
     fn open(execution: &mut Execution<'_>, plan: &SelectPlan) -> Result<Input> {
         Ok(match &plan.source {
             Source::OneRow => Input::OneRow,
-            Source::Series(series) => match SeriesRows::open(execution, series)? {
+            Source::Rows(rows) => {
+                let mut row = vec![Value::Null; rows.width];
+                Input::Rows(Box::new(RowsInput {
+                    rows: Rows::open(execution, &rows.node, &mut row)?,
+                    row,
+                }))
+            }
+            Source::Series(series) => match SeriesRows::open(&execution.eval, series, &[])? {
                 Some(rows) => Input::Series(rows),
                 None => Input::Done,
             },
@@ -374,11 +412,18 @@ impl Input {
             (Input::Groups(rows), _, Some(aggregate)) => {
                 while rows.next(aggregate)? {
                     execution.tick()?;
-                    match &aggregate.having {
-                        Some(having) if !having.passes(rows.row(), &execution.eval)? => {}
-                        _ => return Ok(Some(None)),
+                    let Some(having) = &aggregate.having else {
+                        return Ok(Some(None));
+                    };
+                    let row = rows.row();
+                    if execution.evaluating(|context| having.passes(row, context))? {
+                        return Ok(Some(None));
                     }
                 }
+            }
+            (Input::Rows(input), Source::Rows(rows), _) => {
+                let found = input.rows.next(execution, &rows.node, &mut input.row)?;
+                return Ok(found.then_some(None));
             }
             (Input::OneRow, _, _) => {
                 *self = Input::Done;
@@ -396,6 +441,7 @@ impl Input {
             Input::Table { rows, .. } => rows.row(),
             Input::Series(rows) => &rows.row,
             Input::Groups(rows) => rows.row(),
+            Input::Rows(input) => &input.row,
             Input::Done | Input::OneRow => &[],
         }
     }

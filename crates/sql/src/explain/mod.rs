@@ -6,11 +6,13 @@
 //!         Index Cond: (aid = $1)
 //! ```
 
+mod nodes;
+
 use crate::access::AccessPath;
 use crate::catalog::TableDef;
 use crate::error::{EngineError, Result};
-use crate::expr::Expr;
-use crate::plan::{InsertSource, RowsStatement, SelectPlan, Source, Statement, TableScan};
+use crate::expr::{Expr, SubqueryForm};
+use crate::plan::{InsertSource, JoinedRows, RowsStatement, SelectPlan, Source, Statement, TableScan};
 use crate::value::text::to_text;
 use crate::value::{DataType, Value};
 
@@ -33,11 +35,11 @@ pub fn explain(statement: &Statement) -> Result<Vec<String>> {
         }
         RowsStatement::Update(update) => {
             lines.node(format!("Update on {}", update.scan.table.name));
-            lines.child(|lines| lines.scan(&update.scan));
+            lines.child(|lines| lines.changed(&update.scan, update.joined.as_deref()));
         }
         RowsStatement::Delete(delete) => {
             lines.node(format!("Delete on {}", delete.scan.table.name));
-            lines.child(|lines| lines.scan(&delete.scan));
+            lines.child(|lines| lines.changed(&delete.scan, delete.joined.as_deref()));
         }
         RowsStatement::Canned(_) => lines.node("Result"),
         RowsStatement::Copy(_) | RowsStatement::Explain(_) => return not_explained(),
@@ -74,8 +76,12 @@ impl Lines {
     fn select(&mut self, select: &SelectPlan) {
         let names = match &select.source {
             Source::Table(scan) => table_names(&scan.table),
-            Source::Series(_) => vec!["generate_series".to_owned()],
-            Source::OneRow => Vec::new(),
+            Source::Series(_) => Names {
+                columns: vec!["generate_series".to_owned()],
+                outer: Vec::new(),
+            },
+            Source::OneRow => Names::default(),
+            Source::Rows(rows) => nodes::names(rows),
         };
         let depth = self.depth;
         if select.limit.is_some() || select.offset.is_some() {
@@ -138,45 +144,66 @@ impl Lines {
                     self.property("Filter", show(filter, &names));
                 }
             }
-            Source::Table(scan) => self.scan(scan),
+            Source::Table(scan) => self.scan(scan, "", &table_names(&scan.table)),
+            Source::Rows(rows) => self.operator(&rows.node, &names),
         }
         self.depth = depth;
     }
 
-    fn scan(&mut self, scan: &TableScan) {
+    /// The rows that a statement changes.
+    fn changed(&mut self, scan: &TableScan, joined: Option<&JoinedRows>) {
+        match joined {
+            Some(joined) => self.operator(&joined.rows.node, &nodes::names(&joined.rows)),
+            None => self.scan(scan, "", &table_names(&scan.table)),
+        }
+    }
+
+    /// A scan; `known_as`: the name after the table's, if there is one.
+    fn scan(&mut self, scan: &TableScan, known_as: &str, names: &Names) {
         let table = &scan.table;
-        let names = table_names(table);
         match scan.access.index() {
-            None => self.node(format!("Seq Scan on {}", table.name)),
+            None => self.node(format!("Seq Scan on {}{known_as}", table.name)),
             Some(number) => {
                 let backward = match scan.access {
                     AccessPath::Range { reverse: true, .. } => " Backward",
                     _ => "",
                 };
                 self.node(format!(
-                    "Index Scan{backward} using {} on {}",
+                    "Index Scan{backward} using {} on {}{known_as}",
                     table.indexes[number].name, table.name
                 ));
-                let condition = index_condition(scan);
+                let condition = index_condition(scan, names);
                 if !condition.is_empty() {
                     self.property("Index Cond", condition);
                 }
             }
         }
         if let Some(filter) = &scan.filter {
-            self.property("Filter", show(filter, &names));
+            self.property("Filter", show(filter, names));
         }
     }
 }
 
-fn table_names(table: &TableDef) -> Vec<String> {
-    table.columns.iter().map(|column| column.name.clone()).collect()
+fn table_names(table: &TableDef) -> Names {
+    Names {
+        columns: table.columns.iter().map(|column| column.name.clone()).collect(),
+        outer: Vec::new(),
+    }
+}
+
+/// The names of what expressions read.
+#[derive(Debug, Clone, Default)]
+struct Names {
+    /// Of the row's columns.
+    columns: Vec<String>,
+    /// Of the arguments of the query or scan.
+    outer: Vec<String>,
 }
 
 /// The names of the columns of the row that the projection reads.
-fn group_names(select: &SelectPlan, names: &[String]) -> Vec<String> {
+fn group_names(select: &SelectPlan, names: &Names) -> Names {
     let Some(aggregate) = &select.aggregate else {
-        return names.to_vec();
+        return names.clone();
     };
     let keys = aggregate.keys.iter().map(|key| show_top(key, names));
     let calls = aggregate.calls.iter().map(|call| {
@@ -190,17 +217,20 @@ fn group_names(select: &SelectPlan, names: &[String]) -> Vec<String> {
             if call.distinct { "DISTINCT " } else { "" }
         )
     });
-    keys.chain(calls).collect()
+    Names {
+        columns: keys.chain(calls).collect(),
+        outer: names.outer.clone(),
+    }
 }
 
-fn index_condition(scan: &TableScan) -> String {
+fn index_condition(scan: &TableScan, names: &Names) -> String {
     let table = &scan.table;
     let Some(number) = scan.access.index() else {
         return String::new();
     };
     let columns = &table.indexes[number].columns;
     let name = |at: usize| &table.columns[usize::from(columns[at])].name;
-    let value = |expr: &Expr| show_top(expr, &[]);
+    let value = |expr: &Expr| show_top(expr, names);
     let mut parts = Vec::new();
     match &scan.access {
         AccessPath::Sequential => {}
@@ -248,7 +278,7 @@ fn index_condition(scan: &TableScan) -> String {
 }
 
 /// An expression without the outermost parentheses.
-fn show_top(expr: &Expr, names: &[String]) -> String {
+fn show_top(expr: &Expr, names: &Names) -> String {
     let shown = show(expr, names);
     match expr {
         Expr::Arithmetic { .. } | Expr::Cast { .. } if shown.starts_with('(') && shown.ends_with(')') => {
@@ -259,7 +289,7 @@ fn show_top(expr: &Expr, names: &[String]) -> String {
 }
 
 /// An expression as SQL, fully parenthesised.
-fn show(expr: &Expr, names: &[String]) -> String {
+fn show(expr: &Expr, names: &Names) -> String {
     let join = |parts: &[Expr], between: &str| {
         let parts: Vec<String> = parts.iter().map(|part| show(part, names)).collect();
         parts.join(between)
@@ -268,10 +298,30 @@ fn show(expr: &Expr, names: &[String]) -> String {
     match expr {
         Expr::Constant(value) => constant(value),
         Expr::Column(column) => names
+            .columns
             .get(usize::from(*column))
             .cloned()
             .unwrap_or_else(|| format!("?{column}")),
         Expr::Parameter(number) => format!("${}", number + 1),
+        Expr::Outer(number) => names
+            .outer
+            .get(usize::from(*number))
+            .cloned()
+            .unwrap_or_else(|| format!("outer {number}")),
+        Expr::Aggregate(number) => format!("aggregate {number}"),
+        Expr::Subquery(subquery) => {
+            let plan = format!("(SubPlan {})", subquery.number + 1);
+            match &subquery.form {
+                SubqueryForm::Scalar => plan,
+                SubqueryForm::Exists => format!("EXISTS{plan}"),
+                SubqueryForm::Quantified(quantified) => format!(
+                    "({} {} {} {plan})",
+                    join(&quantified.operand, ", "),
+                    quantified.op.symbol(),
+                    if quantified.all { "ALL" } else { "ANY" }
+                ),
+            }
+        }
         Expr::Cast { input, to, .. } => format!("({})::{to}", show(input, names)),
         Expr::Compare { op, left, right, .. } => {
             format!("({} {} {})", show(left, names), op.symbol(), show(right, names))

@@ -10,7 +10,7 @@ use crate::plan::{AggregatePlan, SortKey, TableScan};
 use crate::value::ColumnSet;
 
 /// The parts of a condition that must all hold.
-pub(super) fn conjuncts(condition: Expr) -> Vec<Expr> {
+pub(crate) fn conjuncts(condition: Expr) -> Vec<Expr> {
     match condition {
         Expr::And(parts) => parts.into_iter().flat_map(conjuncts).collect(),
         one => vec![one],
@@ -18,7 +18,7 @@ pub(super) fn conjuncts(condition: Expr) -> Vec<Expr> {
 }
 
 /// All of these as one condition.
-pub(super) fn all(mut conditions: Vec<Expr>) -> Option<Expr> {
+pub(crate) fn all(mut conditions: Vec<Expr>) -> Option<Expr> {
     match conditions.len() {
         0 => None,
         1 => conditions.pop(),
@@ -28,7 +28,7 @@ pub(super) fn all(mut conditions: Vec<Expr>) -> Option<Expr> {
 
 /// Chooses how to find the rows that satisfy all conditions. `locks`: rows are locked or changed, so a newer version of
 /// one may have to satisfy them too.
-pub(super) fn plan_scan(table: Arc<TableDef>, conditions: Vec<Expr>, locks: bool) -> TableScan {
+pub(crate) fn plan_scan(table: Arc<TableDef>, conditions: Vec<Expr>, locks: bool) -> TableScan {
     let choice = match table.kind {
         TableKind::Heap { .. } => access::choose(&table, &conditions),
         TableKind::Virtual => access::Choice {
@@ -58,13 +58,13 @@ pub(super) fn plan_scan(table: Arc<TableDef>, conditions: Vec<Expr>, locks: bool
 }
 
 /// Adds the columns an expression reads.
-pub(super) fn need(needed: &mut ColumnSet, expr: &Expr) {
+pub(crate) fn need(needed: &mut ColumnSet, expr: &Expr) {
     expr.columns(&mut |column| needed.insert(column));
 }
 
 /// True if the scan gives this order, or can be made to: an index whose columns, after those that are fixed to one
 /// value, are the sort keys. A sequential scan gives way to an index only when a LIMIT means few rows are read.
-pub(super) fn ordered_by_index(
+pub(crate) fn ordered_by_index(
     scan: &mut TableScan,
     projection: &[Expr],
     sort: &[SortKey],
@@ -121,7 +121,7 @@ pub(super) fn ordered_by_index(
 }
 
 /// `min(c)` or `max(c)` alone over an index that begins with c: its first or last entry.
-pub(super) fn extreme(table: &TableDef, aggregate: &AggregatePlan) -> Option<AccessPath> {
+pub(crate) fn extreme(table: &TableDef, aggregate: &AggregatePlan) -> Option<AccessPath> {
     let [
         AggregateCall {
             function,

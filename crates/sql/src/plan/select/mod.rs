@@ -1,4 +1,6 @@
-//! SELECT: where its rows come from and what becomes of them.
+//! SELECT: where its rows come from and what becomes of them. Operators of a FROM: `node`.
+
+mod node;
 
 use std::sync::Arc;
 
@@ -8,6 +10,8 @@ use crate::catalog::TableDef;
 use crate::expr::Expr;
 use crate::plan::Column;
 use crate::value::{ColumnSet, DataType};
+
+pub use node::{HashJoin, JoinKind, LoopJoin, Node, RowsPlan, SetOperator, SetPlan};
 
 /// SELECT
 #[derive(Debug, Clone)]
@@ -32,6 +36,8 @@ pub struct SelectPlan {
     pub stop_after: Option<u64>,
     /// FOR UPDATE and its relatives.
     pub lock: Option<RowLock>,
+    /// True if an expression of the stages above the source has a query inside it.
+    pub has_subqueries: bool,
     /// The columns sent.
     pub columns: Vec<Column>,
 }
@@ -60,6 +66,8 @@ pub enum Source {
     Table(TableScan),
     /// `generate_series(start, stop [, step])`: rows of one value.
     Series(Series),
+    /// Joins, queries in FROM, and whatever else takes operators.
+    Rows(Box<RowsPlan>),
 }
 
 /// `generate_series` as a source of rows.

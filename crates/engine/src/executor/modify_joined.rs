@@ -1,0 +1,238 @@
+//! UPDATE … FROM and DELETE … USING, and those with queries inside: rows that operators find.
+//!
+//! A row of the changed table may come several times, with different partners; the first one changes it, and the heap
+//! says of the others that this statement has done so. A row that another transaction has changed meanwhile is waited
+//! for as in `modify`; its newest version takes the place of the one that was found, beside the same partners, and all
+//! conditions are looked at again.
+
+use clearway_sql::Expr;
+use clearway_sql::error::Result;
+use clearway_sql::plan::{DeletePlan, JoinedRows, LockWaitPolicy, Returning, TableScan, UpdatePlan};
+use clearway_sql::value::{TextsTogether, Value};
+use clearway_storage::heap::{DeleteOutcome, Heap, Tid, UpdateOutcome};
+
+use crate::convert::storage_error;
+use crate::executor::not_null::check_not_null;
+use crate::executor::place::place_of;
+use crate::executor::scan;
+use crate::executor::select::rows::Rows;
+use crate::executor::unique::insert_entries;
+use crate::executor::{Execution, Queued, heap_rel, select};
+
+/// The rows that are found, one after the other.
+struct Found<'p> {
+    plan: &'p JoinedRows,
+    rows: Rows,
+    row: Vec<Value>,
+    /// Number of columns of the changed table.
+    width: usize,
+}
+
+impl<'p> Found<'p> {
+    fn open(execution: &mut Execution<'_>, plan: &'p JoinedRows, scan: &TableScan) -> Result<Found<'p>> {
+        let mut row = vec![Value::Null; plan.rows.width];
+        Ok(Found {
+            rows: Rows::open(execution, &plan.rows.node, &mut row)?,
+            plan,
+            row,
+            width: scan.table.columns.len(),
+        })
+    }
+
+    /// The place of the next row.
+    fn next(&mut self, execution: &mut Execution<'_>) -> Result<Option<Tid>> {
+        if !self.rows.next(execution, &self.plan.rows.node, &mut self.row)? {
+            return Ok(None);
+        }
+        Ok(place_of(&self.row[self.width]))
+    }
+
+    /// Puts the newest version of the row in the place of the one that was found: its place, or `None` if the row is
+    /// to be left out.
+    fn follow(
+        &mut self,
+        execution: &mut Execution<'_>,
+        scan: &TableScan,
+        latest: Tid,
+        queued: &mut Queued,
+    ) -> Result<Option<Tid>> {
+        let newest = scan::newest(execution, scan, latest, LockWaitPolicy::Block, queued)?;
+        let Some(newest) = newest else { return Ok(None) };
+        self.row[..self.width].clone_from_slice(&newest.row);
+        let row = &self.row;
+        let passes = match &self.plan.recheck {
+            Some(recheck) => execution.evaluating(|context| recheck.passes(row, context))?,
+            None => true,
+        };
+        Ok(passes.then_some(newest.tid))
+    }
+}
+
+/// Runs an UPDATE; the number of rows.
+pub(super) fn update(
+    execution: &mut Execution<'_>,
+    plan: &UpdatePlan,
+    joined: &JoinedRows,
+    sink: &mut select::Sink<'_>,
+) -> Result<u64> {
+    let mut found = Found::open(execution, joined, &plan.scan)?;
+    let mut count = 0;
+    while let Some(tid) = found.next(execution)? {
+        let before = found.row[..found.width].to_vec();
+        if let Some(new) = update_row(execution, plan, tid, &mut found)? {
+            count += 1;
+            if let Some(returning) = &plan.returning {
+                found.row[..found.width].clone_from_slice(&new);
+                send(execution, returning, &found.row, sink)?;
+            }
+        }
+        // Other partners of the row are compared with the version that was seen.
+        found.row[..found.width].clone_from_slice(&before);
+    }
+    execution.txn.count_rows(plan.scan.table.oid, 0, count);
+    Ok(count)
+}
+
+/// Updates the row at hand; its new columns, or `None` if it is not to be updated.
+fn update_row(
+    execution: &mut Execution<'_>,
+    plan: &UpdatePlan,
+    tid: Tid,
+    found: &mut Found<'_>,
+) -> Result<Option<Vec<Value>>> {
+    let table = &*plan.scan.table;
+    let heap = Heap::new(heap_rel(table));
+    execution.txn.assign_xid()?;
+    let mut queued = Queued::default();
+    let mut target = tid;
+    let mut new = assigned(execution, plan, found)?;
+    let updated = loop {
+        let mut payload = Vec::new();
+        table.codec.encode(&new, &mut payload);
+        // Index entries are made anew unless no assigned column is in an index.
+        let hot_allowed = !plan.changes_indexed_columns;
+        let outcome = heap.update(&execution.txn.context(), target, &payload, hot_allowed);
+        match outcome.map_err(storage_error)? {
+            UpdateOutcome::Updated { tid, hot } => {
+                execution.txn.note_in_tags();
+                queued.release(execution.txn);
+                if !hot && !table.indexes.is_empty() {
+                    insert_entries(execution, table, &new, tid)?;
+                }
+                return Ok(Some(new));
+            }
+            UpdateOutcome::SelfModified => break false,
+            UpdateOutcome::Wait(xid) => {
+                execution.wait_for_row(table, target, xid, LockWaitPolicy::Block, &mut queued)?;
+            }
+            UpdateOutcome::Deleted => {
+                execution.check_concurrent("delete")?;
+                break false;
+            }
+            UpdateOutcome::Changed { latest } => {
+                execution.check_concurrent("update")?;
+                let Some(newest) = found.follow(execution, &plan.scan, latest, &mut queued)? else {
+                    break false;
+                };
+                target = newest;
+                new = assigned(execution, plan, found)?;
+            }
+        }
+    };
+    queued.release(execution.txn);
+    debug_assert!(!updated);
+    Ok(None)
+}
+
+/// The columns of the new version of the row at hand.
+fn assigned(execution: &mut Execution<'_>, plan: &UpdatePlan, found: &Found<'_>) -> Result<Vec<Value>> {
+    let mut new = found.row[..found.width].to_vec();
+    let mut texts = TextsTogether::default();
+    execution.evaluating(|context| {
+        for (column, expr) in &plan.assignments {
+            let value = Expr::eval(expr, &found.row, context)?;
+            texts.add(&value)?;
+            new[usize::from(*column)] = value;
+        }
+        Ok(())
+    })?;
+    check_not_null(&plan.scan.table, &new)?;
+    Ok(new)
+}
+
+/// Runs a DELETE; the number of rows.
+pub(super) fn delete(
+    execution: &mut Execution<'_>,
+    plan: &DeletePlan,
+    joined: &JoinedRows,
+    sink: &mut select::Sink<'_>,
+) -> Result<u64> {
+    let mut found = Found::open(execution, joined, &plan.scan)?;
+    let mut count = 0;
+    while let Some(tid) = found.next(execution)? {
+        let before = found.row[..found.width].to_vec();
+        if delete_row(execution, plan, tid, &mut found)? {
+            count += 1;
+            if let Some(returning) = &plan.returning {
+                send(execution, returning, &found.row, sink)?;
+            }
+        }
+        found.row[..found.width].clone_from_slice(&before);
+    }
+    execution
+        .txn
+        .count_rows(plan.scan.table.oid, -(count as i64), count);
+    Ok(count)
+}
+
+/// Deletes the row at hand; `false` if it is not to be deleted.
+fn delete_row(
+    execution: &mut Execution<'_>,
+    plan: &DeletePlan,
+    tid: Tid,
+    found: &mut Found<'_>,
+) -> Result<bool> {
+    let table = &*plan.scan.table;
+    let heap = Heap::new(heap_rel(table));
+    execution.txn.assign_xid()?;
+    let mut queued = Queued::default();
+    let mut target = tid;
+    let deleted = loop {
+        let outcome = heap.delete(&execution.txn.context(), target);
+        match outcome.map_err(storage_error)? {
+            DeleteOutcome::Deleted => break true,
+            DeleteOutcome::SelfModified => break false,
+            DeleteOutcome::Wait(xid) => {
+                execution.wait_for_row(table, target, xid, LockWaitPolicy::Block, &mut queued)?;
+            }
+            DeleteOutcome::Gone => {
+                execution.check_concurrent("delete")?;
+                break false;
+            }
+            DeleteOutcome::Changed { latest } => {
+                execution.check_concurrent("update")?;
+                let Some(newest) = found.follow(execution, &plan.scan, latest, &mut queued)? else {
+                    break false;
+                };
+                target = newest;
+            }
+        }
+    };
+    queued.release(execution.txn);
+    Ok(deleted)
+}
+
+fn send(
+    execution: &mut Execution<'_>,
+    returning: &Returning,
+    row: &[Value],
+    sink: &mut select::Sink<'_>,
+) -> Result<()> {
+    let output = execution.evaluating(|context| {
+        let exprs = returning.projection.iter();
+        exprs
+            .map(|expr| expr.eval(row, context))
+            .collect::<Result<Vec<_>>>()
+    })?;
+    sink(execution, &output)
+}

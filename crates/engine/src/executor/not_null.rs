@@ -1,0 +1,25 @@
+//! NULL in columns that refuse it.
+
+use clearway_sql::TableDef;
+use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::value::Value;
+
+use crate::executor::unique::describe;
+
+/// 23502 for the first column that is NULL and must not be.
+pub(crate) fn check_not_null(table: &TableDef, row: &[Value]) -> Result<()> {
+    for (column, value) in table.columns.iter().zip(row) {
+        if column.not_null && value.is_null() {
+            let values: Vec<String> = row.iter().map(describe).collect();
+            return Err(EngineError::new(
+                SqlState::NOT_NULL_VIOLATION,
+                format!(
+                    "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
+                    column.name, table.name
+                ),
+            )
+            .with_detail(format!("Failing row contains ({}).", values.join(", "))));
+        }
+    }
+    Ok(())
+}

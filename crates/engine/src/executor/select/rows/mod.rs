@@ -1,0 +1,123 @@
+//! Rows of a FROM with more than one table: running operators over one row.
+//!
+//! An operator is pulled: [`Rows::next`] puts the next combination of its columns into the block's row and leaves the
+//! columns of all other operators alone. Between two calls it holds no latch, no pin and no borrow of its plan. What it
+//! keeps (the table of a hash join, the inner side of a loop) has `work_mem` bytes, and temporary files beyond.
+//!
+//! | module | job |
+//! | --- | --- |
+//! | `leaf` | tables, queries, series, values |
+//! | `repeat` | joins by a loop |
+//! | `hash`, `keys` | joins by a hash table |
+//! | `merge` | a hash join whose table does not fit |
+//! | `set` | UNION, INTERSECT, EXCEPT |
+
+mod hash;
+mod keys;
+mod leaf;
+mod merge;
+mod repeat;
+mod set;
+
+use clearway_sql::error::Result;
+use clearway_sql::plan::Node;
+use clearway_sql::value::Value;
+
+use crate::executor::Execution;
+use hash::HashRows;
+use leaf::{QueryRows, SeriesLeaf, TableRows, ValuesRows};
+use repeat::LoopRows;
+use set::SetRows;
+
+/// A running operator apart from its plan, which each call is given.
+#[derive(Debug)]
+pub(crate) enum Rows {
+    /// One row, which may have been given.
+    One {
+        given: bool,
+    },
+    Table(Box<TableRows>),
+    Query(Box<QueryRows>),
+    Series(Box<SeriesLeaf>),
+    Values(ValuesRows),
+    Set(Box<SetRows>),
+    Filter(Box<Rows>),
+    Loop(Box<LoopRows>),
+    Hash(Box<HashRows>),
+}
+
+impl Rows {
+    /// Starts an operator. `row` has the columns of the operators to its left, if it reads them.
+    pub(crate) fn open(execution: &mut Execution<'_>, node: &Node, row: &mut [Value]) -> Result<Rows> {
+        Ok(match node {
+            Node::OneRow => Rows::One { given: false },
+            Node::Table { scan, arguments, .. } => {
+                Rows::Table(Box::new(TableRows::open(execution, scan, arguments, row)?))
+            }
+            Node::Query { plan, arguments, .. } => {
+                Rows::Query(Box::new(QueryRows::open(execution, plan, arguments, row)?))
+            }
+            Node::Series { series, .. } => Rows::Series(Box::new(SeriesLeaf::open(execution, series, row)?)),
+            Node::Values { .. } => Rows::Values(ValuesRows::default()),
+            Node::Set(plan) => Rows::Set(Box::new(SetRows::open(execution, plan)?)),
+            Node::Filter { input, .. } => Rows::Filter(Box::new(Rows::open(execution, input, row)?)),
+            Node::Loop(join) => Rows::Loop(Box::new(LoopRows::open(execution, join, row)?)),
+            Node::Hash(join) => Rows::Hash(Box::new(HashRows::open(execution, join, row)?)),
+        })
+    }
+
+    /// Goes to the next row, if there is one.
+    pub(crate) fn next(
+        &mut self,
+        execution: &mut Execution<'_>,
+        node: &Node,
+        row: &mut [Value],
+    ) -> Result<bool> {
+        match (self, node) {
+            (Rows::One { given }, _) => Ok(!std::mem::replace(given, true)),
+            (
+                Rows::Table(rows),
+                Node::Table {
+                    scan, base, place, ..
+                },
+            ) => rows.next(execution, scan, *base, *place, row),
+            (Rows::Query(rows), Node::Query { plan, base, .. }) => rows.next(execution, plan, *base, row),
+            (Rows::Series(rows), Node::Series { series, base }) => rows.next(execution, series, *base, row),
+            (Rows::Values(rows), Node::Values { rows: plan, base }) => rows.next(execution, plan, *base, row),
+            (Rows::Set(rows), Node::Set(plan)) => rows.next(execution, plan, row),
+            (Rows::Filter(rows), Node::Filter { input, condition }) => {
+                while rows.next(execution, input, row)? {
+                    if execution.evaluating(|context| condition.passes(row, context))? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            (Rows::Loop(rows), Node::Loop(join)) => rows.next(execution, join, row),
+            (Rows::Hash(rows), Node::Hash(join)) => rows.next(execution, join, row),
+            _ => unreachable!("an operator runs with the plan that it was opened with"),
+        }
+    }
+}
+
+/// Sets columns to NULL.
+fn set_null(row: &mut [Value], columns: &[u16]) {
+    for column in columns {
+        row[usize::from(*column)] = Value::Null;
+    }
+}
+
+/// Puts values into columns.
+fn put(row: &mut [Value], columns: &[u16], values: &mut [Value]) {
+    for (column, value) in columns.iter().zip(values) {
+        row[usize::from(*column)] = std::mem::take(value);
+    }
+}
+
+/// The values of columns.
+fn copied(row: &[Value], columns: &[u16]) -> Vec<Value> {
+    columns
+        .iter()
+        .map(|column| row[usize::from(*column)].clone())
+        .collect()
+}

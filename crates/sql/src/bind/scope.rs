@@ -1,0 +1,263 @@
+//! The names that an expression can see, and how a name leads out of a query.
+//!
+//! # Frames
+//! A query inside another has a *frame*: the scope around it, and the arguments it is given. A name that its own FROM
+//! does not have is looked up in the frames around, from the inside out. What is found there becomes an argument of
+//! each frame on the way back in:
+//!
+//! ```text
+//! select (select (select t.a) from u) from t      in the innermost query  Outer(0) = argument 0 of its frame: Outer(0)
+//!                                                 in the middle one       Outer(0) = argument 0 of its frame: Column(0)
+//! ```
+//!
+//! A query in FROM without LATERAL has a frame too, whose scope is empty: the relations beside it are not seen.
+
+use crate::aggregate::AggregateCall;
+use crate::bind::{Binder, Typed};
+use crate::catalog::TableDef;
+use crate::error::{EngineError, Result, SqlState};
+use crate::expr::Expr;
+use crate::value::DataType;
+
+/// A column that expressions can name.
+#[derive(Debug, Clone)]
+pub(super) struct ScopeColumn {
+    pub(super) name: String,
+    /// Its value over the block's row.
+    pub(super) typed: Typed,
+    /// The table and the column's number in it, from 1, if it comes from a table unchanged; zeros if not.
+    pub(super) origin: (u32, i16),
+}
+
+/// A relation that a qualified name can name.
+#[derive(Debug, Clone)]
+pub(super) struct ScopeRelation {
+    pub(super) alias: String,
+    pub(super) columns: Vec<ScopeColumn>,
+    /// The table, if it is one.
+    pub(super) table_oid: u32,
+}
+
+/// The names of a FROM, or of a part of it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Names {
+    pub(super) relations: Vec<ScopeRelation>,
+    /// The columns that a name without qualifier can mean, in the order of `*`.
+    pub(super) visible: Vec<ScopeColumn>,
+}
+
+impl Names {
+    pub(super) fn of_relation(relation: ScopeRelation) -> Names {
+        Names {
+            visible: relation.columns.clone(),
+            relations: vec![relation],
+        }
+    }
+
+    /// The names of a table; `base`: its first column in the block's row.
+    pub(super) fn of_table(table: &TableDef, alias: Option<String>, base: u16) -> Names {
+        let heap = matches!(table.kind, crate::catalog::TableKind::Heap { .. });
+        let columns = table
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(number, column)| ScopeColumn {
+                name: column.name.clone(),
+                typed: Typed {
+                    expr: Expr::Column(base + number as u16),
+                    data_type: column.data_type,
+                    typmod: column.typmod,
+                },
+                origin: if heap {
+                    (table.oid, number as i16 + 1)
+                } else {
+                    (0, 0)
+                },
+            });
+        Names::of_relation(ScopeRelation {
+            alias: alias.unwrap_or_else(|| table.name.clone()),
+            columns: columns.collect(),
+            table_oid: table.oid,
+        })
+    }
+
+    /// Both: of two entries of FROM.
+    pub(super) fn and(mut self, other: Names) -> Names {
+        self.relations.extend(other.relations);
+        self.visible.extend(other.visible);
+        self
+    }
+
+    /// True if a column without qualifier has this name.
+    pub(super) fn has_column(&self, name: &str) -> bool {
+        self.visible.iter().any(|column| column.name == name)
+    }
+}
+
+/// The names that an expression can see.
+#[derive(Debug, Default)]
+pub(super) struct Scope {
+    pub(super) names: Names,
+    /// The clause, for errors.
+    pub(super) clause: &'static str,
+    pub(super) aggregates: Aggregates,
+}
+
+/// The treatment of an aggregate call.
+#[derive(Debug, Default)]
+pub(super) enum Aggregates {
+    /// Refuse it.
+    #[default]
+    Refused,
+    /// Collect it; its number stands for it until grouping puts it in its place.
+    Collected(Vec<AggregateCall>),
+}
+
+impl Scope {
+    pub(super) fn empty(clause: &'static str) -> Scope {
+        Scope::of(Names::default(), clause)
+    }
+
+    pub(super) fn of(names: Names, clause: &'static str) -> Scope {
+        Scope {
+            names,
+            clause,
+            aggregates: Aggregates::Refused,
+        }
+    }
+}
+
+/// A query inside another, while it is bound.
+#[derive(Debug)]
+pub(super) struct Frame {
+    /// The names around it.
+    scope: Names,
+    /// Its arguments, over the row around it.
+    arguments: Vec<Expr>,
+}
+
+impl Frame {
+    /// The argument of this value; a new one if there is none.
+    fn argument(&mut self, value: Expr) -> Expr {
+        let at = self.arguments.iter().position(|known| *known == value);
+        let at = at.unwrap_or_else(|| {
+            self.arguments.push(value);
+            self.arguments.len() - 1
+        });
+        Expr::Outer(at as u16)
+    }
+}
+
+/// The outcome of looking for a name among some.
+enum Found {
+    Column(ScopeColumn),
+    /// There is a relation of the qualifier's name, and it has no such column.
+    NoColumn,
+    Nothing,
+}
+
+impl Binder<'_> {
+    /// Binds a query inside another: `names` are those it may see around it. With the result come the arguments that it
+    /// needs.
+    pub(super) fn inside<T>(
+        &mut self,
+        names: Names,
+        bind: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<(T, Vec<Expr>)> {
+        self.frames.push(Frame {
+            scope: names,
+            arguments: Vec::new(),
+        });
+        let bound = bind(self);
+        let frame = self.frames.pop();
+        let frame = frame.ok_or_else(|| EngineError::internal("a query's frame was lost"))?;
+        Ok((bound?, frame.arguments))
+    }
+
+    /// The column of this name, in the scope or around it; `None` if there is none and a function may be meant.
+    pub(super) fn resolve(
+        &mut self,
+        qualifier: Option<&str>,
+        name: &str,
+        names: &Names,
+        position: Option<u32>,
+    ) -> Result<Option<ScopeColumn>> {
+        let mut no_column = false;
+        match find(qualifier, name, names).map_err(|error| error.or_position(position))? {
+            Found::Column(column) => return Ok(Some(column)),
+            Found::NoColumn => no_column = true,
+            Found::Nothing => {}
+        }
+        for level in (0..self.frames.len()).rev() {
+            if no_column {
+                break;
+            }
+            match find(qualifier, name, &self.frames[level].scope)
+                .map_err(|error| error.or_position(position))?
+            {
+                Found::Column(mut column) => {
+                    for frame in &mut self.frames[level..] {
+                        column.typed.expr = frame.argument(column.typed.expr);
+                    }
+                    return Ok(Some(column));
+                }
+                Found::NoColumn => no_column = true,
+                Found::Nothing => {}
+            }
+        }
+        match qualifier {
+            Some(qualifier) if !no_column => Err(EngineError::new(
+                SqlState::UNDEFINED_TABLE,
+                format!("missing FROM-clause entry for table \"{qualifier}\""),
+            )
+            .or_position(position)),
+            _ => Ok(None),
+        }
+    }
+}
+
+fn find(qualifier: Option<&str>, name: &str, names: &Names) -> Result<Found> {
+    let Some(qualifier) = qualifier else {
+        return Ok(only(name, names.visible.iter())?.map_or(Found::Nothing, Found::Column));
+    };
+    let mut relations = names
+        .relations
+        .iter()
+        .filter(|relation| relation.alias == qualifier);
+    let Some(relation) = relations.next() else {
+        return Ok(Found::Nothing);
+    };
+    if relations.next().is_some() {
+        return Err(EngineError::new(
+            SqlState::from_code("42P09"),
+            format!("table reference \"{qualifier}\" is ambiguous"),
+        ));
+    }
+    if let Some(column) = only(name, relation.columns.iter())? {
+        return Ok(Found::Column(column));
+    }
+    if name == "tableoid" && relation.table_oid != 0 {
+        return Ok(Found::Column(ScopeColumn {
+            name: name.to_owned(),
+            typed: Typed::new(
+                Expr::Constant(crate::value::Value::Oid(relation.table_oid)),
+                DataType::Oid,
+            ),
+            origin: (0, 0),
+        }));
+    }
+    Ok(Found::NoColumn)
+}
+
+/// The column of this name; 42702 if there are two.
+fn only<'n>(name: &str, columns: impl Iterator<Item = &'n ScopeColumn>) -> Result<Option<ScopeColumn>> {
+    let mut found = columns.filter(|column| column.name == name);
+    let first = found.next();
+    if found.next().is_some() {
+        return Err(EngineError::new(
+            SqlState::AMBIGUOUS_COLUMN,
+            format!("column reference \"{name}\" is ambiguous"),
+        ));
+    }
+    Ok(first.cloned())
+}

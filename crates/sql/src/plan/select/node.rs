@@ -1,0 +1,160 @@
+//! Rows of a FROM with more than one table: a tree of operators over one row.
+//!
+//! All operators of a tree work on the same row, that of the block ([`crate::query`]): each leaf writes its columns, at
+//! its base, and a join only decides which combinations of its sides' columns stand there when it has a row. Nothing is
+//! copied from one operator to the next. What has to be kept (the smaller side of a hash join, the inner side of a
+//! loop) keeps the columns that later stages read.
+
+use std::sync::Arc;
+
+use crate::expr::Expr;
+use crate::plan::{SelectPlan, Series, TableScan};
+use crate::value::DataType;
+
+/// A FROM as operators, and the width of its row.
+#[derive(Debug, Clone)]
+pub struct RowsPlan {
+    /// The topmost operator.
+    pub node: Node,
+    /// Number of columns of the row.
+    pub width: usize,
+}
+
+/// An operator.
+#[derive(Debug, Clone)]
+pub enum Node {
+    /// One row, without columns.
+    OneRow,
+    /// A table's rows.
+    Table {
+        /// The scan. Its expressions count in the table's row; other columns are its arguments.
+        scan: TableScan,
+        /// Its first column in the row.
+        base: u16,
+        /// The values of `Expr::Outer(n)` in the scan, over the row.
+        arguments: Vec<Expr>,
+        /// The column of the row that gets the place of the table's row, if that is wanted: block and slot as a bigint.
+        place: Option<u16>,
+        /// The name it is known by.
+        name: String,
+    },
+    /// A query's rows.
+    Query {
+        /// The query.
+        plan: Arc<SelectPlan>,
+        /// Its first column in the row.
+        base: u16,
+        /// The values of `Expr::Outer(n)` in the query, over the row.
+        arguments: Vec<Expr>,
+        /// The name it is known by.
+        name: String,
+    },
+    /// `generate_series`, its bounds over the row.
+    Series {
+        /// The series, without a filter.
+        series: Series,
+        /// Its column in the row.
+        base: u16,
+    },
+    /// Rows of expressions over the row.
+    Values {
+        /// The rows.
+        rows: Vec<Vec<Expr>>,
+        /// The first column in the row.
+        base: u16,
+    },
+    /// UNION, INTERSECT, EXCEPT.
+    Set(Box<SetPlan>),
+    /// The rows that satisfy a condition.
+    Filter {
+        /// The rows.
+        input: Box<Node>,
+        /// The condition, over the row.
+        condition: Expr,
+    },
+    /// For each row of one side, the other side anew.
+    Loop(Box<LoopJoin>),
+    /// One side in a hash table.
+    Hash(Box<HashJoin>),
+}
+
+/// A kind of join.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JoinKind {
+    /// Pairs that fit.
+    Inner,
+    /// Each left row at least once.
+    Left,
+    /// Each right row at least once.
+    Right,
+    /// Each row of both sides at least once.
+    Full,
+    /// Each left row that fits at least one right row, once.
+    Semi,
+    /// Each left row that fits no right row.
+    Anti,
+}
+
+/// A join by a loop.
+#[derive(Debug, Clone)]
+pub struct LoopJoin {
+    /// Inner, left, semi or anti.
+    pub kind: JoinKind,
+    /// The outer side.
+    pub left: Node,
+    /// The inner side, opened for each row of the outer side.
+    pub right: Node,
+    /// The inner side's columns in the row, NULL where a left row has no partner.
+    pub right_columns: Vec<u16>,
+    /// True if the inner side reads no column of the outer one: its rows are kept, and not made anew.
+    pub keeps_right: bool,
+    /// ON, over the row; what the inner side does not check itself.
+    pub condition: Option<Expr>,
+}
+
+/// A join by a hash table.
+#[derive(Debug, Clone)]
+pub struct HashJoin {
+    /// The kind.
+    pub kind: JoinKind,
+    /// The side that is read row by row.
+    pub left: Node,
+    /// The side that lies in the table.
+    pub right: Node,
+    /// The left side's columns in the row that later stages read.
+    pub left_columns: Vec<u16>,
+    /// The right side's columns in the row that later stages read.
+    pub right_columns: Vec<u16>,
+    /// Expressions that are equal: over the left side, over the right side, and the type of comparison.
+    pub keys: Vec<(Expr, Expr, DataType)>,
+    /// The rest of ON, over the row.
+    pub condition: Option<Expr>,
+}
+
+/// A set operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SetOperator {
+    /// UNION
+    Union,
+    /// INTERSECT
+    Intersect,
+    /// EXCEPT
+    Except,
+}
+
+/// UNION, INTERSECT or EXCEPT.
+#[derive(Debug, Clone)]
+pub struct SetPlan {
+    /// The operator.
+    pub operator: SetOperator,
+    /// ALL
+    pub all: bool,
+    /// Left side, and its columns over its output row.
+    pub left: (SelectPlan, Vec<Expr>),
+    /// Right side, and its columns over its output row.
+    pub right: (SelectPlan, Vec<Expr>),
+    /// The types of the result.
+    pub types: Vec<DataType>,
+    /// The first column in the row.
+    pub base: u16,
+}

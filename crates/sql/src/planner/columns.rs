@@ -1,0 +1,51 @@
+//! The columns of a block's row that later stages read: what a join that keeps rows has to keep.
+
+use crate::expr::Expr;
+use crate::plan::SelectPlan;
+
+/// Columns of a block's row, a truth value each.
+#[derive(Debug, Clone)]
+pub(super) struct ReadColumns(Vec<bool>);
+
+impl ReadColumns {
+    /// None of a row's columns.
+    pub(super) fn none(width: usize) -> ReadColumns {
+        ReadColumns(vec![false; width])
+    }
+
+    /// Adds what an expression reads.
+    pub(super) fn add(&mut self, expr: &Expr) {
+        expr.columns(&mut |column| {
+            if let Some(read) = self.0.get_mut(usize::from(column)) {
+                *read = true;
+            }
+        });
+    }
+
+    /// Those of a leaf or of several, in order.
+    pub(super) fn within(&self, ranges: impl Iterator<Item = std::ops::Range<u16>>) -> Vec<u16> {
+        ranges
+            .flatten()
+            .filter(|column| self.0.get(usize::from(*column)).is_some_and(|read| *read))
+            .collect()
+    }
+}
+
+/// The columns that the stages above a plan's source read, of a row of `width` columns.
+pub(super) fn read_above(plan: &SelectPlan, width: usize) -> ReadColumns {
+    let mut read = ReadColumns::none(width);
+    match &plan.aggregate {
+        // What lies above the groups reads the row of groups.
+        Some(aggregate) => {
+            let calls = aggregate.calls.iter();
+            let of_calls = calls.flat_map(|call| call.argument.iter().chain(&call.filter));
+            aggregate
+                .keys
+                .iter()
+                .chain(of_calls)
+                .for_each(|expr| read.add(expr));
+        }
+        None => plan.projection.iter().for_each(|expr| read.add(expr)),
+    }
+    read
+}

@@ -1,0 +1,138 @@
+//! Leaves of a FROM, and which of them an expression reads.
+
+use std::ops::Range;
+
+use crate::error::{EngineError, Result, SqlState};
+use crate::expr::Expr;
+use crate::query::{Relation, Rows};
+
+/// A set of leaves, by their numbers.
+pub(super) type LeafSet = u128;
+
+/// The places of a FROM's leaves in its row, in order.
+#[derive(Debug, Default)]
+pub(super) struct Leaves {
+    ranges: Vec<Range<u16>>,
+}
+
+impl Leaves {
+    /// The leaves of a FROM, numbered by their places.
+    pub(super) fn of(relation: &Relation) -> Result<Leaves> {
+        let mut leaves = Leaves::default();
+        leaves.add(relation);
+        leaves.ranges.sort_by_key(|range| range.start);
+        if leaves.ranges.len() > LeafSet::BITS as usize {
+            return Err(EngineError::new(
+                SqlState::STATEMENT_TOO_COMPLEX,
+                format!("a FROM clause can have at most {} relations", LeafSet::BITS),
+            ));
+        }
+        Ok(leaves)
+    }
+
+    fn add(&mut self, relation: &Relation) {
+        match relation {
+            Relation::OneRow => {}
+            Relation::Leaf(leaf) => self.ranges.push(leaf.base..leaf.base + leaf.width),
+            Relation::Join(join) => {
+                self.add(&join.left);
+                self.add(&join.right);
+            }
+        }
+    }
+
+    /// The leaves that an expression reads.
+    pub(super) fn read_by(&self, expr: &Expr) -> LeafSet {
+        let mut set = 0;
+        expr.columns(&mut |column| set |= self.with(column));
+        set
+    }
+
+    fn with(&self, column: u16) -> LeafSet {
+        let at = self.ranges.partition_point(|range| range.end <= column);
+        match self.ranges.get(at) {
+            Some(range) if range.contains(&column) => 1 << at,
+            _ => 0,
+        }
+    }
+
+    /// The leaves of a relation.
+    pub(super) fn in_relation(&self, relation: &Relation) -> LeafSet {
+        match relation {
+            Relation::OneRow => 0,
+            Relation::Leaf(leaf) => {
+                let at = self
+                    .ranges
+                    .iter()
+                    .position(|range| *range == (leaf.base..leaf.base + leaf.width));
+                at.map_or(0, |at| 1 << at)
+            }
+            Relation::Join(join) => self.in_relation(&join.left) | self.in_relation(&join.right),
+        }
+    }
+
+    /// The leaves outside a relation that it reads: those to its left, of LATERAL.
+    pub(super) fn needed_by(&self, relation: &Relation) -> LeafSet {
+        self.all_read_in(relation) & !self.in_relation(relation)
+    }
+
+    fn all_read_in(&self, relation: &Relation) -> LeafSet {
+        let of = |exprs: &[Expr]| exprs.iter().fold(0, |set, expr| set | self.read_by(expr));
+        match relation {
+            Relation::OneRow => 0,
+            Relation::Leaf(leaf) => match &leaf.rows {
+                Rows::Table(_) => 0,
+                Rows::Query { arguments, .. } => of(arguments),
+                Rows::Series(series) => {
+                    self.read_by(&series.start)
+                        | self.read_by(&series.stop)
+                        | series.step.as_ref().map_or(0, |step| self.read_by(step))
+                }
+                Rows::Values(rows) => rows.iter().fold(0, |set, row| set | of(row)),
+                Rows::Set(_) => 0,
+            },
+            Relation::Join(join) => {
+                of(&join.on) | self.all_read_in(&join.left) | self.all_read_in(&join.right)
+            }
+        }
+    }
+
+    /// The places of these leaves in the row.
+    pub(super) fn ranges(&self, set: LeafSet) -> impl Iterator<Item = Range<u16>> + '_ {
+        let ranges = self.ranges.iter().enumerate();
+        ranges
+            .filter(move |(at, _)| set & (1 << at) != 0)
+            .map(|(_, range)| range.clone())
+    }
+}
+
+/// True if a condition is not true for a row in which all columns of these leaves are NULL: it takes away the rows that
+/// an outer join adds.
+pub(super) fn rejects_nulls(leaves: &Leaves, set: LeafSet, condition: &Expr) -> bool {
+    let reads = |expr: &Expr| {
+        // Through what gives NULL for NULL only.
+        let mut inner = expr;
+        while let Expr::Cast { input, .. } | Expr::Negate(input) = inner {
+            inner = input;
+        }
+        matches!(inner, Expr::Column(column) if leaves.with(*column) & set != 0)
+    };
+    match condition {
+        Expr::Compare { left, right, .. } => reads(left) || reads(right),
+        Expr::Like { input, pattern, .. } => reads(input) || reads(pattern),
+        Expr::InList {
+            input,
+            negated: false,
+            ..
+        } => reads(input),
+        Expr::IsNull { input, negated: true } => reads(input),
+        Expr::IsTruth {
+            input,
+            truth: Some(_),
+            negated: false,
+        } => reads(input),
+        Expr::And(parts) => parts.iter().any(|part| rejects_nulls(leaves, set, part)),
+        Expr::Or(parts) => parts.iter().all(|part| rejects_nulls(leaves, set, part)),
+        other => reads(other),
+    }
+}

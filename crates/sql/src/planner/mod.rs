@@ -1,0 +1,224 @@
+//! From a bound query to a plan.
+//!
+//! # Steps
+//! 1. The queries inside the block's expressions are planned with the statement's list of them ([`Planner::finish`]).
+//! 2. A block over one table, one series or nothing keeps its short way: source, groups, projection, sort ([`SelectPlan`]).
+//! 3. Every other FROM becomes a tree of operators (`join`): conditions are split at AND, each is checked as early as
+//!    all its columns are there; an outer join whose missing rows a condition would take away is an inner join; inner
+//!    joins are ordered by estimated rows; each join takes an index of its inner side, a hash table, or a loop.
+//!
+//! A plan follows from the statement's text, the catalog and the tables' estimated sizes, and from nothing else.
+//!
+//! | module | job |
+//! | --- | --- |
+//! | `scan` | how one table is read |
+//! | `leaves` | which leaves an expression reads |
+//! | `join` | a tree of operators for a FROM |
+//! | `estimate` | numbers of rows |
+//! | `columns` | the columns that later stages read |
+
+mod columns;
+mod estimate;
+mod join;
+mod leaves;
+pub(crate) mod scan;
+
+use std::sync::Arc;
+
+use crate::access::AccessPath;
+use crate::catalog::{CatalogView, TableDef};
+use crate::error::{EngineError, Result};
+use crate::expr::Expr;
+use crate::plan::{AggregatePlan, JoinKind, JoinedRows, RowsPlan, SelectPlan, Series, Source, TableScan};
+use crate::query::{Block, Leaf, Relation, Rows};
+use crate::value::{DataType, Value};
+use scan::{all, extreme, need, ordered_by_index, plan_scan};
+
+/// Plans the blocks of one statement.
+pub(crate) struct Planner<'c> {
+    catalog: &'c dyn CatalogView,
+}
+
+impl<'c> Planner<'c> {
+    pub(crate) fn new(catalog: &'c dyn CatalogView) -> Planner<'c> {
+        Planner { catalog }
+    }
+
+    /// Plans the queries of a statement's expressions.
+    pub(crate) fn subqueries(&self, bound: Vec<Block>) -> Result<Vec<Arc<SelectPlan>>> {
+        bound
+            .into_iter()
+            .map(|block| self.block(block).map(Arc::new))
+            .collect()
+    }
+
+    /// Plans a block.
+    pub(crate) fn block(&self, block: Block) -> Result<SelectPlan> {
+        let Block {
+            from,
+            width,
+            conditions,
+            aggregate,
+            projection,
+            visible,
+            distinct,
+            sort,
+            limit,
+            offset,
+            lock,
+            columns,
+        } = block;
+        let mut plan = SelectPlan {
+            source: Source::OneRow,
+            aggregate,
+            projection,
+            visible,
+            distinct,
+            sort,
+            limit,
+            offset,
+            stop_after: None,
+            lock,
+            has_subqueries: false,
+            columns,
+        };
+        let mut above = false;
+        each_expression(&plan, &mut |expr| above |= expr.has_subquery());
+        plan.has_subqueries = above;
+        let simple = !above && !conditions.iter().any(Expr::has_subquery);
+        plan.source = match from {
+            Relation::OneRow if simple => one_row(conditions),
+            Relation::Leaf(Leaf {
+                rows: Rows::Series(mut series),
+                ..
+            }) if simple => {
+                series.filter = all(conditions);
+                Source::Series(series)
+            }
+            Relation::Leaf(Leaf {
+                rows: Rows::Table(table),
+                ..
+            }) if simple => Source::Table(table_under(&mut plan, table, conditions)),
+            from => {
+                if plan.lock.is_some() {
+                    return Err(EngineError::not_supported(
+                        "FOR UPDATE over anything but the rows of one table, or with a subquery",
+                    ));
+                }
+                let read = columns::read_above(&plan, width);
+                Source::Rows(Box::new(RowsPlan {
+                    node: self.relation(from, conditions, read)?,
+                    width,
+                }))
+            }
+        };
+        Ok(plan)
+    }
+}
+
+impl Planner<'_> {
+    /// The rows that an UPDATE or DELETE changes, of a FROM whose first leaf is the changed table with the place of its
+    /// rows. `read`: the expressions that are evaluated over them.
+    pub(crate) fn joined(
+        &self,
+        from: Relation,
+        width: usize,
+        conditions: Vec<Expr>,
+        table: &TableDef,
+        read: &[&Expr],
+    ) -> Result<JoinedRows> {
+        let mut columns = columns::ReadColumns::none(width);
+        // A new version has all columns of the old one, and its place.
+        let of_table = 0..=table.columns.len() as u16;
+        of_table.for_each(|column| columns.add(&Expr::Column(column)));
+        read.iter().for_each(|expr| columns.add(expr));
+        let mut recheck = conditions.clone();
+        add_conditions(&from, &mut recheck);
+        Ok(JoinedRows {
+            rows: RowsPlan {
+                node: self.relation(from, conditions, columns)?,
+                width,
+            },
+            recheck: all(recheck),
+        })
+    }
+}
+
+/// Adds the conditions of a FROM's inner joins: those that hold for each of its rows.
+fn add_conditions(relation: &Relation, conditions: &mut Vec<Expr>) {
+    if let Relation::Join(join) = relation
+        && join.kind == JoinKind::Inner
+    {
+        conditions.extend(join.on.iter().cloned());
+        add_conditions(&join.left, conditions);
+        add_conditions(&join.right, conditions);
+    }
+}
+
+/// Calls `visit` for each expression of the stages above a plan's source.
+fn each_expression(plan: &SelectPlan, visit: &mut dyn FnMut(&Expr)) {
+    let aggregate = plan.aggregate.iter();
+    aggregate
+        .clone()
+        .flat_map(|grouping| &grouping.keys)
+        .for_each(&mut *visit);
+    let calls = aggregate.clone().flat_map(|grouping| &grouping.calls);
+    calls
+        .flat_map(|call| call.argument.iter().chain(&call.filter))
+        .for_each(&mut *visit);
+    aggregate
+        .flat_map(|grouping| &grouping.having)
+        .for_each(&mut *visit);
+    plan.projection.iter().for_each(&mut *visit);
+    plan.limit.iter().chain(&plan.offset).for_each(visit);
+}
+
+/// The source of a SELECT without FROM.
+fn one_row(conditions: Vec<Expr>) -> Source {
+    if conditions.is_empty() {
+        return Source::OneRow;
+    }
+    // One row that a condition may take away: a series of one.
+    Source::Series(Series {
+        start: Expr::Constant(Value::Int4(1)),
+        stop: Expr::Constant(Value::Int4(1)),
+        step: None,
+        data_type: DataType::Int4,
+        filter: all(conditions),
+    })
+}
+
+/// The scan of a table for what the plan does with its rows. An index may make the plan's sort needless, and tell that
+/// the first row is enough.
+fn table_under(plan: &mut SelectPlan, table: Arc<TableDef>, conditions: Vec<Expr>) -> TableScan {
+    let unconditional = conditions.is_empty();
+    let mut scan = plan_scan(table, conditions, plan.lock.is_some());
+    if let AccessPath::UniquePoint { .. } = scan.access {
+        plan.stop_after = Some(1);
+    }
+    match &plan.aggregate {
+        Some(aggregate) => {
+            if unconditional && let Some(access) = extreme(&scan.table, aggregate) {
+                scan.access = access;
+                plan.stop_after = Some(1);
+            }
+            need_of_groups(&mut scan, aggregate);
+        }
+        None => {
+            let limited = plan.limit.is_some();
+            if !plan.distinct && ordered_by_index(&mut scan, &plan.projection, &plan.sort, limited) {
+                plan.sort.clear();
+            }
+            let read = plan.projection.iter();
+            read.for_each(|expr| need(&mut scan.needed, expr));
+        }
+    }
+    scan
+}
+
+fn need_of_groups(scan: &mut TableScan, aggregate: &AggregatePlan) {
+    let calls = aggregate.calls.iter();
+    let of_calls = calls.flat_map(|call| call.argument.iter().chain(&call.filter));
+    let read = aggregate.keys.iter().chain(of_calls);
+    read.for_each(|expr| need(&mut scan.needed, expr));
+}

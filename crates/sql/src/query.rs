@@ -1,0 +1,191 @@
+//! A query after binding and before planning: a logical tree, with names and types settled and nothing chosen.
+//!
+//! # The row of a block
+//! All relations of a [`Block`]'s FROM have a place in one row, given in the order of the text: `base` and `width` of
+//! a [`Leaf`]. `Expr::Column(n)` counts in that row, whatever order and methods of joining are chosen later, so no
+//! expression is ever renumbered because of a join.
+//!
+//! ```text
+//! from a (x, y) join b (z) on x = z          a: base 0, width 2      b: base 2, width 1      x = z: Column(0) = Column(2)
+//! ```
+
+use std::sync::Arc;
+
+use crate::catalog::TableDef;
+use crate::expr::Expr;
+use crate::plan::{AggregatePlan, Column, RowLock, Series, SetOperator, SortKey};
+use crate::value::DataType;
+
+/// A SELECT with its clauses.
+#[derive(Debug, Clone)]
+pub struct Block {
+    /// FROM
+    pub from: Relation,
+    /// Number of columns of FROM's row.
+    pub width: usize,
+    /// WHERE: all of these.
+    pub conditions: Vec<Expr>,
+    /// Grouping and aggregates, if any.
+    pub aggregate: Option<AggregatePlan>,
+    /// The output row: the visible columns, then hidden ones for sorting.
+    pub projection: Vec<Expr>,
+    /// Number of output columns that are sent.
+    pub visible: usize,
+    /// DISTINCT over the visible columns.
+    pub distinct: bool,
+    /// ORDER BY
+    pub sort: Vec<SortKey>,
+    /// LIMIT, a bigint.
+    pub limit: Option<Expr>,
+    /// OFFSET, a bigint.
+    pub offset: Option<Expr>,
+    /// FOR UPDATE and its relatives.
+    pub lock: Option<RowLock>,
+    /// The columns sent.
+    pub columns: Vec<Column>,
+}
+
+/// FROM, or a part of it.
+#[derive(Debug, Clone)]
+pub enum Relation {
+    /// No FROM: one empty row.
+    OneRow,
+    /// A source of rows.
+    Leaf(Leaf),
+    /// Two relations, joined.
+    Join(Box<Join>),
+}
+
+/// A source of rows and its place in the block's row.
+#[derive(Debug, Clone)]
+pub struct Leaf {
+    /// Its first column in the block's row.
+    pub base: u16,
+    /// Number of its columns; with the place of its rows, if that is one.
+    pub width: u16,
+    /// True if its last column is the place of the row in the table (as `plan::Node` has it).
+    pub has_place: bool,
+    /// The name it is known by.
+    pub name: String,
+    /// Its rows.
+    pub rows: Rows,
+}
+
+/// The rows of a leaf.
+#[derive(Debug, Clone)]
+pub enum Rows {
+    /// A table's.
+    Table(Arc<TableDef>),
+    /// A query's: in FROM, or of a common table expression.
+    Query {
+        /// The query.
+        block: Box<Block>,
+        /// The values of `Expr::Outer(n)` inside it, over the row of the block that this leaf belongs to.
+        arguments: Vec<Expr>,
+    },
+    /// `generate_series`; its bounds may read columns of leaves to the left.
+    Series(Series),
+    /// VALUES, or one row with the value of a function; expressions over the block's row.
+    Values(Vec<Vec<Expr>>),
+    /// UNION, INTERSECT, EXCEPT.
+    Set(Box<SetOperation>),
+}
+
+/// UNION, INTERSECT or EXCEPT of two queries.
+#[derive(Debug, Clone)]
+pub struct SetOperation {
+    /// The operator.
+    pub operator: SetOperator,
+    /// ALL: equal rows are kept apart.
+    pub all: bool,
+    /// Left side.
+    pub left: Block,
+    /// Right side.
+    pub right: Block,
+    /// The columns of the result over the left side's output row.
+    pub left_columns: Vec<Expr>,
+    /// The columns of the result over the right side's output row.
+    pub right_columns: Vec<Expr>,
+    /// The types of the result.
+    pub types: Vec<DataType>,
+}
+
+/// Two relations, joined.
+#[derive(Debug, Clone)]
+pub struct Join {
+    /// The kind.
+    pub kind: JoinKind,
+    /// Left side.
+    pub left: Relation,
+    /// Right side.
+    pub right: Relation,
+    /// ON: all of these.
+    pub on: Vec<Expr>,
+}
+
+pub use crate::plan::JoinKind;
+
+impl Block {
+    /// Calls `visit` for each expression that belongs to this block: not those inside queries of its FROM or of its
+    /// expressions, but with their arguments.
+    pub fn each_expression(&self, visit: &mut dyn FnMut(&Expr)) {
+        self.from.each_expression(visit);
+        self.conditions.iter().for_each(&mut *visit);
+        if let Some(aggregate) = &self.aggregate {
+            aggregate
+                .keys
+                .iter()
+                .chain(&aggregate.having)
+                .for_each(&mut *visit);
+            let calls = aggregate.calls.iter();
+            calls
+                .flat_map(|call| call.argument.iter().chain(&call.filter))
+                .for_each(&mut *visit);
+        }
+        self.projection.iter().for_each(&mut *visit);
+        self.limit.iter().chain(&self.offset).for_each(visit);
+    }
+}
+
+impl Block {
+    /// One more than the number of the last argument that its own expressions read.
+    pub fn arguments_read(&self) -> u16 {
+        let mut most = 0;
+        self.each_expression(&mut |expr| {
+            expr.walk(&mut |part| {
+                if let Expr::Outer(number) = part {
+                    most = most.max(number + 1);
+                }
+            });
+        });
+        most
+    }
+}
+
+impl Relation {
+    /// Calls `visit` for each expression of this FROM; of a set operation those of both queries, which have the block's
+    /// arguments.
+    pub fn each_expression(&self, visit: &mut dyn FnMut(&Expr)) {
+        match self {
+            Relation::OneRow => {}
+            Relation::Join(join) => {
+                join.on.iter().for_each(&mut *visit);
+                join.left.each_expression(visit);
+                join.right.each_expression(visit);
+            }
+            Relation::Leaf(leaf) => match &leaf.rows {
+                Rows::Table(_) => {}
+                Rows::Query { arguments, .. } => arguments.iter().for_each(visit),
+                Rows::Series(series) => [&series.start, &series.stop]
+                    .into_iter()
+                    .chain(&series.step)
+                    .for_each(visit),
+                Rows::Values(rows) => rows.iter().flatten().for_each(visit),
+                Rows::Set(operation) => {
+                    operation.left.each_expression(visit);
+                    operation.right.each_expression(visit);
+                }
+            },
+        }
+    }
+}

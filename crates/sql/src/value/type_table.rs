@@ -1,0 +1,220 @@
+//! The table of types: all that is to say of a type, once.
+//!
+//! A row gives a type's variant of [`DataType`], its number and that of its array type in PostgreSQL, its name in
+//! `pg_type`, its name in SQL, its category and whether it is preferred there, its length (−1: varying, −2: ends with a
+//! zero byte), its alignment and its kind. Numbers, names, type names in statements, `format_type` and row descriptions
+//! all come from here.
+//!
+//! A new scalar type takes a row here, a variant of [`Value`](crate::value::Value) if its bits are new, its text and
+//! binary forms (`text`, `binary`), its key (`key`) and its bytes in a row (`row`).
+
+/// A type category of PostgreSQL: it decides which conversions happen without asking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Category {
+    /// Arrays and vectors
+    Array,
+    /// Truth values
+    Boolean,
+    /// Dates and times
+    DateTime,
+    /// Types that only the catalog uses
+    Internal,
+    /// Numbers
+    Numeric,
+    /// Types that no column has
+    Pseudo,
+    /// Strings
+    String,
+    /// All that is in no other category
+    User,
+    /// Not settled
+    Unknown,
+}
+
+impl Category {
+    /// Its letter in `pg_type.typcategory`.
+    pub const fn letter(self) -> char {
+        match self {
+            Category::Array => 'A',
+            Category::Boolean => 'B',
+            Category::DateTime => 'D',
+            Category::Internal => 'Z',
+            Category::Numeric => 'N',
+            Category::Pseudo => 'P',
+            Category::String => 'S',
+            Category::User => 'U',
+            Category::Unknown => 'X',
+        }
+    }
+}
+
+/// A row of the table.
+#[derive(Debug, Clone, Copy)]
+pub struct TypeInfo {
+    /// The type.
+    pub data_type: DataType,
+    /// PostgreSQL's number of it.
+    pub oid: u32,
+    /// The number of its array type; 0 if it has none.
+    pub array_oid: u32,
+    /// Its name in `pg_type`.
+    pub internal_name: &'static str,
+    /// The name of its array type in `pg_type`.
+    pub array_internal_name: &'static str,
+    /// The name that SQL and error messages have for it.
+    pub name: &'static str,
+    /// The name that SQL and error messages have for its array type.
+    pub array_name: &'static str,
+    /// Its category.
+    pub category: Category,
+    /// True if it is the preferred type of its category.
+    pub preferred: bool,
+    /// Bytes of a value in PostgreSQL; −1 for a varying length, −2 for a text that ends with a zero byte.
+    pub length: i16,
+    /// Its alignment in PostgreSQL: `c`, `s`, `i` or `d`.
+    pub alignment: char,
+    /// `b` for a base type, `p` for a pseudo-type.
+    pub kind: char,
+}
+
+/// The type of an array's elements: the place of a scalar type in the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct ElementType(u8);
+
+impl ElementType {
+    /// This type as that of elements; `None` if there are no arrays of it.
+    pub const fn of(data_type: DataType) -> Option<ElementType> {
+        match data_type.place() {
+            Some(place) if SCALARS[place as usize].array_oid != 0 => Some(ElementType(place)),
+            _ => None,
+        }
+    }
+
+    /// The elements' type.
+    #[inline]
+    pub const fn data_type(self) -> DataType {
+        SCALARS[self.0 as usize].data_type
+    }
+
+    /// The elements' row of the table.
+    pub const fn info(self) -> &'static TypeInfo {
+        &SCALARS[self.0 as usize]
+    }
+}
+
+macro_rules! types {
+    ($(
+        $(#[$doc:meta])*
+        $variant:ident = $oid:literal, $array:literal, $internal:literal, $name:literal,
+            $category:ident, $preferred:literal, $length:literal, $alignment:literal, $kind:literal;
+    )*) => {
+        /// A SQL type: two bytes.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum DataType {
+            $($(#[$doc])* $variant,)*
+            /// An array, of any number of dimensions, of these elements
+            Array(ElementType),
+        }
+
+        /// The places of the types in the table.
+        #[repr(u8)]
+        enum Place {
+            $($variant,)*
+        }
+
+        /// All types but arrays, in the order of [`DataType`].
+        pub static SCALARS: [TypeInfo; DataType::ALL.len()] = [$(TypeInfo {
+            data_type: DataType::$variant,
+            oid: $oid,
+            array_oid: $array,
+            internal_name: $internal,
+            array_internal_name: concat!("_", $internal),
+            name: $name,
+            array_name: concat!($name, "[]"),
+            category: Category::$category,
+            preferred: $preferred,
+            length: $length,
+            alignment: $alignment,
+            kind: $kind,
+        },)*];
+
+        impl DataType {
+            /// Every type but arrays: those that a column may have, and the internal ones.
+            pub const ALL: [DataType; [$($oid,)*].len()] = [$(DataType::$variant,)*];
+
+            /// The place in the table; `None` for an array.
+            pub(super) const fn place(self) -> Option<u8> {
+                match self {
+                    $(DataType::$variant => Some(Place::$variant as u8),)*
+                    DataType::Array(_) => None,
+                }
+            }
+        }
+    };
+}
+
+types! {
+    /// `boolean`
+    Bool = 16, 1000, "bool", "boolean", Boolean, true, 1, 'c', 'b';
+    /// `smallint`
+    Int2 = 21, 1005, "int2", "smallint", Numeric, false, 2, 's', 'b';
+    /// `integer`
+    Int4 = 23, 1007, "int4", "integer", Numeric, false, 4, 'i', 'b';
+    /// `bigint`
+    Int8 = 20, 1016, "int8", "bigint", Numeric, false, 8, 'd', 'b';
+    /// `real`
+    Float4 = 700, 1021, "float4", "real", Numeric, false, 4, 'i', 'b';
+    /// `double precision`
+    Float8 = 701, 1022, "float8", "double precision", Numeric, true, 8, 'd', 'b';
+    /// `numeric`
+    Numeric = 1700, 1231, "numeric", "numeric", Numeric, false, -1, 'i', 'b';
+    /// `text`
+    Text = 25, 1009, "text", "text", String, true, -1, 'i', 'b';
+    /// `character varying`
+    Varchar = 1043, 1015, "varchar", "character varying", String, false, -1, 'i', 'b';
+    /// `character(n)`, padded with blanks that comparison ignores
+    Char = 1042, 1014, "bpchar", "character", String, false, -1, 'i', 'b';
+    /// `date`
+    Date = 1082, 1182, "date", "date", DateTime, false, 4, 'i', 'b';
+    /// `timestamp without time zone`
+    Timestamp = 1114, 1115, "timestamp", "timestamp without time zone", DateTime, false, 8, 'd', 'b';
+    /// `timestamp with time zone`
+    TimestampTz = 1184, 1185, "timestamptz", "timestamp with time zone", DateTime, true, 8, 'd', 'b';
+    /// PostgreSQL's one-byte `"char"`, which some drivers (sysbench's) name as a parameter's type
+    CharByte = 18, 1002, "char", "\"char\"", Internal, false, 1, 'c', 'b';
+    /// `name`: catalog identifiers
+    Name = 19, 1003, "name", "name", String, false, 64, 'c', 'b';
+    /// `oid`: catalog numbers
+    Oid = 26, 1028, "oid", "oid", Numeric, true, 4, 'i', 'b';
+    /// A literal or parameter whose type is not settled yet
+    Unknown = 705, 0, "unknown", "unknown", Unknown, false, -2, 'c', 'p';
+}
+
+const _: () = assert!(size_of::<DataType>() == 2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_type_is_at_its_place() {
+        for (place, info) in SCALARS.iter().enumerate() {
+            assert_eq!(info.data_type.place(), Some(place as u8));
+            assert_eq!(info.data_type, DataType::ALL[place]);
+        }
+    }
+
+    #[test]
+    fn numbers_and_names_are_unique() {
+        let all: Vec<DataType> = DataType::with_arrays().collect();
+        for data_type in &all {
+            let same =
+                |of: fn(DataType) -> u32| all.iter().filter(|other| of(**other) == of(*data_type)).count();
+            assert_eq!(same(DataType::oid), 1, "{data_type}");
+            assert_eq!(DataType::from_oid(data_type.oid()), Some(*data_type));
+            assert_eq!(DataType::named(data_type.internal_name()), Some(*data_type));
+        }
+    }
+}
