@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use crate::catalog::TableDef;
 use crate::expr::Expr;
-use crate::plan::{AggregatePlan, Column, RowLock, Series, SetOperator, SortKey};
+use crate::plan::{AggregatePlan, Column, RowLock, Series, SetFunctions, SetOperator, SortKey};
 use crate::value::DataType;
 
 /// A SELECT with its clauses.
@@ -85,6 +85,8 @@ pub enum Rows {
     },
     /// `generate_series`; its bounds may read columns of leaves to the left.
     Series(Series),
+    /// Functions that give rows; their arguments may read columns of leaves to the left.
+    Functions(SetFunctions),
     /// VALUES, or one row with the value of a function; expressions over the block's row.
     Values(Vec<Vec<Expr>>),
     /// UNION, INTERSECT, EXCEPT.
@@ -180,6 +182,9 @@ impl Relation {
                     .into_iter()
                     .chain(&series.step)
                     .for_each(visit),
+                Rows::Functions(functions) => {
+                    functions.calls.iter().for_each(|call| call.each_argument(visit))
+                }
                 Rows::Values(rows) => rows.iter().flatten().for_each(visit),
                 Rows::Set(operation) => {
                     operation.left.each_expression(visit);

@@ -5,6 +5,7 @@ use sqlparser::ast;
 use crate::aggregate::{AggregateCall, AggregateFunction};
 use crate::bind::scope::{Aggregates, Scope};
 use crate::bind::select::ENTRIES_MAX;
+use crate::bind::set;
 use crate::bind::{Binder, Typed, fold, plain_name};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
@@ -32,6 +33,9 @@ impl Binder<'_> {
         let name = plain_name(&call.name).map_err(|error| error.or_position(position))?;
         let list = match &call.args {
             ast::FunctionArguments::None => None,
+            ast::FunctionArguments::Subquery(query) if name == "array" => {
+                return self.array_subquery(query, scope, position);
+            }
             ast::FunctionArguments::Subquery(_) => {
                 return Err(EngineError::not_supported("a subquery").or_position(position));
             }
@@ -76,8 +80,8 @@ impl Binder<'_> {
             )
             .or_position(position));
         }
-        if name == "generate_series" {
-            return Err(EngineError::not_supported("generate_series outside FROM").or_position(position));
+        if set::is_set_function(&name) {
+            return self.set_call(&name, &arguments, scope, position);
         }
         self.scalar(&name, &arguments, scope, position)
     }

@@ -16,6 +16,7 @@ mod row;
 mod row_columns;
 mod scope;
 mod select;
+mod set;
 mod subquery;
 #[cfg(test)]
 mod tests;

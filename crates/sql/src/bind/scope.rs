@@ -17,7 +17,8 @@ use crate::bind::{Binder, Typed};
 use crate::catalog::TableDef;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
-use crate::value::DataType;
+use crate::plan::SetCall;
+use crate::value::{DataType, Value};
 
 /// A column that expressions can name.
 #[derive(Debug, Clone)]
@@ -101,6 +102,9 @@ pub(super) struct Scope {
     /// The clause, for errors.
     pub(super) clause: &'static str,
     pub(super) aggregates: Aggregates,
+    /// The calls of functions that give rows, where there may be any: in a select list. They become a leaf of FROM,
+    /// whose first column this is.
+    pub(super) sets: Option<(u16, Vec<SetCall>)>,
 }
 
 /// The treatment of an aggregate call.
@@ -123,6 +127,7 @@ impl Scope {
             names,
             clause,
             aggregates: Aggregates::Refused,
+            sets: None,
         }
     }
 }
@@ -216,6 +221,31 @@ impl Binder<'_> {
     }
 }
 
+impl Binder<'_> {
+    /// The columns of `relation.*`, of this query or of one around it.
+    pub(super) fn all_of(&mut self, relation: &str, names: &Names) -> Option<Vec<ScopeColumn>> {
+        let of = |names: &Names| -> Option<Vec<ScopeColumn>> {
+            let found = names.relations.iter().find(|known| known.alias == relation);
+            found.map(|found| found.columns.clone())
+        };
+        if let Some(columns) = of(names) {
+            return Some(columns);
+        }
+        for level in (0..self.frames.len()).rev() {
+            if let Some(mut columns) = of(&self.frames[level].scope) {
+                for column in &mut columns {
+                    for frame in &mut self.frames[level..] {
+                        let value = std::mem::replace(&mut column.typed.expr, Expr::Constant(Value::Null));
+                        column.typed.expr = frame.argument(value);
+                    }
+                }
+                return Some(columns);
+            }
+        }
+        None
+    }
+}
+
 fn find(qualifier: Option<&str>, name: &str, names: &Names) -> Result<Found> {
     let Some(qualifier) = qualifier else {
         return Ok(only(name, names.visible.iter())?.map_or(Found::Nothing, Found::Column));
@@ -239,10 +269,7 @@ fn find(qualifier: Option<&str>, name: &str, names: &Names) -> Result<Found> {
     if name == "tableoid" && relation.table_oid != 0 {
         return Ok(Found::Column(ScopeColumn {
             name: name.to_owned(),
-            typed: Typed::new(
-                Expr::Constant(crate::value::Value::Oid(relation.table_oid)),
-                DataType::Oid,
-            ),
+            typed: Typed::new(Expr::Constant(Value::Oid(relation.table_oid)), DataType::Oid),
             origin: (0, 0),
         }));
     }

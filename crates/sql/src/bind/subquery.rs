@@ -57,6 +57,34 @@ impl Binder<'_> {
         })
     }
 
+    /// `ARRAY(SELECT …)`
+    pub(super) fn array_subquery(
+        &mut self,
+        query: &ast::Query,
+        scope: &mut Scope,
+        position: Option<u32>,
+    ) -> Result<Typed> {
+        let (number, arguments, columns) = self.subquery(query, scope)?;
+        let [column] = columns.as_slice() else {
+            return Err(
+                EngineError::new(SqlState::SYNTAX_ERROR, "subquery must return only one column")
+                    .or_position(position),
+            );
+        };
+        let data_type = column.data_type.array_type().ok_or_else(|| {
+            EngineError::not_supported(format!("ARRAY over a query of {}", column.data_type))
+                .or_position(position)
+        })?;
+        Ok(Typed::new(
+            Expr::Subquery(Box::new(Subquery {
+                number,
+                arguments,
+                form: SubqueryForm::Array(data_type),
+            })),
+            data_type,
+        ))
+    }
+
     /// \[NOT\] EXISTS
     pub(super) fn exists(&mut self, query: &ast::Query, negated: bool, scope: &mut Scope) -> Result<Typed> {
         let (number, arguments, _) = self.subquery(query, scope)?;

@@ -313,6 +313,7 @@ fn show(expr: &Expr, names: &Names) -> String {
             let plan = format!("(SubPlan {})", subquery.number + 1);
             match &subquery.form {
                 SubqueryForm::Scalar => plan,
+                SubqueryForm::Array(_) => format!("ARRAY{plan}"),
                 SubqueryForm::Exists => format!("EXISTS{plan}"),
                 SubqueryForm::Quantified(quantified) => format!(
                     "({} {} {} {plan})",

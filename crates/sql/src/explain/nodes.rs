@@ -34,6 +34,15 @@ fn name_columns(node: &Node, names: &mut [String]) {
             give(*base, name, &mut plan.columns.iter().map(|column| &*column.name));
         }
         Node::Series { base, .. } => give(*base, "generate_series", &mut std::iter::once("generate_series")),
+        Node::Functions {
+            functions,
+            base,
+            name,
+            ..
+        } => {
+            let count = functions.calls.len() + usize::from(functions.ordinality);
+            give(*base, name, &mut std::iter::repeat_n(name.as_str(), count));
+        }
         Node::Values { rows, base } => {
             let columns: Vec<String> = (1..=rows.first().map_or(0, Vec::len))
                 .map(|n| format!("column{n}"))
@@ -88,6 +97,7 @@ impl Lines {
                 self.child(|lines| lines.select(plan));
             }
             Node::Series { .. } => self.node("Function Scan on generate_series"),
+            Node::Functions { name, .. } => self.node(format!("Function Scan on {name}")),
             Node::Values { rows, .. } if rows.len() == 1 => self.node("Result"),
             Node::Values { .. } => self.node("Values Scan on \"*VALUES*\""),
             Node::Set(set) => {

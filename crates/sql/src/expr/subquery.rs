@@ -11,7 +11,7 @@ use crate::context::{EvalContext, Membership};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::{CompareOp, Expr};
 use crate::value::key::encode_value;
-use crate::value::{DataType, Value, compare_checked};
+use crate::value::{ArrayValue, DataType, Value, compare_checked};
 
 /// A query inside an expression.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +32,8 @@ pub enum SubqueryForm {
     Scalar,
     /// True if it has a row.
     Exists,
+    /// The array of its rows' values, of this type: `ARRAY(SELECT …)`.
+    Array(DataType),
     /// `operand op ANY (query)` or `operand op ALL (query)`.
     Quantified(Quantified),
 }
@@ -63,6 +65,16 @@ impl Subquery {
                     Ok(false)
                 })?;
                 Ok(Value::Bool(found))
+            }
+            SubqueryForm::Array(data_type) => {
+                let mut elements = Vec::new();
+                context
+                    .subqueries()?
+                    .rows(self.number, &arguments, &mut |found| {
+                        elements.push(found[0].clone());
+                        Ok(true)
+                    })?;
+                ArrayValue::of(*data_type, elements).map(|array| Value::Array(Box::new(array)))
             }
             SubqueryForm::Quantified(quantified) => {
                 let operand = values(&quantified.operand, row, context)?;

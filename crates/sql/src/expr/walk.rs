@@ -134,7 +134,7 @@ impl Expr {
                 subquery.arguments.iter_mut().try_for_each(&mut *visit)?;
                 match &mut subquery.form {
                     SubqueryForm::Quantified(quantified) => quantified.operand.iter_mut().try_for_each(visit),
-                    SubqueryForm::Scalar | SubqueryForm::Exists => Ok(()),
+                    SubqueryForm::Scalar | SubqueryForm::Exists | SubqueryForm::Array(_) => Ok(()),
                 }
             }
         }

@@ -41,7 +41,7 @@ pub use rows::{
 };
 pub use select::{
     AggregatePlan, HashJoin, JoinKind, LockStrength, LockWaitPolicy, LoopJoin, Node, RowLock, RowsPlan,
-    SelectPlan, Series, SetOperator, SetPlan, SortKey, Source, TableScan,
+    SelectPlan, Series, SetCall, SetFunctions, SetOperator, SetPlan, SortKey, Source, TableScan,
 };
 
 /// A column of a result, as a row description tells it.

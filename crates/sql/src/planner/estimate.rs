@@ -21,6 +21,9 @@ const OTHER: f64 = 0.5;
 /// Rows of what nothing is known of.
 const UNKNOWN_ROWS: f64 = 1_000.0;
 
+/// Rows of functions that give some.
+const FUNCTION_ROWS: f64 = 10.0;
+
 /// Part of the rows that satisfy a condition.
 pub(super) fn selectivity(condition: &Expr) -> f64 {
     match condition {
@@ -49,6 +52,7 @@ pub(super) fn rows(catalog: &dyn CatalogView, leaf: &Leaf) -> f64 {
             .estimated_rows(table)
             .map_or(UNKNOWN_ROWS, |rows| (rows as f64).max(1.0)),
         Rows::Values(rows) => rows.len().max(1) as f64,
+        Rows::Functions(_) => FUNCTION_ROWS,
         Rows::Query { .. } | Rows::Series(_) | Rows::Set(_) => UNKNOWN_ROWS,
     }
 }

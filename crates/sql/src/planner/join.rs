@@ -52,6 +52,10 @@ fn add_read(relation: &Relation, read: &mut ReadColumns) {
                 read.add(&series.stop);
                 series.step.iter().for_each(|step| read.add(step));
             }
+            Rows::Functions(functions) => {
+                let calls = functions.calls.iter();
+                calls.for_each(|call| call.each_argument(&mut |expr| read.add(expr)));
+            }
             Rows::Values(rows) => rows.iter().flatten().for_each(|expr| read.add(expr)),
         },
         Relation::Join(join) => {
@@ -508,6 +512,11 @@ impl Tree<'_, '_> {
                 name,
             },
             Rows::Series(series) => Node::Series { series, base },
+            Rows::Functions(functions) => Node::Functions {
+                functions,
+                base,
+                name,
+            },
             Rows::Values(rows) => Node::Values { rows, base },
             Rows::Set(operation) => Node::Set(Box::new(self.set(*operation, base)?)),
         };

@@ -88,6 +88,12 @@ impl Leaves {
                         | self.read_by(&series.stop)
                         | series.step.as_ref().map_or(0, |step| self.read_by(step))
                 }
+                Rows::Functions(functions) => {
+                    let mut set = 0;
+                    let calls = functions.calls.iter();
+                    calls.for_each(|call| call.each_argument(&mut |expr| set |= self.read_by(expr)));
+                    set
+                }
                 Rows::Values(rows) => rows.iter().fold(0, |set, row| set | of(row)),
                 Rows::Set(_) => 0,
             },

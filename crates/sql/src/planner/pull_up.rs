@@ -235,6 +235,13 @@ fn moved_relation(
                     series.step = series.step.map(&mut *moved).transpose()?;
                     Rows::Series(series)
                 }
+                Rows::Functions(mut functions) => {
+                    let calls = functions.calls.into_iter();
+                    functions.calls = calls
+                        .map(|call| call.map_arguments(moved))
+                        .collect::<Result<_>>()?;
+                    Rows::Functions(functions)
+                }
                 same @ (Rows::Table(_) | Rows::Set(_)) => same,
             },
             ..leaf

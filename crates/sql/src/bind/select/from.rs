@@ -5,10 +5,11 @@
 use sqlparser::ast;
 
 use crate::bind::scope::{Names, Scope, ScopeColumn, ScopeRelation};
-use crate::bind::{Binder, Typed, identifier, normal, plain_name, split_name};
+use crate::bind::set::is_set_function;
+use crate::bind::{Binder, Typed, identifier, normal, plain_name, refuse, split_name};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
-use crate::plan::{Column, JoinKind, Series};
+use crate::plan::{Column, JoinKind, SetCall, SetFunctions};
 use crate::planner::scan::conjuncts;
 use crate::query::{Join, Leaf, Relation, Rows};
 use crate::value::DataType;
@@ -192,16 +193,30 @@ impl Binder<'_> {
                 name,
                 alias,
                 args: Some(args),
-                with_ordinality: false,
+                with_ordinality,
                 ..
-            } => self.function(name, &args.args, alias.as_ref(), seen, places),
+            } => self.function(name, &args.args, *with_ordinality, alias.as_ref(), seen, places),
             ast::TableFactor::Function {
                 name,
                 args,
                 alias,
-                with_ordinality: false,
+                with_ordinality,
                 ..
-            } => self.function(name, args, alias.as_ref(), seen, places),
+            } => self.function(name, args, *with_ordinality, alias.as_ref(), seen, places),
+            ast::TableFactor::UNNEST {
+                alias,
+                array_exprs,
+                with_offset: false,
+                with_offset_alias: None,
+                with_ordinality,
+            } => {
+                let mut scope = Scope::of(seen.clone(), "functions in FROM");
+                let calls = array_exprs
+                    .iter()
+                    .map(|tree| self.set_function("unnest", &[tree], &mut scope, None))
+                    .collect::<Result<Vec<_>>>()?;
+                self.functions("unnest", calls, *with_ordinality, alias.as_ref(), places)
+            }
             ast::TableFactor::Derived {
                 lateral,
                 subquery,
@@ -329,11 +344,38 @@ impl Binder<'_> {
         })
     }
 
+    /// Functions that give rows, side by side.
+    fn functions(
+        &mut self,
+        name: &str,
+        calls: Vec<(SetCall, DataType)>,
+        ordinality: bool,
+        alias: Option<&ast::TableAlias>,
+        places: &mut Places,
+    ) -> Result<From> {
+        // An only column is known by the alias too.
+        let shown = match (alias, calls.len()) {
+            (Some(alias), 1) => normal(&alias.name),
+            _ => name.to_owned(),
+        };
+        let (calls, types): (Vec<SetCall>, Vec<DataType>) = calls.into_iter().unzip();
+        let mut columns: Vec<Column> = types
+            .into_iter()
+            .map(|data_type| Column::computed(shown.clone(), data_type))
+            .collect();
+        if ordinality {
+            columns.push(Column::computed("ordinality", DataType::Int8));
+        }
+        let rows = Rows::Functions(SetFunctions { calls, ordinality });
+        self.leaf(name, &columns, rows, alias, places)
+    }
+
     /// A function in FROM; its arguments may read what stands to its left.
     fn function(
         &mut self,
         name: &ast::ObjectName,
         args: &[ast::FunctionArg],
+        ordinality: bool,
         alias: Option<&ast::TableAlias>,
         seen: &Names,
         places: &mut Places,
@@ -347,6 +389,11 @@ impl Binder<'_> {
             trees.push(tree);
         }
         let mut scope = Scope::of(seen.clone(), "functions in FROM");
+        if is_set_function(&function) && (function != "generate_series" || ordinality) {
+            let (call, data_type) = self.set_function(&function, &trees, &mut scope, None)?;
+            return self.functions(&function, vec![(call, data_type)], ordinality, alias, places);
+        }
+        refuse(ordinality, "WITH ORDINALITY of a function that gives one row")?;
         let (data_type, typmod, rows) = if function == "generate_series" {
             let series = self.series(&trees, &mut scope)?;
             (series.data_type, -1, Rows::Series(series))
@@ -365,47 +412,6 @@ impl Binder<'_> {
             ..Column::computed(shown, data_type)
         };
         self.leaf(&function, &[column], rows, alias, places)
-    }
-
-    fn series(&mut self, trees: &[&ast::Expr], scope: &mut Scope) -> Result<Series> {
-        let bounds = trees
-            .iter()
-            .map(|tree| self.expression(tree, scope))
-            .collect::<Result<Vec<_>>>()?;
-        let types: Vec<DataType> = bounds.iter().map(|bound| bound.data_type).collect();
-        let all = |wanted: fn(&DataType) -> bool| types.iter().all(|t| wanted(t) || *t == DataType::Unknown);
-        let data_type = if all(|t| matches!(t, DataType::Int2 | DataType::Int4)) {
-            DataType::Int4
-        } else if all(|t| t.is_integer()) {
-            DataType::Int8
-        } else if all(|t| t.is_integer() || *t == DataType::Numeric) {
-            DataType::Numeric
-        } else {
-            return Err(EngineError::not_supported(
-                "generate_series over anything but integers and numerics",
-            ));
-        };
-        if !(2..=3).contains(&bounds.len()) {
-            return Err(EngineError::new(
-                SqlState::UNDEFINED_FUNCTION,
-                format!(
-                    "function generate_series with {} arguments does not exist",
-                    bounds.len()
-                ),
-            ));
-        }
-        let mut bounds = bounds
-            .into_iter()
-            .map(|bound| self.coerce(bound, data_type, None))
-            .collect::<Result<Vec<_>>>()?
-            .into_iter();
-        Ok(Series {
-            start: bounds.next().expect("two bounds"),
-            stop: bounds.next().expect("two bounds"),
-            step: bounds.next(),
-            data_type,
-            filter: None,
-        })
     }
 }
 

@@ -52,19 +52,14 @@ impl Binder<'_> {
                 ) => {
                     refuse(*options != plain_wildcard(options), "a wildcard with options")?;
                     let (_, table, span) = split_name(name)?;
-                    let relation = scope
-                        .names
-                        .relations
-                        .iter()
-                        .find(|relation| relation.alias == table);
-                    let Some(relation) = relation else {
+                    let Some(columns) = self.all_of(&table, &scope.names) else {
                         return Err(EngineError::new(
                             SqlState::UNDEFINED_TABLE,
                             format!("missing FROM-clause entry for table \"{table}\""),
                         )
                         .or_position(self.position(span)));
                     };
-                    outputs.extend(relation.columns.iter().map(Output::of_column));
+                    outputs.extend(columns.iter().map(Output::of_column));
                     continue;
                 }
                 other => return Err(EngineError::not_supported(format!("the select item {other}"))),

@@ -24,14 +24,39 @@ use crate::catalog::TableKind;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
 use crate::parse::locks_without_keys;
-use crate::plan::{AggregatePlan, LockStrength, LockWaitPolicy, RowLock, TableRead};
+use crate::plan::{
+    AggregatePlan, JoinKind, LockStrength, LockWaitPolicy, RowLock, SetCall, SetFunctions, TableRead,
+};
 use crate::planner::scan::conjuncts;
-use crate::query::{Block, Relation, Rows};
+use crate::query::{Block, Join, Leaf, Relation, Rows};
 use crate::stack::checkpoint;
 pub(super) use from::{From, Places};
 use group::not_grouped;
 pub(super) use list::ENTRIES_MAX;
 use list::Output;
+
+/// A FROM with functions of the select list that give rows: each of its rows as often as they give one.
+fn with_functions(left: Relation, base: u16, calls: Vec<SetCall>) -> Relation {
+    let right = Relation::Leaf(Leaf {
+        base,
+        width: calls.len() as u16,
+        has_place: false,
+        name: "ProjectSet".to_owned(),
+        rows: Rows::Functions(SetFunctions {
+            calls,
+            ordinality: false,
+        }),
+    });
+    match left {
+        Relation::OneRow => right,
+        left => Relation::Join(Box::new(Join {
+            kind: JoinKind::Inner,
+            left,
+            right,
+            on: Vec::new(),
+        })),
+    }
+}
 
 /// 0A000 for parts of a query that are no SQL of PostgreSQL's.
 fn refuse_odd_parts(query: &ast::Query) -> Result<()> {
@@ -66,7 +91,9 @@ fn refuse_lock(block: &Block) -> Result<()> {
         Relation::Leaf(leaf) => match &leaf.rows {
             Rows::Table(table) => refuse(table.kind == TableKind::Virtual, "FOR UPDATE over a system view"),
             Rows::Query { .. } | Rows::Set(_) => refuse(true, "FOR UPDATE over a query"),
-            Rows::Series(_) | Rows::Values(_) => refuse(true, "FOR UPDATE over a function"),
+            Rows::Series(_) | Rows::Functions(_) | Rows::Values(_) => {
+                refuse(true, "FOR UPDATE over a function")
+            }
         },
     }
 }
@@ -110,8 +137,8 @@ impl Binder<'_> {
     ) -> Result<Block> {
         self.refuse_odd_clauses(select)?;
         let distinct = is_distinct(select)?;
-        let (from, width) = self.from(&select.from)?;
-        let mut scope = Scope::of(from.names, "WHERE");
+        let (mut from, mut width) = self.from(&select.from)?;
+        let mut scope = Scope::of(std::mem::take(&mut from.names), "WHERE");
 
         // WHERE comes first: what it says of a parameter's type counts before the select list does.
         let conditions = match &select.selection {
@@ -123,8 +150,17 @@ impl Binder<'_> {
         };
         scope.clause = "the select list";
         scope.aggregates = Aggregates::Collected(Vec::new());
+        scope.sets = Some((width as u16, Vec::new()));
         let mut outputs = self.select_list(&select.projection, &mut scope, settle)?;
         let visible = outputs.len();
+        let mut has_sets = false;
+        if let Some((base, calls)) = scope.sets.take()
+            && !calls.is_empty()
+        {
+            has_sets = true;
+            width += calls.len();
+            from.relation = with_functions(from.relation, base, calls);
+        }
         let keys = self.group_by(&select.group_by, &mut scope, &outputs)?;
         let having = match &select.having {
             Some(tree) => {
@@ -138,7 +174,7 @@ impl Binder<'_> {
 
         let columns = outputs[..visible].iter().map(Output::describe).collect();
         let mut projection: Vec<Expr> = outputs.into_iter().map(|output| output.typed.expr).collect();
-        let aggregate = self.grouping(&mut scope, keys, having, &mut projection)?;
+        let aggregate = self.grouping(&mut scope, keys, having, &mut projection, has_sets)?;
         let (limit, offset) = query.map_or(Ok((None, None)), |query| self.limit(query))?;
         let locks = query.map_or(&[][..], |query| &query.locks);
         let block = Block {
@@ -174,6 +210,7 @@ impl Binder<'_> {
         keys: Vec<Typed>,
         having: Option<Expr>,
         projection: &mut Vec<Expr>,
+        has_sets: bool,
     ) -> Result<Option<AggregatePlan>> {
         let Aggregates::Collected(calls) = std::mem::replace(&mut scope.aggregates, Aggregates::Refused)
         else {
@@ -182,6 +219,10 @@ impl Binder<'_> {
         if calls.is_empty() && keys.is_empty() && having.is_none() {
             return Ok(None);
         }
+        refuse(
+            has_sets,
+            "a function that gives rows beside GROUP BY or aggregates",
+        )?;
         let mut keys = keys;
         let (grouped, having) = self.grouped(scope, &mut keys, projection, having)?;
         *projection = grouped;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::access::AccessPath;
 use crate::aggregate::AggregateCall;
 use crate::catalog::TableDef;
+use crate::error::Result;
 use crate::expr::Expr;
 use crate::plan::Column;
 use crate::value::{ColumnSet, DataType};
@@ -83,6 +84,73 @@ pub struct Series {
     pub data_type: DataType,
     /// WHERE
     pub filter: Option<Expr>,
+}
+
+/// Functions that give rows, side by side: as many rows as the longest gives, NULL where another has ended.
+#[derive(Debug, Clone)]
+pub struct SetFunctions {
+    /// The calls, a column each.
+    pub calls: Vec<SetCall>,
+    /// WITH ORDINALITY: one more column, the row's number.
+    pub ordinality: bool,
+}
+
+/// A call of a function that gives rows.
+#[derive(Debug, Clone)]
+pub enum SetCall {
+    /// `unnest(array)`
+    Unnest(Expr),
+    /// `generate_subscripts(array, dimension [, reverse])`
+    Subscripts {
+        /// The array.
+        array: Expr,
+        /// The dimension, an integer.
+        dimension: Expr,
+        /// From the last to the first.
+        reverse: Option<Expr>,
+    },
+    /// `generate_series`
+    Series(Series),
+}
+
+impl SetCall {
+    /// Calls `visit` for each argument.
+    pub fn each_argument(&self, visit: &mut dyn FnMut(&Expr)) {
+        match self {
+            SetCall::Unnest(array) => visit(array),
+            SetCall::Subscripts {
+                array,
+                dimension,
+                reverse,
+            } => [array, dimension].into_iter().chain(reverse).for_each(visit),
+            SetCall::Series(series) => [&series.start, &series.stop]
+                .into_iter()
+                .chain(&series.step)
+                .for_each(visit),
+        }
+    }
+
+    /// The call with each argument replaced.
+    pub(crate) fn map_arguments(self, map: &mut dyn FnMut(Expr) -> Result<Expr>) -> Result<SetCall> {
+        Ok(match self {
+            SetCall::Unnest(array) => SetCall::Unnest(map(array)?),
+            SetCall::Subscripts {
+                array,
+                dimension,
+                reverse,
+            } => SetCall::Subscripts {
+                array: map(array)?,
+                dimension: map(dimension)?,
+                reverse: reverse.map(map).transpose()?,
+            },
+            SetCall::Series(mut series) => {
+                series.start = map(series.start)?;
+                series.stop = map(series.stop)?;
+                series.step = series.step.map(map).transpose()?;
+                SetCall::Series(series)
+            }
+        })
+    }
 }
 
 /// Grouping and aggregates.

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use crate::expr::Expr;
-use crate::plan::{SelectPlan, Series, TableScan};
+use crate::plan::{SelectPlan, Series, SetFunctions, TableScan};
 use crate::value::DataType;
 
 /// A FROM as operators, and the width of its row.
@@ -55,6 +55,15 @@ pub enum Node {
         series: Series,
         /// Its column in the row.
         base: u16,
+    },
+    /// Functions that give rows, their arguments over the row.
+    Functions {
+        /// The functions.
+        functions: SetFunctions,
+        /// The first column in the row.
+        base: u16,
+        /// The name it is known by.
+        name: String,
     },
     /// Rows of expressions over the row.
     Values {

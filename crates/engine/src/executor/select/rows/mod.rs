@@ -7,11 +7,13 @@
 //! | module | job |
 //! | --- | --- |
 //! | `leaf` | tables, queries, series, values |
+//! | `functions` | functions that give rows |
 //! | `repeat` | joins by a loop |
 //! | `hash`, `keys` | joins by a hash table |
 //! | `merge` | a hash join whose table does not fit |
 //! | `set` | UNION, INTERSECT, EXCEPT |
 
+mod functions;
 mod hash;
 mod keys;
 mod leaf;
@@ -24,6 +26,7 @@ use clearway_sql::plan::Node;
 use clearway_sql::value::Value;
 
 use crate::executor::Execution;
+use functions::FunctionRows;
 use hash::HashRows;
 use leaf::{QueryRows, SeriesLeaf, TableRows, ValuesRows};
 use repeat::LoopRows;
@@ -40,6 +43,7 @@ pub(crate) enum Rows {
     Query(Box<QueryRows>),
     Series(Box<SeriesLeaf>),
     Values(ValuesRows),
+    Functions(Box<FunctionRows>),
     Set(Box<SetRows>),
     Filter(Box<Rows>),
     Loop(Box<LoopRows>),
@@ -59,6 +63,9 @@ impl Rows {
             }
             Node::Series { series, .. } => Rows::Series(Box::new(SeriesLeaf::open(execution, series, row)?)),
             Node::Values { .. } => Rows::Values(ValuesRows::default()),
+            Node::Functions { functions, .. } => {
+                Rows::Functions(Box::new(FunctionRows::open(execution, functions, row)?))
+            }
             Node::Set(plan) => Rows::Set(Box::new(SetRows::open(execution, plan)?)),
             Node::Filter { input, .. } => Rows::Filter(Box::new(Rows::open(execution, input, row)?)),
             Node::Loop(join) => Rows::Loop(Box::new(LoopRows::open(execution, join, row)?)),
@@ -84,6 +91,9 @@ impl Rows {
             (Rows::Query(rows), Node::Query { plan, base, .. }) => rows.next(execution, plan, *base, row),
             (Rows::Series(rows), Node::Series { series, base }) => rows.next(execution, series, *base, row),
             (Rows::Values(rows), Node::Values { rows: plan, base }) => rows.next(execution, plan, *base, row),
+            (Rows::Functions(rows), Node::Functions { functions, base, .. }) => {
+                rows.next(execution, functions, *base, row)
+            }
             (Rows::Set(rows), Node::Set(plan)) => rows.next(execution, plan, row),
             (Rows::Filter(rows), Node::Filter { input, condition }) => {
                 while rows.next(execution, input, row)? {

@@ -1,0 +1,134 @@
+//! Functions that give rows: in FROM, and in a select list, where they become a leaf of FROM.
+
+use sqlparser::ast;
+
+use crate::bind::scope::Scope;
+use crate::bind::{Binder, Typed};
+use crate::error::{EngineError, Result, SqlState};
+use crate::expr::Expr;
+use crate::plan::{Series, SetCall};
+use crate::value::DataType;
+
+/// True if the function of this name gives rows.
+pub(super) fn is_set_function(name: &str) -> bool {
+    matches!(name, "generate_series" | "unnest" | "generate_subscripts")
+}
+
+impl Binder<'_> {
+    /// A call in a select list: the column of FROM that it becomes.
+    pub(super) fn set_call(
+        &mut self,
+        name: &str,
+        trees: &[&ast::Expr],
+        scope: &mut Scope,
+        position: Option<u32>,
+    ) -> Result<Typed> {
+        // Its arguments may not have such calls inside them.
+        let Some((base, mut calls)) = scope.sets.take() else {
+            return Err(EngineError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("set-returning functions are not allowed in {}", scope.clause),
+            )
+            .or_position(position));
+        };
+        let (call, data_type) = self.set_function(name, trees, scope, position)?;
+        let column = base + calls.len() as u16;
+        calls.push(call);
+        scope.sets = Some((base, calls));
+        Ok(Typed::new(Expr::Column(column), data_type))
+    }
+
+    /// A call of a function that gives rows, and the type of its column.
+    pub(super) fn set_function(
+        &mut self,
+        name: &str,
+        trees: &[&ast::Expr],
+        scope: &mut Scope,
+        position: Option<u32>,
+    ) -> Result<(SetCall, DataType)> {
+        if name == "generate_series" {
+            let series = self.series(trees, scope)?;
+            let data_type = series.data_type;
+            return Ok((SetCall::Series(series), data_type));
+        }
+        let arguments = trees
+            .iter()
+            .map(|tree| self.expression(tree, scope))
+            .collect::<Result<Vec<_>>>()?;
+        let shown: Vec<String> = arguments
+            .iter()
+            .map(|argument| argument.data_type.to_string())
+            .collect();
+        let missing = || {
+            EngineError::new(
+                SqlState::UNDEFINED_FUNCTION,
+                format!("function {name}({}) does not exist", shown.join(", ")),
+            )
+            .or_position(position)
+        };
+        let mut arguments = arguments.into_iter();
+        let array = arguments.next().ok_or_else(missing)?;
+        let element = array.data_type.element().ok_or_else(missing)?;
+        if name == "unnest" {
+            return match arguments.next() {
+                None => Ok((SetCall::Unnest(array.expr), element)),
+                Some(_) => Err(missing()),
+            };
+        }
+        let dimension = arguments.next().ok_or_else(missing)?;
+        let dimension = self.coerce(dimension, DataType::Int4, position)?;
+        let reverse = arguments
+            .next()
+            .map(|typed| self.coerce(typed, DataType::Bool, position));
+        Ok((
+            SetCall::Subscripts {
+                array: array.expr,
+                dimension,
+                reverse: reverse.transpose()?,
+            },
+            DataType::Int4,
+        ))
+    }
+
+    /// `generate_series`
+    pub(super) fn series(&mut self, trees: &[&ast::Expr], scope: &mut Scope) -> Result<Series> {
+        let bounds = trees
+            .iter()
+            .map(|tree| self.expression(tree, scope))
+            .collect::<Result<Vec<_>>>()?;
+        let types: Vec<DataType> = bounds.iter().map(|bound| bound.data_type).collect();
+        let all = |wanted: fn(&DataType) -> bool| types.iter().all(|t| wanted(t) || *t == DataType::Unknown);
+        let data_type = if all(|t| matches!(t, DataType::Int2 | DataType::Int4)) {
+            DataType::Int4
+        } else if all(|t| t.is_integer()) {
+            DataType::Int8
+        } else if all(|t| t.is_integer() || *t == DataType::Numeric) {
+            DataType::Numeric
+        } else {
+            return Err(EngineError::not_supported(
+                "generate_series over anything but integers and numerics",
+            ));
+        };
+        if !(2..=3).contains(&bounds.len()) {
+            return Err(EngineError::new(
+                SqlState::UNDEFINED_FUNCTION,
+                format!(
+                    "function generate_series with {} arguments does not exist",
+                    bounds.len()
+                ),
+            ));
+        }
+        let mut bounds = bounds
+            .into_iter()
+            .map(|bound| self.coerce(bound, data_type, None))
+            .collect::<Result<Vec<_>>>()?
+            .into_iter();
+        Ok(Series {
+            start: bounds.next().expect("two bounds"),
+            stop: bounds.next().expect("two bounds"),
+            step: bounds.next(),
+            data_type,
+            filter: None,
+        })
+    }
+}
