@@ -165,6 +165,19 @@ impl Block {
 }
 
 impl Relation {
+    /// The queries among its leaves.
+    pub fn queries(&self) -> Vec<&Block> {
+        match self {
+            Relation::OneRow => Vec::new(),
+            Relation::Join(join) => [join.left.queries(), join.right.queries()].concat(),
+            Relation::Leaf(leaf) => match &leaf.rows {
+                Rows::Query { block, .. } => vec![block],
+                Rows::Set(operation) => vec![&operation.left, &operation.right],
+                _ => Vec::new(),
+            },
+        }
+    }
+
     /// Calls `visit` for each expression of this FROM; of a set operation those of both queries, which have the block's
     /// arguments.
     pub fn each_expression(&self, visit: &mut dyn FnMut(&Expr)) {

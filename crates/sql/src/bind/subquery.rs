@@ -20,6 +20,8 @@ pub(super) struct Cte {
     block: Block,
     /// Number of frames around its WITH.
     depth: usize,
+    /// True if a query has used it.
+    used: bool,
 }
 
 impl Binder<'_> {
@@ -202,6 +204,7 @@ impl Binder<'_> {
                 columns: block.columns.clone(),
                 block,
                 depth: self.frames.len(),
+                used: false,
             });
         }
         Ok(())
@@ -210,6 +213,25 @@ impl Binder<'_> {
     /// Number of common table expressions in sight.
     pub(super) fn ctes_in_sight(&self) -> usize {
         self.ctes.len()
+    }
+
+    /// True if a query may give other rows when it runs again: it calls a volatile function.
+    fn changes(&self, block: &Block) -> bool {
+        let mut changes = false;
+        block.each_expression(&mut |expr| {
+            expr.walk(&mut |part| {
+                changes |= match part {
+                    Expr::NextSerial { .. } => true,
+                    Expr::Call { function, .. } => function.is_volatile(),
+                    Expr::Subquery(subquery) => {
+                        let inner = self.subqueries.get(subquery.number);
+                        inner.is_some_and(|inner| self.changes(inner))
+                    }
+                    _ => false,
+                };
+            });
+        });
+        changes || block.from.queries().iter().any(|inner| self.changes(inner))
     }
 
     /// Takes the newest common table expressions out of sight, all but the first `count`.
@@ -222,10 +244,16 @@ impl Binder<'_> {
         let (None, name, _) = split_name(name)? else {
             return Ok(None);
         };
-        let Some(cte) = self.ctes.iter().rev().find(|cte| cte.name == name) else {
+        let Some(at) = self.ctes.iter().rposition(|cte| cte.name == name) else {
             return Ok(None);
         };
-        let cte = cte.clone();
+        let used = std::mem::replace(&mut self.ctes[at].used, true);
+        let cte = self.ctes[at].clone();
+        // Each use runs it, so it must give the same rows each time.
+        refuse(
+            used && self.changes(&cte.block),
+            "a common table expression with a volatile function, used twice",
+        )?;
         // Its arguments are those of the query that has the WITH, which is the one around it here.
         let mut arguments = Vec::new();
         let most = cte.block.arguments_read();
