@@ -49,8 +49,10 @@ pub mod pgbench_catalog;
 pub mod plan;
 pub mod planner;
 pub mod query;
+pub mod registered;
 mod search_path;
 mod stack;
+mod type_name;
 pub mod value;
 
 pub use bind::bind_checked;

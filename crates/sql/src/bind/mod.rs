@@ -16,7 +16,6 @@ mod select;
 mod subquery;
 #[cfg(test)]
 mod tests;
-mod type_name;
 mod types;
 mod utility;
 mod write;
