@@ -33,6 +33,7 @@
 
 pub mod access;
 pub mod aggregate;
+pub mod aggregate_list;
 pub mod bind;
 pub mod catalog;
 pub mod catalog_facts;

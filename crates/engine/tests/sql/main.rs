@@ -4,6 +4,7 @@
 mod common;
 
 mod activity;
+mod aggregates;
 mod arrays;
 mod catalog_functions;
 mod catalogs;
