@@ -1,10 +1,12 @@
-//! Aggregate functions: count, sum, avg, min, max, and the variances and standard deviations.
+//! Aggregate functions: count, sum, avg, min, max, the variances and standard deviations, bool_and and bool_or, and those
+//! that keep all values, array_agg and string_agg.
 //!
 //! Result types follow PostgreSQL: `sum(smallint)` and `sum(integer)` are bigint, `sum(bigint)` is numeric, an average
 //! of whole numbers is numeric. Sums of whole numbers are kept as 128-bit integers, so they cannot overflow before
 //! their result does. A variance of whole numbers or numerics is computed exactly, from the sum and the sum of squares,
 //! and rounded once; one of doubles from the mean's deviations, which loses less than squares do.
 
+use crate::aggregate_list::{List, ListOrder};
 use crate::context::EvalContext;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
@@ -28,6 +30,14 @@ pub enum AggregateFunction {
     Max,
     /// `stddev(x)`, `variance(x)` and their kin
     Spread(Spread),
+    /// `array_agg(x)`
+    ArrayAgg,
+    /// `string_agg(x, delimiter)`
+    StringAgg,
+    /// `bool_and(x)`, `every(x)`
+    BoolAnd,
+    /// `bool_or(x)`
+    BoolOr,
 }
 
 /// A measure of how far values lie apart.
@@ -48,6 +58,10 @@ impl AggregateFunction {
             "avg" => AggregateFunction::Avg,
             "min" => AggregateFunction::Min,
             "max" => AggregateFunction::Max,
+            "array_agg" => AggregateFunction::ArrayAgg,
+            "string_agg" => AggregateFunction::StringAgg,
+            "bool_and" | "every" => AggregateFunction::BoolAnd,
+            "bool_or" => AggregateFunction::BoolOr,
             "stddev" | "stddev_samp" => AggregateFunction::spread(true, true),
             "stddev_pop" => AggregateFunction::spread(false, true),
             "variance" | "var_samp" => AggregateFunction::spread(true, false),
@@ -68,6 +82,10 @@ impl AggregateFunction {
             AggregateFunction::Avg => "avg",
             AggregateFunction::Min => "min",
             AggregateFunction::Max => "max",
+            AggregateFunction::ArrayAgg => "array_agg",
+            AggregateFunction::StringAgg => "string_agg",
+            AggregateFunction::BoolAnd => "bool_and",
+            AggregateFunction::BoolOr => "bool_or",
             AggregateFunction::Spread(Spread {
                 sample: true,
                 root: true,
@@ -87,6 +105,11 @@ impl AggregateFunction {
         }
     }
 
+    /// True if it keeps its values one by one, so that their order counts.
+    pub fn keeps_values(self) -> bool {
+        matches!(self, AggregateFunction::ArrayAgg | AggregateFunction::StringAgg)
+    }
+
     /// The type of its result over arguments of this type; `None` if there is no such aggregate.
     pub fn result_type(self, argument: DataType) -> Option<DataType> {
         use DataType::*;
@@ -104,9 +127,19 @@ impl AggregateFunction {
                 Float4 | Float8 => Float8,
                 _ => return None,
             },
+            AggregateFunction::ArrayAgg => match argument {
+                array @ DataType::Array(_) => array,
+                element => return element.array_type(),
+            },
+            AggregateFunction::StringAgg => Text,
+            AggregateFunction::BoolAnd | AggregateFunction::BoolOr => match argument {
+                Bool => Bool,
+                _ => return None,
+            },
             AggregateFunction::Min | AggregateFunction::Max => match argument {
                 Bool => return None,
                 Varchar | Name | Unknown | CharByte => Text,
+                kind if kind.is_oid() => Oid,
                 other => other,
             },
         })
@@ -122,6 +155,12 @@ pub struct AggregateCall {
     pub argument: Option<Expr>,
     /// The argument's type.
     pub argument_type: DataType,
+    /// Of a call that keeps its values: the delimiter if it is no constant, then the keys of ORDER BY.
+    pub beside: Vec<Expr>,
+    /// The order of the values that are kept.
+    pub order: Vec<ListOrder>,
+    /// The delimiter of `string_agg`, if it is a constant.
+    pub delimiter: Option<Value>,
     /// DISTINCT: equal arguments count once.
     pub distinct: bool,
     /// FILTER (WHERE …)
@@ -131,13 +170,24 @@ pub struct AggregateCall {
 }
 
 impl AggregateCall {
+    /// The expressions over the input row.
+    pub fn expressions(&self) -> impl Iterator<Item = &Expr> {
+        self.argument.iter().chain(&self.beside).chain(&self.filter)
+    }
+
     /// A fresh state for one group.
     pub fn start(&self) -> Accumulator {
         Accumulator {
             rows: 0,
+            has_null: false,
             state: match (self.function, self.argument_type) {
                 (AggregateFunction::CountRows | AggregateFunction::Count, _) => State::Count,
                 (AggregateFunction::Min | AggregateFunction::Max, _) => State::Extreme(Value::Null),
+                (AggregateFunction::ArrayAgg | AggregateFunction::StringAgg, _) => {
+                    State::List(Box::default())
+                }
+                (AggregateFunction::BoolAnd, _) => State::Truth(true),
+                (AggregateFunction::BoolOr, _) => State::Truth(false),
                 (AggregateFunction::Spread(_), DataType::Float4 | DataType::Float8) => State::FloatSpread {
                     sum: 0.0,
                     squares: 0.0,
@@ -170,6 +220,12 @@ impl AggregateCall {
                 accumulator.rows += 1;
                 Ok(())
             }
+            Some(argument) if !self.beside.is_empty() => {
+                let value = argument.eval(row, context)?;
+                let beside = self.beside.iter().map(|expr| expr.eval(row, context));
+                let beside = beside.collect::<Result<Vec<Value>>>()?;
+                self.keep(accumulator, value, beside.into())
+            }
             Some(Expr::Column(position)) => self.take_first(accumulator, &row[usize::from(*position)], first),
             Some(argument) => self.take_first(accumulator, &argument.eval(row, context)?, first),
         }
@@ -191,11 +247,22 @@ impl AggregateCall {
     /// Takes one argument value into a group's state; NULL changes nothing.
     pub fn take_value(&self, accumulator: &mut Accumulator, value: &Value) -> Result<()> {
         if value.is_null() {
-            return Ok(());
+            return match self.function {
+                AggregateFunction::ArrayAgg => self.keep(accumulator, Value::Null, Box::default()),
+                _ => Ok(()),
+            };
         }
         accumulator.rows += 1;
         match &mut accumulator.state {
             State::Count => {}
+            State::List(list) => list.push(value.clone(), Box::default()),
+            State::Truth(truth) => {
+                let value = value.as_bool().ok_or_else(|| self.unexpected(value))?;
+                *truth = match self.function {
+                    AggregateFunction::BoolAnd => *truth && value,
+                    _ => *truth || value,
+                };
+            }
             State::Integer(sum) => *sum += i128::from(value.as_i64().ok_or_else(|| self.unexpected(value))?),
             State::Float(sum) => {
                 let value = self.float(value)?;
@@ -242,6 +309,40 @@ impl AggregateCall {
         Ok(())
     }
 
+    /// Keeps a value, with what is computed beside it. Of NULLs only `array_agg` keeps any, and DISTINCT one of them.
+    fn keep(&self, accumulator: &mut Accumulator, value: Value, beside: Box<[Value]>) -> Result<()> {
+        let State::List(list) = &mut accumulator.state else {
+            return Err(self.unexpected(&value));
+        };
+        if value.is_null() {
+            let again = std::mem::replace(&mut accumulator.has_null, true);
+            if self.function != AggregateFunction::ArrayAgg || (self.distinct && again) {
+                return Ok(());
+            }
+        }
+        accumulator.rows += 1;
+        list.push(value, beside);
+        Ok(())
+    }
+
+    fn finish_list(&self, mut list: List) -> Result<Value> {
+        if self.distinct {
+            // DISTINCT finds equals by putting them beside one another, so its values come in order.
+            let ascending = ListOrder {
+                data_type: self.argument_type,
+                descending: false,
+                nulls_first: false,
+            };
+            list.sort_by_value(self.order.first().copied().unwrap_or(ascending));
+        } else if !self.order.is_empty() {
+            list.sort(&self.order);
+        }
+        match self.function {
+            AggregateFunction::ArrayAgg => list.into_array(self.argument_type, self.result_type),
+            _ => list.into_text(self.delimiter.as_ref()),
+        }
+    }
+
     /// The group's result.
     pub fn finish(&self, accumulator: Accumulator) -> Result<Value> {
         let rows = accumulator.rows;
@@ -250,6 +351,8 @@ impl AggregateCall {
             State::Count => Value::Int8(rows),
             _ if rows == 0 => Value::Null,
             State::Extreme(best) => best,
+            State::List(list) => self.finish_list(*list)?,
+            State::Truth(truth) => Value::Bool(truth),
             State::Float(sum) => Value::Float8(if average { sum / rows as f64 } else { sum }),
             State::ShortFloat(sum) => Value::Float4(sum),
             State::Numeric(sum) if average => Value::Numeric(sum.divide(&Numeric::from(rows))?),
@@ -317,6 +420,8 @@ impl AggregateCall {
 #[derive(Debug, Clone)]
 pub struct Accumulator {
     rows: i64,
+    /// True if a NULL was among the values to keep.
+    has_null: bool,
     state: State,
 }
 
@@ -327,6 +432,7 @@ impl Accumulator {
             State::Extreme(value) => value.heap_bytes(),
             State::Numeric(number) => number.heap_bytes(),
             State::NumericSpread(sums) => sums.heap_bytes(),
+            State::List(list) => list.heap_bytes(),
             _ => 0,
         }
     }
@@ -347,6 +453,8 @@ enum State {
     },
     NumericSpread(PowerSums),
     Extreme(Value),
+    List(Box<List>),
+    Truth(bool),
 }
 
 #[cold]

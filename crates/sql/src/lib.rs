@@ -33,6 +33,7 @@
 
 pub mod access;
 pub mod aggregate;
+pub mod aggregate_list;
 pub mod bind;
 pub mod catalog;
 pub mod catalog_facts;
@@ -49,8 +50,10 @@ pub mod pgbench_catalog;
 pub mod plan;
 pub mod planner;
 pub mod query;
+pub mod registered;
 mod search_path;
 mod stack;
+mod type_name;
 pub mod value;
 
 pub use bind::bind_checked;

@@ -11,6 +11,7 @@
 
 use std::sync::Arc;
 
+use crate::aggregate::AggregateCall;
 use crate::catalog::TableDef;
 use crate::expr::Expr;
 use crate::plan::{AggregatePlan, Column, RowLock, Series, SetFunctions, SetOperator, SortKey};
@@ -140,9 +141,7 @@ impl Block {
                 .chain(&aggregate.having)
                 .for_each(&mut *visit);
             let calls = aggregate.calls.iter();
-            calls
-                .flat_map(|call| call.argument.iter().chain(&call.filter))
-                .for_each(&mut *visit);
+            calls.flat_map(AggregateCall::expressions).for_each(&mut *visit);
         }
         self.projection.iter().for_each(&mut *visit);
         self.limit.iter().chain(&self.offset).for_each(visit);

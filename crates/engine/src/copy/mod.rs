@@ -19,6 +19,8 @@ use batch::Batch;
 use clearway_sql::TableDef;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::CopyPlan;
+use clearway_sql::registered;
+use clearway_sql::value::cast::apply_typmod;
 use clearway_sql::value::{Value, encode_text};
 use field_value::field_value;
 use reader::{Fields, RowReader};
@@ -98,7 +100,14 @@ fn fill_row(
     for (number, column) in plan.columns.iter().enumerate() {
         if let Some(text) = fields.get(number) {
             let definition = &table.columns[usize::from(*column)];
-            row[usize::from(*column)] = field_value(text, definition, now)?;
+            let session = execution.eval.session;
+            row[usize::from(*column)] = match definition.data_type {
+                data_type if data_type.has_names() => {
+                    let value = registered::read(text, data_type, session)?;
+                    apply_typmod(value, data_type, definition.typmod, false)?
+                }
+                _ => field_value(text, definition, now)?,
+            };
         }
     }
     for (column, default) in plan.defaults.iter().enumerate() {
@@ -125,6 +134,7 @@ pub(crate) fn copy_out(execution: &mut Execution<'_>, plan: &CopyPlan, out: &mut
         out.copy_out_data(&line)?;
     }
     let mut text = String::new();
+    let session = execution.eval.session;
     let count = select::run(execution, query, &mut |_, row| {
         line.clear();
         for (number, value) in row.iter().enumerate() {
@@ -132,7 +142,8 @@ pub(crate) fn copy_out(execution: &mut Execution<'_>, plan: &CopyPlan, out: &mut
             let field = if value.is_null() {
                 None
             } else {
-                encode_text(value, &mut text);
+                let data_type = query.columns[number].data_type;
+                encode_text(&registered::with_names(value, data_type, session), &mut text);
                 Some(text.as_str())
             };
             writer::write_field(&mut line, field, options, number == 0);

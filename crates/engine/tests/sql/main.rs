@@ -4,6 +4,7 @@
 mod common;
 
 mod activity;
+mod aggregates;
 mod arrays;
 mod catalog_functions;
 mod catalogs;
@@ -12,6 +13,7 @@ mod copy;
 mod indexes_and_sequences;
 mod names;
 mod prepared;
+mod registered;
 mod select;
 mod settings;
 mod transactions;

@@ -3,6 +3,7 @@
 use sqlparser::ast;
 
 use crate::aggregate::{AggregateCall, AggregateFunction};
+use crate::aggregate_list::ListOrder;
 use crate::bind::scope::{Aggregates, Scope};
 use crate::bind::select::ENTRIES_MAX;
 use crate::bind::set;
@@ -41,11 +42,17 @@ impl Binder<'_> {
             }
             ast::FunctionArguments::List(list) => Some(list),
         };
-        if list.is_some_and(|list| !list.clauses.is_empty()) {
-            return Err(
-                EngineError::not_supported(format!("a clause in the arguments of {name}"))
-                    .or_position(position),
-            );
+        let mut order: &[ast::OrderByExpr] = &[];
+        for clause in list.map_or(&[][..], |list| &list.clauses) {
+            match clause {
+                ast::FunctionArgumentClause::OrderBy(keys) => order = keys,
+                _ => {
+                    return Err(
+                        EngineError::not_supported(format!("a clause in the arguments of {name}"))
+                            .or_position(position),
+                    );
+                }
+            }
         }
         let distinct =
             list.is_some_and(|list| list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct));
@@ -68,12 +75,13 @@ impl Binder<'_> {
                 &arguments,
                 star,
                 distinct,
+                order,
                 call.filter.as_deref(),
                 scope,
                 position,
             );
         }
-        if star || distinct || call.filter.is_some() {
+        if star || distinct || call.filter.is_some() || !order.is_empty() {
             return Err(EngineError::new(
                 SqlState::WRONG_OBJECT_TYPE,
                 format!("{name} is not an aggregate function"),
@@ -96,6 +104,7 @@ impl Binder<'_> {
         arguments: &[&ast::Expr],
         star: bool,
         distinct: bool,
+        order: &[ast::OrderByExpr],
         filter: Option<&ast::Expr>,
         scope: &mut Scope,
         position: Option<u32>,
@@ -122,32 +131,30 @@ impl Binder<'_> {
                 function: AggregateFunction::CountRows,
                 argument: None,
                 argument_type: DataType::Unknown,
+                beside: Vec::new(),
+                order: Vec::new(),
+                delimiter: None,
                 distinct,
                 filter,
                 result_type: DataType::Int8,
             },
-            ([tree], false) => {
-                let argument = self.expression(tree, scope)?;
-                let argument = self.settle(argument)?;
-                let found = function.result_type(argument.data_type).ok_or_else(|| {
-                    EngineError::new(
-                        SqlState::UNDEFINED_FUNCTION,
-                        format!(
-                            "function {}({}) does not exist",
-                            function.name(),
-                            argument.data_type
-                        ),
-                    )
-                    .or_position(position)
-                })?;
-                AggregateCall {
+            ([tree, rest @ ..], false)
+                if rest.is_empty() != (function == AggregateFunction::StringAgg) && rest.len() < 2 =>
+            {
+                let (argument, found) = self.aggregate_argument(function, tree, scope, position)?;
+                let mut call = AggregateCall {
                     function,
                     argument: Some(argument.expr),
                     argument_type: argument.data_type,
+                    beside: Vec::new(),
+                    order: Vec::new(),
+                    delimiter: None,
                     distinct,
                     filter,
                     result_type: found,
-                }
+                };
+                self.bind_rest(&mut call, rest, order, scope, position)?;
+                call
             }
             _ => {
                 return Err(EngineError::new(
@@ -183,6 +190,110 @@ impl Binder<'_> {
         };
         scope.aggregates = Aggregates::Collected(calls);
         Ok(Typed::new(Expr::Aggregate(at as u16), result))
+    }
+
+    /// The argument of an aggregate, as it takes it, and the type of its result.
+    fn aggregate_argument(
+        &mut self,
+        function: AggregateFunction,
+        tree: &ast::Expr,
+        scope: &mut Scope,
+        position: Option<u32>,
+    ) -> Result<(Typed, DataType)> {
+        let argument = self.expression(tree, scope)?;
+        let argument = match function {
+            AggregateFunction::BoolAnd | AggregateFunction::BoolOr
+                if argument.data_type == DataType::Unknown =>
+            {
+                Typed::new(self.coerce(argument, DataType::Bool, position)?, DataType::Bool)
+            }
+            AggregateFunction::StringAgg => self.text_of_aggregate(argument, position)?,
+            _ => self.settle(argument)?,
+        };
+        let result = function.result_type(argument.data_type).ok_or_else(|| {
+            EngineError::new(
+                SqlState::UNDEFINED_FUNCTION,
+                format!(
+                    "function {}({}) does not exist",
+                    function.name(),
+                    argument.data_type
+                ),
+            )
+            .or_position(position)
+        })?;
+        Ok((argument, result))
+    }
+
+    /// Text for `string_agg`; 42883 for what does not become one by itself.
+    fn text_of_aggregate(&mut self, input: Typed, position: Option<u32>) -> Result<Typed> {
+        if !can_cast(input.data_type, DataType::Text, CastContext::Implicit) {
+            return Err(EngineError::new(
+                SqlState::UNDEFINED_FUNCTION,
+                format!("function string_agg({}, unknown) does not exist", input.data_type),
+            )
+            .with_hint(
+                "No function matches the given name and argument types. You might need to add explicit type casts.",
+            )
+            .or_position(position));
+        }
+        Ok(Typed::new(
+            self.coerce(input, DataType::Text, position)?,
+            DataType::Text,
+        ))
+    }
+
+    /// The delimiter and the order of an aggregate's call.
+    fn bind_rest(
+        &mut self,
+        call: &mut AggregateCall,
+        delimiter: &[&ast::Expr],
+        order: &[ast::OrderByExpr],
+        scope: &mut Scope,
+        position: Option<u32>,
+    ) -> Result<()> {
+        for tree in delimiter {
+            let typed = self.expression(tree, scope)?;
+            match self.text_of_aggregate(typed, position)?.expr {
+                Expr::Constant(value) => call.delimiter = Some(value),
+                _ if call.distinct => {
+                    return Err(
+                        EngineError::not_supported("DISTINCT with a delimiter that is no constant")
+                            .or_position(position),
+                    );
+                }
+                computed => call.beside.push(computed),
+            }
+        }
+        for key in order {
+            let typed = self.expression(&key.expr, scope)?;
+            let typed = self.settle(typed)?;
+            if call.distinct && Some(&typed.expr) != call.argument.as_ref() {
+                return Err(EngineError::new(
+                    SqlState::INVALID_COLUMN_REFERENCE,
+                    "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list",
+                )
+                .or_position(self.position_of(&key.expr)));
+            }
+            // Where each value counts alike, their order is nothing.
+            if !call.function.keeps_values() {
+                continue;
+            }
+            let descending = match key.options.sort {
+                None | Some(ast::OrderBySort::Asc) => false,
+                Some(ast::OrderBySort::Desc) => true,
+                Some(_) => return Err(EngineError::not_supported("ORDER BY … USING").or_position(position)),
+            };
+            call.order.push(ListOrder {
+                data_type: typed.data_type,
+                descending,
+                nulls_first: key.options.nulls_first.unwrap_or(descending),
+            });
+            // The values of DISTINCT are their own keys.
+            if !call.distinct {
+                call.beside.push(typed.expr);
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn scalar(

@@ -20,7 +20,6 @@ mod set;
 mod subquery;
 #[cfg(test)]
 mod tests;
-mod type_name;
 mod types;
 mod utility;
 mod write;

@@ -37,6 +37,7 @@ use crate::value::{DataType, Value};
 
 pub use catalog::{DATABASE_OID, USER_OID, expression_shown};
 pub(crate) use choice::between_symmetric;
+pub(crate) use names::parts_of_name;
 pub use quote::quote_identifier;
 pub use recovery::shown as shown_position;
 pub use resolve::{Unresolved, resolve, resolve_operator};

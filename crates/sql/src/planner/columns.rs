@@ -1,5 +1,6 @@
 //! The columns of a block's row that later stages read: what a join that keeps rows has to keep.
 
+use crate::aggregate::AggregateCall;
 use crate::expr::Expr;
 use crate::plan::SelectPlan;
 
@@ -38,7 +39,7 @@ pub(super) fn read_above(plan: &SelectPlan, width: usize) -> ReadColumns {
         // What lies above the groups reads the row of groups.
         Some(aggregate) => {
             let calls = aggregate.calls.iter();
-            let of_calls = calls.flat_map(|call| call.argument.iter().chain(&call.filter));
+            let of_calls = calls.flat_map(AggregateCall::expressions);
             aggregate
                 .keys
                 .iter()

@@ -28,6 +28,7 @@ pub(crate) mod scan;
 use std::sync::Arc;
 
 use crate::access::AccessPath;
+use crate::aggregate::AggregateCall;
 use crate::catalog::{CatalogView, TableDef};
 use crate::error::{EngineError, Result};
 use crate::expr::Expr;
@@ -170,9 +171,7 @@ fn each_expression(plan: &SelectPlan, visit: &mut dyn FnMut(&Expr)) {
         .flat_map(|grouping| &grouping.keys)
         .for_each(&mut *visit);
     let calls = aggregate.clone().flat_map(|grouping| &grouping.calls);
-    calls
-        .flat_map(|call| call.argument.iter().chain(&call.filter))
-        .for_each(&mut *visit);
+    calls.flat_map(AggregateCall::expressions).for_each(&mut *visit);
     aggregate
         .flat_map(|grouping| &grouping.having)
         .for_each(&mut *visit);
@@ -225,7 +224,7 @@ fn table_under(plan: &mut SelectPlan, table: Arc<TableDef>, conditions: Vec<Expr
 
 fn need_of_groups(scan: &mut TableScan, aggregate: &AggregatePlan) {
     let calls = aggregate.calls.iter();
-    let of_calls = calls.flat_map(|call| call.argument.iter().chain(&call.filter));
+    let of_calls = calls.flat_map(AggregateCall::expressions);
     let read = aggregate.keys.iter().chain(of_calls);
     read.for_each(|expr| need(&mut scan.needed, expr));
 }
