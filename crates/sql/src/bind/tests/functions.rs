@@ -350,6 +350,8 @@ fn what_automata_cannot_do_is_refused() {
         ("'ab' ~ 'a(?=b)'", "ERROR 0A000"),
         ("'ab' ~ '(?<!a)b'", "ERROR 0A000"),
         ("regexp_like('a', 'a', 'b')", "ERROR 0A000"),
+        ("'abc' ~ '^\\w{1,255}$'", "t"),
+        ("'a' ~ '((\\w{255}){255}){255}'", "ERROR 2201B"),
     ]);
 }
 
