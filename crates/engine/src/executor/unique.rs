@@ -27,7 +27,8 @@ pub(crate) fn insert_entries(
     Ok(())
 }
 
-fn insert_entry(
+/// Enters a row version into one index.
+pub(crate) fn insert_entry(
     execution: &mut Execution<'_>,
     table: &TableDef,
     index: &IndexDef,

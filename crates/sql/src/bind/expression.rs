@@ -43,6 +43,10 @@ impl Binder<'_> {
                 at(self),
             ),
             ast::Expr::Function(call) => self.call(call, scope, at(self)),
+            ast::Expr::Array(array) => self.array(array, scope, at(self)),
+            ast::Expr::CompoundFieldAccess { root, access_chain } => {
+                self.part(root, access_chain, scope, at(self))
+            }
             ast::Expr::Subquery(query) => self.scalar_subquery(query, scope, at(self)),
             ast::Expr::Exists { subquery, negated } => self.exists(subquery, *negated, scope),
             ast::Expr::Ceil {
@@ -331,7 +335,9 @@ impl Binder<'_> {
             Some(tree) => self.expression(tree, scope)?,
             None => Typed::new(Expr::Constant(Value::Null), DataType::Unknown),
         });
-        let types: Vec<DataType> = results.iter().map(|result| result.data_type).collect();
+        // The type is chosen as if ELSE came first.
+        let mut types: Vec<DataType> = results.iter().map(|result| result.data_type).collect();
+        types.rotate_right(1);
         let data_type = common_type(&types).ok_or_else(|| {
             EngineError::new(
                 SqlState::DATATYPE_MISMATCH,

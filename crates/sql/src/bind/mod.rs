@@ -5,6 +5,7 @@
 //! they are stored in, the type a function wants). A parameter keeps the type it got first. What stays without a type
 //! to the end is text.
 
+mod array;
 mod call;
 mod chain;
 mod definition;
@@ -109,7 +110,7 @@ fn bind_here(
         .iter()
         .map(|known| known.unwrap_or(DataType::Text))
         .collect();
-    let mut subqueries = Planner::new(catalog).subqueries(std::mem::take(&mut binder.subqueries))?;
+    let mut subqueries = Planner::new(catalog, &binder.subqueries).subqueries()?;
     subqueries.append(&mut binder.planned);
     Ok(Plan {
         statement: bound,
@@ -235,7 +236,7 @@ impl Binder<'_> {
         match tree {
             ast::Statement::Query(query) => {
                 let block = self.query(query, true)?;
-                let select = Planner::new(self.catalog).block(block)?;
+                let select = Planner::new(self.catalog, &self.subqueries).block(block)?;
                 let columns = select.columns.clone();
                 Ok((RowsStatement::Select(Arc::new(select)).into(), Some(columns)))
             }

@@ -64,6 +64,9 @@ impl Binder<'_> {
         if let Some(op) = comparison(&symbol) {
             return Ok(boolean(self.compare(left, op, right, position)?));
         }
+        if let Some(typed) = self.array_operator(&left, &symbol, &right, position)? {
+            return Ok(typed);
+        }
         if let Some(op) = arithmetic(&symbol) {
             return self.arithmetic(left, op, right, position);
         }

@@ -38,9 +38,16 @@ impl Expr {
                 input.iter().for_each(|part| part.walk(visit));
                 rows.iter().flatten().for_each(|part| part.walk(visit));
             }
-            Expr::Like { input, pattern, .. } => {
+            Expr::Like {
+                input,
+                pattern: other,
+                ..
+            }
+            | Expr::Quantified {
+                input, array: other, ..
+            } => {
                 input.walk(visit);
-                pattern.walk(visit);
+                other.walk(visit);
             }
             Expr::Case { branches, otherwise } => {
                 for (condition, result) in branches {
@@ -95,6 +102,11 @@ impl Expr {
             | Expr::Like {
                 input: left,
                 pattern: right,
+                ..
+            }
+            | Expr::Quantified {
+                input: left,
+                array: right,
                 ..
             }
             | Expr::Concat(left, right) => {
@@ -180,11 +192,7 @@ impl Expr {
             | Expr::Previous => constant = false,
             Expr::Call { function, .. } if !function.is_immutable() => constant = false,
             // Text to time may depend on the day ('now', 'today').
-            Expr::Cast { from, to, .. }
-                if from.is_string() && to.category() == crate::value::Category::DateTime =>
-            {
-                constant = false
-            }
+            Expr::Cast { from, to, .. } if from.is_string() && to.holds_time() => constant = false,
             _ => {}
         });
         constant
