@@ -743,3 +743,23 @@ fn explain_shows_operators_and_rows() {
         "{shown}"
     );
 }
+
+#[test]
+fn regular_expressions_that_give_arrays() {
+    check(&[
+        ("regexp_match('foobarbequebaz', '(bar)(beque)')", "{bar,beque}"),
+        ("regexp_match('foobarbequebaz', 'bar.*que')", "{barbeque}"),
+        ("regexp_match('abc', 'x')", "NULL"),
+        ("regexp_match('abc', '(x)?b')", "{NULL}"),
+        ("regexp_match('abc', 'B', 'i')", "{b}"),
+        ("regexp_match('a','a','g')", "ERROR 22023"),
+        ("regexp_split_to_array('hello world', '\\s+')", "{hello,world}"),
+        ("regexp_split_to_array('abc', '')", "{a,b,c}"),
+        ("regexp_split_to_array('a1b2c', '\\d')", "{a,b,c}"),
+        ("regexp_split_to_array('1a1', '1')", "{\"\",a,\"\"}"),
+        ("regexp_split_to_array('aXbxc', 'x', 'i')", "{a,b,c}"),
+        ("regexp_split_to_array('', 'x')", "{\"\"}"),
+        ("regexp_split_to_array('abc', 'x*')", "{a,b,c}"),
+        ("regexp_split_to_array('abc', '$')", "{abc}"),
+    ]);
+}

@@ -28,9 +28,10 @@ use super::fault::invalid;
 use super::syntax::{Node, Options, Parsed, parse, repeated};
 use crate::context::SessionFacts;
 use crate::error::Result;
+use crate::memory;
 
 /// The most bytes of an automaton.
-const AUTOMATON_BYTES_MAX: usize = 8 << 20;
+const AUTOMATON_BYTES_MAX: usize = 32 << 20;
 /// An expression whose automaton needs more is a large one.
 const AUTOMATON_BYTES_USUAL: usize = 512 << 10;
 /// Expressions that a thread keeps; of large ones it keeps the last alone.
@@ -122,6 +123,9 @@ impl Expression {
         };
         let usual = build(AUTOMATON_BYTES_USUAL);
         let large = usual.is_err();
+        if large {
+            memory::require(AUTOMATON_BYTES_MAX)?;
+        }
         let finder = usual
             .or_else(|_| build(AUTOMATON_BYTES_MAX))
             .map_err(|_| invalid("regular expression is too complex"))?;
