@@ -204,3 +204,51 @@ fn lists_have_a_limit() {
         "5000"
     );
 }
+
+#[test]
+fn functions_work_over_columns() {
+    let fixture = shop();
+    let mut s = fixture.session();
+    for (sql, expected) in [
+        ("select id from items where name ~ '^[ab]' order by id", "1, 2"),
+        ("select id from items where name !~* 'E$' order by id", "2, 3"),
+        (
+            "select id from items where (id, name) in ((1, 'apple'), (2, 'x'))",
+            "1",
+        ),
+        (
+            "select id from items where (stock, id) < (50, 3) order by id",
+            "2",
+        ),
+        (
+            "select id from items where id between symmetric 3 and 2 order by id",
+            "2, 3",
+        ),
+        (
+            "select regexp_replace(name, '([aeiou])', '<\\1>', 'g') from items order by id",
+            "<a>ppl<e>, br<e><a>d, ch<e><e>s<e>",
+        ),
+        (
+            "select lpad(id::text, 3, '0') || substring(name from 2 for 2) from items where id = 1",
+            "001pp",
+        ),
+        (
+            "select id & 1, id << 2, id # 3 from items order by id",
+            "1|4|2, 0|8|1, 1|12|0",
+        ),
+        (
+            "select extract(year from d), date_trunc('month', d) from (select date '2020-03-04' as d) t",
+            "2020|2020-03-01 00:00:00+00",
+        ),
+        (
+            "select name from items where name collate \"C\" operator(pg_catalog.>) 'b' order by name collate \"C\"",
+            "bread, cheese",
+        ),
+        (
+            "select count(*) from items where stock is distinct from 10 and (id, stock) is not null",
+            "1",
+        ),
+    ] {
+        assert_eq!(query(&mut s, sql), expected, "{sql}");
+    }
+}

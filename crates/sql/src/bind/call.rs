@@ -374,6 +374,9 @@ fn conversion(name: &str) -> Option<DataType> {
 
 /// The error for a call that means no function, or several.
 fn no_function(name: &str, types: &[DataType], reason: Unresolved) -> EngineError {
+    if matches!(name, "current_time" | "localtime") {
+        return EngineError::not_supported(format!("{name} (it takes the type time)"));
+    }
     if matches!(name, "coalesce" | "greatest" | "least") && !types.is_empty() {
         return EngineError::new(
             SqlState::DATATYPE_MISMATCH,

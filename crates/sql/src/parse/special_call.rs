@@ -19,6 +19,9 @@ use sqlparser::tokenizer::{Span, Token, Word};
 
 type Result<T, E = ParserError> = std::result::Result<T, E>;
 
+/// The name of a function and its arguments.
+type Call = (&'static str, Vec<Expr>);
+
 /// The expression that begins here, if it is one of these.
 pub(super) fn parse(parser: &mut Parser<'_>) -> Option<Result<Expr>> {
     let token = parser.peek_token_ref();
@@ -38,7 +41,7 @@ pub(super) fn parse(parser: &mut Parser<'_>) -> Option<Result<Expr>> {
         }
         _ => return None,
     }
-    let arguments: fn(&mut Parser<'_>) -> Result<(&'static str, Vec<Expr>)> = match keyword {
+    let arguments: fn(&mut Parser<'_>) -> Result<Call> = match keyword {
         Keyword::EXTRACT => extract,
         Keyword::TRIM => trim,
         Keyword::SUBSTRING => substring,
@@ -86,7 +89,7 @@ fn typed_literal(parser: &mut Parser<'_>, name: &Word, span: Span) -> Result<Exp
     }))
 }
 
-fn extract(parser: &mut Parser<'_>) -> Result<(&'static str, Vec<Expr>)> {
+fn extract(parser: &mut Parser<'_>) -> Result<Call> {
     let field = parser.next_token();
     let name = match &field.token {
         Token::Word(word) if word.quote_style.is_some() => word.value.clone(),
@@ -99,7 +102,7 @@ fn extract(parser: &mut Parser<'_>) -> Result<(&'static str, Vec<Expr>)> {
     Ok(("extract", vec![field, parser.parse_expr()?]))
 }
 
-fn trim(parser: &mut Parser<'_>) -> Result<(&'static str, Vec<Expr>)> {
+fn trim(parser: &mut Parser<'_>) -> Result<Call> {
     let sides = [Keyword::BOTH, Keyword::LEADING, Keyword::TRAILING];
     let name = match parser.parse_one_of_keywords(&sides) {
         Some(Keyword::LEADING) => "ltrim",
@@ -119,7 +122,7 @@ fn trim(parser: &mut Parser<'_>) -> Result<(&'static str, Vec<Expr>)> {
     Ok((name, first))
 }
 
-fn substring(parser: &mut Parser<'_>) -> Result<(&'static str, Vec<Expr>)> {
+fn substring(parser: &mut Parser<'_>) -> Result<Call> {
     let mut arguments = vec![parser.parse_expr()?];
     if parser.consume_token(&Token::Comma) {
         arguments.extend(parser.parse_comma_separated(Parser::parse_expr)?);
@@ -143,17 +146,17 @@ fn substring(parser: &mut Parser<'_>) -> Result<(&'static str, Vec<Expr>)> {
     Ok(("substring", arguments))
 }
 
-fn substr(parser: &mut Parser<'_>) -> Result<(&'static str, Vec<Expr>)> {
+fn substr(parser: &mut Parser<'_>) -> Result<Call> {
     Ok(("substr", parser.parse_comma_separated(Parser::parse_expr)?))
 }
 
-fn position(parser: &mut Parser<'_>) -> Result<(&'static str, Vec<Expr>)> {
+fn position(parser: &mut Parser<'_>) -> Result<Call> {
     let part = parser.parse_subexpr(PostgreSqlDialect {}.prec_value(Precedence::Between))?;
     parser.expect_keyword_is(Keyword::IN)?;
     Ok(("position", vec![parser.parse_expr()?, part]))
 }
 
-fn overlay(parser: &mut Parser<'_>) -> Result<(&'static str, Vec<Expr>)> {
+fn overlay(parser: &mut Parser<'_>) -> Result<Call> {
     let mut arguments = parser.parse_comma_separated(Parser::parse_expr)?;
     if arguments.len() > 1 {
         return Ok(("overlay", arguments));

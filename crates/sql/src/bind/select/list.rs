@@ -172,7 +172,8 @@ fn name_of(tree: &ast::Expr) -> ColumnName {
     match tree {
         ast::Expr::Identifier(ident) => OfPart(normal(ident)),
         ast::Expr::CompoundIdentifier(parts) => parts.last().map_or(Nothing, |last| OfPart(normal(last))),
-        ast::Expr::Nested(inner) => name_of(inner),
+        ast::Expr::Nested(inner) | ast::Expr::Collate { expr: inner, .. } => name_of(inner),
+        ast::Expr::AtTimeZone { .. } => OfPart("timezone".to_owned()),
         ast::Expr::Cast { expr, data_type, .. } => match name_of(expr) {
             OfPart(name) => OfPart(name),
             _ => OfForm(internal_type_name(data_type)),

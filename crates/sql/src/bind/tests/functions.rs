@@ -350,6 +350,8 @@ fn what_automata_cannot_do_is_refused() {
         ("'ab' ~ 'a(?=b)'", "ERROR 0A000"),
         ("'ab' ~ '(?<!a)b'", "ERROR 0A000"),
         ("regexp_like('a', 'a', 'b')", "ERROR 0A000"),
+        ("'abc' ~ '^\\w{1,255}$'", "t"),
+        ("'a' ~ '((\\w{255}){255}){255}'", "ERROR 2201B"),
     ]);
 }
 
@@ -686,5 +688,78 @@ fn fields_of_a_template_that_are_not_read_are_refused() {
         ("to_date('2020-1', 'IYYY-IW')", "ERROR 0A000"),
         ("to_date('2020 x', 'YYYY TMMon')", "ERROR 0A000"),
         ("to_timestamp('12', 'J')", "ERROR 0A000"),
+    ]);
+}
+
+#[test]
+fn columns_are_named_after_what_a_form_is_a_call_of() {
+    let name = |sql: &str| plan(sql).columns.expect("a select list")[0].name.clone();
+    for (expression, column) in [
+        ("extract(year from date '2020-01-01')", "extract"),
+        ("trim(' a ')", "btrim"),
+        ("trim(leading from ' a ')", "ltrim"),
+        ("substring('abc' from 2)", "substring"),
+        ("substr('abc', 2)", "substr"),
+        ("position('a' in 'b')", "position"),
+        ("overlay('abc' placing 'x' from 1)", "overlay"),
+        ("now() at time zone 'utc'", "timezone"),
+        ("lower('A') collate \"C\"", "lower"),
+        ("pg_catalog.lower('A')", "lower"),
+        ("int4 '1'", "int4"),
+        ("oid '1'", "oid"),
+        ("int4('1')", "int4"),
+    ] {
+        assert_eq!(name(&format!("select {expression}")), column, "{expression}");
+    }
+    assert_eq!(code("select current_time"), SqlState::FEATURE_NOT_SUPPORTED);
+    assert_eq!(code("select localtime(3)"), SqlState::FEATURE_NOT_SUPPORTED);
+}
+
+#[test]
+fn the_time_may_be_asked_for_with_a_precision() {
+    assert_eq!(one("select current_timestamp(3)"), one("select now()"));
+    assert_eq!(one("select localtimestamp(0)"), one("select localtimestamp"));
+    assert_eq!(one("select LOCALTIMESTAMP is not null"), "t");
+    assert_eq!(one("select now() at time zone 'utc' = localtimestamp"), "t");
+    for user in ["current_user", "session_user", "user", "current_role"] {
+        assert_eq!(one(&format!("select {user}")), "");
+    }
+}
+
+/// EXPLAIN shows what is evaluated: operators as operators, rows as rows.
+#[test]
+fn explain_shows_operators_and_rows() {
+    let shown = explained("select * from kinds where t ~ 'a' and (s, l) < (1, 2) and s & 1 = 1");
+    for part in [
+        "(t ~ 'a'::text)",
+        "(ROW(s, l) < ROW(1, 2))",
+        "(((s)::integer & 1) = 1)",
+    ] {
+        assert!(shown.contains(part), "{part} is not in\n{shown}");
+    }
+    let shown = explained("select * from kinds where (s, t) not in ((1, 'a'), (2, 'b'))");
+    assert!(
+        shown.contains("(ROW(s, t) NOT IN (ROW(1, 'a'::text), ROW(2, 'b'::text)))"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn regular_expressions_that_give_arrays() {
+    check(&[
+        ("regexp_match('foobarbequebaz', '(bar)(beque)')", "{bar,beque}"),
+        ("regexp_match('foobarbequebaz', 'bar.*que')", "{barbeque}"),
+        ("regexp_match('abc', 'x')", "NULL"),
+        ("regexp_match('abc', '(x)?b')", "{NULL}"),
+        ("regexp_match('abc', 'B', 'i')", "{b}"),
+        ("regexp_match('a','a','g')", "ERROR 22023"),
+        ("regexp_split_to_array('hello world', '\\s+')", "{hello,world}"),
+        ("regexp_split_to_array('abc', '')", "{a,b,c}"),
+        ("regexp_split_to_array('a1b2c', '\\d')", "{a,b,c}"),
+        ("regexp_split_to_array('1a1', '1')", "{\"\",a,\"\"}"),
+        ("regexp_split_to_array('aXbxc', 'x', 'i')", "{a,b,c}"),
+        ("regexp_split_to_array('', 'x')", "{\"\"}"),
+        ("regexp_split_to_array('abc', 'x*')", "{a,b,c}"),
+        ("regexp_split_to_array('abc', '$')", "{abc}"),
     ]);
 }

@@ -249,13 +249,13 @@ impl Reader<'_> {
     }
 
     fn month(&mut self, name: &str, short: bool) -> Result<i64> {
-        let matches = |month: &&str| {
+        let matches = |month: &str| {
             let month = if short { &month[..3] } else { month };
             self.rest
                 .get(..month.len())
                 .is_some_and(|start| start.eq_ignore_ascii_case(month))
         };
-        let Some(at) = MONTHS.iter().position(|month| matches(&month)) else {
+        let Some(at) = MONTHS.iter().position(|month| matches(month)) else {
             return Err(self.no_word(name));
         };
         let length = if short { 3 } else { MONTHS[at].len() };
@@ -265,12 +265,12 @@ impl Reader<'_> {
 
     /// True if the second of two words stands here, false if the first.
     fn word(&mut self, name: &str, words: &[&str; 2]) -> Result<bool> {
-        let matches = |word: &&str| {
+        let matches = |word: &str| {
             self.rest
                 .get(..word.len())
                 .is_some_and(|start| start.eq_ignore_ascii_case(word))
         };
-        let Some(at) = words.iter().position(|word| matches(&word)) else {
+        let Some(at) = words.iter().position(|word| matches(word)) else {
             return Err(self.no_word(name));
         };
         self.rest = &self.rest[words[at].len()..];

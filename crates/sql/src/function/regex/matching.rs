@@ -28,10 +28,13 @@ use super::fault::invalid;
 use super::syntax::{Node, Options, Parsed, parse, repeated};
 use crate::context::SessionFacts;
 use crate::error::Result;
+use crate::memory;
 
 /// The most bytes of an automaton.
-const AUTOMATON_BYTES_MAX: usize = 4 << 20;
-/// Expressions that a thread keeps.
+const AUTOMATON_BYTES_MAX: usize = 32 << 20;
+/// An expression whose automaton needs more is a large one.
+const AUTOMATON_BYTES_USUAL: usize = 512 << 10;
+/// Expressions that a thread keeps; of large ones it keeps the last alone.
 const KEPT_MAX: usize = 32;
 
 /// A part of the text, in bytes.
@@ -43,6 +46,7 @@ pub(super) type Spans = Vec<Option<Span>>;
 /// A compiled expression.
 pub(super) struct Expression {
     finder: regex::Regex,
+    large: bool,
     parsed: Parsed,
     /// The automata of parts, by what they are in the syntax of `regex`.
     automata: RefCell<HashMap<String, Rc<Automaton>>>,
@@ -95,6 +99,9 @@ pub(super) fn compiled(text: &str, options: Options) -> Result<Rc<Expression>> {
     }
     let expression = Rc::new(Expression::new(text, options)?);
     KEPT.with_borrow_mut(|kept| {
+        if expression.large {
+            kept.retain(|(_, other)| !other.large);
+        }
         if kept.len() >= KEPT_MAX {
             kept.remove(0);
         }
@@ -107,14 +114,24 @@ impl Expression {
     fn new(text: &str, options: Options) -> Result<Expression> {
         let parsed = parse(text, options)?;
         let written = parsed.options.around(&parsed.node.written());
-        let finder = regex::RegexBuilder::new(&written)
-            .size_limit(AUTOMATON_BYTES_MAX)
-            .dfa_size_limit(AUTOMATON_BYTES_MAX)
-            .nest_limit(1_000)
-            .build()
+        let build = |bytes| {
+            regex::RegexBuilder::new(&written)
+                .size_limit(bytes)
+                .dfa_size_limit(AUTOMATON_BYTES_USUAL)
+                .nest_limit(1_000)
+                .build()
+        };
+        let usual = build(AUTOMATON_BYTES_USUAL);
+        let large = usual.is_err();
+        if large {
+            memory::require(AUTOMATON_BYTES_MAX)?;
+        }
+        let finder = usual
+            .or_else(|_| build(AUTOMATON_BYTES_MAX))
             .map_err(|_| invalid("regular expression is too complex"))?;
         Ok(Expression {
             finder,
+            large,
             parsed,
             automata: RefCell::default(),
         })

@@ -5,11 +5,12 @@
 //! | `syntax`, `bracket` | PostgreSQL's syntax, read into a tree over that of the crate `regex` |
 //! | `matching` | where a match and its parentheses begin and end, by PostgreSQL's rules |
 //! | `similar` | patterns of SIMILAR TO |
-//! | `replace` | `regexp_replace` |
+//! | `replace`, `arrays` | `regexp_replace`; `regexp_match`, `regexp_split_to_array` |
 //!
 //! Differences from PostgreSQL: back references and constraints that look ahead or behind are refused, since the time of
 //! a match is linear in the text; so are the options `b` and `e` (the older syntaxes).
 
+mod arrays;
 mod bracket;
 mod fault;
 mod matching;
@@ -168,6 +169,34 @@ pub(super) static ROWS: &[FunctionRow] = &[
         &[Text, Text],
         Text,
         Pure(similar::to_escape),
+    ),
+    row(
+        3396,
+        "regexp_match",
+        &[Text, Text],
+        arrays::TEXTS,
+        Session(arrays::regexp_match),
+    ),
+    row(
+        3397,
+        "regexp_match",
+        &[Text, Text, Text],
+        arrays::TEXTS,
+        Session(arrays::regexp_match),
+    ),
+    row(
+        2767,
+        "regexp_split_to_array",
+        &[Text, Text],
+        arrays::TEXTS,
+        Session(arrays::split),
+    ),
+    row(
+        2768,
+        "regexp_split_to_array",
+        &[Text, Text, Text],
+        arrays::TEXTS,
+        Session(arrays::split),
     ),
 ];
 
