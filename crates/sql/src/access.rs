@@ -25,11 +25,11 @@ pub enum AccessPath {
         /// One expression per index column.
         key: Vec<Expr>,
     },
-    /// Look up several values of the index's first column (IN), each like a range of one value.
+    /// Look up several values of the index's first column (IN, = ANY), each like a range of one value.
     Points {
         /// Position in the table's `indexes`.
         index: usize,
-        /// The values.
+        /// The values; an array, where the column has none, stands for its elements.
         values: Vec<Expr>,
     },
     /// Read a range of an index: some leading columns given, then bounds on the next.
@@ -135,9 +135,16 @@ impl AccessPath {
                 let data_type = table.indexes[*index].types[0];
                 let mut keys = Vec::with_capacity(values.len());
                 for expr in values {
-                    let mut key = Vec::new();
-                    if push_exact(expr, data_type, context, &mut key)? {
-                        keys.push(key);
+                    let value = expr.eval(&[], context)?;
+                    let all = match &value {
+                        Value::Array(array) if !data_type.is_array() => array.elements(),
+                        one => std::slice::from_ref(one),
+                    };
+                    for value in all {
+                        let mut key = Vec::new();
+                        if push_value(value, data_type, &mut key)? {
+                            keys.push(key);
+                        }
                     }
                 }
                 keys.sort_unstable();
@@ -205,9 +212,12 @@ fn push_exact(
     context: &EvalContext<'_>,
     key: &mut Vec<u8>,
 ) -> Result<bool> {
-    let value = expr.eval(&[], context)?;
-    match fit(&value, data_type)? {
-        Fit::Fits => encode_value(&value, data_type, key),
+    push_value(&expr.eval(&[], context)?, data_type, key)
+}
+
+fn push_value(value: &Value, data_type: DataType, key: &mut Vec<u8>) -> Result<bool> {
+    match fit(value, data_type)? {
+        Fit::Fits => encode_value(value, data_type, key),
         Fit::Converted(value) => encode_value(&value, data_type, key),
         Fit::Null | Fit::TooLow | Fit::TooHigh => return Ok(false),
     }
@@ -382,17 +392,24 @@ fn consider(number: usize, columns: &[u16], unique: bool, usable: &[Condition<'_
     Some((given * 10 + bounds, Choice { access, guaranteed }))
 }
 
-/// `column IN (values)` over the first column of an index.
+/// `column IN (values)` or `column = ANY (array)` over the first column of an index.
 fn points(table: &TableDef, conditions: &[Expr]) -> Option<Choice> {
     for (at, expr) in conditions.iter().enumerate() {
-        let Expr::InList {
-            input,
-            list,
-            data_type,
-            negated: false,
-        } = expr
-        else {
-            continue;
+        let (input, list, data_type) = match expr {
+            Expr::InList {
+                input,
+                list,
+                data_type,
+                negated: false,
+            } => (input, list.as_slice(), data_type),
+            Expr::Quantified {
+                op: CompareOp::Equal,
+                all: false,
+                input,
+                array,
+                data_type,
+            } if !data_type.is_array() => (input, std::slice::from_ref(&**array), data_type),
+            _ => continue,
         };
         let Some(column) = plain_column(table, input, *data_type) else {
             continue;
@@ -401,7 +418,7 @@ fn points(table: &TableDef, conditions: &[Expr]) -> Option<Choice> {
             continue;
         }
         if let Some(index) = table.indexes.iter().position(|index| index.columns[0] == column) {
-            let values = list.clone();
+            let values = list.to_vec();
             return Some(Choice {
                 access: AccessPath::Points { index, values },
                 guaranteed: vec![at],

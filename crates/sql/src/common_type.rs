@@ -12,8 +12,8 @@ pub fn common_type(types: &[DataType]) -> Option<DataType> {
             (l, r) if l == r => l,
             (l, r) if l.category() != r.category() => return None,
             (l, r) if can_cast(l, r, CastContext::Implicit) && !can_cast(r, l, CastContext::Implicit) => r,
-            (l, r) if can_cast(r, l, CastContext::Implicit) && !can_cast(l, r, CastContext::Implicit) => l,
-            (l, r) if l.is_string() && r.is_string() => DataType::Text,
+            // Also if each becomes the other: the first stays.
+            (l, r) if can_cast(r, l, CastContext::Implicit) => l,
             _ => return None,
         };
     }

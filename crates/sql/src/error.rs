@@ -62,6 +62,12 @@ sqlstates! {
     INVALID_ESCAPE_SEQUENCE = b"22025",
     /// A string is not a value of the wanted type.
     INVALID_TEXT_REPRESENTATION = b"22P02",
+    /// A number of elements does not fit an array.
+    ARRAY_ELEMENT_ERROR = b"2202E",
+    /// An array's subscript, bound or dimension does not fit.
+    ARRAY_SUBSCRIPT_ERROR = b"2202E",
+    /// A value is not one that an operation takes.
+    DATA_EXCEPTION = b"22000",
     /// Binary data is not a value of the wanted type.
     INVALID_BINARY_REPRESENTATION = b"22P03",
     /// A line of COPY data is malformed.

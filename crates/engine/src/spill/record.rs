@@ -32,18 +32,23 @@ pub(crate) fn write_value(value: &Value, out: &mut Vec<u8>) {
         Value::TimestampTz(_) => 10,
         Value::Oid(_) => 11,
         Value::Float4(_) => 12,
+        Value::Array(_) => ARRAY,
     };
     out.push(kind);
     if let Value::Text(text) = value {
         out.extend_from_slice(&(text.len() as u32).to_ne_bytes());
         return out.extend_from_slice(text.as_bytes());
     }
+    if let Value::Array(array) = value {
+        out.extend_from_slice(&array.data_type().oid().to_ne_bytes());
+    }
     let start = out.len();
-    if kind == NUMERIC {
+    let counted = matches!(kind, NUMERIC | ARRAY);
+    if counted {
         out.extend_from_slice(&[0; 4]);
     }
     encode_binary(value, out);
-    if kind == NUMERIC {
+    if counted {
         let length = (out.len() - start - 4) as u32;
         out[start..start + 4].copy_from_slice(&length.to_ne_bytes());
     }
@@ -52,6 +57,8 @@ pub(crate) fn write_value(value: &Value, out: &mut Vec<u8>) {
 const NULL: u8 = 0;
 const NUMERIC: u8 = 6;
 const TEXT: u8 = 7;
+/// The array's type follows.
+const ARRAY: u8 = 13;
 
 /// Replaces `row` by the row at the front of `bytes`, and takes it off.
 pub(crate) fn read_row(bytes: &mut &[u8], row: &mut Vec<Value>) -> Result<()> {
@@ -80,6 +87,10 @@ pub(crate) fn read_value(bytes: &mut &[u8]) -> Result<Value> {
         10 => (DataType::TimestampTz, 8),
         11 => (DataType::Oid, 4),
         12 => (DataType::Float4, 4),
+        ARRAY => {
+            let data_type = DataType::from_oid(read_u32(bytes)?).ok_or_else(damaged)?;
+            (data_type, read_u32(bytes)? as usize)
+        }
         _ => return Err(damaged()),
     };
     decode_binary(take(bytes, length)?, data_type)
@@ -132,7 +143,7 @@ pub(crate) fn write_sort_key(row: &[Value], keys: &[SortKey], out: &mut Vec<u8>)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clearway_sql::value::compare;
+    use clearway_sql::value::{ArrayValue, compare};
     use proptest::prelude::*;
     use std::cmp::Ordering;
 
@@ -153,6 +164,18 @@ mod tests {
             pairs(any::<f64>().prop_map(Value::Float8), DataType::Float8),
             pairs("[a-c\u{e4} ]{0,4}".prop_map(Value::text), DataType::Text),
             pairs("[ab ]{0,3}".prop_map(Value::text), DataType::Char),
+            pairs(
+                prop::collection::vec(
+                    prop_oneof![Just(Value::Null), "[ab,]{0,2}".prop_map(Value::text)],
+                    0..3
+                )
+                .prop_map(|elements| {
+                    ArrayValue::of(DataType::array_of(DataType::Text), elements)
+                        .unwrap()
+                        .into()
+                }),
+                DataType::array_of(DataType::Text)
+            ),
             pairs(
                 (-5_000i64..5_000, 0u32..4).prop_map(|(digits, scale)| {
                     let text = format!("{digits}e-{scale}");

@@ -4,6 +4,7 @@
 mod common;
 
 mod activity;
+mod arrays;
 mod catalog_functions;
 mod catalogs;
 mod changes;

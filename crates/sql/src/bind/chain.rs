@@ -75,7 +75,9 @@ fn span_of(tree: &ast::Expr) -> Span {
     let mut leaf = tree;
     loop {
         leaf = match leaf {
-            ast::Expr::Nested(inner) | ast::Expr::UnaryOp { expr: inner, .. } => inner,
+            ast::Expr::Nested(inner)
+            | ast::Expr::UnaryOp { expr: inner, .. }
+            | ast::Expr::CompoundFieldAccess { root: inner, .. } => inner,
             ast::Expr::Function(call) => return call.name.span(),
             ast::Expr::Case { case_token, .. } => return case_token.0.span,
             other => match left_operand(other) {
@@ -137,7 +139,12 @@ impl Binder<'_> {
             operators.push(leaf);
             leaf = left;
         }
-        let mut typed = self.operand(leaf, scope)?;
+        let mut typed = match (leaf, operators.last()) {
+            (ast::Expr::Array(array), Some(ast::Expr::Cast { data_type, .. })) => {
+                self.array_cast_to(array, data_type, scope, self.position_of(leaf))?
+            }
+            _ => self.operand(leaf, scope)?,
+        };
         if operators.is_empty() {
             return Ok(typed);
         }
@@ -229,8 +236,6 @@ pub(super) fn unsupported(tree: &ast::Expr) -> EngineError {
     use ast::Expr as E;
     let name = match tree {
         E::Subquery(_) | E::InSubquery { .. } | E::Exists { .. } => "a subquery",
-        E::AnyOp { .. } => "ANY",
-        E::AllOp { .. } => "ALL",
         E::IsJson { .. } => "IS JSON",
         E::IsNormalized { .. } => "IS NORMALIZED",
         E::InUnnest { .. } => "IN UNNEST",
@@ -241,8 +246,6 @@ pub(super) fn unsupported(tree: &ast::Expr) -> EngineError {
         E::Collate { .. } => "COLLATE",
         E::JsonAccess { .. } => "access to a part of a json value",
         E::UnaryOp { op, .. } => return EngineError::not_supported(format!("the operator {op}")),
-        E::Array(_) => "ARRAY",
-        E::CompoundFieldAccess { .. } => "access to an element or a field",
         E::Interval(_) => "INTERVAL",
         E::Tuple(_) => "a row value",
         E::Cast { .. } => "this form of CAST",

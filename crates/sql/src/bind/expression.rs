@@ -44,6 +44,10 @@ impl Binder<'_> {
                 at(self),
             ),
             ast::Expr::Function(call) => self.call(call, scope, at(self)),
+            ast::Expr::Array(array) => self.array(array, scope, at(self)),
+            ast::Expr::CompoundFieldAccess { root, access_chain } => {
+                self.part(root, access_chain, scope, at(self))
+            }
             ast::Expr::Subquery(query) => self.scalar_subquery(query, scope, at(self)),
             ast::Expr::Exists { subquery, negated } => self.exists(subquery, *negated, scope),
             ast::Expr::Ceil {
@@ -206,6 +210,9 @@ impl Binder<'_> {
         if let Some(op) = comparison(op) {
             return Ok(boolean(self.compare(l, op, r, position)?));
         }
+        if let Some(typed) = self.array_operator(&l, op, &r, position)? {
+            return Ok(typed);
+        }
         let arithmetic = match op {
             BinaryOperator::Plus => ArithmeticOp::Add,
             BinaryOperator::Minus => ArithmeticOp::Subtract,
@@ -343,7 +350,9 @@ impl Binder<'_> {
             Some(tree) => self.expression(tree, scope)?,
             None => Typed::new(Expr::Constant(Value::Null), DataType::Unknown),
         });
-        let types: Vec<DataType> = results.iter().map(|result| result.data_type).collect();
+        // The type is chosen as if ELSE came first.
+        let mut types: Vec<DataType> = results.iter().map(|result| result.data_type).collect();
+        types.rotate_right(1);
         let data_type = common_type(&types).ok_or_else(|| {
             EngineError::new(
                 SqlState::DATATYPE_MISMATCH,

@@ -83,7 +83,7 @@ impl Binder<'_> {
         Ok(negated_if(negated, compared))
     }
 
-    /// `left op ANY (query)`, `left op ALL (query)`.
+    /// `left op ANY (query)`, `left op ALL (query)`; the same with an array.
     pub(super) fn quantified(
         &mut self,
         left: Typed,
@@ -97,11 +97,14 @@ impl Binder<'_> {
         while let ast::Expr::Nested(inner) = query {
             query = inner;
         }
-        let (ast::Expr::Subquery(query), Some(op)) = (query, comparison(op)) else {
+        let Some(op) = comparison(op) else {
             let word = if all { "ALL" } else { "ANY" };
             return Err(
-                EngineError::not_supported(format!("{word} over anything but a query")).or_position(position),
+                EngineError::not_supported(format!("the operator {op} with {word}")).or_position(position),
             );
+        };
+        let ast::Expr::Subquery(query) = query else {
+            return self.quantified_over_array(left, op, right, all, scope, position);
         };
         Ok(boolean(
             self.compared_with_query(left, op, query, all, scope, position)?,

@@ -43,9 +43,6 @@ pub(crate) fn type_of_text(text: &str) -> Result<(DataType, i32)> {
 /// The type and its modifier that a statement names.
 fn written(tree: &ast::DataType) -> Result<(DataType, i32)> {
     use ast::ArrayElemTypeDef as A;
-    if matches!(tree, ast::DataType::Array(_)) {
-        return Err(EngineError::are_not_supported("arrays"));
-    }
     if let ast::DataType::Array(A::SquareBracket(element, _) | A::Qualified(element, _)) = tree {
         let (element, typmod) = written(element)?;
         // PostgreSQL takes any number of brackets and sizes, and keeps none of them.
@@ -109,7 +106,7 @@ fn spelled(tree: &ast::DataType) -> Result<(DataType, Vec<i64>)> {
 
 /// The type of this name in `pg_type`, if a statement may use it.
 fn known(name: &str) -> Option<DataType> {
-    DataType::named(name).filter(|data_type| data_type.kind() != 'p' && !data_type.is_array())
+    DataType::named(name).filter(|data_type| data_type.kind() != 'p')
 }
 
 fn length(length: &Option<ast::CharacterLength>) -> Result<Vec<i64>> {
@@ -234,6 +231,10 @@ mod tests {
             ("char", Char, 5),
             ("\"char\"", CharByte, -1),
             ("bpchar", Char, -1),
+            ("varchar(10)[]", DataType::array_of(Varchar), 14),
+            ("int[][3]", DataType::array_of(Int4), -1),
+            ("integer array", DataType::array_of(Int4), -1),
+            ("_text", DataType::array_of(Text), -1),
             ("bpchar(3)", Char, 7),
             ("character varying(10)", Varchar, 14),
             ("numeric(5,2)", Numeric, numeric_typmod(5, 2)),

@@ -15,6 +15,7 @@ pub(super) fn comparison_type(left: DataType, right: DataType) -> Option<DataTyp
     let common = match (left, right) {
         (Unknown, other) | (other, Unknown) => other,
         (l, r) if l == r => l,
+        (l, r) if l.is_array() || r.is_array() => return None,
         (Oid, other) | (other, Oid) if other.is_integer() => Int8,
         (l, r) if l.is_integer() && r.is_integer() => Int8,
         (Char, Varchar) | (Varchar, Char) => Char,
@@ -116,7 +117,7 @@ impl Binder<'_> {
             Expr::Constant(Value::Null) => Ok(Expr::Constant(Value::Null)),
             Expr::Constant(Value::Text(text)) if from == DataType::Unknown => {
                 // `now` and its like must not be settled before the statement runs.
-                if to.category() == Category::DateTime && is_relative(&text) {
+                if to.holds_time() && parts_of(&text, to).any(is_relative) {
                     return Ok(Expr::Cast {
                         input: Box::new(Expr::Constant(Value::Text(text))),
                         from: DataType::Text,
@@ -211,4 +212,11 @@ impl Binder<'_> {
         )
         .or_position(position)
     }
+}
+
+/// The texts of the elements of an array's literal, roughly: it is cut at all that may stand between them. Any other
+/// literal is one text.
+fn parts_of(text: &str, data_type: DataType) -> impl Iterator<Item = &str> {
+    let is_array = data_type.is_array();
+    text.split(move |character| is_array && matches!(character, '{' | '}' | ',' | '"' | '='))
 }

@@ -367,6 +367,21 @@ fn show(expr: &Expr, names: &Names) -> String {
                 join(list, ", ")
             )
         }
+        Expr::Quantified {
+            op,
+            all,
+            input,
+            array,
+            ..
+        } => {
+            format!(
+                "({} {} {} ({}))",
+                show(input, names),
+                op.symbol(),
+                if *all { "ALL" } else { "ANY" },
+                show(array, names)
+            )
+        }
         Expr::Like {
             input,
             pattern,

@@ -2,11 +2,12 @@
 
 use crate::context::EvalContext;
 use crate::error::{EngineError, Result, SqlState};
-use crate::expr::Expr;
+use crate::expr::{CompareOp, Expr};
 use crate::function::check_length;
 use crate::stack::checkpoint;
+use crate::value::array::elements_of;
 use crate::value::cast::cast;
-use crate::value::{Category, DataType, Value, arithmetic, compare_checked, text};
+use crate::value::{DataType, Value, arithmetic, compare_checked, text};
 
 /// Bytes of text to work on between two looks if the statement is to stop.
 const BYTES_PER_LOOK: usize = 64 << 10;
@@ -50,9 +51,7 @@ impl Expr {
             } => {
                 let value = input.eval(row, context)?;
                 let now = match value {
-                    Value::Text(_) if to.category() == Category::DateTime => {
-                        context.session.transaction_timestamp()
-                    }
+                    Value::Text(_) if to.holds_time() => context.session.transaction_timestamp(),
                     _ => 0,
                 };
                 cast(value, *from, *to, *typmod, *rules, now)
@@ -162,6 +161,15 @@ impl Expr {
                 let found = is_among(needle, list, *data_type, row, around)?;
                 Ok(found.map(|found| found != *negated))
             }),
+            Expr::Quantified {
+                op,
+                all,
+                input,
+                array,
+                data_type,
+            } => with_both(input, array, row, context, |needle, array| {
+                holds_for_elements(*op, *all, needle, array, *data_type, context)
+            }),
             Expr::Like {
                 input,
                 pattern,
@@ -229,6 +237,31 @@ fn is_among(
         }
     }
     Ok((!unknown).then_some(false))
+}
+
+/// True if the comparison holds for one (or all) of an array's elements; NULL if that hangs on a NULL.
+fn holds_for_elements(
+    op: CompareOp,
+    all: bool,
+    needle: &Value,
+    array: &Value,
+    data_type: DataType,
+    context: &EvalContext<'_>,
+) -> Result<Option<bool>> {
+    let elements = match array {
+        Value::Null => return Ok(None),
+        array => elements_of(array)?,
+    };
+    look_around(context, size_of_val(elements))?;
+    let mut unknown = false;
+    for element in elements {
+        if needle.is_null() || element.is_null() {
+            unknown = true;
+        } else if op.holds(compare_checked(needle, element, data_type)?) != all {
+            return Ok(Some(!all));
+        }
+    }
+    Ok((!unknown).then_some(all))
 }
 
 /// True if the text is as the pattern of LIKE or ILIKE says.

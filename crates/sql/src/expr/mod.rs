@@ -170,6 +170,19 @@ pub enum Expr {
         /// NOT IN
         negated: bool,
     },
+    /// `input op ANY (array)` or ALL
+    Quantified {
+        /// The operator.
+        op: CompareOp,
+        /// ALL
+        all: bool,
+        /// The value on the left.
+        input: Box<Expr>,
+        /// The array whose elements are on the right.
+        array: Box<Expr>,
+        /// The type in which they are compared.
+        data_type: DataType,
+    },
     /// \[NOT\] LIKE | ILIKE
     Like {
         /// The text.

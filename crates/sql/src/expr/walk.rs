@@ -34,9 +34,16 @@ impl Expr {
                 input.walk(visit);
                 list.iter().for_each(|part| part.walk(visit));
             }
-            Expr::Like { input, pattern, .. } => {
+            Expr::Like {
+                input,
+                pattern: other,
+                ..
+            }
+            | Expr::Quantified {
+                input, array: other, ..
+            } => {
                 input.walk(visit);
-                pattern.walk(visit);
+                other.walk(visit);
             }
             Expr::Case { branches, otherwise } => {
                 for (condition, result) in branches {
@@ -97,9 +104,16 @@ impl Expr {
                 visit(input)?;
                 list.iter_mut().try_for_each(visit)
             }
-            Expr::Like { input, pattern, .. } => {
+            Expr::Like {
+                input,
+                pattern: other,
+                ..
+            }
+            | Expr::Quantified {
+                input, array: other, ..
+            } => {
                 visit(input)?;
-                visit(pattern)
+                visit(other)
             }
             Expr::Case { branches, otherwise } => {
                 visit(otherwise)?;
@@ -171,11 +185,7 @@ impl Expr {
             | Expr::Previous => constant = false,
             Expr::Call { function, .. } if !function.is_immutable() => constant = false,
             // Text to time may depend on the day ('now', 'today').
-            Expr::Cast { from, to, .. }
-                if from.is_string() && to.category() == crate::value::Category::DateTime =>
-            {
-                constant = false
-            }
+            Expr::Cast { from, to, .. } if from.is_string() && to.holds_time() => constant = false,
             _ => {}
         });
         constant

@@ -255,10 +255,8 @@ fn type_name(arguments: &[Value]) -> Result<Value> {
     Ok(match (DataType::from_oid(oid), typmod) {
         (None, _) if oid == 0 => Value::from("-"),
         (None, _) => Value::from("???"),
-        // Where no modifier is asked for, the length 1 is meant; −1 is a type of any length, which SQL has no name for.
-        (Some(DataType::Char), None) => Value::from("character"),
-        (Some(DataType::Char), Some(-1)) => Value::from("bpchar"),
-        (Some(data_type), typmod) => Value::text(format_type(data_type, typmod.unwrap_or(-1))),
+        (Some(data_type), None) => Value::from(data_type.name()),
+        (Some(data_type), Some(typmod)) => Value::text(format_type(data_type, typmod)),
     })
 }
 

@@ -16,7 +16,7 @@
 
 use crate::function::row::FunctionRow;
 use crate::function::signature::Signature;
-use crate::function::{Function, choice, table};
+use crate::function::{Function, array, choice, table};
 use crate::value::cast::{CastContext, can_cast};
 use crate::value::{Category, DataType};
 
@@ -31,7 +31,7 @@ pub enum Unresolved {
 
 /// The functions whose types are no fixed list: each looks at name and arguments, and gives `None` if it is not its
 /// own.
-static POLYMORPHIC: &[fn(&str, &[DataType]) -> Option<Signature>] = &[choice::resolve];
+static POLYMORPHIC: &[fn(&str, &[DataType]) -> Option<Signature>] = &[choice::resolve, array::resolve];
 
 /// The function of this name for arguments of these types.
 pub fn resolve(name: &str, arguments: &[DataType]) -> Result<Signature, Unresolved> {
@@ -177,8 +177,7 @@ fn as_the_others(left: &[&'static FunctionRow], arguments: &[DataType]) -> Optio
 
 /// True if a type is what values of its category become where there is a choice.
 fn is_preferred(data_type: DataType) -> bool {
-    use DataType::{Bool, Float8, Oid, Text, TimestampTz};
-    matches!(data_type, Bool | Text | Float8 | TimestampTz | Oid)
+    data_type.is_preferred()
 }
 
 #[cfg(test)]

@@ -8,9 +8,11 @@
 //! | date | 4: days since 2000-01-01 |
 //! | timestamp, timestamptz | 8: microseconds since 2000-01-01 |
 //! | strings | UTF-8 |
+//! | arrays | see `array::binary` |
 //! | numeric | digit count, weight, sign, scale (2 each), then digits in base 10,000 (2 each) |
 
 use crate::error::{EngineError, Result, SqlState};
+use crate::value::array::{decode_array_binary, encode_array_binary};
 use crate::value::numeric::Groups;
 use crate::value::text::check_text;
 use crate::value::{DataType, Numeric, Value};
@@ -38,6 +40,7 @@ pub fn encode_binary(value: &Value, out: &mut Vec<u8>) {
         Value::Float8(v) => out.extend_from_slice(&v.to_be_bytes()),
         Value::Text(v) => out.extend_from_slice(v.as_bytes()),
         Value::Numeric(v) => encode_numeric(v, out),
+        Value::Array(v) => encode_array_binary(v, encode_binary, out),
     }
 }
 
@@ -67,7 +70,9 @@ pub fn decode_binary(bytes: &[u8], data_type: DataType) -> Result<Value> {
         DataType::Timestamp => Value::Timestamp(timestamp(bytes, data_type)?),
         DataType::TimestampTz => Value::TimestampTz(timestamp(bytes, data_type)?),
         DataType::Numeric => Value::Numeric(decode_numeric(bytes)?),
-        DataType::Array(_) => return Err(EngineError::are_not_supported("arrays")),
+        DataType::Array(_) | DataType::Int2Vector | DataType::OidVector => {
+            decode_array_binary(bytes, data_type, decode_binary)?.into()
+        }
         DataType::Text
         | DataType::Varchar
         | DataType::Char

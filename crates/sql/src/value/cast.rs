@@ -2,7 +2,7 @@
 //!
 //! As in PostgreSQL a conversion is *implicit* (an integer meets a bigint), happens on *assignment* (a bigint is stored
 //! in an integer column), or must be written out (*explicit*). Every type converts to text on assignment and from text
-//! when asked to. A literal in quotes has no type until it meets one; it then is read in that type's text form.
+//! when asked to. An array converts as its elements do. A literal in quotes has no type until it meets one; it then is read in that type's text form.
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::value::compare::trim_blanks;
@@ -27,6 +27,9 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
     use DataType::*;
     if from == to || from == Unknown {
         return Some(Implicit);
+    }
+    if let (Some(from), DataType::Array(to)) = (from.element(), to) {
+        return cast_context(from, to.data_type());
     }
     Some(match (from, to) {
         (Int2, Int4 | Int8 | Float4 | Float8 | Numeric | Oid) => Implicit,
@@ -83,6 +86,13 @@ pub fn apply_typmod(value: Value, data_type: DataType, typmod: i32, explicit: bo
     Ok(match value {
         Value::Text(text) => Value::Text(fit_length(text, data_type, typmod, explicit)?),
         Value::Numeric(v) => Value::Numeric(v.fit(typmod)?),
+        Value::Array(v) => {
+            let element_type = v.element_type();
+            v.try_map(data_type, |element| {
+                apply_typmod(element, element_type, typmod, explicit)
+            })?
+            .into()
+        }
         Value::Timestamp(v) => Value::Timestamp(datetime::round_timestamp(v, typmod)),
         Value::TimestampTz(v) => Value::TimestampTz(datetime::round_timestamp(v, typmod)),
         other => other,
@@ -95,6 +105,18 @@ fn convert(value: Value, from: DataType, to: DataType, now: i64) -> Result<Value
         Varchar,
     };
     match (value, to) {
+        (Value::Array(array), DataType::Array(element)) => {
+            let (from, element) = (array.element_type(), element.data_type());
+            Ok(array
+                .try_map(to, |value| {
+                    if from == element {
+                        Ok(value)
+                    } else {
+                        convert(value, from, element, now)
+                    }
+                })?
+                .into())
+        }
         (Value::Text(text), Text | Varchar | Name) => Ok(Value::Text(match from {
             Char => trim_blanks(&text).into(),
             _ => text,

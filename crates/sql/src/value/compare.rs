@@ -35,6 +35,7 @@ pub fn compare(left: &Value, right: &Value, data_type: DataType) -> Ordering {
     })
 }
 
+/// The order of two values, neither of them NULL; `None` when their types have no common order.
 #[inline]
 fn order(left: &Value, right: &Value, data_type: DataType) -> Option<Ordering> {
     Some(match (left, right) {
@@ -53,6 +54,7 @@ fn order(left: &Value, right: &Value, data_type: DataType) -> Option<Ordering> {
         (Value::Timestamp(l), Value::Timestamp(r)) => l.cmp(r),
         (Value::TimestampTz(l), Value::TimestampTz(r)) => l.cmp(r),
         (Value::Oid(l), Value::Oid(r)) => l.cmp(r),
+        (Value::Array(l), Value::Array(r)) => l.order(r, order)?,
         (Value::Float4(l), Value::Float8(r)) => compare_floats(f64::from(*l), *r),
         (l, r) => l.as_i64()?.cmp(&r.as_i64()?),
     })

@@ -28,16 +28,18 @@ impl DataType {
         ElementType::of(self).map(DataType::Array)
     }
 
-    /// The type of an array's elements; `None` for what is no array.
+    /// The type of the elements of an array or a vector; `None` for any other type.
     #[inline]
     pub const fn element(self) -> Option<DataType> {
         match self {
             DataType::Array(element) => Some(element.data_type()),
+            DataType::Int2Vector => Some(DataType::Int2),
+            DataType::OidVector => Some(DataType::Oid),
             _ => None,
         }
     }
 
-    /// True for arrays.
+    /// True for arrays and vectors.
     #[inline]
     pub const fn is_array(self) -> bool {
         self.element().is_some()
@@ -184,7 +186,7 @@ pub fn numeric_typmod(precision: i32, scale: i32) -> i32 {
 /// The full name with its modifier, as `format_type` shows it: `character varying(10)`, `numeric(10,2)[]`.
 pub fn format_type(data_type: DataType, typmod: i32) -> String {
     match data_type {
-        DataType::Array(element) if typmod >= 0 => format!("{}[]", format_type(element.data_type(), typmod)),
+        DataType::Array(element) => format!("{}[]", format_type(element.data_type(), typmod)),
         // Without a length it is not `character`, which means `character(1)`.
         DataType::Char if typmod < 0 => "bpchar".to_owned(),
         DataType::Char | DataType::Varchar => match length_of_typmod(typmod) {

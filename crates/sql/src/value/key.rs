@@ -12,6 +12,7 @@
 //! | float4, float8 | IEEE bits; sign bit flipped if positive, all bits if negative; −0 as 0, one NaN above infinity |
 //! | bool | `00` or `01` |
 //! | strings | UTF-8, then `00` (no string holds that byte); `char(n)` without its blanks |
+//! | arrays | the elements, each as a column, `00`, then the dimensions (`array`) |
 //! | numeric | a byte for the kind (below), then for a positive number weight, digits, `00`; for a negative one those bytes inverted |
 //!
 //! The kinds of a numeric are, in order, −∞ `00`, negative `01`, zero `02`, positive `03`, ∞ `04`, NaN `05`. The weight
@@ -78,6 +79,7 @@ pub fn encode_value(value: &Value, data_type: DataType, key: &mut Vec<u8>) {
             key.push(0);
         }
         Value::Numeric(v) => encode_numeric(v, key),
+        Value::Array(v) => v.encode_key(encode_value, key),
     }
 }
 

@@ -13,6 +13,7 @@
 //! | `binary` | PostgreSQL's binary form, in and out |
 //! | `compare` | order and equality |
 //! | `numeric` | exact decimals |
+//! | `array` | arrays: elements, dimensions, their forms |
 //! | `arithmetic` | `+ - * / %`, with overflow found |
 //! | `cast` | conversion between types; what is implicit, on assignment, explicit |
 //! | `key` | order-preserving bytes for index keys |
@@ -23,6 +24,7 @@
 //! and the character NUL is refused, as PostgreSQL refuses it; the key encoding relies on that.
 
 pub mod arithmetic;
+pub mod array;
 pub mod binary;
 pub mod cast;
 pub mod compare;
@@ -66,6 +68,7 @@ mod row_bytes;
 pub mod text;
 pub mod type_table;
 
+pub use array::ArrayValue;
 pub use binary::{decode_binary, encode_binary};
 pub use compare::{compare, compare_checked};
 pub use datatype::{Category, DataType, NO_TYPMOD, format_type};
@@ -106,6 +109,8 @@ pub enum Value {
     TimestampTz(i64),
     /// `oid`
     Oid(u32),
+    /// An array, or a vector of the catalog
+    Array(Box<ArrayValue>),
 }
 
 const _: () = assert!(size_of::<Value>() == 24);
@@ -121,6 +126,7 @@ impl Value {
         match self {
             Value::Text(text) => text.len(),
             Value::Numeric(number) => number.heap_bytes(),
+            Value::Array(array) => array.heap_bytes(),
             _ => 0,
         }
     }
@@ -177,6 +183,7 @@ impl Value {
             Value::Timestamp(_) => DataType::Timestamp,
             Value::TimestampTz(_) => DataType::TimestampTz,
             Value::Oid(_) => DataType::Oid,
+            Value::Array(array) => array.data_type(),
         }
     }
 }

@@ -16,6 +16,7 @@
 use std::fmt;
 
 use crate::error::{EngineError, Result, SqlState};
+use crate::value::array::{push_length, read_array, read_length, with_length, write_array};
 use crate::value::{DataType, Numeric, Value};
 
 /// The columns of a table that are wanted.
@@ -164,18 +165,7 @@ impl RowCodec {
             }
         }
         for column in &self.varying {
-            match &row[usize::from(*column)] {
-                Value::Text(text) => {
-                    push_length(text.len(), out);
-                    out.extend_from_slice(text.as_bytes());
-                }
-                Value::Numeric(value) => push_numeric(value, out),
-                Value::Null => {}
-                other => panic!(
-                    "{other:?} has no place in a column of type {}",
-                    self.types[usize::from(*column)]
-                ),
-            }
+            write_varying(&row[usize::from(*column)], self.types[usize::from(*column)], out);
         }
     }
 
@@ -214,10 +204,7 @@ impl RowCodec {
             let end = used + length;
             let content = rest.get(used..end).ok_or_else(damaged)?;
             if needed.contains(*column) {
-                row[at] = match self.types[at] {
-                    DataType::Numeric => Value::Numeric(Numeric::from_stored(content).ok_or_else(damaged)?),
-                    _ => Value::Text(std::str::from_utf8(content).map_err(|_| damaged())?.into()),
-                };
+                row[at] = read_varying(content, self.types[at]).ok_or_else(damaged)?;
             }
             rest = &rest[end..];
         }
@@ -333,41 +320,58 @@ fn read_fixed(data_type: DataType, bytes: &[u8]) -> Value {
     }
 }
 
-/// Seven bits a byte, least significant first, the top bit set while more follow.
-fn push_length(mut length: usize, out: &mut Vec<u8>) {
-    while length > 0x7f {
-        out.push(length as u8 | 0x80);
-        length >>= 7;
-    }
-    out.push(length as u8);
-}
-
+/// Appends a value of varying width with its length; nothing for NULL.
 #[inline]
-fn read_length(bytes: &[u8]) -> Option<(usize, usize)> {
-    let mut length = 0;
-    for (at, byte) in bytes.iter().take(5).enumerate() {
-        length |= usize::from(byte & 0x7f) << (7 * at);
-        if byte & 0x80 == 0 {
-            return Some((length, at + 1));
+fn write_varying(value: &Value, data_type: DataType, out: &mut Vec<u8>) {
+    match value {
+        Value::Text(text) => {
+            push_length(text.len(), out);
+            out.extend_from_slice(text.as_bytes());
         }
+        Value::Numeric(value) => with_length(out, |out| value.to_stored(out)),
+        Value::Array(array) => with_length(out, |out| write_array(array, write_element, out)),
+        Value::Null => {}
+        other => panic!("{other:?} has no place in a column of type {data_type}"),
     }
-    None
 }
 
-fn push_numeric(value: &Numeric, out: &mut Vec<u8>) {
-    let start = out.len();
-    // Nearly all numerics are short: one byte holds the length. The others are moved to make room for it.
-    out.push(0);
-    value.to_stored(out);
-    let length = out.len() - start - 1;
-    if length <= 0x7f {
-        out[start] = length as u8;
-        return;
+/// The value of varying width with this content; `None` if it is damaged.
+#[inline]
+fn read_varying(content: &[u8], data_type: DataType) -> Option<Value> {
+    Some(match data_type {
+        DataType::Numeric => Value::Numeric(Numeric::from_stored(content)?),
+        DataType::Array(_) | DataType::Int2Vector | DataType::OidVector => {
+            read_array(content, data_type, read_element)?.into()
+        }
+        _ => Value::Text(std::str::from_utf8(content).ok()?.into()),
+    })
+}
+
+/// Appends an element of an array.
+fn write_element(value: &Value, data_type: DataType, out: &mut Vec<u8>) {
+    match width(data_type) {
+        Some(width) => {
+            let start = out.len();
+            out.resize(start + width as usize, 0);
+            write_fixed(value, &mut out[start..]);
+        }
+        None => write_varying(value, data_type, out),
     }
-    let content = out.split_off(start + 1);
-    out.pop();
-    push_length(content.len(), out);
-    out.extend_from_slice(&content);
+}
+
+/// Takes an element of an array off the front of `bytes`.
+fn read_element(bytes: &mut &[u8], data_type: DataType) -> Option<Value> {
+    let fixed = width(data_type);
+    let (length, used) = match fixed {
+        Some(width) => (width as usize, 0),
+        None => read_length(bytes)?,
+    };
+    let (content, rest) = bytes[used..].split_at_checked(length)?;
+    *bytes = rest;
+    match fixed {
+        Some(_) => Some(read_fixed(data_type, content)),
+        None => read_varying(content, data_type),
+    }
 }
 
 #[cold]

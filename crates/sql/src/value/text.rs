@@ -7,6 +7,7 @@ use dashu_int::IBig;
 
 use crate::error::{EngineError, Result, SqlState, shown};
 use crate::memory;
+use crate::value::array::{decode_array_text, encode_array_text};
 use crate::value::datatype::length_of_typmod;
 use crate::value::{DataType, Numeric, Value, datetime};
 
@@ -25,6 +26,7 @@ pub fn encode_text(value: &Value, out: &mut String) {
             let _ = write!(out, "{v}");
         }
         Value::Text(v) => out.push_str(v),
+        Value::Array(v) => encode_array_text(v, encode_text, out),
         Value::Date(v) => datetime::format_date(*v, out),
         Value::Timestamp(v) => datetime::format_timestamp(*v, "", out),
         Value::TimestampTz(v) => datetime::format_timestamp(*v, "+00", out),
@@ -70,7 +72,13 @@ pub fn decode_text(text: &str, data_type: DataType, now: i64) -> Result<Value> {
         DataType::Date => Value::Date(datetime::parse_date(text, now)?),
         DataType::Timestamp => Value::Timestamp(datetime::parse_timestamp(text, false, now)?),
         DataType::TimestampTz => Value::TimestampTz(datetime::parse_timestamp(text, true, now)?),
-        DataType::Array(_) => return Err(EngineError::are_not_supported("arrays")),
+        DataType::Array(_) | DataType::Int2Vector | DataType::OidVector => {
+            let element_type = data_type.element().unwrap_or(DataType::Unknown);
+            decode_array_text(text, data_type, &mut |element| {
+                decode_text(element, element_type, now)
+            })?
+            .into()
+        }
     })
 }
 

@@ -168,8 +168,6 @@ types! {
     Float4 = 700, 1021, "float4", "real", Numeric, false, 4, 'i', 'b';
     /// `double precision`
     Float8 = 701, 1022, "float8", "double precision", Numeric, true, 8, 'd', 'b';
-    /// `numeric`
-    Numeric = 1700, 1231, "numeric", "numeric", Numeric, false, -1, 'i', 'b';
     /// `text`
     Text = 25, 1009, "text", "text", String, true, -1, 'i', 'b';
     /// `character varying`
@@ -190,6 +188,13 @@ types! {
     Oid = 26, 1028, "oid", "oid", Numeric, true, 4, 'i', 'b';
     /// A literal or parameter whose type is not settled yet
     Unknown = 705, 0, "unknown", "unknown", Unknown, false, -2, 'c', 'p';
+    // The types of varying length that are no text come last, so that reading a row finds them by one comparison.
+    /// `int2vector`: column numbers of the catalog
+    Int2Vector = 22, 1006, "int2vector", "int2vector", Array, false, -1, 'i', 'b';
+    /// `oidvector`: catalog numbers
+    OidVector = 30, 1013, "oidvector", "oidvector", Array, false, -1, 'i', 'b';
+    /// `numeric`
+    Numeric = 1700, 1231, "numeric", "numeric", Numeric, false, -1, 'i', 'b';
 }
 
 const _: () = assert!(size_of::<DataType>() == 2);

@@ -187,6 +187,14 @@ fn name_of(tree: &ast::Expr) -> ColumnName {
             Some(OfPart(name)) => OfPart(name),
             _ => OfForm("case".to_owned()),
         },
+        ast::Expr::Array(_) => OfPart("array".to_owned()),
+        ast::Expr::CompoundFieldAccess { root, access_chain } => {
+            let field = access_chain.iter().rev().find_map(|access| match access {
+                ast::AccessExpr::Dot(ast::Expr::Identifier(name)) => Some(normal(name)),
+                _ => None,
+            });
+            field.map_or_else(|| name_of(root), OfPart)
+        }
         // Of a query's only column.
         ast::Expr::Subquery(query) => match &*query.body {
             ast::SetExpr::Select(select) => match select.projection.as_slice() {
