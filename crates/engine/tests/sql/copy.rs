@@ -103,3 +103,51 @@ fn a_copied_query_ends_at_its_own_bracket() {
         "COPY 1"
     );
 }
+
+/// The spellings of options that PostgreSQL 15 takes.
+#[test]
+fn copy_options_may_be_spelled_in_several_ways() {
+    let fixture = shop();
+    let mut s = fixture.session();
+    for options in [
+        "to stdout (format 'csv', header)",
+        "to stdin with (format csv, header 'on')",
+        "to stdout (format \"csv\", header 1, delimiter ',')",
+        "to stdout csv header",
+        "to stdout with csv header null as ''",
+        "to stdout (header true, format 'csv', freeze off, encoding 'utf8')",
+    ] {
+        let mut out = Collected::default();
+        s.execute_simple(
+            &format!("copy (select id, name from items where id = 1) {options}"),
+            &mut out,
+        )
+        .unwrap_or_else(|error| panic!("{options}: {error}"));
+        assert_eq!(
+            String::from_utf8(out.copied).unwrap(),
+            "id,name\n1,apple\n",
+            "{options}"
+        );
+    }
+    let mut out = Collected {
+        copy_input: b"7|grapes\n".to_vec(),
+        ..Collected::default()
+    };
+    s.execute_simple("copy items (id, name) from stdout using delimiters '|'", &mut out)
+        .unwrap();
+    assert_eq!(query(&mut s, "select name from items where id = 7"), "grapes");
+    for (options, code) in [
+        ("(format csv, format csv)", "42601"),
+        ("(nonsense 1)", "42601"),
+        ("(header 'perhaps')", "42601"),
+        ("(format 'xml')", "22023"),
+        ("(format 'binary')", "0A000"),
+        ("(format csv, header match)", "0A000"),
+    ] {
+        assert_eq!(
+            run(&mut s, &format!("copy items to stdout {options}")),
+            format!("ERROR {code}"),
+            "{options}"
+        );
+    }
+}
