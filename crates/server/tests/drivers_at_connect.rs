@@ -206,7 +206,9 @@ fn postgres_js() {
         ]
         .concat(),
     );
-    assert_eq!(support::kinds(&client.until_ready()), "1tT2CZ");
+    // A row for each type that there are arrays of.
+    let kinds = support::kinds(&client.until_ready());
+    assert!(kinds.starts_with("1tT2DD") && kinds.ends_with("DCZ"), "{kinds}");
 }
 
 /// An unsupported feature is an error 0A000, with a place and a name.

@@ -1,8 +1,8 @@
 //! Answers to the catalog queries that drivers and mappers send when they connect.
 //!
-//! Most look for types that extensions or users have made, with joins that a planner for one table cannot run. There
-//! are no such types here, so the truth is an answer without rows. Others ask for all types, joined with what there is
-//! none of (ranges): a query of one table has the same answer. Each query is recognised by its text, blanks apart.
+//! One looks for a type by what extensions or users have made, which there is nothing of here: the truth is an answer
+//! without rows. The other asks for all types, joined with what there is none of (ranges): a query of one table has the
+//! same answer. Each query is recognised by its text, blanks apart.
 
 use crate::plan::{CannedRows, Column, Plan, RowsStatement};
 use crate::value::DataType;
@@ -25,25 +25,6 @@ struct Question {
 
 /// The questions, by the driver that asks.
 static QUESTIONS: &[Question] = &[
-    // postgres.js: which types are arrays of which.
-    Question {
-        parts: &[
-            "select b.oid, b.typarray from pg_catalog.pg_type a",
-            "b.oid = a.typelem",
-            "a.typcategory = 'a'",
-        ],
-        parameters: &[],
-        columns: &[("oid", DataType::Oid), ("typarray", DataType::Oid)],
-    },
-    // SQLAlchemy with psycopg 2: the numbers of hstore.
-    Question {
-        parts: &[
-            "select t.oid, typarray from pg_type t join pg_namespace ns",
-            "typname = 'hstore'",
-        ],
-        parameters: &[],
-        columns: &[("oid", DataType::Oid), ("typarray", DataType::Oid)],
-    },
     // SQLAlchemy with psycopg 3: a type by its name.
     Question {
         parts: &[
@@ -58,20 +39,6 @@ static QUESTIONS: &[Question] = &[
             ("array_oid", DataType::Oid),
             ("regtype", DataType::Text),
             ("delimiter", DataType::CharByte),
-        ],
-    },
-    // asyncpg: a type by its name and schema.
-    Question {
-        parts: &[
-            "t.typelem as elemtype, t.typtype as kind from pg_catalog.pg_type as t",
-            "inner join pg_catalog.pg_namespace ns",
-            "t.typname = $1 and ns.nspname = $2",
-        ],
-        parameters: &[DataType::Name, DataType::Name],
-        columns: &[
-            ("oid", DataType::Oid),
-            ("elemtype", DataType::Oid),
-            ("kind", DataType::CharByte),
         ],
     },
 ];

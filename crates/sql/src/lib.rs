@@ -27,7 +27,6 @@
 //! | `value` | values, types, their text and binary forms, rows as bytes, index keys |
 //! | `error`, `memory` | errors with a SQLSTATE; large requests are weighed first |
 //! | `driver_catalog` | what drivers ask of the catalog when they connect |
-//! | `pgbench_catalog` | the one catalog query pgbench asks |
 
 #![forbid(unsafe_code)]
 
@@ -46,7 +45,6 @@ pub mod expr;
 pub mod function;
 pub mod memory;
 pub mod parse;
-pub mod pgbench_catalog;
 pub mod plan;
 pub mod planner;
 pub mod query;

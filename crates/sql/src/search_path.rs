@@ -24,6 +24,21 @@ pub fn first_schema(path: &str) -> Option<&'static str> {
     schemas_of(path).next()
 }
 
+/// The schemas that `current_schemas` tells: those of the path that there are, and `pg_catalog`, which is searched first
+/// where the path does not name it, if that is asked for.
+pub(crate) fn all_schemas(path: &str, with_implicit: bool) -> Vec<&'static str> {
+    let mut schemas: Vec<&'static str> = Vec::new();
+    for schema in schemas_of(path) {
+        if !schemas.contains(&schema) {
+            schemas.push(schema);
+        }
+    }
+    if with_implicit && !schemas.contains(&"pg_catalog") {
+        schemas.insert(0, "pg_catalog");
+    }
+    schemas
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,5 +55,12 @@ mod tests {
         ] {
             assert_eq!(first_schema(path), schema, "{path}");
         }
+    }
+
+    #[test]
+    fn the_catalog_is_searched_first_unless_the_path_names_it() {
+        assert_eq!(all_schemas("\"$user\", public", true), ["pg_catalog", "public"]);
+        assert_eq!(all_schemas("public, nowhere, public", false), ["public"]);
+        assert_eq!(all_schemas("public, pg_catalog", true), ["public", "pg_catalog"]);
     }
 }

@@ -19,6 +19,8 @@ pub(crate) struct SettingRow {
     pub(crate) kind: &'static str,
     /// The source of the value, as PostgreSQL calls it.
     pub(crate) source: &'static str,
+    /// The words that it takes, if it takes words.
+    pub(crate) words: Option<&'static [&'static str]>,
     /// The least number.
     pub(crate) least: Option<String>,
     /// The greatest number.
@@ -66,6 +68,10 @@ impl Settings {
                 },
                 kind: kind_name,
                 source: self.source(definition.name),
+                words: match kind {
+                    Kind::Word(words) => Some(words),
+                    _ => None,
+                },
                 least: least.map(|number| number.to_string()),
                 most: most.map(|number| number.to_string()),
                 default: plain(kind, definition.default),

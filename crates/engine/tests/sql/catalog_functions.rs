@@ -111,8 +111,24 @@ fn catalogs_are_joined() {
         "alice: select n.nspname, c.relname, pg_get_userbyid(c.relowner) = current_user from pg_catalog.pg_class c left join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.relkind in ('r', 'p') and n.nspname <> 'pg_catalog' and pg_catalog.pg_table_is_visible(c.oid) order by 1, 2 => public|orders|t
          alice: select c2.relname, i.indisprimary, pg_catalog.pg_get_constraintdef(con.oid, true) from pg_catalog.pg_class c, pg_catalog.pg_class c2, pg_catalog.pg_index i left join pg_catalog.pg_constraint con on (conrelid = i.indrelid and conindid = i.indexrelid and contype in ('p', 'u', 'x')) where c.relname = 'orders' and c.oid = i.indrelid and i.indexrelid = c2.oid order by 2 desc, 1 => orders_pkey|t|PRIMARY KEY (id), orders_code_price_key|f|UNIQUE (code, price), orders_price|f|
          alice: select a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull from pg_attribute a where a.attrelid = (select oid from pg_class where relname = 'orders') and a.attnum > 0 and not a.attisdropped order by a.attnum => id|integer|t, code|character varying(10)|f, price|numeric(8,2)|f
-         alice: select t.oid, typarray from pg_type t join pg_namespace ns on typnamespace = ns.oid where typname = 'hstore' and 1 = 1 =>
+         alice: select t.oid, typarray from pg_type t join pg_namespace ns on typnamespace = ns.oid where typname = 'hstore' =>
          alice: select count(*) from pg_proc p join pg_type t on t.oid = p.prorettype where p.proname = 'lower' => 1
          alice: select relname from pg_class where oid in (select indexrelid from pg_index where indisprimary) => orders_pkey",
+    );
+}
+
+/// The question of pgbench at the start of a run: the place of its table on the search path, and its partitions.
+#[test]
+fn the_question_of_pgbench_runs_as_sql() {
+    Fixture::new("create table pgbench_accounts (aid int primary key)").play(
+        "alice: select o.n, p.partstrat, pg_catalog.count(i.inhparent) from pg_catalog.pg_class as c join pg_catalog.pg_namespace as n on (n.oid = c.relnamespace) cross join lateral (select pg_catalog.array_position(pg_catalog.current_schemas(true), n.nspname)) as o(n) left join pg_catalog.pg_partitioned_table as p on (p.partrelid = c.oid) left join pg_catalog.pg_inherits as i on (c.oid = i.inhparent) where c.relname = 'pgbench_accounts' and o.n is not null group by 1, 2 order by 1 asc limit 1 => 2||0",
+    );
+}
+
+/// The question of a driver: which types are arrays of which.
+#[test]
+fn a_driver_learns_the_arrays() {
+    orders().play(
+        "alice: select count(*) > 10 from (select b.oid, b.typarray from pg_catalog.pg_type a left join pg_catalog.pg_type b on b.oid = a.typelem where a.typcategory = 'A' group by b.oid, b.typarray order by b.oid) as arrays => t",
     );
 }

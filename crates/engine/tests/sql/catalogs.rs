@@ -82,6 +82,12 @@ fn columns_have_types_defaults_and_constraints() {
         "alice: select attname, atttypid, atttypmod, attlen, attbyval, attalign, attstorage, attnotnull, atthasdef, attcollation from pg_attribute where attrelid = 16385 order by attnum => 
          alice: select contype, conname, condeferrable from pg_constraint order by conname => p|Odd name_pkey|f, u|orders_code_price_key|f, p|orders_pkey|f
          alice: select indisunique, indisprimary, indnatts, indisvalid from pg_index order by indexrelid => t|t|1|t, t|f|2|t, f|f|2|t, t|t|1|t
+         alice: select c.relname, i.indkey, i.indclass, i.indcollation, i.indoption from pg_index i join pg_class c on c.oid = i.indexrelid where c.relname in ('orders_at', 'orders_code_price_key') order by 1 => orders_at|4 1|3127 1978|0 0|0 0, orders_code_price_key|2 3|3126 3125|100 0|0 0
+         alice: select conname, conkey, confkey is null from pg_constraint order by 1 => Odd name_pkey|{1}|t, orders_code_price_key|{2,3}|t, orders_pkey|{1}|t
+         alice: select a.attname from pg_index i join pg_attribute a on a.attrelid = i.indrelid and a.attnum = any(i.indkey) join pg_class c on c.oid = i.indrelid where i.indisprimary and c.relname = 'orders' => id
+         alice: create table packed (a int) with (fillfactor = 70) => CREATE TABLE
+         alice: select reloptions from pg_class where relname = 'packed' => {fillfactor=70}
+         alice: drop table packed => DROP TABLE
          alice: select indexdef from pg_indexes where indexname = 'orders_at' => CREATE INDEX orders_at ON public.orders USING btree (at, id)
          alice: select indexdef from pg_indexes where tablename = 'Odd name' => CREATE UNIQUE INDEX \"Odd name_pkey\" ON public.\"Odd name\" USING btree (\"A b\")
          alice: select adnum from pg_attrdef order by adnum => 1, 2
@@ -109,7 +115,10 @@ fn types_have_the_numbers_of_postgresql() {
          alice: select oid, opcname from pg_opclass where opcintype = 23 => 1978|int4_ops
          alice: select amname, amtype from pg_am order by oid => heap|t, btree|i
          alice: select oid, oprresult, oprcom, oprnegate from pg_operator where oprname = '=' and oprleft = 23 and oprright = 23 => 96|16|96|518
-         alice: select oid, prorettype, pronargs from pg_proc where proname = 'lower' => 870|25|1
+         alice: select oid, prorettype, pronargs, proargtypes from pg_proc where proname = 'lower' => 870|25|1|25
+         alice: select a.typname, e.typname, e.typarray from pg_type a join pg_type e on e.oid = a.typelem where a.typname = '_int4' => _int4|int4|1007
+         alice: select enumvals from pg_settings where name = 'bytea_output' => {hex,escape}
+         alice: select current_schemas(true), current_schemas(false) => {pg_catalog,public}|{public}
          alice: select castcontext from pg_cast where castsource = 23 and casttarget = 20 => i",
     );
 }

@@ -93,9 +93,6 @@ fn bind_here(
         Some(Answer::Query(sql)) => return bind_here(&parse_one(sql, 0)?, catalog, declared, check),
         None => {}
     }
-    if let Some(plan) = super::pgbench_catalog::recognise(&statement.text, catalog) {
-        return Ok(plan);
-    }
     let place = Place::of(&statement.text, statement.offset);
     let mut binder = Binder::new(place, &statement.more_rows, catalog, declared, check);
     let (bound, columns) = match &statement.tree {

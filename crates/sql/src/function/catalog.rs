@@ -5,8 +5,9 @@ use super::row::Implementation::{Pure, Session};
 use super::row::{FunctionRow, row};
 use crate::context::SessionFacts;
 use crate::error::{EngineError, Result, SqlState};
-use crate::search_path::path_has_public;
+use crate::search_path::{all_schemas, path_has_public};
 use crate::value::DataType::{Bool, Int4, Int8, Name, Oid, Text, TimestampTz};
+use crate::value::array::ArrayValue;
 use crate::value::{DataType, Value, format_type};
 
 /// The functions.
@@ -124,6 +125,14 @@ pub(super) static ROWS: &[FunctionRow] = &[
         &[],
         Name,
         Pure(|_| Ok(Value::from("UTF8"))),
+    )
+    .stable(),
+    row(
+        1403,
+        "current_schemas",
+        &[Bool],
+        DataType::array_of(Name),
+        Session(current_schemas),
     )
     .stable(),
     row(
@@ -255,10 +264,8 @@ fn type_name(arguments: &[Value]) -> Result<Value> {
     Ok(match (DataType::from_oid(oid), typmod) {
         (None, _) if oid == 0 => Value::from("-"),
         (None, _) => Value::from("???"),
-        // Where no modifier is asked for, the length 1 is meant; −1 is a type of any length, which SQL has no name for.
-        (Some(DataType::Char), None) => Value::from("character"),
-        (Some(DataType::Char), Some(-1)) => Value::from("bpchar"),
-        (Some(data_type), typmod) => Value::text(format_type(data_type, typmod.unwrap_or(-1))),
+        (Some(data_type), None) => Value::from(data_type.name()),
+        (Some(data_type), Some(typmod)) => Value::text(format_type(data_type, typmod)),
     })
 }
 
@@ -421,6 +428,14 @@ fn encoding_name(arguments: &[Value]) -> Result<Value> {
         Value::Int4(6) => "UTF8",
         _ => "",
     }))
+}
+
+fn current_schemas(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    let path = session.setting("search_path").unwrap_or_default();
+    let schemas = all_schemas(&path, arguments[0].as_bool() == Some(true));
+    let names = schemas.into_iter().map(Value::from).collect();
+    let array = ArrayValue::of(DataType::array_of(Name), names)?;
+    Ok(Value::Array(Box::new(array)))
 }
 
 fn encoding_number(arguments: &[Value]) -> Result<Value> {

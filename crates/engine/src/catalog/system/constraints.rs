@@ -2,16 +2,38 @@
 
 use super::Sources;
 use super::columns::{default_oid, has_default};
-use super::rows::{NO_TYPE, NULL, Rows, boolean, int2, int4, oid, text};
+use super::operator_classes::class_of;
+use super::rows::{NULL, Rows, array, boolean, int2, int4, oid, text};
 use super::shape::Schema;
+use super::types::row_of;
 use crate::catalog::serial::serials;
 use clearway_sql::IndexDef;
+use clearway_sql::value::{DataType, Value};
 
 /// The catalogs that `pg_depend` names.
 const PG_CLASS_OID: u32 = 1_259;
 const PG_ATTRDEF_OID: u32 = 2_604;
 const PG_CONSTRAINT_OID: u32 = 2_606;
 const PG_NAMESPACE_OID: u32 = 2_615;
+
+/// The numbers of an index's columns, counted from 1.
+fn numbers(index: &IndexDef) -> impl Iterator<Item = Value> {
+    index.columns.iter().map(|number| int2(*number as i16 + 1))
+}
+
+fn collations(index: &IndexDef) -> impl Iterator<Item = Value> {
+    index
+        .types
+        .iter()
+        .map(|data_type| oid(row_of(*data_type).collation))
+}
+
+fn classes(index: &IndexDef) -> impl Iterator<Item = Value> {
+    index
+        .types
+        .iter()
+        .map(|data_type| oid(class_of(*data_type).unwrap_or(0)))
+}
 
 /// `pg_index`
 pub(super) fn indexes(sources: &Sources<'_>, rows: &mut Rows) {
@@ -34,10 +56,13 @@ pub(super) fn indexes(sources: &Sources<'_>, rows: &mut Rows) {
                 ("indisready", boolean(true)),
                 ("indislive", boolean(true)),
                 ("indisreplident", boolean(false)),
-                ("indkey", NO_TYPE),
-                ("indcollation", NO_TYPE),
-                ("indclass", NO_TYPE),
-                ("indoption", NO_TYPE),
+                ("indkey", array(DataType::Int2Vector, numbers(index))),
+                ("indcollation", array(DataType::OidVector, collations(index))),
+                ("indclass", array(DataType::OidVector, classes(index))),
+                (
+                    "indoption",
+                    array(DataType::Int2Vector, index.columns.iter().map(|_| int2(0))),
+                ),
                 ("indexprs", NULL),
                 ("indpred", NULL),
             ]);
@@ -73,7 +98,10 @@ pub(super) fn constraints(sources: &Sources<'_>, rows: &mut Rows) {
                 ("conislocal", boolean(true)),
                 ("coninhcount", int4(0)),
                 ("connoinherit", boolean(true)),
-                ("conkey", NO_TYPE),
+                (
+                    "conkey",
+                    array(DataType::array_of(DataType::Int2), numbers(index)),
+                ),
                 ("confkey", NULL),
                 ("conpfeqop", NULL),
                 ("conppeqop", NULL),

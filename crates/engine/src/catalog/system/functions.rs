@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use super::Sources;
-use super::rows::{NO_TYPE, NULL, Rows, boolean, int2, oid, text};
+use super::rows::{NO_TYPE, NULL, Rows, array, boolean, int2, oid, text};
 use super::server::{INTERNAL_LANGUAGE_OID, USER_OID};
 use super::shape::Schema;
 use super::types;
@@ -143,7 +143,10 @@ pub(super) fn functions(_: &Sources<'_>, rows: &mut Rows) {
             ("pronargs", int2(row.arguments.len() as i16)),
             ("pronargdefaults", int2(row.defaults)),
             ("prorettype", oid(row.result)),
-            ("proargtypes", NO_TYPE),
+            (
+                "proargtypes",
+                array(DataType::OidVector, row.arguments.iter().copied().map(oid)),
+            ),
             ("proallargtypes", NULL),
             ("proargmodes", NULL),
             ("proargnames", NULL),

@@ -7,12 +7,13 @@ use clearway_storage::RelId;
 use super::Sources;
 use super::definition_text::index_definition;
 use super::operator_classes::{BTREE_OID, HEAP_OID};
-use super::rows::{NO_TYPE, NULL, Rows, boolean, int2, int4, oid, text};
+use super::rows::{NO_TYPE, NULL, Rows, boolean, int2, int4, oid, text, texts};
 use super::server::USER_OID;
 use super::shape::Schema;
 use super::{SYSTEM_TABLES, SystemTable};
 use crate::catalog::TableEntry;
 use crate::catalog::serial::serials;
+use clearway_sql::TableDef;
 use clearway_sql::value::Value;
 
 /// A row of `pg_class`, as far as rows differ.
@@ -28,6 +29,7 @@ struct Relation<'a> {
     has_index: bool,
     columns: usize,
     identity: &'static str,
+    options: Value,
 }
 
 impl Relation<'_> {
@@ -64,7 +66,7 @@ impl Relation<'_> {
             ("relfrozenxid", NO_TYPE),
             ("relminmxid", NO_TYPE),
             ("relacl", NULL),
-            ("reloptions", NO_TYPE),
+            ("reloptions", self.options),
             ("relpartbound", NULL),
         ]);
     }
@@ -97,6 +99,15 @@ fn of_system(table: &SystemTable) -> Relation<'static> {
         has_index: false,
         columns: table.definition.columns.len(),
         identity,
+        options: NULL,
+    }
+}
+
+/// The storage parameters of a table that are not the default.
+fn options_of(table: &TableDef) -> Value {
+    match table.fillfactor {
+        100 => NULL,
+        percent => texts(std::iter::once(format!("fillfactor={percent}"))),
     }
 }
 
@@ -130,6 +141,7 @@ fn of_table(sources: &Sources<'_>, entry: &TableEntry, rows: &mut Rows) {
         has_index: !table.indexes.is_empty(),
         columns: table.columns.len(),
         identity: "d",
+        options: options_of(table),
     }
     .push(rows);
     for index in &table.indexes {
@@ -145,6 +157,7 @@ fn of_table(sources: &Sources<'_>, entry: &TableEntry, rows: &mut Rows) {
             has_index: false,
             columns: index.columns.len(),
             identity: "n",
+            options: NULL,
         }
         .push(rows);
     }
@@ -161,6 +174,7 @@ fn of_table(sources: &Sources<'_>, entry: &TableEntry, rows: &mut Rows) {
             has_index: false,
             columns: 3,
             identity: "n",
+            options: NULL,
         }
         .push(rows);
     }

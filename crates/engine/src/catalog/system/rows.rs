@@ -1,6 +1,7 @@
 //! The rows of a system table, and the values in them.
 
-use clearway_sql::value::Value;
+use clearway_sql::value::array::ArrayValue;
+use clearway_sql::value::{DataType, Value};
 
 use super::shape::Shape;
 
@@ -80,6 +81,17 @@ pub(super) fn int2(value: i16) -> Value {
 /// An integer.
 pub(super) fn int4(value: i32) -> Value {
     Value::Int4(value)
+}
+
+/// An array, `int2vector` or `oidvector` of these elements.
+pub(super) fn array(data_type: DataType, elements: impl Iterator<Item = Value>) -> Value {
+    let array = ArrayValue::of(data_type, elements.collect());
+    array.map_or(Value::Null, |array| Value::Array(Box::new(array)))
+}
+
+/// An array of texts.
+pub(super) fn texts(elements: impl Iterator<Item = String>) -> Value {
+    array(DataType::array_of(DataType::Text), elements.map(Value::text))
 }
 
 /// A bigint.

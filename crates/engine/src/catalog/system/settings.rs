@@ -1,7 +1,7 @@
 //! `pg_settings`: the settings of SHOW, then the other keys of the configuration.
 
 use super::Sources;
-use super::rows::{NO_TYPE, NULL, Rows, boolean, text};
+use super::rows::{NULL, Rows, boolean, text, texts};
 use crate::config::Config;
 use crate::in_force::{self, CHANGEABLE};
 use clearway_sql::value::Value;
@@ -33,7 +33,12 @@ pub(super) fn settings(sources: &Sources<'_>, rows: &mut Rows) {
             ("source", text(setting.source)),
             ("min_val", optional(setting.least)),
             ("max_val", optional(setting.most)),
-            ("enumvals", NO_TYPE),
+            (
+                "enumvals",
+                setting
+                    .words
+                    .map_or(NULL, |words| texts(words.iter().map(|word| (*word).to_owned()))),
+            ),
             ("boot_val", Value::text(setting.default)),
             ("reset_val", Value::text(setting.reset)),
             ("sourcefile", NULL),
@@ -76,7 +81,7 @@ pub(super) fn settings(sources: &Sources<'_>, rows: &mut Rows) {
             ),
             ("min_val", NULL),
             ("max_val", NULL),
-            ("enumvals", NO_TYPE),
+            ("enumvals", NULL),
             ("boot_val", default.map_or(NULL, |default| text(default))),
             ("reset_val", text(&value)),
             ("sourcefile", NULL),

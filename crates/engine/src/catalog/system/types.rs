@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn every_type_has_a_row() {
         assert_eq!(TYPES.len(), LINES.lines().count(), "each line is read");
-        for data_type in DataType::ALL {
+        for data_type in DataType::with_arrays() {
             assert_eq!(row_of(data_type).oid, data_type.oid());
             assert_eq!(row_of(data_type).length, data_type.wire_size(), "{data_type}");
         }
