@@ -51,6 +51,8 @@ pub(crate) struct Spin {
     worker: Option<WorkerId>,
     /// Binary logarithm of the pauses before the first look.
     first: u32,
+    /// Pauses before the first look, if not 0; the others come as if it were the beginning.
+    before_first_look: u32,
     /// Pauses before sleeping.
     budget: u32,
     /// Pauses since the wait began, or since the last sleep.
@@ -114,6 +116,7 @@ impl Spin {
         Self {
             worker: None,
             first: OWNER_PAUSES_LOG2,
+            before_first_look: 0,
             budget,
             paused: 0,
             looks: 0,
@@ -132,13 +135,14 @@ impl Spin {
             let taken = M::now().saturating_sub(before) >= TAKEN_NS;
             self.yields = if taken { self.yields - 1 } else { 0 };
         } else if self.paused < self.budget {
-            // To a checker each pause is a step of its own, and one serves as well as many.
-            let pauses = if M::EXPLORED {
-                1
+            let pauses = if self.before_first_look > 0 {
+                core::mem::take(&mut self.before_first_look)
             } else {
-                1 << (self.first + self.looks).min(PAUSES_MAX_LOG2)
+                self.looks += 1;
+                1 << (self.first + self.looks - 1).min(PAUSES_MAX_LOG2)
             };
-            self.looks += 1;
+            // To a checker each pause is a step of its own, and one serves as well as many.
+            let pauses = if M::EXPLORED { 1 } else { pauses };
             for _ in 0..pauses {
                 M::spin_hint();
             }
@@ -167,6 +171,24 @@ impl Spin {
     pub(crate) fn poll_as_owner<M: Machine>(&mut self) {
         self.first = OWNER_PAUSES_LOG2;
         self.restart::<M>();
+    }
+
+    /// As this, with the first look after `pauses`.
+    pub(crate) fn looking_after(self, pauses: u32) -> Self {
+        Self {
+            before_first_look: pauses,
+            ..self
+        }
+    }
+
+    /// From now on the first look comes as early as any.
+    pub(crate) fn look_soon(&mut self) {
+        self.before_first_look = 0;
+    }
+
+    /// True if the worker has paused and looked since the wait began, or since the last sleep.
+    pub(crate) fn has_looked(&self) -> bool {
+        self.paused > 0
     }
 
     /// Polls so far.

@@ -24,30 +24,40 @@
 //! and they are the ones that wait long.
 //!
 //! # Claims
-//! Invariant of `writer-claims`: from the claim of an exclusive until an exclusive has the latch, or the exclusives on the list
-//! have been woken, the only readers that get the latch are those that were inside and those that were woken from the list.
+//! Invariant of `writer-claims`: while an exclusive's claim stands, the workers that get the latch are those inside, those woken
+//! from the list and the exclusive itself. A worker that looks at the clock when its turn is over passes no worker on the list.
 //!
 //! Hand-over after 1 ms comes too late for a writer among readers. With more workers than CPUs a reader loses its CPU inside,
 //! nearly always if sections are all that workers do. While other readers pass, they use the CPU that this one needs in order
 //! to leave, so the exclusive waits for one time slice after the other. Under `writer-claims`:
-//! 1. An exclusive that readers inside refuse *claims* the latch: it sets `CLAIMED` in the word that refused it. No newcomer of
-//!    either mode gets in. The worker polls on for a moment; its own claim does not refuse it.
-//! 2. If it has to sleep, it joins the list and the claim stays. Every other worker soon sleeps too, so the readers inside get
-//!    their CPUs, and the last that leaves wakes the exclusive.
-//! 3. A wake-up ends the claim. If an exclusive is on the list then, whether it is the one that is woken or readers before it
-//!    are, the waker stops the readers (`READERS_STOPPED`): none but those that were woken get in. Exclusives may.
-//! 4. The grant to an exclusive lets the readers in again, except if that exclusive is a newcomer which has come before a
-//!    woken worker.
-//! 5. A worker that is overdue is handed the latch as under `hand-over`. Stretches of time without hand-overs are kept to
+//! 1. A refused worker first leaves the line alone for a moment, in which the holder may take the latch some times more: short
+//!    sections follow each other at their best speed on one CPU.
+//! 2. An exclusive that readers inside refuse *claims* the latch: it sets `CLAIMED` in the word that refused it. One that an
+//!    exclusive refuses does so after step 1, in vain. No newcomer of either mode gets in. The worker polls on; its own claim
+//!    does not refuse it. If it sleeps, the claim stays.
+//! 3. The claim ends with the claimant's grant or with a wake-up. A woken exclusive claims anew when it is refused.
+//! 4. While workers sleep, grants to newcomers and claimants are counted, in both modes. The count begins again when a worker
+//!    that has slept gets the latch exclusively, and at a wake-up.
+//! 5. A newcomer that finds the count full looks at the clock. A worker's *turn* lasts for 131 µs from its last sleep on an
+//!    LwLock. If it is not over, the worker clears the count and goes on. If it is, it stops newcomers (`OVERDUE`) and queues: the
+//!    worker that was woken gets the latch, and the CPU too if it needs that.
+//! 6. A worker that is overdue is handed the latch as under `hand-over`. Stretches of time without hand-overs are kept to
 //!    even while newcomers are stopped, since under this policy they are at most wake-ups.
 //!
-//! Simpler versions, each measured and worse (99.9th percentile of a writer, 4 threads on 2 CPUs beside other programs, 95 %
-//! reads, sections of 1 µs):
-//! - *The wake-up lets the readers in* (as the standard library's RwLock does): the waker goes on with its time slice, is found
-//!   inside by the woken exclusive, and so on: 2.5 ms instead of 40 µs.
+//! A woken worker needs its CPU to claim; steps 4 and 5 are for the time until it has it. Without them one thread keeps the latch
+//! for its time slice, and a sleeper waits for the slices of all others.
+//!
+//! Simpler versions, each measured and worse (docs/log.md#turns-at-a-latch):
+//! - *No reader passes after a wake-up that met an exclusive*: nearly each section ends with a switch of the CPU where half of
+//!   the workers write.
+//! - *A claim only after a wake-up in vain*, or after 2 µs of polling: more workers sleep, and the 99.9th percentile is that of
+//!   their sleep.
+//! - *A claimant's grant clears the count*, as a woken worker's does: two that claim in turn never look at the clock.
+//! - *A worker whose turn is over queues and stops no other*: the woken worker waits for those whose turn is not over.
+//! - *A wake-up lets the readers in, without turns* (as the standard library's RwLock does): the waker goes on with its time slice,
+//!   is found inside by the woken exclusive, and so on: 2.5 ms instead of 40 µs.
 //! - *The claim stays until the woken exclusive runs*: exclusives among themselves then pass the latch on by a switch of the CPU
 //!   each time: a fifth of the work of 64 threads that only write.
-//! - *Readers that are woken before an exclusive on the list let others in*: the exclusive waits for their time slices.
 //! - *An exclusive that yields its CPU before it sleeps*: the yield returns after the slices of all others, and the claim
 //!   stops every worker meanwhile: 8 ms instead of 40 µs.
 
@@ -55,10 +65,11 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use clearway_machine::{AtomicWord, Machine, WorkerId, switch};
 
-use super::waiter::{Waiter, hands_over_now};
+use super::waiter::{Turn, Waiter, hands_over_now};
 
 use super::state::{
-    CLAIMED, EXCLUSIVE, GRANT_UNIT, GRANTS, LOCKED, OVERDUE, SHARED_MASK, SHARED_UNIT, UNLIMITED, claimable,
+    CLAIMED, EXCLUSIVE, GRANT_UNIT, GRANTS, HAS_WAITERS, LOCKED, Limit, OVERDUE, SHARED_MASK, SHARED_UNIT,
+    claimable_from_readers,
 };
 use super::{LatchMode, LwLock};
 
@@ -71,7 +82,7 @@ switch! {
         AfterShared = "after-n-shared",
         /// All, until a sleeper has waited for 1 ms; then the latch is handed over to it.
         HandOver = "hand-over",
-        /// As hand-over, but no reader may pass an exclusive that waits.
+        /// As hand-over, but none may pass an exclusive that claims the latch, nor a sleeper once its own turn is over.
         WriterClaims = "writer-claims",
     }
     why {
@@ -84,14 +95,14 @@ switch! {
         HandOver: "On two CPUs with 64 threads it shortens a writer's 99th percentile from 40 and 124 ms to 8 and 9 where \
             readers are many, and costs 6 % of the throughput where they are few."
             in "docs/mechanisms/lwlock.md#variants";
-        WriterClaims: "On two CPUs a writer's 99.9th percentile is 0.01 to 1.5 times the better of parking_lot and std, where \
-            barging has 4 to 2,900 times; with half writers or empty sections it makes 0.48 to 0.81 of the acquisitions."
-            in "docs/mechanisms/lwlock.md#variants";
+        WriterClaims: "On two CPUs a writer's 99.9th percentile is 0.01 to 4.6 times the better of parking_lot and std, where \
+            barging has 3 to 2,400 times; with half writers and 0.1 us it makes 0.76 to 0.86 of the acquisitions."
+            in "docs/log.md#turns-at-a-latch";
     }
 }
 
-/// The limit of `after-n-shared`, and of readers between two looks at the clock under `hand-over`. Under a checker 1, so
-/// that few workers reach it.
+/// The limit of `after-n-shared`, and of grants between two looks at the clock under `hand-over` and `writer-claims`. Under a
+/// checker 1, so that few workers reach it.
 const fn after_shared<M: Machine>() -> u32 {
     if M::EXPLORED { 1 } else { 64 }
 }
@@ -110,13 +121,14 @@ pub(super) enum HandOver {
 }
 
 impl<M: Machine> LwLock<M> {
-    /// The limit of shared grants that applies to a newcomer while workers wait. A woken worker has none.
-    pub(super) fn newcomer_limit(&self) -> u32 {
+    /// The limit of grants that applies to a newcomer while workers wait. A woken worker has none.
+    pub(super) fn newcomer_limit(&self) -> Limit {
         match self.fairness {
-            LwLockFairnessVariant::Barging => UNLIMITED,
-            LwLockFairnessVariant::AfterShared
-            | LwLockFairnessVariant::HandOver
-            | LwLockFairnessVariant::WriterClaims => after_shared::<M>(),
+            LwLockFairnessVariant::Barging => Limit::None,
+            LwLockFairnessVariant::AfterShared | LwLockFairnessVariant::HandOver => {
+                Limit::OfReaders(after_shared::<M>())
+            }
+            LwLockFairnessVariant::WriterClaims => Limit::OfAll(after_shared::<M>()),
         }
     }
 
@@ -139,15 +151,19 @@ impl<M: Machine> LwLock<M> {
     }
 
     /// True if the latch was handed over to `worker`, the caller, which has slept. Other policies hand nothing over, and do
-    /// not look: the word's line was the waker's.
+    /// not look: the word's line was the waker's. Under `writer-claims` the worker's turn begins.
     pub(super) fn was_handed_over(&self, worker: WorkerId) -> bool {
-        self.hands_over() && Waiter::was_granted::<M>(worker)
+        let handed_over = self.hands_over() && Waiter::was_granted::<M>(worker);
+        if self.has_claims() {
+            Turn::begin::<M>(worker);
+        }
+        handed_over
     }
 
-    /// Step 1 of a claim, by an exclusive that has joined the list and is about to sleep.
+    /// Step 2 of a claim, by an exclusive that has joined the list and is about to sleep.
     pub(super) fn claim(&self) {
         let mut state = self.state.load(Relaxed);
-        while claimable(state) {
+        while claimable_from_readers(state) {
             match self
                 .state
                 .compare_exchange_weak(state, state | CLAIMED, Relaxed, Relaxed)
@@ -213,13 +229,37 @@ impl<M: Machine> LwLock<M> {
         }
     }
 
-    /// Step 4 of a hand-over, by a reader that the full count refuses. `true`: the count was cleared, look again.
+    /// The look at the clock of a newcomer that the full count refuses. `true`: the count was cleared, look again.
     #[cold]
-    pub(super) fn clears_full_count(&self) -> bool {
-        if !self.hands_over() {
+    pub(super) fn clears_full_count(&self, limit: Limit) -> bool {
+        match self.fairness {
+            LwLockFairnessVariant::Barging | LwLockFairnessVariant::AfterShared => false,
+            LwLockFairnessVariant::HandOver => self.clears_count_unless_overdue(limit),
+            LwLockFairnessVariant::WriterClaims => self.clears_count_during_turn(limit),
+        }
+    }
+
+    /// Step 5 of `writer-claims`.
+    fn clears_count_during_turn(&self, limit: Limit) -> bool {
+        let mut state = self.state.load(Relaxed);
+        if !limit.is_reached(state) {
             return false;
         }
-        let is_full = |state| (state & GRANTS) / GRANT_UNIT == after_shared::<M>() && state & EXCLUSIVE == 0;
+        let is_over = Turn::is_over::<M>(M::worker());
+        // R10: while the count is full there is still a release or a wake-up to come (R7), whichever newcomers are refused.
+        while limit.is_reached(state) && state & HAS_WAITERS != 0 {
+            let new = if is_over { state | OVERDUE } else { state & !GRANTS };
+            match self.state.compare_exchange_weak(state, new, Relaxed, Relaxed) {
+                Ok(_) => return !is_over,
+                Err(found) => state = found,
+            }
+        }
+        false
+    }
+
+    /// Step 4 of a hand-over, by a reader.
+    fn clears_count_unless_overdue(&self, limit: Limit) -> bool {
+        let is_full = |state| limit.is_reached(state) && state & EXCLUSIVE == 0;
         let mut state = self.state.load(Relaxed);
         // A worker that has the list locked is a waker, or another reader that looks at the clock, or one that joins the list
         // and delays this look to the next reader.

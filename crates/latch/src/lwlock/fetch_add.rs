@@ -13,7 +13,7 @@ use clearway_machine::{AtomicWord, Machine};
 
 use super::LwLock;
 use super::options::LwLockSharedVariant;
-use super::state::{EXCLUSIVE, GRANTS, HAS_WAITERS, SHARED_UNIT, UNLIMITED, last_shared_must_wake};
+use super::state::{EXCLUSIVE, GRANTS, HAS_WAITERS, Limit, SHARED_UNIT, last_shared_must_wake};
 
 /// Additions in vain before a reader waits.
 const ADDITIONS: u32 = 2;
@@ -23,7 +23,7 @@ impl<M: Machine> LwLock<M> {
     /// that the count cannot exceed its limit.
     pub(super) fn grants_by_addition(&self, word: u32) -> bool {
         self.shared_path == LwLockSharedVariant::FetchAdd
-            && (self.newcomer_limit() == UNLIMITED || word & (HAS_WAITERS | GRANTS) == 0)
+            && (self.newcomer_limit() == Limit::None || word & (HAS_WAITERS | GRANTS) == 0)
     }
 
     /// Adds a shared unit to a word that was seen without `EXCLUSIVE`. If an exclusive was granted first,

@@ -66,11 +66,11 @@
 //! - R6: undoing a shared unit is a release and runs the same wake check. A reader that adds its unit to a
 //!   word with `EXCLUSIVE` subtracts it again. An exclusive holder that released in between saw a shared
 //!   holder and woke no worker.
-//! - R7: under a limit (`fairness`), a newcomer that wants the latch shared is also refused while the count `GRANTS`
-//!   is full. It may then queue although the latch is free, so some release or wake-up must still be to come.
+//! - R7: under a limit (`fairness`), a newcomer that wants the latch shared (R11: or exclusively) is also refused while the count
+//!   `GRANTS` is full. It may then queue although the latch is free, so some release or wake-up must still be to come.
 //!   That holds while the latch is held, while a release that left waiters is on its way to `wake`, and while
 //!   a woken worker has not yet got the latch. Hence: a woken worker ignores the count, because it may be the
-//!   last of these; an exclusive grant clears `GRANTS`; `wake` clears it unless it wakes an exclusive; and
+//!   last of these; an exclusive grant clears `GRANTS`, unless R11 says otherwise; `wake` clears it unless it wakes an exclusive; and
 //!   the worker that takes the last waiter off the list clears it.
 //! - R8: a worker consumes exactly one post for each time that it was taken off a list. Earlier posts belong
 //!   to its other waits; it counts them and posts them again (`clearway_machine::WaitQueue`).
@@ -82,12 +82,12 @@
 //!   after the word says "held", and looks at the mark before anything else. A worker that dequeues itself because it got the
 //!   latch may find that it was handed over too, if it wants it shared; it gives the second grant back as it gives back any: in
 //!   a latch that is made of this one, by that latch's own release.
-//! - R11: under `writer-claims` newcomers are refused, as R7 says, in two more states of `GRANTS`. `CLAIMED` is set only in a word
-//!   with readers inside and no exclusive, by an exclusive that is awake or on the list. It is the same bit as `OVERDUE`, is
-//!   cleared with it, and refuses all but the workers that set it and those that were woken. `READERS_STOPPED` is set only by a
-//!   wake-up that sets `WAKE_IN_PROGRESS`. While that flag stands, the grant to a newcomer that wants the latch exclusively
-//!   leaves it, since the woken worker is still to look. The woken worker that finds the latch its own already, because it got
-//!   it before it slept, clears both.
+//! - R11: under `writer-claims` newcomers are refused, as R7 says, in one more state of `GRANTS`. `CLAIMED` is set only in a held
+//!   word, by an exclusive that is awake or on the list. It is the same bit as `OVERDUE`, is cleared with it or by the grant to a
+//!   claimant, and refuses all but claimants and workers that were woken. The count is of both modes. A grant to a newcomer or a
+//!   claimant leaves it while `HAS_WAITERS` is set, which a wake-up of workers that want the latch leaves even if it takes off the
+//!   last: the release of one of these finds an empty list and clears both, so no newcomer is refused for good. R7's woken worker, which ignores it, is the one that clears it; one that
+//!   got the latch before it slept clears it when it has dequeued itself.
 //!
 //! # Fairness
 //! `Barging` promises nothing. Readers that arrive without pause can keep an exclusive waiting for ever.
@@ -99,10 +99,11 @@
 //! exclusive's queueing and its turn, besides the readers that were on the list, which are not counted.
 //! Exclusives have no order among each other.
 //!
-//! `WriterClaims`: between an exclusive's claim and its turn the readers that get the latch are those that were inside and those
-//! that were on the list before it, and each once: at most n - 1 grants among n workers. Other exclusives may pass it, the one
-//! that is first on the list until it has slept for 1 ms, and those behind until their turn comes, so its wait has the bound of
-//! `HandOver` besides. In practice the wait ends with the time that the readers inside need in order to leave.
+//! `WriterClaims`: while an exclusive's claim stands, the readers that get the latch are those that were inside and those that
+//! were on the list before it, and each once: at most n - 1 grants among n workers. A worker that has slept is passed, until it has
+//! its CPU again, by others in their turns: each of them for at most 131 µs and 64 grants after its own last sleep, then newcomers
+//! are stopped. A worker that is woken in vain keeps its place at the head of the list, and once it has slept for 1 ms its wait
+//! has the bound of `HandOver`. In practice a wait ends with the time that the holders inside need in order to leave.
 //!
 //! `HandOver`: a worker that has slept for 1 ms is *overdue*. Let n be the number of workers, s the longest section, and w
 //! the longest time from a post until the posted worker runs. A sleeper that is overdue has at most n - 1 others that want the
@@ -146,7 +147,7 @@ use self::single_cas::SingleCas;
 pub(crate) use self::slow_path::Granted;
 use self::slow_path::SlowPath;
 use self::state::{
-    EXCLUSIVE, GRANTS, HAS_WAITERS, SHARED_MASK, SHARED_UNIT, UNLIMITED, grantable, last_shared_must_wake,
+    EXCLUSIVE, GRANTS, HAS_WAITERS, Limit, SHARED_MASK, SHARED_UNIT, grantable, last_shared_must_wake,
     must_wake, word_after_grant,
 };
 use crate::class::{LatchClass, Wait};
@@ -324,13 +325,18 @@ impl<M: Machine> LwLock<M> {
     pub(crate) fn try_grant_from(&self, found: u32, mode: LatchMode) -> Option<u32> {
         let limit = self.newcomer_limit();
         self.try_grant_limited(found, mode, limit).or_else(|| {
-            (mode == LatchMode::Shared && limit != UNLIMITED && self.clears_full_count())
+            let looks_at_clock = match limit {
+                Limit::None => false,
+                Limit::OfReaders(_) => mode == LatchMode::Shared,
+                Limit::OfAll(_) | Limit::OfClaimant(_) => true,
+            };
+            (looks_at_clock && self.clears_full_count(limit))
                 .then(|| self.try_grant_limited(self.state.load(Relaxed), mode, limit))?
         })
     }
 
-    /// As [`try_grant_from`](Self::try_grant_from), under a limit of `limit` shared grants.
-    fn try_grant_limited(&self, mut found: u32, mode: LatchMode, limit: u32) -> Option<u32> {
+    /// As [`try_grant_from`](Self::try_grant_from), under `limit`.
+    fn try_grant_limited(&self, mut found: u32, mode: LatchMode, limit: Limit) -> Option<u32> {
         while grantable(found, mode, limit) {
             debug_assert!(found & SHARED_MASK < SHARED_MASK, "the shared count overflows");
             if mode == LatchMode::Shared && self.grants_by_addition(found) {

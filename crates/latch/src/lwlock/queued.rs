@@ -13,7 +13,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed};
 use clearway_machine::{AtomicWord, Machine, WaitMode, WaitQueue, WorkerId};
 
 use super::slow_path::{Granted, SlowPath};
-use super::state::{EXCLUSIVE, GRANTS, HAS_WAITERS, UNLIMITED, WAKE_IN_PROGRESS};
+use super::state::{EXCLUSIVE, GRANTS, HAS_WAITERS, Limit, WAKE_IN_PROGRESS};
 use super::{LatchMode, LwLock};
 use crate::delay::Delay;
 
@@ -78,7 +78,7 @@ impl<M: Machine, F: FindSelf> SlowPath<M> for F {
             latch.state.fetch_and(!WAKE_IN_PROGRESS, Relaxed);
             // R7: releases woke no worker because this one was about to look, so it must not be refused by
             // the count.
-            limit = UNLIMITED;
+            limit = Limit::None;
         };
         WaitQueue::<M>::repost(worker, surplus);
         Granted { from, sleeps, twice }
@@ -171,9 +171,9 @@ fn dequeue_self<M: Machine, F: FindSelf>(latch: &LwLock<M>, worker: WorkerId, de
     if latch.was_handed_over(worker) {
         return true;
     }
-    // R3: the caller is the woken worker and clears the flag. R11: it has got the latch already, by a grant that may have left
-    // the readers stopped for its sake. Without claims none are, and the count goes on (R7, R10).
-    let stopped = if latch.has_claims() { GRANTS } else { 0 };
-    latch.state.fetch_and(!(WAKE_IN_PROGRESS | stopped), Relaxed);
+    // R3: the caller is the woken worker and clears the flag. R11: it has got the latch already, by a grant that left the
+    // count, and no other worker would clear it. Without claims the count goes on (R7, R10).
+    let counted = if latch.has_claims() { GRANTS } else { 0 };
+    latch.state.fetch_and(!(WAKE_IN_PROGRESS | counted), Relaxed);
     false
 }

@@ -21,8 +21,8 @@ use clearway_machine::{AtomicWord, Machine, WaitMode, WaitQueue, WorkerId};
 use super::cohort::Turn;
 use super::slow_path::{Granted, SlowPath};
 use super::state::{
-    CLAIMED, EXCLUSIVE, HAS_WAITERS, LOCKED, UNLIMITED, WAKE_IN_PROGRESS, claimable, grantable,
-    word_after_grant,
+    CLAIMED, EXCLUSIVE, HAS_WAITERS, LOCKED, Limit, WAKE_IN_PROGRESS, claimable_from_exclusive,
+    claimable_from_readers, grantable, word_after_grant,
 };
 use super::{LatchMode, LwLock};
 use crate::class::SpinPolicy;
@@ -36,9 +36,13 @@ const BRIEF_EXCLUSIVE_PAUSES: u32 = 64;
 /// Pauses of a reader before it queues, under `brief-polls`.
 const BRIEF_SHARED_PAUSES: u32 = 256;
 
-/// Pauses of a worker before it queues under `writer-claims`. A claim lasts as long as the readers inside and one exclusive,
-/// or until a holder has its CPU again, which no polling brings nearer.
-const CLAIM_PAUSES: u32 = 40;
+/// Pauses of a worker before it queues under `writer-claims`. With 40, workers sleep through sections of a microsecond, and
+/// the wake-ups cost a third of the throughput.
+const CLAIM_PAUSES: u32 = 300;
+
+/// Pauses of a worker before its first look under `writer-claims`, unless it has claimed the latch: so long the worker that
+/// has the line keeps it. With 64 empty sections are quicker, and a writer's 99.9th percentile is 1.5 times as long.
+const YIELDED_PAUSES: u32 = 24;
 
 /// The variants.
 #[derive(Debug)]
@@ -50,16 +54,18 @@ pub(super) enum SingleCas {
 }
 
 impl SingleCas {
-    /// The polling of a worker before it queues. An exclusive that claims the latch does not yield its CPU: the yield would
+    /// The polling of a worker before it queues. An exclusive that may claim the latch does not yield its CPU: the yield would
     /// return after the time slices of all others, and the worker would hold up every newcomer meanwhile. From the list the
     /// last reader's release wakes it at once.
     fn spin<M: Machine>(&self, latch: &LwLock<M>, mode: LatchMode, delay: &Delay) -> Spin {
-        let spin = Spin::with_budget::<M>(self.polls_before_queueing(latch, mode, delay));
-        if latch.is_claimed_by(mode) {
-            spin.without_yields()
-        } else {
-            spin
+        let mut spin = Spin::with_budget::<M>(self.polls_before_queueing(latch, mode, delay));
+        if latch.has_claims() {
+            spin = spin.looking_after(YIELDED_PAUSES);
         }
+        if latch.is_claimed_by(mode) {
+            spin = spin.without_yields();
+        }
+        spin
     }
 
     /// Number of polls of a worker before it queues.
@@ -72,7 +78,14 @@ impl SingleCas {
                 BRIEF_EXCLUSIVE_PAUSES
             }
             (SpinPolicy::Adaptive, Self::Brief, LatchMode::Shared) if !M::EXPLORED => BRIEF_SHARED_PAUSES,
-            (SpinPolicy::Adaptive, ..) if latch.has_claims() && !M::EXPLORED => CLAIM_PAUSES,
+            // To a checker each pause is a step of its own, and one serves as well as many.
+            (SpinPolicy::Adaptive, ..) if latch.has_claims() => {
+                if M::EXPLORED {
+                    1
+                } else {
+                    CLAIM_PAUSES
+                }
+            }
             (SpinPolicy::Adaptive, _, LatchMode::Exclusive) => delay.budget() / 8,
             (SpinPolicy::Adaptive, _, LatchMode::Shared) => delay.budget() / 2,
         }
@@ -113,15 +126,19 @@ impl<M: Machine> SlowPath<M> for SingleCas {
                     Ok(_) => break state,
                     Err(found) => state = found,
                 }
-            } else if claims && claimable(state) {
+            } else if claims
+                && (claimable_from_readers(state) || (spin.has_looked() && claimable_from_exclusive(state)))
+            {
                 match latch
                     .state
                     .compare_exchange_weak(state, state | CLAIMED, Relaxed, Relaxed)
                 {
                     Ok(_) => {
                         state |= CLAIMED;
+                        // All newcomers wait for this worker.
+                        spin.look_soon();
                         // R11: its own claim does not refuse it.
-                        limit = UNLIMITED;
+                        limit = limit.of_claimant();
                     }
                     Err(found) => state = found,
                 }
@@ -158,7 +175,7 @@ impl<M: Machine> SlowPath<M> for SingleCas {
                         state = latch.state.fetch_and(!WAKE_IN_PROGRESS, Relaxed) & !WAKE_IN_PROGRESS;
                         // R7: releases woke no worker because this one was about to look, so it must not be
                         // refused by the count.
-                        limit = UNLIMITED;
+                        limit = Limit::None;
                         delay.woken();
                         delay.total_spins += spin.polls();
                         spin = self.spin(latch, mode, delay);
@@ -181,10 +198,11 @@ impl<M: Machine> SlowPath<M> for SingleCas {
     fn acquire_or_wait(&self, latch: &LwLock<M>, worker: WorkerId, delay: &mut Delay) -> bool {
         let mut state = latch.state.load(Relaxed);
         loop {
-            if grantable(state, LatchMode::Exclusive, latch.newcomer_limit()) {
+            let limit = latch.newcomer_limit();
+            if grantable(state, LatchMode::Exclusive, limit) {
                 match latch.state.compare_exchange_weak(
                     state,
-                    word_after_grant(state, LatchMode::Exclusive, UNLIMITED),
+                    word_after_grant(state, LatchMode::Exclusive, limit),
                     Acquire,
                     Relaxed,
                 ) {

@@ -5,18 +5,10 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use clearway_machine::{AtomicWord, Machine, Picked, WaitMode, WaitQueue, WorkerId};
 
 use super::fairness::HandOver;
-use super::state::{GRANTS, HAS_WAITERS, LOCKED, READERS_STOPPED, WAKE_IN_PROGRESS};
+use super::state::{GRANTS, HAS_WAITERS, LOCKED, WAKE_IN_PROGRESS};
 use super::waiter::Waiter;
 use super::{LatchMode, LwLock};
 use crate::delay::Delay;
-
-/// The workers that a waker took off the list.
-struct Taken {
-    /// The mode of those that want the latch; `None` if there are none.
-    mode: Option<LatchMode>,
-    /// An exclusive is among them, or was passed over.
-    met_exclusive: bool,
-}
 
 impl<M: Machine> LwLock<M> {
     /// Takes `LOCKED`, spinning on plain reads while another worker has it.
@@ -75,7 +67,7 @@ impl<M: Machine> LwLock<M> {
         let mut picked = Picked::none();
         self.lock_list(&mut delay);
         let hand_over = self.hand_over();
-        let Taken { mode, met_exclusive } = self.pick(&mut picked, hand_over);
+        let mode = self.pick(&mut picked, hand_over);
         // R5: a worker that waits for "free" will not look at the word, so it must not suppress other wake-ups. Nor will
         // one that has the latch already.
         let mut state = self.state.load(Relaxed);
@@ -86,16 +78,14 @@ impl<M: Machine> LwLock<M> {
                 if mode.is_some() {
                     new |= WAKE_IN_PROGRESS;
                 }
-                // R7: an exclusive clears the count at its grant; no other worker does.
+                // R7: an exclusive clears the count at its grant; no other worker does. R11: a wake-up ends a claim.
                 if mode != Some(LatchMode::Exclusive) || self.has_claims() {
                     new &= !GRANTS;
                 }
-                // R11.
-                if met_exclusive && self.has_claims() {
-                    new |= READERS_STOPPED;
-                }
             }
-            if self.queue.is_empty() {
+            // R11: the flag of a list that is empty has those that pass the woken worker counted. Its release finds no worker.
+            let counts_on = hand_over == HandOver::NotDue && mode.is_some() && self.has_claims();
+            if self.queue.is_empty() && !counts_on {
                 new &= !HAS_WAITERS;
                 // R7: with no waiter left, no release will wake a reader that the full count refuses.
                 if hand_over != HandOver::NotDue {
@@ -112,16 +102,15 @@ impl<M: Machine> LwLock<M> {
     }
 
     /// Takes off the list all that wait for "free", and of those that want the latch as the first of them does, or as it
-    /// was handed over, all readers or the first exclusive. `LOCKED` is held.
-    fn pick(&self, picked: &mut Picked<M>, hand_over: HandOver) -> Taken {
+    /// was handed over, all readers or the first exclusive. `LOCKED` is held. Returns the mode of those that want the latch;
+    /// `None` if there are none.
+    fn pick(&self, picked: &mut Picked<M>, hand_over: HandOver) -> Option<LatchMode> {
         let mut mode = match hand_over {
             HandOver::Granted(mode) => Some(mode),
             HandOver::NotDue | HandOver::Stopped => None,
         };
-        let mut met_exclusive = false;
         for worker in self.queue.workers() {
             let wants = Waiter::of::<M>(worker).wants();
-            met_exclusive |= wants == Some(LatchMode::Exclusive);
             if let Some(wanted) = wants {
                 if hand_over == HandOver::Stopped {
                     // Those that wait for "free" are at the head.
@@ -141,6 +130,6 @@ impl<M: Machine> LwLock<M> {
                 break;
             }
         }
-        Taken { mode, met_exclusive }
+        mode
     }
 }

@@ -41,6 +41,36 @@ pub(super) fn hands_over_now<M: Machine>(now: u64) -> bool {
     now >> unit_shift::<M>() & 0b100 == 0
 }
 
+/// The time for which a worker may pass those that wait, under `writer-claims`, in units of 2^10 ns: 131 µs. Each end of a turn
+/// costs two switches of a CPU. Under a checker so short that some schedules reach it and some do not.
+const fn turn_length<M: Machine>() -> u32 {
+    if M::EXPLORED { 2 } else { 128 }
+}
+
+/// Nanoseconds of one unit of a turn's beginning, as a shift.
+const TURN_UNIT_SHIFT: u32 = 10;
+
+/// A worker's turn, which begins when it has slept for an LwLock. Its slot's word keeps the beginning while the worker is on
+/// no list; what another wait has left there makes the turn look older, or younger by at most its whole length.
+pub(super) struct Turn;
+
+impl Turn {
+    /// A turn of `worker`, the caller, begins.
+    pub(super) fn begin<M: Machine>(worker: WorkerId) {
+        let word = ((M::now() >> TURN_UNIT_SHIFT) as u32) << SINCE_SHIFT;
+        // SAFETY: the caller is the worker, and on no list: no other reads or writes the word before the caller joins a list
+        // with a new one, and asks only after that whether it was granted anything.
+        unsafe { M::workers().slot(worker).set_mode(word) };
+    }
+
+    /// True if the turn of `worker`, the caller, is over.
+    pub(super) fn is_over<M: Machine>(worker: WorkerId) -> bool {
+        let units = (M::now() >> TURN_UNIT_SHIFT) as u32;
+        let began = M::workers().slot(worker).mode() >> SINCE_SHIFT;
+        units.wrapping_sub(began) & SINCE >= turn_length::<M>()
+    }
+}
+
 /// The word of one waiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Waiter(u32);
@@ -133,6 +163,26 @@ mod tests {
             assert!(waiter.is_overdue::<Native>(started + 1_100_000));
             assert!(waiter.is_overdue::<Native>(started + end / 2));
         }
+    }
+
+    #[test]
+    fn a_turn_is_over_after_an_eighth_of_a_millisecond() {
+        std::thread::spawn(|| {
+            let worker = Native::worker();
+            let ended = (0..1_000).any(|_| {
+                let started = Native::now();
+                Turn::begin::<Native>(worker);
+                let over = Turn::is_over::<Native>(worker);
+                let young = Native::now() - started < 120_000;
+                assert!(!(young && over), "a turn is over at once");
+                young
+            });
+            assert!(ended, "each attempt took 0.1 ms");
+            std::thread::sleep(core::time::Duration::from_micros(200));
+            assert!(Turn::is_over::<Native>(worker));
+        })
+        .join()
+        .unwrap();
     }
 
     #[test]
