@@ -211,7 +211,7 @@ fn functions_work_over_columns() {
     let mut s = fixture.session();
     for (sql, expected) in [
         ("select id from items where name ~ '^[ab]' order by id", "1, 2"),
-        ("select id from items where name !~* 'E$' order by id", "2, 3"),
+        ("select id from items where name !~* 'E$' order by id", "2"),
         (
             "select id from items where (id, name) in ((1, 'apple'), (2, 'x'))",
             "1",
