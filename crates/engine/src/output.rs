@@ -27,6 +27,10 @@ pub trait Output {
     fn row_description(&mut self, columns: &[Column]) -> Result<(), EngineError>;
     /// One row.
     fn row(&mut self, values: &[Value]) -> Result<(), EngineError>;
+    /// True if this column, counted from 0, is wanted as text: then names stand for the numbers of a type that shows them.
+    fn is_text(&self, _column: usize) -> bool {
+        true
+    }
     /// The statement is done; `tag` is PostgreSQL's command tag (`UPDATE 1`).
     fn complete(&mut self, tag: &str) -> Result<(), EngineError>;
     /// The text held no statement at all.

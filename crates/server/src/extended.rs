@@ -105,8 +105,7 @@ impl Extended {
             Portal::default()
         };
         portal.progress = Progress::Fresh;
-        let now = session.transaction_timestamp();
-        decode_parameters(bind, statement.param_types(), now, &mut portal.params)?;
+        decode_parameters(bind, statement.param_types(), session, &mut portal.params)?;
         portal.bytes = portal.params.iter().map(value_bytes).sum();
         if !bind.portal.is_empty() {
             self.check_portals(portal.bytes)?;
@@ -265,11 +264,11 @@ fn parameter_type(oid: u32) -> Result<Option<DataType>, EngineError> {
     }
 }
 
-/// Reads the parameters of a Bind. `now` is what `now` in a parameter's text means.
+/// Reads the parameters of a Bind.
 fn decode_parameters(
     bind: &Bind<'_>,
     types: &[DataType],
-    now: i64,
+    session: &Session,
     params: &mut Vec<Value>,
 ) -> Result<(), EngineError> {
     let count = bind.parameter_count();
@@ -293,6 +292,8 @@ fn decode_parameters(
         ));
     }
     params.clear();
+    // The time that `now` in a text means.
+    let now = session.transaction_timestamp();
     for (number, (bytes, data_type)) in bind.parameters().zip(types).enumerate() {
         params.push(match bytes {
             None => Value::Null,
@@ -301,7 +302,10 @@ fn decode_parameters(
                 let text = text_parameter(bytes).map_err(|error| {
                     EngineError::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, error.to_string())
                 })?;
-                decode_text(text, *data_type, now)?
+                match data_type.has_names() {
+                    true => session.read_name(text, *data_type)?,
+                    false => decode_text(text, *data_type, now)?,
+                }
             }
         });
     }

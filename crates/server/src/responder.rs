@@ -45,6 +45,10 @@ impl Output for Responder<'_> {
     }
 
     #[inline]
+    fn is_text(&self, column: usize) -> bool {
+        !self.formats.is_binary(column)
+    }
+
     fn row(&mut self, values: &[Value]) -> Result<(), EngineError> {
         codec::data_row(&mut self.channel.out.bytes, values, self.formats, self.scratch);
         self.flush_if_full()

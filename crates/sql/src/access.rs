@@ -265,15 +265,16 @@ fn fit(value: &Value, data_type: DataType) -> Result<Fit> {
         (Value::Int2(_), DataType::Int2)
         | (Value::Int4(_), DataType::Int4)
         | (Value::Int8(_), DataType::Int8)
-        | (Value::Oid(_), DataType::Oid) => Fit::Fits,
-        (_, DataType::Int2 | DataType::Int4 | DataType::Int8 | DataType::Oid) => {
+        | (Value::Oid(_), DataType::Xid | DataType::Cid) => Fit::Fits,
+        (Value::Oid(_), kind) if kind.is_oid() => Fit::Fits,
+        (_, kind) if kind.is_whole() => {
             let Some(wide) = value.as_i64() else {
                 return Err(wrong_type(value, data_type));
             };
             let converted = match data_type {
                 DataType::Int2 => i16::try_from(wide).map(Value::Int2).ok(),
                 DataType::Int4 => i32::try_from(wide).map(Value::Int4).ok(),
-                DataType::Oid => u32::try_from(wide).map(Value::Oid).ok(),
+                kind if kind.is_oid() => u32::try_from(wide).map(Value::Oid).ok(),
                 _ => Some(Value::Int8(wide)),
             };
             match converted {
@@ -465,7 +466,7 @@ fn condition<'a>(table: &TableDef, at: usize, expr: &'a Expr) -> Option<Conditio
 }
 
 /// The column, if the expression is one whose index order agrees with comparing as `data_type`: the column itself, or
-/// an integer column widened to another integer type, or one string type taken as another.
+/// a column of whole numbers taken as another such type, or one string type taken as another.
 fn plain_column(table: &TableDef, expr: &Expr, data_type: DataType) -> Option<u16> {
     let column = match expr {
         Expr::Column(column) => *column,
@@ -484,7 +485,7 @@ fn plain_column(table: &TableDef, expr: &Expr, data_type: DataType) -> Option<u1
     };
     let own = table.columns.get(usize::from(column))?.data_type;
     let agrees = own == data_type
-        || (own.is_integer() && data_type.is_integer())
+        || (own.is_whole() && data_type.is_whole())
         || (own.is_string() && data_type.is_string() && own != DataType::Char && data_type != DataType::Char);
     agrees.then_some(column)
 }

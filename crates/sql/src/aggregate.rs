@@ -107,6 +107,7 @@ impl AggregateFunction {
             AggregateFunction::Min | AggregateFunction::Max => match argument {
                 Bool => return None,
                 Varchar | Name | Unknown | CharByte => Text,
+                kind if kind.is_oid() => Oid,
                 other => other,
             },
         })

@@ -2,6 +2,7 @@
 //! sequences.
 
 use crate::error::{EngineError, Result, SqlState};
+use crate::value::CatalogObject;
 
 /// The name of a relation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +36,15 @@ pub trait CatalogFacts {
     fn relation_oid(&self, schema: Option<&str>, name: &str) -> Option<u32>;
     /// The relation of this number.
     fn relation(&self, oid: u32) -> Option<RelationName>;
+    /// The number of another object of this name, as `regproc` and its kin read it: of operators the symbol, and of what
+    /// has arguments all of the text.
+    fn object_oid(&self, _kind: CatalogObject, _schema: Option<&str>, _name: &str) -> Option<u32> {
+        None
+    }
+    /// The name of another object, as `regproc` and its kin show it: in quotes and with its schema where that is needed.
+    fn object_name(&self, _kind: CatalogObject, _oid: u32) -> Option<String> {
+        None
+    }
     /// The number of the column of this name, counted from 1; the columns of a relation that there is not are none.
     fn column_number(&self, relation: u32, name: &str) -> Option<i16>;
     /// The statement that would make an index, or the name of one of its columns, counted from 1.

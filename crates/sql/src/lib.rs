@@ -49,6 +49,7 @@ pub mod planner;
 pub mod query;
 mod search_path;
 mod stack;
+mod type_name;
 pub mod value;
 
 pub use bind::bind_checked;
@@ -56,6 +57,7 @@ pub use bind::{bind, bind_default};
 pub use catalog::{CatalogView, ColumnDef, ColumnDefault, IndexDef, TableDef, TableKind};
 pub use context::{EvalContext, SessionFacts};
 pub use expr::Expr;
+pub use function::registered;
 pub use function::shown_position;
 pub use parse::{ParsedStatement, parse};
 pub use parse::{memory_of_plan, memory_to_plan};

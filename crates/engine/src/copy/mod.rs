@@ -18,6 +18,7 @@ use crate::output::Output;
 use clearway_sql::TableDef;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::CopyPlan;
+use clearway_sql::registered;
 use clearway_sql::value::cast::apply_typmod;
 use clearway_sql::value::{Value, decode_text, encode_text};
 use reader::{Fields, RowReader};
@@ -97,11 +98,11 @@ fn row_of(
     for (number, column) in plan.columns.iter().enumerate() {
         if let Some(text) = fields.get(number) {
             let definition = &table.columns[usize::from(*column)];
-            let value = decode_text(
-                text,
-                definition.data_type,
-                execution.eval.session.transaction_timestamp(),
-            )?;
+            let session = execution.eval.session;
+            let value = match definition.data_type {
+                data_type if data_type.has_names() => registered::read(text, data_type, session)?,
+                data_type => decode_text(text, data_type, session.transaction_timestamp())?,
+            };
             row[usize::from(*column)] = apply_typmod(value, definition.data_type, definition.typmod, false)?;
         }
     }
@@ -188,6 +189,7 @@ pub(crate) fn copy_out(execution: &mut Execution<'_>, plan: &CopyPlan, out: &mut
         out.copy_out_data(&line)?;
     }
     let mut text = String::new();
+    let session = execution.eval.session;
     let count = select::run(execution, query, &mut |_, row| {
         line.clear();
         for (number, value) in row.iter().enumerate() {
@@ -195,7 +197,8 @@ pub(crate) fn copy_out(execution: &mut Execution<'_>, plan: &CopyPlan, out: &mut
             let field = if value.is_null() {
                 None
             } else {
-                encode_text(value, &mut text);
+                let data_type = query.columns[number].data_type;
+                encode_text(&registered::with_names(value, data_type, session), &mut text);
                 Some(text.as_str())
             };
             writer::write_field(&mut line, field, options, number == 0);

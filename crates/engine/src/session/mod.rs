@@ -30,6 +30,7 @@
 mod catalog_facts;
 mod control;
 mod expression_session;
+mod named_output;
 mod named_statements;
 mod open;
 mod portal;

@@ -23,6 +23,7 @@ use crate::executor::Execution;
 use crate::executor::select::Select;
 use crate::executor::subquery::SubqueryResults;
 use crate::output::Output;
+use crate::session::named_output::NamedOutput;
 use crate::session::prepared::CachedPlan;
 use crate::session::{Completion, Session};
 use crate::spill::Sorted;
@@ -164,6 +165,11 @@ impl Session {
             ..
         } = &mut *portal;
         let sent = self.with_execution(params, &cached.plan.subqueries, results, |execution, _| {
+            if cached.has_names {
+                let columns = cached.plan.columns.as_deref().unwrap_or_default();
+                let mut named = NamedOutput::new(out, execution.eval.session, columns);
+                return rows.send(execution, max_rows, &mut named);
+            }
             rows.send(execution, max_rows, out)
         });
         // On an error as well: what is left of the portal is dropped with its own snapshot.

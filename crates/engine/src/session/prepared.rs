@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use crate::catalog::{CatalogState, TableUse};
 use crate::interrupt::Interrupts;
 use crate::planning_memory::{PlanningMemory, Reservation};
+use crate::session::named_output::has_names;
 use crate::{definition, executor};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::{Column, ControlStatement, Plan, Statement};
@@ -30,6 +31,8 @@ pub(crate) struct CachedPlan {
     /// True if `search_path` had the users' schema when it was made.
     public_on_path: bool,
     pub(crate) uses: Vec<TableUse>,
+    /// True if a column of its rows has a type that shows names.
+    pub(super) has_names: bool,
     /// Its part of the memory for long statements, for as long as it lives.
     _memory: Option<Reservation>,
 }
@@ -76,6 +79,7 @@ impl CachedPlan {
             })
             .collect();
         CachedPlan {
+            has_names: has_names(plan.columns.as_deref()),
             plan,
             version: state.version(),
             public_on_path: view.public_on_path,

@@ -15,6 +15,7 @@ use crate::executor::subquery::SubqueryResults;
 use crate::executor::{Execution, modify};
 use crate::output::Output;
 use crate::session::expression_session::Facts;
+use crate::session::named_output::NamedOutput;
 use crate::session::portal::{Portal, PortalRows};
 use crate::session::prepared::{CachedPlan, Prepared};
 use crate::session::{Completion, Session};
@@ -261,47 +262,14 @@ impl Session {
         };
         let mut results = SubqueryResults::default();
         let subqueries = &cached.plan.subqueries;
-        let progress =
-            self.with_execution(params, subqueries, &mut results, |execution, _| match statement {
-                RowsStatement::Select(plan) => {
-                    let rows = Select::open(execution, plan)?;
-                    if max_rows > 0 {
-                        let rows = PortalRows::Select {
-                            plan: Arc::clone(plan),
-                            select: Box::new(rows),
-                        };
-                        return send_first(execution, rows, max_rows, out);
-                    }
-                    let count = select::send(execution, plan, rows, &mut |_, row| out.row(row))?;
-                    Ok(PlanProgress::Complete(Some(count)))
-                }
-                RowsStatement::Copy(plan) => match plan.direction {
-                    CopyDirection::FromStdin => copy::copy_in(execution, plan, out),
-                    CopyDirection::ToStdout => copy::copy_out(execution, plan, out),
-                }
-                .map(|count| PlanProgress::Complete(Some(count))),
-                RowsStatement::Insert(plan) => run_to_end(execution, max_rows, out, &|execution, sink| {
-                    modify::insert(execution, plan, sink)
-                }),
-                RowsStatement::Update(plan) => run_to_end(execution, max_rows, out, &|execution, sink| {
-                    modify::update(execution, plan, sink)
-                }),
-                RowsStatement::Delete(plan) => run_to_end(execution, max_rows, out, &|execution, sink| {
-                    modify::delete(execution, plan, sink)
-                }),
-                RowsStatement::Canned(canned) => run_to_end(execution, max_rows, out, &|execution, sink| {
-                    for row in &canned.rows {
-                        sink(execution, row)?;
-                    }
-                    Ok(canned.rows.len() as u64)
-                }),
-                RowsStatement::Explain(lines) => run_to_end(execution, max_rows, out, &|execution, sink| {
-                    for line in lines {
-                        sink(execution, &[Value::text(line.as_str())])?;
-                    }
-                    Ok(lines.len() as u64)
-                }),
-            })?;
+        let progress = self.with_execution(params, subqueries, &mut results, |execution, _| {
+            if cached.has_names {
+                let columns = cached.plan.columns.as_deref().unwrap_or_default();
+                let mut named = NamedOutput::new(out, execution.eval.session, columns);
+                return run_statement(execution, statement, max_rows, &mut named);
+            }
+            run_statement(execution, statement, max_rows, out)
+        })?;
         Ok(match progress {
             PlanProgress::Suspended(rows, _) => PlanProgress::Suspended(rows, Box::new(results)),
             complete => complete,
@@ -405,6 +373,55 @@ impl Session {
                 let _ = write!(self.tag, " {rows}");
             }
         }
+    }
+}
+
+/// Runs a statement with rows, and sends them.
+fn run_statement(
+    execution: &mut Execution<'_>,
+    statement: &RowsStatement,
+    max_rows: u32,
+    out: &mut dyn Output,
+) -> Result<PlanProgress> {
+    match statement {
+        RowsStatement::Select(plan) => {
+            let rows = Select::open(execution, plan)?;
+            if max_rows > 0 {
+                let rows = PortalRows::Select {
+                    plan: Arc::clone(plan),
+                    select: Box::new(rows),
+                };
+                return send_first(execution, rows, max_rows, out);
+            }
+            let count = select::send(execution, plan, rows, &mut |_, row| out.row(row))?;
+            Ok(PlanProgress::Complete(Some(count)))
+        }
+        RowsStatement::Copy(plan) => match plan.direction {
+            CopyDirection::FromStdin => copy::copy_in(execution, plan, out),
+            CopyDirection::ToStdout => copy::copy_out(execution, plan, out),
+        }
+        .map(|count| PlanProgress::Complete(Some(count))),
+        RowsStatement::Insert(plan) => run_to_end(execution, max_rows, out, &|execution, sink| {
+            modify::insert(execution, plan, sink)
+        }),
+        RowsStatement::Update(plan) => run_to_end(execution, max_rows, out, &|execution, sink| {
+            modify::update(execution, plan, sink)
+        }),
+        RowsStatement::Delete(plan) => run_to_end(execution, max_rows, out, &|execution, sink| {
+            modify::delete(execution, plan, sink)
+        }),
+        RowsStatement::Canned(canned) => run_to_end(execution, max_rows, out, &|execution, sink| {
+            for row in &canned.rows {
+                sink(execution, row)?;
+            }
+            Ok(canned.rows.len() as u64)
+        }),
+        RowsStatement::Explain(lines) => run_to_end(execution, max_rows, out, &|execution, sink| {
+            for line in lines {
+                sink(execution, &[Value::text(line.as_str())])?;
+            }
+            Ok(lines.len() as u64)
+        }),
     }
 }
 

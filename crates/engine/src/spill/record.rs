@@ -33,6 +33,8 @@ pub(crate) fn write_value(value: &Value, out: &mut Vec<u8>) {
         Value::Oid(_) => 11,
         Value::Float4(_) => 12,
         Value::Array(_) => ARRAY,
+        Value::Lsn(_) => 14,
+        Value::Tid(..) => 15,
     };
     out.push(kind);
     if let Value::Text(text) = value {
@@ -87,6 +89,8 @@ pub(crate) fn read_value(bytes: &mut &[u8]) -> Result<Value> {
         10 => (DataType::TimestampTz, 8),
         11 => (DataType::Oid, 4),
         12 => (DataType::Float4, 4),
+        14 => (DataType::PgLsn, 8),
+        15 => (DataType::Tid, 6),
         ARRAY => {
             let data_type = DataType::from_oid(read_u32(bytes)?).ok_or_else(damaged)?;
             (data_type, read_u32(bytes)? as usize)

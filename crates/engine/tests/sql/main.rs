@@ -12,6 +12,7 @@ mod copy;
 mod indexes_and_sequences;
 mod names;
 mod prepared;
+mod registered;
 mod select;
 mod settings;
 mod transactions;

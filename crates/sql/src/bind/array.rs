@@ -258,10 +258,9 @@ impl Binder<'_> {
         let common = comparison_type(left.data_type, element)
             .ok_or_else(|| self.no_operator(left.data_type, op.symbol(), element, position))?;
         // Integers are compared as they are, whatever their width.
-        let whole = |data_type: DataType| data_type.is_integer() || data_type == DataType::Oid;
         let wanted = match element {
             DataType::Unknown if left.data_type != DataType::Unknown => left.data_type,
-            element if whole(element) && whole(common) => element,
+            element if element.is_whole() && common.is_whole() => element,
             _ => common,
         };
         let array_type = wanted.array_type().ok_or_else(|| {

@@ -19,7 +19,6 @@ mod select;
 mod subquery;
 #[cfg(test)]
 mod tests;
-mod type_name;
 mod types;
 mod utility;
 mod write;

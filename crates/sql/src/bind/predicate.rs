@@ -100,8 +100,7 @@ impl Binder<'_> {
     }
 
     pub(super) fn side(&mut self, side: Typed, common: DataType, position: Option<u32>) -> Result<Expr> {
-        let whole = |data_type: DataType| data_type.is_integer() || data_type == DataType::Oid;
-        if whole(side.data_type) && whole(common) {
+        if side.data_type.is_whole() && common.is_whole() {
             return Ok(side.expr);
         }
         self.coerce(side, common, position)

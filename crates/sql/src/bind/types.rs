@@ -1,9 +1,12 @@
 //! The choice of an expression's type, and the conversions that get it there.
 
+use sqlparser::ast;
+
 use crate::bind::{Binder, Typed, fold};
 use crate::common_type::common_type;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
+use crate::type_name;
 use crate::value::cast::{CastContext, apply_typmod, can_cast};
 use crate::value::datetime::is_relative;
 use crate::value::text::decode_text;
@@ -12,6 +15,8 @@ use crate::value::{Category, DataType, Value};
 /// The type two sides are compared in; `None`: there is no such operator.
 pub(super) fn comparison_type(left: DataType, right: DataType) -> Option<DataType> {
     use DataType::*;
+    // What shows a name is compared as the number that it is.
+    let [left, right] = [left, right].map(|side| if side.is_oid() { Oid } else { side });
     let common = match (left, right) {
         (Unknown, other) | (other, Unknown) => other,
         (l, r) if l == r => l,
@@ -31,6 +36,16 @@ pub(super) fn comparison_type(left: DataType, right: DataType) -> Option<DataTyp
 }
 
 impl Binder<'_> {
+    /// The type of this name and its modifier.
+    pub(super) fn data_type(&self, tree: &ast::DataType) -> Result<(DataType, i32)> {
+        type_name::written(tree)
+    }
+
+    /// The type a text names.
+    pub(super) fn type_named(&self, text: &str) -> Result<DataType> {
+        Ok(type_name::type_of_text(text)?.0)
+    }
+
     /// Converts for an expression that someone wrote a cast for.
     pub(super) fn cast_explicitly(
         &mut self,
@@ -117,7 +132,8 @@ impl Binder<'_> {
             Expr::Constant(Value::Null) => Ok(Expr::Constant(Value::Null)),
             Expr::Constant(Value::Text(text)) if from == DataType::Unknown => {
                 // `now` and its like must not be settled before the statement runs.
-                if to.holds_time() && parts_of(&text, to).any(is_relative) {
+                // Nor what a name means.
+                if to.has_names() || to.holds_time() && parts_of(&text, to).any(is_relative) {
                     return Ok(Expr::Cast {
                         input: Box::new(Expr::Constant(Value::Text(text))),
                         from: DataType::Text,

@@ -4,6 +4,7 @@ use crate::context::EvalContext;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::{CompareOp, Expr, row_test};
 use crate::function::check_length;
+use crate::registered::cast_with_names;
 use crate::stack::checkpoint;
 use crate::value::array::elements_of;
 use crate::value::cast::cast;
@@ -50,6 +51,9 @@ impl Expr {
                 context: rules,
             } => {
                 let value = input.eval(row, context)?;
+                if from.has_names() || to.has_names() {
+                    return cast_with_names(value, *from, *to, *typmod, *rules, context.session);
+                }
                 let now = match value {
                     Value::Text(_) if to.holds_time() => context.session.transaction_timestamp(),
                     _ => 0,

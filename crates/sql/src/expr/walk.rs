@@ -191,6 +191,8 @@ impl Expr {
             | Expr::NextSerial { .. }
             | Expr::Previous => constant = false,
             Expr::Call { function, .. } if !function.is_immutable() => constant = false,
+            // Names are those of the time when it runs.
+            Expr::Cast { from, to, .. } if from.has_names() || to.has_names() => constant = false,
             // Text to time may depend on the day ('now', 'today').
             Expr::Cast { from, to, .. } if from.is_string() && to.holds_time() => constant = false,
             _ => {}

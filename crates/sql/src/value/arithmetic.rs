@@ -34,12 +34,19 @@ impl ArithmeticOp {
     /// The types the operands are converted to and the result's type; `None` when there is no such operator.
     pub fn resolve(self, left: DataType, right: DataType) -> Option<(DataType, DataType, DataType)> {
         use ArithmeticOp::*;
-        use DataType::{Date, Float4, Float8, Int4, Int8, Numeric, Unknown};
+        use DataType::{Date, Float4, Float8, Int4, Int8, Numeric, PgLsn, Unknown};
+        // The types of a number of bytes that a position in the log is moved by.
+        let moves = |data_type: DataType| data_type.is_integer() || matches!(data_type, Numeric | Unknown);
         match (self, left, right) {
             (Add, Date, Int4 | DataType::Int2) => return Some((Date, Int4, Date)),
             (Add, Int4 | DataType::Int2, Date) => return Some((Int4, Date, Date)),
             (Subtract, Date, Int4 | DataType::Int2) => return Some((Date, Int4, Date)),
             (Subtract, Date, Date | Unknown) => return Some((Date, Date, Int4)),
+            (Subtract, PgLsn, PgLsn | Unknown) | (Subtract, Unknown, PgLsn) => {
+                return Some((PgLsn, PgLsn, Numeric));
+            }
+            (Add | Subtract, PgLsn, bytes) if moves(bytes) => return Some((PgLsn, Numeric, PgLsn)),
+            (Add, bytes, PgLsn) if moves(bytes) => return Some((Numeric, PgLsn, PgLsn)),
             _ => {}
         }
         let common = match (left, right) {
@@ -144,11 +151,40 @@ pub fn apply(op: ArithmeticOp, left: &Value, right: &Value) -> Result<Value> {
                 .map(Value::Date)
                 .ok_or_else(|| EngineError::new(SqlState::DATETIME_FIELD_OVERFLOW, "date out of range"))
         }
+        (Value::Lsn(l), Value::Lsn(r)) if op == ArithmeticOp::Subtract => {
+            Ok(Value::Numeric(Numeric::from(i128::from(*l) - i128::from(*r))))
+        }
+        (Value::Lsn(position), Value::Numeric(bytes)) | (Value::Numeric(bytes), Value::Lsn(position)) => {
+            move_position(op, *position, bytes)
+        }
         _ => Err(EngineError::internal(format!(
             "{left:?} {} {right:?}",
             op.symbol()
         ))),
     }
+}
+
+/// A position in the log moved by a number of bytes, which is rounded.
+fn move_position(op: ArithmeticOp, position: u64, bytes: &Numeric) -> Result<Value> {
+    if bytes.is_nan() {
+        let what = if op == ArithmeticOp::Subtract {
+            "subtract NaN from"
+        } else {
+            "add NaN to"
+        };
+        return Err(EngineError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            format!("cannot {what} pg_lsn"),
+        ));
+    }
+    let moved = bytes.to_i128().and_then(|bytes| match op {
+        ArithmeticOp::Subtract => i128::from(position).checked_sub(bytes),
+        _ => i128::from(position).checked_add(bytes),
+    });
+    moved
+        .and_then(|moved| u64::try_from(moved).ok())
+        .map(Value::Lsn)
+        .ok_or_else(|| out_of_range("pg_lsn out of range"))
 }
 
 /// Unary minus.

@@ -7,7 +7,9 @@
 //! | float4, float8 | 4, 8, IEEE 754 |
 //! | date | 4: days since 2000-01-01 |
 //! | timestamp, timestamptz | 8: microseconds since 2000-01-01 |
-//! | strings | UTF-8 |
+//! | xid, cid, regclass and its kin | 4, as oid |
+//! | pg_lsn; tid | 8; 4 for the page, 2 for the number in it |
+//! | strings, void | UTF-8 |
 //! | arrays | see `array::binary` |
 //! | numeric | digit count, weight, sign, scale (2 each), then digits in base 10,000 (2 each) |
 
@@ -36,6 +38,11 @@ pub fn encode_binary(value: &Value, out: &mut Vec<u8>) {
             out.extend_from_slice(&v.to_be_bytes())
         }
         Value::Oid(v) => out.extend_from_slice(&v.to_be_bytes()),
+        Value::Lsn(v) => out.extend_from_slice(&v.to_be_bytes()),
+        Value::Tid(page, number) => {
+            out.extend_from_slice(&page.to_be_bytes());
+            out.extend_from_slice(&number.to_be_bytes());
+        }
         Value::Float4(v) => out.extend_from_slice(&v.to_be_bytes()),
         Value::Float8(v) => out.extend_from_slice(&v.to_be_bytes()),
         Value::Text(v) => out.extend_from_slice(v.as_bytes()),
@@ -54,7 +61,24 @@ pub fn decode_binary(bytes: &[u8], data_type: DataType) -> Result<Value> {
         DataType::Int2 => Value::Int2(i16::from_be_bytes(fixed(bytes, data_type)?)),
         DataType::Int4 => Value::Int4(i32::from_be_bytes(fixed(bytes, data_type)?)),
         DataType::Int8 => Value::Int8(i64::from_be_bytes(fixed(bytes, data_type)?)),
-        DataType::Oid => Value::Oid(u32::from_be_bytes(fixed(bytes, data_type)?)),
+        DataType::Oid
+        | DataType::Xid
+        | DataType::Cid
+        | DataType::Regproc
+        | DataType::Regprocedure
+        | DataType::Regoper
+        | DataType::Regoperator
+        | DataType::Regclass
+        | DataType::Regtype
+        | DataType::Regnamespace
+        | DataType::Regrole
+        | DataType::Regcollation => Value::Oid(u32::from_be_bytes(fixed(bytes, data_type)?)),
+        DataType::PgLsn => Value::Lsn(u64::from_be_bytes(fixed(bytes, data_type)?)),
+        DataType::Tid => {
+            let bytes: [u8; 6] = fixed(bytes, data_type)?;
+            let [a, b, c, d, e, f] = bytes;
+            Value::Tid(u32::from_be_bytes([a, b, c, d]), u16::from_be_bytes([e, f]))
+        }
         DataType::Float4 => Value::Float4(f32::from_be_bytes(fixed(bytes, data_type)?)),
         DataType::Float8 => Value::Float8(f64::from_be_bytes(fixed(bytes, data_type)?)),
         DataType::Date => {
@@ -70,6 +94,7 @@ pub fn decode_binary(bytes: &[u8], data_type: DataType) -> Result<Value> {
         DataType::Timestamp => Value::Timestamp(timestamp(bytes, data_type)?),
         DataType::TimestampTz => Value::TimestampTz(timestamp(bytes, data_type)?),
         DataType::Numeric => Value::Numeric(decode_numeric(bytes)?),
+        DataType::Record => return Err(EngineError::not_supported("a record in binary")),
         DataType::Array(_) | DataType::Int2Vector | DataType::OidVector => {
             decode_array_binary(bytes, data_type, decode_binary)?.into()
         }
@@ -78,6 +103,7 @@ pub fn decode_binary(bytes: &[u8], data_type: DataType) -> Result<Value> {
         | DataType::Char
         | DataType::Name
         | DataType::CharByte
+        | DataType::Void
         | DataType::Unknown => {
             let text = std::str::from_utf8(bytes).map_err(|error| {
                 let at = error.valid_up_to();

@@ -7,7 +7,9 @@
 use crate::error::{EngineError, Result, SqlState};
 use crate::value::compare::trim_blanks;
 use crate::value::datetime::{self, MICROS_PER_DAY};
-use crate::value::text::{decode_text, fit_length, parse_float, to_text};
+use crate::value::text::{
+    byte_of, char_byte, decode_text, fit_length, fit_name, one_byte, parse_float, to_text,
+};
 use crate::value::{DataType, Numeric, Value};
 
 /// The occasion of a conversion.
@@ -32,14 +34,15 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
         return cast_context(from, to.data_type());
     }
     Some(match (from, to) {
-        (Int2, Int4 | Int8 | Float4 | Float8 | Numeric | Oid) => Implicit,
-        (Int4, Int8 | Float4 | Float8 | Numeric | Oid) => Implicit,
-        (Int8, Float4 | Float8 | Numeric | Oid) => Implicit,
+        (from, to) if from.is_oid() || to.is_oid() => return of_oids(from, to),
+        (Int2, Int4 | Int8 | Float4 | Float8 | Numeric) => Implicit,
+        (Int4, Int8 | Float4 | Float8 | Numeric) => Implicit,
+        (Int8, Float4 | Float8 | Numeric) => Implicit,
         (Numeric, Float4 | Float8) | (Float4, Float8) => Implicit,
-        (Int4, Int2) | (Int8, Int2 | Int4) | (Oid, Int4 | Int8) => Assignment,
+        (Int4, Int2) | (Int8, Int2 | Int4) => Assignment,
         (Numeric, Int2 | Int4 | Int8) | (Float4 | Float8, Int2 | Int4 | Int8 | Numeric) => Assignment,
         (Float8, Float4) => Assignment,
-        (Bool, Int4) | (Int4, Bool) => Explicit,
+        (Bool, Int4) | (Int4, Bool) | (CharByte, Int4) | (Int4, CharByte) => Explicit,
         (Text | Varchar | Char, Text | Varchar | Char) => Implicit,
         (Name, Text) | (Text | Varchar | Char, Name) | (CharByte, Text) => Implicit,
         (Name | CharByte, Varchar | Char) | (Text | Varchar | Char, CharByte) => Assignment,
@@ -47,6 +50,23 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
         (Timestamp, Date) | (TimestampTz, Date | Timestamp) => Assignment,
         (_, Text | Varchar | Char) => Assignment,
         (Text | Varchar | Char, _) => Explicit,
+        _ => return None,
+    })
+}
+
+/// As [`cast_context`], where one of the types is `oid` or one that shows names for such numbers.
+fn of_oids(from: DataType, to: DataType) -> Option<CastContext> {
+    use DataType::*;
+    Some(match (from, to) {
+        (Oid, to) if to.is_oid() => CastContext::Implicit,
+        (from, Oid) if from.is_oid() => CastContext::Implicit,
+        (Regproc, Regprocedure) | (Regprocedure, Regproc) => CastContext::Implicit,
+        (Regoper, Regoperator) | (Regoperator, Regoper) => CastContext::Implicit,
+        (from, _) if from.is_integer() => CastContext::Implicit,
+        (_, Int4 | Int8) if from.is_oid() => CastContext::Assignment,
+        (Text | Varchar, Regclass) => CastContext::Implicit,
+        (_, Text | Varchar | Char) => CastContext::Assignment,
+        (Text | Varchar | Char, _) => CastContext::Explicit,
         _ => return None,
     })
 }
@@ -101,8 +121,8 @@ pub fn apply_typmod(value: Value, data_type: DataType, typmod: i32, explicit: bo
 
 fn convert(value: Value, from: DataType, to: DataType, now: i64) -> Result<Value> {
     use DataType::{
-        Bool, Char, Date, Float4, Float8, Int2, Int4, Int8, Name, Oid, Text, Timestamp, TimestampTz, Unknown,
-        Varchar,
+        Bool, Char, CharByte, Date, Float4, Float8, Int2, Int4, Int8, Name, Text, Timestamp, TimestampTz,
+        Unknown, Varchar,
     };
     match (value, to) {
         (Value::Array(array), DataType::Array(element)) => {
@@ -117,16 +137,39 @@ fn convert(value: Value, from: DataType, to: DataType, now: i64) -> Result<Value
                 })?
                 .into())
         }
-        (Value::Text(text), Text | Varchar | Name) => Ok(Value::Text(match from {
-            Char => trim_blanks(&text).into(),
-            _ => text,
-        })),
+        (Value::Text(text), CharByte) if from.is_string() => Ok(Value::Text(one_byte(&text).into())),
+        (Value::Text(text), Int4) if from == CharByte => {
+            Ok(Value::Int4(i32::from(byte_of(&text).cast_signed())))
+        }
+        (Value::Text(text), Text | Varchar | Name) => {
+            let text = if from == Char {
+                trim_blanks(&text).into()
+            } else {
+                text
+            };
+            Ok(Value::Text(match to {
+                Name => fit_name(&text).into(),
+                _ => text,
+            }))
+        }
         (Value::Text(text), Char) => Ok(Value::Text(text)),
         (Value::Text(text), _) => decode_text(if from == Char { trim_blanks(&text) } else { &text }, to, now),
         (Value::Bool(v), Text | Varchar | Char) => Ok(Value::from(if v { "true" } else { "false" })),
         (value, Text | Varchar | Char | Name | Unknown) => {
             Ok(Value::Text(to_text(&value).expect("not NULL").into()))
         }
+        (Value::Int4(v), CharByte) => match i8::try_from(v) {
+            Ok(byte) => Ok(Value::Text(char_byte(byte.cast_unsigned()).into())),
+            Err(_) => Err(EngineError::new(
+                SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                "\"char\" out of range",
+            )),
+        },
+        // The same 32 bits.
+        (Value::Int4(v), to) if to.is_oid() => Ok(Value::Oid(v.cast_unsigned())),
+        (Value::Int2(v), to) if to.is_oid() => Ok(Value::Oid(i32::from(v).cast_unsigned())),
+        (Value::Oid(v), Int4) => Ok(Value::Int4(v.cast_signed())),
+        (Value::Oid(v), to) if to.is_oid() => Ok(Value::Oid(v)),
         (Value::Bool(v), Int4) => Ok(Value::Int4(i32::from(v))),
         (Value::Int4(v), Bool) => Ok(Value::Bool(v != 0)),
         (Value::Date(v), Timestamp) => date_to_timestamp(v).map(Value::Timestamp),
@@ -162,7 +205,8 @@ fn convert(value: Value, from: DataType, to: DataType, now: i64) -> Result<Value
             narrow(whole.ok_or_else(|| out_of_range(to))?, to)
         }
         (value, to) => match (value.as_i64(), to) {
-            (Some(v), Int2 | Int4 | Int8 | Oid) => narrow(v, to),
+            (Some(v), Int2 | Int4 | Int8) => narrow(v, to),
+            (Some(v), to) if to.is_oid() => narrow(v, to),
             (Some(v), Float4) => Ok(Value::Float4(v as f32)),
             (Some(v), Float8) => Ok(Value::Float8(v as f64)),
             (Some(v), DataType::Numeric) => Ok(Value::Numeric(Numeric::from(v))),
@@ -203,7 +247,7 @@ fn narrow(value: i64, to: DataType) -> Result<Value> {
     let narrowed = match to {
         DataType::Int2 => i16::try_from(value).ok().map(Value::Int2),
         DataType::Int4 => i32::try_from(value).ok().map(Value::Int4),
-        DataType::Oid => u32::try_from(value).ok().map(Value::Oid),
+        to if to.is_oid() => u32::try_from(value).ok().map(Value::Oid),
         _ => Some(Value::Int8(value)),
     };
     narrowed.ok_or_else(|| out_of_range(to))
@@ -227,6 +271,7 @@ fn date_to_timestamp(days: i32) -> Result<i64> {
 
 #[cold]
 fn out_of_range(to: DataType) -> EngineError {
+    let to = if to.is_oid() { "OID" } else { to.name() };
     EngineError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{to} out of range"))
 }
 

@@ -54,6 +54,8 @@ fn order(left: &Value, right: &Value, data_type: DataType) -> Option<Ordering> {
         (Value::Timestamp(l), Value::Timestamp(r)) => l.cmp(r),
         (Value::TimestampTz(l), Value::TimestampTz(r)) => l.cmp(r),
         (Value::Oid(l), Value::Oid(r)) => l.cmp(r),
+        (Value::Lsn(l), Value::Lsn(r)) => l.cmp(r),
+        (Value::Tid(l, first), Value::Tid(r, second)) => (l, first).cmp(&(r, second)),
         (Value::Array(l), Value::Array(r)) => l.order(r, order)?,
         (Value::Float4(l), Value::Float8(r)) => compare_floats(f64::from(*l), *r),
         (l, r) => l.as_i64()?.cmp(&r.as_i64()?),

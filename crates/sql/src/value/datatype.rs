@@ -11,6 +11,29 @@ use crate::value::type_table::{ElementType, SCALARS, TypeInfo};
 
 pub use crate::value::type_table::{Category, DataType};
 
+/// A kind of object that the catalog has numbers and names of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CatalogObject {
+    /// A table, a view, an index or a sequence
+    Relation,
+    /// A type
+    Type,
+    /// A function, by its name alone: there is none if several have it
+    Function,
+    /// A function with the types of its arguments: `lower(text)`
+    FunctionWithArguments,
+    /// An operator, by its name alone
+    Operator,
+    /// An operator with the types of its operands: `+(integer,integer)`
+    OperatorWithArguments,
+    /// A collation
+    Collation,
+    /// A schema
+    Schema,
+    /// A role
+    Role,
+}
+
 /// No type modifier.
 pub const NO_TYPMOD: i32 = -1;
 
@@ -151,6 +174,40 @@ impl DataType {
     /// True if it is one of the three integer types.
     pub const fn is_integer(self) -> bool {
         matches!(self, DataType::Int2 | DataType::Int4 | DataType::Int8)
+    }
+
+    /// True for `oid`, and for the types that show names for such numbers.
+    pub const fn is_oid(self) -> bool {
+        matches!(self, DataType::Oid) || self.catalog_object().is_some()
+    }
+
+    /// The kind of object that its values are numbers of, and show the names of; `None` for any other type.
+    pub const fn catalog_object(self) -> Option<CatalogObject> {
+        Some(match self {
+            DataType::Regclass => CatalogObject::Relation,
+            DataType::Regtype => CatalogObject::Type,
+            DataType::Regproc => CatalogObject::Function,
+            DataType::Regprocedure => CatalogObject::FunctionWithArguments,
+            DataType::Regoper => CatalogObject::Operator,
+            DataType::Regoperator => CatalogObject::OperatorWithArguments,
+            DataType::Regcollation => CatalogObject::Collation,
+            DataType::Regnamespace => CatalogObject::Schema,
+            DataType::Regrole => CatalogObject::Role,
+            _ => return None,
+        })
+    }
+
+    /// True if the text of its values, or of their elements, is the names of objects: it needs the catalog.
+    pub const fn has_names(self) -> bool {
+        match self {
+            DataType::Array(element) => element.data_type().catalog_object().is_some(),
+            other => other.catalog_object().is_some(),
+        }
+    }
+
+    /// True if its values are whole numbers that can be compared with those of another such type as they are.
+    pub const fn is_whole(self) -> bool {
+        self.is_integer() || self.is_oid()
     }
 
     /// True if it is a string type.

@@ -10,6 +10,7 @@
 //! | NULL | `02`: after all values |
 //! | integers, date, timestamps | big-endian, sign bit flipped |
 //! | float4, float8 | IEEE bits; sign bit flipped if positive, all bits if negative; −0 as 0, one NaN above infinity |
+//! | oid and its kin, pg_lsn, tid | big-endian |
 //! | bool | `00` or `01` |
 //! | strings | UTF-8, then `00` (no string holds that byte); `char(n)` without its blanks |
 //! | arrays | the elements, each as a column, `00`, then the dimensions (`array`) |
@@ -66,6 +67,11 @@ pub fn encode_value(value: &Value, data_type: DataType, key: &mut Vec<u8>) {
             key.extend_from_slice(&((*v as u64) ^ (1 << 63)).to_be_bytes());
         }
         Value::Oid(v) => key.extend_from_slice(&v.to_be_bytes()),
+        Value::Lsn(v) => key.extend_from_slice(&v.to_be_bytes()),
+        Value::Tid(page, number) => {
+            key.extend_from_slice(&page.to_be_bytes());
+            key.extend_from_slice(&number.to_be_bytes());
+        }
         Value::Bool(v) => key.push(u8::from(*v)),
         Value::Float4(v) => key.extend_from_slice(&narrow_float_bits(*v).to_be_bytes()),
         Value::Float8(v) => key.extend_from_slice(&float_bits(*v).to_be_bytes()),

@@ -13,6 +13,7 @@
 //! | `binary` | PostgreSQL's binary form, in and out |
 //! | `compare` | order and equality |
 //! | `numeric` | exact decimals |
+//! | `lsn` | positions in the log, places of rows |
 //! | `array` | arrays: elements, dimensions, their forms |
 //! | `arithmetic` | `+ - * / %`, with overflow found |
 //! | `cast` | conversion between types; what is implicit, on assignment, explicit |
@@ -31,6 +32,7 @@ pub mod compare;
 pub mod datatype;
 pub mod datetime;
 pub mod key;
+pub mod lsn;
 pub mod numeric;
 /// The characters that PostgreSQL takes for white space around a value.
 pub(crate) fn is_space(character: char) -> bool {
@@ -71,7 +73,7 @@ pub mod type_table;
 pub use array::ArrayValue;
 pub use binary::{decode_binary, encode_binary};
 pub use compare::{compare, compare_checked};
-pub use datatype::{Category, DataType, NO_TYPMOD, format_type};
+pub use datatype::{CatalogObject, Category, DataType, NO_TYPMOD, format_type};
 pub use key::{KeyBuffer, encode_key};
 pub use numeric::Numeric;
 pub use row::{ColumnSet, RowCodec};
@@ -107,8 +109,12 @@ pub enum Value {
     Timestamp(i64),
     /// `timestamptz`: microseconds since 2000-01-01 00:00 UTC
     TimestampTz(i64),
-    /// `oid`
+    /// `oid`, the types that show names for one, `xid` and `cid`
     Oid(u32),
+    /// `pg_lsn`
+    Lsn(u64),
+    /// `tid`: page, and number in it
+    Tid(u32, u16),
     /// An array, or a vector of the catalog
     Array(Box<ArrayValue>),
 }
@@ -183,6 +189,8 @@ impl Value {
             Value::Timestamp(_) => DataType::Timestamp,
             Value::TimestampTz(_) => DataType::TimestampTz,
             Value::Oid(_) => DataType::Oid,
+            Value::Lsn(_) => DataType::PgLsn,
+            Value::Tid(..) => DataType::Tid,
             Value::Array(array) => array.data_type(),
         }
     }

@@ -111,7 +111,12 @@ const fn width(data_type: DataType) -> Option<u32> {
         DataType::Bool => Some(1),
         DataType::Int2 => Some(2),
         DataType::Int4 | DataType::Float4 | DataType::Date | DataType::Oid => Some(4),
-        DataType::Int8 | DataType::Float8 | DataType::Timestamp | DataType::TimestampTz => Some(8),
+        DataType::Int8 | DataType::Float8 | DataType::Timestamp | DataType::TimestampTz | DataType::PgLsn => {
+            Some(8)
+        }
+        DataType::Xid | DataType::Cid => Some(4),
+        DataType::Tid => Some(6),
+        other if other.is_oid() => Some(4),
         _ => None,
     }
 }
@@ -299,6 +304,11 @@ fn write_fixed(value: &Value, out: &mut [u8]) {
         Value::Float4(v) => out[..4].copy_from_slice(&v.to_le_bytes()),
         Value::Float8(v) => out[..8].copy_from_slice(&v.to_le_bytes()),
         Value::Oid(v) => out[..4].copy_from_slice(&v.to_le_bytes()),
+        Value::Lsn(v) => out[..8].copy_from_slice(&v.to_le_bytes()),
+        Value::Tid(page, number) => {
+            out[..4].copy_from_slice(&page.to_le_bytes());
+            out[4..6].copy_from_slice(&number.to_le_bytes());
+        }
         other => panic!("{other:?} has no fixed width"),
     }
 }
@@ -315,8 +325,13 @@ fn read_fixed(data_type: DataType, bytes: &[u8]) -> Value {
         DataType::Date => Value::Date(i32::from_le_bytes(array(bytes))),
         DataType::Timestamp => Value::Timestamp(i64::from_le_bytes(array(bytes))),
         DataType::TimestampTz => Value::TimestampTz(i64::from_le_bytes(array(bytes))),
-        DataType::Oid => Value::Oid(u32::from_le_bytes(array(bytes))),
-        _ => unreachable!("a type of varying width"),
+        DataType::PgLsn => Value::Lsn(u64::from_le_bytes(array(bytes))),
+        DataType::Tid => Value::Tid(
+            u32::from_le_bytes(array(bytes)),
+            u16::from_le_bytes(array(&bytes[4..])),
+        ),
+        // The types of numbers of the catalog: no other has a fixed width.
+        _ => Value::Oid(u32::from_le_bytes(array(bytes))),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::error::{EngineError, Result, SqlState, shown};
 use crate::memory;
 use crate::value::array::{decode_array_text, encode_array_text};
 use crate::value::datatype::length_of_typmod;
-use crate::value::{DataType, Numeric, Value, datetime};
+use crate::value::{DataType, Numeric, Value, datetime, lsn};
 
 /// Appends the text form of a value that is not NULL.
 pub fn encode_text(value: &Value, out: &mut String) {
@@ -26,6 +26,8 @@ pub fn encode_text(value: &Value, out: &mut String) {
             let _ = write!(out, "{v}");
         }
         Value::Text(v) => out.push_str(v),
+        Value::Lsn(v) => lsn::format_lsn(*v, out),
+        Value::Tid(page, number) => lsn::format_tid(*page, *number, out),
         Value::Array(v) => encode_array_text(v, encode_text, out),
         Value::Date(v) => datetime::format_date(*v, out),
         Value::Timestamp(v) => datetime::format_timestamp(*v, "", out),
@@ -54,13 +56,38 @@ pub fn decode_text(text: &str, data_type: DataType, now: i64) -> Result<Value> {
         DataType::Int2 => {
             Value::Int2(parse_integer(text, i64::from(i16::MIN), i64::from(i16::MAX), data_type)? as i16)
         }
-        DataType::Oid => {
+        DataType::Oid | DataType::Xid | DataType::Cid => {
             Value::Oid(parse_integer(text, i64::from(i32::MIN), i64::from(u32::MAX), data_type)? as u32)
         }
-        DataType::Text | DataType::Varchar | DataType::Char | DataType::Name | DataType::Unknown => {
+        DataType::Text | DataType::Varchar | DataType::Char | DataType::Unknown => {
             check_text(text)?;
             Value::Text(text.into())
         }
+        DataType::Name => {
+            check_text(text)?;
+            Value::Text(fit_name(text).into())
+        }
+        DataType::PgLsn => Value::Lsn(lsn::parse_lsn(text)?),
+        DataType::Tid => {
+            let (page, number) = lsn::parse_tid(text)?;
+            Value::Tid(page, number)
+        }
+        DataType::Void => Value::Text("".into()),
+        DataType::Record => {
+            return Err(EngineError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "input of anonymous composite types is not implemented",
+            ));
+        }
+        DataType::Regproc
+        | DataType::Regprocedure
+        | DataType::Regoper
+        | DataType::Regoperator
+        | DataType::Regclass
+        | DataType::Regtype
+        | DataType::Regnamespace
+        | DataType::Regrole
+        | DataType::Regcollation => numbered_object(text, data_type)?,
         DataType::CharByte => {
             check_text(text)?;
             Value::Text(one_byte(text).into())
@@ -82,17 +109,47 @@ pub fn decode_text(text: &str, data_type: DataType, now: i64) -> Result<Value> {
     })
 }
 
+/// The number of an object in digits. Names need the catalog: what may meet one reads it with a session.
+fn numbered_object(text: &str, data_type: DataType) -> Result<Value> {
+    if text == "-" {
+        return Ok(Value::Oid(0));
+    }
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(EngineError::not_supported(format!(
+            "a name instead of a number of type {data_type} here"
+        )));
+    }
+    decode_text(text, DataType::Oid, 0)
+}
+
+/// The most bytes of a `name`.
+const NAME_BYTES_MAX: usize = 63;
+
+/// A text as a `name`: cut after its last character that fits.
+pub fn fit_name(text: &str) -> &str {
+    &text[..text.floor_char_boundary(NAME_BYTES_MAX)]
+}
+
 /// A value of type "char", which is a byte: as it is if it is ASCII, empty for 0, else a backslash and three octal digits.
 /// The same spelling is read, and of any other text the first byte.
-fn one_byte(text: &str) -> String {
-    let byte = match *text.as_bytes() {
+pub(super) fn one_byte(text: &str) -> String {
+    char_byte(byte_of(text))
+}
+
+/// The byte of a value of type "char", or of a text that becomes one.
+pub(super) fn byte_of(text: &str) -> u8 {
+    match *text.as_bytes() {
         // As in PostgreSQL, `\\400` and above lose their ninth bit.
         [b'\\', a @ b'0'..=b'7', b @ b'0'..=b'7', c @ b'0'..=b'7'] => {
             ((a & 7) << 6) | ((b & 7) << 3) | (c & 7)
         }
         [first, ..] => first,
         [] => 0,
-    };
+    }
+}
+
+/// The text of a "char" of this byte.
+pub(super) fn char_byte(byte: u8) -> String {
     match byte {
         0 => String::new(),
         1..=127 => char::from(byte).into(),

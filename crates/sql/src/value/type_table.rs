@@ -188,6 +188,36 @@ types! {
     Oid = 26, 1028, "oid", "oid", Numeric, true, 4, 'i', 'b';
     /// A literal or parameter whose type is not settled yet
     Unknown = 705, 0, "unknown", "unknown", Unknown, false, -2, 'c', 'p';
+    /// `xid`: numbers of transactions
+    Xid = 28, 1011, "xid", "xid", User, false, 4, 'i', 'b';
+    /// `cid`: numbers of commands in a transaction
+    Cid = 29, 1012, "cid", "cid", User, false, 4, 'i', 'b';
+    /// `tid`: places of rows
+    Tid = 27, 1010, "tid", "tid", User, false, 6, 's', 'b';
+    /// `pg_lsn`: positions in the log
+    PgLsn = 3220, 3221, "pg_lsn", "pg_lsn", User, false, 8, 'd', 'b';
+    /// `regproc`: functions, shown by name
+    Regproc = 24, 1008, "regproc", "regproc", Numeric, false, 4, 'i', 'b';
+    /// `regprocedure`: functions, shown with the types of their arguments
+    Regprocedure = 2202, 2207, "regprocedure", "regprocedure", Numeric, false, 4, 'i', 'b';
+    /// `regoper`: operators, shown by name
+    Regoper = 2203, 2208, "regoper", "regoper", Numeric, false, 4, 'i', 'b';
+    /// `regoperator`: operators, shown with the types of their operands
+    Regoperator = 2204, 2209, "regoperator", "regoperator", Numeric, false, 4, 'i', 'b';
+    /// `regclass`: tables, indexes and their like, shown by name
+    Regclass = 2205, 2210, "regclass", "regclass", Numeric, false, 4, 'i', 'b';
+    /// `regtype`: types, shown by name
+    Regtype = 2206, 2211, "regtype", "regtype", Numeric, false, 4, 'i', 'b';
+    /// `regnamespace`: schemas, shown by name
+    Regnamespace = 4089, 4090, "regnamespace", "regnamespace", Numeric, false, 4, 'i', 'b';
+    /// `regrole`: roles, shown by name
+    Regrole = 4096, 4097, "regrole", "regrole", Numeric, false, 4, 'i', 'b';
+    /// `regcollation`: collations, shown by name
+    Regcollation = 4191, 4192, "regcollation", "regcollation", Numeric, false, 4, 'i', 'b';
+    /// `void`: the result of a function that has none; its text is empty
+    Void = 2278, 0, "void", "void", Pseudo, false, 4, 'i', 'p';
+    /// `record`: a row of any columns, by its name only
+    Record = 2249, 0, "record", "record", Pseudo, false, -1, 'd', 'p';
     // The types of varying length that are no text come last, so that reading a row finds them by one comparison.
     /// `int2vector`: column numbers of the catalog
     Int2Vector = 22, 1006, "int2vector", "int2vector", Array, false, -1, 'i', 'b';

@@ -3,11 +3,11 @@
 use sqlparser::ast;
 
 use crate::bind::scope::{Names, Scope, ScopeColumn};
-use crate::bind::type_name::internal_type_name;
 use crate::bind::{Binder, Typed, identifier, normal, plain_name, refuse, split_name};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
 use crate::plan::{Column, Returning};
+use crate::type_name::internal_type_name;
 
 /// The most entries of a select list together with what GROUP BY or ORDER BY adds to it, and the most aggregates, as in
 /// PostgreSQL. Each new one is compared with those before it, so their number is bounded.

@@ -2,25 +2,12 @@
 
 use sqlparser::ast;
 
-use crate::bind::{Binder, plain_name};
 use crate::error::{EngineError, Result, SqlState};
 use crate::value::DataType;
 use crate::value::datatype::numeric_typmod;
 
 /// The most characters that a `char(n)` or `varchar(n)` may be declared with.
 const LENGTH_MAX: i64 = 10_485_760;
-
-impl Binder<'_> {
-    /// The type of this name and its modifier.
-    pub(super) fn data_type(&self, tree: &ast::DataType) -> Result<(DataType, i32)> {
-        written(tree)
-    }
-
-    /// The type a text names.
-    pub(super) fn type_named(&self, text: &str) -> Result<DataType> {
-        Ok(type_of_text(text)?.0)
-    }
-}
 
 /// The type that a text names as SQL does, with its modifier: `int`, `character varying(10)[]`.
 pub(crate) fn type_of_text(text: &str) -> Result<(DataType, i32)> {
@@ -41,7 +28,7 @@ pub(crate) fn type_of_text(text: &str) -> Result<(DataType, i32)> {
 }
 
 /// The type and its modifier that a statement names.
-fn written(tree: &ast::DataType) -> Result<(DataType, i32)> {
+pub(crate) fn written(tree: &ast::DataType) -> Result<(DataType, i32)> {
     use ast::ArrayElemTypeDef as A;
     if let ast::DataType::Array(A::SquareBracket(element, _) | A::Qualified(element, _)) = tree {
         let (element, typmod) = written(element)?;
@@ -101,6 +88,24 @@ fn spelled(tree: &ast::DataType) -> Result<(DataType, Vec<i64>)> {
                 known(&shown).ok_or_else(|| EngineError::not_supported(format!("type {shown}")))?;
             plain(data_type)
         }
+    }
+}
+
+/// A type's name without its schema, which is one that has types.
+fn plain_name(name: &ast::ObjectName) -> Result<String> {
+    let normal = |ident: &ast::Ident| match ident.quote_style {
+        Some(_) => ident.value.clone(),
+        None => ident.value.to_lowercase(),
+    };
+    let parts: Option<Vec<String>> = name.0.iter().map(|part| part.as_ident().map(normal)).collect();
+    match parts.as_deref() {
+        Some([name]) => Ok(name.clone()),
+        Some([schema, name]) if matches!(schema.as_str(), "pg_catalog" | "public") => Ok(name.clone()),
+        Some([schema, _]) => Err(EngineError::new(
+            SqlState::INVALID_SCHEMA_NAME,
+            format!("schema \"{schema}\" does not exist"),
+        )),
+        _ => Err(EngineError::not_supported(format!("the type name {name}"))),
     }
 }
 
@@ -207,7 +212,7 @@ fn float_of_bits(bits: u64) -> Result<DataType> {
 }
 
 /// The name of a cast's output column: PostgreSQL's internal name of the type, of the elements' type for an array.
-pub(super) fn internal_type_name(tree: &ast::DataType) -> String {
+pub(crate) fn internal_type_name(tree: &ast::DataType) -> String {
     match written(tree) {
         Ok((data_type, _)) => data_type
             .element()
