@@ -142,6 +142,7 @@ fn names_lead_to_objects_and_back() {
          alice: select typinput, typoutput from pg_type where oid = 'int4'::regtype => int4in|int4out
          alice: select oid from pg_type where typinput = 'array_in'::regproc and typname = '_int4' => 1007
          alice: select nextval('orders_id_seq'::regclass), pg_relation_size('orders'::regclass) => 1|0
-         alice: select data_type from pg_sequences => integer",
+         alice: select data_type from pg_sequences => integer
+         alice: select typname as name, oid, typarray as array_oid, oid::regtype::text as regtype, typdelim as delimiter from pg_type t where t.oid = to_regtype('int4') order by t.oid => int4|23|1007|integer|,",
     );
 }
