@@ -11,6 +11,8 @@ use crate::catalog::{CatalogState, TableEntry};
 use crate::session::expression_session::Facts;
 use clearway_sql::catalog_facts::{CatalogFacts, FunctionTypes, RelationBytes, RelationName};
 use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::function::{USER_OID, quote_identifier};
+use clearway_sql::value::CatalogObject;
 use clearway_sql::{CatalogView, IndexDef};
 
 impl Facts<'_> {
@@ -119,6 +121,27 @@ impl CatalogFacts for Facts<'_> {
         })
     }
 
+    fn object_oid(&self, kind: CatalogObject, schema: Option<&str>, name: &str) -> Option<u32> {
+        if schema.is_some_and(|schema| schema != "pg_catalog") {
+            return None;
+        }
+        match kind {
+            CatalogObject::Function => system::functions::only_one_named(name),
+            CatalogObject::Role => (name == self.info.user).then_some(USER_OID),
+            CatalogObject::Collation => system::server::collation_named(name),
+            _ => None,
+        }
+    }
+
+    fn object_name(&self, kind: CatalogObject, oid: u32) -> Option<String> {
+        match kind {
+            CatalogObject::Function => system::functions::name_of(oid),
+            CatalogObject::Role => (oid == USER_OID).then(|| quote_identifier(&self.info.user)),
+            CatalogObject::Collation => system::server::collation_name(oid).map(quote_identifier),
+            _ => None,
+        }
+    }
+
     fn column_number(&self, relation: u32, name: &str) -> Option<i16> {
         let number = match self.definitions().table(relation) {
             Some(entry) => entry.def.column_number(name)?,
@@ -135,9 +158,7 @@ impl CatalogFacts for Facts<'_> {
         }
         let number = usize::try_from(column - 1).ok()?;
         let number = usize::from(*index.columns.get(number)?);
-        Some(clearway_sql::function::quote_identifier(
-            &entry.def.columns[number].name,
-        ))
+        Some(quote_identifier(&entry.def.columns[number].name))
     }
 
     fn constraint_definition(&self, oid: u32) -> Option<String> {

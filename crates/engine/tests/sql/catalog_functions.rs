@@ -132,3 +132,17 @@ fn a_driver_learns_the_arrays() {
         "alice: select count(*) > 10 from (select b.oid, b.typarray from pg_catalog.pg_type a left join pg_catalog.pg_type b on b.oid = a.typelem where a.typcategory = 'A' group by b.oid, b.typarray order by b.oid) as arrays => t",
     );
 }
+
+#[test]
+fn names_lead_to_objects_and_back() {
+    orders().play(
+        "alice: select to_regclass('orders'), to_regclass('nothing') is null, to_regtype('integer'), to_regtype('nothing') is null, to_regnamespace('public'), to_regproc('version') => orders|t|integer|t|public|version
+         alice: select pg_typeof(1), pg_typeof('a'), pg_typeof(1.5), pg_typeof(array[1]) => integer|unknown|numeric|integer[]
+         alice: select relname from pg_class where oid = 'public.orders'::regclass => orders
+         alice: select typinput, typoutput from pg_type where oid = 'int4'::regtype => int4in|int4out
+         alice: select oid from pg_type where typinput = 'array_in'::regproc and typname = '_int4' => 1007
+         alice: select nextval('orders_id_seq'::regclass), pg_relation_size('orders'::regclass) => 1|0
+         alice: select data_type from pg_sequences => integer
+         alice: select typname as name, oid, typarray as array_oid, oid::regtype::text as regtype, typdelim as delimiter from pg_type t where t.oid = to_regtype('int4') order by t.oid => int4|23|1007|integer|,",
+    );
+}

@@ -31,7 +31,6 @@ use sqlparser::tokenizer::Span;
 
 use crate::catalog::{CatalogView, EmptyCatalog, TableDef, TableKind};
 use crate::context::{EvalContext, NoSession};
-use crate::driver_catalog::Answer;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
 use crate::parse::{Lines, ParsedStatement, Piece, Tree, parse_expression, parse_one};
@@ -88,10 +87,8 @@ fn bind_here(
     declared: &[Option<DataType>],
     check: Check<'_>,
 ) -> Result<Plan> {
-    match super::driver_catalog::recognise(&statement.text) {
-        Some(Answer::Plan(plan)) => return Ok(plan),
-        Some(Answer::Query(sql)) => return bind_here(&parse_one(sql, 0)?, catalog, declared, check),
-        None => {}
+    if let Some(sql) = super::driver_catalog::recognise(&statement.text) {
+        return bind_here(&parse_one(sql, 0)?, catalog, declared, check);
     }
     let place = Place::of(&statement.text, statement.offset);
     let mut binder = Binder::new(place, &statement.more_rows, catalog, declared, check);

@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 
 use super::row::FunctionRow;
 use super::{
-    bits, catalog, datetime, math, number, privilege, quote, recovery, regex, sequence, session, text,
-    trigonometry,
+    bits, catalog, datetime, math, number, objects, privilege, quote, recovery, regex, sequence, session,
+    text, trigonometry,
 };
 
 /// The rows of each file of functions.
@@ -18,6 +18,7 @@ static TABLES: &[&[FunctionRow]] = &[
     datetime::ROWS,
     math::ROWS,
     number::ROWS,
+    objects::ROWS,
     privilege::ROWS,
     quote::ROWS,
     recovery::ROWS,

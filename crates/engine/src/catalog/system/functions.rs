@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use super::Sources;
-use super::rows::{NO_TYPE, NULL, Rows, array, boolean, int2, oid, text};
+use super::rows::{NULL, Rows, array, boolean, int2, oid, text};
 use super::server::{INTERNAL_LANGUAGE_OID, USER_OID};
 use super::shape::Schema;
 use super::types;
@@ -108,6 +108,23 @@ pub(super) fn existing(oid: u32) -> u32 {
     }
 }
 
+/// The number of the function of this name; `None` if several have it.
+pub(crate) fn only_one_named(name: &str) -> Option<u32> {
+    let mut rows = FUNCTIONS.iter().filter(|row| row.name == name);
+    let found = rows.next()?;
+    rows.next().is_none().then_some(found.oid)
+}
+
+/// The name of a function, with its schema if the name alone does not lead to it.
+pub(crate) fn name_of(oid: u32) -> Option<String> {
+    let place = FUNCTIONS.binary_search_by_key(&oid, |row| row.oid).ok()?;
+    let name = function::quote_identifier(FUNCTIONS[place].name);
+    Some(match only_one_named(FUNCTIONS[place].name) {
+        Some(_) => name,
+        None => format!("pg_catalog.{name}"),
+    })
+}
+
 /// The types of a function's arguments and result; true if it returns a set.
 pub(crate) fn types_of(oid: u32) -> Option<FunctionTypes> {
     let place = FUNCTIONS.binary_search_by_key(&oid, |row| row.oid).ok()?;
@@ -132,7 +149,7 @@ pub(super) fn functions(_: &Sources<'_>, rows: &mut Rows) {
                 Value::Float4(if row.returns_set { 1000.0 } else { 0.0 }),
             ),
             ("provariadic", oid(row.variadic)),
-            ("prosupport", NO_TYPE),
+            ("prosupport", oid(0)),
             ("prokind", text(row.kind)),
             ("prosecdef", boolean(false)),
             ("proleakproof", boolean(false)),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Sources;
-use super::rows::{NO_TYPE, Rows, boolean, oid, text};
+use super::rows::{Rows, boolean, oid, text};
 use super::server::USER_OID;
 use super::shape::Schema;
 use super::types;
@@ -68,7 +68,7 @@ pub(super) fn access_methods(_: &Sources<'_>, rows: &mut Rows) {
         rows.push([
             ("oid", oid(number)),
             ("amname", text(name)),
-            ("amhandler", NO_TYPE),
+            ("amhandler", oid(0)),
             ("amtype", text(kind)),
         ]);
     }

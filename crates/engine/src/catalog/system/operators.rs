@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::Sources;
 use super::functions;
-use super::rows::{NO_TYPE, Rows, boolean, oid, text};
+use super::rows::{Rows, boolean, oid, text};
 use super::server::USER_OID;
 use super::shape::Schema;
 use clearway_sql::value::DataType;
@@ -31,6 +31,7 @@ struct OperatorRow {
     result: u32,
     commutator: u32,
     negator: u32,
+    functions: [u32; 3],
 }
 
 impl OperatorRow {
@@ -53,6 +54,7 @@ impl OperatorRow {
             result: number()?,
             commutator: number()?,
             negator: number()?,
+            functions: [number()?, number()?, number()?],
         })
     }
 
@@ -118,9 +120,9 @@ pub(super) fn operators(_: &Sources<'_>, rows: &mut Rows) {
             ("oprresult", oid(row.result)),
             ("oprcom", oid(existing(row.commutator))),
             ("oprnegate", oid(existing(row.negator))),
-            ("oprcode", NO_TYPE),
-            ("oprrest", NO_TYPE),
-            ("oprjoin", NO_TYPE),
+            ("oprcode", oid(functions::existing(row.functions[0]))),
+            ("oprrest", oid(functions::existing(row.functions[1]))),
+            ("oprjoin", oid(functions::existing(row.functions[2]))),
         ]);
     }
 }

@@ -1,7 +1,7 @@
 //! `pg_sequence`, `pg_sequences`, and a sequence read like a table.
 
 use super::Sources;
-use super::rows::{NO_TYPE, NULL, Rows, boolean, int8, oid, text};
+use super::rows::{NULL, Rows, boolean, int8, oid, text};
 use super::shape::Schema;
 use crate::catalog::serial::{Serial, serials};
 use clearway_sql::value::Value;
@@ -29,7 +29,7 @@ pub(super) fn sequences_view(sources: &Sources<'_>, rows: &mut Rows) {
             ("schemaname", text(Schema::Public.name())),
             ("sequencename", text(&serial.name())),
             ("sequenceowner", text(sources.user)),
-            ("data_type", NO_TYPE),
+            ("data_type", oid(serial.data_type().oid())),
             ("start_value", int8(1)),
             ("min_value", int8(1)),
             ("max_value", int8(serial.max())),

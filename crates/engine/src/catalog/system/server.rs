@@ -148,6 +148,25 @@ pub(super) fn languages(_: &Sources<'_>, rows: &mut Rows) {
     ]);
 }
 
+/// The collations, with their numbers.
+const COLLATIONS: [(u32, &str); 2] = [(DEFAULT_COLLATION_OID, "default"), (C_COLLATION_OID, "C")];
+
+/// The number of the collation of this name.
+pub(crate) fn collation_named(name: &str) -> Option<u32> {
+    COLLATIONS
+        .iter()
+        .find(|(_, known)| *known == name)
+        .map(|(oid, _)| *oid)
+}
+
+/// The name of the collation of this number.
+pub(crate) fn collation_name(oid: u32) -> Option<&'static str> {
+    COLLATIONS
+        .iter()
+        .find(|(known, _)| *known == oid)
+        .map(|(_, name)| *name)
+}
+
 /// `pg_collation`: strings sort by their bytes.
 pub(super) fn collations(_: &Sources<'_>, rows: &mut Rows) {
     for (number, name, provider) in [

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::Sources;
-use super::rows::{NO_TYPE, NULL, Rows, boolean, int2, int4, oid, text};
+use super::rows::{NULL, Rows, boolean, int2, int4, oid, text};
 use super::server::USER_OID;
 use super::shape::Schema;
 use clearway_sql::value::datatype::numeric_of_typmod;
@@ -157,16 +157,16 @@ pub(super) fn types(_: &Sources<'_>, rows: &mut Rows) {
             ("typisdefined", boolean(true)),
             ("typdelim", text(",")),
             ("typrelid", oid(0)),
-            ("typsubscript", NO_TYPE),
+            ("typsubscript", oid(row.functions[6])),
             ("typelem", oid(row.element)),
             ("typarray", oid(existing(row.array))),
-            ("typinput", NO_TYPE),
-            ("typoutput", NO_TYPE),
-            ("typreceive", NO_TYPE),
-            ("typsend", NO_TYPE),
-            ("typmodin", NO_TYPE),
-            ("typmodout", NO_TYPE),
-            ("typanalyze", NO_TYPE),
+            ("typinput", oid(row.functions[0])),
+            ("typoutput", oid(row.functions[1])),
+            ("typreceive", oid(row.functions[2])),
+            ("typsend", oid(row.functions[3])),
+            ("typmodin", oid(row.functions[4])),
+            ("typmodout", oid(row.functions[5])),
+            ("typanalyze", oid(row.functions[7])),
             ("typalign", text(row.alignment)),
             ("typstorage", text(row.storage)),
             ("typnotnull", boolean(false)),

@@ -14,10 +14,11 @@
 
 use std::borrow::Cow;
 
+use super::names::parts_of_name;
+use super::quote_identifier;
 use crate::catalog_facts::{CatalogFacts, no_relation};
 use crate::context::SessionFacts;
 use crate::error::{EngineError, Result, SqlState, shown as shortened};
-use crate::function::{parts_of_name, quote_identifier};
 use crate::search_path::path_has_public;
 use crate::type_name::type_of_text;
 use crate::value::cast::{CastContext, cast};
