@@ -8,6 +8,7 @@ SQLSTATE, message and detail. Where a query has no ORDER BY, the rows may come i
 
     scripts/e2e/regress.py numeric.sql              # how many agree, and why the others do not
     scripts/e2e/regress.py --show numeric.sql       # each one that does not, with both answers
+    scripts/e2e/regress.py --setup sql/test_setup.sql sql/join.sql   # after the statements that make its tables
 """
 
 import argparse
@@ -29,6 +30,21 @@ TOKEN = re.compile(
         | (?P<copied>\bfrom\s+stdin\b[^;]*;[^\n]*\n) | \w+ | .""",
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
+
+
+def with_files(text, folder):
+    """The text with each COPY from a file of the suite's `data` folder as a COPY FROM STDIN with that file's lines."""
+
+    def copied(found):
+        data = (folder / "data" / pathlib.Path(found["file"]).name).read_text()
+        return f"{found['copy']} FROM stdin{found['rest']};\n{data}\\.\n"
+
+    return re.sub(
+        r"^\\set\s+filename\s+:abs_srcdir\s+'(?P<file>[^']*)'\n(?P<copy>COPY\s+[^;:]*?)\s+FROM\s+:'filename'(?P<rest>[^;]*);\n",
+        copied,
+        text,
+        flags=re.MULTILINE | re.IGNORECASE,
+    )
 
 
 def statements(text):
@@ -79,14 +95,17 @@ def reason(ours):
     return "another answer"
 
 
-def compare(path, show):
-    """Runs one file on two fresh servers."""
+def compare(path, show, setup):
+    """Runs one file on two fresh servers, after the statements of `setup`."""
     ours = servers.Clearway(tools.build(), servers.scratch("regress"), 'shared_buffers = "64MB"\n').start()
     settings = [("fsync", "off"), ("timezone", "UTC"), ("datestyle", "ISO, MDY")]
     theirs = servers.Postgres(servers.scratch("regress-peer"), settings).start()
     both = connect(ours), connect(theirs)
+    for sql, data in statements(with_files(setup.read_text(), setup.parent.parent)) if setup else ():
+        for connection in both:
+            answer(connection, sql, data)
     total, reasons = 0, collections.Counter()
-    for sql, data in statements(path.read_text()):
+    for sql, data in statements(with_files(path.read_text(), path.parent.parent)):
         total += 1
         found, wanted = (answer(connection, sql, data) for connection in both)
         if found == wanted:
@@ -107,10 +126,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="+", type=pathlib.Path)
     parser.add_argument("--show", action="store_true", help="show both answers where they differ")
+    parser.add_argument("--setup", type=pathlib.Path, help="statements that make the tables, such as test_setup.sql")
     options = parser.parse_args()
     tools.need("initdb", "postgres")
     for path in options.files:
-        compare(path, options.show)
+        compare(path, options.show, options.setup)
 
 
 main()

@@ -1,7 +1,7 @@
 //! Power cuts under SQL: tables, indexes and rows are as they were acknowledged to a session, or as its open
 //! transaction makes them.
 //!
-//! Each session has tables of its own: it inserts, updates and deletes rows in transactions, makes, truncates and drops
+//! Each session has tables of its own: it inserts, copies, updates and deletes rows in transactions, makes, truncates and drops
 //! tables, adds indexes, and commits with and without waiting for the disk. Checkpoints run all the time, and the pool
 //! is small. The disk is that of `crates/storage/tests/power_cuts.rs`, which says what an image of a cut holds. Every
 //! image is recovered, compared with the ledger (a state that the session has asked for, and none before the last one
@@ -22,7 +22,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use clearway_engine::{Config, Engine, Mechanisms, Session, SessionInfo};
+use clearway_engine::{Collected, Config, Engine, Mechanisms, Session, SessionInfo};
 use clearway_storage::LockReleaseVariant;
 use clearway_storage::disk::SyncPurpose;
 use common::{config, mechanisms, query, run};
@@ -116,6 +116,7 @@ impl Client {
                 let rows = self.tables.get_mut(&table).unwrap();
                 rows.range_mut(key..).for_each(|(_, value)| *value += 1);
             }
+            (13..=14, Some(table)) => self.copy(&table, key, choice),
             (_, Some(table)) => {
                 if self.tables.get_mut(&table).unwrap().insert(key, choice).is_some() {
                     self.run(&format!("update {table} set v = {choice} where id = {key}"));
@@ -125,6 +126,22 @@ impl Client {
                 }
             }
         }
+    }
+
+    /// COPY of the rows that the table does not have among those from `first` on.
+    fn copy(&mut self, table: &str, first: u64, value: u64) {
+        let rows = self.tables.get_mut(table).unwrap();
+        let missing: Vec<u64> = (first..40).filter(|key| !rows.contains_key(key)).collect();
+        rows.extend(missing.iter().map(|key| (*key, value)));
+        // Some pages of rows, in descending order of keys.
+        let line = |key: &u64| format!("{key}\t{value}\t{}\n", "c".repeat(20 * *key as usize));
+        let mut out = Collected {
+            copy_input: missing.iter().rev().map(line).collect::<String>().into_bytes(),
+            ..Collected::default()
+        };
+        self.session
+            .execute_simple(&format!("copy {table} from stdin"), &mut out)
+            .unwrap();
     }
 
     fn transaction(&mut self) {

@@ -80,6 +80,20 @@ pub(crate) fn error(out: &mut BytesMut, severity: &str, error: &EngineError) {
     fields.extend(error.detail().map(|detail| (b'D', clean(detail))));
     fields.extend(error.hint().map(|hint| (b'H', clean(hint))));
     fields.extend(error.position().map(|position| (b'P', position.to_string())));
+    if let Some(object) = error.object() {
+        let named = [
+            (b's', &object.schema),
+            (b't', &object.table),
+            (b'c', &object.column),
+            (b'd', &object.data_type),
+            (b'n', &object.constraint),
+        ];
+        fields.extend(
+            named
+                .into_iter()
+                .filter_map(|(code, name)| Some((code, clean(name.as_deref()?)))),
+        );
+    }
     put(out, &ErrorResponse::new(fields));
 }
 

@@ -182,6 +182,19 @@ fn errors_by_their_code() {
                 .unwrap()
         };
         assert_eq!(code("insert into t values (1)").await, SqlState::UNIQUE_VIOLATION);
+        // Applications tell violated constraints apart by these fields.
+        let error = client.execute("insert into t values (1)", &[]).await.unwrap_err();
+        let error = error.as_db_error().unwrap();
+        assert_eq!(
+            (error.schema(), error.table(), error.column(), error.constraint()),
+            (Some("public"), Some("t"), None, Some("t_pkey"))
+        );
+        let error = client
+            .execute("insert into t values (null)", &[])
+            .await
+            .unwrap_err();
+        let error = error.as_db_error().unwrap();
+        assert_eq!((error.table(), error.column()), (Some("t"), Some("id")));
         assert_eq!(code("select * from missing").await, SqlState::UNDEFINED_TABLE);
         assert_eq!(code("select missing from t").await, SqlState::UNDEFINED_COLUMN);
         assert_eq!(code("selec 1").await, SqlState::SYNTAX_ERROR);

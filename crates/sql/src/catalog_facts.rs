@@ -24,6 +24,12 @@ pub struct RelationBytes {
     pub indexes: i64,
 }
 
+/// A type's number and its name in the catalog.
+pub type TypeName = (u32, &'static str);
+
+/// The types of a function's arguments and of its result; true if it returns a set.
+pub type FunctionTypes = (Vec<TypeName>, TypeName, bool);
+
 /// The catalog as functions see it.
 pub trait CatalogFacts {
     /// The number of the relation of this name, looked for along the search path if no schema is given.
@@ -47,6 +53,8 @@ pub trait CatalogFacts {
     fn constraint_definition(&self, oid: u32) -> Option<String>;
     /// The name of the sequence that belongs to a column.
     fn sequence_of(&self, relation: u32, column: i16) -> Option<String>;
+    /// The types of a function's arguments and of its result, with their names in the catalog; true if it returns a set.
+    fn function_types(&self, oid: u32) -> Option<FunctionTypes>;
     /// The sizes of a relation.
     fn relation_bytes(&self, oid: u32) -> Option<RelationBytes>;
     /// The sizes of all relations together.

@@ -42,8 +42,12 @@ sqlstates! {
     DATETIME_FIELD_OVERFLOW = b"22008",
     /// An offset from Greenwich is out of range.
     INVALID_TIME_ZONE_DISPLACEMENT = b"22009",
+    /// A part of a string with a negative length.
+    SUBSTRING_ERROR = b"22011",
     /// A division by zero.
     DIVISION_BY_ZERO = b"22012",
+    /// A text that is no regular expression.
+    INVALID_REGULAR_EXPRESSION = b"2201B",
     /// The logarithm of zero or of a negative number.
     INVALID_ARGUMENT_FOR_LOGARITHM = b"2201E",
     /// A power or a root that is no real number.
@@ -217,6 +221,22 @@ struct ErrorBody {
     hint: Option<String>,
     /// 1-based, counted in characters, as the protocol wants it.
     position: Option<u32>,
+    object: Option<Box<ErrorObject>>,
+}
+
+/// The object that an error is about, by which applications tell violated constraints apart.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ErrorObject {
+    /// Its schema.
+    pub schema: Option<String>,
+    /// The table.
+    pub table: Option<String>,
+    /// The column of the table.
+    pub column: Option<String>,
+    /// The data type.
+    pub data_type: Option<String>,
+    /// The constraint, or the index that stands for one.
+    pub constraint: Option<String>,
 }
 
 /// A construct's text may be as long as the statement: its beginning tells enough.
@@ -245,6 +265,7 @@ impl EngineError {
             detail: None,
             hint: None,
             position: None,
+            object: None,
         }))
     }
 
@@ -282,6 +303,38 @@ impl EngineError {
     pub fn with_hint(mut self, hint: impl Into<String>) -> EngineError {
         self.0.hint = Some(hint.into());
         self
+    }
+
+    /// Adds the table that it is about.
+    pub fn with_table(mut self, schema: &str, table: &str) -> EngineError {
+        let object = self.object_mut();
+        object.schema = Some(schema.to_owned());
+        object.table = Some(table.to_owned());
+        self
+    }
+
+    /// Adds the column of the table that it is about.
+    pub fn with_column(mut self, column: &str) -> EngineError {
+        self.object_mut().column = Some(column.to_owned());
+        self
+    }
+
+    /// Adds the data type that it is about.
+    pub fn with_data_type(mut self, schema: &str, data_type: &str) -> EngineError {
+        let object = self.object_mut();
+        object.schema = Some(schema.to_owned());
+        object.data_type = Some(data_type.to_owned());
+        self
+    }
+
+    /// Adds the constraint that is violated.
+    pub fn with_constraint(mut self, constraint: &str) -> EngineError {
+        self.object_mut().constraint = Some(constraint.to_owned());
+        self
+    }
+
+    fn object_mut(&mut self) -> &mut ErrorObject {
+        self.0.object.get_or_insert_default()
     }
 
     /// Adds the position (1-based, in characters) in the text the client sent.
@@ -323,6 +376,11 @@ impl EngineError {
         self.0.position
     }
 
+    /// The object that it is about, if it names one.
+    pub fn object(&self) -> Option<&ErrorObject> {
+        self.0.object.as_deref()
+    }
+
     /// True if the same transaction, run again from its start, may succeed.
     pub fn is_retryable(&self) -> bool {
         matches!(
@@ -353,6 +411,7 @@ impl fmt::Debug for EngineError {
             .field("detail", &self.0.detail)
             .field("hint", &self.0.hint)
             .field("position", &self.0.position)
+            .field("object", &self.0.object)
             .finish()
     }
 }

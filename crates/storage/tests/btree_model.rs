@@ -6,7 +6,7 @@ mod chosen;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use clearway_storage::btree::{BTree, Direction, InsertOutcome};
+use clearway_storage::btree::{BTree, Direction, InsertOutcome, NewEntry};
 use clearway_storage::heap::{Tid, TxnContext};
 use clearway_storage::{Reader, RelId, Storage, StorageOptions};
 use clearway_txn::{ProcId, Snapshot};
@@ -76,6 +76,28 @@ fn compare(tree: BTree, storage: &Storage, model: &Model, rng: &mut StdRng) {
     }
 }
 
+/// Inserts entries in runs, which end for no other reason than that the next one goes elsewhere.
+fn insert_in_runs(tree: BTree, ctx: &TxnContext<'_>, entries: &Model) {
+    let entries: Vec<NewEntry<'_>> = entries
+        .iter()
+        .map(|(key, tid)| NewEntry {
+            key,
+            tid: *tid,
+            unique: false,
+        })
+        .collect();
+    let mut rest = &entries[..];
+    let mut runs = 0;
+    while !rest.is_empty() {
+        let run = tree.insert_run(ctx, rest, 0).unwrap();
+        assert_eq!(run.conflict, None);
+        assert!(run.count > 0, "a run without entries");
+        rest = &rest[run.count..];
+        runs += 1;
+    }
+    assert!(runs < entries.len(), "each entry went in by itself");
+}
+
 #[test]
 fn agrees_with_a_model_also_after_a_crash() {
     let seed = std::env::var("SEED")
@@ -100,7 +122,23 @@ fn agrees_with_a_model_also_after_a_crash() {
                 command: 0,
                 reader: Reader::of_no_answer(&snapshot),
             };
-            for number in 0..1_500 {
+            if round % 2 == 1 {
+                // From a few entries, which leaves take one or two of, to many.
+                for batch in [30u16, 400, 1_500] {
+                    let entry = |number| {
+                        let tid = Tid {
+                            block: round,
+                            slot: batch + number,
+                        };
+                        (random_key(&mut rng), tid)
+                    };
+                    let mut entries: Model = (0..batch).map(entry).collect();
+                    insert_in_runs(tree, &ctx, &entries);
+                    model.append(&mut entries);
+                }
+            }
+            let one_by_one = if round % 2 == 0 { 1_500 } else { 0 };
+            for number in 0..one_by_one {
                 let (key, tid) = (
                     random_key(&mut rng),
                     Tid {

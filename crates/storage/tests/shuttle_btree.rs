@@ -1,7 +1,7 @@
 //! B+trees under shuttle: the shipped tree on the shipped pool, with keys so long that three or four fill a
 //! page. Random schedules of inserters that split pages of all levels, of readers, and of inserters of one
 //! unique key; on a disk that may be full for one page, so that a split is left half done for the next
-//! inserter.
+//! inserter. Inserters put in entries one by one, or runs of them (`insert_run.rs`).
 //!
 //! Found when it was first run: a root that two inserters wanted to grow was grown by the second to a level
 //! on which the first had put it already (`split.rs`, S3).
@@ -13,6 +13,8 @@
 //! - `insert.rs`: splits that are not completed; a unique check that reads the next leaf under a shared latch
 //!   (ssux and hybrid; an LwLock's update mode keeps readers out); the key's first leaf released after the
 //!   check; inserters of a key that begin where their own entry goes.
+//! - `insert_run.rs`: a run that goes on behind its leaf's high key; entries behind the first of a run that are
+//!   not checked.
 //! - `descend.rs`, `optimistic.rs`, `cursor.rs`: descents, inserters and backward cursors that do not move
 //!   right; the left leaf released before the right one is latched.
 //!
@@ -30,7 +32,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use clearway_storage::btree::{BTree, Direction, InsertOutcome};
+use clearway_storage::btree::{BTree, Direction, InsertOutcome, NewEntry};
 use clearway_storage::heap::{Liveness, Tid};
 use clearway_storage::{BufferPoolOptions, PageLatchVariant, Result, StorageError};
 use clearway_txn::Xid;
@@ -97,6 +99,40 @@ impl Tree {
             Err(error) => panic!("{number}: {error}"),
         }
         self.inserted.lock().unwrap().insert(number);
+    }
+
+    /// Inserts keys, as many together as go on a leaf, until the disk is full.
+    fn insert_runs(&self, mut numbers: Vec<u32>) {
+        numbers.sort_unstable();
+        self.begun.lock().unwrap().extend(&numbers);
+        let keys: Vec<Vec<u8>> = numbers.iter().map(|number| self.key(*number)).collect();
+        let entries: Vec<NewEntry<'_>> = keys
+            .iter()
+            .zip(&numbers)
+            .map(|(key, number)| NewEntry {
+                key,
+                tid: tid(*number),
+                unique: false,
+            })
+            .collect();
+        let mut done = 0;
+        while done < entries.len() {
+            match self
+                .tree
+                .insert_run_of(&self.storage, &entries[done..], |_| unreachable!())
+            {
+                Ok(run) => {
+                    assert_eq!(run.conflict, None);
+                    assert!(run.count > 0, "a run without entries");
+                    let inserted = &numbers[done..done + run.count];
+                    self.inserted.lock().unwrap().extend(inserted);
+                    done += run.count;
+                }
+                // As a statement ends there: the run may be in, and the split that it came by not completed.
+                Err(StorageError::DiskFull { .. }) => return,
+                Err(error) => panic!("{numbers:?}: {error}"),
+            }
+        }
     }
 
     /// Reads everything: what was inserted before is there, once and in order, and nothing that no inserter
@@ -202,7 +238,11 @@ fn inserters_and_a_reader(options: BufferPoolOptions) {
         .map(|_| {
             let tree = Arc::clone(&tree);
             let numbers = [(); INSERTIONS].map(|()| draw());
-            thread::spawn(move || numbers.into_iter().for_each(|number| tree.insert(number)))
+            let runs = number(0, 2) == 0;
+            thread::spawn(move || match runs {
+                true => tree.insert_runs(numbers.to_vec()),
+                false => numbers.into_iter().for_each(|number| tree.insert(number)),
+            })
         })
         .collect();
     let reader = Arc::clone(&tree);
@@ -355,4 +395,136 @@ fn shuttle_one_key_gets_in_under_futex_latches() {
 #[test]
 fn shuttle_one_key_gets_in_under_hybrid_latches() {
     check(PageLatchVariant::Hybrid, 1_500, one_key);
+}
+
+/// A row with two unique keys, or one of them.
+struct UniqueRun {
+    key: UniqueKey,
+    /// Rows in the table now, for each key.
+    holders: [AtomicU32; 2],
+}
+
+impl UniqueRun {
+    /// Inserts a row with the keys of these numbers, which ascend; whether it committed.
+    fn insert(&self, tid: Tid, numbers: &[u32], commits: bool) -> bool {
+        let xid = Xid(u64::from(tid.block));
+        self.key.set(tid, Row::Running(xid));
+        let tree = &self.key.tree;
+        let keys: Vec<Vec<u8>> = numbers.iter().map(|number| tree.key(*number)).collect();
+        let entries: Vec<NewEntry<'_>> = keys
+            .iter()
+            .map(|key| NewEntry {
+                key,
+                tid,
+                unique: true,
+            })
+            .collect();
+        let mut done = 0;
+        let mut duplicate = false;
+        while done < entries.len() && !duplicate {
+            let run = tree
+                .tree
+                .insert_run_of(&tree.storage, &entries[done..], |tid| self.key.liveness(tid));
+            let run = run.unwrap();
+            for number in &numbers[done..done + run.count] {
+                let others = self.holders[*number as usize].fetch_add(1, Relaxed);
+                assert_eq!(others, 0, "a second row with key {number}");
+            }
+            done += run.count;
+            match run.conflict {
+                None | Some(InsertOutcome::Inserted) => {}
+                Some(InsertOutcome::Duplicate { tid: other }) => {
+                    assert_ne!(tid, other);
+                    duplicate = true;
+                }
+                Some(InsertOutcome::WaitFor(other)) => {
+                    assert_ne!(xid, other);
+                    thread::yield_now();
+                }
+            }
+        }
+        thread::yield_now();
+        let commits = commits && !duplicate;
+        if commits {
+            self.key.set(tid, Row::Committed);
+        } else {
+            for number in &numbers[..done] {
+                self.holders[*number as usize].fetch_sub(1, Relaxed);
+            }
+            self.key.set(tid, Row::RolledBack);
+        }
+        commits
+    }
+}
+
+/// Inserters of rows with two keys, or one of them, of each of which dead rows fill most of a leaf: one row at a
+/// time has a key, and once one has committed, no other does.
+fn runs_of_unique_keys(options: BufferPoolOptions) {
+    const DEAD: u32 = 6;
+    const ROWS: [&[u32]; 3] = [&[0, 1], &[1], &[0]];
+    let run = UniqueRun {
+        key: UniqueKey {
+            tree: Tree {
+                key_length: 900,
+                ..Tree::new(options)
+            },
+            rows: Mutex::default(),
+            holders: AtomicU32::new(0),
+        },
+        holders: [AtomicU32::new(0), AtomicU32::new(0)],
+    };
+    let tree = &run.key.tree;
+    for dead in 1..=DEAD {
+        for number in 0..2 {
+            let tid = tid(dead * 10);
+            run.key.set(tid, Row::RolledBack);
+            tree.tree
+                .insert_entry(&tree.storage, &tree.key(number), tid, NOT_UNIQUE)
+                .unwrap();
+        }
+    }
+    let run = Arc::new(run);
+    let rolled_back = number(0, 2 * INSERTERS);
+    let inserters: Vec<_> = (0..INSERTERS)
+        .map(|inserter| {
+            let run = Arc::clone(&run);
+            let keys = ROWS[if inserter == 0 { 0 } else { number(0, ROWS.len()) }];
+            let tid = tid((number(0, DEAD as usize + 1) * 10 + inserter + 1) as u32);
+            thread::spawn(move || (keys, run.insert(tid, keys, inserter != rolled_back)))
+        })
+        .collect();
+    let ended: Vec<_> = inserters
+        .into_iter()
+        .map(|inserter| inserter.join().unwrap())
+        .collect();
+    let tree = &run.key.tree;
+    assert_eq!(tree.storage.check(tree.tree).unnamed, 0);
+    for number in 0..2 {
+        let mut tids = Vec::new();
+        tree.tree
+            .lookup(&tree.storage, &tree.key(number), &mut tids)
+            .unwrap();
+        let alive = |tid: &&Tid| run.key.liveness(**tid).unwrap() == Liveness::Alive;
+        let committed = |(keys, committed): &&(&[u32], bool)| *committed && keys.contains(&number);
+        assert_eq!(
+            tids.iter().filter(alive).count(),
+            ended.iter().filter(committed).count(),
+            "key {number}"
+        );
+    }
+}
+
+#[test]
+fn shuttle_runs_of_unique_keys_get_in_under_lwlocks() {
+    check(PageLatchVariant::LwLock, 1_000, runs_of_unique_keys);
+}
+
+#[test]
+fn shuttle_runs_of_unique_keys_get_in_under_futex_latches() {
+    check(PageLatchVariant::Ssux, 1_000, runs_of_unique_keys);
+}
+
+#[test]
+fn shuttle_runs_of_unique_keys_get_in_under_hybrid_latches() {
+    check(PageLatchVariant::Hybrid, 1_000, runs_of_unique_keys);
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use clearway_storage::Reader;
 use clearway_storage::Storage;
-use clearway_storage::btree::{BTree, InsertOutcome};
+use clearway_storage::btree::{BTree, InsertOutcome, InsertedRun, NewEntry};
 use clearway_storage::heap::{Heap, LockOutcome, Tid, TxnContext};
 use clearway_txn::{ProcId, Snapshot, Xid};
 
@@ -142,5 +142,55 @@ fn a_transaction_may_delete_a_row_and_use_its_key_again() {
     }));
     assert_eq!(outcome, InsertOutcome::Inserted);
     assert!(matches!(table.insert_another(), InsertOutcome::Duplicate { .. }));
+    table.storage.stop_threads();
+}
+
+/// A run of entries goes up to the one whose key is taken: by a row that is there, by a row of the run itself, or by one
+/// whose transaction runs.
+#[test]
+fn a_run_ends_at_a_key_that_is_taken() {
+    let (table, there) = Table::with_a_row();
+    let run = |keys: &[&[u8]]| {
+        table.begin(|ctx| {
+            let rows: Vec<&[u8]> = keys.to_vec();
+            let mut ring = ctx.storage.write_ring();
+            let tids = table.heap.insert_many(ctx, &rows, &mut ring).unwrap();
+            let entries: Vec<NewEntry<'_>> = keys
+                .iter()
+                .zip(&tids)
+                .map(|(key, tid)| NewEntry {
+                    key,
+                    tid: *tid,
+                    unique: true,
+                })
+                .collect();
+            let mut runs = Vec::new();
+            let mut done = 0;
+            while done < entries.len() && runs.last().is_none_or(|run: &InsertedRun| run.conflict.is_none()) {
+                let run = table
+                    .tree
+                    .insert_run(ctx, &entries[done..], table.heap_rel)
+                    .unwrap();
+                done += run.count;
+                runs.push(run);
+            }
+            (runs, tids)
+        })
+    };
+    let ended = |count, conflict| InsertedRun { count, conflict };
+    let duplicate = |tid| Some(InsertOutcome::Duplicate { tid });
+
+    let (runs, _) = table.roll_back(run(&[b"Aaron", KEY, b"Bob"]));
+    assert_eq!(runs, [ended(1, duplicate(there))]);
+    let (runs, tids) = table.roll_back(run(&[b"Bob", b"Carol", b"Carol", b"Dave"]));
+    assert_eq!(runs, [ended(2, None), ended(0, duplicate(tids[1]))]);
+
+    let running = run(&[b"Bob", b"Carol"]);
+    assert_eq!(running.2.0, [ended(2, None)]);
+    let (runs, _) = table.roll_back(run(&[b"Aaron", b"Carol"]));
+    assert_eq!(runs, [ended(1, Some(InsertOutcome::WaitFor(running.1)))]);
+    table.roll_back(running);
+    let (runs, _) = table.commit(run(&[b"Bob", b"Carol"]));
+    assert_eq!(runs, [ended(2, None)]);
     table.storage.stop_threads();
 }

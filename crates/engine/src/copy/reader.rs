@@ -4,6 +4,9 @@
 //! [`RowReader::push`], rows come out by [`RowReader::next_row`] as soon as they are whole. A field is NULL when its
 //! raw text, before escapes are undone and (in CSV) without quotes, is the NULL string.
 
+use std::io::BufRead;
+
+use crate::copy::plain_lines::{Field, PlainLines};
 use crate::memory;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::{CopyFormat, CopyOptions};
@@ -18,20 +21,18 @@ const LINE_COPIES: usize = 6;
 #[derive(Debug, Default)]
 pub(crate) struct Fields {
     text: String,
-    /// End of each field in `text`, and whether it is NULL. A field begins where the one before ends.
-    ends: Vec<(u32, bool)>,
+    places: Vec<Field>,
 }
 
 impl Fields {
     /// Number of fields.
     pub(crate) fn len(&self) -> usize {
-        self.ends.len()
+        self.places.len()
     }
 
     /// The field of this number; `None` is NULL.
     pub(crate) fn get(&self, number: usize) -> Option<&str> {
-        let (end, null) = self.ends[number];
-        let start = if number == 0 { 0 } else { self.ends[number - 1].0 };
+        let Field { start, end, null } = self.places[number];
         (!null).then(|| &self.text[start as usize..end as usize])
     }
 }
@@ -50,6 +51,7 @@ pub(crate) struct RowReader<'a> {
     /// The end marker `\.` has been seen, or the client said it is done.
     ended: bool,
     scratch: Vec<u8>,
+    plain: PlainLines<'a>,
 }
 
 impl<'a> RowReader<'a> {
@@ -63,6 +65,7 @@ impl<'a> RowReader<'a> {
             skip_header: options.header,
             ended: false,
             scratch: Vec::new(),
+            plain: PlainLines::new(options),
         }
     }
 
@@ -150,7 +153,7 @@ impl<'a> RowReader<'a> {
         } else {
             // A backslash before a newline makes it part of the field: rare, so looked at only when a newline is met.
             let mut found = None;
-            while let Some(offset) = bytes[position..].iter().position(|byte| *byte == b'\n') {
+            while let Some(offset) = position_of(b'\n', &bytes[position..]) {
                 let newline = position + offset;
                 let backslashes = bytes[self.at..newline]
                     .iter()
@@ -187,11 +190,22 @@ impl<'a> RowReader<'a> {
 
     fn split(&mut self, line: std::ops::Range<usize>, fields: &mut Fields) -> Result<()> {
         let bytes = &self.pending[line];
+        fields.places.clear();
+        if self.plain.split(bytes, &mut fields.places) {
+            fields.text.clear();
+            return match std::str::from_utf8(bytes) {
+                Ok(text) => {
+                    fields.text.push_str(text);
+                    Ok(())
+                }
+                Err(_) => Err(self.bad_encoding()),
+            };
+        }
         self.scratch.clear();
-        fields.ends.clear();
+        fields.places.clear();
         match self.options.format {
-            CopyFormat::Text => split_text(bytes, self.options, &mut self.scratch, &mut fields.ends)?,
-            CopyFormat::Csv => split_csv(bytes, self.options, &mut self.scratch, &mut fields.ends)?,
+            CopyFormat::Text => split_text(bytes, self.options, &mut self.scratch, &mut fields.places)?,
+            CopyFormat::Csv => split_csv(bytes, self.options, &mut self.scratch, &mut fields.places)?,
         }
         let mut text = std::mem::take(&mut fields.text).into_bytes();
         std::mem::swap(&mut text, &mut self.scratch);
@@ -199,9 +213,9 @@ impl<'a> RowReader<'a> {
             Ok(text) if !text.contains('\0') => {
                 // Each end is a boundary of the escaped text's fields, but an octal escape may have cut a character.
                 if fields
-                    .ends
+                    .places
                     .iter()
-                    .any(|(end, _)| !text.is_char_boundary(*end as usize))
+                    .any(|field| !text.is_char_boundary(field.end as usize))
                 {
                     return Err(self.bad_encoding());
                 }
@@ -223,12 +237,16 @@ impl<'a> RowReader<'a> {
     }
 }
 
-fn split_text(
-    line: &[u8],
-    options: &CopyOptions,
-    out: &mut Vec<u8>,
-    ends: &mut Vec<(u32, bool)>,
-) -> Result<()> {
+/// The first place of `byte` in `bytes`.
+fn position_of(byte: u8, bytes: &[u8]) -> Option<usize> {
+    // The standard library's search for a byte by whole words is behind `BufRead`.
+    let mut rest = bytes;
+    let skipped = rest.skip_until(byte).unwrap_or(0);
+    let last = skipped.checked_sub(1)?;
+    (bytes[last] == byte).then_some(last)
+}
+
+fn split_text(line: &[u8], options: &CopyOptions, out: &mut Vec<u8>, places: &mut Vec<Field>) -> Result<()> {
     let mut start = 0;
     loop {
         let mut end = start;
@@ -248,6 +266,7 @@ fn split_text(
         let end = end.min(line.len());
         let raw = &line[start..end];
         let null = raw == options.null.as_bytes();
+        let field_start = out.len() as u32;
         if !null {
             if escaped {
                 unescape(raw, out);
@@ -255,7 +274,11 @@ fn split_text(
                 out.extend_from_slice(raw);
             }
         }
-        ends.push((out.len() as u32, null));
+        places.push(Field {
+            start: field_start,
+            end: out.len() as u32,
+            null,
+        });
         if end >= line.len() {
             return Ok(());
         }
@@ -352,12 +375,7 @@ fn csv_token(bytes: &[u8], quoted: bool, options: &CopyOptions) -> CsvToken {
     }
 }
 
-fn split_csv(
-    line: &[u8],
-    options: &CopyOptions,
-    out: &mut Vec<u8>,
-    ends: &mut Vec<(u32, bool)>,
-) -> Result<()> {
+fn split_csv(line: &[u8], options: &CopyOptions, out: &mut Vec<u8>, places: &mut Vec<Field>) -> Result<()> {
     let mut at = 0;
     loop {
         let start = out.len();
@@ -395,7 +413,11 @@ fn split_csv(
         if null {
             out.truncate(start);
         }
-        ends.push((out.len() as u32, null));
+        places.push(Field {
+            start: start as u32,
+            end: out.len() as u32,
+            null,
+        });
         if at >= line.len() {
             return Ok(());
         }

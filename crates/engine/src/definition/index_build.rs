@@ -165,13 +165,17 @@ fn null_in_key(table: &TableDef, index: &IndexDef, row: &[Value]) -> EngineError
             table.name
         ),
     )
+    .with_table("public", &table.name)
+    .with_column(name)
 }
 
 fn duplicated(txn: &Transaction, table: &TableDef, index: &IndexDef, root: Tid) -> EngineError {
     let error = EngineError::new(
         SqlState::UNIQUE_VIOLATION,
         format!("could not create unique index \"{}\"", index.name),
-    );
+    )
+    .with_table("public", &table.name)
+    .with_constraint(&index.name);
     let heap = Heap::new(heap_rel(table));
     match heap.fetch(&txn.context(), root, |_, bytes| table.codec.decode_all(bytes)) {
         Ok(Some(Ok(row))) => error.with_detail(format!(

@@ -18,7 +18,9 @@ pub(crate) fn check_not_null(table: &TableDef, row: &[Value]) -> Result<()> {
                     column.name, table.name
                 ),
             )
-            .with_detail(format!("Failing row contains ({}).", values.join(", "))));
+            .with_detail(format!("Failing row contains ({}).", values.join(", ")))
+            .with_table("public", &table.name)
+            .with_column(&column.name));
         }
     }
     Ok(())

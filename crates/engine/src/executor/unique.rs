@@ -27,7 +27,8 @@ pub(crate) fn insert_entries(
     Ok(())
 }
 
-fn insert_entry(
+/// Enters a row version into one index.
+pub(crate) fn insert_entry(
     execution: &mut Execution<'_>,
     table: &TableDef,
     index: &IndexDef,
@@ -68,7 +69,7 @@ fn insert_key(
 
 /// 23505 in PostgreSQL's words.
 #[cold]
-pub(crate) fn violation(_table: &TableDef, index: &IndexDef, row: &[Value]) -> EngineError {
+pub(crate) fn violation(table: &TableDef, index: &IndexDef, row: &[Value]) -> EngineError {
     EngineError::new(
         SqlState::UNIQUE_VIOLATION,
         format!(
@@ -76,10 +77,9 @@ pub(crate) fn violation(_table: &TableDef, index: &IndexDef, row: &[Value]) -> E
             index.name
         ),
     )
-    .with_detail(format!(
-        "Key {} already exists.",
-        describe_key(_table, index, row)
-    ))
+    .with_detail(format!("Key {} already exists.", describe_key(table, index, row)))
+    .with_table("public", &table.name)
+    .with_constraint(&index.name)
 }
 
 /// `(a, b)=(1, x)`

@@ -9,7 +9,7 @@ use crate::catalog::system;
 use crate::catalog::system::definition_text::{constraint_definition, index_definition};
 use crate::catalog::{CatalogState, TableEntry};
 use crate::session::expression_session::Facts;
-use clearway_sql::catalog_facts::{CatalogFacts, RelationBytes, RelationName};
+use clearway_sql::catalog_facts::{CatalogFacts, FunctionTypes, RelationBytes, RelationName};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::{CatalogView, IndexDef};
 
@@ -151,6 +151,10 @@ impl CatalogFacts for Facts<'_> {
         let column = usize::try_from(column - 1).ok()?;
         let serial = serials(state.table(relation)?).find(|serial| serial.column == column)?;
         Some(serial.name())
+    }
+
+    fn function_types(&self, oid: u32) -> Option<FunctionTypes> {
+        system::functions::types_of(oid)
     }
 
     fn relation_bytes(&self, oid: u32) -> Option<RelationBytes> {

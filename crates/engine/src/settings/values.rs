@@ -37,8 +37,6 @@ fn text(name: &str, value: &str) -> Result<String> {
     match name {
         "client_encoding" => client_encoding(value),
         "datestyle" => date_style(value),
-        "intervalstyle" if value.eq_ignore_ascii_case("postgres") => Ok("postgres".to_owned()),
-        "intervalstyle" => Err(EngineError::not_supported(format!("IntervalStyle \"{value}\""))),
         "timezone" => time_zone(value),
         _ => Ok(value.to_owned()),
     }

@@ -16,6 +16,7 @@ fn definitions_are_told_as_sql() {
          alice: select pg_get_indexdef(oid, 0, true) from pg_class where relname = 'orders_price' => CREATE INDEX orders_price ON orders USING btree (price)
          alice: select pg_get_indexdef(oid, 2, true), pg_get_indexdef(oid, 3, false) from pg_class where relname = 'orders_code_price_key' => price|
          alice: select conname, pg_get_constraintdef(oid) from pg_constraint order by 1 => orders_code_price_key|UNIQUE (code, price), orders_pkey|PRIMARY KEY (id)
+         alice: select pg_get_function_arguments(oid), pg_get_function_result(oid) from pg_proc where proname in ('lower', 'repeat', 'pg_backend_pid') order by 1 => |integer, text|text, text, integer|text
          alice: select pg_get_indexdef(1), pg_get_constraintdef(1, true), pg_get_viewdef(1259) => ||
          alice: select attname, format_type(atttypid, atttypmod) from pg_attribute where attname in ('code', 'price') and attnum < 4 order by 1, 2 => code|character varying(10), code|character varying(10), price|numeric(8,2), price|numeric(8,2), price|numeric(8,2)
          alice: select pg_get_serial_sequence('orders', 'id'), pg_get_serial_sequence('public.orders', 'code') => public.orders_id_seq|
@@ -98,7 +99,20 @@ fn sequences_tell_and_take_numbers() {
 fn texts_and_names_are_quoted() {
     orders().play(
         "alice: select quote_ident('Order'), quote_ident('id'), quote_literal('it''s'), quote_nullable(null) => \"Order\"|id|'it''s'|NULL
-         alice: select pg_encoding_to_char(6), pg_my_temp_schema(), inet_client_addr() is null => UTF8|0|t
+         alice: select pg_encoding_to_char(6), pg_char_to_encoding('utf-8'), pg_my_temp_schema(), inet_client_addr() is null => UTF8|6|0|t
          alice: select pg_postmaster_start_time() <= now(), pg_conf_load_time() <= now() => t|t",
+    );
+}
+
+/// The questions of psql and of drivers, which join the catalogs.
+#[test]
+fn catalogs_are_joined() {
+    orders().play(
+        "alice: select n.nspname, c.relname, pg_get_userbyid(c.relowner) = current_user from pg_catalog.pg_class c left join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.relkind in ('r', 'p') and n.nspname <> 'pg_catalog' and pg_catalog.pg_table_is_visible(c.oid) order by 1, 2 => public|orders|t
+         alice: select c2.relname, i.indisprimary, pg_catalog.pg_get_constraintdef(con.oid, true) from pg_catalog.pg_class c, pg_catalog.pg_class c2, pg_catalog.pg_index i left join pg_catalog.pg_constraint con on (conrelid = i.indrelid and conindid = i.indexrelid and contype in ('p', 'u', 'x')) where c.relname = 'orders' and c.oid = i.indrelid and i.indexrelid = c2.oid order by 2 desc, 1 => orders_pkey|t|PRIMARY KEY (id), orders_code_price_key|f|UNIQUE (code, price), orders_price|f|
+         alice: select a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull from pg_attribute a where a.attrelid = (select oid from pg_class where relname = 'orders') and a.attnum > 0 and not a.attisdropped order by a.attnum => id|integer|t, code|character varying(10)|f, price|numeric(8,2)|f
+         alice: select t.oid, typarray from pg_type t join pg_namespace ns on typnamespace = ns.oid where typname = 'hstore' and 1 = 1 =>
+         alice: select count(*) from pg_proc p join pg_type t on t.oid = p.prorettype where p.proname = 'lower' => 1
+         alice: select relname from pg_class where oid in (select indexrelid from pg_index where indisprimary) => orders_pkey",
     );
 }

@@ -51,8 +51,17 @@ fn constraints_speak_as_postgresql_does() {
         "duplicate key value violates unique constraint \"items_pkey\""
     );
     assert_eq!(duplicate.detail(), Some("Key (id)=(2) already exists."));
+    let object = duplicate.object().expect("a constraint");
+    assert_eq!(object.schema.as_deref(), Some("public"));
+    assert_eq!(object.table.as_deref(), Some("items"));
+    assert_eq!(object.constraint.as_deref(), Some("items_pkey"));
+    assert_eq!(object.column, None);
     let missing = error(&mut s, "insert into items (id) values (9)");
     assert_eq!(missing.sqlstate().as_str(), "23502");
+    let object = missing.object().expect("a column");
+    assert_eq!(object.table.as_deref(), Some("items"));
+    assert_eq!(object.column.as_deref(), Some("name"));
+    assert_eq!(object.constraint, None);
     assert_eq!(
         missing.message(),
         "null value in column \"name\" of relation \"items\" violates not-null constraint"

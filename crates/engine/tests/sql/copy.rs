@@ -1,6 +1,8 @@
 //! COPY in both directions.
 
-use clearway_engine::Collected;
+use std::time::Duration;
+
+use clearway_engine::{Collected, Session};
 
 use crate::common::{Fixture, query, run};
 use crate::shop;
@@ -102,4 +104,234 @@ fn a_copied_query_ends_at_its_own_bracket() {
         run(&mut session, "copy (select (1 + (2)) * 3) to stdout"),
         "COPY 1"
     );
+}
+
+/// The spellings of options that PostgreSQL 15 takes.
+#[test]
+fn copy_options_may_be_spelled_in_several_ways() {
+    let fixture = shop();
+    let mut s = fixture.session();
+    for options in [
+        "to stdout (format 'csv', header)",
+        "to stdin with (format csv, header 'on')",
+        "to stdout (format \"csv\", header 1, delimiter ',')",
+        "to stdout csv header",
+        "to stdout with csv header null as ''",
+        "to stdout (header true, format 'csv', freeze off, encoding 'utf8')",
+    ] {
+        let mut out = Collected::default();
+        s.execute_simple(
+            &format!("copy (select id, name from items where id = 1) {options}"),
+            &mut out,
+        )
+        .unwrap_or_else(|error| panic!("{options}: {error}"));
+        assert_eq!(
+            String::from_utf8(out.copied).unwrap(),
+            "id,name\n1,apple\n",
+            "{options}"
+        );
+    }
+    let mut out = Collected {
+        copy_input: b"7|grapes\n".to_vec(),
+        ..Collected::default()
+    };
+    s.execute_simple("copy items (id, name) from stdout using delimiters '|'", &mut out)
+        .unwrap();
+    assert_eq!(query(&mut s, "select name from items where id = 7"), "grapes");
+    for (options, code) in [
+        ("(format csv, format csv)", "42601"),
+        ("(nonsense 1)", "42601"),
+        ("(header 'perhaps')", "42601"),
+        ("(format 'xml')", "22023"),
+        ("(format 'binary')", "0A000"),
+        ("(format csv, header match)", "0A000"),
+    ] {
+        assert_eq!(
+            run(&mut s, &format!("copy items to stdout {options}")),
+            format!("ERROR {code}"),
+            "{options}"
+        );
+    }
+}
+
+/// COPY of these lines into a table; what `common::run` shows of it, and the detail of its error.
+fn copy_lines(session: &mut Session, into: &str, lines: &str) -> Result<String, String> {
+    let mut out = Collected {
+        copy_input: lines.as_bytes().to_vec(),
+        ..Collected::default()
+    };
+    match session.execute_simple(&format!("copy {into} from stdin"), &mut out) {
+        Ok(()) => Ok(out.tags.join("; ")),
+        Err(error) => Err(format!(
+            "{}: {}",
+            error.sqlstate().as_str(),
+            error.detail().unwrap_or_default()
+        )),
+    }
+}
+
+/// Values of the line before must not show through NULLs and columns that the COPY leaves out, with and without a
+/// default.
+#[test]
+fn each_copied_row_has_its_own_values() {
+    let fixture = Fixture::new(
+        "create table t (id int primary key, a int, b text, c char(4), d int default 7,
+                         e text default 'new', f bigint);
+         insert into t values (0, 0, 'zero', 'z', 0);
+         create index on t (b)",
+    );
+    let mut s = fixture.session();
+    let lines = "1\t11\tone\tabcd\t1\teins\t1\n2\t\\N\t\\N\t\\N\t\\N\t\\N\t\\N\n\
+                 3\t33\tthree\tx\t3\tdrei\t3\n";
+    assert_eq!(copy_lines(&mut s, "t", lines).unwrap(), "COPY 3");
+    assert_eq!(
+        copy_lines(&mut s, "t (b, id)", "four\t4\n\\N\t5\n").unwrap(),
+        "COPY 2"
+    );
+    assert_eq!(
+        query(&mut s, "select id, a, b, c, d, e, f from t order by id"),
+        "0|0|zero|z   |0|new|, 1|11|one|abcd|1|eins|1, 2||||||, 3|33|three|x   |3|drei|3, 4||four||7|new|, \
+         5||||7|new|"
+    );
+    assert_eq!(query(&mut s, "select id from t where b = 'four'"), "4");
+    assert_eq!(
+        query(&mut s, "select id from t where b is null order by id"),
+        "2, 5"
+    );
+}
+
+/// The error names the key of the first row, in the order of lines, that violates any of the unique indexes, whichever
+/// index has it and however keys are ordered. Nothing of the COPY is seen then, and the table takes rows as before.
+#[test]
+fn a_copy_reports_the_first_row_that_violates_uniqueness() {
+    let fixture = Fixture::new(
+        "create table t (id int primary key, name text unique, n numeric unique);
+         insert into t values (50, 'fifty', 50)",
+    );
+    let mut s = fixture.session();
+    for (lines, key) in [
+        ("9\ti\t9\n50\tx\t1\n", "Key (id)=(50) already exists."),
+        (
+            "9\ti\t9\n8\tfifty\t1\n50\tx\t2\n",
+            "Key (name)=(fifty) already exists.",
+        ),
+        ("50\tfifty\t50\n", "Key (id)=(50) already exists."),
+        ("9\ti\t50.0\n50\tfifty\t1\n", "Key (n)=(50.0) already exists."),
+        ("9\tz\t1\n8\tz\t2\n9\ta\t3\n", "Key (name)=(z) already exists."),
+        ("9\tz\t1\n8\ty\t2\n9\tz\t3\n", "Key (id)=(9) already exists."),
+        (
+            "3\tc\t1\n2\tb\t1.00\n1\ta\t1.0\n",
+            "Key (n)=(1.00) already exists.",
+        ),
+    ] {
+        assert_eq!(
+            copy_lines(&mut s, "t", lines).unwrap_err(),
+            format!("23505: {key}"),
+            "{lines}"
+        );
+        assert_eq!(query(&mut s, "select * from t"), "50|fifty|50", "{lines}");
+    }
+    // NULLs violate nothing.
+    let lines = "9\t\\N\t\\N\n8\t\\N\t\\N\n";
+    assert_eq!(copy_lines(&mut s, "t", lines).unwrap(), "COPY 2");
+    assert_eq!(query(&mut s, "select id from t order by id"), "8, 9, 50");
+}
+
+/// In a batch of thousands too, with keys in any order, and with rows that go to places of rows that are gone.
+#[test]
+fn a_large_copy_finds_its_two_rows_with_one_key() {
+    const ROWS: u32 = 5_000;
+    let fixture = Fixture::new("create table t (id int primary key, n int unique, filler text)");
+    let mut s = fixture.session();
+    let line = |id: u32, n: u32| format!("{id}\t{n}\t{}\n", "x".repeat(id as usize % 90));
+    let scattered = |id: u32| id.wrapping_mul(2_654_435_761) % 1_000_003;
+    let lines: String = (0..ROWS).map(|id| line(id, scattered(id))).collect();
+    for (first, second) in [(0, 1), (100, 4_900), (2_100, 3_999), (4_998, 4_999)] {
+        let twice = lines.replace(&line(second, scattered(second)), &line(second, scattered(first)));
+        assert_eq!(
+            copy_lines(&mut s, "t", &twice).unwrap_err(),
+            format!("23505: Key (n)=({}) already exists.", scattered(first))
+        );
+        assert_eq!(query(&mut s, "select count(*) from t"), "0");
+        run(&mut s, "vacuum t");
+    }
+    assert_eq!(copy_lines(&mut s, "t", &lines).unwrap(), format!("COPY {ROWS}"));
+    assert_eq!(
+        query(&mut s, "select count(*), count(distinct n), sum(id) from t"),
+        format!("{ROWS}|{ROWS}|{}", ROWS * (ROWS - 1) / 2)
+    );
+    for id in [0, 77, 2_345, ROWS - 1] {
+        let sql = format!("select id from t where n = {}", scattered(id));
+        assert_eq!(query(&mut s, &sql), id.to_string());
+    }
+}
+
+/// A COPY waits for another transaction that has one of its keys, and goes on or fails as that ends; rows in front of
+/// that one which violate uniqueness are an error at once.
+#[test]
+fn a_copy_waits_for_a_key_that_another_transaction_has() {
+    let fixture =
+        Fixture::new("create table t (id int primary key, n int unique); insert into t values (1, 1)");
+    let mut bob = fixture.session();
+    for (end, expected) in [
+        ("rollback", Ok("COPY 3")),
+        ("commit", Err("23505: Key (n)=(20) already exists.")),
+    ] {
+        let mut alice = fixture.session();
+        run(&mut alice, "begin; insert into t values (2, 20)");
+        assert_eq!(
+            copy_lines(&mut bob, "t", "7\t1\n8\t20\n").unwrap_err(),
+            "23505: Key (n)=(1) already exists."
+        );
+        let copied = std::thread::scope(|scope| {
+            let copying = scope.spawn(|| copy_lines(&mut bob, "t", "9\t9\n8\t20\n7\t7\n"));
+            std::thread::sleep(Duration::from_millis(100));
+            assert!(!copying.is_finished());
+            run(&mut alice, end);
+            copying.join().unwrap()
+        });
+        assert_eq!(copied, expected.map(str::to_owned).map_err(str::to_owned));
+        run(&mut bob, "delete from t where id > 1");
+    }
+}
+
+/// Sessions that copy into one table at once, with and without keys that another one has too: a key gets in once.
+#[test]
+fn sessions_copy_into_one_table_at_once() {
+    const SESSIONS: u32 = 3;
+    const ROWS: u32 = 4_000;
+    let fixture =
+        Fixture::new("create table t (id int primary key, who int, filler text); create index on t (filler)");
+    std::thread::scope(|scope| {
+        for who in 0..SESSIONS {
+            let mut session = fixture.session();
+            scope.spawn(move || {
+                let row = |row: u32| format!("{}\t{who}\t{}\n", row * SESSIONS + who, row * 7 % 1_000);
+                let lines: String = (0..ROWS).map(row).collect();
+                assert_eq!(
+                    copy_lines(&mut session, "t", &lines).unwrap(),
+                    format!("COPY {ROWS}")
+                );
+                // All want these keys, each in transactions of its own.
+                let shared = SESSIONS * ROWS;
+                let lines: String = (shared..shared + 50)
+                    .map(|id| format!("{id}\t{who}\ts\n"))
+                    .collect();
+                if let Err(error) = copy_lines(&mut session, "t", &lines) {
+                    assert!(error.starts_with("23505: "), "{error}");
+                }
+            });
+        }
+    });
+    let mut s = fixture.session();
+    assert_eq!(
+        query(&mut s, "select count(*), count(distinct id) from t"),
+        format!("{0}|{0}", SESSIONS * ROWS + 50)
+    );
+    assert_eq!(
+        query(&mut s, "select count(distinct who) from t where filler = 's'"),
+        "1"
+    );
+    let found = query(&mut s, "select count(*) from t where filler = '7'");
+    assert_eq!(found, (SESSIONS * ROWS / 1_000).to_string());
 }

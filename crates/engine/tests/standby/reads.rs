@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use clearway_engine::{Config, Mechanisms, Session};
+use clearway_engine::{Collected, Config, Mechanisms, Session};
 
 use crate::common::{query, run};
 use crate::pair::{Pair, config};
@@ -191,4 +191,74 @@ fn money_is_never_lost_with_a_radix_tree() {
 #[test]
 fn money_is_never_lost_with_a_bitmap() {
     money_is_never_lost(with(&["known_xids=bitmap", "replay=parallel"]));
+}
+
+/// Rows that are copied in on the primary, a page and a leaf at a time, while a reader on the standby counts them by both
+/// indexes: none of a COPY, or all.
+fn copied_rows_arrive_together(replay: &str) {
+    const ROWS: u32 = 3_000;
+    let mut mechanisms = crate::common::mechanisms();
+    mechanisms.set(&format!("replay={replay}")).unwrap();
+    let config = Config {
+        mechanisms,
+        ..config()
+    };
+    let pair = Pair::with_config(
+        "create table t (id int primary key, n int, filler text); create index on t (n)",
+        config,
+    );
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let mut reader = pair.reader();
+        let stop = &stop;
+        scope.spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                run(&mut reader, "begin isolation level repeatable read");
+                let all = query(&mut reader, "select count(*), count(distinct id) from t");
+                let by_index = query(
+                    &mut reader,
+                    "select count(*), count(distinct id) from t where n >= 0",
+                );
+                run(&mut reader, "commit");
+                let (count, distinct) = all.split_once('|').unwrap();
+                assert_eq!(count, distinct);
+                assert_eq!(all, by_index);
+                assert_eq!(count.parse::<u32>().unwrap() % ROWS, 0, "a part of a COPY");
+            }
+        });
+        let mut writer = pair.writer();
+        for round in 0..4_u32 {
+            let line = |row: u32| {
+                let n = row.wrapping_mul(2_654_435_761) % 1_000;
+                format!(
+                    "{}\t{n}\t{}\n",
+                    round * ROWS + row,
+                    "f".repeat(row as usize % 100)
+                )
+            };
+            let mut out = Collected {
+                copy_input: (0..ROWS).map(line).collect::<String>().into_bytes(),
+                ..Collected::default()
+            };
+            writer.execute_simple("copy t from stdin", &mut out).unwrap();
+        }
+        pair.catch_up();
+        stop.store(true, Ordering::Relaxed);
+    });
+    for sql in [
+        "select * from t order by id",
+        "select n, id from t where n < 50 order by n, id",
+    ] {
+        assert_eq!(query(&mut pair.reader(), sql), query(&mut pair.writer(), sql));
+    }
+}
+
+#[test]
+fn copied_rows_arrive_together_by_serial_replay() {
+    copied_rows_arrive_together("serial");
+}
+
+#[test]
+fn copied_rows_arrive_together_by_parallel_replay() {
+    copied_rows_arrive_together("parallel");
 }

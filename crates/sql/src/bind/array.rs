@@ -1,6 +1,6 @@
 //! Arrays in expressions: ARRAY\[…\], subscripts, ANY and ALL, and the operators over arrays.
 
-use sqlparser::ast::{self, BinaryOperator};
+use sqlparser::ast;
 
 use crate::bind::types::comparison_type;
 use crate::bind::{Binder, Scope, Typed, boolean, fold};
@@ -306,7 +306,7 @@ impl Binder<'_> {
     pub(super) fn array_operator(
         &mut self,
         left: &Typed,
-        op: &BinaryOperator,
+        symbol: &str,
         right: &Typed,
         position: Option<u32>,
     ) -> Result<Option<Typed>> {
@@ -314,15 +314,15 @@ impl Binder<'_> {
         if !l.is_array() && !r.is_array() {
             return Ok(None);
         }
-        let (name, symbol) = match op {
-            BinaryOperator::AtArrow => ("arraycontains", "@>"),
-            BinaryOperator::ArrowAt => ("arraycontained", "<@"),
-            BinaryOperator::PGOverlap => ("arrayoverlap", "&&"),
+        let name = match symbol {
+            "@>" => "arraycontains",
+            "<@" => "arraycontained",
+            "&&" => "arrayoverlap",
             // What is written in quotes is an array beside one.
-            BinaryOperator::StringConcat => match (l.is_array(), r.is_array()) {
-                (true, false) if r != DataType::Unknown => ("array_append", "||"),
-                (false, true) if l != DataType::Unknown => ("array_prepend", "||"),
-                _ => ("array_cat", "||"),
+            "||" => match (l.is_array(), r.is_array()) {
+                (true, false) if r != DataType::Unknown => "array_append",
+                (false, true) if l != DataType::Unknown => "array_prepend",
+                _ => "array_cat",
             },
             _ => return Ok(None),
         };

@@ -316,7 +316,14 @@ impl Binder<'_> {
         let types: Vec<DataType> = arguments.iter().map(|argument| argument.data_type).collect();
         match function::resolve(name, &types) {
             Ok(signature) => self.apply(&signature, arguments, position),
-            Err(reason) => Err(no_function(name, &types, reason).or_position(position)),
+            Err(reason) => match (conversion(name), arguments.as_slice()) {
+                // As in PostgreSQL, a type's name converts what no function of the name takes.
+                (Some(to), [argument]) if can_cast(argument.data_type, to, CastContext::Explicit) => {
+                    let argument = arguments.into_iter().next().expect("there is one");
+                    self.cast_explicitly(argument, to, -1, position)
+                }
+                _ => Err(no_function(name, &types, reason).or_position(position)),
+            },
         }
     }
 
@@ -337,6 +344,28 @@ impl Binder<'_> {
         });
         Ok(Typed::new(expr, signature.result))
     }
+}
+
+/// The type that a call by its name converts to.
+fn conversion(name: &str) -> Option<DataType> {
+    Some(match name {
+        "bool" => DataType::Bool,
+        "int2" => DataType::Int2,
+        "int4" => DataType::Int4,
+        "int8" => DataType::Int8,
+        "float4" => DataType::Float4,
+        "float8" => DataType::Float8,
+        "numeric" => DataType::Numeric,
+        "text" => DataType::Text,
+        "varchar" => DataType::Varchar,
+        "bpchar" => DataType::Char,
+        "name" => DataType::Name,
+        "oid" => DataType::Oid,
+        "date" => DataType::Date,
+        "timestamp" => DataType::Timestamp,
+        "timestamptz" => DataType::TimestampTz,
+        _ => return None,
+    })
 }
 
 /// The error for a call that means no function, or several.

@@ -23,6 +23,7 @@
 use sqlparser::ast::{self, BinaryOperator, Spanned, UnaryOperator};
 use sqlparser::tokenizer::Span;
 
+use crate::bind::row_columns::columns_of;
 use crate::bind::scope::Scope;
 use crate::bind::{Binder, Typed, boolean};
 use crate::error::{EngineError, Result};
@@ -139,16 +140,26 @@ impl Binder<'_> {
             operators.push(leaf);
             leaf = left;
         }
-        let mut typed = match (leaf, operators.last()) {
-            (ast::Expr::Array(array), Some(ast::Expr::Cast { data_type, .. })) => {
-                self.array_cast_to(array, data_type, scope, self.position_of(leaf))?
+        let position = self.position_of(leaf);
+        let mut row = None;
+        if let (Some(columns), Some(operator)) = (columns_of(leaf), operators.last()) {
+            row = self.row_operator(&columns, operator, scope, position)?;
+        }
+        let mut typed = match row {
+            Some(typed) => {
+                operators.pop();
+                typed
             }
-            _ => self.operand(leaf, scope)?,
+            None => match (leaf, operators.last()) {
+                (ast::Expr::Array(array), Some(ast::Expr::Cast { data_type, .. })) => {
+                    self.array_cast_to(array, data_type, scope, self.position_of(leaf))?
+                }
+                _ => self.operand(leaf, scope)?,
+            },
         };
         if operators.is_empty() {
             return Ok(typed);
         }
-        let position = self.position_of(leaf);
         let mut steps = Vec::new();
         let mut in_this_step = 0;
         while let Some(operator) = operators.pop() {
@@ -240,20 +251,12 @@ pub(super) fn unsupported(tree: &ast::Expr) -> EngineError {
         E::IsNormalized { .. } => "IS NORMALIZED",
         E::InUnnest { .. } => "IN UNNEST",
         E::Like { .. } | E::ILike { .. } => "LIKE ANY",
-        E::SimilarTo { .. } => "SIMILAR TO",
         E::RLike { .. } => "RLIKE",
-        E::AtTimeZone { .. } => "AT TIME ZONE",
-        E::Collate { .. } => "COLLATE",
         E::JsonAccess { .. } => "access to a part of a json value",
         E::UnaryOp { op, .. } => return EngineError::not_supported(format!("the operator {op}")),
         E::Interval(_) => "INTERVAL",
         E::Tuple(_) => "a row value",
         E::Cast { .. } => "this form of CAST",
-        E::Extract { .. } => "EXTRACT",
-        E::Position { .. } => "POSITION",
-        E::Substring { .. } => "SUBSTRING",
-        E::Trim { .. } => "TRIM",
-        E::Overlay { .. } => "OVERLAY",
         E::GroupingSets(_) => "GROUPING SETS",
         E::Cube(_) => "CUBE",
         E::Rollup(_) => "ROLLUP",

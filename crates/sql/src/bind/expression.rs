@@ -1,16 +1,15 @@
 //! Expressions: from syntax to compiled form.
 
-use sqlparser::ast::{self, BinaryOperator, UnaryOperator};
+use sqlparser::ast::{self, UnaryOperator};
 
 use crate::bind::chain::{after, unsupported};
-use crate::bind::predicate::comparison;
 use crate::bind::scope::Scope;
-use crate::bind::{Binder, Typed, boolean, fold, normal};
+use crate::bind::{Binder, Typed, boolean, fold, normal, plain_name};
 use crate::common_type::common_type;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::{CompareOp, Expr};
 use crate::value::arithmetic::ArithmeticOp;
-use crate::value::{Category, DataType, Numeric, Value};
+use crate::value::{DataType, Numeric, Value};
 
 impl Binder<'_> {
     /// Binds an expression that is no operator with something on its left; `operator` does those.
@@ -100,37 +99,49 @@ impl Binder<'_> {
             } => self.quantified(left, compare_op, right, true, scope, position),
             ast::Expr::Between {
                 negated, low, high, ..
-            } => self.between(left, low, high, *negated, scope, position),
+            } => match &**low {
+                // A mark of ours: see `parse::dialect`.
+                ast::Expr::Prefixed { value: low, .. } => {
+                    self.between_symmetric(left, low, high, *negated, scope, position)
+                }
+                low => self.between(left, low, high, *negated, scope, position),
+            },
             ast::Expr::Like {
                 negated,
                 any: false,
                 pattern,
                 escape_char,
                 ..
-            } => self.like(
-                left,
-                pattern,
-                escape_char.as_deref(),
-                *negated,
-                false,
-                scope,
-                position,
-            ),
-            ast::Expr::ILike {
+            }
+            | ast::Expr::ILike {
                 negated,
                 any: false,
                 pattern,
                 escape_char,
                 ..
-            } => self.like(
-                left,
+            } => {
+                let ignore_case = matches!(tree, ast::Expr::ILike { .. });
+                let (pattern, escape) = self.pattern(pattern, escape_char.as_deref(), scope, position)?;
+                self.like(left, pattern, escape, *negated, ignore_case, position)
+            }
+            ast::Expr::SimilarTo {
+                negated,
                 pattern,
-                escape_char.as_deref(),
-                *negated,
-                true,
-                scope,
-                position,
-            ),
+                escape_char,
+                ..
+            } => {
+                let mut arguments = vec![self.expression(pattern, scope)?];
+                if let Some(escape) = escape_char {
+                    arguments.push(self.expression(escape, scope)?);
+                }
+                let pattern = self.scalar_of("similar_to_escape", arguments, position)?;
+                self.operator_of(if *negated { "!~" } else { "~" }, vec![left, pattern], position)
+            }
+            ast::Expr::AtTimeZone { time_zone, .. } => {
+                let zone = self.expression(time_zone, scope)?;
+                self.scalar_of("timezone", vec![zone, left], position)
+            }
+            ast::Expr::Collate { collation, .. } => self.collate(left, collation, position),
             other => Err(unsupported(other).or_position(position)),
         }
     }
@@ -138,6 +149,26 @@ impl Binder<'_> {
     fn cast(&mut self, input: Typed, data_type: &ast::DataType, position: Option<u32>) -> Result<Typed> {
         let (data_type, typmod) = self.data_type(data_type).map_err(|e| e.or_position(position))?;
         self.cast_explicitly(input, data_type, typmod, position)
+    }
+
+    /// COLLATE: all that there is compares bytes.
+    fn collate(&mut self, input: Typed, name: &ast::ObjectName, position: Option<u32>) -> Result<Typed> {
+        if !input.data_type.is_string() && input.data_type != DataType::Unknown {
+            return Err(EngineError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!("collations are not supported by type {}", input.data_type),
+            )
+            .or_position(position));
+        }
+        let name = plain_name(name).map_err(|error| error.or_position(position))?;
+        if !matches!(name.as_str(), "C" | "POSIX" | "default" | "ucs_basic") {
+            return Err(EngineError::new(
+                SqlState::UNDEFINED_OBJECT,
+                format!("collation \"{name}\" for encoding \"UTF8\" does not exist"),
+            )
+            .or_position(position));
+        }
+        Ok(input)
     }
 
     fn column(&mut self, table: Option<&ast::Ident>, ident: &ast::Ident, scope: &Scope) -> Result<Typed> {
@@ -187,6 +218,11 @@ impl Binder<'_> {
                 text(content)
             }
             ast::Value::DollarQuotedString(content) => text(&content.value),
+            ast::Value::UnicodeStringLiteral(content) => text(content),
+            ast::Value::NationalStringLiteral(content) => {
+                let literal = text(content)?;
+                self.cast_explicitly(literal, DataType::Char, -1, None)
+            }
             ast::Value::Boolean(truth) => Ok(boolean(Expr::Constant(Value::Bool(*truth)))),
             ast::Value::Null => Ok(Typed::new(Expr::Constant(Value::Null), DataType::Unknown)),
             ast::Value::Placeholder(name) => self.parameter(name, literal.span),
@@ -195,63 +231,7 @@ impl Binder<'_> {
         }
     }
 
-    fn binary(
-        &mut self,
-        l: Typed,
-        op: &BinaryOperator,
-        right: &ast::Expr,
-        scope: &mut Scope,
-        position: Option<u32>,
-    ) -> Result<Typed> {
-        let r = self.expression(right, scope)?;
-        if *op == BinaryOperator::PGExp {
-            return self.scalar_of("power", vec![l, r], position);
-        }
-        if let Some(op) = comparison(op) {
-            return Ok(boolean(self.compare(l, op, r, position)?));
-        }
-        if let Some(typed) = self.array_operator(&l, op, &r, position)? {
-            return Ok(typed);
-        }
-        let arithmetic = match op {
-            BinaryOperator::Plus => ArithmeticOp::Add,
-            BinaryOperator::Minus => ArithmeticOp::Subtract,
-            BinaryOperator::Multiply => ArithmeticOp::Multiply,
-            BinaryOperator::Divide => ArithmeticOp::Divide,
-            BinaryOperator::Modulo => ArithmeticOp::Remainder,
-            BinaryOperator::StringConcat => return self.concat(l, r, position),
-            other => {
-                return Err(EngineError::not_supported(format!("the operator {other}")).or_position(position));
-            }
-        };
-        let Some((left_type, right_type, result)) = arithmetic.resolve(l.data_type, r.data_type) else {
-            if [l.data_type, r.data_type]
-                .iter()
-                .any(|side| side.category() == Category::DateTime)
-            {
-                return Err(EngineError::not_supported(format!(
-                    "{} {} {} (it takes the type interval)",
-                    l.data_type,
-                    arithmetic.symbol(),
-                    r.data_type
-                ))
-                .or_position(position));
-            }
-            return Err(self.no_operator(l.data_type, arithmetic.symbol(), r.data_type, position));
-        };
-        let l = Box::new(self.coerce(l, left_type, position)?);
-        let r = Box::new(self.coerce(r, right_type, position)?);
-        Ok(Typed::new(
-            fold(Expr::Arithmetic {
-                op: arithmetic,
-                left: l,
-                right: r,
-            }),
-            result,
-        ))
-    }
-
-    fn concat(&mut self, l: Typed, r: Typed, position: Option<u32>) -> Result<Typed> {
+    pub(super) fn concat(&mut self, l: Typed, r: Typed, position: Option<u32>) -> Result<Typed> {
         let stringy = |typed: &Typed| typed.data_type.is_string() || typed.data_type == DataType::Unknown;
         if !stringy(&l) && !stringy(&r) {
             return Err(self.no_operator(l.data_type, "||", r.data_type, position));
@@ -284,6 +264,11 @@ impl Binder<'_> {
         match op {
             UnaryOperator::PGSquareRoot => return self.scalar("dsqrt", &[input], scope, position),
             UnaryOperator::PGAbs => return self.scalar("abs", &[input], scope, position),
+            UnaryOperator::PGCubeRoot => return self.scalar("cbrt", &[input], scope, position),
+            UnaryOperator::BitwiseNot => {
+                let operand = self.expression(input, scope)?;
+                return self.operator_of("~", vec![operand], position);
+            }
             _ => {}
         }
         let operand = self.expression(input, scope)?;

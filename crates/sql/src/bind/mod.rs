@@ -10,7 +10,10 @@ mod call;
 mod chain;
 mod definition;
 mod expression;
+mod operator;
 mod predicate;
+mod row;
+mod row_columns;
 mod scope;
 mod select;
 mod subquery;
@@ -106,7 +109,7 @@ fn bind_here(
         .iter()
         .map(|known| known.unwrap_or(DataType::Text))
         .collect();
-    let mut subqueries = Planner::new(catalog).subqueries(std::mem::take(&mut binder.subqueries))?;
+    let mut subqueries = Planner::new(catalog, &binder.subqueries).subqueries()?;
     subqueries.append(&mut binder.planned);
     Ok(Plan {
         statement: bound,
@@ -232,7 +235,7 @@ impl Binder<'_> {
         match tree {
             ast::Statement::Query(query) => {
                 let block = self.query(query, true)?;
-                let select = Planner::new(self.catalog).block(block)?;
+                let select = Planner::new(self.catalog, &self.subqueries).block(block)?;
                 let columns = select.columns.clone();
                 Ok((RowsStatement::Select(Arc::new(select)).into(), Some(columns)))
             }

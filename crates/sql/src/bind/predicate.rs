@@ -6,10 +6,10 @@ use crate::bind::chain::after;
 use crate::bind::scope::Scope;
 use crate::bind::types::comparison_type;
 use crate::bind::{Binder, Typed, boolean};
-use crate::error::{EngineError, Result, SqlState};
+use crate::error::Result;
 use crate::expr::{CompareOp, Expr};
-use crate::value::DataType;
 use crate::value::cast::{CastContext, can_cast};
+use crate::value::{DataType, Value};
 
 impl Binder<'_> {
     pub(super) fn between(
@@ -32,6 +32,38 @@ impl Binder<'_> {
             step,
             if negated { Expr::Not(Box::new(both)) } else { both },
         )))
+    }
+
+    /// BETWEEN SYMMETRIC: the bounds may be in either order.
+    pub(super) fn between_symmetric(
+        &mut self,
+        input: Typed,
+        low: &ast::Expr,
+        high: &ast::Expr,
+        negated: bool,
+        scope: &mut Scope,
+        position: Option<u32>,
+    ) -> Result<Typed> {
+        let low = self.expression(low, scope)?;
+        let high = self.expression(high, scope)?;
+        let mut common = input.data_type;
+        for bound in [low.data_type, high.data_type] {
+            common = comparison_type(common, bound)
+                .ok_or_else(|| self.no_operator(input.data_type, ">=", bound, position))?;
+        }
+        let arguments = [input, low, high]
+            .into_iter()
+            .map(|side| self.side(side, common, position))
+            .collect::<Result<Vec<_>>>()?;
+        let between = Expr::Call {
+            function: crate::function::between_symmetric(common),
+            arguments,
+        };
+        Ok(boolean(if negated {
+            Expr::Not(Box::new(between))
+        } else {
+            between
+        }))
     }
 
     /// A comparison, both sides brought to one type. Integers of different widths are compared as they are.
@@ -153,36 +185,41 @@ impl Binder<'_> {
         }))
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the parts of one operator, taken apart once"
-    )]
+    /// The pattern of LIKE and its escape character. A computed one is put into the pattern.
+    pub(super) fn pattern(
+        &mut self,
+        pattern: &ast::Expr,
+        escape: Option<&ast::Expr>,
+        scope: &mut Scope,
+        position: Option<u32>,
+    ) -> Result<(Typed, Option<char>)> {
+        let pattern = self.expression(pattern, scope)?;
+        let Some(escape) = escape else {
+            return Ok((pattern, Some('\\')));
+        };
+        let escape = self.expression(escape, scope)?;
+        match &escape.expr {
+            Expr::Constant(Value::Text(text)) if text.chars().count() < 2 => {
+                let escape = text.chars().next();
+                Ok((pattern, escape))
+            }
+            _ => {
+                let escaped = self.scalar_of("like_escape", vec![pattern, escape], position)?;
+                Ok((escaped, Some('\\')))
+            }
+        }
+    }
+
     pub(super) fn like(
         &mut self,
         input: Typed,
-        pattern: &ast::Expr,
-        escape: Option<&ast::Expr>,
+        pattern: Typed,
+        escape: Option<char>,
         negated: bool,
         ignore_case: bool,
-        scope: &mut Scope,
         position: Option<u32>,
     ) -> Result<Typed> {
-        let escape = match escape {
-            None => Some('\\'),
-            Some(ast::Expr::Value(value)) => match value.value.clone().into_string() {
-                Some(text) if text.chars().count() <= 1 => text.chars().next(),
-                _ => {
-                    return Err(
-                        EngineError::new(SqlState::INVALID_ESCAPE_SEQUENCE, "invalid escape string")
-                            .with_hint("Escape string must be empty or one character.")
-                            .or_position(position),
-                    );
-                }
-            },
-            Some(_) => return Err(EngineError::not_supported("a computed ESCAPE").or_position(position)),
-        };
         let symbol = if ignore_case { "~~*" } else { "~~" };
-        let pattern = self.expression(pattern, scope)?;
         for side in [&input, &pattern] {
             if !side.data_type.is_string() && side.data_type != DataType::Unknown {
                 return Err(self.no_operator(input.data_type, symbol, pattern.data_type, position));

@@ -61,7 +61,7 @@ impl Binder<'_> {
                 _ => {
                     refuse(!self.more_rows.is_empty(), "this form of INSERT")?;
                     let block = self.query(query, false)?;
-                    let select = Planner::new(self.catalog).block(block)?;
+                    let select = Planner::new(self.catalog, &self.subqueries).block(block)?;
                     self.check_count(select.visible, &targets, !insert.columns.is_empty(), None)?;
                     let mut columns = table_defaults(&table);
                     for (position, (target, output)) in targets.iter().zip(&select.columns).enumerate() {
@@ -423,7 +423,7 @@ impl Binder<'_> {
         if changed.alone && !subqueries {
             return Ok(None);
         }
-        let planner = Planner::new(self.catalog);
+        let planner = Planner::new(self.catalog, &self.subqueries);
         let conditions = conditions.to_vec();
         let joined = planner.joined(changed.from.relation, changed.width, conditions, table, read)?;
         Ok(Some(Box::new(joined)))

@@ -11,7 +11,7 @@ mod nodes;
 use crate::access::AccessPath;
 use crate::catalog::TableDef;
 use crate::error::{EngineError, Result};
-use crate::expr::{Expr, SubqueryForm};
+use crate::expr::{CompareOp, Expr, SubqueryForm};
 use crate::plan::{InsertSource, JoinedRows, RowsStatement, SelectPlan, Source, Statement, TableScan};
 use crate::value::text::to_text;
 use crate::value::{DataType, Value};
@@ -382,6 +382,27 @@ fn show(expr: &Expr, names: &Names) -> String {
                 show(array, names)
             )
         }
+        Expr::RowTest {
+            input,
+            op,
+            rows,
+            negated,
+            ..
+        } => {
+            let row = |columns: &[Expr]| format!("ROW({})", join(columns, ", "));
+            let test = match (op, rows.as_slice()) {
+                (CompareOp::Equal, rows) => {
+                    let rows: Vec<String> = rows.iter().map(|columns| row(columns)).collect();
+                    format!("{}IN ({})", negation(negated), rows.join(", "))
+                }
+                (op, rows) => format!(
+                    "{} {}",
+                    op.symbol(),
+                    rows.first().map_or(String::new(), |one| row(one))
+                ),
+            };
+            format!("({} {test})", row(input))
+        }
         Expr::Like {
             input,
             pattern,
@@ -407,6 +428,12 @@ fn show(expr: &Expr, names: &Names) -> String {
             format!("CASE {} ELSE {} END", branches.join(" "), show(otherwise, names))
         }
         Expr::Call { function, arguments } => {
+            if let Some(symbol) = function.row().operator {
+                return match arguments.as_slice() {
+                    [operand] => format!("({symbol} {})", show(operand, names)),
+                    _ => format!("({})", join(arguments, &format!(" {symbol} "))),
+                };
+            }
             format!("{}({})", function.name(), join(arguments, ", "))
         }
         Expr::NextSerial { .. } => "nextval(…)".to_owned(),

@@ -2,7 +2,7 @@
 
 use crate::context::EvalContext;
 use crate::error::{EngineError, Result, SqlState};
-use crate::expr::{CompareOp, Expr};
+use crate::expr::{CompareOp, Expr, row_test};
 use crate::function::check_length;
 use crate::registered::cast_with_names;
 use crate::stack::checkpoint;
@@ -174,6 +174,16 @@ impl Expr {
             } => with_both(input, array, row, context, |needle, array| {
                 holds_for_elements(*op, *all, needle, array, *data_type, context)
             }),
+            Expr::RowTest {
+                input,
+                op,
+                rows,
+                types,
+                negated,
+            } => {
+                let found = row_test::holds(input, *op, rows, types, row, context)?;
+                Ok(found.map(|found| found != *negated))
+            }
             Expr::Like {
                 input,
                 pattern,

@@ -5,6 +5,7 @@
 //! logic is kept where SQL has it: a comparison with NULL is NULL, AND and OR look at both sides before they give up.
 
 mod eval;
+mod row_test;
 mod steps;
 mod subquery;
 mod walk;
@@ -182,6 +183,19 @@ pub enum Expr {
         array: Box<Expr>,
         /// The type in which they are compared.
         data_type: DataType,
+    },
+    /// A row of values compared with others: true if the comparison holds with one of them.
+    RowTest {
+        /// The columns of the row.
+        input: Vec<Expr>,
+        /// The comparison.
+        op: CompareOp,
+        /// The rows it is compared with.
+        rows: Vec<Vec<Expr>>,
+        /// The types that the columns have.
+        types: Vec<DataType>,
+        /// NOT IN
+        negated: bool,
     },
     /// \[NOT\] LIKE | ILIKE
     Like {

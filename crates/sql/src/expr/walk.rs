@@ -34,6 +34,10 @@ impl Expr {
                 input.walk(visit);
                 list.iter().for_each(|part| part.walk(visit));
             }
+            Expr::RowTest { input, rows, .. } => {
+                input.iter().for_each(|part| part.walk(visit));
+                rows.iter().flatten().for_each(|part| part.walk(visit));
+            }
             Expr::Like {
                 input,
                 pattern: other,
@@ -95,6 +99,16 @@ impl Expr {
             Expr::Compare { left, right, .. }
             | Expr::Distinct { left, right, .. }
             | Expr::Arithmetic { left, right, .. }
+            | Expr::Like {
+                input: left,
+                pattern: right,
+                ..
+            }
+            | Expr::Quantified {
+                input: left,
+                array: right,
+                ..
+            }
             | Expr::Concat(left, right) => {
                 visit(left)?;
                 visit(right)
@@ -104,16 +118,9 @@ impl Expr {
                 visit(input)?;
                 list.iter_mut().try_for_each(visit)
             }
-            Expr::Like {
-                input,
-                pattern: other,
-                ..
-            }
-            | Expr::Quantified {
-                input, array: other, ..
-            } => {
-                visit(input)?;
-                visit(other)
+            Expr::RowTest { input, rows, .. } => {
+                input.iter_mut().try_for_each(&mut *visit)?;
+                rows.iter_mut().flatten().try_for_each(visit)
             }
             Expr::Case { branches, otherwise } => {
                 visit(otherwise)?;

@@ -126,6 +126,63 @@ pub(super) static ROWS: &[FunctionRow] = &[
         Pure(|_| Ok(Value::from("UTF8"))),
     )
     .stable(),
+    row(
+        1039,
+        "getdatabaseencoding",
+        &[],
+        Name,
+        Pure(|_| Ok(Value::from("UTF8"))),
+    )
+    .stable(),
+    row(1264, "pg_char_to_encoding", &[Name], Int4, Pure(encoding_number)).stable(),
+    // Both tablespaces are in the data directory.
+    row(
+        3778,
+        "pg_tablespace_location",
+        &[Oid],
+        Text,
+        Pure(|_| Ok(Value::from(""))),
+    )
+    .stable(),
+    row(
+        2162,
+        "pg_get_function_arguments",
+        &[Oid],
+        Text,
+        Session(function_arguments),
+    )
+    .stable(),
+    row(
+        2232,
+        "pg_get_function_identity_arguments",
+        &[Oid],
+        Text,
+        Session(function_arguments),
+    )
+    .stable(),
+    row(
+        2165,
+        "pg_get_function_result",
+        &[Oid],
+        Text,
+        Session(function_result),
+    )
+    .stable(),
+    // There are none of these objects.
+    row(2093, "pg_conversion_is_visible", &[Oid], Bool, Pure(nothing)).stable(),
+    row(3756, "pg_ts_parser_is_visible", &[Oid], Bool, Pure(nothing)).stable(),
+    row(3757, "pg_ts_dict_is_visible", &[Oid], Bool, Pure(nothing)).stable(),
+    row(3768, "pg_ts_template_is_visible", &[Oid], Bool, Pure(nothing)).stable(),
+    row(3758, "pg_ts_config_is_visible", &[Oid], Bool, Pure(nothing)).stable(),
+    row(3403, "pg_statistics_obj_is_visible", &[Oid], Bool, Pure(nothing)).stable(),
+    row(
+        6174,
+        "pg_get_statisticsobjdef_columns",
+        &[Oid],
+        Text,
+        Pure(nothing),
+    )
+    .stable(),
     row(2854, "pg_my_temp_schema", &[], Oid, Pure(|_| Ok(Value::Oid(0)))).stable(),
     row(
         2855,
@@ -198,8 +255,10 @@ fn type_name(arguments: &[Value]) -> Result<Value> {
     Ok(match (DataType::from_oid(oid), typmod) {
         (None, _) if oid == 0 => Value::from("-"),
         (None, _) => Value::from("???"),
-        (Some(data_type), None) => Value::from(data_type.name()),
-        (Some(data_type), Some(typmod)) => Value::text(format_type(data_type, typmod)),
+        // Where no modifier is asked for, the length 1 is meant; −1 is a type of any length, which SQL has no name for.
+        (Some(DataType::Char), None) => Value::from("character"),
+        (Some(DataType::Char), Some(-1)) => Value::from("bpchar"),
+        (Some(data_type), typmod) => Value::text(format_type(data_type, typmod.unwrap_or(-1))),
     })
 }
 
@@ -362,6 +421,46 @@ fn encoding_name(arguments: &[Value]) -> Result<Value> {
         Value::Int4(6) => "UTF8",
         _ => "",
     }))
+}
+
+fn encoding_number(arguments: &[Value]) -> Result<Value> {
+    let name = text_of(&arguments[0])?
+        .to_ascii_lowercase()
+        .replace(['-', '_'], "");
+    Ok(Value::Int4(match name.as_str() {
+        "sqlascii" => 0,
+        "utf8" | "unicode" => 6,
+        _ => -1,
+    }))
+}
+
+/// The types of a function's arguments, with names of types as SQL has them.
+fn function_arguments(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    let found = session.catalog()?.function_types(oid_of(&arguments[0])?);
+    Ok(optional(found.map(|(types, _, _)| {
+        let names: Vec<String> = types.into_iter().map(sql_name).collect();
+        names.join(", ")
+    })))
+}
+
+fn function_result(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    let found = session.catalog()?.function_types(oid_of(&arguments[0])?);
+    Ok(optional(found.map(|(_, result, returns_set)| {
+        let name = sql_name(result);
+        if returns_set {
+            format!("SETOF {name}")
+        } else {
+            name
+        }
+    })))
+}
+
+/// The name of a type as SQL has it, if values can have it; else as the catalog has it.
+fn sql_name((oid, name): (u32, &'static str)) -> String {
+    match DataType::from_oid(oid) {
+        Some(data_type) => data_type.name().to_owned(),
+        None => name.to_owned(),
+    }
 }
 
 fn server_start(_: &[Value], session: &dyn SessionFacts) -> Result<Value> {

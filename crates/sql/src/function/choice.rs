@@ -6,7 +6,7 @@ use super::Function;
 use super::row::{FunctionRow, Implementation, row};
 use super::signature::Signature;
 use crate::common_type::common_type;
-use crate::error::Result;
+use crate::error::{EngineError, Result};
 use crate::value::{DataType, Value, compare_checked};
 
 static COALESCE: FunctionRow =
@@ -17,6 +17,13 @@ static LEAST: FunctionRow = of_several("least", Implementation::Typed(least));
 
 const fn of_several(name: &'static str, implementation: Implementation) -> FunctionRow {
     row(0, name, &[], DataType::Unknown, implementation).called_on_null()
+}
+
+static BETWEEN_SYMMETRIC: FunctionRow = of_several("between_symmetric", Implementation::Typed(is_between));
+
+/// The function behind BETWEEN SYMMETRIC over values of one type: value, bound, bound. No call can name it.
+pub(crate) fn between_symmetric(data_type: DataType) -> Function {
+    Function::over(&BETWEEN_SYMMETRIC, data_type)
 }
 
 /// One of these functions, if it is its name.
@@ -83,4 +90,32 @@ fn extreme(arguments: &[Value], data_type: DataType, is_better: fn(Ordering) -> 
         }
     }
     Ok(found.clone())
+}
+
+/// True if the first is between the others, which may be in either order; NULL if a NULL leaves it open.
+fn is_between(arguments: &[Value], data_type: DataType) -> Result<Value> {
+    let [value, one, other] = arguments else {
+        return Err(EngineError::internal(
+            "BETWEEN SYMMETRIC has other than three operands",
+        ));
+    };
+    let order = |bound: &Value| match value.is_null() || bound.is_null() {
+        true => Ok(None),
+        false => compare_checked(value, bound, data_type).map(Some),
+    };
+    let (one, other) = (order(one)?, order(other)?);
+    let within = |low: Option<Ordering>, high: Option<Ordering>| match (
+        low.map(Ordering::is_ge),
+        high.map(Ordering::is_le),
+    ) {
+        (Some(false), _) | (_, Some(false)) => Some(false),
+        (Some(true), Some(true)) => Some(true),
+        _ => None,
+    };
+    let found = match (within(one, other), within(other, one)) {
+        (Some(true), _) | (_, Some(true)) => Some(true),
+        (Some(false), Some(false)) => Some(false),
+        _ => None,
+    };
+    Ok(found.map_or(Value::Null, Value::Bool))
 }

@@ -6,8 +6,10 @@
 
 pub mod array;
 mod array_text;
+mod bits;
 mod catalog;
 mod choice;
+mod datetime;
 mod math;
 mod names;
 mod number;
@@ -15,6 +17,7 @@ mod number_format;
 mod privilege;
 mod quote;
 mod recovery;
+mod regex;
 mod resolve;
 mod row;
 mod sequence;
@@ -22,6 +25,7 @@ mod session;
 mod signature;
 mod table;
 mod text;
+mod trigonometry;
 
 use std::borrow::Cow;
 
@@ -32,6 +36,7 @@ use crate::value::text::to_text;
 use crate::value::{DataType, Value};
 
 pub use catalog::{DATABASE_OID, USER_OID, expression_shown};
+pub(crate) use choice::between_symmetric;
 pub(crate) use names::parts_of_name;
 pub use quote::quote_identifier;
 pub use recovery::shown as shown_position;
@@ -158,6 +163,13 @@ fn text_of(value: &Value) -> Result<&str> {
     value
         .as_str()
         .ok_or_else(|| EngineError::internal(format!("{value:?} is used as text")))
+}
+
+fn int(value: &Value) -> Result<i32> {
+    match value {
+        Value::Int4(number) => Ok(*number),
+        other => Err(EngineError::internal(format!("{other:?} is used as an integer"))),
+    }
 }
 
 #[cold]

@@ -29,9 +29,12 @@ pub enum Unresolved {
     Ambiguous,
 }
 
+/// Finds the function of a name for arguments, if it is one of its own.
+type Finder = fn(&str, &[DataType]) -> Option<Signature>;
+
 /// The functions whose types are no fixed list: each looks at name and arguments, and gives `None` if it is not its
 /// own.
-static POLYMORPHIC: &[fn(&str, &[DataType]) -> Option<Signature>] = &[choice::resolve, array::resolve];
+static POLYMORPHIC: &[Finder] = &[choice::resolve, array::resolve];
 
 /// The function of this name for arguments of these types.
 pub fn resolve(name: &str, arguments: &[DataType]) -> Result<Signature, Unresolved> {
@@ -94,7 +97,10 @@ fn best_of(
         .copied()
         .filter(|row| takes(row, arguments.len()))
         .collect();
-    if let Some(exact) = left.iter().find(|row| row.arguments == arguments) {
+    if let Some(exact) = left
+        .iter()
+        .find(|row| !row.variadic && row.arguments == arguments)
+    {
         return Ok(exact);
     }
     let fits = |row: &&FunctionRow| {
@@ -108,8 +114,8 @@ fn best_of(
         given == wanted || (wanted.category() == given.category() && is_preferred(wanted))
     };
     keep_most(&mut left, arguments, close);
-    for number in 0..arguments.len() {
-        if left.len() > 1 && arguments[number] == DataType::Unknown {
+    for (number, argument) in arguments.iter().enumerate() {
+        if left.len() > 1 && *argument == DataType::Unknown {
             settle_literal(&mut left, number)?;
         }
     }
@@ -201,7 +207,10 @@ mod tests {
     fn no_two_rows_have_one_name_and_the_same_arguments() {
         let mut seen = std::collections::HashSet::new();
         for row in table::rows() {
-            assert!(seen.insert((row.name, row.arguments)), "{row:?} is there twice");
+            assert!(
+                seen.insert((row.name, row.arguments, row.variadic)),
+                "{row:?} is there twice"
+            );
         }
     }
 

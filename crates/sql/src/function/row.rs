@@ -92,6 +92,12 @@ impl FunctionRow {
         self
     }
 
+    /// The same, written as an operator too.
+    pub(super) const fn operator(mut self, symbol: &'static str) -> FunctionRow {
+        self.operator = Some(symbol);
+        self
+    }
+
     /// The same, with any values behind its arguments.
     pub(super) const fn variadic(mut self) -> FunctionRow {
         self.variadic = true;

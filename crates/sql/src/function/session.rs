@@ -31,6 +31,15 @@ pub(super) static ROWS: &[FunctionRow] = &[
     )
     .stable(),
     row(
+        0,
+        "current_timestamp",
+        &[Int4],
+        TimestampTz,
+        Session(transaction_start),
+    )
+    .stable(),
+    row(0, "localtimestamp", &[Int4], Timestamp, Session(local_timestamp)).stable(),
+    row(
         2648,
         "statement_timestamp",
         &[],
@@ -95,8 +104,17 @@ pub(super) static ROWS: &[FunctionRow] = &[
     row(2626, "pg_sleep", &[Float8], Text, Session(sleep)).volatile(),
 ];
 
-fn transaction_start(_: &[Value], session: &dyn SessionFacts) -> Result<Value> {
-    Ok(Value::TimestampTz(session.transaction_timestamp()))
+/// Digits of a second that a timestamp is rounded to, if they are given. As in PostgreSQL there are 6 at most.
+fn precision(arguments: &[Value]) -> i32 {
+    match arguments {
+        [Value::Int4(digits)] => (*digits).clamp(0, 6),
+        _ => 6,
+    }
+}
+
+fn transaction_start(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    let at = datetime::round_timestamp(session.transaction_timestamp(), precision(arguments));
+    Ok(Value::TimestampTz(at))
 }
 
 fn statement_start(_: &[Value], session: &dyn SessionFacts) -> Result<Value> {
@@ -108,8 +126,9 @@ fn current_date(_: &[Value], session: &dyn SessionFacts) -> Result<Value> {
     Ok(Value::Date(days as i32))
 }
 
-fn local_timestamp(_: &[Value], session: &dyn SessionFacts) -> Result<Value> {
-    Ok(Value::Timestamp(session.transaction_timestamp()))
+fn local_timestamp(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    let at = datetime::round_timestamp(session.transaction_timestamp(), precision(arguments));
+    Ok(Value::Timestamp(at))
 }
 
 fn database(_: &[Value], session: &dyn SessionFacts) -> Result<Value> {

@@ -6,19 +6,28 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::row::FunctionRow;
-use super::{catalog, math, number, privilege, quote, recovery, sequence, session, text};
+use super::{
+    bits, catalog, datetime, math, number, privilege, quote, recovery, regex, sequence, session, text,
+    trigonometry,
+};
 
 /// The rows of each file of functions.
 static TABLES: &[&[FunctionRow]] = &[
+    bits::ROWS,
     catalog::ROWS,
+    datetime::ROWS,
     math::ROWS,
     number::ROWS,
     privilege::ROWS,
     quote::ROWS,
     recovery::ROWS,
+    regex::ROWS,
     sequence::ROWS,
     session::ROWS,
-    text::ROWS,
+    text::basic::ROWS,
+    text::format::ROWS,
+    text::part::ROWS,
+    trigonometry::ROWS,
 ];
 
 /// All functions that have a row: what `pg_proc` lists.

@@ -10,13 +10,16 @@
 //! | `select 'a'`, and `'b'` on the next line | `'ab'` | `'a'`, in a column called `b` |
 //! | `select 123abc`, `1_000`, `0x1f`, `$1a` | an error: junk behind a number | `123`, in a column called `abc`; `1000`; a string of bits |
 //!
+//! Others gave an error: `between symmetric a and b` (a mark on the word, [`mark_symmetric`]), `U&'…' uescape '…'` and
+//! the calls with a grammar of their own (`special_call`).
+//!
 //! The first two are rules of precedence ([`Dialect`]); the others are mended in the list of tokens ([`tokens`]). So are
 //! FOR NO KEY UPDATE and FOR KEY SHARE, which sqlparser does not know: it reads FOR UPDATE and FOR SHARE, and the binder
 //! looks at the text for what it was.
 
 use std::any::TypeId;
 
-use sqlparser::ast::{Expr, UnaryOperator};
+use sqlparser::ast::{Expr, Ident, UnaryOperator};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -50,7 +53,16 @@ impl Dialect for Grammar {
             Token::PGSquareRoot => (UnaryOperator::PGSquareRoot, Precedence::PgOther),
             Token::PGCubeRoot => (UnaryOperator::PGCubeRoot, Precedence::PgOther),
             Token::Tilde => (UnaryOperator::BitwiseNot, Precedence::PgOther),
-            _ => return None,
+            Token::Word(ref word) if word.quote_style == Some(SYMMETRIC_MARK) => {
+                let prefix = Ident::new("symmetric");
+                parser.advance_token();
+                let low = parser.parse_subexpr(self.prec_value(Precedence::Between));
+                return Some(low.map(|low| Expr::Prefixed {
+                    prefix,
+                    value: Box::new(low),
+                }));
+            }
+            _ => return super::special_call::parse(parser),
         };
         parser.advance_token();
         let operand = parser.parse_subexpr(self.prec_value(stronger_than));
@@ -112,9 +124,37 @@ impl Dialect for Grammar {
 pub(super) fn tokens(text: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
     let mut tokens = Tokenizer::new(&Grammar, text).tokenize_with_location()?;
     super::number_junk::refuse(&tokens, text)?;
+    super::string_forms::decode(&mut tokens, text)?;
     join_strings(&mut tokens);
+    mark_symmetric(&mut tokens);
     leave_out_keys(&mut tokens);
     Ok(with_is_null(tokens))
+}
+
+/// The quote of the word SYMMETRIC behind BETWEEN, which no text can have.
+const SYMMETRIC_MARK: char = '\0';
+
+/// Marks the word SYMMETRIC behind BETWEEN, and leaves out ASYMMETRIC.
+///
+/// In the tree, the lower bound has the prefix `symmetric`.
+fn mark_symmetric(tokens: &mut [TokenWithSpan]) {
+    let mut behind_between = false;
+    for token in tokens {
+        match &mut token.token {
+            Token::Whitespace(_) => {}
+            Token::Word(word) if word.quote_style.is_none() => {
+                if behind_between && word.value.eq_ignore_ascii_case("symmetric") {
+                    word.quote_style = Some(SYMMETRIC_MARK);
+                } else if behind_between && word.value.eq_ignore_ascii_case("asymmetric") {
+                    token.token = Token::Whitespace(Whitespace::Space);
+                    continue;
+                }
+                behind_between =
+                    matches!(&token.token, Token::Word(word) if word.keyword == Keyword::BETWEEN);
+            }
+            _ => behind_between = false,
+        }
+    }
 }
 
 /// FOR NO KEY UPDATE becomes FOR UPDATE, and FOR KEY SHARE FOR SHARE.

@@ -8,7 +8,9 @@ mod dialect;
 mod lex;
 mod long_insert;
 mod number_junk;
+mod special_call;
 mod split;
+mod string_forms;
 mod unsupported;
 pub(crate) mod utility;
 

@@ -15,12 +15,14 @@
 //! | `leaves` | which leaves an expression reads |
 //! | `join` | a tree of operators for a FROM |
 //! | `estimate` | numbers of rows |
+//! | `pull_up` | queries of WHERE as joins |
 //! | `columns` | the columns that later stages read |
 
 mod columns;
 mod estimate;
 mod join;
 mod leaves;
+mod pull_up;
 pub(crate) mod scan;
 
 use std::sync::Arc;
@@ -38,19 +40,24 @@ use scan::{all, extreme, need, ordered_by_index, plan_scan};
 /// Plans the blocks of one statement.
 pub(crate) struct Planner<'c> {
     catalog: &'c dyn CatalogView,
+    /// The queries inside the statement's expressions, by their numbers.
+    bound: &'c [Block],
 }
 
 impl<'c> Planner<'c> {
-    pub(crate) fn new(catalog: &'c dyn CatalogView) -> Planner<'c> {
-        Planner { catalog }
+    pub(crate) fn new(catalog: &'c dyn CatalogView, bound: &'c [Block]) -> Planner<'c> {
+        Planner { catalog, bound }
+    }
+
+    /// The query of this number, as it was bound.
+    fn bound(&self, number: usize) -> Option<Block> {
+        self.bound.get(number).cloned()
     }
 
     /// Plans the queries of a statement's expressions.
-    pub(crate) fn subqueries(&self, bound: Vec<Block>) -> Result<Vec<Arc<SelectPlan>>> {
-        bound
-            .into_iter()
-            .map(|block| self.block(block).map(Arc::new))
-            .collect()
+    pub(crate) fn subqueries(&self) -> Result<Vec<Arc<SelectPlan>>> {
+        let blocks = self.bound.iter().cloned();
+        blocks.map(|block| self.block(block).map(Arc::new)).collect()
     }
 
     /// Plans a block.
@@ -68,7 +75,7 @@ impl<'c> Planner<'c> {
             offset,
             lock,
             columns,
-        } = block;
+        } = self.pulled_up(block)?;
         let mut plan = SelectPlan {
             source: Source::OneRow,
             aggregate,

@@ -1,5 +1,6 @@
 //! Inserting entries, and checking uniqueness.
 
+use clearway_machine::Machine;
 use clearway_txn::Xid;
 
 use crate::btree::descend::Descent;
@@ -45,6 +46,30 @@ impl BTree {
         tid: Tid,
         liveness: Option<impl Fn(Tid) -> Result<Liveness>>,
     ) -> Result<InsertOutcome> {
+        let mut descent = Descent::default();
+        let page = match self.find_place(storage, key, tid, liveness, &mut descent)? {
+            Place::Leaf(page) => page,
+            Place::Taken(outcome) => return Ok(outcome),
+        };
+        let entry = Entry {
+            key: key.into(),
+            tid,
+            child: 0,
+        };
+        self.insert_into(storage, page, entry, &mut descent)?;
+        self.complete_splits(storage, descent.crossed)?;
+        Ok(InsertOutcome::Inserted)
+    }
+
+    /// The leaf for an entry, latched in update mode. With `liveness`, only if no row with the key is alive.
+    pub(super) fn find_place<'s, S: TreeStorage>(
+        &self,
+        storage: &'s S,
+        key: &[u8],
+        tid: Tid,
+        liveness: Option<impl Fn(Tid) -> Result<Liveness>>,
+        descent: &mut Descent,
+    ) -> Result<Place<'s, S::Machine>> {
         if key.len() > KEY_MAX {
             return Err(StorageError::TooLarge {
                 what: "index key",
@@ -63,26 +88,18 @@ impl BTree {
         } else {
             bound
         };
-        let mut descent = Descent::default();
-        let leaf = self.descend_to_leaf(storage, start, &mut descent)?;
+        let leaf = self.descend_to_leaf(storage, start, descent)?;
         let leaf = self.update(storage, leaf)?;
         let mut page = self.move_right_update(storage, leaf, start, |left| descent.crossed.push(left))?;
         if let Some(liveness) = liveness {
             match self.find_duplicate(storage, &page, key, liveness)? {
                 InsertOutcome::Inserted => {}
-                outcome => return Ok(outcome),
+                outcome => return Ok(Place::Taken(outcome)),
             }
             // R4: the first leaf stays latched until the right one is.
             page = self.move_right_update(storage, page, bound, |_| {})?;
         }
-        let entry = Entry {
-            key: key.into(),
-            tid,
-            child: 0,
-        };
-        self.insert_into(storage, page, entry, &mut descent)?;
-        self.complete_splits(storage, descent.crossed)?;
-        Ok(InsertOutcome::Inserted)
+        Ok(Place::Leaf(page))
     }
 
     /// Looks at all entries with `key`, from `first` to the right. `Inserted` stands for "none alive".
@@ -91,7 +108,7 @@ impl BTree {
     /// before holds the page that it inserts into, or one on the way to it, in update mode; this look latches
     /// these pages in update mode too, and so waits until that entry can be seen. A shared latch would not
     /// wait: an update holder lets readers in.
-    fn find_duplicate<S: TreeStorage>(
+    pub(super) fn find_duplicate<S: TreeStorage>(
         &self,
         storage: &S,
         first: &PageUpdate<'_, S::Machine>,
@@ -111,6 +128,14 @@ impl BTree {
         }
         Ok(InsertOutcome::Inserted)
     }
+}
+
+/// Result of looking for the place of an entry.
+pub(super) enum Place<'s, M: Machine> {
+    /// On this leaf.
+    Leaf(PageUpdate<'s, M>),
+    /// None: another row has the key, or may have it.
+    Taken(InsertOutcome),
 }
 
 /// Result of looking for equal entries on one page.

@@ -16,7 +16,7 @@
 //!   hold the key. An inserter keeps it until it holds the latch of the leaf for its entry. It looks at the
 //!   leaves right of the first one in update mode too: an inserter that has left the first leaf holds one of
 //!   them until its entry is in. Readers are let in while inserters look for duplicates, and while a split is
-//!   prepared.
+//!   prepared. An inserter of several entries keeps the leaf for those that belong there (`insert_run`).
 //! - R5: an inserter whose descent was led right by a link makes sure that the level above names that right
 //!   neighbour. So a split that was interrupted costs later descents a step until the next inserter comes by.
 //!
@@ -27,6 +27,7 @@
 //! | `descend` | from the root to a leaf |
 //! | `optimistic` | the same without latches |
 //! | `insert` | inserting, unique checks |
+//! | `insert_run` | inserting many entries, a leaf at a time |
 //! | `split` | splitting pages, and telling the level above |
 //! | `cursor` | reading ranges |
 //! | `build` | making a tree of sorted entries |
@@ -39,6 +40,7 @@ mod cursor;
 mod delete;
 mod descend;
 mod insert;
+mod insert_run;
 mod node;
 mod optimistic;
 mod split;
@@ -48,6 +50,8 @@ pub use crate::storage::root_hints::RootHints;
 pub use check::TreeShape;
 pub use cursor::{Direction, TreeCursor};
 pub use insert::InsertOutcome;
+pub use insert_run::InsertedRun;
+pub use node::NewEntry;
 pub use tree_storage::TreeStorage;
 
 use crate::error::Result;

@@ -142,17 +142,46 @@ impl Entry {
 
     fn encode(&self, out: &mut Vec<u8>) {
         out.clear();
-        out.extend_from_slice(&(self.key.len() as u16).to_le_bytes());
-        out.extend_from_slice(&self.tid.block.to_le_bytes());
-        out.extend_from_slice(&self.tid.slot.to_le_bytes());
-        out.extend_from_slice(&self.child.to_le_bytes());
-        out.extend_from_slice(&self.key);
+        append_entry(self.bound(), self.child, out);
     }
 
     /// Bytes it takes on a page, its slot included.
     pub(crate) fn size(&self) -> usize {
         entry_size(self.key.len())
     }
+}
+
+/// An entry to insert.
+#[derive(Debug, Clone, Copy)]
+pub struct NewEntry<'k> {
+    /// Its key.
+    pub key: &'k [u8],
+    /// The row that it leads to.
+    pub tid: Tid,
+    /// True if it is inserted only if no row has the key.
+    pub unique: bool,
+}
+
+impl NewEntry<'_> {
+    pub(super) fn bound(&self) -> Bound<'_> {
+        Bound {
+            key: self.key,
+            tid: self.tid,
+        }
+    }
+
+    pub(super) fn size(&self) -> usize {
+        entry_size(self.key.len())
+    }
+}
+
+/// The bytes of an entry, behind what `out` holds.
+fn append_entry(bound: Bound<'_>, child: u32, out: &mut Vec<u8>) {
+    out.extend_from_slice(&(bound.key.len() as u16).to_le_bytes());
+    out.extend_from_slice(&bound.tid.block.to_le_bytes());
+    out.extend_from_slice(&bound.tid.slot.to_le_bytes());
+    out.extend_from_slice(&child.to_le_bytes());
+    out.extend_from_slice(bound.key);
 }
 
 /// Bytes an entry takes on a page, its slot included.
@@ -400,6 +429,65 @@ pub(crate) fn insert_at<M: Machine, L: ChangeLog>(
     }
     change.write_u16(page, slot, upper as u16);
     set_bounds(change, page, lower + 2, upper);
+}
+
+/// Inserts entries that fit together, in their places. They are in order.
+///
+/// ```text
+/// slots     a b . d e .          entries c and f: the slots from c's place on are written again,
+///           a b c d e f          unless moving those behind each new one takes fewer bytes
+/// ```
+pub(crate) fn insert_run_at<M: Machine, L: ChangeLog>(
+    change: &mut AtomicChange<'_, M, L>,
+    page: &mut PageExclusive<'_, M>,
+    run: &[NewEntry<'_>],
+) {
+    let node = Node(page.bytes());
+    let (lower, upper) = (page::lower(node.0), page::upper(node.0));
+    let length: usize = run.iter().map(|entry| entry.size() - 2).sum();
+    let start = upper - length;
+    debug_assert!(
+        lower + run.len() * 2 <= start,
+        "entries are inserted where they do not fit"
+    );
+    let places: Vec<usize> = run.iter().map(|entry| node.lower_bound(entry.bound())).collect();
+    let first_slot = PAGE_HEADER + (node.first() + places[0]) * 2;
+    let (mut bodies, mut new_slots) = (Vec::with_capacity(length), Vec::with_capacity(run.len()));
+    for entry in run {
+        new_slots.push(((start + bodies.len()) as u16).to_le_bytes());
+        append_entry(entry.bound(), 0, &mut bodies);
+    }
+    let merged = merged_slots(node.entry_slots(), &places, &new_slots);
+    change.write(page, start, &bodies);
+    if merged.len() * 2 <= run.len() * SLOT_MOVE {
+        change.write(page, first_slot, merged.as_flattened());
+    } else {
+        for (before, (place, slot)) in places.iter().zip(&new_slots).enumerate() {
+            let end = lower + before * 2;
+            let at = first_slot + (place - places[0] + before) * 2;
+            if at < end {
+                change.move_bytes(page, at, at + 2, end - at);
+            }
+            change.write(page, at, slot);
+        }
+    }
+    set_bounds(change, page, lower + run.len() * 2, start);
+}
+
+/// Bytes in the log of a slot that is inserted by moving those behind it.
+const SLOT_MOVE: usize = 14;
+
+/// The slots of a page from the first of `places` on, with `new` ones at their places.
+fn merged_slots(old: &[[u8; 2]], places: &[usize], new: &[[u8; 2]]) -> Vec<[u8; 2]> {
+    let mut merged = Vec::with_capacity(old.len() - places[0] + new.len());
+    let mut from = places[0];
+    for (place, slot) in places.iter().zip(new) {
+        merged.extend_from_slice(&old[from..*place]);
+        merged.push(*slot);
+        from = *place;
+    }
+    merged.extend_from_slice(&old[from..]);
+    merged
 }
 
 #[cfg(test)]

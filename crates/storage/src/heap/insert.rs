@@ -7,8 +7,10 @@ use crate::change::byte_buffers::ByteBuffer;
 use crate::change::{AtomicChange, ChangeLog};
 use crate::error::{Result, StorageError};
 use crate::heap::layout::{
-    HAS_UNUSED, LINE_POINTER, Line, encode_tuple, free_space, line_offset, lines, slot_count, tuple_size,
+    HAS_UNUSED, LINE_POINTER, Line, bounds, encode_tuple, free_space, line_offset, lines, slot_count,
+    tuple_size,
 };
+use crate::heap::page_run::place_run;
 use crate::heap::{Heap, ROW_MAX, Tid, TxnContext};
 use crate::page::{self, LOWER, PageId, PageKind};
 
@@ -64,8 +66,7 @@ pub(crate) fn place<L: ChangeLog>(
         }
         .encode(),
     );
-    let bounds = (lower as u32 | (upper as u32) << 16).to_le_bytes();
-    change.write(page, LOWER, &bounds);
+    change.write(page, LOWER, &bounds(lower, upper));
     slot
 }
 
@@ -108,20 +109,23 @@ impl Heap {
             if page::is_new(page.header()) {
                 change.init_page(&mut page, PageKind::HEAP, 0);
             }
-            let before = rows.len();
-            while let Some((row, rest)) = rows
-                .split_first()
-                .filter(|(row, _)| fits(page.header(), row.len()))
-            {
-                encode_tuple(xid.0, ctx.command, 0, row, &mut tuple);
-                let slot = place(&mut change, &mut page, &tuple);
-                placed(Tid { block, slot });
-                rows = rest;
-            }
+            let count = match rows {
+                [row] if fits(page.header(), row.len()) => {
+                    encode_tuple(xid.0, ctx.command, 0, row, &mut tuple);
+                    let slot = place(&mut change, &mut page, &tuple);
+                    placed(Tid { block, slot });
+                    1
+                }
+                [_] => 0,
+                _ => place_run(&mut change, &mut page, (xid, ctx.command), rows, |slot| {
+                    placed(Tid { block, slot });
+                }),
+            };
+            rows = &rows[count..];
             let free = free_space(page.header());
             change.finish()?;
             drop(page);
-            if rows.len() == before || !rows.is_empty() {
+            if !rows.is_empty() {
                 ctx.storage.fsm.is_full(self.rel, ctx.proc, block, free);
             }
         }

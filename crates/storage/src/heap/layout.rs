@@ -153,6 +153,11 @@ pub(crate) fn free_space(bytes: &[u8]) -> usize {
     page::upper(bytes).saturating_sub(page::lower(bytes))
 }
 
+/// The bytes at `LOWER` of a page whose free space goes from `lower` to `upper`.
+pub(crate) fn bounds(lower: usize, upper: usize) -> [u8; 4] {
+    (lower as u32 | (upper as u32) << 16).to_le_bytes()
+}
+
 /// A tuple on a page.
 #[derive(Clone, Copy)]
 pub(crate) struct Tuple<'p> {
@@ -265,9 +270,14 @@ pub(crate) fn stands_alone(page: HintedPage<'_>, offset: usize) -> bool {
     })
 }
 
-/// The bytes of a new tuple.
+/// The bytes of a new tuple, in place of what `out` holds.
 pub(crate) fn encode_tuple(xmin: u64, cmin: u32, infomask: u16, row: &[u8], out: &mut Vec<u8>) {
     out.clear();
+    append_tuple(xmin, cmin, infomask, row, out);
+}
+
+/// The bytes of a new tuple, behind what `out` holds.
+pub(crate) fn append_tuple(xmin: u64, cmin: u32, infomask: u16, row: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&xmin.to_le_bytes());
     out.extend_from_slice(&0u64.to_le_bytes());
     out.extend_from_slice(&cmin.to_le_bytes());

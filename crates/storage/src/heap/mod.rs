@@ -25,6 +25,7 @@
 //! | `layout` | line pointers and tuple headers |
 //! | `visibility` | which version is seen; hint bits |
 //! | `insert`, `update`, `lock` | changing rows |
+//! | `page_run` | rows placed on one page together |
 //! | `scan` | fetching one row, scanning all |
 //! | `unpinned` | fetching one row without a pin or a latch |
 //! | `prune` | removing dead versions on one page |
@@ -39,6 +40,7 @@ mod insert;
 mod kept_versions;
 pub(crate) mod layout;
 mod lock;
+mod page_run;
 pub(crate) mod prune;
 pub(crate) mod replace;
 mod scan;

@@ -4,6 +4,8 @@
 //! 2. Remove the index entries that lead to them.
 //! 3. Make them Unused.
 //!
+//! A page that has not changed since a vacuum saw it settled is passed over (`storage::settled_pages`).
+//!
 //! This order keeps R3 of the heap. Between 1 and 3 an index scan that still holds such an entry finds a Dead
 //! line pointer. After 3 the scan's snapshot sees no row there, because a row put there later was inserted
 //! after the snapshot.
@@ -19,9 +21,10 @@ use crate::heap::Tid;
 use crate::heap::compaction::compact;
 use crate::heap::layout::{Line, Tuple, free_space, line, lines, slot_count};
 use crate::heap::prune::prune;
-use crate::heap::visibility::is_live;
-use crate::page::{PageId, RelId};
+use crate::heap::visibility::{is_live, is_settled};
+use crate::page::{self, PageId, RelId};
 use crate::storage::Storage;
+use crate::storage::settled_pages::{SettledPage, SettledPages};
 
 /// Number of dead rows that vacuum notes before it goes through the indexes.
 const BATCH: usize = 1 << 20;
@@ -30,8 +33,10 @@ const BATCH: usize = 1 << 20;
 #[derive(Debug, Default, Clone, Copy)]
 #[non_exhaustive]
 pub struct VacuumStats {
-    /// Pages looked at.
+    /// Pages of the heap, as far as vacuum came.
     pub pages: u32,
+    /// Those of them that were passed over: nothing has changed there since a vacuum found nothing to do.
+    pub settled_pages: u32,
     /// Rows that a new snapshot sees, with a change that is under way counted when it commits. Older versions, kept for
     /// older snapshots, do not count.
     pub live_rows: u64,
@@ -50,46 +55,138 @@ pub fn vacuum(
     horizon: Xid,
     cancel: &dyn Fn() -> bool,
 ) -> Result<VacuumStats> {
-    let mut stats = VacuumStats::default();
-    let mut dead: Vec<Tid> = Vec::new();
-    let mut ring = storage.write_ring();
-    for block in 0..storage.block_count(rel)? {
-        if cancel() {
-            return Ok(stats);
+    let mut settled = storage.settled_pages.take(rel);
+    let mut run = Run {
+        storage,
+        rel,
+        indexes,
+        horizon,
+        ring: storage.write_ring(),
+        settled: &mut settled,
+        dead: Vec::new(),
+        stats: VacuumStats::default(),
+    };
+    let done = run.all_pages(cancel);
+    let stats = run.stats;
+    // Also after an error: what was noted is true.
+    storage.settled_pages.put(rel, settled);
+    done.map(|()| stats)
+}
+
+/// A vacuum that is under way.
+struct Run<'r> {
+    storage: &'r Storage,
+    rel: RelId,
+    indexes: &'r [RelId],
+    horizon: Xid,
+    ring: FrameRing,
+    settled: &'r mut SettledPages,
+    /// Dead line pointers whose index entries are still there.
+    dead: Vec<Tid>,
+    stats: VacuumStats,
+}
+
+impl Run<'_> {
+    fn all_pages(&mut self, cancel: &dyn Fn() -> bool) -> Result<()> {
+        for block in 0..self.storage.block_count(self.rel)? {
+            if cancel() {
+                return Ok(());
+            }
+            if !self.is_settled(block)? {
+                self.visit(block)?;
+            }
+            self.stats.pages += 1;
+            if self.dead.len() >= BATCH {
+                self.remove()?;
+            }
         }
+        self.remove()
+    }
+
+    /// True if the page is as a vacuum has noted it (N1 and N3 of `settled_pages`).
+    fn is_settled(&mut self, block: u32) -> Result<bool> {
+        let Some(note) = self.settled.get(block).filter(|note| !note.dead) else {
+            return Ok(false);
+        };
+        let page = PageId { rel: self.rel, block };
+        let page = self.storage.pin_in(page, Some(&mut self.ring))?.into_shared();
+        if page::lsn(page.header()) != note.lsn {
+            return Ok(false);
+        }
+        self.stats.settled_pages += 1;
+        self.stats.live_rows += u64::from(note.rows);
+        self.storage
+            .fsm
+            .record(self.rel, block, free_space(page.header()));
+        Ok(true)
+    }
+
+    /// Step 1.
+    fn visit(&mut self, block: u32) -> Result<()> {
+        let storage = self.storage;
         storage.make_log_room()?;
-        let mut page = storage
-            .pin_in(PageId { rel, block }, Some(&mut ring))?
-            .into_exclusive();
-        let pruned = prune(storage, &mut page, horizon)?;
+        let page = PageId { rel: self.rel, block };
+        let mut page = storage.pin_in(page, Some(&mut self.ring))?.into_exclusive();
+        let pruned = prune(storage, &mut page, self.horizon)?;
         let front = page.hinted().front();
-        stats.pages += 1;
-        stats.removed_versions += pruned.removed as u64;
-        stats.live_rows += live_rows(storage, &page)?;
-        dead.extend(
+        self.stats.removed_versions += pruned.removed as u64;
+        let dead_before = self.dead.len();
+        self.dead.extend(
             lines(front)
                 .filter(|(_, line)| *line == Line::Dead)
                 .map(|(slot, _)| Tid { block, slot }),
         );
-        storage.fsm.record(rel, block, free_space(front));
-        drop(page);
-        if dead.len() >= BATCH {
-            stats.removed_rows += remove(storage, rel, indexes, &mut dead, &mut ring)?;
-        }
+        let rows = count_rows(storage, &page)?;
+        self.stats.live_rows += u64::from(rows.live);
+        let look = rows.settled.then(|| SettledPage {
+            lsn: page::lsn(page.header()),
+            rows: rows.live,
+            dead: self.dead.len() > dead_before,
+        });
+        self.settled.note(block, look);
+        storage.fsm.record(self.rel, block, free_space(front));
+        Ok(())
     }
-    stats.removed_rows += remove(storage, rel, indexes, &mut dead, &mut ring)?;
-    Ok(stats)
+
+    /// Steps 2 and 3.
+    fn remove(&mut self) -> Result<()> {
+        self.stats.removed_rows += remove(
+            self.storage,
+            self.rel,
+            self.indexes,
+            &mut self.dead,
+            &mut self.ring,
+            self.settled,
+        )?;
+        Ok(())
+    }
 }
 
-fn live_rows(storage: &Storage, page: &PageExclusive<'_>) -> Result<u64> {
+/// The rows of a page.
+struct Rows {
+    live: u16,
+    /// True if all versions are settled. Then each is a live row.
+    settled: bool,
+}
+
+fn count_rows(storage: &Storage, page: &PageExclusive<'_>) -> Result<Rows> {
     let hinted = page.hinted();
-    let mut count = 0;
+    let mut rows = Rows {
+        live: 0,
+        settled: !page::is_new(page.header()),
+    };
     for slot in 1..=slot_count(page.header()) {
-        if let Some(tuple) = Tuple::at(hinted, slot) {
-            count += u64::from(is_live(storage, &tuple)?);
+        let Some(tuple) = Tuple::at(hinted, slot) else {
+            continue;
+        };
+        if is_settled(tuple.infomask(), Xid(tuple.xmax())) {
+            rows.live += 1;
+        } else {
+            rows.settled = false;
+            rows.live += u16::from(is_live(storage, &tuple)?);
         }
     }
-    Ok(count)
+    Ok(rows)
 }
 
 /// Steps 2 and 3.
@@ -99,6 +196,7 @@ fn remove(
     indexes: &[RelId],
     dead: &mut Vec<Tid>,
     ring: &mut FrameRing,
+    settled: &mut SettledPages,
 ) -> Result<u64> {
     if dead.is_empty() {
         return Ok(0);
@@ -108,23 +206,27 @@ fn remove(
         BTree::new(index.0).vacuum_delete(storage, &set)?;
     }
     for tids in dead.chunk_by(|a, b| a.block == b.block) {
+        let block = tids[0].block;
         let mut change = storage.begin_change(Xid::INVALID)?;
         let mut page = storage
-            .pin_in(
-                PageId {
-                    rel,
-                    block: tids[0].block,
-                },
-                Some(&mut *ring),
-            )?
+            .pin_in(PageId { rel, block }, Some(&mut *ring))?
             .into_exclusive();
+        let before = page::lsn(page.header());
         for tid in tids {
             debug_assert_eq!(line(page.hinted().front(), tid.slot), Line::Dead, "R3");
         }
         let unused = tids.iter().map(|tid| (tid.slot, Line::Unused));
         compact(&mut change, &mut page, unused);
-        change.finish()?;
-        storage.fsm.record(rel, tids[0].block, free_space(page.header()));
+        let lsn = change.finish()?;
+        // N3: all Dead line pointers of that look are those freed now.
+        let look = settled.get(block).filter(|look| look.lsn == before);
+        let now = look.map(|look| SettledPage {
+            lsn,
+            dead: false,
+            ..look
+        });
+        settled.note(block, now);
+        storage.fsm.record(rel, block, free_space(page.header()));
     }
     Ok(dead.drain(..).count() as u64)
 }

@@ -13,6 +13,7 @@
 //! | `background_state` | what these threads share |
 //! | `background_log` | what they log of their own account |
 //! | `fsm`, `page_room` | free space: which pages have it; where an update on a full page finds it |
+//! | `settled_pages` | pages on which vacuum has nothing to do until they change |
 //! | `root_hints` | where the descents of trees begin |
 
 pub mod background;
@@ -27,6 +28,7 @@ mod pages;
 mod recovery_start;
 mod relations;
 pub(crate) mod root_hints;
+pub(crate) mod settled_pages;
 mod transactions;
 
 use std::path::{Path, PathBuf};
@@ -42,6 +44,7 @@ use self::background_state::BackgroundState;
 use self::fsm::FreeSpaceMaps;
 pub use self::options::StorageOptions;
 use self::root_hints::RootHints;
+use self::settled_pages::AllSettledPages;
 use crate::buffer::BufferPool;
 use crate::commit::Commits;
 use crate::disk::LockHeld;
@@ -77,6 +80,7 @@ pub struct Storage {
     /// Its background threads, and those that others run for it.
     pub background: Arc<BackgroundThreads>,
     pub(crate) fsm: FreeSpaceMaps,
+    pub(crate) settled_pages: AllSettledPages,
     pub(crate) root_hints: RootHints,
     pub(crate) options: StorageOptions,
     pub(crate) commits: Arc<Commits>,
@@ -136,6 +140,7 @@ impl From<StorageParts> for Storage {
             background_state: Arc::default(),
             background: Arc::default(),
             fsm: FreeSpaceMaps::default(),
+            settled_pages: AllSettledPages::default(),
             root_hints: RootHints::default(),
             options: parts.options,
             commits: parts.commits,

@@ -25,6 +25,7 @@ impl Storage {
     /// harmless.
     pub fn drop_rel(&self, rel: RelId) -> Result<()> {
         self.fsm.forget(rel);
+        self.settled_pages.forget(rel);
         self.pool.discard(rel);
         self.files.remove(rel)
     }

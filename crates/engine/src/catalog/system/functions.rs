@@ -13,6 +13,7 @@ use super::server::{INTERNAL_LANGUAGE_OID, USER_OID};
 use super::shape::Schema;
 use super::types;
 use clearway_sql::aggregate::AggregateFunction;
+use clearway_sql::catalog_facts::FunctionTypes;
 use clearway_sql::function;
 use clearway_sql::value::{DataType, Value};
 
@@ -22,9 +23,9 @@ const LINES: &str = include_str!("data/functions.txt");
 
 /// A function as PostgreSQL's catalog has it.
 #[derive(Debug)]
-pub(super) struct FunctionRow {
-    pub(super) oid: u32,
-    pub(super) name: &'static str,
+struct FunctionRow {
+    oid: u32,
+    name: &'static str,
     kind: &'static str,
     volatility: &'static str,
     is_strict: bool,
@@ -95,7 +96,7 @@ static FUNCTIONS: LazyLock<Vec<FunctionRow>> = LazyLock::new(|| {
 });
 
 /// The functions that there are, in the order of their numbers.
-pub(super) fn shown() -> &'static [FunctionRow] {
+fn shown() -> &'static [FunctionRow] {
     &FUNCTIONS
 }
 
@@ -105,6 +106,15 @@ pub(super) fn existing(oid: u32) -> u32 {
         Ok(_) => oid,
         Err(_) => 0,
     }
+}
+
+/// The types of a function's arguments and result; true if it returns a set.
+pub(crate) fn types_of(oid: u32) -> Option<FunctionTypes> {
+    let place = FUNCTIONS.binary_search_by_key(&oid, |row| row.oid).ok()?;
+    let row = &FUNCTIONS[place];
+    let named = |oid: &u32| (*oid, types::name_of(*oid));
+    let arguments = row.arguments.iter().map(named).collect();
+    Some((arguments, named(&row.result), row.returns_set))
 }
 
 /// `pg_proc`
@@ -157,6 +167,17 @@ mod tests {
         let all: Vec<FunctionRow> = LINES.lines().filter_map(FunctionRow::read).collect();
         assert_eq!(all.len(), LINES.lines().count());
         assert!(all.is_sorted_by_key(|row| row.oid));
+    }
+
+    /// A function's number is that of the function of this name in PostgreSQL.
+    #[test]
+    fn numbers_are_those_of_postgresql() {
+        let all: Vec<FunctionRow> = LINES.lines().filter_map(FunctionRow::read).collect();
+        for row in function::rows().filter(|row| row.oid != 0) {
+            if let Ok(place) = all.binary_search_by_key(&row.oid, |known| known.oid) {
+                assert_eq!(all[place].name, row.name, "{}", row.oid);
+            }
+        }
     }
 
     #[test]

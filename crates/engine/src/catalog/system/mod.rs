@@ -25,7 +25,7 @@ mod activity;
 mod columns;
 mod constraints;
 pub(crate) mod definition_text;
-mod functions;
+pub(crate) mod functions;
 mod information_columns;
 mod information_schema;
 mod internals;

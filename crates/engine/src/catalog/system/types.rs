@@ -104,6 +104,11 @@ pub(crate) fn row_of(data_type: DataType) -> &'static TypeRow {
     }
 }
 
+/// The name in the catalog of a type, also of one that values cannot have.
+pub(super) fn name_of(oid: u32) -> &'static str {
+    PLACES.get(&oid).map_or("???", |at| TYPES[*at].name)
+}
+
 /// The types that the catalog shows.
 pub(super) fn shown() -> impl Iterator<Item = &'static TypeRow> {
     TYPES

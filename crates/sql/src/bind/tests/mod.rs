@@ -3,6 +3,7 @@
 mod access;
 mod clients;
 mod expressions;
+mod functions;
 mod random_texts;
 mod refusals;
 mod results;

@@ -55,11 +55,8 @@ impl Reader<'_> {
         if !from {
             self.expect("to")?;
         }
-        let served = if from {
-            self.eat("stdin")
-        } else {
-            self.eat("stdout")
-        };
+        // Either word means the client, in both directions.
+        let served = self.eat("stdin") || self.eat("stdout");
         if !served {
             return Err(EngineError::not_supported(if from {
                 "COPY from a file or program on the server"
@@ -82,25 +79,43 @@ impl Reader<'_> {
         let mut format = CopyFormat::Text;
         let (mut delimiter, mut null, mut quote, mut escape) = (None, None, None, None);
         let (mut header, mut freeze) = (false, false);
+        // The oldest form of the delimiter is in front of WITH.
+        if self.eat("using") {
+            self.expect("delimiters")?;
+            delimiter = Some(self.copy_byte("delimiter")?);
+        }
         let _ = self.eat("with");
         let listed = self.eat_symbol('(');
+        let mut seen: Vec<String> = Vec::new();
         while self.at < self.tokens.len() && !(listed && self.eat_symbol(')')) {
             if !listed && self.peek_word() == "where" {
                 break;
             }
+            let at = self.at;
             let (option, _) = self.identifier()?;
+            if seen.contains(&option) {
+                return Err(
+                    EngineError::new(SqlState::SYNTAX_ERROR, "conflicting or redundant options")
+                        .or_position(self.tokens.get(at).map(|token| self.position_of(token.start))),
+                );
+            }
+            seen.push(option.clone());
             match option.as_str() {
                 "format" if listed => {
-                    let (name, _) = self.identifier()?;
+                    let name = self.copy_word()?;
                     format = self.copy_format(&name)?;
                 }
                 "csv" | "binary" if !listed => format = self.copy_format(&option)?,
-                "freeze" => freeze = self.copy_switch(),
+                "freeze" => freeze = self.copy_switch("freeze", listed)?,
                 "header" => {
-                    if self.peek_word() == "match" {
+                    let value = match self.peek() {
+                        Some(Kind::Word(word) | Kind::Text(word)) => word.to_lowercase(),
+                        _ => String::new(),
+                    };
+                    if listed && value == "match" {
                         return Err(EngineError::not_supported("COPY … HEADER MATCH"));
                     }
-                    header = self.copy_switch();
+                    header = self.copy_switch("header", listed)?;
                 }
                 "delimiter" | "delimiters" => delimiter = Some(self.copy_byte("delimiter")?),
                 "null" => {
@@ -117,6 +132,13 @@ impl Reader<'_> {
                 }
                 "force" | "force_quote" | "force_null" | "force_not_null" => {
                     return Err(EngineError::not_supported("COPY … FORCE"));
+                }
+                _ if listed => {
+                    return Err(EngineError::new(
+                        SqlState::SYNTAX_ERROR,
+                        format!("option \"{option}\" not recognized"),
+                    )
+                    .or_position(self.tokens.get(at).map(|token| self.position_of(token.start))));
                 }
                 _ => {
                     self.at -= 1;
@@ -161,17 +183,31 @@ impl Reader<'_> {
         }
     }
 
-    fn copy_switch(&mut self) -> bool {
+    /// A word, which may be in quotes of either kind.
+    fn copy_word(&mut self) -> Result<String> {
         match self.peek() {
-            Some(Kind::Word(word)) if matches!(word.as_str(), "on" | "true") => {
-                self.at += 1;
-                true
+            Some(Kind::Text(_)) => self.copy_text(),
+            _ => self.identifier().map(|(name, _)| name),
+        }
+    }
+
+    /// The value of an option that is on or off; on, if there is none.
+    fn copy_switch(&mut self, option: &str, listed: bool) -> Result<bool> {
+        let value = match self.peek() {
+            Some(Kind::Word(word) | Kind::Text(word) | Kind::Number(word)) if listed => word.to_lowercase(),
+            _ => return Ok(true),
+        };
+        self.at += 1;
+        match value.as_str() {
+            "true" | "on" | "1" => Ok(true),
+            "false" | "off" | "0" => Ok(false),
+            _ => {
+                let also = if option == "header" { " or \"match\"" } else { "" };
+                Err(EngineError::new(
+                    SqlState::SYNTAX_ERROR,
+                    format!("{option} requires a Boolean value{also}"),
+                ))
             }
-            Some(Kind::Word(word)) if matches!(word.as_str(), "off" | "false") => {
-                self.at += 1;
-                false
-            }
-            _ => true,
         }
     }
 

@@ -83,6 +83,54 @@ fn days_in_month(year: i64, month: u32) -> u32 {
     }
 }
 
+/// A time zone that a text names; 22023 if there is none.
+#[derive(Debug)]
+pub(crate) struct NamedZone(zone::Zone);
+
+impl NamedZone {
+    pub(crate) fn of(text: &str) -> Result<NamedZone> {
+        zone::Zone::named(text).map(NamedZone).ok_or_else(|| {
+            EngineError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("time zone \"{}\" not recognized", shown(text)),
+            )
+        })
+    }
+
+    /// The zone of an offset with a sign (`+02`, `-3:30`), as `make_timestamptz` takes it.
+    pub(crate) fn of_offset(text: &str) -> Result<NamedZone> {
+        match zone::offset(text) {
+            Some(Ok(seconds)) => Ok(NamedZone(zone::Zone::Fixed(seconds))),
+            Some(Err(())) => Err(refused(Fault::Zone, text, "timestamp with time zone")),
+            None => Err(EngineError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!(
+                    "invalid input syntax for type numeric time zone: \"{}\"",
+                    shown(text)
+                ),
+            )
+            .with_hint("Numeric time zones must have \"-\" or \"+\" as first character.")),
+        }
+    }
+
+    /// The time that clocks of the zone show at a moment.
+    pub(crate) fn local(&self, moment: i64) -> i64 {
+        moment.saturating_add(self.0.offset_at(moment) * MICROS_PER_SECOND)
+    }
+
+    /// The moment at which clocks of the zone show a time.
+    pub(crate) fn moment(&self, local: i64) -> i64 {
+        let days = local.div_euclid(MICROS_PER_DAY);
+        let offset = self.0.offset(days, local.rem_euclid(MICROS_PER_DAY));
+        local.saturating_sub(offset * MICROS_PER_SECOND)
+    }
+}
+
+/// The number of days of a month.
+pub(crate) fn last_day(year: i64, month: u32) -> u32 {
+    days_in_month(year, month)
+}
+
 /// Appends a date in ISO style.
 pub fn format_date(days: i32, out: &mut String) {
     match days {

@@ -77,6 +77,52 @@ impl Zone {
     }
 }
 
+impl Zone {
+    /// The zone that a text names: an abbreviation, a place, or hours west of Greenwich as POSIX writes them (`UTC+3`).
+    pub(super) fn named(text: &str) -> Option<Zone> {
+        Zone::abbreviation(&text.to_lowercase())
+            .or_else(|| Zone::place(text))
+            .or_else(|| posix(text).map(|west| Zone::Fixed(-west)))
+    }
+
+    /// Seconds east of Greenwich at a moment, counted in microseconds from 2000-01-01 UTC.
+    pub(super) fn offset_at(&self, micros: i64) -> i64 {
+        match self {
+            Zone::Fixed(seconds) => *seconds,
+            Zone::Place { zone, abbreviation } => {
+                let seconds = micros.div_euclid(MICROS_PER_SECOND) + UNIX_TO_OURS_DAYS * SECONDS_PER_DAY;
+                let seconds = within_range(seconds);
+                let of_place = Timestamp::from_second(seconds)
+                    .map_or(0, |moment| i64::from(zone.to_offset(moment).seconds()));
+                let meant = |name: &String| meaning(zone, name, seconds);
+                abbreviation.as_ref().and_then(meant).unwrap_or(of_place)
+            }
+        }
+    }
+}
+
+/// Seconds west of Greenwich of `ABC+h:mm:ss`, where the name and the sign may be missing.
+fn posix(text: &str) -> Option<i64> {
+    let behind = match text.strip_prefix('<') {
+        Some(quoted) => quoted.split_once('>')?.1,
+        None => text.trim_start_matches(|first: char| first.is_ascii_alphabetic()),
+    };
+    let (sign, digits) = match behind.as_bytes().first()? {
+        b'-' => (-1, &behind[1..]),
+        b'+' => (1, &behind[1..]),
+        _ => (1, behind),
+    };
+    let parts: Vec<&str> = digits.split(':').collect();
+    let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|digit| digit.is_ascii_digit());
+    if parts.len() > 3 || !parts.iter().all(is_number) {
+        return None;
+    }
+    let number = |at: usize| parts.get(at).map_or(Some(0), |part| part.parse::<i64>().ok());
+    let (hours, minutes, seconds) = (number(0)?, number(1)?, number(2)?);
+    let in_range = hours <= 167 && minutes < 60 && seconds < 60;
+    in_range.then_some(sign * (hours * 3_600 + minutes * 60 + seconds))
+}
+
 /// The same moment of another cycle, whose year `jiff` has, with a cycle to spare on both sides.
 fn within_range(seconds: i64) -> i64 {
     let (first, last) = (

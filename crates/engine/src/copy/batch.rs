@@ -1,0 +1,72 @@
+//! Rows of a COPY on their way to the table.
+//!
+//! Rows are stored many at a time: the heap takes them page by page, and each index leaf by leaf, in the order of its
+//! keys. Rows of one batch go to the heap before their entries go to the indexes, so a unique violation is found when
+//! its row is stored already; like all rows of a transaction that fails, it is never seen.
+//!
+//! Keys are made when a row is added, from the values in hand. So no row is decoded again.
+
+use clearway_storage::FrameRing;
+use clearway_storage::heap::Heap;
+
+use crate::convert::storage_error;
+use crate::copy::entries::{IndexKeys, insert_entries_of};
+use crate::copy::strings::Strings;
+use crate::executor::{Execution, heap_rel};
+use clearway_sql::TableDef;
+use clearway_sql::error::Result;
+use clearway_sql::value::Value;
+
+/// A batch is stored when it holds this many rows
+const BATCH_ROWS: usize = 2_000;
+/// or this many bytes, keys included.
+const BATCH_BYTES: usize = 512 << 10;
+
+/// Encoded rows and their keys.
+pub(super) struct Batch<'t> {
+    table: &'t TableDef,
+    rows: Strings,
+    /// The keys in each of the table's indexes.
+    keys: Vec<IndexKeys<'t>>,
+    /// The row or the key that is added.
+    one: Vec<u8>,
+    /// The frames that the table's pages use.
+    ring: FrameRing,
+}
+
+impl<'t> Batch<'t> {
+    pub(super) fn new(table: &'t TableDef, ring: FrameRing) -> Batch<'t> {
+        Batch {
+            table,
+            rows: Strings::default(),
+            keys: table.indexes.iter().map(|index| IndexKeys::new(index)).collect(),
+            one: Vec::new(),
+            ring,
+        }
+    }
+
+    pub(super) fn add(&mut self, row: &[Value]) {
+        self.table.codec.encode(row, &mut self.one);
+        self.rows.push(&self.one);
+        for keys in &mut self.keys {
+            keys.add(row, &mut self.one);
+        }
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        let keys: usize = self.keys.iter().map(IndexKeys::byte_count).sum();
+        self.rows.len() >= BATCH_ROWS || self.rows.byte_count() + keys >= BATCH_BYTES
+    }
+
+    /// Stores the rows and their index entries; then the batch is empty.
+    pub(super) fn store(&mut self, execution: &mut Execution<'_>) -> Result<()> {
+        let rows: Vec<&[u8]> = self.rows.iter().collect();
+        let tids = Heap::new(heap_rel(self.table))
+            .insert_many(&execution.txn.context(), &rows, &mut self.ring)
+            .map_err(storage_error)?;
+        insert_entries_of(execution, self.table, &self.rows, &self.keys, &tids)?;
+        self.rows.clear();
+        self.keys.iter_mut().for_each(IndexKeys::clear);
+        Ok(())
+    }
+}

@@ -1,0 +1,186 @@
+//! Row values: `(a, b)` where it is compared, looked for, or asked whether it is NULL.
+//!
+//! A row is no value here: it exists only on both sides of an operator, which is bound to one over its columns.
+//!
+//! | text | is |
+//! | --- | --- |
+//! | `(a, b) = (c, d)`, IS NOT DISTINCT FROM | all pairs are |
+//! | `(a, b) <> (c, d)`, IS DISTINCT FROM | one pair is |
+//! | `(a, b) < (c, d)` | [`Expr::RowTest`]: the first pair that is not equal decides |
+//! | `(a, b) in ((1, 2), (3, 4))` | [`Expr::RowTest`] |
+//! | `(a, b) is null`, `is not null` | all columns are |
+
+use sqlparser::ast;
+
+use crate::bind::predicate::comparison;
+use crate::bind::row_columns::columns_of;
+use crate::bind::scope::Scope;
+use crate::bind::types::comparison_type;
+use crate::bind::{Binder, Typed, boolean};
+use crate::error::{EngineError, Result, SqlState};
+use crate::expr::{CompareOp, Expr};
+use crate::value::DataType;
+
+impl Binder<'_> {
+    /// An operator that has a row value on its left; `None` if it is none that takes one.
+    pub(super) fn row_operator(
+        &mut self,
+        left: &[&ast::Expr],
+        operator: &ast::Expr,
+        scope: &mut Scope,
+        position: Option<u32>,
+    ) -> Result<Option<Typed>> {
+        let expr = match operator {
+            ast::Expr::BinaryOp { op, right, .. } => {
+                let (Some(op), Some(right)) = (comparison(op), columns_of(right)) else {
+                    return Ok(None);
+                };
+                self.compare_rows(left, op, &right, scope, position)?
+            }
+            ast::Expr::IsDistinctFrom(_, right) | ast::Expr::IsNotDistinctFrom(_, right) => {
+                let Some(right) = columns_of(right) else {
+                    return Ok(None);
+                };
+                let negated = matches!(operator, ast::Expr::IsNotDistinctFrom(..));
+                self.distinct_rows(left, &right, negated, scope, position)?
+            }
+            ast::Expr::InList { list, negated, .. } => {
+                let Some(rows) = list.iter().map(columns_of).collect::<Option<Vec<_>>>() else {
+                    return Ok(None);
+                };
+                self.row_in(left, &rows, *negated, scope, position)?
+            }
+            ast::Expr::IsNull(_) | ast::Expr::IsNotNull(_) => {
+                let negated = matches!(operator, ast::Expr::IsNotNull(_));
+                let mut all = Vec::with_capacity(left.len());
+                for column in left {
+                    let column = self.expression(column, scope)?;
+                    all.push(self.is_null(column, negated)?.expr);
+                }
+                Expr::And(all)
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(boolean(expr)))
+    }
+
+    fn row_of(&mut self, columns: &[&ast::Expr], scope: &mut Scope) -> Result<Vec<Typed>> {
+        columns
+            .iter()
+            .map(|column| self.expression(column, scope))
+            .collect()
+    }
+
+    fn compare_rows(
+        &mut self,
+        left: &[&ast::Expr],
+        op: CompareOp,
+        right: &[&ast::Expr],
+        scope: &mut Scope,
+        position: Option<u32>,
+    ) -> Result<Expr> {
+        require_same_length(left.len(), right.len(), position)?;
+        if left.is_empty() {
+            return Err(EngineError::not_supported("a comparison of rows of no column").or_position(position));
+        }
+        let left = self.row_of(left, scope)?;
+        let right = self.row_of(right, scope)?;
+        if matches!(op, CompareOp::Equal | CompareOp::NotEqual) {
+            let pairs = left.into_iter().zip(right);
+            let pairs = pairs.map(|(left, right)| self.compare(left, op, right, position));
+            let pairs = pairs.collect::<Result<Vec<_>>>()?;
+            return Ok(match op {
+                CompareOp::Equal => Expr::And(pairs),
+                _ => Expr::Or(pairs),
+            });
+        }
+        let (mut input, mut row, mut types) = (Vec::new(), Vec::new(), Vec::new());
+        for (left, right) in left.into_iter().zip(right) {
+            let (left, right, data_type) = self.both_sides(left, op.symbol(), right, position)?;
+            input.push(left);
+            row.push(right);
+            types.push(data_type);
+        }
+        Ok(Expr::RowTest {
+            input,
+            op,
+            rows: vec![row],
+            types,
+            negated: false,
+        })
+    }
+
+    fn distinct_rows(
+        &mut self,
+        left: &[&ast::Expr],
+        right: &[&ast::Expr],
+        negated: bool,
+        scope: &mut Scope,
+        position: Option<u32>,
+    ) -> Result<Expr> {
+        require_same_length(left.len(), right.len(), position)?;
+        let left = self.row_of(left, scope)?;
+        let right = self.row_of(right, scope)?;
+        let mut pairs = Vec::with_capacity(left.len());
+        for (left, right) in left.into_iter().zip(right) {
+            let (left, right, data_type) = self.both_sides(left, "IS DISTINCT FROM", right, position)?;
+            pairs.push(Expr::Distinct {
+                left: Box::new(left),
+                right: Box::new(right),
+                data_type,
+                negated,
+            });
+        }
+        Ok(if negated {
+            Expr::And(pairs)
+        } else {
+            Expr::Or(pairs)
+        })
+    }
+
+    fn row_in(
+        &mut self,
+        left: &[&ast::Expr],
+        rows: &[Vec<&ast::Expr>],
+        negated: bool,
+        scope: &mut Scope,
+        position: Option<u32>,
+    ) -> Result<Expr> {
+        let left = self.row_of(left, scope)?;
+        let mut types: Vec<DataType> = left.iter().map(|column| column.data_type).collect();
+        let mut bound = Vec::with_capacity(rows.len());
+        for row in rows {
+            require_same_length(left.len(), row.len(), position)?;
+            let row = self.row_of(row, scope)?;
+            for (data_type, column) in types.iter_mut().zip(&row) {
+                *data_type = comparison_type(*data_type, column.data_type)
+                    .ok_or_else(|| self.no_operator(*data_type, "=", column.data_type, position))?;
+            }
+            bound.push(row);
+        }
+        let mut sides = |row: Vec<Typed>| {
+            let columns = row.into_iter().zip(&types);
+            columns
+                .map(|(column, data_type)| self.side(column, *data_type, position))
+                .collect::<Result<Vec<_>>>()
+        };
+        let input = sides(left)?;
+        let rows = bound.into_iter().map(sides).collect::<Result<Vec<_>>>()?;
+        Ok(Expr::RowTest {
+            input,
+            op: CompareOp::Equal,
+            rows,
+            types,
+            negated,
+        })
+    }
+}
+
+/// 42601 for rows of different lengths.
+fn require_same_length(left: usize, right: usize, position: Option<u32>) -> Result<()> {
+    if left == right {
+        return Ok(());
+    }
+    let message = "unequal number of entries in row expressions";
+    Err(EngineError::new(SqlState::SYNTAX_ERROR, message).or_position(position))
+}

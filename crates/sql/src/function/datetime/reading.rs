@@ -1,0 +1,414 @@
+//! `to_date` and `to_timestamp`: a text read by a template.
+//!
+//! Blanks in front of a field are passed over. A blank or a sign in the template takes one of the text, if there is one;
+//! any other character takes one, whatever it is. A field of digits takes as many as it is wide if digits follow it in the
+//! template, otherwise as many as there are. What is behind the template, or behind the text, is left alone.
+
+use super::civil::{self, Civil};
+use super::template::{MONTHS, Part, parts};
+use crate::error::{EngineError, Result, SqlState, shown};
+use crate::function::{made_of, text_of};
+use crate::value::Value;
+use crate::value::datetime::{MICROS_PER_DAY, days_from_civil, last_day};
+
+/// `to_date(text, template)`
+pub(super) fn to_date(arguments: &[Value]) -> Result<Value> {
+    let micros = read(made_of(&arguments[0])?, text_of(&arguments[1])?)?;
+    Ok(Value::Date(micros.div_euclid(MICROS_PER_DAY) as i32))
+}
+
+/// `to_timestamp(text, template)`
+pub(super) fn to_timestamp(arguments: &[Value]) -> Result<Value> {
+    read(made_of(&arguments[0])?, text_of(&arguments[1])?).map(Value::TimestampTz)
+}
+
+/// The values of the fields that were read.
+#[derive(Default)]
+struct Fields {
+    year: Option<i64>,
+    month: Option<i64>,
+    day: Option<i64>,
+    day_of_year: Option<i64>,
+    hour: Option<i64>,
+    minute: Option<i64>,
+    second: Option<i64>,
+    millisecond: Option<i64>,
+    microsecond: Option<i64>,
+    /// The hour is one of twelve.
+    half_days: bool,
+    afternoon: Option<bool>,
+    before_christ: Option<bool>,
+}
+
+fn read(text: &str, template: &str) -> Result<i64> {
+    let parts = parts(template);
+    let mut reader = Reader {
+        rest: text,
+        skipped: 0,
+        fields: Fields::default(),
+    };
+    for (number, part) in parts.iter().enumerate() {
+        if reader.rest.is_empty() {
+            break;
+        }
+        let is_field = matches!(part, Part::Field { .. });
+        if is_field || number == 0 {
+            reader.skip_blanks();
+        }
+        match part {
+            Part::Text { text, quoted } => {
+                for character in text.chars() {
+                    reader.pass(character, *quoted);
+                }
+            }
+            Part::Field {
+                name,
+                short,
+                localized,
+                ordinal,
+            } => {
+                if *localized {
+                    return Err(EngineError::not_supported(format!(
+                        "TM{name} in a template that is read"
+                    )));
+                }
+                let free = *short || ordinal.is_some() || ends_digits(parts.get(number + 1));
+                reader.field(name, free)?;
+                if ordinal.is_some() {
+                    let end = reader
+                        .rest
+                        .char_indices()
+                        .nth(2)
+                        .map_or(reader.rest.len(), |(at, _)| at);
+                    reader.rest = &reader.rest[end..];
+                }
+                reader.skipped = 0;
+                reader.skip_blanks();
+            }
+        }
+    }
+    finish(&reader.fields, text)
+}
+
+/// True if no digit can follow a field, by what the template has behind it.
+fn ends_digits(next: Option<&Part<'_>>) -> bool {
+    match next {
+        None => true,
+        Some(Part::Text { text, .. }) => !text.starts_with(|first: char| first.is_ascii_digit()),
+        Some(Part::Field { name, .. }) => !is_digits(name),
+    }
+}
+
+/// True if a field is read as digits.
+fn is_digits(name: &str) -> bool {
+    let upper = name.to_uppercase();
+    !matches!(
+        upper.as_str(),
+        "A.D."
+            | "A.M."
+            | "AD"
+            | "AM"
+            | "B.C."
+            | "BC"
+            | "DAY"
+            | "DY"
+            | "FX"
+            | "MONTH"
+            | "MON"
+            | "OF"
+            | "P.M."
+            | "PM"
+            | "RM"
+            | "TZH"
+            | "TZ"
+    )
+}
+
+struct Reader<'a> {
+    rest: &'a str,
+    /// Blanks that were passed over beyond those of the template.
+    skipped: i32,
+    fields: Fields,
+}
+
+impl Reader<'_> {
+    fn skip_blanks(&mut self) {
+        while let Some(rest) = self.rest.strip_prefix(is_blank) {
+            self.rest = rest;
+            self.skipped += 1;
+        }
+    }
+
+    /// Passes over what a character of the template stands for.
+    fn pass(&mut self, character: char, quoted: bool) {
+        let mut behind = self.rest.chars();
+        let Some(next) = behind.next() else { return };
+        let takes = match !quoted && (is_blank(character) || is_separator(character)) {
+            true => {
+                self.skipped -= 1;
+                let takes = is_blank(next) || is_separator(next);
+                self.skipped += i32::from(takes);
+                takes
+            }
+            false if self.skipped > 0 => {
+                self.skipped -= 1;
+                false
+            }
+            false => true,
+        };
+        if takes {
+            self.rest = behind.as_str();
+        }
+    }
+
+    fn field(&mut self, name: &str, free: bool) -> Result<()> {
+        let upper = name.to_uppercase();
+        let width = match upper.as_str() {
+            "YYYY" => 4,
+            "YYY" | "MS" | "DDD" => 3,
+            "US" => 6,
+            "Y" => 1,
+            "HH24" | "HH12" | "HH" | "MI" | "SS" | "DD" | "MM" | "YY" => 2,
+            "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => usize::from(upper.as_bytes()[2] - b'0'),
+            "MONTH" | "MON" => {
+                let month = self.month(name, upper == "MON")?;
+                return set(&mut self.fields.month, month, name);
+            }
+            "AM" | "PM" => return self.half(name, &["am", "pm"]),
+            "A.M." | "P.M." => return self.half(name, &["a.m.", "p.m."]),
+            "AD" | "BC" => return self.era(name, &["ad", "bc"]),
+            "A.D." | "B.C." => return self.era(name, &["a.d.", "b.c."]),
+            _ => {
+                return Err(EngineError::not_supported(format!(
+                    "{name} in a template that is read"
+                )));
+            }
+        };
+        let (number, length) = self.number(name, width, free)?;
+        // The digits of a fraction are those behind the point.
+        let scaled = |digits: usize| number.saturating_mul(10i64.pow(digits.saturating_sub(length) as u32));
+        match upper.as_str() {
+            "YYYY" => set(&mut self.fields.year, number, name),
+            "YYY" | "YY" | "Y" => set(&mut self.fields.year, full_year(number, length, width), name),
+            "MM" => set(&mut self.fields.month, number, name),
+            "DD" => set(&mut self.fields.day, number, name),
+            "DDD" => set(&mut self.fields.day_of_year, number, name),
+            "HH24" => set(&mut self.fields.hour, number, name),
+            "HH" | "HH12" => {
+                self.fields.half_days = true;
+                set(&mut self.fields.hour, number, name)
+            }
+            "MI" => set(&mut self.fields.minute, number, name),
+            "SS" => set(&mut self.fields.second, number, name),
+            "MS" => set(&mut self.fields.millisecond, scaled(3), name),
+            _ => set(&mut self.fields.microsecond, scaled(6), name),
+        }
+    }
+
+    /// A number, and the characters that it took.
+    fn number(&mut self, name: &str, width: usize, free: bool) -> Result<(i64, usize)> {
+        let before = self.rest;
+        self.rest = self.rest.trim_start_matches(is_blank);
+        let limit = match free {
+            true => self.rest.len(),
+            false => {
+                let end = self.rest.char_indices().nth(width).map(|(at, _)| at);
+                let have = self.rest.chars().count().min(width);
+                if have < width {
+                    let detail = format!("Field requires {width} characters, but only {have} remain.");
+                    return Err(EngineError::new(
+                        SqlState::INVALID_DATETIME_FORMAT,
+                        format!("source string too short for \"{name}\" formatting field"),
+                    )
+                    .with_detail(detail));
+                }
+                end.unwrap_or(self.rest.len())
+            }
+        };
+        let field = &self.rest[..limit];
+        let sign = usize::from(field.starts_with(['+', '-']));
+        let digits = field[sign..]
+            .find(|character: char| !character.is_ascii_digit())
+            .unwrap_or(field.len() - sign);
+        if digits == 0 {
+            return Err(invalid_value(field, name).with_detail("Value must be an integer."));
+        }
+        let used = sign + digits;
+        if !free && used < width {
+            let detail = format!("Field requires {width} characters, but only {used} could be parsed.");
+            return Err(invalid_value(field, name).with_detail(detail));
+        }
+        let number: i32 = field[..used].parse().map_err(|_| {
+            EngineError::new(
+                SqlState::DATETIME_FIELD_OVERFLOW,
+                format!("value for \"{name}\" in source string is out of range"),
+            )
+        })?;
+        self.rest = &self.rest[used..];
+        Ok((i64::from(number), before.len() - self.rest.len()))
+    }
+
+    fn month(&mut self, name: &str, short: bool) -> Result<i64> {
+        let matches = |month: &&str| {
+            let month = if short { &month[..3] } else { month };
+            self.rest
+                .get(..month.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(month))
+        };
+        let Some(at) = MONTHS.iter().position(|month| matches(&month)) else {
+            return Err(self.no_word(name));
+        };
+        let length = if short { 3 } else { MONTHS[at].len() };
+        self.rest = &self.rest[length..];
+        Ok(at as i64 + 1)
+    }
+
+    /// True if the second of two words stands here, false if the first.
+    fn word(&mut self, name: &str, words: &[&str; 2]) -> Result<bool> {
+        let matches = |word: &&str| {
+            self.rest
+                .get(..word.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(word))
+        };
+        let Some(at) = words.iter().position(|word| matches(&word)) else {
+            return Err(self.no_word(name));
+        };
+        self.rest = &self.rest[words[at].len()..];
+        Ok(at == 1)
+    }
+
+    fn half(&mut self, name: &str, words: &[&str; 2]) -> Result<()> {
+        let second = self.word(name, words)?;
+        self.fields.half_days = true;
+        set_flag(&mut self.fields.afternoon, second, name)
+    }
+
+    fn era(&mut self, name: &str, words: &[&str; 2]) -> Result<()> {
+        let second = self.word(name, words)?;
+        set_flag(&mut self.fields.before_christ, second, name)
+    }
+
+    #[cold]
+    fn no_word(&self, name: &str) -> EngineError {
+        let word = self.rest.split(is_blank).next().unwrap_or_default();
+        invalid_value(word, name)
+            .with_detail("The given value did not match any of the allowed values for this field.")
+    }
+}
+
+fn is_blank(character: char) -> bool {
+    matches!(character, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
+}
+
+fn is_separator(character: char) -> bool {
+    character.is_ascii_graphic() && !character.is_ascii_alphanumeric()
+}
+
+fn set(field: &mut Option<i64>, value: i64, name: &str) -> Result<()> {
+    match field.replace(value) {
+        Some(before) if before != value => Err(conflict(name)),
+        _ => Ok(()),
+    }
+}
+
+fn set_flag(field: &mut Option<bool>, value: bool, name: &str) -> Result<()> {
+    match field.replace(value) {
+        Some(before) if before != value => Err(conflict(name)),
+        _ => Ok(()),
+    }
+}
+
+#[cold]
+fn conflict(name: &str) -> EngineError {
+    EngineError::new(
+        SqlState::INVALID_DATETIME_FORMAT,
+        format!("conflicting values for \"{name}\" field in formatting string"),
+    )
+    .with_detail("This value contradicts a previous setting for the same field type.")
+}
+
+#[cold]
+fn invalid_value(value: &str, name: &str) -> EngineError {
+    EngineError::new(
+        SqlState::INVALID_DATETIME_FORMAT,
+        format!("invalid value \"{}\" for \"{name}\"", shown(value)),
+    )
+}
+
+/// The year that its last digits mean: the one nearest to 2020.
+fn full_year(year: i64, length: usize, width: usize) -> i64 {
+    match year {
+        _ if length > width => year,
+        0..=69 => year + 2_000,
+        70..=99 => year + 1_900,
+        100..=519 => year + 2_000,
+        520..=999 => year + 1_000,
+        _ => year,
+    }
+}
+
+fn finish(fields: &Fields, text: &str) -> Result<i64> {
+    let overflow = || {
+        EngineError::new(
+            SqlState::DATETIME_FIELD_OVERFLOW,
+            format!("date/time field value out of range: \"{}\"", shown(text)),
+        )
+    };
+    let mut hour = fields.hour.unwrap_or(0);
+    if fields.half_days {
+        if !(1..=12).contains(&hour) {
+            return Err(EngineError::new(
+                SqlState::INVALID_DATETIME_FORMAT,
+                format!("hour \"{hour}\" is invalid for the 12-hour clock"),
+            )
+            .with_hint("Use the 24-hour clock, or give an hour between 1 and 12."));
+        }
+        hour = hour % 12 + if fields.afternoon == Some(true) { 12 } else { 0 };
+    }
+    // Zero is as good as nothing.
+    let given = |field: Option<i64>| field.filter(|value| *value != 0);
+    let mut year = given(fields.year).unwrap_or(0);
+    if year != 0 {
+        if fields.before_christ == Some(true) {
+            year = -year;
+        }
+        if year < 0 {
+            year += 1;
+        }
+    }
+    let (mut month, mut day) = (given(fields.month).unwrap_or(1), given(fields.day).unwrap_or(1));
+    if let Some(of_year) = given(fields.day_of_year)
+        && (month <= 1 || day <= 1)
+    {
+        if given(fields.year).is_none() {
+            return Err(EngineError::new(
+                SqlState::INVALID_DATETIME_FORMAT,
+                "cannot calculate day of year without year information",
+            ));
+        }
+        let days = days_from_civil(year, 1, 1) + of_year - 1;
+        let civil = Civil::of(civil::timestamp(days, 0)?);
+        if civil.year != year {
+            return Err(overflow());
+        }
+        if month <= 1 {
+            month = i64::from(civil.month);
+        }
+        if day <= 1 {
+            day = i64::from(civil.day);
+        }
+    }
+    let (minute, second) = (fields.minute.unwrap_or(0), fields.second.unwrap_or(0));
+    let exists = (1..=12).contains(&month)
+        && (1..=i64::from(last_day(year, month as u32))).contains(&day)
+        && (0..24).contains(&hour)
+        && (0..60).contains(&minute)
+        && (0..60).contains(&second);
+    if !exists {
+        return Err(overflow());
+    }
+    let fraction = fields.millisecond.unwrap_or(0) * 1_000 + fields.microsecond.unwrap_or(0);
+    let in_day = ((hour * 60 + minute) * 60 + second) * 1_000_000 + fraction;
+    let days = days_from_civil(year, month as u32, day as u32);
+    civil::timestamp(days, in_day).map_err(|_| overflow())
+}

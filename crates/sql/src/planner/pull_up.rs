@@ -1,0 +1,243 @@
+//! Queries of WHERE as joins: `EXISTS` and `IN` become semi joins, `NOT EXISTS` an anti join.
+//!
+//! A query of an expression runs once for each row that asks. As a join it is read once, by a hash table, or by an index
+//! for each row, whichever is cheaper. `NOT IN` stays an expression: a NULL among the values makes it unknown, which no
+//! join says.
+//!
+//! # Steps
+//! 1. The query's FROM goes to the right of the block's, its columns behind those of the block.
+//! 2. Its conditions become conditions of the join: its arguments are what they stand for, expressions over the block's
+//!    row.
+//! 3. Of `IN`, the left side equals the query's column.
+
+use crate::error::Result;
+use crate::expr::{CompareOp, Expr, Quantified, Subquery, SubqueryForm};
+use crate::plan::JoinKind;
+use crate::planner::Planner;
+use crate::query::{Block, Join, Leaf, Relation, Rows};
+
+/// The most columns of a block's row.
+const WIDTH_MAX: usize = 1 << 15;
+
+impl Planner<'_> {
+    /// Turns the queries among a block's conditions into joins, where that is right.
+    pub(super) fn pulled_up(&self, mut block: Block) -> Result<Block> {
+        if block.lock.is_some() {
+            return Ok(block);
+        }
+        let conditions = std::mem::take(&mut block.conditions);
+        for condition in conditions {
+            if let Some((kind, subquery)) = join_of(&condition)
+                && let Some(joined) = self.joined_with(&block, kind, subquery)?
+            {
+                let (right, width, on) = joined;
+                let left = std::mem::replace(&mut block.from, Relation::OneRow);
+                block.from = Relation::Join(Box::new(Join {
+                    kind,
+                    left,
+                    right,
+                    on,
+                }));
+                block.width = width;
+                continue;
+            }
+            block.conditions.push(condition);
+        }
+        Ok(block)
+    }
+
+    /// The right side of a join that stands for a query, the width of the row with it, and the join's conditions.
+    fn joined_with(
+        &self,
+        block: &Block,
+        kind: JoinKind,
+        subquery: &Subquery,
+    ) -> Result<Option<(Relation, usize, Vec<Expr>)>> {
+        let Some(inner) = self.bound(subquery.number) else {
+            return Ok(None);
+        };
+        let inner = self.pulled_up(inner)?;
+        let base = block.width;
+        if base + inner.width + 1 > WIDTH_MAX || matches!(block.from, Relation::OneRow) {
+            return Ok(None);
+        }
+        let quantified = match &subquery.form {
+            SubqueryForm::Quantified(quantified) => Some(quantified),
+            _ => None,
+        };
+        if can_merge(&inner) {
+            return merged(inner, base, kind, subquery, quantified);
+        }
+        // Rows that a query of its own gives, the same for all rows around it.
+        let Some(quantified) = quantified.filter(|_| subquery.arguments.is_empty()) else {
+            return Ok(None);
+        };
+        let outputs: Vec<Expr> = (0..inner.visible)
+            .map(|at| Expr::Column((base + at) as u16))
+            .collect();
+        let on = equalities(quantified, &outputs)?;
+        let visible = inner.visible;
+        let leaf = Leaf {
+            base: base as u16,
+            width: visible as u16,
+            has_place: false,
+            name: "ANY_subquery".to_owned(),
+            rows: Rows::Query {
+                block: Box::new(inner),
+                arguments: Vec::new(),
+            },
+        };
+        Ok(Some((Relation::Leaf(leaf), base + visible, on)))
+    }
+}
+
+/// The kind of join that a condition can be, and its query.
+fn join_of(condition: &Expr) -> Option<(JoinKind, &Subquery)> {
+    match condition {
+        Expr::Subquery(subquery) => match &subquery.form {
+            SubqueryForm::Exists => Some((JoinKind::Semi, subquery)),
+            SubqueryForm::Quantified(quantified) if quantified.op == CompareOp::Equal && !quantified.all => {
+                Some((JoinKind::Semi, subquery))
+            }
+            _ => None,
+        },
+        Expr::Not(inner) => match &**inner {
+            Expr::Subquery(subquery) if subquery.form == SubqueryForm::Exists => {
+                Some((JoinKind::Anti, subquery))
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// True if a query's rows are those of its FROM that satisfy its conditions, one for one.
+fn can_merge(block: &Block) -> bool {
+    let plain =
+        block.aggregate.is_none() && block.limit.is_none() && block.offset.is_none() && block.lock.is_none();
+    let repeatable = |expr: &Expr| {
+        let mut changes = false;
+        expr.walk(&mut |part| {
+            changes |= match part {
+                Expr::NextSerial { .. } => true,
+                Expr::Call { function, .. } => function.is_volatile(),
+                _ => false,
+            };
+        });
+        !changes
+    };
+    plain
+        && !matches!(block.from, Relation::OneRow)
+        && has_no_sets(&block.from)
+        && block.projection.iter().all(repeatable)
+}
+
+/// True if no leaf is a set operation: its queries read the arguments of the block around them.
+fn has_no_sets(relation: &Relation) -> bool {
+    match relation {
+        Relation::OneRow => true,
+        Relation::Leaf(leaf) => !matches!(leaf.rows, Rows::Set(_)),
+        Relation::Join(join) => has_no_sets(&join.left) && has_no_sets(&join.right),
+    }
+}
+
+/// Steps 1 to 3.
+fn merged(
+    inner: Block,
+    base: usize,
+    kind: JoinKind,
+    subquery: &Subquery,
+    quantified: Option<&Quantified>,
+) -> Result<Option<(Relation, usize, Vec<Expr>)>> {
+    let mut moved = |expr: Expr| moved(expr, base as u16, &subquery.arguments);
+    let mut on = inner
+        .conditions
+        .into_iter()
+        .map(&mut moved)
+        .collect::<Result<Vec<_>>>()?;
+    if let Some(quantified) = quantified {
+        let outputs = inner
+            .projection
+            .into_iter()
+            .map(&mut moved)
+            .collect::<Result<Vec<_>>>()?;
+        on.extend(equalities(quantified, &outputs)?);
+    }
+    debug_assert!(matches!(kind, JoinKind::Semi | JoinKind::Anti));
+    let right = moved_relation(inner.from, base as u16, &mut moved)?;
+    Ok(Some((right, base + inner.width, on)))
+}
+
+/// The left side of IN equals the query's columns.
+fn equalities(quantified: &Quantified, outputs: &[Expr]) -> Result<Vec<Expr>> {
+    let sides = quantified
+        .operand
+        .iter()
+        .zip(&quantified.columns)
+        .zip(&quantified.types);
+    sides
+        .map(|((operand, column), data_type)| {
+            Ok(Expr::Compare {
+                op: CompareOp::Equal,
+                left: Box::new(operand.clone()),
+                right: Box::new(over_outputs(column.clone(), outputs)?),
+                data_type: *data_type,
+            })
+        })
+        .collect()
+}
+
+/// An expression over a query's output row, over what the outputs are.
+fn over_outputs(expr: Expr, outputs: &[Expr]) -> Result<Expr> {
+    match expr {
+        Expr::Column(column) => Ok(outputs[usize::from(column)].clone()),
+        other => other.map_children(&mut |child| over_outputs(child, outputs)),
+    }
+}
+
+/// An expression of the query over the block's row.
+fn moved(expr: Expr, base: u16, arguments: &[Expr]) -> Result<Expr> {
+    match expr {
+        Expr::Column(column) => Ok(Expr::Column(base + column)),
+        Expr::Outer(number) => Ok(arguments[usize::from(number)].clone()),
+        other => other.map_children(&mut |child| moved(child, base, arguments)),
+    }
+}
+
+fn moved_relation(
+    relation: Relation,
+    base: u16,
+    moved: &mut dyn FnMut(Expr) -> Result<Expr>,
+) -> Result<Relation> {
+    let mut all = |exprs: Vec<Expr>| exprs.into_iter().map(&mut *moved).collect::<Result<Vec<_>>>();
+    Ok(match relation {
+        Relation::OneRow => Relation::OneRow,
+        Relation::Join(join) => {
+            let on = all(join.on)?;
+            Relation::Join(Box::new(Join {
+                kind: join.kind,
+                left: moved_relation(join.left, base, moved)?,
+                right: moved_relation(join.right, base, moved)?,
+                on,
+            }))
+        }
+        Relation::Leaf(leaf) => Relation::Leaf(Leaf {
+            base: leaf.base + base,
+            rows: match leaf.rows {
+                Rows::Query { block, arguments } => Rows::Query {
+                    block,
+                    arguments: all(arguments)?,
+                },
+                Rows::Values(rows) => Rows::Values(rows.into_iter().map(all).collect::<Result<_>>()?),
+                Rows::Series(mut series) => {
+                    series.start = moved(series.start)?;
+                    series.stop = moved(series.stop)?;
+                    series.step = series.step.map(&mut *moved).transpose()?;
+                    Rows::Series(series)
+                }
+                same @ (Rows::Table(_) | Rows::Set(_)) => same,
+            },
+            ..leaf
+        }),
+    })
+}
