@@ -20,7 +20,6 @@ use clearway_sql::TableDef;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::CopyPlan;
 use clearway_sql::registered;
-use clearway_sql::value::cast::apply_typmod;
 use clearway_sql::value::{Value, encode_text};
 use field_value::field_value;
 use reader::{Fields, RowReader};
@@ -100,11 +99,9 @@ fn fill_row(
     for (number, column) in plan.columns.iter().enumerate() {
         if let Some(text) = fields.get(number) {
             let definition = &table.columns[usize::from(*column)];
-            let session = execution.eval.session;
             row[usize::from(*column)] = match definition.data_type {
                 data_type if data_type.has_names() => {
-                    let value = registered::read(text, data_type, session)?;
-                    apply_typmod(value, data_type, definition.typmod, false)?
+                    registered::read(text, data_type, execution.eval.session)?
                 }
                 _ => field_value(text, definition, now)?,
             };
