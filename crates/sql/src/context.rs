@@ -129,6 +129,9 @@ pub struct EvalContext<'a> {
     pub(super) kept: usize,
 }
 
+/// Gives the key of a row; `None` for NULL.
+pub type KeyOfRow<'k> = &'k mut dyn FnMut(&[Value]) -> Result<Option<Vec<u8>>>;
+
 /// Runs the queries that expressions contain, by their numbers in the statement's list.
 pub trait RunSubqueries {
     /// Gives the rows of a query for these arguments, until `each` wants no more.
@@ -141,12 +144,7 @@ pub trait RunSubqueries {
 
     /// Looks for a key among those of a query's rows. The query has no arguments; it runs once. A row without a key is
     /// a NULL.
-    fn find(
-        &self,
-        number: usize,
-        key: &[u8],
-        key_of_row: &mut dyn FnMut(&[Value]) -> Result<Option<Vec<u8>>>,
-    ) -> Result<Membership>;
+    fn find(&self, number: usize, key: &[u8], key_of_row: KeyOfRow<'_>) -> Result<Membership>;
 }
 
 /// The outcome of looking for a key among a query's rows.

@@ -26,7 +26,6 @@
 //! | `explain` | a plan as text |
 //! | `value` | values, types, their text and binary forms, rows as bytes, index keys |
 //! | `error`, `memory` | errors with a SQLSTATE; large requests are weighed first |
-//! | `driver_catalog` | what drivers ask of the catalog when they connect |
 
 #![forbid(unsafe_code)]
 
@@ -38,7 +37,6 @@ pub mod catalog;
 pub mod catalog_facts;
 pub mod common_type;
 pub mod context;
-mod driver_catalog;
 pub mod error;
 pub mod explain;
 pub mod expr;

@@ -48,6 +48,7 @@ pub struct Block {
 
 /// FROM, or a part of it.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "a statement has few")]
 pub enum Relation {
     /// No FROM: one empty row.
     OneRow,
@@ -74,6 +75,7 @@ pub struct Leaf {
 
 /// The rows of a leaf.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "a statement has few")]
 pub enum Rows {
     /// A table's.
     Table(Arc<TableDef>),

@@ -211,7 +211,7 @@ impl CatalogView for CatalogState {
     fn lookup_table(&self, schema: Option<&str>, name: &str) -> Option<Arc<TableDef>> {
         match schema {
             Some("pg_catalog") => system::lookup(Schema::PgCatalog, name),
-            Some("information_schema") => system::lookup(Schema::InformationSchema, name),
+            Some("information_schema") => system::lookup(Schema::Information, name),
             Some("public") => self.lookup_public(name),
             Some(_) => None,
             None => system::lookup(Schema::PgCatalog, name).or_else(|| self.lookup_public(name)),

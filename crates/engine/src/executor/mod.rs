@@ -107,7 +107,7 @@ pub(crate) fn locks(plan: &Plan, statement: &RowsStatement) -> Vec<(u32, LockMod
                 add(table, LockMode::RowExclusive);
             }
         }
-        RowsStatement::Select(_) | RowsStatement::Canned(_) | RowsStatement::Explain(_) => {}
+        RowsStatement::Select(_) | RowsStatement::Explain(_) => {}
     }
     locks
 }

@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
-use clearway_sql::context::{EvalContext, Membership, QueryContext, RunSubqueries};
+use clearway_sql::context::{EvalContext, KeyOfRow, Membership, QueryContext, RunSubqueries};
 use clearway_sql::error::{EngineError, Result};
 use clearway_sql::value::Value;
 
@@ -153,12 +153,7 @@ impl RunSubqueries for Runner<'_, '_> {
         execution.run_subquery(number, arguments, each).map(|_| ())
     }
 
-    fn find(
-        &self,
-        number: usize,
-        key: &[u8],
-        key_of_row: &mut dyn FnMut(&[Value]) -> Result<Option<Vec<u8>>>,
-    ) -> Result<Membership> {
+    fn find(&self, number: usize, key: &[u8], key_of_row: KeyOfRow<'_>) -> Result<Membership> {
         let execution = &mut **self.0.borrow_mut();
         if !execution.results.keys.contains_key(&number) {
             let mut keys = Keys {
@@ -203,7 +198,7 @@ fn looked_through(
     execution: &mut Execution<'_>,
     number: usize,
     key: &[u8],
-    key_of_row: &mut dyn FnMut(&[Value]) -> Result<Option<Vec<u8>>>,
+    key_of_row: KeyOfRow<'_>,
 ) -> Result<Membership> {
     let mut membership = Membership::Empty;
     execution.kept_subquery(number, &mut |row| {

@@ -56,7 +56,6 @@ impl Session {
         match &self.current_plan(&prepared)?.plan.statement {
             Statement::Rows(
                 RowsStatement::Select(_)
-                | RowsStatement::Canned(_)
                 | RowsStatement::Insert(_)
                 | RowsStatement::Update(_)
                 | RowsStatement::Delete(_),

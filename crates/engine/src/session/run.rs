@@ -410,12 +410,6 @@ fn run_statement(
         RowsStatement::Delete(plan) => run_to_end(execution, max_rows, out, &|execution, sink| {
             modify::delete(execution, plan, sink)
         }),
-        RowsStatement::Canned(canned) => run_to_end(execution, max_rows, out, &|execution, sink| {
-            for row in &canned.rows {
-                sink(execution, row)?;
-            }
-            Ok(canned.rows.len() as u64)
-        }),
         RowsStatement::Explain(lines) => run_to_end(execution, max_rows, out, &|execution, sink| {
             for line in lines {
                 sink(execution, &[Value::text(line.as_str())])?;

@@ -33,7 +33,7 @@ use crate::catalog::{CatalogView, EmptyCatalog, TableDef, TableKind};
 use crate::context::{EvalContext, NoSession};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
-use crate::parse::{Lines, ParsedStatement, Piece, Tree, parse_expression, parse_one};
+use crate::parse::{Lines, ParsedStatement, Piece, Tree, parse_expression};
 use crate::plan::{Plan, RowsStatement, SelectPlan, Statement, TableRead};
 use crate::planner::Planner;
 use crate::query::Block;
@@ -87,9 +87,6 @@ fn bind_here(
     declared: &[Option<DataType>],
     check: Check<'_>,
 ) -> Result<Plan> {
-    if let Some(sql) = super::driver_catalog::recognise(&statement.text) {
-        return bind_here(&parse_one(sql, 0)?, catalog, declared, check);
-    }
     let place = Place::of(&statement.text, statement.offset);
     let mut binder = Binder::new(place, &statement.more_rows, catalog, declared, check);
     let (bound, columns) = match &statement.tree {

@@ -389,7 +389,7 @@ impl Binder<'_> {
     ) -> Result<Changed> {
         let mut places = Places::default();
         let target = self.changed(table, alias, &mut places)?;
-        let whole = self.from_after(Some(target), from, &mut places)?;
+        let whole = self.entries_after(Some(target), from, &mut places)?;
         Ok(Changed {
             from: whole,
             width: places.width,

@@ -41,7 +41,6 @@ pub fn explain(statement: &Statement) -> Result<Vec<String>> {
             lines.node(format!("Delete on {}", delete.scan.table.name));
             lines.child(|lines| lines.changed(&delete.scan, delete.joined.as_deref()));
         }
-        RowsStatement::Canned(_) => lines.node("Result"),
         RowsStatement::Copy(_) | RowsStatement::Explain(_) => return not_explained(),
     }
     Ok(lines.lines)

@@ -1,6 +1,6 @@
 //! Functions and operators of arrays.
 //!
-//! Most take an array of any type, and elements of that type: the table gives each argument's [`Kind`], and the call's
+//! Most take an array of any type, and elements of that type: the table gives each argument's `Kind`, and the call's
 //! arguments settle the type of the elements once for all.
 
 use crate::common_type::common_type;

@@ -105,7 +105,7 @@ fn no_object(kind: CatalogObject, name: &str) -> EngineError {
     use CatalogObject as Kind;
     let name = shortened(name);
     let (state, message) = match kind {
-        Kind::Relation => return no_relation(&name),
+        Kind::Relation => return no_relation(name),
         Kind::Type => (
             SqlState::UNDEFINED_OBJECT,
             format!("type \"{name}\" does not exist"),

@@ -36,9 +36,7 @@ pub use crate::aggregate::{AggregateCall, AggregateFunction};
 pub use control::{ControlStatement, IsolationLevel, Resolved, Stage, TransactionModes};
 pub use copy::{CopyDirection, CopyFormat, CopyOptions, CopyPlan};
 pub use definition::{CreateIndex, CreateTable, DefinitionStatement, IndexSpec};
-pub use rows::{
-    CannedRows, DeletePlan, InsertPlan, InsertSource, JoinedRows, Returning, RowsStatement, UpdatePlan,
-};
+pub use rows::{DeletePlan, InsertPlan, InsertSource, JoinedRows, Returning, RowsStatement, UpdatePlan};
 pub use select::{
     AggregatePlan, HashJoin, JoinKind, LockStrength, LockWaitPolicy, LoopJoin, Node, RowLock, RowsPlan,
     SelectPlan, Series, SetCall, SetFunctions, SetOperator, SetPlan, SortKey, Source, TableScan,

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use crate::catalog::TableDef;
 use crate::expr::Expr;
 use crate::plan::{Column, CopyDirection, CopyPlan, LockStrength, RowsPlan, SelectPlan, TableScan};
-use crate::value::Value;
 
 /// A statement that reads or writes rows.
 #[derive(Debug, Clone)]
@@ -20,8 +19,6 @@ pub enum RowsStatement {
     Delete(Box<DeletePlan>),
     /// COPY
     Copy(Box<CopyPlan>),
-    /// A query recognised as a whole, with its answer.
-    Canned(CannedRows),
     /// EXPLAIN: lines of text
     Explain(Vec<String>),
 }
@@ -33,7 +30,7 @@ impl RowsStatement {
             RowsStatement::Select(select) => select.lock.is_some(),
             RowsStatement::Insert(_) | RowsStatement::Update(_) | RowsStatement::Delete(_) => true,
             RowsStatement::Copy(copy) => copy.direction == CopyDirection::FromStdin,
-            RowsStatement::Canned(_) | RowsStatement::Explain(_) => false,
+            RowsStatement::Explain(_) => false,
         }
     }
 
@@ -57,7 +54,7 @@ impl RowsStatement {
     /// The command tag, without the row count that all but EXPLAIN's ends with.
     pub fn tag(&self) -> &'static str {
         match self {
-            RowsStatement::Select(_) | RowsStatement::Canned(_) => "SELECT",
+            RowsStatement::Select(_) => "SELECT",
             RowsStatement::Insert(_) => "INSERT 0",
             RowsStatement::Update(_) => "UPDATE",
             RowsStatement::Delete(_) => "DELETE",
@@ -65,13 +62,6 @@ impl RowsStatement {
             RowsStatement::Explain(_) => "EXPLAIN",
         }
     }
-}
-
-/// A recognised query's answer.
-#[derive(Debug, Clone)]
-pub struct CannedRows {
-    /// The rows.
-    pub rows: Vec<Vec<Value>>,
 }
 
 /// INSERT

@@ -1,7 +1,7 @@
 //! From a bound query to a plan.
 //!
 //! # Steps
-//! 1. The queries inside the block's expressions are planned with the statement's list of them ([`Planner::finish`]).
+//! 1. The queries inside the block's expressions are planned with the statement's list of them (`Planner::subqueries`).
 //! 2. A block over one table, one series or nothing keeps its short way: source, groups, projection, sort ([`SelectPlan`]).
 //! 3. Every other FROM becomes a tree of operators (`join`): conditions are split at AND, each is checked as early as
 //!    all its columns are there; an outer join whose missing rows a condition would take away is an inner join; inner

@@ -303,8 +303,8 @@ mod tests {
     #[test]
     fn a_table_is_in_one_schema() {
         assert!(lookup(Schema::PgCatalog, "pg_class").is_some());
-        assert!(lookup(Schema::InformationSchema, "pg_class").is_none());
-        assert!(lookup(Schema::InformationSchema, "columns").is_some());
+        assert!(lookup(Schema::Information, "pg_class").is_none());
+        assert!(lookup(Schema::Information, "columns").is_some());
         assert_eq!(by_oid(1_259).unwrap().shape.name, "pg_class");
     }
 }

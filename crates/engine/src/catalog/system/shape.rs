@@ -28,21 +28,21 @@ pub(crate) enum Schema {
     /// The tables of the system, and the views over them that are PostgreSQL's own.
     PgCatalog,
     /// The views of the SQL standard.
-    InformationSchema,
+    Information,
     /// The tables of the users.
     Public,
 }
 
 impl Schema {
     /// All schemas.
-    pub(crate) const ALL: [Schema; 3] = [Schema::PgCatalog, Schema::Public, Schema::InformationSchema];
+    pub(crate) const ALL: [Schema; 3] = [Schema::PgCatalog, Schema::Public, Schema::Information];
 
     /// Its number.
     pub(crate) const fn oid(self) -> u32 {
         match self {
             Schema::PgCatalog => 11,
             Schema::Public => 2_200,
-            Schema::InformationSchema => 13_207,
+            Schema::Information => 13_207,
         }
     }
 
@@ -51,7 +51,7 @@ impl Schema {
         match self {
             Schema::PgCatalog => "pg_catalog",
             Schema::Public => "public",
-            Schema::InformationSchema => "information_schema",
+            Schema::Information => "information_schema",
         }
     }
 }
@@ -93,7 +93,7 @@ impl Shape {
     /// A view of `information_schema`.
     pub(super) const fn information(oid: u32, name: &'static str, columns: &'static str) -> Shape {
         Shape {
-            schema: Schema::InformationSchema,
+            schema: Schema::Information,
             ..Shape::view(oid, name, columns)
         }
     }

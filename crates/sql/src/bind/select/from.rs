@@ -54,12 +54,12 @@ impl Binder<'_> {
     /// FROM, and the number of columns of its row.
     pub(in crate::bind) fn from(&mut self, from: &[ast::TableWithJoins]) -> Result<(From, usize)> {
         let mut places = Places::default();
-        let whole = self.from_after(None, from, &mut places)?;
+        let whole = self.entries_after(None, from, &mut places)?;
         Ok((whole, places.width))
     }
 
     /// FROM's entries after what stands before them.
-    pub(in crate::bind) fn from_after(
+    pub(in crate::bind) fn entries_after(
         &mut self,
         before: Option<From>,
         from: &[ast::TableWithJoins],
