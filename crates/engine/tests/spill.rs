@@ -42,6 +42,43 @@ const QUERIES: &[&str] = &[
     "select id % 2000, count(distinct b), count(distinct a), count(*) from t group by 1",
 ];
 
+/// Joins, whose rows come in the order of their hash table or of their keys.
+const JOINS: &[&str] = &[
+    "select x.id, y.id from t x join t y on x.a = y.a order by 1, 2",
+    "select x.id, y.id, y.b from t x left join t y on x.a = y.a and y.id % 7 = 0 and x.id <> y.id order by 1, 2",
+    "select x.id, y.id from t x right join t y on x.id = y.id * 2 order by 2, 1",
+    "select x.id, y.id from (select * from t where id % 2 = 0) x
+        full join (select * from t where id % 3 = 0) y on x.id = y.id order by 1, 2",
+    "select x.id, y.id from t x full join t y on x.a = y.a and x.n = y.n and x.b < y.b order by 1, 2",
+    "select id from t where a in (select a from t where b like 'xyxyxy%' and id % 2 = 0) order by 1",
+    "select id from t where not exists (select 1 from t y where y.a = t.a and y.n = t.n and y.id <> t.id) order by 1",
+    "select id from t where n not in (select n from t where n is not null and id % 3 = 0) order by 1",
+    "select id from t where a = any (select a from t where id > 3000) and id < 100 order by 1",
+    "select count(*), sum(x.id), sum(y.id) from t x, (select id from t where id % 60 = 0) y where x.id > y.id",
+    "select a, n from t union select a, d::numeric from t order by 1, 2",
+    "select b from t where id < 4000 intersect all select b from t where id > 2000 order by 1",
+    "select a, b from t except all select a, b from t where id % 2 = 0 order by 1, 2",
+];
+
+#[test]
+fn joins_give_the_same_rows_however_much_fits() {
+    let _watchdog = Watchdog::over_test();
+    let fixture = Fixture::new("");
+    let mut s = fixture.session();
+    fill(&mut s);
+    query(&mut s, "set work_mem = '256MB'");
+    let large: Vec<String> = JOINS.iter().map(|sql| query(&mut s, sql)).collect();
+    assert!(!spilled(fixture.directory.path()), "256 MB are enough");
+    query(&mut s, "set work_mem = '64kB'");
+    for (sql, large) in JOINS.iter().zip(&large) {
+        let _ = std::fs::remove_dir_all(fixture.directory.path().join("tmp"));
+        let small = query(&mut s, sql);
+        assert!(spilled(fixture.directory.path()), "64 kB are not enough: {sql}");
+        assert!(small == *large, "{sql}: other rows with 64 kB");
+        assert!(large.len() > 10, "{sql}: {large}");
+    }
+}
+
 #[test]
 fn results_and_their_order_do_not_depend_on_work_mem() {
     let _watchdog = Watchdog::over_test();

@@ -1,19 +1,19 @@
 //! SQL from text to plan: values, types, functions, parsing, binding and planning. It knows nothing of pages or sessions.
 //!
 //! ```text
-//! text ──parse──▶ syntax tree ──bind──▶ Plan ──(the executor, elsewhere)──▶ rows
+//! text ──parse──▶ syntax tree ──bind──▶ Block ──planner──▶ Plan ──(the executor, elsewhere)──▶ rows
 //! ```
 //!
 //! `parse` splits a message into statements, takes the utility statements sqlparser does not know (VACUUM, CHECKPOINT,
 //! COPY's options …) in a small front end of ours, and gives the rest to sqlparser. `bind` resolves names and types
-//! against a [`catalog::CatalogView`], infers parameter types the way PostgreSQL does, chooses the access path and
-//! compiles expressions. What OLTP load does not need is refused with 0A000 and its name, never half done: every field
-//! of a syntax tree that we do not act on is checked to be absent.
+//! against a [`catalog::CatalogView`], infers parameter types the way PostgreSQL does, and compiles expressions; `planner`
+//! chooses access paths, the order of joins and their methods. What is not done is refused with 0A000 and its name, never
+//! half done: every field of a syntax tree that we do not act on is checked to be absent.
 //!
 //! | module | job |
 //! |---|---|
 //! | `parse` | text to syntax tree: lexing, splitting, the statements we read ourselves, what is not supported |
-//! | `bind` | syntax tree to plan: names, types, access paths |
+//! | `bind` | syntax tree to block: names, types, expressions |
 //! | `query` | a bound query, before anything is chosen |
 //! | `planner` | from a bound query to a plan: conditions to where they can be checked, joins, access paths |
 //! | `plan` | the data structures of a plan |
@@ -62,3 +62,7 @@ pub use parse::{ParsedStatement, parse};
 pub use parse::{memory_of_plan, memory_to_plan};
 pub use plan::{Column, Plan, Statement};
 pub use search_path::path_has_public;
+
+#[doc = include_str!("../README.md")]
+#[cfg(doctest)]
+struct Readme;
