@@ -5,7 +5,7 @@
 //! as they have been read, or as a set of keys.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use clearway_sql::context::{EvalContext, KeyOfRow, Membership, QueryContext, RunSubqueries};
 use clearway_sql::error::{EngineError, Result};
@@ -18,11 +18,12 @@ use crate::spill::{KeptReader, KeptRows};
 /// Bytes of an entry of a set beside its key.
 const ENTRY_BYTES: usize = 48;
 
-/// The rows of queries that need nothing of the row around them, by the queries' numbers.
+/// The rows of queries that need nothing of the row around them, by the queries' numbers. Every statement makes one: an
+/// empty one takes no instructions to speak of.
 #[derive(Debug, Default)]
 pub(crate) struct SubqueryResults {
-    rows: HashMap<usize, Read>,
-    keys: HashMap<usize, Keys>,
+    rows: BTreeMap<usize, Read>,
+    keys: BTreeMap<usize, Keys>,
 }
 
 /// The rows of a query as far as they have been read.

@@ -24,9 +24,7 @@ use crate::catalog::TableKind;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
 use crate::parse::locks_without_keys;
-use crate::plan::{
-    AggregatePlan, JoinKind, LockStrength, LockWaitPolicy, RowLock, SetCall, SetFunctions, TableRead,
-};
+use crate::plan::{AggregatePlan, JoinKind, LockStrength, LockWaitPolicy, RowLock, SetCall, SetFunctions};
 use crate::planner::scan::conjuncts;
 use crate::query::{Block, Join, Leaf, Relation, Rows};
 use crate::stack::checkpoint;
@@ -195,10 +193,10 @@ impl Binder<'_> {
         if let (Some(_), Relation::Leaf(leaf)) = (&block.lock, &block.from)
             && let Rows::Table(table) = &leaf.rows
         {
-            self.reads.push(TableRead {
-                table: Arc::clone(table),
-                locked: true,
-            });
+            let mut reads = self.reads.iter_mut().rev();
+            if let Some(read) = reads.find(|read| Arc::ptr_eq(&read.table, table)) {
+                read.locked = true;
+            }
         }
         Ok(block)
     }
