@@ -123,6 +123,8 @@ subjects! {
     copy
     dates
     functions
+    functions_with_rows
+    joins
     keys
     math_double
     math_exact

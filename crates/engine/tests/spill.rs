@@ -52,9 +52,12 @@ const JOINS: &[&str] = &[
     "select x.id, y.id from t x full join t y on x.a = y.a and x.n = y.n and x.b < y.b order by 1, 2",
     "select id from t where a in (select a from t where b like 'xyxyxy%' and id % 2 = 0) order by 1",
     "select id from t where not exists (select 1 from t y where y.a = t.a and y.n = t.n and y.id <> t.id) order by 1",
-    "select id from t where n not in (select n from t where n is not null and id % 3 = 0) order by 1",
+    "select id from t where id < 300 and repeat(coalesce(b, '-'), 3) || id::text
+        not in (select repeat(coalesce(b, '-'), 3) || id::text from t where id % 3 = 0) order by 1",
     "select id from t where a = any (select a from t where id > 3000) and id < 100 order by 1",
-    "select count(*), sum(x.id), sum(y.id) from t x, (select id from t where id % 60 = 0) y where x.id > y.id",
+    "select x.id, y.id, length(y.w) from (select id from t where id < 300) x
+        left join (select id, repeat('z', 900) as w from t where id % 60 = 0) y on x.id > y.id and y.w > 'y'
+        order by 1, 2",
     "select a, n from t union select a, d::numeric from t order by 1, 2",
     "select b from t where id < 4000 intersect all select b from t where id > 2000 order by 1",
     "select a, b from t except all select a, b from t where id % 2 = 0 order by 1, 2",
