@@ -232,9 +232,15 @@ fn what_is_not_supported_is_named_and_placed() {
         ),
         ("listen channel", "LISTEN is not supported"),
         ("savepoint s", "SAVEPOINT is not supported"),
-        ("select 1 union select 2", "UNION is not supported"),
-        ("with q as (select 1) select * from q", "WITH is not supported"),
-        ("select a from t join t on true", "JOIN is not supported"),
+        (
+            "select rank() over (order by a) from t",
+            "a window function is not supported",
+        ),
+        (
+            "with recursive q as (select 1) select * from q",
+            "WITH RECURSIVE is not supported",
+        ),
+        ("select distinct on (a) a from t", "DISTINCT ON is not supported"),
         (
             "  insert into t values (1) on conflict do nothing",
             "INSERT … ON CONFLICT is not supported",

@@ -103,6 +103,8 @@ pub fn decode_binary(bytes: &[u8], data_type: DataType) -> Result<Value> {
         | DataType::Char
         | DataType::Name
         | DataType::CharByte
+        | DataType::PgNodeTree
+        | DataType::AclItem
         | DataType::Void
         | DataType::Unknown => {
             let text = std::str::from_utf8(bytes).map_err(|error| {

@@ -44,7 +44,7 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
         (Float8, Float4) => Assignment,
         (Bool, Int4) | (Int4, Bool) | (CharByte, Int4) | (Int4, CharByte) => Explicit,
         (Text | Varchar | Char, Text | Varchar | Char) => Implicit,
-        (Name, Text) | (Text | Varchar | Char, Name) | (CharByte, Text) => Implicit,
+        (Name, Text) | (Text | Varchar | Char, Name) | (CharByte | PgNodeTree, Text) => Implicit,
         (Name | CharByte, Varchar | Char) | (Text | Varchar | Char, CharByte) => Assignment,
         (Date, Timestamp | TimestampTz) | (Timestamp, TimestampTz) => Implicit,
         (Timestamp, Date) | (TimestampTz, Date | Timestamp) => Assignment,

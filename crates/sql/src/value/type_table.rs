@@ -182,6 +182,10 @@ types! {
     TimestampTz = 1184, 1185, "timestamptz", "timestamp with time zone", DateTime, true, 8, 'd', 'b';
     /// PostgreSQL's one-byte `"char"`, which some drivers (sysbench's) name as a parameter's type
     CharByte = 18, 1002, "char", "\"char\"", Internal, false, 1, 'c', 'b';
+    /// `pg_node_tree`: expressions in the catalog, here as their text
+    PgNodeTree = 194, 0, "pg_node_tree", "pg_node_tree", Internal, false, -1, 'i', 'b';
+    /// `aclitem`: privileges in the catalog
+    AclItem = 1033, 1034, "aclitem", "aclitem", User, false, 12, 'i', 'b';
     /// `name`: catalog identifiers
     Name = 19, 1003, "name", "name", String, false, 64, 'c', 'b';
     /// `oid`: catalog numbers
