@@ -143,6 +143,9 @@ fn names_lead_to_objects_and_back() {
          alice: select oid from pg_type where typinput = 'array_in'::regproc and typname = '_int4' => 1007
          alice: select nextval('orders_id_seq'::regclass), pg_relation_size('orders'::regclass) => 1|0
          alice: select data_type from pg_sequences => integer
+         alice: select pg_relation_is_publishable('orders'::regclass), pg_relation_is_publishable('pg_class'::regclass), pg_relation_is_publishable(1) is null => t|f|t
+         alice: select a.attname, (select pg_catalog.pg_get_expr(d.adbin, d.adrelid, true) from pg_catalog.pg_attrdef d where d.adrelid = a.attrelid and d.adnum = a.attnum and a.atthasdef) from pg_catalog.pg_attribute a where a.attrelid = 'orders'::regclass and a.attnum = 1 => id|nextval('orders_id_seq'::regclass)
+         alice: select relacl is null from pg_class where relname = 'orders' => t
          alice: select typname as name, oid, typarray as array_oid, oid::regtype::text as regtype, typdelim as delimiter from pg_type t where t.oid = to_regtype('int4') order by t.oid => int4|23|1007|integer|,",
     );
 }

@@ -86,6 +86,14 @@ pub(super) static ROWS: &[FunctionRow] = &[
         Session(table_is_visible),
     )
     .stable(),
+    row(
+        6121,
+        "pg_relation_is_publishable",
+        &[Oid],
+        Bool,
+        Session(is_publishable),
+    )
+    .stable(),
     // All of these are in pg_catalog.
     row(2080, "pg_type_is_visible", &[Oid], Bool, Pure(type_is_visible)).stable(),
     row(2081, "pg_function_is_visible", &[Oid], Bool, Pure(visible)).stable(),
@@ -345,6 +353,15 @@ fn table_is_visible(arguments: &[Value], session: &dyn SessionFacts) -> Result<V
     // It is what its name alone leads to.
     Ok(catalog.relation(oid).map_or(Value::Null, |relation| {
         Value::Bool(catalog.relation_oid(None, &relation.name) == Some(oid))
+    }))
+}
+
+/// True for a table of a user.
+fn is_publishable(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    let oid = oid_of(&arguments[0])?;
+    let relation = session.catalog()?.relation(oid);
+    Ok(relation.map_or(Value::Null, |relation| {
+        Value::Bool(relation.kind == 'r' && relation.schema == "public")
     }))
 }
 
