@@ -7,7 +7,7 @@ use crate::aggregate_list::ListOrder;
 use crate::bind::scope::{Aggregates, Scope};
 use crate::bind::select::ENTRIES_MAX;
 use crate::bind::set;
-use crate::bind::{Binder, Typed, fold, plain_name};
+use crate::bind::{Binder, Typed, fold, plain_name, refuse};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
 use crate::function::{self, Signature, Unresolved};
@@ -201,6 +201,7 @@ impl Binder<'_> {
         position: Option<u32>,
     ) -> Result<(Typed, DataType)> {
         let argument = self.expression(tree, scope)?;
+        refuse_outer(&argument.expr).map_err(|error| error.or_position(position))?;
         let argument = match function {
             AggregateFunction::BoolAnd | AggregateFunction::BoolOr
                 if argument.data_type == DataType::Unknown =>
@@ -399,4 +400,16 @@ fn no_function(name: &str, types: &[DataType], reason: Unresolved) -> EngineErro
         )
         .with_hint("Several functions fit equally well. You might need to add explicit type casts."),
     }
+}
+
+/// 0A000 for an aggregate that reads columns of queries around its own only: it would be an aggregate of the query
+/// around.
+fn refuse_outer(argument: &Expr) -> Result<()> {
+    let (mut outer, mut own) = (false, false);
+    argument.walk(&mut |part| match part {
+        Expr::Outer(_) => outer = true,
+        Expr::Column(_) => own = true,
+        _ => {}
+    });
+    refuse(outer && !own, "an aggregate over columns of a query around it")
 }

@@ -101,7 +101,11 @@ impl Binder<'_> {
         for join in &entry.joins {
             self.tick()?;
             let (kind, constraint) = join_of(&join.join_operator)?;
-            let beside = seen.clone().and(left.names.clone());
+            // LATERAL may read the left side of a join that keeps all its rows, or pairs only.
+            let beside = match kind {
+                JoinKind::Right | JoinKind::Full => seen.clone(),
+                _ => seen.clone().and(left.names.clone()),
+            };
             let right = self.relation(&join.relation, &beside, places)?;
             check_aliases(&left.names, &right.names)?;
             let bound = self.constraint(kind, constraint, &left.names, &right.names)?;
