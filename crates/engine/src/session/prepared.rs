@@ -58,6 +58,13 @@ impl CatalogView for View<'_> {
         self.state.lookup_index(name)
     }
 
+    fn estimated_rows(&self, table: &TableDef) -> Option<u64> {
+        let entry = self.state.table(table.oid)?;
+        // Of a table that was not looked at since the start nothing is known.
+        let live = u64::try_from(entry.runtime.live_rows.load(Ordering::Relaxed)).ok()?;
+        (live > 0).then_some(live)
+    }
+
     fn creates_in_public(&self) -> bool {
         self.public_on_path
     }
