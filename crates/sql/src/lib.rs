@@ -47,7 +47,7 @@ pub mod plan;
 pub mod planner;
 pub mod query;
 mod search_path;
-mod stack;
+pub mod stack;
 mod type_name;
 pub mod value;
 

@@ -15,10 +15,11 @@ use crate::aggregate::AggregateCall;
 use crate::catalog::TableDef;
 use crate::expr::Expr;
 use crate::plan::{AggregatePlan, Column, RowLock, Series, SetFunctions, SetOperator, SortKey};
+use crate::stack::checkpoint;
 use crate::value::DataType;
 
 /// A SELECT with its clauses.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Block {
     /// FROM
     pub from: Relation,
@@ -129,6 +130,26 @@ pub struct Join {
 }
 
 pub use crate::plan::JoinKind;
+
+impl Clone for Block {
+    /// A copy, with room to recurse: a query may have others inside it.
+    fn clone(&self) -> Block {
+        checkpoint(|| Block {
+            from: self.from.clone(),
+            width: self.width,
+            conditions: self.conditions.clone(),
+            aggregate: self.aggregate.clone(),
+            projection: self.projection.clone(),
+            visible: self.visible,
+            distinct: self.distinct,
+            sort: self.sort.clone(),
+            limit: self.limit.clone(),
+            offset: self.offset.clone(),
+            lock: self.lock,
+            columns: self.columns.clone(),
+        })
+    }
+}
 
 impl Block {
     /// Calls `visit` for each expression that belongs to this block: not those inside queries of its FROM or of its

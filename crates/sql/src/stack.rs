@@ -78,7 +78,7 @@ pub(crate) fn require_for(levels: u32) -> Result<()> {
 
 /// Runs `work`, in a new segment if this one is nearly used up.
 #[inline]
-pub(crate) fn checkpoint<R>(work: impl FnOnce() -> R) -> R {
+pub fn checkpoint<R>(work: impl FnOnce() -> R) -> R {
     stacker::maybe_grow(RED_ZONE, SEGMENT, work)
 }
 

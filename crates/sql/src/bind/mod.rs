@@ -17,6 +17,7 @@ mod row_columns;
 mod scope;
 mod select;
 mod set;
+mod size;
 mod subquery;
 #[cfg(test)]
 mod tests;
@@ -174,6 +175,10 @@ struct Binder<'a> {
     reads: Vec<TableRead>,
     /// The common table expressions in sight.
     ctes: Vec<subquery::Cte>,
+    /// Levels of queries, set operations and joins around what is being bound.
+    depth: usize,
+    /// Columns of the copies of common table expressions.
+    copied: usize,
 }
 
 /// The text that is being bound, for positions: a statement's, or some rows of it.
@@ -218,6 +223,8 @@ impl<'a> Binder<'a> {
             planned: Vec::new(),
             reads: Vec::new(),
             ctes: Vec::new(),
+            depth: 0,
+            copied: 0,
         }
     }
 }

@@ -122,6 +122,11 @@ impl Scope {
         Scope::of(Names::default(), clause)
     }
 
+    /// The clause, if it may have no query inside it: there is no statement that would run it.
+    pub(super) fn without_queries(&self) -> Option<&'static str> {
+        Some(self.clause).filter(|clause| matches!(*clause, "DEFAULT expressions" | "EXECUTE parameters"))
+    }
+
     pub(super) fn of(names: Names, clause: &'static str) -> Scope {
         Scope {
             names,

@@ -4,6 +4,7 @@ use sqlparser::ast::{self, BinaryOperator};
 
 use crate::bind::predicate::comparison;
 use crate::bind::scope::{Names, Scope};
+use crate::bind::size::Size;
 use crate::bind::types::comparison_type;
 use crate::bind::{Binder, Typed, boolean, identifier, refuse, split_name};
 use crate::error::{EngineError, Result, SqlState};
@@ -22,11 +23,15 @@ pub(super) struct Cte {
     depth: usize,
     /// True if a query has used it.
     used: bool,
+    size: Size,
 }
 
 impl Binder<'_> {
     /// Binds a query of an expression; its number and arguments, and its columns.
     fn subquery(&mut self, query: &ast::Query, scope: &mut Scope) -> Result<(usize, Vec<Expr>, Vec<Column>)> {
+        if let Some(place) = scope.without_queries() {
+            return Err(EngineError::not_supported(format!("a query in {place}")));
+        }
         let names: Names = scope.names.clone();
         let (block, arguments) = self.inside(names, |binder| binder.query(query, true))?;
         let columns = block.columns.clone();
@@ -199,12 +204,14 @@ impl Binder<'_> {
             for (column, renamed) in block.columns.iter_mut().zip(&cte.alias.columns) {
                 column.name = identifier(&renamed.name)?;
             }
+            let size = self.size_of(&block);
             self.ctes.push(Cte {
                 name,
                 columns: block.columns.clone(),
                 block,
                 depth: self.frames.len(),
                 used: false,
+                size,
             });
         }
         Ok(())
@@ -248,6 +255,7 @@ impl Binder<'_> {
             return Ok(None);
         };
         let used = std::mem::replace(&mut self.ctes[at].used, true);
+        self.note_copy(self.ctes[at].size)?;
         let cte = self.ctes[at].clone();
         // Each use runs it, so it must give the same rows each time.
         refuse(

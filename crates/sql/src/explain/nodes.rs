@@ -4,6 +4,7 @@ use super::{Lines, Names, show, show_top, table_names};
 use crate::access::AccessPath;
 use crate::expr::Expr;
 use crate::plan::{HashJoin, JoinKind, LoopJoin, Node, RowsPlan, SetOperator};
+use crate::stack::checkpoint;
 
 /// The names of the columns of a FROM's row.
 pub(super) fn names(rows: &RowsPlan) -> Names {
@@ -70,6 +71,10 @@ fn name_columns(node: &Node, names: &mut [String]) {
 
 impl Lines {
     pub(super) fn operator(&mut self, node: &Node, names: &Names) {
+        checkpoint(|| self.operator_here(node, names));
+    }
+
+    fn operator_here(&mut self, node: &Node, names: &Names) {
         match node {
             Node::OneRow => self.node("Result"),
             Node::Table {

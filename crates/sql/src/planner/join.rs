@@ -17,6 +17,7 @@ use crate::planner::leaves::{LeafSet, Leaves, rejects_nulls};
 use crate::planner::scan::{all, need, plan_scan};
 use crate::planner::{Planner, estimate};
 use crate::query::{Join, Leaf, Relation, Rows, SetOperation};
+use crate::stack::checkpoint;
 use crate::value::DataType;
 
 impl Planner<'_> {
@@ -137,6 +138,10 @@ impl Tree<'_, '_> {
     }
 
     fn plan(&self, relation: Relation, conditions: Vec<Expr>) -> Result<Planned> {
+        checkpoint(|| self.plan_here(relation, conditions))
+    }
+
+    fn plan_here(&self, relation: Relation, conditions: Vec<Expr>) -> Result<Planned> {
         match relation {
             Relation::OneRow => Ok(filtered(
                 Planned {

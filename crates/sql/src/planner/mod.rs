@@ -34,6 +34,7 @@ use crate::error::{EngineError, Result};
 use crate::expr::Expr;
 use crate::plan::{AggregatePlan, JoinKind, JoinedRows, RowsPlan, SelectPlan, Series, Source, TableScan};
 use crate::query::{Block, Leaf, Relation, Rows};
+use crate::stack::checkpoint;
 use crate::value::{DataType, Value};
 use scan::{all, extreme, need, ordered_by_index, plan_scan};
 
@@ -62,6 +63,10 @@ impl<'c> Planner<'c> {
 
     /// Plans a block.
     pub(crate) fn block(&self, block: Block) -> Result<SelectPlan> {
+        checkpoint(|| self.block_here(block))
+    }
+
+    fn block_here(&self, block: Block) -> Result<SelectPlan> {
         let Block {
             from,
             width,

@@ -19,6 +19,18 @@ use crate::query::{Block, Join, Leaf, Relation, Rows};
 /// The most columns of a block's row.
 const WIDTH_MAX: usize = 1 << 15;
 
+/// The most relations of a FROM with those of its queries: what is beyond stays an expression.
+const LEAVES_MAX: usize = 64;
+
+/// Number of relations.
+fn leaves_of(relation: &Relation) -> usize {
+    match relation {
+        Relation::OneRow => 0,
+        Relation::Leaf(_) => 1,
+        Relation::Join(join) => leaves_of(&join.left) + leaves_of(&join.right),
+    }
+}
+
 impl Planner<'_> {
     /// Turns the queries among a block's conditions into joins, where that is right.
     pub(super) fn pulled_up(&self, mut block: Block) -> Result<Block> {
@@ -58,7 +70,9 @@ impl Planner<'_> {
         };
         let inner = self.pulled_up(inner)?;
         let base = block.width;
-        if base + inner.width + 1 > WIDTH_MAX || matches!(block.from, Relation::OneRow) {
+        let wide = base + inner.width + 1 > WIDTH_MAX;
+        let many = leaves_of(&block.from) + leaves_of(&inner.from) > LEAVES_MAX;
+        if wide || many || matches!(block.from, Relation::OneRow) {
             return Ok(None);
         }
         let quantified = match &subquery.form {

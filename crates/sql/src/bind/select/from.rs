@@ -65,12 +65,21 @@ impl Binder<'_> {
         from: &[ast::TableWithJoins],
         places: &mut Places,
     ) -> Result<From> {
+        self.deeper(from.len(), |binder| binder.entries(before, from, places))
+    }
+
+    fn entries(
+        &mut self,
+        before: Option<From>,
+        from: &[ast::TableWithJoins],
+        places: &mut Places,
+    ) -> Result<From> {
         let mut whole = before;
         for entry in from {
             let seen = whole
                 .as_ref()
                 .map_or_else(Names::default, |before| before.names.clone());
-            let next = self.joined(entry, &seen, places)?;
+            let next = self.deeper(entry.joins.len(), |binder| binder.joined(entry, &seen, places))?;
             whole = Some(match whole {
                 None => next,
                 Some(before) => self.cross(before, next)?,
@@ -240,7 +249,8 @@ impl Binder<'_> {
                 table_with_joins,
                 alias,
             } => {
-                let inner = self.joined(table_with_joins, seen, places)?;
+                let joins = table_with_joins.joins.len();
+                let inner = self.deeper(joins, |binder| binder.joined(table_with_joins, seen, places))?;
                 match alias {
                     None => Ok(inner),
                     Some(alias) => renamed(inner, alias),

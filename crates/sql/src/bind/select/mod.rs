@@ -27,7 +27,6 @@ use crate::parse::locks_without_keys;
 use crate::plan::{AggregatePlan, JoinKind, LockStrength, LockWaitPolicy, RowLock, SetCall, SetFunctions};
 use crate::planner::scan::conjuncts;
 use crate::query::{Block, Join, Leaf, Relation, Rows};
-use crate::stack::checkpoint;
 pub(super) use from::{From, Places};
 use group::not_grouped;
 pub(super) use list::ENTRIES_MAX;
@@ -104,7 +103,7 @@ impl Binder<'_> {
         if let Some(with) = &query.with {
             self.with(with)?;
         }
-        let bound = checkpoint(|| self.body(query, settle));
+        let bound = self.deeper(1, |binder| binder.body(query, settle));
         self.forget_ctes(in_sight);
         bound
     }

@@ -25,7 +25,9 @@ impl Binder<'_> {
                 set_quantifier,
                 left,
                 right,
-            } => self.set_operation(*op, *set_quantifier, left, right),
+            } => self.deeper(1, |binder| {
+                binder.set_operation(*op, *set_quantifier, left, right)
+            }),
             ast::SetExpr::Values(values) => self.values(values, settle),
             ast::SetExpr::Table(_) => Err(EngineError::not_supported("TABLE")),
             _ => Err(EngineError::not_supported("a data-changing query")),

@@ -23,6 +23,7 @@ mod set;
 
 use clearway_sql::error::Result;
 use clearway_sql::plan::Node;
+use clearway_sql::stack::checkpoint;
 use clearway_sql::value::Value;
 
 use crate::executor::Execution;
@@ -53,6 +54,10 @@ pub(crate) enum Rows {
 impl Rows {
     /// Starts an operator. `row` has the columns of the operators to its left, if it reads them.
     pub(crate) fn open(execution: &mut Execution<'_>, node: &Node, row: &mut [Value]) -> Result<Rows> {
+        checkpoint(|| Rows::open_here(execution, node, row))
+    }
+
+    fn open_here(execution: &mut Execution<'_>, node: &Node, row: &mut [Value]) -> Result<Rows> {
         Ok(match node {
             Node::OneRow => Rows::One { given: false },
             Node::Table { scan, arguments, .. } => {
@@ -80,6 +85,10 @@ impl Rows {
         node: &Node,
         row: &mut [Value],
     ) -> Result<bool> {
+        checkpoint(|| self.next_here(execution, node, row))
+    }
+
+    fn next_here(&mut self, execution: &mut Execution<'_>, node: &Node, row: &mut [Value]) -> Result<bool> {
         match (self, node) {
             (Rows::One { given }, _) => Ok(!std::mem::replace(given, true)),
             (
