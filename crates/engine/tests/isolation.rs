@@ -136,6 +136,77 @@ fn where_is_evaluated_again_on_the_newest_row() {
     );
 }
 
+fn accounts_with_limits() -> Fixture {
+    Fixture::new(
+        "create table accounts (id int primary key, owner text, balance int);
+         insert into accounts values (1, 'alice', 100), (2, 'bob', 200);
+         create table limits (owner text, least int);
+         insert into limits values ('alice', 50), ('bob', 50)",
+    )
+}
+
+/// UPDATE … FROM, DELETE … USING and those with a query in WHERE: the newest row stands beside the same partner, and all
+/// conditions are looked at again.
+#[test]
+fn joined_rows_are_looked_at_again_on_the_newest_version() {
+    for (statement, fits, does_not) in [
+        (
+            "update accounts set balance = balance + 1 from limits where limits.owner = accounts.owner and balance > least",
+            "UPDATE 2",
+            "UPDATE 1",
+        ),
+        (
+            "update accounts set balance = balance + 1 where balance > (select min(least) from limits)",
+            "UPDATE 2",
+            "UPDATE 1",
+        ),
+        (
+            "delete from accounts using limits where limits.owner = accounts.owner and balance > least",
+            "DELETE 2",
+            "DELETE 1",
+        ),
+        (
+            "delete from accounts where balance > (select min(least) from limits)",
+            "DELETE 2",
+            "DELETE 1",
+        ),
+    ] {
+        for (balance, tag) in [(70, fits), (10, does_not)] {
+            let row = match (tag, balance) {
+                ("UPDATE 2", _) => "71",
+                ("DELETE 2", _) => "",
+                _ => "10",
+            };
+            accounts_with_limits().play(&format!(
+                "alice: begin => BEGIN
+                 alice: update accounts set balance = {balance} where id = 1 => UPDATE 1
+                 bob:   {statement} => waits
+                 alice: commit => COMMIT
+                 bob    => {tag}
+                 bob:   select balance from accounts where id = 1 => {row}"
+            ));
+        }
+        accounts_with_limits().play(&format!(
+            "bob:   begin isolation level repeatable read => BEGIN
+             bob:   select balance from accounts where id = 2 => 200
+             alice: update accounts set balance = 70 where id = 1 => UPDATE 1
+             bob:   {statement} => ERROR 40001
+             bob:   rollback => ROLLBACK"
+        ));
+    }
+}
+
+/// A row is changed once, however many partners it has, and by the first of them.
+#[test]
+fn a_row_with_several_partners_is_changed_once() {
+    accounts_with_limits().play(
+        "alice: insert into limits values ('alice', 60), ('alice', 70) => INSERT 0 2
+         alice: update accounts set balance = balance + 1 from limits where limits.owner = accounts.owner => UPDATE 2
+         alice: select balance from accounts order by id => 101, 201
+         alice: delete from accounts using limits where limits.owner = accounts.owner => DELETE 2",
+    );
+}
+
 #[test]
 fn a_row_whose_key_moved_away_is_left_alone() {
     accounts().play(
