@@ -154,7 +154,7 @@ fn common_table_expressions_may_not_grow_without_end() {
     assert_eq!(run(&mut session, &with(1_000, &one)), "ERROR 54001");
     let twice = |before: usize| format!("select x.a from c{before} x join c{before} y on x.a = y.a");
     assert_eq!(run(&mut session, &with(6, &twice)), "1");
-    assert_eq!(run(&mut session, &with(60, &twice)), "ERROR 54001");
+    assert_eq!(run(&mut session, &with(16, &twice)), "ERROR 54001");
     assert_eq!(run(&mut session, "select 1"), "1");
 }
 

@@ -134,40 +134,40 @@ fn chains_of_a_hundred_thousand_operators_work() {
 }
 
 #[test]
-fn chains_of_what_is_not_supported_are_refused_by_name() {
+fn other_chains_are_done_or_refused_by_a_code_that_says_why() {
     let (server, mut client) = server();
     let mut failed = Vec::new();
     for (sql, wanted) in [
-        (chain("select 1", " union select 1", TERMS), "0A000"),
-        (chain("select 1, 1", " union all select 1, 1", TERMS), "0A000"),
-        (chain("select 1", " except select 1", TERMS), "0A000"),
+        (chain("select 1", " union select 1", TERMS), "54001"),
+        (chain("select 1, 1", " union all select 1, 1", TERMS), "54001"),
+        (chain("select 1", " except select 1", TERMS), "54001"),
         (
             chain("select * from (select 1", " union select 1", TERMS) + ") q",
-            "0A000",
+            "54001",
         ),
         (
             chain("create view v as select 1", " union select 1", TERMS),
             "0A000",
         ),
-        (chain("select x", "[1]", TERMS) + " from t", "0A000"),
-        (chain("select 1::int", "[]", TERMS), "0A000"),
-        (chain("select cast(1 as int", "[]", TERMS) + ")", "0A000"),
-        (chain("create table a (x int", "[]", TERMS) + ")", "0A000"),
+        (chain("select x", "[1]", TERMS) + " from t", "42804"),
+        (chain("select 1::int", "[]", TERMS), "42846"),
+        (chain("select cast(1 as int", "[]", TERMS) + ")", "42846"),
+        (chain("create table a (x int", "[]", TERMS) + ")", "CREATE TABLE"),
         (
             chain("select x", " at time zone 'UTC'", TERMS) + " from t",
-            "0A000",
+            "42883",
         ),
-        (chain("select x", "->1", TERMS) + " from t", "0A000"),
-        (chain("select x", "&1", TERMS) + " from t", "0A000"),
-        (chain("select * from t", " join t on true", TERMS), "0A000"),
-        (chain("select * from t", ", t", TERMS), "0A000"),
+        (chain("select x", "->1", TERMS) + " from t", "42883"),
+        (chain("select x", "&1", TERMS) + " from t", "1"),
+        (chain("select * from t", " join t on true", TERMS), "54001"),
+        (chain("select * from t", ", t", TERMS), "54001"),
         (
             chain("select s", " similar to 'a'", TERMS / 2) + " from t",
-            "0A000",
+            "42883",
         ),
         (
             chain("select x = any('{1}')", " = any('{1}')", TERMS / 2) + " from t",
-            "0A000",
+            "t",
         ),
     ] {
         let found = outcome(&mut client, &sql);

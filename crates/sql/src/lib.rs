@@ -47,7 +47,7 @@ pub mod plan;
 pub mod planner;
 pub mod query;
 mod search_path;
-pub mod stack;
+mod stack;
 mod type_name;
 pub mod value;
 
@@ -62,6 +62,7 @@ pub use parse::{ParsedStatement, parse};
 pub use parse::{memory_of_plan, memory_to_plan};
 pub use plan::{Column, Plan, Statement};
 pub use search_path::path_has_public;
+pub use stack::checkpoint;
 
 #[doc = include_str!("../README.md")]
 #[cfg(doctest)]

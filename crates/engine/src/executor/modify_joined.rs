@@ -106,7 +106,7 @@ fn update_row(
     let mut queued = Queued::default();
     let mut target = tid;
     let mut new = assigned(execution, plan, found)?;
-    let updated = loop {
+    loop {
         let mut payload = Vec::new();
         table.codec.encode(&new, &mut payload);
         // Index entries are made anew unless no assigned column is in an index.
@@ -121,26 +121,25 @@ fn update_row(
                 }
                 return Ok(Some(new));
             }
-            UpdateOutcome::SelfModified => break false,
+            UpdateOutcome::SelfModified => break,
             UpdateOutcome::Wait(xid) => {
                 execution.wait_for_row(table, target, xid, LockWaitPolicy::Block, &mut queued)?;
             }
             UpdateOutcome::Deleted => {
                 execution.check_concurrent("delete")?;
-                break false;
+                break;
             }
             UpdateOutcome::Changed { latest } => {
                 execution.check_concurrent("update")?;
                 let Some(newest) = found.follow(execution, &plan.scan, latest, &mut queued)? else {
-                    break false;
+                    break;
                 };
                 target = newest;
                 new = assigned(execution, plan, found)?;
             }
         }
-    };
+    }
     queued.release(execution.txn);
-    debug_assert!(!updated);
     Ok(None)
 }
 

@@ -8,7 +8,7 @@
 //! - B1: the queries, set operations and joins on the way from the statement to any relation are at most [`DEPTH_MAX`].
 //! - B2: the copies of common table expressions have at most [`COPIED_MAX`] columns together.
 //!
-//! What is beyond is 54001.
+//! More than that is 54001.
 
 use crate::bind::Binder;
 use crate::error::{EngineError, Result, SqlState};

@@ -39,6 +39,21 @@ impl Binder<'_> {
         Ok((self.subqueries.len() - 1, arguments, columns))
     }
 
+    /// As [`subquery`](Self::subquery), of a query that must have one column; `otherwise`: the message if it does not.
+    fn single_column(
+        &mut self,
+        query: &ast::Query,
+        scope: &mut Scope,
+        otherwise: &'static str,
+        position: Option<u32>,
+    ) -> Result<(usize, Vec<Expr>, Column)> {
+        let (number, arguments, columns) = self.subquery(query, scope)?;
+        match <[Column; 1]>::try_from(columns) {
+            Ok([column]) => Ok((number, arguments, column)),
+            Err(_) => Err(EngineError::new(SqlState::SYNTAX_ERROR, otherwise).or_position(position)),
+        }
+    }
+
     /// `(SELECT …)` as a value.
     pub(super) fn scalar_subquery(
         &mut self,
@@ -46,13 +61,8 @@ impl Binder<'_> {
         scope: &mut Scope,
         position: Option<u32>,
     ) -> Result<Typed> {
-        let (number, arguments, columns) = self.subquery(query, scope)?;
-        let [column] = columns.as_slice() else {
-            return Err(
-                EngineError::new(SqlState::SYNTAX_ERROR, "subquery must return only one column")
-                    .or_position(position),
-            );
-        };
+        let (number, arguments, column) =
+            self.single_column(query, scope, "subquery must return only one column", position)?;
         Ok(Typed {
             expr: Expr::Subquery(Box::new(Subquery {
                 number,
@@ -71,13 +81,8 @@ impl Binder<'_> {
         scope: &mut Scope,
         position: Option<u32>,
     ) -> Result<Typed> {
-        let (number, arguments, columns) = self.subquery(query, scope)?;
-        let [column] = columns.as_slice() else {
-            return Err(
-                EngineError::new(SqlState::SYNTAX_ERROR, "subquery must return only one column")
-                    .or_position(position),
-            );
-        };
+        let (number, arguments, column) =
+            self.single_column(query, scope, "subquery must return only one column", position)?;
         let data_type = column.data_type.array_type().ok_or_else(|| {
             EngineError::not_supported(format!("ARRAY over a query of {}", column.data_type))
                 .or_position(position)
@@ -155,13 +160,8 @@ impl Binder<'_> {
         scope: &mut Scope,
         position: Option<u32>,
     ) -> Result<Expr> {
-        let (number, arguments, columns) = self.subquery(query, scope)?;
-        let [column] = columns.as_slice() else {
-            return Err(
-                EngineError::new(SqlState::SYNTAX_ERROR, "subquery has too many columns")
-                    .or_position(position),
-            );
-        };
+        let (number, arguments, column) =
+            self.single_column(query, scope, "subquery has too many columns", position)?;
         let right = Typed {
             expr: Expr::Column(0),
             data_type: column.data_type,

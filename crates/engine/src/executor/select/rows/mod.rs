@@ -21,9 +21,9 @@ mod merge;
 mod repeat;
 mod set;
 
+use clearway_sql::checkpoint;
 use clearway_sql::error::Result;
 use clearway_sql::plan::Node;
-use clearway_sql::stack::checkpoint;
 use clearway_sql::value::Value;
 
 use crate::executor::Execution;
