@@ -120,6 +120,7 @@ subjects! {
     aggregates
     arithmetic
     casts
+    comments
     copy
     dates
     functions

@@ -2,6 +2,7 @@
 //! sequences.
 
 use crate::error::{EngineError, Result, SqlState};
+use crate::object_address::ObjectAddress;
 use crate::value::CatalogObject;
 
 /// The name of a relation.
@@ -53,6 +54,10 @@ pub trait CatalogFacts {
     fn constraint_definition(&self, oid: u32) -> Option<String>;
     /// The name of the sequence that belongs to a column.
     fn sequence_of(&self, relation: u32, column: i16) -> Option<String>;
+    /// The comment on an object.
+    fn comment(&self, on: ObjectAddress) -> Option<String>;
+    /// The comment on the object of this number, whatever catalog has it; of those that no other database shares.
+    fn any_comment(&self, object: u32) -> Option<String>;
     /// The types of a function's arguments and of its result, with their names in the catalog; true if it returns a set.
     fn function_types(&self, oid: u32) -> Option<FunctionTypes>;
     /// The sizes of a relation.

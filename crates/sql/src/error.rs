@@ -351,6 +351,12 @@ impl EngineError {
         self
     }
 
+    /// Takes the position away, of an error that PostgreSQL tells none of.
+    pub fn without_position(mut self) -> EngineError {
+        self.0.position = None;
+        self
+    }
+
     /// The five-character code.
     pub fn sqlstate(&self) -> SqlState {
         self.0.sqlstate

@@ -21,7 +21,7 @@
 //! | `expr`, `function`, `aggregate` | compiled expressions and their evaluation |
 //! | `context` | what an evaluation can ask of its session |
 //! | `catalog_facts` | what functions ask of the catalog |
-//! | `catalog` | tables and indexes as statements see them |
+//! | `catalog`, `object_address` | tables and indexes as statements see them; where the catalogs have an object |
 //! | `common_type`, `search_path`, `stack` | the type that several are brought to; where names are looked for; how deep a statement may nest, and the room for it |
 //! | `explain` | a plan as text |
 //! | `value` | values, types, their text and binary forms, rows as bytes, index keys |
@@ -42,6 +42,7 @@ pub mod explain;
 pub mod expr;
 pub mod function;
 pub mod memory;
+mod object_address;
 pub mod parse;
 pub mod plan;
 pub mod planner;
@@ -58,6 +59,7 @@ pub use context::{EvalContext, SessionFacts};
 pub use expr::Expr;
 pub use function::registered;
 pub use function::shown_position;
+pub use object_address::ObjectAddress;
 pub use parse::{ParsedStatement, parse};
 pub use parse::{memory_of_plan, memory_to_plan};
 pub use plan::{Column, Plan, Statement};

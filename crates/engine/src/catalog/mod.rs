@@ -27,6 +27,7 @@
 //!    again when that transaction has ended; a REPEATABLE READ transaction with an older one gets 40001. (PostgreSQL
 //!    shows it an empty table after TRUNCATE, and leaves the index out.)
 
+pub(crate) mod comment;
 pub(crate) mod sequence;
 pub(crate) mod serial;
 mod shared_map;
@@ -42,12 +43,13 @@ use clearway_machine::invariant;
 use clearway_storage::heap::Tid;
 use clearway_txn::Xid;
 
+use crate::catalog::comment::CommentEntry;
 use crate::catalog::sequence::Sequence;
 use crate::catalog::serial::serials;
 use crate::catalog::shared_map::SharedMap;
 use crate::catalog::system::shape::Schema;
 use clearway_sql::catalog::CatalogView;
-use clearway_sql::{TableDef, TableKind};
+use clearway_sql::{ObjectAddress, TableDef, TableKind};
 pub(crate) use table_use::TableUse;
 
 /// The relation that holds the definitions.
@@ -108,6 +110,7 @@ pub(crate) struct CatalogState {
     by_sequence: SharedMap<String, u32>,
     /// The tables of the indexes and sequences, by their numbers.
     owners: SharedMap<u32, u32>,
+    comments: SharedMap<ObjectAddress, CommentEntry>,
 }
 
 impl CatalogState {
@@ -119,6 +122,7 @@ impl CatalogState {
             by_index: SharedMap::new(),
             by_sequence: SharedMap::new(),
             owners: SharedMap::new(),
+            comments: SharedMap::new(),
         }
     }
 

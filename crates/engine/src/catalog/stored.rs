@@ -1,9 +1,11 @@
-//! A table's definition as the bytes of one row of the catalog heap.
+//! Definitions as the bytes of rows of the catalog heap.
 //!
 //! One row holds everything about a table: its columns, its indexes, the files of its sequences. A DDL statement is
 //! then an insert, update or delete of one row, and is as atomic, durable and revocable as any row change. The format
 //! is JSON with short names: definitions are read once at start, and a row one can read with `strings` has saved more
 //! time than a compact one would.
+//!
+//! A row's first key tells its kind: `comment` one on an object, any other a table.
 
 use std::sync::Arc;
 
@@ -11,13 +13,28 @@ use serde::{Deserialize, Serialize};
 
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::value::DataType;
-use clearway_sql::{ColumnDef, ColumnDefault, IndexDef, TableDef, TableKind};
+use clearway_sql::{ColumnDef, ColumnDefault, IndexDef, ObjectAddress, TableDef, TableKind};
 
 /// Catalog rows carry this so that a later format can tell them apart.
 const FORMAT: u32 = 1;
 
 /// A row must fit a page with room for its successor's header.
 const BYTES_MAX: usize = 7_900;
+
+/// The beginning of a row that is a comment.
+const COMMENT: &[u8] = b"{\"comment\":";
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredComment {
+    /// First: see [`COMMENT`].
+    comment: String,
+    format: u32,
+    catalog: u32,
+    object: u32,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    column: i32,
+}
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -79,8 +96,47 @@ fn is_no_modifier(modifier: &i32) -> bool {
     *modifier == -1
 }
 
+fn is_zero(value: &i32) -> bool {
+    *value == 0
+}
+
 fn is_false(value: &bool) -> bool {
     !*value
+}
+
+/// A row of the catalog heap.
+#[derive(Debug, Clone)]
+pub(crate) enum CatalogRow {
+    /// A table.
+    Table(Definition),
+    /// A comment.
+    Comment(Comment),
+}
+
+/// The object that a row of the catalog heap is about: no two rows that a snapshot sees have the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum RowKey {
+    /// The table of this number.
+    Table(u32),
+    /// The comment on this object.
+    Comment(ObjectAddress),
+}
+
+impl CatalogRow {
+    /// The object that it is about.
+    pub(crate) fn key(&self) -> RowKey {
+        match self {
+            CatalogRow::Table(definition) => RowKey::Table(definition.table.oid),
+            CatalogRow::Comment(comment) => RowKey::Comment(comment.on),
+        }
+    }
+}
+
+/// A comment on an object.
+#[derive(Debug, Clone)]
+pub(crate) struct Comment {
+    pub(crate) on: ObjectAddress,
+    pub(crate) text: String,
 }
 
 /// A definition and the relations of its sequences (one entry a column).
@@ -155,18 +211,66 @@ pub(crate) fn encode(definition: &Definition) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Decodes a catalog row.
-pub(crate) fn decode(bytes: &[u8]) -> Result<Definition> {
-    let damaged = |what: String| {
-        EngineError::new(
-            SqlState::DATA_CORRUPTED,
-            format!("a row of the catalog is damaged: {what}"),
-        )
+/// Encodes a comment as a catalog row.
+pub(crate) fn encode_comment(comment: &Comment) -> Result<Vec<u8>> {
+    let stored = StoredComment {
+        comment: comment.text.clone(),
+        format: FORMAT,
+        catalog: comment.on.catalog,
+        object: comment.on.object,
+        column: comment.on.column,
     };
-    let stored: StoredTable = serde_json::from_slice(bytes).map_err(|error| damaged(error.to_string()))?;
-    if stored.format != FORMAT {
-        return Err(damaged(format!("format {} is not {FORMAT}", stored.format)));
+    let bytes = serde_json::to_vec(&stored)
+        .map_err(|error| EngineError::internal(format!("cannot encode a comment: {error}")))?;
+    if bytes.len() > BYTES_MAX {
+        return Err(
+            EngineError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "the comment is too long").with_detail(
+                format!("It takes {} bytes; the limit is {BYTES_MAX}.", bytes.len()),
+            ),
+        );
     }
+    debug_assert!(bytes.starts_with(COMMENT));
+    Ok(bytes)
+}
+
+fn damaged(what: impl std::fmt::Display) -> EngineError {
+    EngineError::new(
+        SqlState::DATA_CORRUPTED,
+        format!("a row of the catalog is damaged: {what}"),
+    )
+}
+
+fn check_format(format: u32) -> Result<()> {
+    match format {
+        FORMAT => Ok(()),
+        other => Err(damaged(format!("format {other} is not {FORMAT}"))),
+    }
+}
+
+/// Decodes a catalog row.
+pub(crate) fn decode(bytes: &[u8]) -> Result<CatalogRow> {
+    if bytes.starts_with(COMMENT) {
+        return decode_comment(bytes).map(CatalogRow::Comment);
+    }
+    decode_table(bytes).map(CatalogRow::Table)
+}
+
+fn decode_comment(bytes: &[u8]) -> Result<Comment> {
+    let stored: StoredComment = serde_json::from_slice(bytes).map_err(damaged)?;
+    check_format(stored.format)?;
+    Ok(Comment {
+        on: ObjectAddress {
+            catalog: stored.catalog,
+            object: stored.object,
+            column: stored.column,
+        },
+        text: stored.comment,
+    })
+}
+
+fn decode_table(bytes: &[u8]) -> Result<Definition> {
+    let stored: StoredTable = serde_json::from_slice(bytes).map_err(damaged)?;
+    check_format(stored.format)?;
     let mut columns = Vec::with_capacity(stored.columns.len());
     let mut sequences = Vec::with_capacity(stored.columns.len());
     for column in stored.columns {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use clearway_storage::RelId;
 
 use crate::catalog::TableEntry;
+use crate::catalog::comment::addresses_of_index;
 use crate::definition::{DefinitionChange, ReadableBy, already_exists, index_build, index_def, notice};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::CreateIndex;
@@ -125,6 +126,7 @@ impl DefinitionChange<'_, '_, '_> {
         let mut state = self.state()?;
         let mut table = (*entry.def).clone();
         let index = table.indexes.remove(at);
+        self.remove_comments(&mut state, &addresses_of_index(index.oid))?;
         self.execution.txn.note_dropped(RelId(index.rel));
         self.replace(
             &mut state,

@@ -4,6 +4,7 @@
 //! mode that [`locks`] tells, changes rows of the catalog heap and the transaction's overlay, and leaves
 //! files to be unlinked to the transaction's end.
 
+mod comment;
 mod index;
 mod index_build;
 mod table;
@@ -42,7 +43,8 @@ pub(crate) fn locks(statement: &DefinitionStatement) -> Vec<(u32, LockMode)> {
         all
     };
     match statement {
-        DefinitionStatement::CreateTable(_) => vec![catalog],
+        // What is commented on cannot go: that needs the catalog lock too.
+        DefinitionStatement::CreateTable(_) | DefinitionStatement::Comment(_) => vec![catalog],
         DefinitionStatement::DropTable { tables, .. } => with(
             &mut tables.iter().filter_map(|(_, def)| Some(def.as_ref()?.oid)),
             LockMode::AccessExclusive,
@@ -114,6 +116,7 @@ pub(crate) fn run(
         DefinitionStatement::SetFillfactor { table, fillfactor } => {
             change.set_fillfactor(table, *fillfactor)?
         }
+        DefinitionStatement::Comment(comment) => change.comment(comment)?,
     }
     Ok(outcome)
 }

@@ -6,13 +6,14 @@ use clearway_storage::RelId;
 use clearway_storage::heap::{DeleteOutcome, Heap, Tid};
 use clearway_txn::LockMode;
 
+use crate::catalog::comment::addresses_of;
 use crate::catalog::sequence::Sequence;
 use crate::catalog::{CATALOG_REL, FIRST_OID, TableEntry, stored};
 use crate::convert::storage_error;
 use crate::definition::{DefinitionChange, ReadableBy, already_exists, definition, index_def, notice, raced};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::CreateTable;
-use clearway_sql::{ColumnDefault, IndexDef, TableDef, TableKind};
+use clearway_sql::{ColumnDefault, IndexDef, ObjectAddress, TableDef, TableKind};
 
 impl DefinitionChange<'_, '_, '_> {
     pub(super) fn create_table(&mut self, create: &CreateTable) -> Result<()> {
@@ -90,6 +91,7 @@ impl DefinitionChange<'_, '_, '_> {
         let mut state = self.state()?;
         let entry = self.execution.entry(def)?;
         self.delete_row(&entry)?;
+        self.remove_comments(&mut state, &addresses_of(&entry))?;
         for rel in entry.relations() {
             self.execution.txn.note_dropped(RelId(rel));
         }
@@ -119,6 +121,8 @@ impl DefinitionChange<'_, '_, '_> {
                 let rel = self.create_rel()?;
                 Sequence::create(self.execution.storage, rel)?;
                 self.execution.txn.note_dropped(RelId(sequence.rel()));
+                let numbered = |rel: u32| ObjectAddress::relation(FIRST_OID + rel);
+                self.move_comment(&mut state, numbered(sequence.rel()), numbered(rel.0))?;
                 *sequence = self.catalog.sequence(rel.0);
             }
         }

@@ -8,7 +8,8 @@ use clearway_txn::Xid;
 
 use super::Engine;
 use crate::activity::{ActivitySlot, SessionInfo};
-use crate::catalog::stored::Definition;
+use crate::catalog::comment::CommentEntry;
+use crate::catalog::stored::{CatalogRow, Comment, Definition, RowKey};
 use crate::catalog::{CATALOG_REL, Catalog, TableEntry, TableRuntime, stored};
 use crate::convert::storage_error;
 use crate::transaction::Transaction;
@@ -76,9 +77,18 @@ pub(super) fn table_entry(
     }
 }
 
+/// The entry of a comment that lies at `tid`.
+pub(super) fn comment_entry(comment: Comment, tid: Tid) -> CommentEntry {
+    CommentEntry {
+        on: comment.on,
+        text: comment.text,
+        tid,
+    }
+}
+
 impl Engine {
     /// Reads all committed definitions, and publishes them; their rows.
-    pub(super) fn load_catalog(&self) -> Result<Vec<(u32, DefinitionRow)>> {
+    pub(super) fn load_catalog(&self) -> Result<Vec<(RowKey, DefinitionRow)>> {
         let slot = Arc::new(ActivitySlot::new(0, 0, &SessionInfo::default()));
         let proc = self.attach()?;
         let result = self.read_definitions(self.transaction(&slot, proc));
@@ -86,21 +96,24 @@ impl Engine {
         result
     }
 
-    fn read_definitions(&self, mut txn: Transaction) -> Result<Vec<(u32, DefinitionRow)>> {
+    fn read_definitions(&self, mut txn: Transaction) -> Result<Vec<(RowKey, DefinitionRow)>> {
         txn.take_snapshot();
         let mut state = self.catalog.changed_copy(&self.catalog.state());
         let mut rows = Vec::new();
         for row in definition_rows(&txn.context())? {
-            let definition = stored::decode(&row.bytes)?;
-            let oid = definition.table.oid;
-            state.put(table_entry(
-                &self.catalog,
-                definition,
-                row.tid,
-                Xid::INVALID,
-                Arc::default(),
-            ));
-            rows.push((oid, row));
+            let decoded = stored::decode(&row.bytes)?;
+            let key = decoded.key();
+            match decoded {
+                CatalogRow::Table(definition) => state.put(table_entry(
+                    &self.catalog,
+                    definition,
+                    row.tid,
+                    Xid::INVALID,
+                    Arc::default(),
+                )),
+                CatalogRow::Comment(comment) => state.put_comment(comment_entry(comment, row.tid)),
+            }
+            rows.push((key, row));
         }
         self.catalog.publish(Arc::new(state));
         txn.rollback();

@@ -13,7 +13,7 @@ use clearway_sql::catalog_facts::{CatalogFacts, FunctionTypes, RelationBytes, Re
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::function::{USER_OID, quote_identifier};
 use clearway_sql::value::CatalogObject;
-use clearway_sql::{CatalogView, IndexDef};
+use clearway_sql::{CatalogView, IndexDef, ObjectAddress};
 
 impl Facts<'_> {
     /// The next number of a sequence.
@@ -172,6 +172,20 @@ impl CatalogFacts for Facts<'_> {
         let column = usize::try_from(column - 1).ok()?;
         let serial = serials(state.table(relation)?).find(|serial| serial.column == column)?;
         Some(serial.name())
+    }
+
+    fn comment(&self, on: ObjectAddress) -> Option<String> {
+        let state = self.definitions();
+        state.comment(&on).map(|comment| comment.text.clone())
+    }
+
+    fn any_comment(&self, object: u32) -> Option<String> {
+        let state = self.definitions();
+        let comments = state.comments().into_iter();
+        let mut own = comments.filter(|comment| {
+            comment.on.object == object && comment.on.column == 0 && !comment.on.is_shared()
+        });
+        own.next().map(|comment| comment.text.clone())
     }
 
     fn function_types(&self, oid: u32) -> Option<FunctionTypes> {

@@ -9,6 +9,7 @@ mod arrays;
 mod catalog_functions;
 mod catalogs;
 mod changes;
+mod comments;
 mod copy;
 mod indexes_and_sequences;
 mod names;

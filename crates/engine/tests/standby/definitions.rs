@@ -55,6 +55,15 @@ fn each_change_arrives() {
     pair.catch_up();
     assert_eq!(error(&mut reader, "select * from t").sqlstate().as_str(), "42P01");
 
+    pair.write("comment on table v is 'first'; comment on column v.at is 'second'");
+    pair.write("comment on table v is 'third'");
+    pair.catch_up();
+    let comments = "select objsubid, description from pg_description order by 1";
+    assert_eq!(query(&mut reader, comments), "0|third, 2|second");
+    pair.write("comment on column v.at is null; drop table v");
+    pair.catch_up();
+    assert_eq!(query(&mut reader, comments), "");
+
     // The files are those of the primary: none is left of what was dropped and rolled back.
     let rels = |engine: &clearway_engine::Engine| engine.storage().list_rels().unwrap();
     assert_eq!(rels(pair.standby()), rels(&pair.primary));

@@ -208,8 +208,6 @@ grant all on all tables in schema public to joe with grant option
 grant a to b
 revoke select on t from joe
 revoke grant option for select on t from joe cascade
-comment on table t is 'x'
-comment on column t.x is null
 comment on function f(int) is 'x'
 security label on table t is 'x'
 listen c

@@ -8,6 +8,7 @@
 mod array;
 mod call;
 mod chain;
+mod comment;
 mod definition;
 mod expression;
 mod operator;

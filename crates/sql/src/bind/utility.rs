@@ -128,6 +128,7 @@ impl Binder<'_> {
                 table: self.heap(table)?,
                 fillfactor: *fillfactor,
             },
+            NamedDefinition::Comment(comment) => self.comment(comment)?,
         };
         Ok((statement.into(), None))
     }
@@ -201,7 +202,7 @@ impl Binder<'_> {
         }
     }
 
-    fn any_table(&self, name: &Name) -> Result<Arc<TableDef>> {
+    pub(super) fn any_table(&self, name: &Name) -> Result<Arc<TableDef>> {
         self.table_named(name.schema.as_deref(), &name.name, Some(name.position))
     }
 

@@ -101,11 +101,6 @@ pub(super) static ROWS: &[FunctionRow] = &[
     row(2083, "pg_opclass_is_visible", &[Oid], Bool, Pure(visible)).stable(),
     row(3829, "pg_opfamily_is_visible", &[Oid], Bool, Pure(visible)).stable(),
     row(3815, "pg_collation_is_visible", &[Oid], Bool, Pure(visible)).stable(),
-    // There are no comments.
-    row(1348, "obj_description", &[Oid], Text, Pure(nothing)).stable(),
-    row(1215, "obj_description", &[Oid, Name], Text, Pure(nothing)).stable(),
-    row(1216, "col_description", &[Oid, Int4], Text, Pure(nothing)).stable(),
-    row(1993, "shobj_description", &[Oid, Name], Text, Pure(nothing)).stable(),
     row(
         2332,
         "pg_relation_size",
@@ -234,7 +229,7 @@ pub const DATABASE_OID: u32 = 5;
 /// The number of the user.
 pub const USER_OID: u32 = 10;
 
-fn oid_of(value: &Value) -> Result<u32> {
+pub(super) fn oid_of(value: &Value) -> Result<u32> {
     match value {
         Value::Oid(oid) => Ok(*oid),
         other => Err(EngineError::internal(format!(
@@ -249,7 +244,7 @@ pub(super) fn text_of(value: &Value) -> Result<&str> {
         .ok_or_else(|| EngineError::internal(format!("{value:?} is used as text")))
 }
 
-fn optional(text: Option<String>) -> Value {
+pub(super) fn optional(text: Option<String>) -> Value {
     text.map_or(Value::Null, Value::text)
 }
 

@@ -10,6 +10,7 @@ mod bits;
 mod catalog;
 mod choice;
 mod datetime;
+mod description;
 mod math;
 mod names;
 mod number;

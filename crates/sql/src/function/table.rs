@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 
 use super::row::FunctionRow;
 use super::{
-    bits, catalog, datetime, math, number, objects, privilege, quote, recovery, regex, sequence, session,
-    text, trigonometry,
+    bits, catalog, datetime, description, math, number, objects, privilege, quote, recovery, regex, sequence,
+    session, text, trigonometry,
 };
 
 /// The rows of each file of functions.
@@ -16,6 +16,7 @@ static TABLES: &[&[FunctionRow]] = &[
     bits::ROWS,
     catalog::ROWS,
     datetime::ROWS,
+    description::ROWS,
     math::ROWS,
     number::ROWS,
     objects::ROWS,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::catalog::{ColumnDef, TableDef};
+use crate::object_address::ObjectAddress;
 
 /// A statement that changes definitions.
 #[derive(Debug, Clone)]
@@ -52,6 +53,8 @@ pub enum DefinitionStatement {
         /// The new value.
         fillfactor: u8,
     },
+    /// COMMENT ON
+    Comment(Box<CommentOn>),
 }
 
 impl DefinitionStatement {
@@ -66,6 +69,7 @@ impl DefinitionStatement {
             DefinitionStatement::AddConstraint(_)
             | DefinitionStatement::DropConstraint { .. }
             | DefinitionStatement::SetFillfactor { .. } => "ALTER TABLE",
+            DefinitionStatement::Comment(_) => "COMMENT",
         }
     }
 }
@@ -83,6 +87,28 @@ pub struct CreateTable {
     pub indexes: Vec<IndexSpec>,
     /// WITH (fillfactor = …)
     pub fillfactor: u8,
+}
+
+/// COMMENT ON
+#[derive(Debug, Clone)]
+pub struct CommentOn {
+    /// The object.
+    pub on: Commented,
+    /// The comment; `None` takes it away.
+    pub text: Option<String>,
+}
+
+/// The object of a comment.
+#[derive(Debug, Clone)]
+pub enum Commented {
+    /// A relation or a part of one.
+    Object(ObjectAddress),
+    /// The schema of this name.
+    Schema(String),
+    /// The database of this name.
+    Database(String),
+    /// The role of this name.
+    Role(String),
 }
 
 /// An index to be made.

@@ -17,6 +17,7 @@
 //! | `activity`, `replication`, `statistics`, `internals` | sessions; followers, slots, a standby; counts; latches and memory |
 //! | `information_schema`, `information_columns` | the views of the SQL standard |
 //! | `definition_text` | definitions as SQL text |
+//! | `descriptions` | comments |
 //!
 //! A table of [`SHAPES`] beside `none` is about what there is nothing of: it is empty, which is the truth. A table that
 //! could only be wrong is not there.
@@ -25,6 +26,7 @@ mod activity;
 mod columns;
 mod constraints;
 pub(crate) mod definition_text;
+mod descriptions;
 pub(crate) mod functions;
 mod information_columns;
 mod information_schema;
@@ -98,7 +100,7 @@ static SHAPES: &[(&Shape, MakeRows)] = &[
     (&catalogs::PG_DB_ROLE_SETTING, none),
     (&catalogs::PG_DEFAULT_ACL, none),
     (&catalogs::PG_DEPEND, constraints::dependencies),
-    (&catalogs::PG_DESCRIPTION, none),
+    (&catalogs::PG_DESCRIPTION, descriptions::descriptions),
     (&catalogs::PG_ENUM, none),
     (&catalogs::PG_EVENT_TRIGGER, none),
     (&catalogs::PG_EXTENSION, none),
@@ -127,7 +129,7 @@ static SHAPES: &[(&Shape, MakeRows)] = &[
     (&catalogs::PG_SECLABEL, none),
     (&catalogs::PG_SEQUENCE, sequences::sequences),
     (&catalogs::PG_SHDEPEND, none),
-    (&catalogs::PG_SHDESCRIPTION, none),
+    (&catalogs::PG_SHDESCRIPTION, descriptions::shared_descriptions),
     (&catalogs::PG_SHSECLABEL, none),
     (&catalogs::PG_STATISTIC_EXT, none),
     (&catalogs::PG_SUBSCRIPTION, none),

@@ -51,10 +51,13 @@ use clearway_storage::standby::{ChangedDefinitions, Conflict, ReplayObserver};
 use clearway_storage::{Reader, RelId, Standby, StorageError};
 use clearway_txn::{LockMode, LockTag, ProcId, Snapshot, Xid};
 
-use crate::catalog::stored::{self, Definition};
+use crate::catalog::comment::CommentEntry;
+use crate::catalog::stored::{self, CatalogRow, Definition, RowKey};
 use crate::catalog::{CATALOG_REL, CatalogState, TableEntry};
 use crate::engine::Engine;
-use crate::engine::definitions::{DefinitionRow, definition_rows, definition_rows_on, table_entry};
+use crate::engine::definitions::{
+    DefinitionRow, comment_entry, definition_rows, definition_rows_on, table_entry,
+};
 use clearway_sql::error::{EngineError, Result};
 
 type StorageResult<T> = std::result::Result<T, StorageError>;
@@ -70,8 +73,8 @@ pub(super) struct DefinitionFollower {
 /// The rows behind the published definitions. Touched by the thread that replays, and no other.
 #[derive(Debug)]
 struct Published {
-    rows: HashMap<u32, DefinitionRow>,
-    by_place: BTreeMap<Tid, u32>,
+    rows: HashMap<RowKey, DefinitionRow>,
+    by_place: BTreeMap<Tid, RowKey>,
     /// Relations that the last change has left without a name.
     nameless: BTreeSet<u32>,
     /// A file could not be removed: the next change looks for all that are to go.
@@ -81,10 +84,10 @@ struct Published {
 }
 
 impl Published {
-    fn new(rows: impl IntoIterator<Item = (u32, DefinitionRow)>) -> Published {
-        let rows: HashMap<u32, DefinitionRow> = rows.into_iter().collect();
+    fn new(rows: impl IntoIterator<Item = (RowKey, DefinitionRow)>) -> Published {
+        let rows: HashMap<RowKey, DefinitionRow> = rows.into_iter().collect();
         Published {
-            by_place: rows.iter().map(|(oid, row)| (row.tid, *oid)).collect(),
+            by_place: rows.iter().map(|(key, row)| (row.tid, *key)).collect(),
             rows,
             nameless: BTreeSet::new(),
             has_left_file: false,
@@ -92,8 +95,8 @@ impl Published {
         }
     }
 
-    /// The tables whose definitions lie on these pages, or on any.
-    fn on(&self, pages: Option<&BTreeSet<u32>>) -> Vec<u32> {
+    /// The objects whose rows lie on these pages, or on any.
+    fn on(&self, pages: Option<&BTreeSet<u32>>) -> Vec<RowKey> {
         let Some(pages) = pages else {
             return self.rows.keys().copied().collect();
         };
@@ -105,26 +108,26 @@ impl Published {
                     slot: u16::MAX,
                 },
             );
-            self.by_place.range(first..=last).map(|(_, oid)| *oid)
+            self.by_place.range(first..=last).map(|(_, key)| *key)
         };
         pages.iter().flat_map(on_page).collect()
     }
 
     /// Takes over what was looked at, which is published.
-    fn take(&mut self, looked_at: HashMap<u32, DefinitionRow>, removed: &BTreeSet<u32>) {
+    fn take(&mut self, looked_at: HashMap<RowKey, DefinitionRow>, removed: &BTreeSet<RowKey>) {
         let moved = looked_at.keys().chain(removed);
-        for old in moved.filter_map(|oid| self.rows.remove(oid)) {
+        for old in moved.filter_map(|key| self.rows.remove(key)) {
             self.by_place.remove(&old.tid);
         }
         self.by_place
-            .extend(looked_at.iter().map(|(oid, row)| (row.tid, *oid)));
+            .extend(looked_at.iter().map(|(key, row)| (row.tid, *key)));
         self.rows.extend(looked_at);
     }
 
-    /// The table of a row that is in its place as it was.
-    fn unchanged(&self, row: &DefinitionRow) -> Option<u32> {
-        let oid = *self.by_place.get(&row.tid)?;
-        (self.rows[&oid].bytes == row.bytes).then_some(oid)
+    /// The object of a row that is in its place as it was.
+    fn unchanged(&self, row: &DefinitionRow) -> Option<RowKey> {
+        let key = *self.by_place.get(&row.tid)?;
+        (self.rows[&key].bytes == row.bytes).then_some(key)
     }
 }
 
@@ -132,12 +135,20 @@ impl Published {
 #[derive(Debug, Default)]
 struct Change {
     /// Those that were looked at, as they are now.
-    rows: HashMap<u32, DefinitionRow>,
+    rows: HashMap<RowKey, DefinitionRow>,
     /// New definitions, and changed ones.
-    defined: BTreeMap<u32, Definition>,
+    defined: BTreeMap<RowKey, CatalogRow>,
     /// Definitions that are the same, in rows that are elsewhere.
-    moved: Vec<(u32, Tid)>,
-    removed: BTreeSet<u32>,
+    moved: Vec<(RowKey, Tid)>,
+    removed: BTreeSet<RowKey>,
+}
+
+/// The numbers of the tables among these.
+fn tables_of(keys: &BTreeSet<RowKey>) -> impl Iterator<Item = u32> + '_ {
+    keys.iter().filter_map(|key| match key {
+        RowKey::Table(oid) => Some(*oid),
+        RowKey::Comment(_) => None,
+    })
 }
 
 impl Change {
@@ -149,48 +160,59 @@ impl Change {
     ) -> Result<Change> {
         let mut change = Change::default();
         for row in now {
-            let oid = match published.unchanged(&row) {
-                Some(oid) => oid,
+            let key = match published.unchanged(&row) {
+                Some(key) => key,
                 None => {
-                    let definition = stored::decode(&row.bytes)?;
-                    let oid = definition.table.oid;
-                    match published.rows.get(&oid) {
-                        Some(before) if before.bytes == row.bytes => change.moved.push((oid, row.tid)),
+                    let decoded = stored::decode(&row.bytes)?;
+                    let key = decoded.key();
+                    match published.rows.get(&key) {
+                        Some(before) if before.bytes == row.bytes => change.moved.push((key, row.tid)),
                         _ => {
-                            change.defined.insert(oid, definition);
+                            change.defined.insert(key, decoded);
                         }
                     }
-                    oid
+                    key
                 }
             };
-            change.rows.insert(oid, row);
+            change.rows.insert(key, row);
         }
         let mut before = published.on(pages);
-        before.retain(|oid| !change.rows.contains_key(oid));
+        before.retain(|key| !change.rows.contains_key(key));
         change.removed = before.into_iter().collect();
         Ok(change)
     }
 
+    /// The tables that are new or changed.
+    fn defined_tables(&self) -> impl Iterator<Item = (u32, &Definition)> {
+        self.defined.values().filter_map(|row| match row {
+            CatalogRow::Table(definition) => Some((definition.table.oid, definition)),
+            CatalogRow::Comment(_) => None,
+        })
+    }
+
     /// D1: the tables to lock, in ascending order.
     fn locked(&self, state: &CatalogState) -> BTreeSet<u32> {
-        let loses_one = |(oid, definition): &(&u32, &Definition)| {
+        let loses_one = |(oid, definition): &(u32, &Definition)| {
             state
-                .table(**oid)
+                .table(*oid)
                 .is_some_and(|before| !has_all_of(definition, before))
         };
-        let changed = self.defined.iter().filter(loses_one).map(|(oid, _)| *oid);
-        changed.chain(self.removed.iter().copied()).collect()
+        let changed = self.defined_tables().filter(loses_one).map(|(oid, _)| oid);
+        changed.chain(tables_of(&self.removed)).collect()
     }
 
     /// Relations that no definition names after this change, of those that were named before or `made`.
     fn nameless(&self, before: &CatalogState, made: &BTreeSet<RelId>) -> BTreeSet<u32> {
-        let changed = self.removed.iter().chain(self.defined.keys());
-        let old = changed.filter_map(|oid| before.table(*oid));
+        let changed = tables_of(&self.removed).chain(self.defined_tables().map(|(oid, _)| oid));
+        let old = changed.filter_map(|oid| before.table(oid));
         let mut nameless: BTreeSet<u32> = old
             .flat_map(|entry| entry.relations().collect::<Vec<_>>())
             .collect();
         nameless.extend(made.iter().map(|rel| rel.0).filter(|rel| *rel > CATALOG_REL));
-        for rel in self.defined.values().flat_map(relations_of) {
+        for rel in self
+            .defined_tables()
+            .flat_map(|(_, definition)| relations_of(definition))
+        {
             nameless.remove(&rel);
         }
         nameless
@@ -201,39 +223,68 @@ impl Change {
         let before = engine.catalog.state();
         let mut state = engine.catalog.changed_copy(&before);
         // First, so that names are free.
-        for oid in self.removed.iter().chain(self.defined.keys()) {
-            state.remove(*oid);
+        for key in self.removed.iter().chain(self.defined.keys()) {
+            match key {
+                RowKey::Table(oid) => state.remove(*oid),
+                RowKey::Comment(on) => state.remove_comment(on),
+            }
         }
-        for (oid, definition) in std::mem::take(&mut self.defined) {
-            let tid = self.rows[&oid].tid;
-            let (changed_by, runtime) = match before.table(oid) {
-                None => (xid, Arc::default()),
-                Some(old) => {
-                    let runtime = Arc::clone(&old.runtime);
-                    if old.rel() != heap_of(&definition) {
-                        runtime.live_rows.store(0, Ordering::Relaxed);
-                        runtime.dead_rows.store(0, Ordering::Relaxed);
+        for (key, row) in std::mem::take(&mut self.defined) {
+            let tid = self.rows[&key].tid;
+            match row {
+                CatalogRow::Table(definition) => state.put(followed(engine, &before, definition, tid, xid)),
+                CatalogRow::Comment(comment) => state.put_comment(comment_entry(comment, tid)),
+            }
+        }
+        for (key, tid) in std::mem::take(&mut self.moved) {
+            match key {
+                RowKey::Table(oid) => {
+                    if let Some(entry) = before.table(oid) {
+                        state.put(TableEntry {
+                            tid,
+                            ..(**entry).clone()
+                        });
                     }
-                    let changed_by = if is_read_by_older(&definition, old) {
-                        old.changed_by
-                    } else {
-                        xid
-                    };
-                    (changed_by, runtime)
                 }
-            };
-            state.put(table_entry(&engine.catalog, definition, tid, changed_by, runtime));
-        }
-        for (oid, tid) in std::mem::take(&mut self.moved) {
-            if let Some(entry) = before.table(oid) {
-                state.put(TableEntry {
-                    tid,
-                    ..(**entry).clone()
-                });
+                RowKey::Comment(on) => {
+                    if let Some(comment) = before.comment(&on) {
+                        state.put_comment(CommentEntry {
+                            tid,
+                            ..comment.clone()
+                        });
+                    }
+                }
             }
         }
         state
     }
+}
+
+/// The entry of a table that `xid` has made or changed.
+fn followed(
+    engine: &Engine,
+    before: &CatalogState,
+    definition: Definition,
+    tid: Tid,
+    xid: Xid,
+) -> TableEntry {
+    let (changed_by, runtime) = match before.table(definition.table.oid) {
+        None => (xid, Arc::default()),
+        Some(old) => {
+            let runtime = Arc::clone(&old.runtime);
+            if old.rel() != heap_of(&definition) {
+                runtime.live_rows.store(0, Ordering::Relaxed);
+                runtime.dead_rows.store(0, Ordering::Relaxed);
+            }
+            let changed_by = if is_read_by_older(&definition, old) {
+                old.changed_by
+            } else {
+                xid
+            };
+            (changed_by, runtime)
+        }
+    };
+    table_entry(&engine.catalog, definition, tid, changed_by, runtime)
 }
 
 /// The relation of a definition's heap.
@@ -275,7 +326,7 @@ impl DefinitionFollower {
     pub(super) fn new(
         engine: Weak<Engine>,
         proc: ProcId,
-        rows: Vec<(u32, DefinitionRow)>,
+        rows: Vec<(RowKey, DefinitionRow)>,
     ) -> DefinitionFollower {
         DefinitionFollower {
             engine,

@@ -6,6 +6,7 @@
 //! [`Reader`] goes over a statement's tokens; a module each has the statements about transactions, settings,
 //! maintenance, prepared statements and COPY.
 
+mod comment;
 mod copy;
 mod maintenance;
 mod prepared;
@@ -25,6 +26,7 @@ use crate::plan::{ControlStatement, CopyOptions, Stage};
 use crate::stack::Deep;
 use reader::Reader;
 
+pub(crate) use comment::{Comment, CommentedName, RelationKind};
 pub(crate) use reader::Name;
 
 /// The names in a control statement are as they are written.
@@ -59,6 +61,7 @@ pub(crate) enum NamedDefinition {
         table: Name,
         fillfactor: u8,
     },
+    Comment(Comment),
 }
 
 /// COPY as written.
@@ -125,6 +128,7 @@ impl Reader<'_> {
         Ok(match verb.as_str() {
             "truncate" => Tree::Definition(self.truncate()?),
             "drop" => Tree::Definition(self.drop()?),
+            "comment" => Tree::Definition(NamedDefinition::Comment(self.comment()?)),
             "alter" => Tree::Definition(self.set_fillfactor()?),
             "explain" => Tree::Explain(Box::new(self.explain()?)),
             "copy" => Tree::Copy(self.copy()?),
