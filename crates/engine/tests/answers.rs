@@ -122,6 +122,7 @@ subjects! {
     casts
     comments
     copy
+    create_table_as
     dates
     functions
     functions_with_rows

@@ -27,6 +27,12 @@ pub trait CatalogView {
         None
     }
 
+    /// The full name of the sequence that belongs to a column, quoted where that is needed.
+    fn sequence_of(&self, table: &TableDef, column: usize) -> Option<String> {
+        let _ = (table, column);
+        None
+    }
+
     /// True if a new table without a schema goes to `public`; if not, it has no place.
     fn creates_in_public(&self) -> bool {
         true

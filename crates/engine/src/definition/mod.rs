@@ -30,6 +30,8 @@ use clearway_sql::{IndexDef, TableDef};
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) notices: Vec<Notice>,
+    /// The rows that CREATE TABLE … AS has made.
+    pub(crate) rows: Option<u64>,
 }
 
 /// The relation locks a statement takes before it runs: table numbers and modes.
@@ -44,7 +46,9 @@ pub(crate) fn locks(statement: &DefinitionStatement) -> Vec<(u32, LockMode)> {
     };
     match statement {
         // What is commented on cannot go: that needs the catalog lock too.
-        DefinitionStatement::CreateTable(_) | DefinitionStatement::Comment(_) => vec![catalog],
+        DefinitionStatement::CreateTable(_)
+        | DefinitionStatement::CreateTableAs(_)
+        | DefinitionStatement::Comment(_) => vec![catalog],
         DefinitionStatement::DropTable { tables, .. } => with(
             &mut tables.iter().filter_map(|(_, def)| Some(def.as_ref()?.oid)),
             LockMode::AccessExclusive,
@@ -84,7 +88,10 @@ pub(crate) fn run(
         outcome: &mut outcome,
     };
     match statement {
-        DefinitionStatement::CreateTable(create) => change.create_table(create)?,
+        DefinitionStatement::CreateTable(create) => {
+            change.create_table(create)?;
+        }
+        DefinitionStatement::CreateTableAs(create) => change.create_table_as(create)?,
         DefinitionStatement::DropTable { tables, if_exists } => {
             for (name, def) in tables {
                 change.drop_table(name, def.as_deref(), *if_exists)?;

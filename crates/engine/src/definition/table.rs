@@ -11,18 +11,21 @@ use crate::catalog::sequence::Sequence;
 use crate::catalog::{CATALOG_REL, FIRST_OID, TableEntry, stored};
 use crate::convert::storage_error;
 use crate::definition::{DefinitionChange, ReadableBy, already_exists, definition, index_def, notice, raced};
+use crate::executor::modify;
 use clearway_sql::error::{EngineError, Result, SqlState};
-use clearway_sql::plan::CreateTable;
+use clearway_sql::expr::Expr;
+use clearway_sql::plan::{CreateTable, CreateTableAs, InsertPlan, InsertSource};
 use clearway_sql::{ColumnDefault, IndexDef, ObjectAddress, TableDef, TableKind};
 
 impl DefinitionChange<'_, '_, '_> {
-    pub(super) fn create_table(&mut self, create: &CreateTable) -> Result<()> {
+    /// The new table; `None` if there is one of its name, and that is no error.
+    pub(super) fn create_table(&mut self, create: &CreateTable) -> Result<Option<Arc<TableDef>>> {
         let mut state = self.state()?;
         if state.is_taken(&create.name) {
             if create.if_not_exists {
                 let text = format!("relation \"{}\" already exists, skipping", create.name);
                 self.outcome.notices.push(notice(SqlState::DUPLICATE_TABLE, text));
-                return Ok(());
+                return Ok(None);
             }
             return Err(already_exists(&create.name));
         }
@@ -71,8 +74,32 @@ impl DefinitionChange<'_, '_, '_> {
         entry.tid = Heap::new(CATALOG_REL)
             .insert(&context, &bytes)
             .map_err(storage_error)?;
+        let table = Arc::clone(&entry.def);
         state.put(entry);
         self.execution.txn.set_catalog_state(state);
+        Ok(Some(table))
+    }
+
+    /// The table first: a name that is taken is an error before the query runs.
+    pub(super) fn create_table_as(&mut self, create: &CreateTableAs) -> Result<()> {
+        let Some(table) = self.create_table(&create.create)? else {
+            return Ok(());
+        };
+        if create.with_data {
+            let columns = (0..table.columns.len() as u16).map(Expr::Column).collect();
+            let insert = InsertPlan {
+                table,
+                source: InsertSource::Select {
+                    select: create.select.clone(),
+                    columns,
+                },
+                returning: None,
+            };
+            let rows = modify::insert(self.execution, &insert, &mut |_, _| Ok(()))?;
+            self.outcome.rows = Some(rows);
+        } else if create.is_execute {
+            self.outcome.rows = Some(0);
+        }
         Ok(())
     }
 

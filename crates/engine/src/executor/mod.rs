@@ -85,19 +85,8 @@ const TICKS_PER_CHECK: u32 = 256;
 
 /// The relation locks that a statement takes before it runs: table numbers and modes.
 pub(crate) fn locks(plan: &Plan, statement: &RowsStatement) -> Vec<(u32, LockMode)> {
-    let mut locks = Vec::new();
-    let mut add = |table: &TableDef, mode: LockMode| {
-        if table.kind != TableKind::Virtual && !locks.contains(&(table.oid, mode)) {
-            locks.push((table.oid, mode));
-        }
-    };
-    for read in &plan.reads {
-        let mode = match read.locked {
-            true => LockMode::RowShare,
-            false => LockMode::AccessShare,
-        };
-        add(&read.table, mode);
-    }
+    let mut locks = read_locks(plan);
+    let mut add = |table: &TableDef, mode: LockMode| add_lock(&mut locks, table, mode);
     match statement {
         RowsStatement::Insert(plan) => add(&plan.table, LockMode::RowExclusive),
         RowsStatement::Update(plan) => add(&plan.scan.table, LockMode::RowExclusive),
@@ -110,6 +99,25 @@ pub(crate) fn locks(plan: &Plan, statement: &RowsStatement) -> Vec<(u32, LockMod
         RowsStatement::Select(_) | RowsStatement::Explain(_) => {}
     }
     locks
+}
+
+/// The locks of the tables that a statement reads.
+pub(crate) fn read_locks(plan: &Plan) -> Vec<(u32, LockMode)> {
+    let mut locks = Vec::new();
+    for read in &plan.reads {
+        let mode = match read.locked {
+            true => LockMode::RowShare,
+            false => LockMode::AccessShare,
+        };
+        add_lock(&mut locks, &read.table, mode);
+    }
+    locks
+}
+
+fn add_lock(locks: &mut Vec<(u32, LockMode)>, table: &TableDef, mode: LockMode) {
+    if table.kind != TableKind::Virtual && !locks.contains(&(table.oid, mode)) {
+        locks.push((table.oid, mode));
+    }
 }
 
 /// Gives a virtual table's rows.

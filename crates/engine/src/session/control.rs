@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::output::{Notice, Output};
 use crate::session::Session;
+use crate::session::prepared::Prepared;
 use crate::session::run::Request;
 use crate::transaction::Phase;
 use clearway_sql::Expr;
@@ -68,6 +69,16 @@ impl Session {
             }
             ControlStatement::Execute { name, arguments } => {
                 return self.execute_named(name, arguments, request, out);
+            }
+            ControlStatement::ExecuteInto {
+                name,
+                arguments,
+                into,
+            } => {
+                let prepared = self.statement_to_execute(name)?;
+                let params = self.parameters(name, &prepared, arguments)?;
+                let made = self.prepared_into(&prepared, into)?;
+                return self.run_named(&made, &params, request, out);
             }
             ControlStatement::Deallocate(Some(name)) => {
                 self.remove_named(name)?;
@@ -181,6 +192,17 @@ impl Session {
         out: &mut dyn Output,
     ) -> Result<()> {
         let prepared = self.statement_to_execute(name)?;
+        let params = self.parameters(name, &prepared, arguments)?;
+        self.run_named(&prepared, &params, request, out)
+    }
+
+    /// The values of EXECUTE's arguments, as the statement takes them.
+    fn parameters(
+        &self,
+        name: &str,
+        prepared: &Prepared,
+        arguments: &[(Expr, DataType)],
+    ) -> Result<Vec<Value>> {
         let types = prepared.param_types();
         if arguments.len() != types.len() {
             return Err(EngineError::new(
@@ -205,7 +227,7 @@ impl Session {
                 self.transaction_timestamp(),
             )?);
         }
-        self.run_named(&prepared, &params, request, out)
+        Ok(params)
     }
 }
 

@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use crate::session::Session;
 use crate::session::prepared::Prepared;
+use clearway_sql::ParsedStatement;
 use clearway_sql::error::{EngineError, Result, SqlState};
-use clearway_sql::plan::{RowsStatement, Statement};
+use clearway_sql::plan::{IntoTable, RowsStatement, Statement};
 use clearway_sql::value::DataType;
 
 impl Session {
@@ -65,6 +66,23 @@ impl Session {
                 other.tag()
             ))),
         }
+    }
+
+    /// CREATE TABLE … AS with the rows of a prepared query.
+    pub(crate) fn prepared_into(&mut self, query: &Arc<Prepared>, into: &IntoTable) -> Result<Arc<Prepared>> {
+        let plan = self.current_plan(query)?;
+        let is_query = matches!(&plan.plan.statement, Statement::Rows(RowsStatement::Select(_)));
+        let parsed = clearway_sql::parse(&query.text)?.pop().filter(|_| is_query);
+        let Some(parsed) = parsed else {
+            return Err(EngineError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                "prepared statement is not a SELECT",
+            ));
+        };
+        let types: Vec<_> = query.param_types().iter().copied().map(Some).collect();
+        let statement = ParsedStatement::create_table_as(into.clone(), parsed);
+        let text = Arc::clone(&query.text);
+        self.bind(text, Some(statement), &types, None).map(Arc::new)
     }
 }
 

@@ -10,12 +10,14 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use crate::catalog::serial::serials;
 use crate::catalog::{CatalogState, TableUse};
 use crate::interrupt::Interrupts;
 use crate::planning_memory::{PlanningMemory, Reservation};
 use crate::session::named_output::has_names;
 use crate::{definition, executor};
 use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::function::quote_identifier;
 use clearway_sql::plan::{Column, ControlStatement, Plan, Statement};
 use clearway_sql::value::DataType;
 use clearway_sql::{self as sql, CatalogView, ParsedStatement, TableDef, bind_checked};
@@ -65,6 +67,12 @@ impl CatalogView for View<'_> {
         (live > 0).then_some(live)
     }
 
+    fn sequence_of(&self, table: &TableDef, column: usize) -> Option<String> {
+        let entry = self.state.table(table.oid)?;
+        let serial = serials(entry).find(|serial| serial.column == column)?;
+        Some(format!("public.{}", quote_identifier(&serial.name())))
+    }
+
     fn creates_in_public(&self) -> bool {
         self.public_on_path
     }
@@ -75,7 +83,11 @@ impl CachedPlan {
         let state = view.state;
         let locks = match &plan.statement {
             Statement::Control(_) => Vec::new(),
-            Statement::Definition(statement) => definition::locks(statement),
+            Statement::Definition(statement) => {
+                let mut locks = definition::locks(statement);
+                locks.extend(executor::read_locks(&plan));
+                locks
+            }
             Statement::Rows(statement) => executor::locks(&plan, statement),
         };
         let uses = locks

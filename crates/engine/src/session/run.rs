@@ -132,7 +132,7 @@ impl Session {
                 }
                 return Ok(Completion::Complete);
             }
-            Statement::Definition(statement) => self.run_definition(&cached, statement, out)?,
+            Statement::Definition(statement) => self.run_definition(&cached, statement, params, out)?,
             Statement::Rows(statement) => self.run_rows(&cached, statement, params, request, out)?,
         };
         let rows = match ran {
@@ -196,7 +196,7 @@ impl Session {
             return Ok(());
         }
         let name = match statement {
-            Statement::Definition(statement) => statement.tag(),
+            Statement::Definition(statement) => statement.written_name(),
             Statement::Rows(statement) if statement.writes() => statement.written_name(),
             _ => return Ok(()),
         };
@@ -222,18 +222,20 @@ impl Session {
         &mut self,
         cached: &CachedPlan,
         statement: &DefinitionStatement,
+        params: &[Value],
         out: &mut dyn Output,
     ) -> Result<PlanProgress> {
         self.txn
             .take_snapshot_for(&cached.uses, &self.interrupts, self.settings.lock_timeout)?;
-        let outcome =
-            self.with_execution(&[], &[], &mut SubqueryResults::default(), |execution, engine| {
-                definition::run(execution, &engine.catalog, statement)
-            })?;
+        let mut results = SubqueryResults::default();
+        let subqueries = &cached.plan.subqueries;
+        let outcome = self.with_execution(params, subqueries, &mut results, |execution, engine| {
+            definition::run(execution, &engine.catalog, statement)
+        })?;
         for notice in &outcome.notices {
             self.notice(notice, out)?;
         }
-        Ok(PlanProgress::Complete(None))
+        Ok(PlanProgress::Complete(outcome.rows))
     }
 
     /// Runs a statement that reads or writes rows.
@@ -363,7 +365,12 @@ impl Session {
         self.tag.clear();
         self.tag.push_str(statement.tag());
         match rows.filter(|_| !matches!(statement, Statement::Rows(RowsStatement::Explain(_)))) {
-            None => {}
+            None => {
+                if let Statement::Definition(DefinitionStatement::CreateTableAs(_)) = statement {
+                    self.tag.clear();
+                    self.tag.push_str("CREATE TABLE AS");
+                }
+            }
             // The usual counts. Formatting is for any number, and costs some 300 instructions more.
             Some(digit @ 0..=9) => {
                 self.tag.push(' ');

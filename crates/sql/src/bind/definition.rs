@@ -8,70 +8,52 @@ use crate::bind::{Binder, identifier, normal, plain_name, refuse};
 use crate::catalog::{ColumnDef, ColumnDefault};
 use crate::error::{EngineError, Result, SqlState};
 use crate::parse::utility::check_fillfactor;
+use crate::parse::utility::create_table::LikeClause;
 use crate::plan::{CreateIndex, CreateTable, DefinitionStatement, IndexSpec};
 use crate::value::DataType;
 
 /// The most columns an index may have.
 const INDEX_COLUMNS_MAX: usize = 32;
 /// The most columns a table may have.
-const TABLE_COLUMNS_MAX: usize = 1_600;
+pub(super) const TABLE_COLUMNS_MAX: usize = 1_600;
 
 impl Binder<'_> {
-    pub(super) fn create_table(&mut self, create: &ast::CreateTable) -> Result<DefinitionStatement> {
-        refuse(create.temporary, "CREATE TEMPORARY TABLE")?;
-        refuse(create.unlogged, "CREATE UNLOGGED TABLE")?;
-        refuse(create.query.is_some(), "CREATE TABLE AS")?;
-        refuse(
-            create.partition_by.is_some() || create.partition_of.is_some(),
-            "PARTITION BY",
-        )?;
-        refuse(create.inherits.is_some(), "INHERITS")?;
-        refuse(create.like.is_some(), "CREATE TABLE … LIKE")?;
-        // Whatever else sqlparser knows of must be as if it had not been said.
-        let mut plain = CreateTableBuilder::new(create.name.clone()).build();
-        plain.columns.clone_from(&create.columns);
-        plain.constraints.clone_from(&create.constraints);
-        plain.table_options.clone_from(&create.table_options);
-        plain.if_not_exists = create.if_not_exists;
-        plain.hive_formats.clone_from(&create.hive_formats);
-        refuse(plain != *create, "this option of CREATE TABLE")?;
-
+    pub(super) fn create_table(
+        &mut self,
+        create: &ast::CreateTable,
+        likes: &[LikeClause],
+    ) -> Result<DefinitionStatement> {
+        refuse_odd_tables(create)?;
         let name = plain_name(&create.name)?;
-        if create.name.0.len() == 1 && !self.catalog.creates_in_public() {
-            return Err(EngineError::new(
-                SqlState::INVALID_SCHEMA_NAME,
-                "no schema has been selected to create in",
-            )
-            .or_position(self.position(create.name.span())));
-        }
-        let mut columns: Vec<ColumnDef> = Vec::with_capacity(create.columns.len());
-        let mut indexes: Vec<IndexSpec> = Vec::new();
-        for tree in &create.columns {
+        let schema = (create.name.0.len() > 1).then_some("public");
+        self.require_creatable(schema, self.position(create.name.span()))?;
+        let mut table = NewTable {
+            name,
+            columns: Vec::with_capacity(create.columns.len()),
+            indexes: Vec::new(),
+        };
+        let mut likes = likes.iter().peekable();
+        for (number, tree) in create.columns.iter().enumerate() {
+            while let Some(like) = likes.next_if(|like| like.after_columns <= number) {
+                self.like_table(like, &mut table)?;
+            }
             let position = self.position(tree.name.span);
             let (column, constraints) = self
-                .column_def(tree, &name)
+                .column_def(tree, &table.name)
                 .map_err(|error| error.or_position(position))?;
-            if columns.iter().any(|other| other.name == column.name) {
-                return Err(EngineError::new(
-                    SqlState::DUPLICATE_COLUMN,
-                    format!("column \"{}\" specified more than once", column.name),
-                )
-                .or_position(position));
-            }
-            let number = columns.len() as u16;
+            let column_name = column.name.clone();
+            let number = table.columns.len() as u16;
+            table
+                .add_column(column)
+                .map_err(|error| error.or_position(position))?;
             for (primary, given) in constraints {
-                add_index(
-                    &mut indexes,
-                    &name,
-                    std::slice::from_ref(&column.name),
-                    vec![number],
-                    primary,
-                    given,
-                )?;
+                table.add_key(std::slice::from_ref(&column_name), vec![number], primary, given)?;
             }
-            columns.push(column);
         }
-        if columns.len() > TABLE_COLUMNS_MAX {
+        for like in likes {
+            self.like_table(like, &mut table)?;
+        }
+        if table.columns.len() > TABLE_COLUMNS_MAX {
             return Err(EngineError::new(
                 SqlState::TOO_MANY_COLUMNS,
                 format!("tables can have at most {TABLE_COLUMNS_MAX} columns"),
@@ -79,9 +61,14 @@ impl Binder<'_> {
         }
         for constraint in &create.constraints {
             let (primary, given, keys) = unique_constraint(constraint)?;
-            let (names, numbers) = self.key_columns(keys, &columns)?;
-            add_index(&mut indexes, &name, &names, numbers, primary, given)?;
+            let (names, numbers) = self.key_columns(keys, &table.columns)?;
+            table.add_key(&names, numbers, primary, given)?;
         }
+        let NewTable {
+            name,
+            mut columns,
+            indexes,
+        } = table;
         for index in indexes.iter().filter(|index| index.primary) {
             index
                 .columns
@@ -96,6 +83,23 @@ impl Binder<'_> {
             indexes,
             fillfactor,
         })))
+    }
+
+    /// 3F000 if a new table of this schema, or without one, has no place.
+    pub(super) fn require_creatable(&self, schema: Option<&str>, position: Option<u32>) -> Result<()> {
+        let error = match schema {
+            None if self.catalog.creates_in_public() => return Ok(()),
+            None => EngineError::new(
+                SqlState::INVALID_SCHEMA_NAME,
+                "no schema has been selected to create in",
+            ),
+            Some("public") => return Ok(()),
+            Some(other) => EngineError::new(
+                SqlState::INVALID_SCHEMA_NAME,
+                format!("schema \"{other}\" does not exist"),
+            ),
+        };
+        Err(error.or_position(position))
     }
 
     /// A column, and whether it is a key by itself: primary or unique, and the constraint's name.
@@ -429,38 +433,94 @@ fn unique_constraint(
     }
 }
 
-fn add_index(
-    indexes: &mut Vec<IndexSpec>,
-    table: &str,
-    names: &[String],
-    columns: Vec<u16>,
-    primary: bool,
-    given: Option<String>,
-) -> Result<()> {
-    if primary && indexes.iter().any(|index| index.primary) {
-        return Err(EngineError::new(
-            SqlState::INVALID_TABLE_DEFINITION,
-            format!("multiple primary keys for table \"{table}\" are not allowed"),
-        ));
-    }
-    let wanted = given.unwrap_or_else(|| default_name(table, names, primary));
-    let mut name = wanted.clone();
-    let mut number = 0;
-    while indexes.iter().any(|index| index.name == name) {
-        number += 1;
-        name = format!("{wanted}{number}");
-    }
-    indexes.push(IndexSpec {
-        name,
-        unique: true,
-        primary,
-        constraint: true,
-        columns,
-    });
-    Ok(())
+/// A table in the making.
+#[derive(Debug)]
+pub(super) struct NewTable {
+    pub(super) name: String,
+    pub(super) columns: Vec<ColumnDef>,
+    pub(super) indexes: Vec<IndexSpec>,
 }
 
-fn default_name(table: &str, names: &[String], primary: bool) -> String {
+impl NewTable {
+    /// Adds a column; 42701 if there is one of its name.
+    pub(super) fn add_column(&mut self, column: ColumnDef) -> Result<()> {
+        if self.columns.iter().any(|other| other.name == column.name) {
+            return Err(EngineError::new(
+                SqlState::DUPLICATE_COLUMN,
+                format!("column \"{}\" specified more than once", column.name),
+            ));
+        }
+        self.columns.push(column);
+        Ok(())
+    }
+
+    /// Adds the index of PRIMARY KEY or UNIQUE.
+    fn add_key(
+        &mut self,
+        names: &[String],
+        columns: Vec<u16>,
+        primary: bool,
+        given: Option<String>,
+    ) -> Result<()> {
+        self.add_index(IndexSpec {
+            name: given.unwrap_or_else(|| default_name(&self.name, names, primary)),
+            unique: true,
+            primary,
+            constraint: true,
+            columns,
+        })
+    }
+
+    /// Adds an index, with a number behind its name if another has it.
+    pub(super) fn add_index(&mut self, mut index: IndexSpec) -> Result<()> {
+        if index.primary && self.indexes.iter().any(|other| other.primary) {
+            return Err(EngineError::new(
+                SqlState::INVALID_TABLE_DEFINITION,
+                format!(
+                    "multiple primary keys for table \"{}\" are not allowed",
+                    self.name
+                ),
+            ));
+        }
+        let wanted = index.name.clone();
+        let mut number = 0;
+        while self.indexes.iter().any(|other| other.name == index.name) {
+            number += 1;
+            index.name = format!("{wanted}{number}");
+        }
+        self.indexes.push(index);
+        Ok(())
+    }
+}
+
+/// 0A000 for forms of CREATE TABLE that there are not.
+fn refuse_odd_tables(create: &ast::CreateTable) -> Result<()> {
+    refuse(create.temporary, "CREATE TEMPORARY TABLE")?;
+    refuse(create.unlogged, "CREATE UNLOGGED TABLE")?;
+    if create.query.is_some() {
+        // Types or constraints stand before AS.
+        return Err(EngineError::new(
+            SqlState::SYNTAX_ERROR,
+            "syntax error at or near \"AS\"",
+        ));
+    }
+    refuse(
+        create.partition_by.is_some() || create.partition_of.is_some(),
+        "PARTITION BY",
+    )?;
+    refuse(create.inherits.is_some(), "INHERITS")?;
+    refuse(create.like.is_some(), "CREATE TABLE … LIKE without parentheses")?;
+    // Whatever else sqlparser knows of must be as if it had not been said.
+    let mut plain = CreateTableBuilder::new(create.name.clone()).build();
+    plain.columns.clone_from(&create.columns);
+    plain.constraints.clone_from(&create.constraints);
+    plain.table_options.clone_from(&create.table_options);
+    plain.if_not_exists = create.if_not_exists;
+    plain.hive_formats.clone_from(&create.hive_formats);
+    refuse(plain != *create, "this option of CREATE TABLE")
+}
+
+pub(super) fn default_name(table: &str, names: &[String], primary: bool) -> String {
     if primary {
         format!("{table}_pkey")
     } else {

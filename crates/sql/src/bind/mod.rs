@@ -9,6 +9,7 @@ mod array;
 mod call;
 mod chain;
 mod comment;
+mod create_table_as;
 mod definition;
 mod expression;
 mod operator;
@@ -20,6 +21,7 @@ mod select;
 mod set;
 mod size;
 mod subquery;
+mod table_like;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -97,6 +99,18 @@ fn bind_here(
         Tree::Definition(definition) => binder.named_definition(definition)?,
         Tree::Explain(explained) => binder.explain(explained)?,
         Tree::Copy(copy) => (RowsStatement::Copy(Box::new(binder.copy(copy)?)).into(), None),
+        Tree::CreateTable { tree, likes } => match &**tree {
+            ast::Statement::CreateTable(create) => {
+                let bound = with_stack_for(tree.levels(), || binder.create_table(create, likes))?;
+                (bound.into(), None)
+            }
+            _ => {
+                return Err(EngineError::internal(
+                    "LIKE in another statement than CREATE TABLE",
+                ));
+            }
+        },
+        Tree::CreateTableAs { into, query } => (binder.create_table_as(into, query)?.into(), None),
     };
     let param_types = binder
         .params
@@ -234,6 +248,9 @@ impl Binder<'_> {
     fn statement(&mut self, tree: &ast::Statement) -> Result<Bound> {
         match tree {
             ast::Statement::Query(query) => {
+                if let Some(statement) = self.select_into(query)? {
+                    return Ok((statement.into(), None));
+                }
                 let block = self.query(query, true)?;
                 let select = Planner::new(self.catalog, &self.subqueries).block(block)?;
                 let columns = select.columns.clone();
@@ -254,7 +271,7 @@ impl Binder<'_> {
                 let columns = plan.returning.as_ref().map(|returning| returning.columns.clone());
                 Ok((RowsStatement::Delete(Box::new(plan)).into(), columns))
             }
-            ast::Statement::CreateTable(create) => Ok((self.create_table(create)?.into(), None)),
+            ast::Statement::CreateTable(create) => Ok((self.create_table(create, &[])?.into(), None)),
             ast::Statement::CreateIndex(create) => Ok((self.create_index(create)?.into(), None)),
             ast::Statement::AlterTable(alter) => Ok((self.alter_table(alter)?.into(), None)),
             other => Err(EngineError::not_supported(first_words(&other.to_string()))),

@@ -57,6 +57,15 @@ impl Binder<'_> {
                 name: name.clone(),
                 arguments: self.arguments(arguments.as_ref())?,
             },
+            ExecuteInto {
+                name,
+                arguments,
+                into,
+            } => ExecuteInto {
+                name: name.clone(),
+                arguments: self.arguments(arguments.as_ref())?,
+                into: into.clone(),
+            },
             SetConstraints(names) => match names.first() {
                 Some(name) => return Err(self.not_deferrable(&name.name)),
                 None => SetConstraints(()),

@@ -22,7 +22,7 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, TokenWithSpan};
 
 use crate::error::{EngineError, Result, SqlState};
-use crate::plan::ControlStatement;
+use crate::plan::{ControlStatement, IntoTable};
 use crate::stack::{self, Deep, NESTING_MAX, with_stack_for};
 use dialect::Grammar;
 use lex::first_token;
@@ -30,6 +30,7 @@ pub(crate) use long_insert::Piece;
 use long_insert::{Cut, cut};
 use number_junk::TRAILING_JUNK;
 use split::split;
+use utility::create_table::LikeClause;
 use utility::{AsRead, Copy, NamedDefinition};
 
 /// Texts of this length or less are not counted where memory is.
@@ -76,6 +77,16 @@ pub(crate) enum Tree {
     Explain(Box<ParsedStatement>),
     /// COPY.
     Copy(Copy),
+    /// CREATE TABLE with LIKE clauses, which are not in its tree.
+    CreateTable {
+        tree: Deep<ast::Statement>,
+        likes: Vec<LikeClause>,
+    },
+    /// CREATE TABLE … AS.
+    CreateTableAs {
+        into: Box<IntoTable>,
+        query: Box<ParsedStatement>,
+    },
 }
 
 /// Parses a message of any number of statements; blank ones vanish.
@@ -248,6 +259,19 @@ pub(crate) fn parse_expression(text: &str, offset: u32) -> Result<Deep<ast::Expr
 }
 
 impl ParsedStatement {
+    /// CREATE TABLE … AS with the rows of a query, which is a statement of its own.
+    pub fn create_table_as(into: IntoTable, query: ParsedStatement) -> ParsedStatement {
+        ParsedStatement {
+            text: Arc::clone(&query.text),
+            offset: query.offset,
+            tree: Tree::CreateTableAs {
+                into: Box::new(into),
+                query: Box::new(query),
+            },
+            more_rows: Vec::new(),
+        }
+    }
+
     /// True if it is accepted in a transaction that has failed: COMMIT and ROLLBACK only.
     pub fn ends_transaction(&self) -> bool {
         matches!(

@@ -61,7 +61,7 @@ const OBJECTS: &[&str] = &[
 ];
 
 /// Words that may be between CREATE and the kind of object.
-const MODIFIERS: &[&str] = &[
+pub(super) const MODIFIERS: &[&str] = &[
     "or",
     "replace",
     "temp",
@@ -120,13 +120,9 @@ const CLAUSES: &[Clause] = &[
     named("", "xmlpi ( _", "XML"),
     named("", "xmlroot ( _", "XML"),
     named("", "xmlserialize ( _", "XML"),
-    clause("create table", "including"),
-    clause("create table", "excluding"),
-    named("create table", "as execute", "CREATE TABLE … AS EXECUTE"),
     named("create table", "table _ of", "CREATE TABLE … OF"),
     named("create table", ") using", "CREATE TABLE … USING"),
     clause("create table", "compression"),
-    clause("create table", "with no data"),
     clause("create", "nulls not distinct"),
     named("create index", "on only", "CREATE INDEX … ON ONLY"),
     clause("create index", "tablespace"),

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use crate::catalog::TableDef;
 use crate::expr::Expr;
+use crate::plan::IntoTable;
 use crate::value::DataType;
 
 /// The form of what a control statement names.
@@ -111,6 +112,15 @@ pub enum ControlStatement<S: Stage = Resolved> {
         /// The arguments.
         arguments: S::Arguments,
     },
+    /// CREATE TABLE … AS EXECUTE name (arguments)
+    ExecuteInto {
+        /// Its name.
+        name: String,
+        /// The arguments.
+        arguments: S::Arguments,
+        /// The table that its rows go to.
+        into: Box<IntoTable>,
+    },
     /// DEALLOCATE name; `None` = ALL
     Deallocate(Option<String>),
     /// DISCARD ALL
@@ -138,6 +148,7 @@ impl ControlStatement {
             ControlStatement::Checkpoint => "CHECKPOINT",
             ControlStatement::Prepare { .. } => "PREPARE",
             ControlStatement::Execute { .. } => "EXECUTE",
+            ControlStatement::ExecuteInto { .. } => "CREATE TABLE AS",
             ControlStatement::Deallocate(None) => "DEALLOCATE ALL",
             ControlStatement::Deallocate(Some(_)) => "DEALLOCATE",
             ControlStatement::DiscardAll => "DISCARD ALL",

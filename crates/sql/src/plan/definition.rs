@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use crate::catalog::{ColumnDef, TableDef};
 use crate::object_address::ObjectAddress;
+use crate::plan::SelectPlan;
 
 /// A statement that changes definitions.
 #[derive(Debug, Clone)]
 pub enum DefinitionStatement {
     /// CREATE TABLE
     CreateTable(Box<CreateTable>),
+    /// CREATE TABLE … AS, SELECT INTO
+    CreateTableAs(Box<CreateTableAs>),
     /// DROP TABLE
     DropTable {
         /// The tables; a name that does not exist has no definition.
@@ -58,10 +61,21 @@ pub enum DefinitionStatement {
 }
 
 impl DefinitionStatement {
-    /// The command tag.
+    /// As a refusal to write names it.
+    pub fn written_name(&self) -> &'static str {
+        match self {
+            DefinitionStatement::CreateTableAs(create) if create.is_select_into => "SELECT INTO",
+            DefinitionStatement::CreateTableAs(_) => "CREATE TABLE AS",
+            other => other.tag(),
+        }
+    }
+
+    /// The command tag; that of CREATE TABLE … AS is for one that has made rows.
     pub fn tag(&self) -> &'static str {
         match self {
             DefinitionStatement::CreateTable(_) => "CREATE TABLE",
+            DefinitionStatement::CreateTableAs(create) if create.with_data || create.is_execute => "SELECT",
+            DefinitionStatement::CreateTableAs(_) => "CREATE TABLE AS",
             DefinitionStatement::DropTable { .. } => "DROP TABLE",
             DefinitionStatement::Truncate { .. } => "TRUNCATE TABLE",
             DefinitionStatement::CreateIndex(_) => "CREATE INDEX",
@@ -109,6 +123,80 @@ pub enum Commented {
     Database(String),
     /// The role of this name.
     Role(String),
+}
+
+/// CREATE TABLE … AS, or SELECT INTO
+#[derive(Debug, Clone)]
+pub struct CreateTableAs {
+    /// The table.
+    pub create: CreateTable,
+    /// Its rows.
+    pub select: Box<SelectPlan>,
+    /// False if it is made without them.
+    pub with_data: bool,
+    /// Written SELECT INTO.
+    pub is_select_into: bool,
+    /// Written AS EXECUTE.
+    pub is_execute: bool,
+}
+
+/// The table that the rows of a query go to, as CREATE TABLE … AS and SELECT INTO name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IntoTable {
+    /// The schema that is written.
+    pub schema: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// The place of the name in the message.
+    pub position: u32,
+    /// TEMPORARY
+    pub temporary: bool,
+    /// UNLOGGED
+    pub unlogged: bool,
+    /// ON COMMIT
+    pub on_commit: Option<OnCommit>,
+    /// True if an existing table is no error (a notice tells).
+    pub if_not_exists: bool,
+    /// Names for its first columns.
+    pub columns: Vec<String>,
+    /// WITH (fillfactor = …)
+    pub fillfactor: Option<u8>,
+    /// False after WITH NO DATA.
+    pub with_data: bool,
+    /// Written SELECT INTO.
+    pub is_select_into: bool,
+    /// Written AS EXECUTE.
+    pub is_execute: bool,
+}
+
+impl Default for IntoTable {
+    fn default() -> IntoTable {
+        IntoTable {
+            schema: None,
+            name: String::new(),
+            position: 0,
+            temporary: false,
+            unlogged: false,
+            on_commit: None,
+            if_not_exists: false,
+            columns: Vec::new(),
+            fillfactor: None,
+            with_data: true,
+            is_select_into: false,
+            is_execute: false,
+        }
+    }
+}
+
+/// Fate of a temporary table at a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnCommit {
+    /// It stays as it is.
+    PreserveRows,
+    /// Its rows go.
+    DeleteRows,
+    /// It goes.
+    Drop,
 }
 
 /// An index to be made.

@@ -35,7 +35,10 @@ pub use crate::access::{AccessPath, KeyRange, RangeBound};
 pub use crate::aggregate::{AggregateCall, AggregateFunction};
 pub use control::{ControlStatement, IsolationLevel, Resolved, Stage, TransactionModes};
 pub use copy::{CopyDirection, CopyFormat, CopyOptions, CopyPlan};
-pub use definition::{CommentOn, Commented, CreateIndex, CreateTable, DefinitionStatement, IndexSpec};
+pub use definition::{
+    CommentOn, Commented, CreateIndex, CreateTable, CreateTableAs, DefinitionStatement, IndexSpec, IntoTable,
+    OnCommit,
+};
 pub use rows::{DeletePlan, InsertPlan, InsertSource, JoinedRows, Returning, RowsStatement, UpdatePlan};
 pub use select::{
     AggregatePlan, HashJoin, JoinKind, LockStrength, LockWaitPolicy, LoopJoin, Node, RowLock, RowsPlan,

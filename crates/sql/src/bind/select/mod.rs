@@ -16,7 +16,7 @@ mod set;
 
 use std::sync::Arc;
 
-use sqlparser::ast;
+use sqlparser::ast::{self, Spanned};
 
 use crate::bind::scope::{Aggregates, Scope};
 use crate::bind::{Binder, Typed, refuse, split_name};
@@ -257,7 +257,11 @@ impl Binder<'_> {
     }
 
     fn refuse_odd_clauses(&self, select: &ast::Select) -> Result<()> {
-        refuse(select.into.is_some(), "SELECT INTO")?;
+        if let Some(into) = &select.into {
+            let error = EngineError::new(SqlState::SYNTAX_ERROR, "SELECT ... INTO is not allowed here");
+            let place = into.targets.first().map(|target| target.span());
+            return Err(error.or_position(place.and_then(|place| self.position(place))));
+        }
         refuse(!select.named_window.is_empty(), "WINDOW")?;
         refuse(select.qualify.is_some(), "QUALIFY")?;
         refuse(select.top.is_some(), "TOP")?;

@@ -4,10 +4,11 @@
 //! page of matching give exactly what PostgreSQL accepts and a 0A000 for the rest. Nothing here looks into a catalog.
 //!
 //! [`Reader`] goes over a statement's tokens; a module each has the statements about transactions, settings,
-//! maintenance, prepared statements and COPY.
+//! maintenance, prepared statements, COPY, and the forms of CREATE TABLE that sqlparser does not know.
 
 mod comment;
 mod copy;
+pub(crate) mod create_table;
 mod maintenance;
 mod prepared;
 mod reader;
@@ -22,7 +23,7 @@ use crate::error::{EngineError, Result, SqlState};
 use crate::parse::lex::{Kind, lex};
 use crate::parse::unsupported;
 use crate::parse::{ParsedStatement, Tree, parse_one};
-use crate::plan::{ControlStatement, CopyOptions, Stage};
+use crate::plan::{ControlStatement, CopyOptions, OnCommit, Stage};
 use crate::stack::Deep;
 use reader::Reader;
 
@@ -98,7 +99,7 @@ pub(crate) fn parse(text: &str, offset: u32) -> Result<Option<Tree>> {
         }
         // ALTER TABLE t SET (…) alone; the rest of ALTER is sqlparser's.
         "alter" => words.get(1) == Some(&"table") && text.to_ascii_lowercase().contains("fillfactor"),
-        _ => false,
+        _ => create_table::is_create_table(&words),
     };
     if !ours {
         return Ok(None);
@@ -111,6 +112,9 @@ pub(crate) fn parse(text: &str, offset: u32) -> Result<Option<Tree>> {
         at: 0,
         counted: Cell::new((0, 0)),
     };
+    if words.first() == Some(&"create") {
+        return reader.create_table();
+    }
     let tree = reader
         .statement()
         .and_then(|tree| reader.expect_end().map(|()| tree))
@@ -271,6 +275,17 @@ impl Reader<'_> {
                 concurrently,
             },
         })
+    }
+
+    /// The fate of a temporary table at a commit, behind ON COMMIT.
+    fn on_commit(&mut self) -> Result<OnCommit> {
+        let actions = [
+            ("preserve rows", OnCommit::PreserveRows),
+            ("delete rows", OnCommit::DeleteRows),
+            ("drop", OnCommit::Drop),
+        ];
+        let found = actions.into_iter().find(|(words, _)| self.eat(words));
+        found.map(|(_, action)| action).ok_or_else(|| self.syntax_error())
     }
 
     fn fillfactor(&mut self) -> Result<u8> {

@@ -8,6 +8,7 @@ use crate::parse::parse_expression;
 use crate::parse::utility::AsRead;
 use crate::parse::utility::reader::Reader;
 use crate::plan::ControlStatement;
+use crate::stack::Deep;
 
 impl Reader<'_> {
     pub(super) fn prepare(&mut self) -> Result<ControlStatement<AsRead>> {
@@ -50,6 +51,12 @@ impl Reader<'_> {
     }
 
     pub(super) fn execute(&mut self) -> Result<ControlStatement<AsRead>> {
+        let (name, arguments) = self.executed()?;
+        Ok(ControlStatement::Execute { name, arguments })
+    }
+
+    /// The name and the arguments behind EXECUTE.
+    pub(super) fn executed(&mut self) -> Result<(String, Option<Deep<Vec<ast::Expr>>>)> {
         let (name, _) = self.identifier()?;
         let mut arguments = None;
         if self.peek() == Some(&Kind::Symbol('(')) {
@@ -62,6 +69,6 @@ impl Reader<'_> {
             })?;
             arguments = Some(row);
         }
-        Ok(ControlStatement::Execute { name, arguments })
+        Ok((name, arguments))
     }
 }

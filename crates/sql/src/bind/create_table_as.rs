@@ -1,0 +1,143 @@
+//! CREATE TABLE … AS and SELECT INTO: a table with the columns of a query, and the query's rows in it.
+
+use std::sync::Arc;
+
+use sqlparser::ast::{self, Spanned};
+
+use crate::bind::definition::TABLE_COLUMNS_MAX;
+use crate::bind::{Binder, bind_checked, normal, refuse};
+use crate::catalog::ColumnDef;
+use crate::error::{EngineError, Result, SqlState};
+use crate::parse::ParsedStatement;
+use crate::parse::utility::create_table::too_many_names;
+use crate::plan::{
+    Column, CreateTable, CreateTableAs, DefinitionStatement, IntoTable, RowsStatement, SelectPlan, Statement,
+};
+use crate::planner::Planner;
+
+impl Binder<'_> {
+    pub(super) fn create_table_as(
+        &mut self,
+        into: &IntoTable,
+        query: &ParsedStatement,
+    ) -> Result<DefinitionStatement> {
+        let plan = bind_checked(query, self.catalog, &self.params, self.check)?;
+        self.params = plan.param_types.iter().copied().map(Some).collect();
+        self.planned = plan.subqueries;
+        self.reads.extend(plan.reads);
+        match plan.statement {
+            Statement::Rows(RowsStatement::Select(select)) => {
+                self.table_for(into, Arc::unwrap_or_clone(select))
+            }
+            other => Err(EngineError::not_supported(format!(
+                "CREATE TABLE … AS {}",
+                other.tag()
+            ))),
+        }
+    }
+
+    /// SELECT INTO, if a query is one.
+    pub(super) fn select_into(&mut self, query: &ast::Query) -> Result<Option<DefinitionStatement>> {
+        if !begins_with_into(&query.body) {
+            return Ok(None);
+        }
+        let mut query = query.clone();
+        let Some(written) = take_into(&mut query.body) else {
+            return Ok(None);
+        };
+        let into = self.into_table(&written)?;
+        let block = self.query(&query, true)?;
+        let select = Planner::new(self.catalog, &self.subqueries).block(block)?;
+        self.table_for(&into, select).map(Some)
+    }
+
+    fn into_table(&self, written: &ast::SelectInto) -> Result<IntoTable> {
+        let idents = match written.targets.as_slice() {
+            [ast::Expr::Identifier(name)] => std::slice::from_ref(name),
+            [ast::Expr::CompoundIdentifier(parts)] => parts.as_slice(),
+            _ => return Err(EngineError::not_supported("SELECT INTO of several names")),
+        };
+        let (schema, name) = match idents {
+            [name] => (None, name),
+            [schema, name] => (Some(normal(schema)), name),
+            _ => return Err(EngineError::not_supported("a database in front of a schema")),
+        };
+        Ok(IntoTable {
+            schema,
+            name: normal(name),
+            position: self.position(written.targets[0].span()).unwrap_or(1),
+            temporary: written.temporary,
+            unlogged: written.unlogged,
+            is_select_into: true,
+            ..IntoTable::default()
+        })
+    }
+
+    fn table_for(&self, into: &IntoTable, select: SelectPlan) -> Result<DefinitionStatement> {
+        refuse(into.temporary, "CREATE TEMPORARY TABLE")?;
+        refuse(into.unlogged, "CREATE UNLOGGED TABLE")?;
+        let schema = into.schema.as_deref();
+        self.require_creatable(schema, Some(into.position))?;
+        Ok(DefinitionStatement::CreateTableAs(Box::new(CreateTableAs {
+            create: CreateTable {
+                name: into.name.clone(),
+                if_not_exists: into.if_not_exists,
+                columns: columns_of(&select.columns, &into.columns)?,
+                indexes: Vec::new(),
+                fillfactor: into.fillfactor.unwrap_or(100),
+            },
+            select: Box::new(select),
+            with_data: into.with_data,
+            is_select_into: into.is_select_into,
+            is_execute: into.is_execute,
+        })))
+    }
+}
+
+/// The columns of a table for rows of these columns, the first of them under other names.
+fn columns_of(described: &[Column], names: &[String]) -> Result<Vec<ColumnDef>> {
+    if names.len() > described.len() {
+        return Err(too_many_names());
+    }
+    if described.len() > TABLE_COLUMNS_MAX {
+        return Err(EngineError::new(
+            SqlState::TOO_MANY_COLUMNS,
+            format!("tables can have at most {TABLE_COLUMNS_MAX} columns"),
+        ));
+    }
+    let mut columns: Vec<ColumnDef> = Vec::with_capacity(described.len());
+    for (number, column) in described.iter().enumerate() {
+        let name = names.get(number).unwrap_or(&column.name);
+        if columns.iter().any(|other| other.name == *name) {
+            return Err(EngineError::new(
+                SqlState::DUPLICATE_COLUMN,
+                format!("column \"{name}\" specified more than once"),
+            ));
+        }
+        let mut definition = ColumnDef::new(name.clone(), column.data_type);
+        definition.typmod = column.type_modifier;
+        columns.push(definition);
+    }
+    Ok(columns)
+}
+
+/// The first SELECT of a query, where INTO may stand.
+fn first_select(body: &ast::SetExpr) -> Option<&ast::Select> {
+    match body {
+        ast::SetExpr::Select(select) => Some(select),
+        ast::SetExpr::SetOperation { left, .. } => first_select(left),
+        _ => None,
+    }
+}
+
+fn begins_with_into(body: &ast::SetExpr) -> bool {
+    first_select(body).is_some_and(|select| select.into.is_some())
+}
+
+fn take_into(body: &mut ast::SetExpr) -> Option<ast::SelectInto> {
+    match body {
+        ast::SetExpr::Select(select) => select.into.take(),
+        ast::SetExpr::SetOperation { left, .. } => take_into(left),
+        _ => None,
+    }
+}

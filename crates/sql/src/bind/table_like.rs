@@ -1,0 +1,83 @@
+//! LIKE in CREATE TABLE: columns, and keys and indexes if they are asked for, as another table has them.
+//!
+//! NOT NULL goes with its column always. A default goes with INCLUDING DEFAULTS; that of a serial column takes its numbers
+//! from the other table's sequence then, as in PostgreSQL. An identity goes with INCLUDING IDENTITY, and has a sequence of
+//! its own.
+
+use std::sync::Arc;
+
+use crate::bind::definition::{NewTable, default_name};
+use crate::bind::{Binder, bind_default};
+use crate::catalog::{ColumnDef, ColumnDefault, TableDef};
+use crate::error::{EngineError, Result};
+use crate::parse::utility::create_table::{LikeClause, LikeOptions};
+use crate::plan::IndexSpec;
+
+impl Binder<'_> {
+    /// Adds what a LIKE clause stands for.
+    pub(super) fn like_table(&self, like: &LikeClause, table: &mut NewTable) -> Result<()> {
+        let name = &like.source;
+        let source = self.table_named(name.schema.as_deref(), &name.name, Some(name.position))?;
+        let first = table.columns.len() as u16;
+        for number in 0..source.columns.len() {
+            let column = self.like_column(&source, number, like.including)?;
+            table
+                .add_column(column)
+                .map_err(|error| error.or_position(Some(name.position)))?;
+        }
+        if like.including.indexes {
+            for index in &source.indexes {
+                let names = index.columns.iter();
+                let names: Vec<String> = names
+                    .map(|column| source.columns[usize::from(*column)].name.clone())
+                    .collect();
+                let name = match index.constraint {
+                    true => default_name(&table.name, &names, index.primary),
+                    false => format!("{}_{}_idx", table.name, names.join("_")),
+                };
+                let spec = IndexSpec {
+                    name,
+                    unique: index.unique,
+                    primary: index.primary,
+                    constraint: index.constraint,
+                    columns: index.columns.iter().map(|column| first + column).collect(),
+                };
+                table.add_index(spec)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn like_column(
+        &self,
+        source: &Arc<TableDef>,
+        number: usize,
+        including: LikeOptions,
+    ) -> Result<ColumnDef> {
+        let other = &source.columns[number];
+        let mut column = ColumnDef::new(other.name.clone(), other.data_type);
+        column.typmod = other.typmod;
+        column.not_null = other.not_null;
+        match &other.default {
+            Some(ColumnDefault::Serial) if other.always_generated => {
+                if including.identity {
+                    column.default = Some(ColumnDefault::Serial);
+                    column.always_generated = true;
+                }
+            }
+            Some(ColumnDefault::Serial) if including.defaults => {
+                let sequence = self.catalog.sequence_of(source, number).ok_or_else(|| {
+                    EngineError::not_supported("LIKE … INCLUDING DEFAULTS of this serial column")
+                })?;
+                let sql = format!("nextval('{}'::regclass)", sequence.replace('\'', "''"));
+                let expr = bind_default(&sql, other.data_type, other.typmod)?;
+                column.default = Some(ColumnDefault::Expression { sql, expr });
+            }
+            Some(default @ ColumnDefault::Expression { .. }) if including.defaults => {
+                column.default = Some(default.clone());
+            }
+            _ => {}
+        }
+        Ok(column)
+    }
+}
