@@ -124,6 +124,7 @@ subjects! {
     copy
     create_table_as
     dates
+    distinct_on
     functions
     functions_with_rows
     joins

@@ -34,6 +34,7 @@ const QUERIES: &[&str] = &[
     "select id from t order by b desc limit 5000 offset 100",
     "select distinct b, a from t",
     "select distinct a, n from t order by n desc, a",
+    "select distinct on (b, a) id, a from t order by a desc, b, d, id",
     "select a, count(*), sum(n), min(b), max(b), sum(d), avg(d) from t group by a",
     "select b, a, count(*) from t group by b, a",
     "select b, a, count(*) from t group by b, a having count(*) > 1 order by 3 desc, 2, 1",

@@ -35,6 +35,8 @@ pub struct Block {
     pub visible: usize,
     /// DISTINCT over the visible columns.
     pub distinct: bool,
+    /// DISTINCT ON, as [`SelectPlan`](crate::plan::SelectPlan) has it.
+    pub distinct_on: usize,
     /// ORDER BY
     pub sort: Vec<SortKey>,
     /// LIMIT, a bigint.
@@ -142,6 +144,7 @@ impl Clone for Block {
             projection: self.projection.clone(),
             visible: self.visible,
             distinct: self.distinct,
+            distinct_on: self.distinct_on,
             sort: self.sort.clone(),
             limit: self.limit.clone(),
             offset: self.offset.clone(),

@@ -346,6 +346,7 @@ fn whole_table(table: Arc<TableDef>, columns: &[u16]) -> SelectPlan {
         visible: projection.len(),
         projection,
         distinct: false,
+        distinct_on: 0,
         sort: Vec::new(),
         limit: None,
         offset: None,

@@ -91,6 +91,10 @@ impl Lines {
             self.node("LockRows");
             self.depth += 1;
         }
+        if select.distinct_on > 0 {
+            self.node("Unique");
+            self.depth += 1;
+        }
         if !select.sort.is_empty() {
             self.node("Sort");
             let group_names = group_names(select, &names);

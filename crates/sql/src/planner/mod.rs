@@ -75,6 +75,7 @@ impl<'c> Planner<'c> {
             projection,
             visible,
             distinct,
+            distinct_on,
             sort,
             limit,
             offset,
@@ -87,6 +88,7 @@ impl<'c> Planner<'c> {
             projection,
             visible,
             distinct,
+            distinct_on,
             sort,
             limit,
             offset,
@@ -217,7 +219,10 @@ fn table_under(plan: &mut SelectPlan, table: Arc<TableDef>, conditions: Vec<Expr
         }
         None => {
             let limited = plan.limit.is_some();
-            if !plan.distinct && ordered_by_index(&mut scan, &plan.projection, &plan.sort, limited) {
+            if !plan.distinct
+                && plan.distinct_on == 0
+                && ordered_by_index(&mut scan, &plan.projection, &plan.sort, limited)
+            {
                 plan.sort.clear();
             }
             let read = plan.projection.iter();

@@ -127,8 +127,11 @@ fn join_of(condition: &Expr) -> Option<(JoinKind, &Subquery)> {
 
 /// True if a query's rows are those of its FROM that satisfy its conditions, one for one.
 fn can_merge(block: &Block) -> bool {
-    let plain =
-        block.aggregate.is_none() && block.limit.is_none() && block.offset.is_none() && block.lock.is_none();
+    let plain = block.aggregate.is_none()
+        && block.distinct_on == 0
+        && block.limit.is_none()
+        && block.offset.is_none()
+        && block.lock.is_none();
     let repeatable = |expr: &Expr| {
         let mut changes = false;
         expr.walk(&mut |part| {

@@ -218,12 +218,19 @@ pub(super) fn output_number(
     clause: &str,
     position: Option<u32>,
 ) -> Result<Option<usize>> {
-    let ast::Expr::Value(ast::ValueWithSpan {
-        value: ast::Value::Number(digits, _),
-        ..
-    }) = tree
-    else {
-        return Ok(None);
+    let digits = match tree {
+        ast::Expr::Value(constant) => match &constant.value {
+            ast::Value::Number(digits, _) if digits.parse::<i32>().is_ok() => digits,
+            ast::Value::Number(..) | ast::Value::SingleQuotedString(_) | ast::Value::Null => {
+                return Err(EngineError::new(
+                    SqlState::SYNTAX_ERROR,
+                    format!("non-integer constant in {clause}"),
+                )
+                .or_position(position));
+            }
+            _ => return Ok(None),
+        },
+        _ => return Ok(None),
     };
     match digits.parse::<usize>() {
         Ok(number) if (1..=count).contains(&number) => Ok(Some(number - 1)),

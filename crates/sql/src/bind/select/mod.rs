@@ -4,10 +4,12 @@
 //! | --- | --- |
 //! | `from` | FROM |
 //! | `list` | the select list, RETURNING |
+//! | `distinct_on` | DISTINCT ON |
 //! | `group` | GROUP BY |
 //! | `order` | ORDER BY, LIMIT, OFFSET |
 //! | `set` | UNION, INTERSECT, EXCEPT, VALUES, queries in parentheses |
 
+mod distinct_on;
 mod from;
 mod group;
 mod list;
@@ -64,20 +66,15 @@ fn refuse_odd_parts(query: &ast::Query) -> Result<()> {
     )
 }
 
-fn is_distinct(select: &ast::Select) -> Result<bool> {
-    match &select.distinct {
-        None | Some(ast::Distinct::All) => Ok(false),
-        Some(ast::Distinct::Distinct) => Ok(true),
-        Some(ast::Distinct::On(_)) => Err(EngineError::not_supported("DISTINCT ON")),
-    }
-}
-
 /// 0A000 for FOR UPDATE over rows that are no rows of a table.
 fn refuse_lock(block: &Block) -> Result<()> {
     if block.lock.is_none() {
         return Ok(());
     }
-    refuse(block.distinct, "FOR UPDATE with DISTINCT")?;
+    refuse(
+        block.distinct || block.distinct_on > 0,
+        "FOR UPDATE with DISTINCT",
+    )?;
     refuse(
         block.aggregate.is_some(),
         "FOR UPDATE with GROUP BY or aggregates",
@@ -133,7 +130,7 @@ impl Binder<'_> {
         settle: bool,
     ) -> Result<Block> {
         self.refuse_odd_clauses(select)?;
-        let distinct = is_distinct(select)?;
+        let distinct = matches!(select.distinct, Some(ast::Distinct::Distinct));
         let (mut from, mut width) = self.from(&select.from)?;
         let mut scope = Scope::of(std::mem::take(&mut from.names), "WHERE");
 
@@ -167,7 +164,13 @@ impl Binder<'_> {
             None => None,
         };
         let order_by = query.and_then(|query| query.order_by.as_ref());
-        let sort = self.order_by(order_by, &mut scope, &mut outputs, distinct)?;
+        let mut sort = self.order_by(order_by, &mut scope, &mut outputs, distinct)?;
+        let distinct_on = match &select.distinct {
+            Some(ast::Distinct::On(trees)) => {
+                self.distinct_on(trees, &mut scope, &mut outputs, visible, &mut sort)?
+            }
+            _ => 0,
+        };
 
         let columns = outputs[..visible].iter().map(Output::describe).collect();
         let mut projection: Vec<Expr> = outputs.into_iter().map(|output| output.typed.expr).collect();
@@ -183,6 +186,7 @@ impl Binder<'_> {
             projection,
             visible,
             distinct,
+            distinct_on,
             sort,
             limit,
             offset,

@@ -31,32 +31,7 @@ impl Binder<'_> {
         for key in keys {
             refuse(key.with_fill.is_some(), "WITH FILL")?;
             let position = self.position_of(&key.expr);
-            let named = match &key.expr {
-                ast::Expr::Identifier(ident) => outputs[..visible]
-                    .iter()
-                    .position(|output| output.name == normal(ident)),
-                _ => None,
-            };
-            let column = match (output_number(&key.expr, visible, "ORDER BY", position)?, named) {
-                (Some(number), _) => number,
-                (None, Some(number)) => number,
-                (None, None) => {
-                    let typed = self.expression(&key.expr, scope)?;
-                    let typed = self.settle(typed)?;
-                    match outputs.iter().position(|output| output.typed.expr == typed.expr) {
-                        Some(number) => number,
-                        None => {
-                            outputs.push(Output {
-                                typed,
-                                name: String::new(),
-                                origin: (0, 0),
-                            });
-                            check_entries(outputs.len())?;
-                            outputs.len() - 1
-                        }
-                    }
-                }
-            };
+            let column = self.key_output(&key.expr, "ORDER BY", scope, outputs, visible)?;
             if distinct && column >= visible {
                 return Err(EngineError::new(
                     SqlState::INVALID_COLUMN_REFERENCE,
@@ -80,6 +55,40 @@ impl Binder<'_> {
             });
         }
         Ok(sort)
+    }
+
+    /// The number of the output that a key of ORDER BY or DISTINCT ON means: by its position or name among the visible
+    /// ones, or as an expression, which is added to `outputs` if it is not there.
+    pub(super) fn key_output(
+        &mut self,
+        tree: &ast::Expr,
+        clause: &str,
+        scope: &mut Scope,
+        outputs: &mut Vec<Output>,
+        visible: usize,
+    ) -> Result<usize> {
+        if let Some(number) = output_number(tree, visible, clause, self.position_of(tree))? {
+            return Ok(number);
+        }
+        if let ast::Expr::Identifier(ident) = tree {
+            let name = normal(ident);
+            let named = outputs[..visible].iter().position(|output| output.name == name);
+            if let Some(number) = named {
+                return Ok(number);
+            }
+        }
+        let typed = self.expression(tree, scope)?;
+        let typed = self.settle(typed)?;
+        if let Some(number) = outputs.iter().position(|output| output.typed.expr == typed.expr) {
+            return Ok(number);
+        }
+        outputs.push(Output {
+            typed,
+            name: String::new(),
+            origin: (0, 0),
+        });
+        check_entries(outputs.len())?;
+        Ok(outputs.len() - 1)
     }
 
     /// LIMIT and OFFSET, or FETCH.

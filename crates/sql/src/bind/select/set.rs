@@ -248,6 +248,7 @@ fn only_leaf(columns: Vec<Column>, rows: Rows) -> Block {
         projection: (0..width as u16).map(Expr::Column).collect(),
         visible: width,
         distinct: false,
+        distinct_on: 0,
         sort: Vec::new(),
         limit: None,
         offset: None,

@@ -113,7 +113,7 @@ fn positions_are_right_in_later_lines() {
 fn what_is_not_done_is_named() {
     for sql in [
         "select row_number() over () from sbtest1",
-        "select distinct on (k) k from sbtest1",
+        "select distinct on (k) k from sbtest1 for update",
         "insert into sbtest1(k) values (1) on conflict do nothing",
         "create temporary table t(a int)",
         "create unlogged table t(a int)",

@@ -27,6 +27,8 @@ pub struct SelectPlan {
     pub visible: usize,
     /// DISTINCT over the visible columns.
     pub distinct: bool,
+    /// DISTINCT ON: of the rows that are equal in so many of the first keys of `sort` the first; 0 = all rows.
+    pub distinct_on: usize,
     /// ORDER BY; empty when absent or when the scan gives that order anyway.
     pub sort: Vec<SortKey>,
     /// LIMIT, a bigint; NULL = none.
