@@ -119,7 +119,7 @@ impl Engine {
     }
 }
 
-/// The relations of a table: its rows, its indexes, its sequences.
+/// The relations of a table: its rows, its indexes, its sequences, its statistics.
 fn relations_of(entry: &TableEntry) -> Vec<Relation> {
     let table = &entry.def.name;
     let heap = Relation {
@@ -137,7 +137,16 @@ fn relations_of(entry: &TableEntry) -> Vec<Relation> {
         name: format!("a sequence of table \"{table}\""),
         kind: Kind::Sequence,
     });
-    std::iter::once(heap).chain(indexes).chain(sequences).collect()
+    let statistics = entry.statistics.iter().map(|kept| Relation {
+        rel: RelId(kept.rel),
+        name: format!("the statistics of table \"{table}\""),
+        kind: Kind::Heap,
+    });
+    std::iter::once(heap)
+        .chain(indexes)
+        .chain(sequences)
+        .chain(statistics)
+        .collect()
 }
 
 struct Check<'c> {

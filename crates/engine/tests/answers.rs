@@ -118,6 +118,7 @@ macro_rules! subjects {
 
 subjects! {
     aggregates
+    analyze
     arithmetic
     casts
     comments

@@ -55,6 +55,40 @@ fn lengths_and_precisions_are_remembered() {
 }
 
 #[test]
+fn statistics_are_remembered() {
+    let stats =
+        "select attname, n_distinct, most_common_vals, histogram_bounds from pg_stats order by attname";
+    let fixture = Fixture::new(
+        "create table t (id int, kind text);
+         insert into t select n, case when n % 2 = 0 then 'even' else 'odd, \"really\"' end from generate_series(1, 6000) n;
+         analyze t (id); analyze t",
+    );
+    let before = query(&mut fixture.session(), stats);
+    assert!(before.contains("even") && before.contains("5940"), "{before}");
+    let files = |fixture: &Fixture| fixture.engine.storage().list_rels().unwrap();
+    let named = files(&fixture);
+    let fixture = reopen(fixture);
+    assert_eq!(query(&mut fixture.session(), stats), before);
+    assert_eq!(
+        query(
+            &mut fixture.session(),
+            "select reltuples from pg_class where relname = 't'"
+        ),
+        "6000"
+    );
+    // One ANALYZE leaves no file of the one before, nor does one that is rolled back, nor a table that is dropped.
+    assert_eq!(files(&fixture), named);
+    query(
+        &mut fixture.session(),
+        "begin; delete from t; analyze t; rollback",
+    );
+    assert_eq!(query(&mut fixture.session(), stats), before);
+    assert_eq!(files(&fixture), named);
+    query(&mut fixture.session(), "drop table t");
+    assert_eq!(files(&fixture).len(), named.len() - 2);
+}
+
+#[test]
 fn storage_parameters_are_taken_by_name() {
     let fixture = Fixture::new("");
     let mut session = fixture.session();

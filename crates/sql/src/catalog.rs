@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use crate::expr::Expr;
+use crate::statistics::TableStatistics;
 use crate::value::{DataType, RowCodec};
 
 /// The catalog in which a statement's names are looked up.
@@ -30,6 +31,12 @@ pub trait CatalogView {
     /// The full name of the sequence that belongs to a column, quoted where that is needed.
     fn sequence_of(&self, table: &TableDef, column: usize) -> Option<String> {
         let _ = (table, column);
+        None
+    }
+
+    /// The statistics of a table, if it was analyzed.
+    fn statistics(&self, table: &TableDef) -> Option<Arc<TableStatistics>> {
+        let _ = table;
         None
     }
 

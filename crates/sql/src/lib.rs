@@ -23,6 +23,7 @@
 //! | `catalog_facts` | what functions ask of the catalog |
 //! | `catalog`, `object_address` | tables and indexes as statements see them; where the catalogs have an object |
 //! | `common_type`, `search_path`, `stack` | the type that several are brought to; where names are looked for; how deep a statement may nest, and the room for it |
+//! | `statistics` | what ANALYZE finds, and the planner's estimates rest on |
 //! | `explain` | a plan as text |
 //! | `value` | values, types, their text and binary forms, rows as bytes, index keys |
 //! | `error`, `memory` | errors with a SQLSTATE; large requests are weighed first |
@@ -49,6 +50,7 @@ pub mod planner;
 pub mod query;
 mod search_path;
 mod stack;
+pub mod statistics;
 mod type_name;
 pub mod value;
 

@@ -31,6 +31,7 @@ pub(crate) mod comment;
 pub(crate) mod sequence;
 pub(crate) mod serial;
 mod shared_map;
+pub(crate) mod statistics;
 pub(crate) mod stored;
 pub(crate) mod system;
 mod table_use;
@@ -47,6 +48,7 @@ use crate::catalog::comment::CommentEntry;
 use crate::catalog::sequence::Sequence;
 use crate::catalog::serial::serials;
 use crate::catalog::shared_map::SharedMap;
+use crate::catalog::statistics::KeptStatistics;
 use crate::catalog::system::shape::Schema;
 use clearway_sql::catalog::CatalogView;
 use clearway_sql::{ObjectAddress, TableDef, TableKind};
@@ -79,6 +81,8 @@ pub(crate) struct TableEntry {
     pub(crate) runtime: Arc<TableRuntime>,
     /// One entry a column.
     pub(crate) sequences: Vec<Option<Arc<Sequence>>>,
+    /// Of the last ANALYZE.
+    pub(crate) statistics: Option<KeptStatistics>,
 }
 
 impl TableEntry {
@@ -95,6 +99,7 @@ impl TableEntry {
         std::iter::once(self.rel())
             .chain(self.def.indexes.iter().map(|index| index.rel))
             .chain(self.sequences.iter().flatten().map(|sequence| sequence.rel()))
+            .chain(self.statistics.iter().map(|kept| kept.rel))
     }
 }
 
@@ -325,6 +330,7 @@ mod tests {
             changed_by: Xid::INVALID,
             runtime: Arc::default(),
             sequences: vec![None],
+            statistics: None,
         }
     }
 

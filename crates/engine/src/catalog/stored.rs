@@ -47,6 +47,9 @@ struct StoredTable {
     columns: Vec<StoredColumn>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     indexes: Vec<StoredIndex>,
+    /// The relation that holds the statistics of the last ANALYZE.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    statistics: Option<u32>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -139,11 +142,12 @@ pub(crate) struct Comment {
     pub(crate) text: String,
 }
 
-/// A definition and the relations of its sequences (one entry a column).
+/// A definition and the relations of its sequences (one entry a column) and of its statistics.
 #[derive(Debug, Clone)]
 pub(crate) struct Definition {
     pub(crate) table: Arc<TableDef>,
     pub(crate) sequences: Vec<Option<u32>>,
+    pub(crate) statistics: Option<u32>,
 }
 
 /// Encodes a definition as a catalog row.
@@ -195,6 +199,7 @@ pub(crate) fn encode(definition: &Definition) -> Result<Vec<u8>> {
         fillfactor: table.fillfactor,
         columns,
         indexes,
+        statistics: definition.statistics,
     };
     let bytes = serde_json::to_vec(&stored)
         .map_err(|error| EngineError::internal(format!("cannot encode a definition: {error}")))?;
@@ -320,5 +325,6 @@ fn decode_table(bytes: &[u8]) -> Result<Definition> {
     Ok(Definition {
         table: Arc::new(table),
         sequences,
+        statistics: stored.statistics,
     })
 }

@@ -7,6 +7,7 @@
 mod comment;
 mod index;
 mod index_build;
+mod statistics;
 mod table;
 
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use crate::output::Notice;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::{DefinitionStatement, IndexSpec};
 use clearway_sql::{IndexDef, TableDef};
+pub(crate) use statistics::set_statistics;
 
 /// The outcome of a statement for the client, beside its tag.
 #[derive(Debug, Default)]
@@ -182,6 +184,7 @@ impl DefinitionChange<'_, '_, '_> {
             changed_by,
             runtime: Arc::clone(&old.runtime),
             sequences,
+            statistics: old.statistics.clone(),
         };
         let bytes = stored::encode(&definition(&entry))?;
         let context = self.execution.txn.context();
@@ -230,6 +233,7 @@ fn definition(entry: &TableEntry) -> Definition {
             .iter()
             .map(|sequence| sequence.as_ref().map(|s| s.rel()))
             .collect(),
+        statistics: entry.statistics.as_ref().map(|kept| kept.rel),
     }
 }
 

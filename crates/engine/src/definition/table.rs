@@ -68,6 +68,7 @@ impl DefinitionChange<'_, '_, '_> {
             changed_by: self.execution.txn.assign_xid()?,
             runtime: Arc::default(),
             sequences,
+            statistics: None,
         };
         let bytes = stored::encode(&definition(&entry))?;
         let context = self.execution.txn.context();

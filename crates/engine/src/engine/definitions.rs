@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use clearway_storage::heap::{Heap, HeapScan, Tid, TxnContext};
 use clearway_txn::Xid;
@@ -9,6 +10,7 @@ use clearway_txn::Xid;
 use super::Engine;
 use crate::activity::{ActivitySlot, SessionInfo};
 use crate::catalog::comment::CommentEntry;
+use crate::catalog::statistics::{self, KeptStatistics};
 use crate::catalog::stored::{CatalogRow, Comment, Definition, RowKey};
 use crate::catalog::{CATALOG_REL, Catalog, TableEntry, TableRuntime, stored};
 use crate::convert::storage_error;
@@ -63,6 +65,7 @@ pub(super) fn table_entry(
     tid: Tid,
     changed_by: Xid,
     runtime: Arc<TableRuntime>,
+    statistics: Option<KeptStatistics>,
 ) -> TableEntry {
     TableEntry {
         def: definition.table,
@@ -74,6 +77,7 @@ pub(super) fn table_entry(
             .into_iter()
             .map(|rel| rel.map(|rel| catalog.sequence(rel)))
             .collect(),
+        statistics,
     }
 }
 
@@ -84,6 +88,16 @@ pub(super) fn comment_entry(comment: Comment, tid: Tid) -> CommentEntry {
         text: comment.text,
         tid,
     }
+}
+
+/// The statistics that a definition names.
+pub(super) fn kept_statistics(
+    context: &TxnContext<'_>,
+    definition: &Definition,
+) -> Result<Option<KeptStatistics>> {
+    let rel = definition.statistics;
+    rel.map(|rel| statistics::read(context, rel, &definition.table))
+        .transpose()
 }
 
 impl Engine {
@@ -104,13 +118,22 @@ impl Engine {
             let decoded = stored::decode(&row.bytes)?;
             let key = decoded.key();
             match decoded {
-                CatalogRow::Table(definition) => state.put(table_entry(
-                    &self.catalog,
-                    definition,
-                    row.tid,
-                    Xid::INVALID,
-                    Arc::default(),
-                )),
+                CatalogRow::Table(definition) => {
+                    let kept = kept_statistics(&txn.context(), &definition)?;
+                    let runtime: Arc<TableRuntime> = Arc::default();
+                    if let Some(kept) = &kept {
+                        let rows = kept.of_table.rows as i64;
+                        runtime.live_rows.store(rows, Ordering::Relaxed);
+                    }
+                    state.put(table_entry(
+                        &self.catalog,
+                        definition,
+                        row.tid,
+                        Xid::INVALID,
+                        runtime,
+                        kept,
+                    ));
+                }
                 CatalogRow::Comment(comment) => state.put_comment(comment_entry(comment, row.tid)),
             }
             rows.push((key, row));

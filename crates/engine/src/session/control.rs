@@ -50,14 +50,23 @@ impl Session {
                     .map(|(name, value)| vec![Value::text(name), Value::text(value), Value::text("")]);
                 send_rows(columns, rows, out)?;
             }
-            ControlStatement::Vacuum { tables, .. } => {
+            ControlStatement::Vacuum {
+                tables,
+                analyze,
+                verbose,
+            } => {
                 self.check_not_in_recovery("VACUUM")?;
-                let oids: Vec<u32> = tables.iter().map(|table| table.oid).collect();
+                let oids: Vec<u32> = tables.iter().map(|named| named.table.oid).collect();
                 let engine = Arc::clone(&self.engine);
                 engine.vacuum_tables(&oids, &self.interrupts)?;
+                if *analyze {
+                    self.analyze(tables, *verbose, out)?;
+                }
             }
-            // Row counts are kept all the time, and the planner asks for nothing else.
-            ControlStatement::Analyze { .. } => self.check_not_in_recovery("ANALYZE")?,
+            ControlStatement::Analyze { tables, verbose } => {
+                self.check_not_in_recovery("ANALYZE")?;
+                self.analyze(tables, *verbose, out)?;
+            }
             ControlStatement::Checkpoint => {
                 let engine = Arc::clone(&self.engine);
                 engine.checkpoint()?;

@@ -22,11 +22,13 @@
 //! | `prepared`, `named_statements`, `text_cache`, `statement_memory` | prepared statements and their plans, by name and by text, and the memory they may take |
 //! | `run` | one dispatch over the kinds of statements |
 //! | `control`, `transaction_block` | statements about settings and prepared statements; BEGIN to COMMIT |
+//! | `analyze` | ANALYZE |
 //! | `portal` | statements that have sent some of their rows |
 //! | `recovery` | what is different on a standby: a transaction that replay has ended, the promotion |
 //! | `expression_session`, `catalog_facts` | what an expression can ask of its session, and of the catalog |
 //! | `serial_values` | the numbers that a session has got from sequences |
 
+mod analyze;
 mod catalog_facts;
 mod control;
 mod expression_session;

@@ -19,6 +19,7 @@ use crate::{definition, executor};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::function::quote_identifier;
 use clearway_sql::plan::{Column, ControlStatement, Plan, Statement};
+use clearway_sql::statistics::TableStatistics;
 use clearway_sql::value::DataType;
 use clearway_sql::{self as sql, CatalogView, ParsedStatement, TableDef, bind_checked};
 
@@ -71,6 +72,11 @@ impl CatalogView for View<'_> {
         let entry = self.state.table(table.oid)?;
         let serial = serials(entry).find(|serial| serial.column == column)?;
         Some(format!("public.{}", quote_identifier(&serial.name())))
+    }
+
+    fn statistics(&self, table: &TableDef) -> Option<Arc<TableStatistics>> {
+        let kept = self.state.table(table.oid)?.statistics.as_ref()?;
+        Some(Arc::clone(&kept.of_table))
     }
 
     fn creates_in_public(&self) -> bool {

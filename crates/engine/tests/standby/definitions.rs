@@ -69,6 +69,29 @@ fn each_change_arrives() {
     assert_eq!(rels(pair.standby()), rels(&pair.primary));
 }
 
+/// Statistics are there for the standby's planner, and its readers are not in the way.
+#[test]
+fn statistics_arrive_beside_a_reader() {
+    let pair = Pair::new(SETUP);
+    let mut reader = pair.reader();
+    query(&mut reader, "begin; select * from t");
+    for target in [10, 20] {
+        pair.write(&format!("set default_statistics_target = {target}"));
+        pair.write("analyze t");
+    }
+    pair.catch_up();
+    query(&mut reader, "select * from t");
+    query(&mut reader, "commit");
+    let shown = "select n_distinct, histogram_bounds from pg_stats where attname = 'id'";
+    assert_eq!(
+        query(&mut reader, shown),
+        "-1|{1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20}"
+    );
+    let rels = |engine: &clearway_engine::Engine| engine.storage().list_rels().unwrap();
+    assert_eq!(rels(pair.standby()), rels(&pair.primary));
+    assert_eq!(error(&mut reader, "analyze t").sqlstate().as_str(), "25006");
+}
+
 /// Many tables in one transaction, and rows of the definitions that move.
 #[test]
 fn many_changes_arrive_in_one_commit() {

@@ -13,8 +13,8 @@ use crate::expr::Expr;
 use crate::parse::ParsedStatement;
 use crate::parse::utility::{AsRead, Copy, CopySource, Name, NamedDefinition};
 use crate::plan::{
-    Column, ControlStatement, CopyDirection, CopyPlan, DefinitionStatement, RowsStatement, SelectPlan,
-    Source, Statement, TableScan,
+    Column, ControlStatement, CopyDirection, CopyPlan, DefinitionStatement, MaintainedTable, RowsStatement,
+    SelectPlan, Source, Statement, TableScan,
 };
 use crate::planner::scan::need;
 use crate::stack::{Deep, with_stack_for};
@@ -41,12 +41,18 @@ impl Binder<'_> {
     fn looked_up(&mut self, statement: &ControlStatement<AsRead>) -> Result<ControlStatement> {
         use ControlStatement::*;
         Ok(match statement {
-            Vacuum { tables, analyze } => Vacuum {
-                tables: self.heaps(tables)?,
+            Vacuum {
+                tables,
+                analyze,
+                verbose,
+            } => Vacuum {
+                tables: self.maintained(tables)?,
                 analyze: *analyze,
+                verbose: *verbose,
             },
-            Analyze { tables } => Analyze {
-                tables: self.heaps(tables)?,
+            Analyze { tables, verbose } => Analyze {
+                tables: self.maintained(tables)?,
+                verbose: *verbose,
             },
             Prepare { name, types, sql } => Prepare {
                 name: name.clone(),
@@ -219,6 +225,35 @@ impl Binder<'_> {
         let table = self.any_table(name)?;
         require_heap(&table)?;
         Ok(table)
+    }
+
+    /// The tables and columns of VACUUM and ANALYZE.
+    fn maintained(&self, tables: &[MaintainedTable<AsRead>]) -> Result<Vec<MaintainedTable>> {
+        let look_up = |named: &MaintainedTable<AsRead>| {
+            let table = self.heap(&named.table)?;
+            let Some(names) = &named.columns else {
+                return Ok(MaintainedTable { table, columns: None });
+            };
+            let mut columns = Vec::with_capacity(names.len());
+            for name in names {
+                let problem = |sqlstate, what: &str| {
+                    let text = format!("column \"{name}\" of relation \"{}\" {what}", table.name);
+                    Err(EngineError::new(sqlstate, text))
+                };
+                match table.column_number(name) {
+                    None => return problem(SqlState::UNDEFINED_COLUMN, "does not exist"),
+                    Some(column) if columns.contains(&column) => {
+                        return problem(SqlState::DUPLICATE_COLUMN, "appears more than once");
+                    }
+                    Some(column) => columns.push(column),
+                }
+            }
+            Ok(MaintainedTable {
+                table,
+                columns: Some(columns),
+            })
+        };
+        tables.iter().map(look_up).collect()
     }
 
     fn heaps(&self, names: &[Name]) -> Result<Vec<Arc<TableDef>>> {

@@ -3,10 +3,10 @@
 //! [`ControlStatement`] is the one type of such a statement from its text to its end. The parser makes it with the names
 //! as they are written; binding looks these up, and changes nothing else. The two forms are its two [`Stage`]s:
 //!
-//! | stage | a table of VACUUM | a type of PREPARE | arguments of EXECUTE |
-//! | --- | --- | --- | --- |
-//! | `AsRead`, of the parser | its name | its text | syntax trees |
-//! | [`Resolved`] | its definition | the type | expressions with their types |
+//! | stage | a table of VACUUM | a column of ANALYZE | a type of PREPARE | arguments of EXECUTE |
+//! | --- | --- | --- | --- | --- |
+//! | `AsRead`, of the parser | its name | its name | its text | syntax trees |
+//! | [`Resolved`] | its definition | its number | the type | expressions with their types |
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -20,6 +20,8 @@ use crate::value::DataType;
 pub trait Stage: Debug + Clone {
     /// A table of VACUUM or ANALYZE.
     type Table: Debug + Clone;
+    /// A column of ANALYZE.
+    type Column: Debug + Clone;
     /// A type that PREPARE declares.
     type ParameterType: Debug + Clone;
     /// The arguments of EXECUTE.
@@ -34,12 +36,22 @@ pub enum Resolved {}
 
 impl Stage for Resolved {
     type Table = Arc<TableDef>;
+    type Column = u16;
     /// `None` where it is left open.
     type ParameterType = Option<DataType>;
     /// Of whatever type they have.
     type Arguments = Vec<(Expr, DataType)>;
     /// No constraint can be deferred, so a statement that names one is refused.
     type Constraints = ();
+}
+
+/// A table of VACUUM or ANALYZE.
+#[derive(Debug, Clone)]
+pub struct MaintainedTable<S: Stage = Resolved> {
+    /// The table.
+    pub table: S::Table,
+    /// The columns to analyze; `None` = all.
+    pub columns: Option<Vec<S::Column>>,
 }
 
 /// A statement about the transaction, the session, or maintenance. It takes no relation lock before it runs and begins
@@ -85,14 +97,18 @@ pub enum ControlStatement<S: Stage = Resolved> {
     /// VACUUM, with or without ANALYZE
     Vacuum {
         /// The tables; none = all.
-        tables: Vec<S::Table>,
+        tables: Vec<MaintainedTable<S>>,
         /// Also ANALYZE.
         analyze: bool,
+        /// Tells what it does.
+        verbose: bool,
     },
     /// ANALYZE
     Analyze {
         /// The tables; none = all.
-        tables: Vec<S::Table>,
+        tables: Vec<MaintainedTable<S>>,
+        /// Tells what it does.
+        verbose: bool,
     },
     /// CHECKPOINT
     Checkpoint,

@@ -33,7 +33,7 @@ use crate::value::DataType;
 
 pub use crate::access::{AccessPath, KeyRange, RangeBound};
 pub use crate::aggregate::{AggregateCall, AggregateFunction};
-pub use control::{ControlStatement, IsolationLevel, Resolved, Stage, TransactionModes};
+pub use control::{ControlStatement, IsolationLevel, MaintainedTable, Resolved, Stage, TransactionModes};
 pub use copy::{CopyDirection, CopyFormat, CopyOptions, CopyPlan};
 pub use definition::{
     CommentOn, Commented, CreateIndex, CreateTable, CreateTableAs, DefinitionStatement, IndexSpec, IntoTable,

@@ -23,6 +23,7 @@
 //! could only be wrong is not there.
 
 mod activity;
+mod column_statistics;
 mod columns;
 mod constraints;
 pub(crate) mod definition_text;
@@ -187,7 +188,7 @@ static SHAPES: &[(&Shape, MakeRows)] = &[
     (&views::PG_STATIO_USER_INDEXES, statistics::pages_of_indexes),
     (&views::PG_STATIO_USER_SEQUENCES, statistics::pages_of_sequences),
     (&views::PG_STATIO_USER_TABLES, statistics::pages_of_user_tables),
-    (&views::PG_STATS, none),
+    (&views::PG_STATS, column_statistics::stats),
     (&views::PG_STATS_EXT, none),
     (&views::PG_TABLES, relations::tables),
     (&views::PG_USER, server::users),

@@ -20,6 +20,8 @@
 //! - D3: a snapshot is as new as the definitions that its statement was planned with (rule 4 of `catalog`). Between 4 and 5
 //!   there are definitions whose maker no snapshot sees. The lock keeps statements away, and where there is none they take
 //!   another snapshot until one sees it (`Transaction::take_snapshot_for`).
+//! - D5: a table's statistics lie in a relation that nothing but this thread reads, so its change needs no lock (D1), and
+//!   older snapshots may use the new ones (D4).
 //! - D4: a table whose new definition can be read under older snapshots (fewer indexes, another fillfactor) keeps the
 //!   transaction that changed it before.
 //!
@@ -53,10 +55,10 @@ use clearway_txn::{LockMode, LockTag, ProcId, Snapshot, Xid};
 
 use crate::catalog::comment::CommentEntry;
 use crate::catalog::stored::{self, CatalogRow, Definition, RowKey};
-use crate::catalog::{CATALOG_REL, CatalogState, TableEntry};
+use crate::catalog::{CATALOG_REL, CatalogState, TableEntry, TableRuntime};
 use crate::engine::Engine;
 use crate::engine::definitions::{
-    DefinitionRow, comment_entry, definition_rows, definition_rows_on, table_entry,
+    DefinitionRow, comment_entry, definition_rows, definition_rows_on, kept_statistics, table_entry,
 };
 use clearway_sql::error::{EngineError, Result};
 
@@ -218,8 +220,8 @@ impl Change {
         nameless
     }
 
-    /// The state with the change made by `xid`.
-    fn apply(&mut self, engine: &Engine, xid: Xid) -> CatalogState {
+    /// The state with the change made by `xid`, which `context` sees.
+    fn apply(&mut self, engine: &Engine, xid: Xid, context: &TxnContext<'_>) -> Result<CatalogState> {
         let before = engine.catalog.state();
         let mut state = engine.catalog.changed_copy(&before);
         // First, so that names are free.
@@ -232,7 +234,9 @@ impl Change {
         for (key, row) in std::mem::take(&mut self.defined) {
             let tid = self.rows[&key].tid;
             match row {
-                CatalogRow::Table(definition) => state.put(followed(engine, &before, definition, tid, xid)),
+                CatalogRow::Table(definition) => {
+                    state.put(followed(engine, &before, definition, tid, xid, context)?);
+                }
                 CatalogRow::Comment(comment) => state.put_comment(comment_entry(comment, tid)),
             }
         }
@@ -256,7 +260,7 @@ impl Change {
                 }
             }
         }
-        state
+        Ok(state)
     }
 }
 
@@ -267,8 +271,9 @@ fn followed(
     definition: Definition,
     tid: Tid,
     xid: Xid,
-) -> TableEntry {
-    let (changed_by, runtime) = match before.table(definition.table.oid) {
+    context: &TxnContext<'_>,
+) -> Result<TableEntry> {
+    let (changed_by, runtime): (Xid, Arc<TableRuntime>) = match before.table(definition.table.oid) {
         None => (xid, Arc::default()),
         Some(old) => {
             let runtime = Arc::clone(&old.runtime);
@@ -284,7 +289,26 @@ fn followed(
             (changed_by, runtime)
         }
     };
-    table_entry(&engine.catalog, definition, tid, changed_by, runtime)
+    let old = before.table(definition.table.oid);
+    let old = old.and_then(|old| old.statistics.clone());
+    let kept = if old.as_ref().map(|kept| kept.rel) == definition.statistics {
+        old
+    } else {
+        let kept = kept_statistics(context, &definition)?;
+        if let Some(kept) = &kept {
+            let rows = kept.of_table.rows as i64;
+            runtime.live_rows.store(rows, Ordering::Relaxed);
+        }
+        kept
+    };
+    Ok(table_entry(
+        &engine.catalog,
+        definition,
+        tid,
+        changed_by,
+        runtime,
+        kept,
+    ))
 }
 
 /// The relation of a definition's heap.
@@ -300,18 +324,26 @@ fn relations_of(definition: &Definition) -> impl Iterator<Item = u32> + '_ {
     heap.into_iter()
         .chain(definition.table.indexes.iter().map(|index| index.rel))
         .chain(definition.sequences.iter().flatten().copied())
+        .chain(definition.statistics)
+}
+
+/// The relations by which statements read: those of statistics are read here only.
+fn read_by_statements(entry: &TableEntry) -> impl Iterator<Item = u32> + '_ {
+    let of_statistics = entry.statistics.as_ref().map(|kept| kept.rel);
+    entry.relations().filter(move |rel| Some(*rel) != of_statistics)
 }
 
 /// True if the definition names all relations of the one before, and has its columns: who reads by that one reads right.
 fn has_all_of(definition: &Definition, before: &TableEntry) -> bool {
     let now: BTreeSet<u32> = relations_of(definition).collect();
-    before.relations().all(|rel| now.contains(&rel)) && has_columns_of(definition, before)
+    read_by_statements(before).all(|rel| now.contains(&rel)) && has_columns_of(definition, before)
 }
 
 /// D4: whether the definition names no relation that the one before does not.
 fn is_read_by_older(definition: &Definition, before: &TableEntry) -> bool {
     let then: BTreeSet<u32> = before.relations().collect();
-    relations_of(definition).all(|rel| then.contains(&rel)) && has_columns_of(definition, before)
+    let mut now = relations_of(definition).filter(|rel| Some(*rel) != definition.statistics);
+    now.all(|rel| then.contains(&rel)) && has_columns_of(definition, before)
 }
 
 fn has_columns_of(definition: &Definition, before: &TableEntry) -> bool {
@@ -370,7 +402,9 @@ impl DefinitionFollower {
             self.lock(engine, standby, oid)?;
         }
         let nameless = change.nameless(&before, &changed.made);
-        let state = change.apply(engine, xid);
+        let state = change
+            .apply(engine, xid, &context)
+            .map_err(|error| not_followed(xid, &error))?;
         engine.catalog.publish(Arc::new(state));
         let mut published = self.published();
         published.take(change.rows, &change.removed);

@@ -3,34 +3,22 @@
 use crate::error::{EngineError, Result, SqlState};
 use crate::parse::lex::Kind;
 use crate::parse::utility::AsRead;
-use crate::parse::utility::reader::{Name, Reader};
-use crate::plan::ControlStatement;
+use crate::parse::utility::reader::Reader;
+use crate::plan::{ControlStatement, MaintainedTable};
 
 impl Reader<'_> {
     pub(super) fn vacuum(&mut self) -> Result<ControlStatement<AsRead>> {
         let full = || EngineError::not_supported("VACUUM FULL");
-        let mut analyze = false;
+        let (mut analyze, mut verbose) = (false, false);
         if self.eat_symbol('(') {
             loop {
                 let (option, position) = self.identifier()?;
-                let on = match self.peek() {
-                    Some(Kind::Word(word)) => {
-                        let on = matches!(word.as_str(), "true" | "on" | "auto");
-                        self.at += 1;
-                        on
-                    }
-                    Some(Kind::Number(number)) => {
-                        let on = number != "0";
-                        self.at += 1;
-                        on
-                    }
-                    _ => true,
-                };
+                let on = self.switch();
                 match option.as_str() {
                     "analyze" | "analyse" => analyze = on,
+                    "verbose" => verbose = on,
                     "full" if on => return Err(full().with_position(position)),
                     "full"
-                    | "verbose"
                     | "freeze"
                     | "disable_page_skipping"
                     | "skip_locked"
@@ -38,12 +26,7 @@ impl Reader<'_> {
                     | "process_toast"
                     | "truncate"
                     | "parallel" => {}
-                    _ => {
-                        return Err(EngineError::new(
-                            SqlState::SYNTAX_ERROR,
-                            format!("unrecognized VACUUM option \"{option}\""),
-                        ));
-                    }
+                    _ => return Err(unrecognized("VACUUM", &option, position)),
                 }
                 if !self.eat_symbol(',') {
                     break;
@@ -55,29 +38,53 @@ impl Reader<'_> {
                 return Err(full());
             }
             let _ = self.eat("freeze");
-            let _ = self.eat("verbose");
+            verbose = self.eat("verbose");
             analyze = self.eat("analyze") || self.eat("analyse");
         }
+        let tables = self.optional_tables()?;
+        if !analyze && tables.iter().any(|table| table.columns.is_some()) {
+            return Err(EngineError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "ANALYZE option must be specified when a column list is provided",
+            ));
+        }
         Ok(ControlStatement::Vacuum {
-            tables: self.optional_tables()?,
+            tables,
             analyze,
+            verbose,
         })
     }
 
-    pub(super) fn optional_tables(&mut self) -> Result<Vec<Name>> {
+    /// The value of an option that is on or off.
+    fn switch(&mut self) -> bool {
+        let on = match self.peek() {
+            Some(Kind::Word(word)) => matches!(word.as_str(), "true" | "on" | "auto"),
+            Some(Kind::Number(number)) => number != "0",
+            _ => return true,
+        };
+        self.at += 1;
+        on
+    }
+
+    fn optional_tables(&mut self) -> Result<Vec<MaintainedTable<AsRead>>> {
         if self.at == self.tokens.len() {
             return Ok(Vec::new());
         }
         let mut tables = Vec::new();
         loop {
-            tables.push(self.name()?);
-            // A list of columns limits ANALYZE only; we look at all.
+            let table = self.name()?;
+            let mut columns = None;
             if self.eat_symbol('(') {
-                while !self.eat_symbol(')') {
-                    let _ = self.identifier()?;
-                    let _ = self.eat_symbol(',');
+                let names: &mut Vec<String> = columns.insert(Vec::new());
+                loop {
+                    names.push(self.identifier()?.0);
+                    if !self.eat_symbol(',') {
+                        break;
+                    }
                 }
+                self.expect_symbol(')')?;
             }
+            tables.push(MaintainedTable { table, columns });
             if !self.eat_symbol(',') {
                 return Ok(tables);
             }
@@ -85,21 +92,36 @@ impl Reader<'_> {
     }
 
     pub(super) fn analyze(&mut self) -> Result<ControlStatement<AsRead>> {
+        let mut verbose = false;
         if self.eat_symbol('(') {
-            while !self.eat_symbol(')') {
-                if !matches!(
-                    self.peek_word(),
-                    "verbose" | "skip_locked" | "true" | "false" | "on" | "off"
-                ) && self.peek() != Some(&Kind::Symbol(','))
-                {
-                    return Err(self.syntax_error());
+            loop {
+                let (option, position) = self.identifier()?;
+                let on = self.switch();
+                match option.as_str() {
+                    "verbose" => verbose = on,
+                    // A lock is waited for all the same.
+                    "skip_locked" => {}
+                    _ => return Err(unrecognized("ANALYZE", &option, position)),
                 }
-                self.at += 1;
+                if !self.eat_symbol(',') {
+                    break;
+                }
             }
+            self.expect_symbol(')')?;
+        } else {
+            verbose = self.eat("verbose");
         }
-        let _ = self.eat("verbose");
         Ok(ControlStatement::Analyze {
             tables: self.optional_tables()?,
+            verbose,
         })
     }
+}
+
+fn unrecognized(statement: &str, option: &str, position: u32) -> EngineError {
+    EngineError::new(
+        SqlState::SYNTAX_ERROR,
+        format!("unrecognized {statement} option \"{option}\""),
+    )
+    .with_position(position)
 }

@@ -36,6 +36,7 @@ pub(crate) enum AsRead {}
 
 impl Stage for AsRead {
     type Table = Name;
+    type Column = String;
     type ParameterType = String;
     /// The list in its parentheses, if there is one.
     type Arguments = Option<Deep<Vec<ast::Expr>>>;
@@ -373,7 +374,7 @@ mod tests {
     #[test]
     fn what_pgbench_sends() {
         assert!(matches!(read("vacuum analyze pgbench_accounts"),
-            Tree::Control(ControlStatement::Vacuum { tables, analyze: true, .. }) if tables[0].name == "pgbench_accounts"));
+            Tree::Control(ControlStatement::Vacuum { tables, analyze: true, .. }) if tables[0].table.name == "pgbench_accounts"));
         assert!(matches!(
             read("checkpoint"),
             Tree::Control(ControlStatement::Checkpoint)

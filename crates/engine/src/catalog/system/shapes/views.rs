@@ -357,13 +357,13 @@ pub(crate) const PG_STATIO_USER_TABLES: Shape = Shape::view(
      idx_blks_hit int8, toast_blks_read int8, toast_blks_hit int8, tidx_blks_read int8, tidx_blks_hit int8",
 );
 
-/// `pg_stats`
+/// `pg_stats`. What is `anyarray` in PostgreSQL is text here: the same characters.
 pub(crate) const PG_STATS: Shape = Shape::view(
     12_053,
     "pg_stats",
     "schemaname name, tablename name, attname name, inherited bool, null_frac float4, avg_width int4, \
-     n_distinct float4, most_common_vals anyarray, most_common_freqs _float4, histogram_bounds anyarray, \
-     correlation float4, most_common_elems anyarray, most_common_elem_freqs _float4, elem_count_histogram \
+     n_distinct float4, most_common_vals text, most_common_freqs _float4, histogram_bounds text, \
+     correlation float4, most_common_elems text, most_common_elem_freqs _float4, elem_count_histogram \
      _float4",
 );
 

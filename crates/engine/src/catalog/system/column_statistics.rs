@@ -1,0 +1,59 @@
+//! `pg_stats`: the statistics of columns.
+
+use super::Sources;
+use super::rows::{NULL, Rows, array, boolean, int4, text, texts};
+use super::shape::Schema;
+use clearway_sql::statistics::ColumnStatistics;
+use clearway_sql::value::text::to_text;
+use clearway_sql::value::{DataType, Value};
+
+/// `pg_stats`
+pub(super) fn stats(sources: &Sources<'_>, rows: &mut Rows) {
+    for entry in sources.catalog.tables() {
+        let Some(kept) = &entry.statistics else { continue };
+        for (column, found) in entry.def.columns.iter().zip(&kept.of_table.columns) {
+            if let Some(found) = found {
+                push(rows, &entry.def.name, &column.name, found);
+            }
+        }
+    }
+}
+
+fn push(rows: &mut Rows, table: &str, column: &str, found: &ColumnStatistics) {
+    rows.push([
+        ("schemaname", text(Schema::Public.name())),
+        ("tablename", text(table)),
+        ("attname", text(column)),
+        ("inherited", boolean(false)),
+        ("null_frac", Value::Float4(found.null_fraction)),
+        ("avg_width", int4(found.width)),
+        ("n_distinct", Value::Float4(found.distinct)),
+        (
+            "most_common_vals",
+            values(found.common.iter().map(|(value, _)| value)),
+        ),
+        ("most_common_freqs", parts(&found.common)),
+        ("histogram_bounds", values(found.bounds.iter())),
+        ("correlation", found.correlation.map_or(NULL, Value::Float4)),
+        ("most_common_elems", NULL),
+        ("most_common_elem_freqs", NULL),
+        ("elem_count_histogram", NULL),
+    ]);
+}
+
+/// Values as the text of an array; NULL if there are none.
+fn values<'v>(values: impl ExactSizeIterator<Item = &'v Value>) -> Value {
+    if values.len() == 0 {
+        return NULL;
+    }
+    let shown = texts(values.map(|value| to_text(value).unwrap_or_default()));
+    to_text(&shown).map_or(NULL, Value::text)
+}
+
+fn parts(common: &[(Value, f32)]) -> Value {
+    if common.is_empty() {
+        return NULL;
+    }
+    let parts = common.iter().map(|(_, part)| Value::Float4(*part));
+    array(DataType::array_of(DataType::Float4), parts)
+}

@@ -1,0 +1,247 @@
+//! ANALYZE: from a sample of a table's rows to the statistics that its definition names.
+//!
+//! # Steps, for each table
+//! 1. Lock it against vacuums and changes of its definition, and take a snapshot.
+//! 2. Choose pages, read the visible rows on them, and keep some ([`clearway_sql::statistics`]): as many as 300 times the
+//!    statistics target, in `maintenance_work_mem` bytes.
+//! 3. Make the statistics of each column.
+//! 4. Lock the catalog, and change the definition.
+//!
+//! Outside of a transaction block 1 to 3 are a transaction and 4 is another, which first locks the catalog and then the
+//! table, as every change of definitions does: a large table is read without keeping others from the catalog, and no two
+//! wait for each other in a circle. The second looks if the table still is what was read. Inside a block there is one
+//! transaction, so 4 comes with the catalog's lock taken first.
+//!
+//! The seed of the sample is the table's number: the same table gives the same statistics.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use clearway_storage::RelId;
+use clearway_storage::heap::Heap;
+use clearway_txn::LockMode;
+
+use crate::catalog::{CATALOG_REL, TableEntry, TableUse};
+use crate::convert::storage_error;
+use crate::definition;
+use crate::executor::subquery::SubqueryResults;
+use crate::output::{Notice, Output};
+use crate::session::Session;
+use crate::transaction::Phase;
+use clearway_sql::error::{Result, SqlState};
+use clearway_sql::plan::MaintainedTable;
+use clearway_sql::statistics::{
+    BlockSample, ColumnSample, ROWS_PER_TARGET, RowSample, SampledTable, Seed, TableStatistics,
+};
+use clearway_sql::value::{ColumnSet, Value};
+use clearway_sql::{TableDef, TableKind};
+
+/// The lock of a table that is analyzed: one VACUUM or ANALYZE at a time, no change of its definition.
+const MODE: LockMode = LockMode::ShareUpdateExclusive;
+
+/// The result of steps 1 to 3.
+struct Analyzed {
+    entry: Arc<TableEntry>,
+    statistics: TableStatistics,
+    sampled: usize,
+    pages_read: u32,
+}
+
+impl Session {
+    /// Analyzes these tables; none = all.
+    pub(super) fn analyze(
+        &mut self,
+        tables: &[MaintainedTable],
+        verbose: bool,
+        out: &mut dyn Output,
+    ) -> Result<()> {
+        let named: Vec<(u32, Option<&[u16]>)> = if tables.is_empty() {
+            let all = self.txn.catalog_state().tables();
+            all.iter().map(|entry| (entry.def.oid, None)).collect()
+        } else {
+            let named = tables.iter();
+            named
+                .map(|named| (named.table.oid, named.columns.as_deref()))
+                .collect()
+        };
+        let is_part = self.among_others || self.txn.phase != Phase::None;
+        for (oid, columns) in named {
+            if self.txn.phase == Phase::None {
+                self.begin(Phase::Implicit);
+            }
+            if is_part {
+                self.lock(CATALOG_REL, LockMode::ShareRowExclusive)?;
+            }
+            let Some(analyzed) = self.analyze_table(oid, columns)? else {
+                continue;
+            };
+            if verbose {
+                self.tell_of(&analyzed, out)?;
+            }
+            if !is_part {
+                self.txn.end_statement();
+                self.commit(out)?;
+                self.begin(Phase::Implicit);
+                self.lock(CATALOG_REL, LockMode::ShareRowExclusive)?;
+            }
+            self.keep_statistics(analyzed)?;
+            self.txn.end_statement();
+            if !is_part {
+                self.commit(out)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn lock(&mut self, oid: u32, mode: LockMode) -> Result<()> {
+        let timeout = self.settings.lock_timeout;
+        self.txn.lock_relation(oid, mode, &self.interrupts, timeout)
+    }
+
+    /// Locks a table; its definition, if it is there and can be read.
+    fn locked_table(&mut self, oid: u32) -> Result<Option<Arc<TableEntry>>> {
+        self.lock(oid, MODE)?;
+        let entry = self.txn.catalog_state().table(oid).cloned();
+        let Some(entry) = entry.filter(|entry| matches!(entry.def.kind, TableKind::Heap { .. })) else {
+            return Ok(None);
+        };
+        let table = TableUse::new(oid, MODE, Some(&entry));
+        self.txn
+            .take_snapshot_for(&[table], &self.interrupts, self.settings.lock_timeout)?;
+        Ok(Some(entry))
+    }
+
+    /// Steps 1 to 3; `None` if the table is gone.
+    fn analyze_table(&mut self, oid: u32, columns: Option<&[u16]>) -> Result<Option<Analyzed>> {
+        let Some(entry) = self.locked_table(oid)? else {
+            return Ok(None);
+        };
+        let target = self.settings.value("default_statistics_target");
+        let target: usize = target.and_then(|text| text.parse().ok()).unwrap_or(100);
+        let (blocks, pages_read, sample) = self.sample(&entry, target)?;
+        let offered = sample.offered() as f64;
+        let rows = match pages_read {
+            0 => 0.0,
+            read => (offered / f64::from(read) * f64::from(blocks) + 0.5).floor(),
+        };
+        let sample = sample.finish();
+        let table = SampledTable {
+            rows,
+            sampled: sample.len(),
+            target,
+        };
+        let old = entry.statistics.as_ref().map(|kept| Arc::clone(&kept.of_table));
+        let mut statistics = TableStatistics {
+            rows,
+            pages: blocks,
+            columns: old.map_or_else(Vec::new, |old| old.columns.clone()),
+        };
+        let count = entry.def.columns.len() as u16;
+        statistics.columns.resize(usize::from(count), None);
+        for column in 0..count {
+            if !sample.is_empty() && columns.is_none_or(|wanted| wanted.contains(&column)) {
+                statistics.columns[usize::from(column)] =
+                    Some(self.column_of(&entry.def, &sample, column)?.finish(table));
+            }
+        }
+        entry.runtime.live_rows.store(rows as i64, Ordering::Relaxed);
+        Ok(Some(Analyzed {
+            entry,
+            statistics,
+            sampled: sample.len(),
+            pages_read,
+        }))
+    }
+
+    /// Step 2: the table's pages, those of them that were read, the sample of their rows.
+    fn sample(&mut self, entry: &TableEntry, target: usize) -> Result<(u32, u32, RowSample)> {
+        let rel = entry.rel();
+        let wanted = ROWS_PER_TARGET * target;
+        let seed = u64::from(entry.def.oid);
+        let blocks = self
+            .engine
+            .storage
+            .block_count(RelId(rel))
+            .map_err(storage_error)?;
+        let heap = Heap::new(rel);
+        let mut sample = RowSample::new(wanted, self.settings.maintenance_work_mem, Seed::new(seed));
+        let mut pages_read = 0;
+        for block in BlockSample::new(blocks, wanted, Seed::new(!seed)) {
+            self.interrupts.check()?;
+            let context = self.txn.context();
+            let mut scan = heap.scan_page(&context, block).map_err(storage_error)?;
+            let mut offer = |_, row: &[u8]| sample.offer(row);
+            while scan.next(&context, &mut offer).map_err(storage_error)?.is_some() {}
+            self.txn.end_row();
+            pages_read += 1;
+        }
+        Ok((blocks, pages_read, sample))
+    }
+
+    /// The values of a column in the sample.
+    fn column_of(&self, table: &TableDef, sample: &[Box<[u8]>], column: u16) -> Result<ColumnSample> {
+        let mut needed = ColumnSet::new();
+        needed.insert(column);
+        let mut row = vec![Value::Null; table.columns.len()];
+        let place = usize::from(column);
+        let mut found = ColumnSample::new(table.columns[place].data_type);
+        self.interrupts.check()?;
+        for bytes in sample {
+            table.codec.decode(bytes, &needed, &mut row)?;
+            found.add(std::mem::take(&mut row[place]));
+        }
+        Ok(found)
+    }
+
+    /// Step 4, unless the table is another by now.
+    fn keep_statistics(&mut self, analyzed: Analyzed) -> Result<()> {
+        let before = &analyzed.entry;
+        let Some(entry) = self.locked_table(before.def.oid)? else {
+            return Ok(());
+        };
+        let types =
+            |table: &TableDef| -> Vec<_> { table.columns.iter().map(|column| column.data_type).collect() };
+        if entry.rel() != before.rel() || types(&entry.def) != types(&before.def) {
+            return Ok(());
+        }
+        // As in PostgreSQL a read-only transaction may analyze: no row of a user changes.
+        let read_only = std::mem::replace(&mut self.txn.read_only, false);
+        let kept = self.with_execution(&[], &[], &mut SubqueryResults::default(), |execution, engine| {
+            definition::set_statistics(execution, &engine.catalog, &entry, analyzed.statistics)
+        });
+        self.txn.read_only = read_only;
+        kept
+    }
+
+    fn tell_of(&self, analyzed: &Analyzed, out: &mut dyn Output) -> Result<()> {
+        let Analyzed {
+            entry,
+            statistics,
+            sampled,
+            pages_read,
+        } = analyzed;
+        let name = &entry.def.name;
+        let (live, dead) = (&entry.runtime.live_rows, &entry.runtime.dead_rows);
+        let texts = [
+            format!("analyzing \"public.{name}\""),
+            format!(
+                "\"{name}\": scanned {pages_read} of {} pages, containing {} live rows and {} dead rows; {sampled} \
+                 rows in sample, {} estimated total rows",
+                statistics.pages,
+                live.load(Ordering::Relaxed),
+                dead.load(Ordering::Relaxed),
+                statistics.rows,
+            ),
+        ];
+        for message in texts {
+            let notice = Notice {
+                severity: "INFO",
+                sqlstate: SqlState::SUCCESS,
+                message,
+                detail: None,
+            };
+            self.notice(&notice, out)?;
+        }
+        Ok(())
+    }
+}
