@@ -145,4 +145,5 @@ subjects! {
     to_char
     to_number
     transactions
+    views
 }

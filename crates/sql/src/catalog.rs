@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::expr::Expr;
 use crate::statistics::TableStatistics;
 use crate::value::{DataType, RowCodec};
+use crate::view::ViewDef;
 
 /// The catalog in which a statement's names are looked up.
 pub trait CatalogView {
@@ -19,6 +20,12 @@ pub trait CatalogView {
     /// True if an index of this name exists, and the table it belongs to.
     fn lookup_index(&self, name: &str) -> Option<Arc<TableDef>> {
         let _ = name;
+        None
+    }
+
+    /// The table of this number.
+    fn table_numbered(&self, oid: u32) -> Option<Arc<TableDef>> {
+        let _ = oid;
         None
     }
 
@@ -65,6 +72,8 @@ pub enum TableKind {
     },
     /// Rows the engine makes up when asked; read only. The table's name says which.
     Virtual,
+    /// The rows of a query ([`TableDef::view`]).
+    View,
 }
 
 /// A table.
@@ -84,6 +93,8 @@ pub struct TableDef {
     pub codec: RowCodec,
     /// Percentage of a page that inserts may fill.
     pub fillfactor: u8,
+    /// The query, of a view.
+    pub view: Option<Arc<ViewDef>>,
 }
 
 impl TableDef {
@@ -98,6 +109,7 @@ impl TableDef {
             indexes: Vec::new(),
             codec,
             fillfactor: 100,
+            view: None,
         }
     }
 

@@ -146,6 +146,10 @@ sqlstates! {
     DUPLICATE_CURSOR = b"42P03",
     /// An ORDER BY or DISTINCT list does not fit the select list.
     INVALID_COLUMN_REFERENCE = b"42P10",
+    /// An object's definition makes no sense.
+    INVALID_OBJECT_DEFINITION = b"42P17",
+    /// A row does not satisfy WITH CHECK OPTION.
+    WITH_CHECK_OPTION_VIOLATION = b"44000",
     /// A table definition makes no sense.
     INVALID_TABLE_DEFINITION = b"42P16",
     /// A parameter is used as two types.

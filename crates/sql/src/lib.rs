@@ -24,6 +24,7 @@
 //! | `catalog`, `object_address` | tables and indexes as statements see them; where the catalogs have an object |
 //! | `common_type`, `search_path`, `stack` | the type that several are brought to; where names are looked for; how deep a statement may nest, and the room for it |
 //! | `statistics` | what ANALYZE finds, and the planner's estimates rest on |
+//! | `view` | views as the catalog keeps them |
 //! | `explain` | a plan as text |
 //! | `value` | values, types, their text and binary forms, rows as bytes, index keys |
 //! | `error`, `memory` | errors with a SQLSTATE; large requests are weighed first |
@@ -53,6 +54,7 @@ mod stack;
 pub mod statistics;
 mod type_name;
 pub mod value;
+pub mod view;
 
 pub use bind::bind_checked;
 pub use bind::{bind, bind_default};

@@ -91,12 +91,17 @@ impl TableEntry {
         match self.def.kind {
             TableKind::Heap { rel } => rel,
             TableKind::Virtual => unreachable!("virtual tables have no catalog entry"),
+            TableKind::View => unreachable!("a view has no heap"),
         }
     }
 
     /// All relations that belong to the table.
     pub(crate) fn relations(&self) -> impl Iterator<Item = u32> + '_ {
-        std::iter::once(self.rel())
+        let heap = match self.def.kind {
+            TableKind::Heap { rel } => Some(rel),
+            TableKind::Virtual | TableKind::View => None,
+        };
+        heap.into_iter()
             .chain(self.def.indexes.iter().map(|index| index.rel))
             .chain(self.sequences.iter().flatten().map(|sequence| sequence.rel()))
             .chain(self.statistics.iter().map(|kept| kept.rel))
@@ -143,9 +148,22 @@ impl CatalogState {
 
     /// All tables, by number.
     pub(crate) fn tables(&self) -> Vec<Arc<TableEntry>> {
-        let mut tables: Vec<_> = self.by_oid.values().cloned().collect();
-        tables.sort_by_key(|entry| entry.def.oid);
-        tables
+        self.relations(|kind| kind != TableKind::View)
+    }
+
+    /// All views, by number.
+    pub(crate) fn views(&self) -> Vec<Arc<TableEntry>> {
+        self.relations(|kind| kind == TableKind::View)
+    }
+
+    fn relations(&self, wanted: impl Fn(TableKind) -> bool) -> Vec<Arc<TableEntry>> {
+        let relations = self.by_oid.values();
+        let mut found: Vec<_> = relations
+            .filter(|entry| wanted(entry.def.kind))
+            .cloned()
+            .collect();
+        found.sort_by_key(|entry| entry.def.oid);
+        found
     }
 
     /// True if a table or an index has this name: they share one space of names.
@@ -225,6 +243,11 @@ impl CatalogView for CatalogState {
             Some(_) => None,
             None => system::lookup(Schema::PgCatalog, name).or_else(|| self.lookup_public(name)),
         }
+    }
+
+    fn table_numbered(&self, oid: u32) -> Option<Arc<TableDef>> {
+        let entry = self.by_oid.get(&oid).map(|entry| Arc::clone(&entry.def));
+        entry.or_else(|| system::by_oid(oid).map(|table| Arc::clone(&table.definition)))
     }
 
     fn lookup_index(&self, name: &str) -> Option<Arc<TableDef>> {

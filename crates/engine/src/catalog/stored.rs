@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::value::DataType;
+use clearway_sql::view::{CheckOption, ConstraintUse, NamedTable, ViewDef, ViewUse};
 use clearway_sql::{ColumnDef, ColumnDefault, IndexDef, ObjectAddress, TableDef, TableKind};
 
 /// Catalog rows carry this so that a later format can tell them apart.
@@ -50,6 +51,73 @@ struct StoredTable {
     /// The relation that holds the statistics of the last ANALYZE.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     statistics: Option<u32>,
+    /// Of a view, whose `rel` is 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    view: Option<StoredView>,
+}
+
+/// A view's query, and what it uses; see [`clearway_sql::view`].
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredView {
+    sql: String,
+    /// Place, number and columns of each table that the text names.
+    tables: Vec<(u32, u32, u16)>,
+    /// Tables and columns.
+    uses: Vec<(u32, u16)>,
+    /// Tables and indexes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    constraints: Vec<(u32, u32)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    check: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    barrier: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    invoker: Option<bool>,
+}
+
+fn stored_view(view: &ViewDef) -> StoredView {
+    let tables = view.tables.iter();
+    StoredView {
+        sql: view.sql.clone(),
+        tables: tables
+            .map(|named| (named.at, named.table, named.columns))
+            .collect(),
+        uses: view.uses.iter().map(|used| (used.table, used.column)).collect(),
+        constraints: view
+            .constraints
+            .iter()
+            .map(|used| (used.table, used.index))
+            .collect(),
+        check: view.check.map(|check| check.word().to_owned()),
+        barrier: view.barrier,
+        invoker: view.invoker,
+    }
+}
+
+fn view_of(stored: StoredView) -> Result<ViewDef> {
+    let check = match stored.check.as_deref() {
+        None => None,
+        Some("local") => Some(CheckOption::Local),
+        Some("cascaded") => Some(CheckOption::Cascaded),
+        Some(other) => return Err(damaged(format!("the check option {other}"))),
+    };
+    let tables = stored.tables.into_iter();
+    let uses = stored.uses.into_iter();
+    let constraints = stored.constraints.into_iter();
+    Ok(ViewDef {
+        sql: stored.sql,
+        tables: tables
+            .map(|(at, table, columns)| NamedTable { at, table, columns })
+            .collect(),
+        uses: uses.map(|(table, column)| ViewUse { table, column }).collect(),
+        constraints: constraints
+            .map(|(table, index)| ConstraintUse { table, index })
+            .collect(),
+        check,
+        barrier: stored.barrier,
+        invoker: stored.invoker,
+    })
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -153,8 +221,10 @@ pub(crate) struct Definition {
 /// Encodes a definition as a catalog row.
 pub(crate) fn encode(definition: &Definition) -> Result<Vec<u8>> {
     let table = &definition.table;
-    let TableKind::Heap { rel } = table.kind else {
-        return Err(EngineError::internal("a virtual table has no catalog row"));
+    let rel = match table.kind {
+        TableKind::Heap { rel } => rel,
+        TableKind::View => 0,
+        TableKind::Virtual => return Err(EngineError::internal("a virtual table has no catalog row")),
     };
     assert_eq!(
         definition.sequences.len(),
@@ -200,13 +270,20 @@ pub(crate) fn encode(definition: &Definition) -> Result<Vec<u8>> {
         columns,
         indexes,
         statistics: definition.statistics,
+        view: table.view.as_deref().map(stored_view),
     };
     let bytes = serde_json::to_vec(&stored)
         .map_err(|error| EngineError::internal(format!("cannot encode a definition: {error}")))?;
     if bytes.len() > BYTES_MAX {
         return Err(EngineError::new(
-            SqlState::TOO_MANY_COLUMNS,
-            format!("the definition of table \"{}\" is too long", table.name),
+            match table.kind {
+                TableKind::View => SqlState::PROGRAM_LIMIT_EXCEEDED,
+                _ => SqlState::TOO_MANY_COLUMNS,
+            },
+            match table.kind {
+                TableKind::View => format!("the definition of view \"{}\" is too long", table.name),
+                _ => format!("the definition of table \"{}\" is too long", table.name),
+            },
         )
         .with_detail(format!(
             "It takes {} bytes; the limit is {BYTES_MAX}.",
@@ -300,9 +377,13 @@ fn decode_table(bytes: &[u8]) -> Result<Definition> {
     let mut table = TableDef::new(
         stored.oid,
         stored.name,
-        TableKind::Heap { rel: stored.rel },
+        match stored.view {
+            Some(_) => TableKind::View,
+            None => TableKind::Heap { rel: stored.rel },
+        },
         columns,
     );
+    table.view = stored.view.map(view_of).transpose()?.map(Arc::new);
     table.fillfactor = stored.fillfactor;
     for index in stored.indexes {
         let index_types = index

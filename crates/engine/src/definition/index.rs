@@ -9,7 +9,7 @@ use crate::catalog::comment::addresses_of_index;
 use crate::definition::{DefinitionChange, ReadableBy, already_exists, index_build, index_def, notice};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::CreateIndex;
-use clearway_sql::{IndexDef, TableDef};
+use clearway_sql::{IndexDef, ObjectAddress, TableDef};
 
 impl DefinitionChange<'_, '_, '_> {
     pub(super) fn create_index(&mut self, create: &CreateIndex) -> Result<()> {
@@ -103,10 +103,20 @@ impl DefinitionChange<'_, '_, '_> {
     }
 
     /// A constraint is its index. The columns of a primary key stay NOT NULL.
-    pub(super) fn drop_constraint(&mut self, def: &TableDef, name: &str, if_exists: bool) -> Result<()> {
+    pub(super) fn drop_constraint(
+        &mut self,
+        def: &TableDef,
+        name: &str,
+        if_exists: bool,
+        cascade: bool,
+    ) -> Result<()> {
         let entry = self.execution.entry(def)?;
         let found = |index: &Arc<IndexDef>| index.constraint && index.name == name;
         if let Some(at) = entry.def.indexes.iter().position(found) {
+            let constraint = ObjectAddress::new(ObjectAddress::PG_CONSTRAINT, entry.def.indexes[at].oid);
+            for view in self.dropped_with(&[constraint], cascade)? {
+                self.drop_relation(view)?;
+            }
             return self.remove_index(&entry, at);
         }
         let text = format!(

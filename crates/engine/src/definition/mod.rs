@@ -5,10 +5,12 @@
 //! files to be unlinked to the transaction's end.
 
 mod comment;
+mod drop;
 mod index;
 mod index_build;
 mod statistics;
 mod table;
+mod view;
 
 use std::sync::Arc;
 
@@ -26,6 +28,7 @@ use crate::output::Notice;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::{DefinitionStatement, IndexSpec};
 use clearway_sql::{IndexDef, TableDef};
+use drop::Dropped;
 pub(crate) use statistics::set_statistics;
 
 /// The outcome of a statement for the client, beside its tag.
@@ -51,6 +54,18 @@ pub(crate) fn locks(statement: &DefinitionStatement) -> Vec<(u32, LockMode)> {
         DefinitionStatement::CreateTable(_)
         | DefinitionStatement::CreateTableAs(_)
         | DefinitionStatement::Comment(_) => vec![catalog],
+        DefinitionStatement::CreateView(create) => with(
+            &mut create.replaced.iter().map(|view| view.oid),
+            LockMode::AccessExclusive,
+        ),
+        DefinitionStatement::AlterView(alter) => with(
+            &mut alter.view.iter().map(|view| view.oid),
+            LockMode::AccessExclusive,
+        ),
+        DefinitionStatement::DropView { views, .. } => with(
+            &mut views.iter().filter_map(|(_, def)| Some(def.as_ref()?.oid)),
+            LockMode::AccessExclusive,
+        ),
         DefinitionStatement::DropTable { tables, .. } => with(
             &mut tables.iter().filter_map(|(_, def)| Some(def.as_ref()?.oid)),
             LockMode::AccessExclusive,
@@ -94,11 +109,18 @@ pub(crate) fn run(
             change.create_table(create)?;
         }
         DefinitionStatement::CreateTableAs(create) => change.create_table_as(create)?,
-        DefinitionStatement::DropTable { tables, if_exists } => {
-            for (name, def) in tables {
-                change.drop_table(name, def.as_deref(), *if_exists)?;
-            }
-        }
+        DefinitionStatement::DropTable {
+            tables,
+            if_exists,
+            cascade,
+        } => change.drop_relations(Dropped::Table, tables, *if_exists, *cascade)?,
+        DefinitionStatement::CreateView(create) => change.create_view(create)?,
+        DefinitionStatement::AlterView(alter) => change.alter_view(alter)?,
+        DefinitionStatement::DropView {
+            views,
+            if_exists,
+            cascade,
+        } => change.drop_relations(Dropped::View, views, *if_exists, *cascade)?,
         DefinitionStatement::Truncate {
             tables,
             restart_identity,
@@ -121,7 +143,8 @@ pub(crate) fn run(
             table,
             name,
             if_exists,
-        } => change.drop_constraint(table, name, *if_exists)?,
+            cascade,
+        } => change.drop_constraint(table, name, *if_exists, *cascade)?,
         DefinitionStatement::SetFillfactor { table, fillfactor } => {
             change.set_fillfactor(table, *fillfactor)?
         }

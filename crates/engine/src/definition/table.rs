@@ -1,18 +1,16 @@
-//! CREATE TABLE, DROP TABLE, TRUNCATE and a table's storage parameters.
+//! CREATE TABLE, TRUNCATE and a table's storage parameters.
 
 use std::sync::Arc;
 
 use clearway_storage::RelId;
 use clearway_storage::heap::{DeleteOutcome, Heap, Tid};
-use clearway_txn::LockMode;
 
-use crate::catalog::comment::addresses_of;
 use crate::catalog::sequence::Sequence;
 use crate::catalog::{CATALOG_REL, FIRST_OID, TableEntry, stored};
 use crate::convert::storage_error;
 use crate::definition::{DefinitionChange, ReadableBy, already_exists, definition, index_def, notice, raced};
 use crate::executor::modify;
-use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::error::{Result, SqlState};
 use clearway_sql::expr::Expr;
 use clearway_sql::plan::{CreateTable, CreateTableAs, InsertPlan, InsertSource};
 use clearway_sql::{ColumnDefault, IndexDef, ObjectAddress, TableDef, TableKind};
@@ -38,12 +36,7 @@ impl DefinitionChange<'_, '_, '_> {
             create.columns.clone(),
         );
         table.fillfactor = create.fillfactor;
-        // This lock never waits: the relation is new. It keeps other sessions away between the commit's
-        // publishing and its end.
-        let (interrupts, timeout) = (self.execution.interrupts, self.execution.lock_timeout);
-        self.execution
-            .txn
-            .lock_relation(table.oid, LockMode::AccessExclusive, interrupts, timeout)?;
+        self.lock_new(table.oid)?;
         let mut sequences = Vec::with_capacity(table.columns.len());
         for column in &table.columns {
             sequences.push(match column.default {
@@ -101,30 +94,6 @@ impl DefinitionChange<'_, '_, '_> {
         } else if create.is_execute {
             self.outcome.rows = Some(0);
         }
-        Ok(())
-    }
-
-    pub(super) fn drop_table(&mut self, name: &str, def: Option<&TableDef>, if_exists: bool) -> Result<()> {
-        let Some(def) = def else {
-            if !if_exists {
-                return Err(EngineError::new(
-                    SqlState::UNDEFINED_TABLE,
-                    format!("table \"{name}\" does not exist"),
-                ));
-            }
-            let text = format!("table \"{name}\" does not exist, skipping");
-            self.outcome.notices.push(notice(SqlState::SUCCESS, text));
-            return Ok(());
-        };
-        let mut state = self.state()?;
-        let entry = self.execution.entry(def)?;
-        self.delete_row(&entry)?;
-        self.remove_comments(&mut state, &addresses_of(&entry))?;
-        for rel in entry.relations() {
-            self.execution.txn.note_dropped(RelId(rel));
-        }
-        state.remove(def.oid);
-        self.execution.txn.set_catalog_state(state);
         Ok(())
     }
 

@@ -259,5 +259,6 @@ pub(crate) fn heap_rel(table: &TableDef) -> u32 {
     match table.kind {
         TableKind::Heap { rel } => rel,
         TableKind::Virtual => unreachable!("a virtual table has no heap"),
+        TableKind::View => unreachable!("a view has no heap"),
     }
 }

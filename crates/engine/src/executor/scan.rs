@@ -123,7 +123,7 @@ impl ScanRows {
         row.resize_with(table.columns.len(), || Value::Null);
         let heap = match table.kind {
             TableKind::Heap { rel } => Heap::new(rel),
-            TableKind::Virtual => Heap::new(0),
+            TableKind::Virtual | TableKind::View => Heap::new(0),
         };
         let cursor = match (&plan.access, table.kind) {
             (_, TableKind::Virtual) => Cursor::Virtual((execution.virtual_rows)(&table.name).into_iter()),

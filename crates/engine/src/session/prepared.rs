@@ -57,6 +57,10 @@ impl CatalogView for View<'_> {
         self.state.lookup_table(schema, name)
     }
 
+    fn table_numbered(&self, oid: u32) -> Option<Arc<TableDef>> {
+        self.state.table_numbered(oid)
+    }
+
     fn lookup_index(&self, name: &str) -> Option<Arc<TableDef>> {
         self.state.lookup_index(name)
     }

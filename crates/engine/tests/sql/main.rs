@@ -18,6 +18,7 @@ mod registered;
 mod select;
 mod settings;
 mod transactions;
+mod views;
 
 use common::Fixture;
 

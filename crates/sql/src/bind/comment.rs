@@ -101,6 +101,7 @@ impl Binder<'_> {
 pub(super) fn require_kind(table: &TableDef, kind: RelationKind) -> Result<()> {
     let is = match table.kind {
         TableKind::Heap { .. } => RelationKind::Table,
+        TableKind::View => RelationKind::View,
         TableKind::Virtual => RelationKind::Sequence,
     };
     if is == kind {

@@ -214,6 +214,14 @@ impl Binder<'_> {
             None | Some(ast::IndexType::BTree) => {}
             Some(other) => return Err(EngineError::not_supported(format!("USING {other}"))),
         }
+        let table = self.table(&create.table_name)?;
+        if table.view.is_some() {
+            return Err(EngineError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("cannot create index on relation \"{}\"", table.name),
+            )
+            .with_detail("This operation is not supported for views."));
+        }
         let table = self.heap_table(&create.table_name)?;
         let (names, columns) = self.key_columns(&create.columns, &table.columns)?;
         let name = match &create.name {
@@ -245,13 +253,14 @@ impl Binder<'_> {
         if let ast::AlterTableOperation::DropConstraint {
             if_exists,
             name,
-            drop_behavior: _, // Nothing refers to a constraint here, so CASCADE and RESTRICT mean the same.
+            drop_behavior,
         } = operation
         {
             return Ok(DefinitionStatement::DropConstraint {
                 table: self.heap_table(&alter.name)?,
                 name: normal(name),
                 if_exists: *if_exists,
+                cascade: *drop_behavior == Some(ast::DropBehavior::Cascade),
             });
         }
         let ast::AlterTableOperation::AddConstraint {

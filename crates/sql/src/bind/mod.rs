@@ -26,6 +26,7 @@ mod table_like;
 mod tests;
 mod types;
 mod utility;
+mod view;
 mod write;
 
 use std::sync::Arc;
@@ -192,8 +193,10 @@ struct Binder<'a> {
     ctes: Vec<subquery::Cte>,
     /// Levels of queries, set operations and joins around what is being bound.
     depth: usize,
-    /// Columns of the copies of common table expressions.
+    /// Columns of the copies of common table expressions and views.
     copied: usize,
+    /// The view whose query is being bound.
+    view: Option<Box<view::ViewBinding>>,
 }
 
 /// The text that is being bound, for positions: a statement's, or some rows of it.
@@ -240,6 +243,7 @@ impl<'a> Binder<'a> {
             ctes: Vec::new(),
             depth: 0,
             copied: 0,
+            view: None,
         }
     }
 }
@@ -364,6 +368,10 @@ fn require_heap(table: &TableDef) -> Result<()> {
         TableKind::Virtual => Err(EngineError::new(
             SqlState::WRONG_OBJECT_TYPE,
             format!("\"{}\" is a system view and cannot be changed", table.name),
+        )),
+        TableKind::View => Err(EngineError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!("\"{}\" is not a table", table.name),
         )),
     }
 }

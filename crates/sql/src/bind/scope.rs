@@ -194,7 +194,10 @@ impl Binder<'_> {
     ) -> Result<Option<ScopeColumn>> {
         let mut no_column = false;
         match find(qualifier, name, names).map_err(|error| error.or_position(position))? {
-            Found::Column(column) => return Ok(Some(column)),
+            Found::Column(column) => {
+                self.note_column(&column);
+                return Ok(Some(column));
+            }
             Found::NoColumn => no_column = true,
             Found::Nothing => {}
         }
@@ -206,6 +209,7 @@ impl Binder<'_> {
                 .map_err(|error| error.or_position(position))?
             {
                 Found::Column(mut column) => {
+                    self.note_column(&column);
                     for frame in &mut self.frames[level..] {
                         column.typed.expr = frame.argument(column.typed.expr);
                     }
@@ -227,6 +231,14 @@ impl Binder<'_> {
 }
 
 impl Binder<'_> {
+    /// Notes a column that a view's query reads.
+    #[inline]
+    pub(super) fn note_column(&mut self, column: &ScopeColumn) {
+        if let Some(view) = &mut self.view {
+            view.note_column(column.origin);
+        }
+    }
+
     /// The columns of `relation.*`, of this query or of one around it.
     pub(super) fn all_of(&mut self, relation: &str, names: &Names) -> Option<Vec<ScopeColumn>> {
         let of = |names: &Names| -> Option<Vec<ScopeColumn>> {

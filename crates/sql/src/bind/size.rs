@@ -2,11 +2,11 @@
 //!
 //! A plan is planned, opened, run and dropped by recursion over its queries, set operations and joins. Three constructs
 //! make it deep although the text does not nest: `q union q union q`, `a join b join c`, and common table expressions
-//! that use one another. The last also make it large, since each use is a copy: twenty lines, each of which uses the one
+//! or views that use one another. The last also make it large, since each use is a copy: twenty lines, each of which uses the one
 //! before twice, are a million copies.
 //!
 //! - B1: the queries, set operations and joins on the way from the statement to any relation are at most [`DEPTH_MAX`].
-//! - B2: the copies of common table expressions have at most [`COPIED_MAX`] columns together.
+//! - B2: the copies of common table expressions and views have at most [`COPIED_MAX`] columns together.
 //!
 //! More than that is 54001.
 
@@ -32,6 +32,11 @@ pub(super) struct Size {
 }
 
 impl Size {
+    /// Of one query by itself.
+    pub(super) fn of_one(columns: usize) -> Size {
+        Size { depth: 0, columns }
+    }
+
     /// Of two parts at the same level.
     fn beside(self, other: Size) -> Size {
         Size {
@@ -75,7 +80,7 @@ impl Binder<'_> {
             return Err(EngineError::new(
                 SqlState::STATEMENT_TOO_COMPLEX,
                 format!(
-                    "the common table expressions are used too often: {COPIED_MAX} columns at most, all uses together"
+                    "common table expressions and views are used too often: {COPIED_MAX} columns at most, all uses together"
                 ),
             ));
         }

@@ -133,7 +133,18 @@ impl Binder<'_> {
                 tables: self.heaps(tables)?,
                 restart_identity: *restart_identity,
             },
-            NamedDefinition::DropTable { tables, if_exists } => self.drop_table(tables, *if_exists)?,
+            NamedDefinition::DropTable {
+                tables,
+                if_exists,
+                cascade,
+            } => self.drop_table(tables, *if_exists, *cascade)?,
+            NamedDefinition::CreateView(create) => self.create_view(create)?,
+            NamedDefinition::AlterView(alter) => self.alter_view(alter)?,
+            NamedDefinition::DropView {
+                views,
+                if_exists,
+                cascade,
+            } => self.drop_view(views, *if_exists, *cascade)?,
             NamedDefinition::DropIndex {
                 indexes,
                 if_exists,
@@ -157,12 +168,15 @@ impl Binder<'_> {
         Ok((RowsStatement::Explain(lines).into(), Some(columns)))
     }
 
-    fn drop_table(&self, tables: &[Name], if_exists: bool) -> Result<DefinitionStatement> {
+    fn drop_table(&self, tables: &[Name], if_exists: bool, cascade: bool) -> Result<DefinitionStatement> {
         let mut found = Vec::with_capacity(tables.len());
         for name in tables {
             let table = self.catalog.lookup_table(name.schema.as_deref(), &name.name);
             match &table {
-                Some(table) => require_heap(table)?,
+                Some(table) => require_heap(table).map_err(|error| match table.kind {
+                    TableKind::View => error.with_hint("Use DROP VIEW to remove a view."),
+                    _ => error,
+                })?,
                 None if !if_exists => {
                     return Err(EngineError::new(
                         SqlState::UNDEFINED_TABLE,
@@ -176,6 +190,7 @@ impl Binder<'_> {
         Ok(DefinitionStatement::DropTable {
             tables: found,
             if_exists,
+            cascade,
         })
     }
 
@@ -260,6 +275,25 @@ impl Binder<'_> {
         names.iter().map(|name| self.heap(name)).collect()
     }
 
+    /// The table of COPY.
+    fn copied_table(&self, name: &Name, from: bool) -> Result<Arc<TableDef>> {
+        let table = self.any_table(name)?;
+        match (table.kind, from) {
+            (TableKind::View, true) => Err(EngineError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("cannot copy to view \"{}\"", table.name),
+            )
+            .with_hint("To enable copying to a view, provide an INSTEAD OF INSERT trigger.")),
+            (TableKind::View, false) => Err(EngineError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("cannot copy from view \"{}\"", table.name),
+            )
+            .with_hint("Try the COPY (SELECT ...) TO variant.")),
+            (_, true) => require_heap(&table).map(|()| table),
+            (_, false) => Ok(table),
+        }
+    }
+
     pub(super) fn copy(&mut self, copy: &Copy) -> Result<CopyPlan> {
         let direction = if copy.from {
             CopyDirection::FromStdin
@@ -267,14 +301,7 @@ impl Binder<'_> {
             CopyDirection::ToStdout
         };
         let (table, names) = match &copy.source {
-            CopySource::Table { table, columns } => (
-                if copy.from {
-                    self.heap(table)?
-                } else {
-                    self.any_table(table)?
-                },
-                columns,
-            ),
+            CopySource::Table { table, columns } => (self.copied_table(table, copy.from)?, columns),
             CopySource::Query(query) => {
                 if copy.from {
                     return Err(EngineError::new(

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::catalog::{ColumnDef, TableDef};
 use crate::object_address::ObjectAddress;
 use crate::plan::SelectPlan;
+use crate::view::ViewDef;
 
 /// A statement that changes definitions.
 #[derive(Debug, Clone)]
@@ -19,6 +20,21 @@ pub enum DefinitionStatement {
         tables: Vec<(String, Option<Arc<TableDef>>)>,
         /// True if a missing table is no error (a notice tells).
         if_exists: bool,
+        /// True if what depends on them goes as well.
+        cascade: bool,
+    },
+    /// CREATE VIEW
+    CreateView(Box<CreateViewPlan>),
+    /// ALTER VIEW
+    AlterView(Box<AlterViewPlan>),
+    /// DROP VIEW
+    DropView {
+        /// The views; a name that does not exist has no definition.
+        views: Vec<(String, Option<Arc<TableDef>>)>,
+        /// True if a missing view is no error (a notice tells).
+        if_exists: bool,
+        /// True if what depends on them goes as well.
+        cascade: bool,
     },
     /// TRUNCATE
     Truncate {
@@ -48,6 +64,8 @@ pub enum DefinitionStatement {
         name: String,
         /// True if a missing constraint is no error (a notice tells).
         if_exists: bool,
+        /// True if what depends on it goes as well.
+        cascade: bool,
     },
     /// ALTER TABLE … SET (fillfactor = …)
     SetFillfactor {
@@ -77,6 +95,9 @@ impl DefinitionStatement {
             DefinitionStatement::CreateTableAs(create) if create.with_data || create.is_execute => "SELECT",
             DefinitionStatement::CreateTableAs(_) => "CREATE TABLE AS",
             DefinitionStatement::DropTable { .. } => "DROP TABLE",
+            DefinitionStatement::CreateView(_) => "CREATE VIEW",
+            DefinitionStatement::AlterView(_) => "ALTER VIEW",
+            DefinitionStatement::DropView { .. } => "DROP VIEW",
             DefinitionStatement::Truncate { .. } => "TRUNCATE TABLE",
             DefinitionStatement::CreateIndex(_) => "CREATE INDEX",
             DefinitionStatement::DropIndex { .. } => "DROP INDEX",
@@ -101,6 +122,46 @@ pub struct CreateTable {
     pub indexes: Vec<IndexSpec>,
     /// WITH (fillfactor = …)
     pub fillfactor: u8,
+}
+
+/// CREATE VIEW
+#[derive(Debug, Clone)]
+pub struct CreateViewPlan {
+    /// Its name.
+    pub name: String,
+    /// Its columns.
+    pub columns: Vec<ColumnDef>,
+    /// Its query.
+    pub view: Arc<ViewDef>,
+    /// The view that it replaces.
+    pub replaced: Option<Arc<TableDef>>,
+}
+
+/// ALTER VIEW
+#[derive(Debug, Clone)]
+pub struct AlterViewPlan {
+    /// The view's name.
+    pub name: String,
+    /// The view; `None` if there is none and that is no error (a notice tells).
+    pub view: Option<Arc<TableDef>>,
+    /// The change.
+    pub change: ViewChange,
+}
+
+/// A change of a view.
+#[derive(Debug, Clone)]
+pub enum ViewChange {
+    /// Another name.
+    Rename(String),
+    /// Another name of a column.
+    RenameColumn {
+        /// The column.
+        column: u16,
+        /// Its new name.
+        name: String,
+    },
+    /// Other options.
+    Define(Arc<ViewDef>),
 }
 
 /// COMMENT ON

@@ -36,8 +36,8 @@ pub use crate::aggregate::{AggregateCall, AggregateFunction};
 pub use control::{ControlStatement, IsolationLevel, MaintainedTable, Resolved, Stage, TransactionModes};
 pub use copy::{CopyDirection, CopyFormat, CopyOptions, CopyPlan};
 pub use definition::{
-    CommentOn, Commented, CreateIndex, CreateTable, CreateTableAs, DefinitionStatement, IndexSpec, IntoTable,
-    OnCommit,
+    AlterViewPlan, CommentOn, Commented, CreateIndex, CreateTable, CreateTableAs, CreateViewPlan,
+    DefinitionStatement, IndexSpec, IntoTable, OnCommit, ViewChange,
 };
 pub use rows::{DeletePlan, InsertPlan, InsertSource, JoinedRows, Returning, RowsStatement, UpdatePlan};
 pub use select::{

@@ -31,7 +31,7 @@ pub(crate) fn all(mut conditions: Vec<Expr>) -> Option<Expr> {
 pub(crate) fn plan_scan(table: Arc<TableDef>, conditions: Vec<Expr>, locks: bool) -> TableScan {
     let choice = match table.kind {
         TableKind::Heap { .. } => access::choose(&table, &conditions),
-        TableKind::Virtual => access::Choice {
+        TableKind::Virtual | TableKind::View => access::Choice {
             access: AccessPath::Sequential,
             guaranteed: Vec::new(),
         },

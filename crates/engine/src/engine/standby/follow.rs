@@ -277,7 +277,7 @@ fn followed(
         None => (xid, Arc::default()),
         Some(old) => {
             let runtime = Arc::clone(&old.runtime);
-            if old.rel() != heap_of(&definition) {
+            if old.relations().next().unwrap_or(0) != heap_of(&definition) {
                 runtime.live_rows.store(0, Ordering::Relaxed);
                 runtime.dead_rows.store(0, Ordering::Relaxed);
             }
@@ -319,7 +319,7 @@ fn heap_of(definition: &Definition) -> u32 {
 fn relations_of(definition: &Definition) -> impl Iterator<Item = u32> + '_ {
     let heap = match definition.table.kind {
         clearway_sql::TableKind::Heap { rel } => Some(rel),
-        clearway_sql::TableKind::Virtual => None,
+        clearway_sql::TableKind::Virtual | clearway_sql::TableKind::View => None,
     };
     heap.into_iter()
         .chain(definition.table.indexes.iter().map(|index| index.rel))

@@ -166,6 +166,8 @@ impl Binder<'_> {
         for name in shared {
             let one = shared_column(name, left, "left")?;
             let two = shared_column(name, right, "right")?;
+            self.note_column(&one);
+            self.note_column(&two);
             let comparison = crate::expr::CompareOp::Equal;
             on.push(self.compare(one.typed.clone(), comparison, two.typed.clone(), None)?);
             merged.push(match kind {
@@ -271,11 +273,18 @@ impl Binder<'_> {
             let (_, known_as, _) = split_name(name)?;
             return self.leaf(&known_as, &columns, rows, alias, places);
         }
-        let table = self.table(name)?;
+        let (table, seen) = self.table_in_from(name)?;
+        if let Some(view) = &table.view {
+            self.read(&table);
+            let (mut columns, rows) = self.view_rows(&table, view)?;
+            columns.truncate(seen);
+            return self.leaf(&table.name, &columns, rows, alias, places);
+        }
         let known_as = alias.map(|alias| identifier(&alias.name)).transpose()?;
         let base = places.take(table.columns.len())?;
         let mut names = Names::of_table(&table, known_as, base);
-        check_column_aliases(alias, table.columns.len())?;
+        names.relations[0].columns.truncate(seen);
+        check_column_aliases(alias, seen)?;
         rename(&mut names.relations[0].columns, alias);
         names.visible.clone_from(&names.relations[0].columns);
         self.read(&table);

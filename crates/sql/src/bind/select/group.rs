@@ -1,5 +1,7 @@
 //! GROUP BY, and expressions over the rows of groups.
 
+use std::sync::Arc;
+
 use sqlparser::ast;
 
 use super::list::{Output, check_entries, output_number};
@@ -83,7 +85,7 @@ impl Binder<'_> {
     }
 
     /// The column as a key, if it follows from the keys: they have the primary key of its table.
-    pub(super) fn dependent(&self, column: u16, keys: &[Typed], scope: &Scope) -> Option<Typed> {
+    pub(super) fn dependent(&mut self, column: u16, keys: &[Typed], scope: &Scope) -> Option<Typed> {
         let relations = &scope.names.relations;
         let is_it = |known: &&ScopeColumn| known.typed.expr == Expr::Column(column);
         let relation = relations
@@ -94,13 +96,19 @@ impl Binder<'_> {
             .iter()
             .find(|read| read.table.oid == relation.table_oid)?
             .table;
-        let key = table.primary_key()?;
+        let (table_oid, key) = (table.oid, Arc::clone(table.primary_key()?));
         let is_key = |number: &u16| {
             let column = &relation.columns[usize::from(*number)].typed.expr;
             keys.iter().any(|key| key.expr == *column)
         };
         let found = relation.columns.iter().find(is_it)?;
-        key.columns.iter().all(is_key).then(|| found.typed.clone())
+        if !key.columns.iter().all(is_key) {
+            return None;
+        }
+        if let Some(view) = &mut self.view {
+            view.note_constraint(table_oid, key.oid);
+        }
+        Some(found.typed.clone())
     }
 }
 

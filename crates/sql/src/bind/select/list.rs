@@ -43,6 +43,11 @@ impl Binder<'_> {
                             "SELECT * with no tables specified is not valid",
                         ));
                     }
+                    scope
+                        .names
+                        .visible
+                        .iter()
+                        .for_each(|column| self.note_column(column));
                     outputs.extend(scope.names.visible.iter().map(Output::of_column));
                     continue;
                 }
@@ -59,6 +64,7 @@ impl Binder<'_> {
                         )
                         .or_position(self.position(span)));
                     };
+                    columns.iter().for_each(|column| self.note_column(column));
                     outputs.extend(columns.iter().map(Output::of_column));
                     continue;
                 }

@@ -14,13 +14,14 @@ mod prepared;
 mod reader;
 mod setting;
 mod transaction;
+mod view;
 
 use std::cell::Cell;
 
 use sqlparser::ast;
 
 use crate::error::{EngineError, Result, SqlState};
-use crate::parse::lex::{Kind, lex};
+use crate::parse::lex::{Kind, Token, lex};
 use crate::parse::unsupported;
 use crate::parse::{ParsedStatement, Tree, parse_one};
 use crate::plan::{ControlStatement, CopyOptions, OnCommit, Stage};
@@ -29,6 +30,7 @@ use reader::Reader;
 
 pub(crate) use comment::{Comment, CommentedName, RelationKind};
 pub(crate) use reader::Name;
+pub(crate) use view::{AlterView, AlterViewAction, CreateView, ViewOptions};
 
 /// The names in a control statement are as they are written.
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +55,14 @@ pub(crate) enum NamedDefinition {
     DropTable {
         tables: Vec<Name>,
         if_exists: bool,
+        cascade: bool,
+    },
+    CreateView(Box<CreateView>),
+    AlterView(AlterView),
+    DropView {
+        views: Vec<Name>,
+        if_exists: bool,
+        cascade: bool,
     },
     DropIndex {
         indexes: Vec<Name>,
@@ -82,7 +92,7 @@ pub(crate) enum CopySource {
 
 /// Reads a utility statement; `None` when the text is not one.
 pub(crate) fn parse(text: &str, offset: u32) -> Result<Option<Tree>> {
-    let head = lex(text, 6);
+    let head = lex(text, 8);
     let words: Vec<&str> = head
         .iter()
         .map(|token| match &token.kind {
@@ -99,7 +109,9 @@ pub(crate) fn parse(text: &str, offset: u32) -> Result<Option<Tree>> {
             true
         }
         // ALTER TABLE t SET (…) alone; the rest of ALTER is sqlparser's.
+        "alter" if words.get(1) == Some(&"view") => true,
         "alter" => words.get(1) == Some(&"table") && text.to_ascii_lowercase().contains("fillfactor"),
+        "create" if view::begins_view(&words) => true,
         _ => create_table::is_create_table(&words),
     };
     if !ours {
@@ -113,7 +125,7 @@ pub(crate) fn parse(text: &str, offset: u32) -> Result<Option<Tree>> {
         at: 0,
         counted: Cell::new((0, 0)),
     };
-    if words.first() == Some(&"create") {
+    if create_table::is_create_table(&words) {
         return reader.create_table();
     }
     let tree = reader
@@ -134,6 +146,8 @@ impl Reader<'_> {
             "truncate" => Tree::Definition(self.truncate()?),
             "drop" => Tree::Definition(self.drop()?),
             "comment" => Tree::Definition(NamedDefinition::Comment(self.comment()?)),
+            "create" => Tree::Definition(NamedDefinition::CreateView(Box::new(self.create_view()?))),
+            "alter" if self.eat("view") => Tree::Definition(NamedDefinition::AlterView(self.alter_view()?)),
             "alter" => Tree::Definition(self.set_fillfactor()?),
             "explain" => Tree::Explain(Box::new(self.explain()?)),
             "copy" => Tree::Copy(self.copy()?),
@@ -255,7 +269,7 @@ impl Reader<'_> {
 
     fn drop(&mut self) -> Result<NamedDefinition> {
         let (what, _) = self.identifier()?;
-        if !matches!(what.as_str(), "table" | "index") {
+        if !matches!(what.as_str(), "table" | "index" | "view") {
             return Err(EngineError::not_supported(format!(
                 "DROP {}",
                 unsupported::object_named_by(&self.tokens[self.at - 1..]).to_uppercase()
@@ -264,11 +278,18 @@ impl Reader<'_> {
         let concurrently = what == "index" && self.eat("concurrently");
         let if_exists = self.eat("if exists");
         let names = self.names()?;
-        let _ = self.eat("cascade") || self.eat("restrict");
+        let cascade = self.eat("cascade");
+        let _ = cascade || self.eat("restrict");
         Ok(match what.as_str() {
+            "view" => NamedDefinition::DropView {
+                views: names,
+                if_exists,
+                cascade,
+            },
             "table" => NamedDefinition::DropTable {
                 tables: names,
                 if_exists,
+                cascade,
             },
             _ => NamedDefinition::DropIndex {
                 indexes: names,
@@ -395,7 +416,7 @@ mod tests {
         );
         assert!(
             matches!(read("drop table if exists pgbench_accounts, pgbench_branches"),
-            Tree::Definition(NamedDefinition::DropTable { tables, if_exists: true }) if tables.len() == 2)
+            Tree::Definition(NamedDefinition::DropTable { tables, if_exists: true, .. }) if tables.len() == 2)
         );
         assert!(matches!(
             read("END;".trim_end_matches(';')),

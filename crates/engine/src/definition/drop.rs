@@ -1,0 +1,246 @@
+//! Dropping relations, and what depends on them.
+//!
+//! A view depends on the tables and views that its query reads, and on constraints that let a column stand beside GROUP
+//! BY. What something depends on is not dropped without it: either both are named, or CASCADE is said.
+//!
+//! [`Dependents`] collects what goes, as PostgreSQL does: from each object that is named, first what depends on it (the
+//! newest first, each with what depends on it in turn), then the object itself. In this order they are dropped; read from
+//! the end, it is the order in which errors and notices list them.
+//!
+//! D1. All of it happens under the catalog lock, so no view is made over something that is being dropped.
+//! D2. A view is locked before it is dropped: a statement that reads it has ended, or is planned again and finds it gone.
+
+use clearway_storage::RelId;
+use clearway_txn::LockMode;
+
+use crate::catalog::comment::addresses_of;
+use crate::catalog::{CatalogState, TableEntry};
+use crate::definition::{DefinitionChange, notice};
+use crate::output::Notice;
+use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::function::quote_identifier;
+use clearway_sql::{ObjectAddress, TableDef, TableKind};
+
+/// The most objects that an error or a notice lists.
+const LISTED_MAX: usize = 100;
+
+/// The kind of relation that a statement drops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dropped {
+    Table,
+    View,
+}
+
+impl Dropped {
+    fn name(self) -> &'static str {
+        match self {
+            Dropped::Table => "table",
+            Dropped::View => "view",
+        }
+    }
+}
+
+/// An object that goes.
+struct Target {
+    address: ObjectAddress,
+    /// The object that it depends on, by which it was found; absent for one that the statement names.
+    depends_on: Option<ObjectAddress>,
+}
+
+/// The objects that go with those that a statement names.
+struct Dependents<'s> {
+    state: &'s CatalogState,
+    targets: Vec<Target>,
+}
+
+impl Dependents<'_> {
+    /// Adds an object and what depends on it.
+    fn add(&mut self, address: ObjectAddress, depends_on: Option<ObjectAddress>) {
+        let known = self.targets.iter_mut().find(|target| target.address == address);
+        if let Some(known) = known {
+            if depends_on.is_none() {
+                known.depends_on = None;
+            }
+            return;
+        }
+        let mut views: Vec<u32> = self
+            .state
+            .views()
+            .iter()
+            .filter(|view| depends(&view.def, address))
+            .map(|view| view.def.oid)
+            .collect();
+        views.sort_unstable_by(|one, other| other.cmp(one));
+        for view in views {
+            clearway_sql::checkpoint(|| self.add(ObjectAddress::relation(view), Some(address)));
+        }
+        self.targets.push(Target { address, depends_on });
+    }
+
+    /// An object as errors name it.
+    fn described(&self, address: ObjectAddress) -> String {
+        let relation = |oid: u32| {
+            let entry = self.state.table(oid);
+            let kind = entry.map_or("table", |entry| match entry.def.kind {
+                TableKind::View => "view",
+                _ => "table",
+            });
+            let name = entry.map_or_else(|| oid.to_string(), |entry| quote_identifier(&entry.def.name));
+            format!("{kind} {name}")
+        };
+        if address.catalog != ObjectAddress::PG_CONSTRAINT {
+            return relation(address.object);
+        }
+        let owner = self.state.owner(address.object);
+        let index =
+            owner.and_then(|entry| entry.def.indexes.iter().find(|index| index.oid == address.object));
+        match (owner, index) {
+            (Some(owner), Some(index)) => format!(
+                "constraint {} on {}",
+                quote_identifier(&index.name),
+                relation(owner.def.oid)
+            ),
+            _ => format!("constraint {}", address.object),
+        }
+    }
+
+    /// The objects that are not named, a line each.
+    fn listed(&self, line: impl Fn(&Self, &Target, ObjectAddress) -> String) -> Vec<String> {
+        let targets = self.targets.iter().rev();
+        let found = targets.filter_map(|target| Some((target, target.depends_on?)));
+        found.map(|(target, on)| line(self, target, on)).collect()
+    }
+}
+
+/// True if a view depends on an object.
+fn depends(view: &TableDef, on: ObjectAddress) -> bool {
+    let Some(view) = &view.view else { return false };
+    match on.catalog {
+        ObjectAddress::PG_CONSTRAINT => view.constraints.iter().any(|used| used.index == on.object),
+        _ => view.uses.iter().any(|used| used.table == on.object),
+    }
+}
+
+/// The lines of a list, as many as are shown.
+fn lines(mut listed: Vec<String>) -> String {
+    let more = listed.len().saturating_sub(LISTED_MAX);
+    listed.truncate(LISTED_MAX);
+    if more > 0 {
+        listed.push(match more {
+            1 => "and 1 other object".to_owned(),
+            more => format!("and {more} other objects"),
+        });
+    }
+    listed.join("\n")
+}
+
+impl DefinitionChange<'_, '_, '_> {
+    /// DROP TABLE, DROP VIEW
+    pub(super) fn drop_relations(
+        &mut self,
+        kind: Dropped,
+        relations: &[(String, Option<std::sync::Arc<TableDef>>)],
+        if_exists: bool,
+        cascade: bool,
+    ) -> Result<()> {
+        let mut roots = Vec::with_capacity(relations.len());
+        for (name, def) in relations {
+            match def {
+                Some(def) => roots.push(ObjectAddress::relation(def.oid)),
+                None if if_exists => {
+                    let text = format!("{} \"{name}\" does not exist, skipping", kind.name());
+                    self.outcome.notices.push(notice(SqlState::SUCCESS, text));
+                }
+                None => {
+                    return Err(EngineError::new(
+                        SqlState::UNDEFINED_TABLE,
+                        format!("{} \"{name}\" does not exist", kind.name()),
+                    ));
+                }
+            }
+        }
+        if roots.is_empty() {
+            return Ok(());
+        }
+        for oid in self.dropped_with(&roots, cascade)? {
+            self.drop_relation(oid)?;
+        }
+        Ok(())
+    }
+
+    /// The relations to be dropped with these objects, in order, those among the objects included; 2BP01 if there are any
+    /// that are not named and must not go.
+    pub(super) fn dropped_with(&mut self, roots: &[ObjectAddress], cascade: bool) -> Result<Vec<u32>> {
+        let state = self.execution.txn.catalog_state();
+        let mut found = Dependents {
+            state: &state,
+            targets: Vec::new(),
+        };
+        for root in roots {
+            found.add(*root, None);
+        }
+        let depending = found.listed(|found, target, on| {
+            format!(
+                "{} depends on {}",
+                found.described(target.address),
+                found.described(on)
+            )
+        });
+        if !depending.is_empty() && !cascade {
+            let what = match roots {
+                [root] => format!(
+                    "cannot drop {} because other objects depend on it",
+                    found.described(*root)
+                ),
+                _ => "cannot drop desired object(s) because other objects depend on them".to_owned(),
+            };
+            return Err(EngineError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, what)
+                .with_detail(lines(depending))
+                .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+        }
+        let cascades =
+            found.listed(|found, target, _| format!("drop cascades to {}", found.described(target.address)));
+        match cascades.as_slice() {
+            [] => {}
+            [only] => self.outcome.notices.push(notice(SqlState::SUCCESS, only.clone())),
+            all => {
+                let message = format!("drop cascades to {} other objects", all.len());
+                self.outcome.notices.push(Notice {
+                    detail: Some(lines(cascades)),
+                    ..notice(SqlState::SUCCESS, message)
+                });
+            }
+        }
+        let relations = found
+            .targets
+            .iter()
+            .filter(|target| target.address.catalog == ObjectAddress::PG_CLASS);
+        Ok(relations.map(|target| target.address.object).collect())
+    }
+
+    /// Drops a table or a view that nothing depends on any more.
+    pub(super) fn drop_relation(&mut self, oid: u32) -> Result<()> {
+        let (interrupts, timeout) = (self.execution.interrupts, self.execution.lock_timeout);
+        // D2; what the statement names is locked already.
+        self.execution
+            .txn
+            .lock_relation(oid, LockMode::AccessExclusive, interrupts, timeout)?;
+        let mut state = self.state()?;
+        let entry = state
+            .table(oid)
+            .cloned()
+            .ok_or_else(|| EngineError::internal(format!("relation {oid} is gone under the catalog lock")))?;
+        self.delete_row(&entry)?;
+        self.remove_comments(&mut state, &addresses_of(&entry))?;
+        self.drop_files(&entry);
+        state.remove(oid);
+        self.execution.txn.set_catalog_state(state);
+        Ok(())
+    }
+
+    fn drop_files(&mut self, entry: &TableEntry) {
+        for rel in entry.relations() {
+            self.execution.txn.note_dropped(RelId(rel));
+        }
+    }
+}

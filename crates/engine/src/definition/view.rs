@@ -1,0 +1,109 @@
+//! CREATE VIEW, ALTER VIEW and DROP VIEW.
+
+use std::sync::Arc;
+
+use clearway_storage::heap::{Heap, Tid};
+use clearway_txn::LockMode;
+
+use crate::catalog::{CATALOG_REL, FIRST_OID, TableEntry, stored};
+use crate::convert::storage_error;
+use crate::definition::{DefinitionChange, ReadableBy, already_exists, definition, notice};
+use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::plan::{AlterViewPlan, CreateViewPlan, ViewChange};
+use clearway_sql::{TableDef, TableKind};
+
+impl DefinitionChange<'_, '_, '_> {
+    pub(super) fn create_view(&mut self, create: &CreateViewPlan) -> Result<()> {
+        let mut state = self.state()?;
+        if let Some(replaced) = &create.replaced {
+            let entry = self.execution.entry(replaced)?;
+            let mut table = TableDef::new(
+                entry.def.oid,
+                create.name.clone(),
+                TableKind::View,
+                create.columns.clone(),
+            );
+            table.view = Some(Arc::clone(&create.view));
+            let sequences = vec![None; table.columns.len()];
+            self.replace(&mut state, &entry, table, sequences, ReadableBy::OlderSnapshots)?;
+            self.execution.txn.set_catalog_state(state);
+            return Ok(());
+        }
+        if state.is_taken(&create.name) {
+            return Err(already_exists(&create.name));
+        }
+        // A view has no file. Its number is that of a relation which this transaction makes and drops, so that nothing else
+        // gets it.
+        let rel = self.create_rel()?;
+        self.execution.txn.note_dropped(rel);
+        let mut table = TableDef::new(
+            FIRST_OID + rel.0,
+            create.name.clone(),
+            TableKind::View,
+            create.columns.clone(),
+        );
+        table.view = Some(Arc::clone(&create.view));
+        self.lock_new(table.oid)?;
+        let sequences = vec![None; table.columns.len()];
+        let mut entry = TableEntry {
+            def: Arc::new(table),
+            tid: Tid { block: 0, slot: 0 },
+            changed_by: self.execution.txn.assign_xid()?,
+            runtime: Arc::default(),
+            sequences,
+            statistics: None,
+        };
+        let bytes = stored::encode(&definition(&entry))?;
+        let context = self.execution.txn.context();
+        entry.tid = Heap::new(CATALOG_REL)
+            .insert(&context, &bytes)
+            .map_err(storage_error)?;
+        state.put(entry);
+        self.execution.txn.set_catalog_state(state);
+        Ok(())
+    }
+
+    /// Locks a new relation. This never waits; it keeps other sessions away between the commit's publishing and its end.
+    pub(super) fn lock_new(&mut self, oid: u32) -> Result<()> {
+        let (interrupts, timeout) = (self.execution.interrupts, self.execution.lock_timeout);
+        self.execution
+            .txn
+            .lock_relation(oid, LockMode::AccessExclusive, interrupts, timeout)
+    }
+
+    pub(super) fn alter_view(&mut self, alter: &AlterViewPlan) -> Result<()> {
+        let Some(view) = &alter.view else {
+            let text = format!("relation \"{}\" does not exist, skipping", alter.name);
+            self.outcome.notices.push(notice(SqlState::SUCCESS, text));
+            return Ok(());
+        };
+        let mut state = self.state()?;
+        let entry = self.execution.entry(view)?;
+        let mut table = (*entry.def).clone();
+        match &alter.change {
+            ViewChange::Rename(name) => {
+                if state.is_taken(name) {
+                    return Err(already_exists(name));
+                }
+                table.name.clone_from(name);
+            }
+            ViewChange::RenameColumn { column, name } => {
+                let read_by = |other: &Arc<TableEntry>| {
+                    let uses = other.def.view.iter().flat_map(|view| &view.uses);
+                    uses.into_iter().any(|used| used.table == table.oid)
+                };
+                if state.views().iter().any(read_by) {
+                    return Err(EngineError::not_supported(
+                        "ALTER VIEW … RENAME COLUMN of a view that other views read",
+                    ));
+                }
+                table.columns[usize::from(*column)].name.clone_from(name);
+            }
+            ViewChange::Define(view) => table.view = Some(Arc::clone(view)),
+        }
+        let sequences = entry.sequences.clone();
+        self.replace(&mut state, &entry, table, sequences, ReadableBy::OlderSnapshots)?;
+        self.execution.txn.set_catalog_state(state);
+        Ok(())
+    }
+}

@@ -1,0 +1,432 @@
+//! Views: their definition, and their rows where a query reads one.
+//!
+//! A view's query is bound in a binder of its own, so that nothing of the statement around it is seen inside: no relation,
+//! no common table expression, no parameter. The rules of what its names mean are those of [`crate::view`].
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use sqlparser::ast;
+
+use crate::bind::size::Size;
+use crate::bind::{Binder, Place};
+use crate::catalog::{CatalogView, ColumnDef, TableDef, TableKind};
+use crate::error::{EngineError, Result, SqlState};
+use crate::parse::utility::{AlterView, AlterViewAction, CreateView, Name, ViewOptions};
+use crate::parse::{ParsedStatement, Tree, parse_one};
+use crate::plan::{AlterViewPlan, Column, CreateViewPlan, DefinitionStatement, ViewChange};
+use crate::query::{Block, Rows};
+use crate::stack::{Deep, with_stack_for};
+use crate::value::format_type;
+use crate::view::{ConstraintUse, NamedTable, ViewDef, ViewUse};
+
+/// A view's query while it is bound.
+#[derive(Debug, Default)]
+pub(super) struct ViewBinding {
+    /// The view whose text it is; absent while the view is made.
+    given: Option<Arc<ViewDef>>,
+    tables: Vec<NamedTable>,
+    uses: BTreeSet<ViewUse>,
+    constraints: BTreeSet<ConstraintUse>,
+}
+
+impl ViewBinding {
+    /// Notes a column of a table that the query reads, by its origin.
+    pub(super) fn note_column(&mut self, origin: (u32, i16)) {
+        if let (table @ 1.., column @ 1..) = origin {
+            self.uses.insert(ViewUse {
+                table,
+                column: column.cast_unsigned(),
+            });
+        }
+    }
+
+    /// Notes a constraint that lets a column stand beside GROUP BY.
+    pub(super) fn note_constraint(&mut self, table: u32, index: u32) {
+        self.constraints.insert(ConstraintUse { table, index });
+    }
+}
+
+impl<'a> Binder<'a> {
+    /// A binder for a query that sees nothing of this statement.
+    fn apart<'b>(&self, text: &'b str, offset: u32, view: ViewBinding) -> Binder<'b>
+    where
+        'a: 'b,
+    {
+        let mut apart = Binder::new(Place::of(text, offset), &[], self.catalog, &[], self.check);
+        apart.view = Some(Box::new(view));
+        apart
+    }
+
+    /// The table that a name in FROM means, with the number of its columns that are seen.
+    pub(super) fn table_in_from(&mut self, name: &ast::ObjectName) -> Result<(Arc<TableDef>, usize)> {
+        if self.view.is_none() {
+            let table = self.table(name)?;
+            let columns = table.columns.len();
+            return Ok((table, columns));
+        }
+        let (_, _, span) = super::split_name(name)?;
+        let at = self
+            .position(span)
+            .map(|position| position - self.place.offset - 1);
+        let at = at.ok_or_else(|| EngineError::internal("a table of a view's query has no place"))?;
+        let given = self.view.as_ref().and_then(|view| view.given.clone());
+        let (table, columns) = match given {
+            None => {
+                let table = self.table(name)?;
+                let columns = table.columns.len();
+                (table, columns)
+            }
+            Some(given) => {
+                let named = given.tables.iter().find(|named| named.at == at);
+                let found = named.and_then(|named| Some((self.catalog.table_numbered(named.table)?, named)));
+                let (table, named) =
+                    found.ok_or_else(|| EngineError::internal("a table of a view's query is not there"))?;
+                (table, usize::from(named.columns))
+            }
+        };
+        if let Some(view) = &mut self.view {
+            view.tables.push(NamedTable {
+                at,
+                table: table.oid,
+                columns: columns as u16,
+            });
+            view.uses.insert(ViewUse {
+                table: table.oid,
+                column: 0,
+            });
+        }
+        Ok((table, columns))
+    }
+
+    /// The rows of a view, for a query that reads it.
+    pub(super) fn view_rows(&mut self, table: &TableDef, view: &Arc<ViewDef>) -> Result<(Vec<Column>, Rows)> {
+        self.deeper(1, |binder| binder.view_rows_here(table, view))
+    }
+
+    fn view_rows_here(&mut self, table: &TableDef, view: &Arc<ViewDef>) -> Result<(Vec<Column>, Rows)> {
+        let statement = parse_one(&view.sql, 0)?;
+        let query = query_of(&statement)?;
+        let binding = ViewBinding {
+            given: Some(Arc::clone(view)),
+            ..ViewBinding::default()
+        };
+        let mut apart = self.apart(&view.sql, 0, binding);
+        apart.subqueries = std::mem::take(&mut self.subqueries);
+        apart.reads = std::mem::take(&mut self.reads);
+        (apart.depth, apart.copied, apart.ticks) = (self.depth, self.copied, self.ticks);
+        let bound = with_stack_for(query.levels(), || apart.query(query_in(query)?, true));
+        self.subqueries = std::mem::take(&mut apart.subqueries);
+        self.reads = std::mem::take(&mut apart.reads);
+        (self.copied, self.ticks) = (apart.copied, apart.ticks);
+        let block = bound.map_err(EngineError::without_position)?;
+        self.note_copy(Size::of_one(block.width + block.projection.len()))?;
+        let fits = block.columns.len() == table.columns.len()
+            && block
+                .columns
+                .iter()
+                .zip(&table.columns)
+                .all(|(bound, kept)| bound.data_type == kept.data_type);
+        if !fits {
+            return Err(EngineError::internal(format!(
+                "the query of view \"{}\" has other columns than the view",
+                table.name
+            )));
+        }
+        let columns = table.columns.iter().enumerate().map(|(number, column)| Column {
+            name: column.name.clone(),
+            data_type: column.data_type,
+            type_modifier: column.typmod,
+            table_oid: table.oid,
+            attribute: number as i16 + 1,
+        });
+        Ok((
+            columns.collect(),
+            Rows::Query {
+                block: Box::new(block),
+                arguments: Vec::new(),
+            },
+        ))
+    }
+
+    /// CREATE VIEW
+    pub(super) fn create_view(&self, create: &CreateView) -> Result<DefinitionStatement> {
+        let name = self.new_relation_name(&create.name)?;
+        let query = query_of(&create.query)?;
+        let text = &create.query.text;
+        let mut apart = self.apart(text, create.query.offset, ViewBinding::default());
+        let block = with_stack_for(query.levels(), || apart.query(query_in(query)?, true))?;
+        if !apart.params.is_empty() {
+            return Err(EngineError::new(
+                SqlState::UNDEFINED_PARAMETER,
+                "there is no parameter $1",
+            ));
+        }
+        super::refuse(block.lock.is_some(), "FOR UPDATE in a view")?;
+        let binding = *apart.view.take().unwrap_or_default();
+        check_tables(&binding, self.catalog)?;
+        let columns = view_columns(&block, create)?;
+        let replaced = self.replaced_view(create, &columns)?;
+        if let Some(replaced) = &replaced
+            && apart.reads.iter().any(|read| read.table.oid == replaced.oid)
+        {
+            return Err(EngineError::new(
+                SqlState::INVALID_OBJECT_DEFINITION,
+                format!("infinite recursion detected in rules for relation \"{name}\""),
+            ));
+        }
+        let ViewOptions {
+            check,
+            barrier,
+            invoker,
+        } = create.options;
+        let view = ViewDef {
+            sql: text.to_string(),
+            tables: binding.tables,
+            uses: without_whole_tables(&binding.uses),
+            constraints: binding.constraints.into_iter().collect(),
+            check,
+            barrier,
+            invoker,
+        };
+        Ok(DefinitionStatement::CreateView(Box::new(CreateViewPlan {
+            name,
+            columns,
+            view: Arc::new(view),
+            replaced,
+        })))
+    }
+}
+
+impl Binder<'_> {
+    /// The name of a relation to be made; `None` for the schema that is created in by default.
+    fn new_relation_name(&self, name: &Name) -> Result<String> {
+        match name.schema.as_deref() {
+            Some("public") => Ok(name.name.clone()),
+            Some(other) => Err(EngineError::new(
+                SqlState::INVALID_SCHEMA_NAME,
+                format!("schema \"{other}\" does not exist"),
+            )
+            .with_position(name.position)),
+            None if self.catalog.creates_in_public() => Ok(name.name.clone()),
+            None => Err(EngineError::new(
+                SqlState::INVALID_SCHEMA_NAME,
+                "no schema has been selected to create in",
+            )
+            .with_position(name.position)),
+        }
+    }
+
+    /// The view that CREATE OR REPLACE VIEW replaces, if it is there.
+    fn replaced_view(&self, create: &CreateView, columns: &[ColumnDef]) -> Result<Option<Arc<TableDef>>> {
+        if !create.or_replace {
+            return Ok(None);
+        }
+        let Some(old) = self.catalog.lookup_table(Some("public"), &create.name.name) else {
+            return Ok(None);
+        };
+        require_view(&old)?;
+        let invalid = |message: String| EngineError::new(SqlState::INVALID_TABLE_DEFINITION, message);
+        if columns.len() < old.columns.len() {
+            return Err(invalid("cannot drop columns from view".to_owned()));
+        }
+        for (old, new) in old.columns.iter().zip(columns) {
+            if old.name != new.name {
+                return Err(invalid(format!(
+                    "cannot change name of view column \"{}\" to \"{}\"",
+                    old.name, new.name
+                ))
+                .with_hint("Use ALTER VIEW ... RENAME COLUMN ... to change name of view column instead."));
+            }
+            if (old.data_type, old.typmod) != (new.data_type, new.typmod) {
+                return Err(invalid(format!(
+                    "cannot change data type of view column \"{}\" from {} to {}",
+                    old.name,
+                    format_type(old.data_type, old.typmod),
+                    format_type(new.data_type, new.typmod)
+                )));
+            }
+        }
+        Ok(Some(old))
+    }
+
+    /// ALTER VIEW
+    pub(super) fn alter_view(&self, alter: &AlterView) -> Result<DefinitionStatement> {
+        let found = self
+            .catalog
+            .lookup_table(alter.view.schema.as_deref(), &alter.view.name);
+        let view = match found {
+            None if alter.if_exists => {
+                return Ok(DefinitionStatement::AlterView(Box::new(AlterViewPlan {
+                    name: alter.view.name.clone(),
+                    view: None,
+                    change: ViewChange::Rename(String::new()),
+                })));
+            }
+            None => self
+                .any_table(&alter.view)
+                .map_err(EngineError::without_position)?,
+            Some(view) => view,
+        };
+        let definition = require_view(&view)?;
+        let change = match &alter.action {
+            AlterViewAction::Rename(name) => ViewChange::Rename(name.clone()),
+            AlterViewAction::RenameColumn(old, new) => {
+                let number = view.column_number(old).ok_or_else(|| {
+                    EngineError::new(
+                        SqlState::UNDEFINED_COLUMN,
+                        format!("column \"{old}\" does not exist"),
+                    )
+                })?;
+                if view.column_number(new).is_some() {
+                    return Err(EngineError::new(
+                        SqlState::DUPLICATE_COLUMN,
+                        format!("column \"{new}\" of relation \"{}\" already exists", view.name),
+                    ));
+                }
+                ViewChange::RenameColumn {
+                    column: number,
+                    name: new.clone(),
+                }
+            }
+            AlterViewAction::SetOptions(options) => ViewChange::Define(Arc::new(ViewDef {
+                check: options.check.or(definition.check),
+                barrier: options.barrier.or(definition.barrier),
+                invoker: options.invoker.or(definition.invoker),
+                ..(**definition).clone()
+            })),
+            AlterViewAction::ResetOptions(names) => {
+                let mut kept = (**definition).clone();
+                for name in names {
+                    match name.as_str() {
+                        "check_option" => kept.check = None,
+                        "security_barrier" => kept.barrier = None,
+                        _ => kept.invoker = None,
+                    }
+                }
+                ViewChange::Define(Arc::new(kept))
+            }
+        };
+        Ok(DefinitionStatement::AlterView(Box::new(AlterViewPlan {
+            name: view.name.clone(),
+            view: Some(view),
+            change,
+        })))
+    }
+
+    /// DROP VIEW
+    pub(super) fn drop_view(
+        &self,
+        views: &[Name],
+        if_exists: bool,
+        cascade: bool,
+    ) -> Result<DefinitionStatement> {
+        let mut found = Vec::with_capacity(views.len());
+        for name in views {
+            let view = self.catalog.lookup_table(name.schema.as_deref(), &name.name);
+            match &view {
+                Some(view) => {
+                    require_view(view).map_err(|error| match view.kind {
+                        TableKind::Heap { .. } => error.with_hint("Use DROP TABLE to remove a table."),
+                        _ => error,
+                    })?;
+                }
+                None if !if_exists => {
+                    return Err(EngineError::new(
+                        SqlState::UNDEFINED_TABLE,
+                        format!("view \"{}\" does not exist", name.name),
+                    ));
+                }
+                None => {}
+            }
+            found.push((name.name.clone(), view));
+        }
+        Ok(DefinitionStatement::DropView {
+            views: found,
+            if_exists,
+            cascade,
+        })
+    }
+}
+
+/// The definition of a view; 42809 for a relation that is none.
+fn require_view(table: &TableDef) -> Result<&Arc<ViewDef>> {
+    table.view.as_ref().ok_or_else(|| {
+        EngineError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!("\"{}\" is not a view", table.name),
+        )
+    })
+}
+
+/// The tree of a view's query.
+fn query_of(statement: &ParsedStatement) -> Result<&Deep<ast::Statement>> {
+    match &statement.tree {
+        Tree::Sql(tree) => Ok(tree),
+        _ => Err(EngineError::internal("a view's query is none")),
+    }
+}
+
+fn query_in(tree: &ast::Statement) -> Result<&ast::Query> {
+    match tree {
+        ast::Statement::Query(query) => Ok(query),
+        _ => Err(EngineError::internal("a view's query is none")),
+    }
+}
+
+/// The columns of a view: those of its query, under the names that are given to the first of them.
+fn view_columns(block: &Block, create: &CreateView) -> Result<Vec<ColumnDef>> {
+    if create.columns.len() > block.columns.len() {
+        return Err(EngineError::new(
+            SqlState::SYNTAX_ERROR,
+            "CREATE VIEW specifies more column names than columns",
+        ));
+    }
+    let mut columns: Vec<ColumnDef> = Vec::with_capacity(block.columns.len());
+    for (number, column) in block.columns.iter().enumerate() {
+        let name = create.columns.get(number).map_or(&column.name, |(name, _)| name);
+        if columns.iter().any(|known| known.name == *name) {
+            return Err(EngineError::new(
+                SqlState::DUPLICATE_COLUMN,
+                format!("column \"{name}\" specified more than once"),
+            ));
+        }
+        let mut definition = ColumnDef::new(name.clone(), column.data_type);
+        definition.typmod = column.type_modifier;
+        columns.push(definition);
+    }
+    Ok(columns)
+}
+
+/// 0A000 for what a view's query cannot read.
+fn check_tables(binding: &ViewBinding, catalog: &dyn CatalogView) -> Result<()> {
+    /// The first number of what users make.
+    const FIRST_USER_OID: u32 = 16_384;
+    for named in &binding.tables {
+        let table = catalog.table_numbered(named.table);
+        let is_sequence =
+            |table: Arc<TableDef>| table.kind == TableKind::Virtual && named.table >= FIRST_USER_OID;
+        if table.is_none_or(is_sequence) {
+            return Err(EngineError::not_supported("a view over a sequence"));
+        }
+    }
+    Ok(())
+}
+
+/// The tables and columns that a query uses; a table of which columns are used does not stand there by itself.
+fn without_whole_tables(uses: &BTreeSet<ViewUse>) -> Vec<ViewUse> {
+    let has_columns = |table: u32| {
+        uses.range(
+            ViewUse { table, column: 1 }..=ViewUse {
+                table,
+                column: u16::MAX,
+            },
+        )
+        .next()
+        .is_some()
+    };
+    let kept = uses
+        .iter()
+        .filter(|found| found.column != 0 || !has_columns(found.table));
+    kept.copied().collect()
+}
