@@ -117,6 +117,7 @@ macro_rules! subjects {
 }
 
 subjects! {
+    aggregate_calls
     aggregates
     analyze
     arithmetic

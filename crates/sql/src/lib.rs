@@ -22,7 +22,7 @@
 //! | `context` | what an evaluation can ask of its session |
 //! | `catalog_facts` | what functions ask of the catalog |
 //! | `catalog`, `object_address` | tables and indexes as statements see them; where the catalogs have an object |
-//! | `common_type`, `search_path`, `stack` | the type that several are brought to; where names are looked for; how deep a statement may nest, and the room for it |
+//! | `common_type`, `search_path`, `sort_key`, `stack` | the type that several are brought to; where names are looked for; keys of ORDER BY; how deep a statement may nest, and the room for it |
 //! | `statistics` | what ANALYZE finds, and the planner's estimates rest on |
 //! | `view` | views as the catalog keeps them |
 //! | `explain` | a plan as text |
@@ -33,7 +33,6 @@
 
 pub mod access;
 pub mod aggregate;
-pub mod aggregate_list;
 pub mod bind;
 pub mod catalog;
 pub mod catalog_facts;
@@ -50,6 +49,7 @@ pub mod plan;
 pub mod planner;
 pub mod query;
 mod search_path;
+mod sort_key;
 mod stack;
 pub mod statistics;
 mod type_name;

@@ -167,7 +167,11 @@ impl Block {
                 .chain(&aggregate.having)
                 .for_each(&mut *visit);
             let calls = aggregate.calls.iter();
-            calls.flat_map(AggregateCall::expressions).for_each(&mut *visit);
+            calls
+                .clone()
+                .flat_map(AggregateCall::expressions)
+                .for_each(&mut *visit);
+            calls.flat_map(|call| &call.direct).for_each(&mut *visit);
         }
         self.projection.iter().for_each(&mut *visit);
         self.limit.iter().chain(&self.offset).for_each(visit);

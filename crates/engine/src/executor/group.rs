@@ -1,7 +1,7 @@
 //! GROUP BY and DISTINCT within a bound of memory.
 //!
-//! Groups come out in the order in which their first rows came in, however little memory there is. So do the rows of
-//! DISTINCT, and DISTINCT arguments reach their aggregate in that order, which sums of doubles depend on.
+//! Groups come out in the order in which their first rows came in, however little memory there is, and so do the rows of
+//! DISTINCT.
 //!
 //! # Example
 //!
@@ -24,17 +24,19 @@
 //! 4. The sorter gives the other rows by key, in the order of arrival within a key. Each group is made by itself, and
 //!    its result goes to a second sorter by the place of its first row.
 //!
-//! DISTINCT arguments go the same way: each group has a set of those that it has seen. When the bound is reached, new
-//! ones go to one sorter for all groups and calls, from which each comes once, in the order of arrival, at the end.
+//! A call that takes its rows in an order (DISTINCT, ORDER BY, WITHIN GROUP) is given none until the end. What it takes
+//! goes to one sorter for all groups and calls, by group, call and the order's keys. There equals stand side by side, and
+//! a call that is DISTINCT takes the first of them. A set keeps the keys that such calls have seen while the bound allows
+//! it, so that many equals do not all go to the sorter.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::executor::{Execution, evaluate_row};
 use crate::interrupt::Interrupts;
 use crate::memory;
-use crate::spill::record::{read_row, read_u64, read_value, write_row, write_value};
+use crate::spill::record::{read_row, read_u64, write_row, write_sort_key};
 use crate::spill::{Sorted, Sorter, SpillOptions};
-use clearway_sql::aggregate::Accumulator;
+use clearway_sql::aggregate::{Accumulator, AggregateCall};
 use clearway_sql::context::EvalContext;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::AggregatePlan;
@@ -48,6 +50,15 @@ const ENTRY_BYTES: usize = 64;
 /// Memory that the states of groups in the table may take beyond the bound. A group takes its rows wherever it is, and
 /// a state may grow with each: the least of short texts becomes that of long ones.
 const STATE_BYTES_MAX: usize = 1 << 30;
+
+/// Counts a state that had `before` bytes on the heap; 53200 if all of them have too many.
+fn count_state(bytes: &mut usize, options: &SpillOptions, before: usize, state: &Accumulator) -> Result<()> {
+    *bytes = (*bytes + state.heap_bytes()).saturating_sub(before);
+    if *bytes > options.bytes_max.saturating_add(STATE_BYTES_MAX) {
+        return Err(too_much_state());
+    }
+    Ok(())
+}
 
 #[cold]
 fn too_much_state() -> EngineError {
@@ -64,8 +75,8 @@ type Seen = HashSet<Box<[u8]>>;
 struct Group {
     keys: Vec<Value>,
     accumulators: Vec<Accumulator>,
-    /// One set a call; empty for those without DISTINCT.
-    seen: Vec<Seen>,
+    /// Rows that wait in the sorter, a number a call; empty if no call takes its rows in an order.
+    waiting: Vec<i64>,
 }
 
 /// The context of grouping: it evaluates expressions, and ends early.
@@ -85,8 +96,8 @@ pub(crate) struct Grouping {
     bytes: usize,
     /// Rows of keys that the table does not have.
     overflow: Option<Sorter>,
-    /// DISTINCT arguments that no set has.
-    late_arguments: Option<Sorter>,
+    /// Arguments of calls that take them in an order.
+    arguments: Option<Box<Arguments>>,
     /// Counts what overflows.
     place: u64,
     key: Vec<u8>,
@@ -102,7 +113,7 @@ impl Grouping {
             by_key: HashMap::new(),
             bytes: 0,
             overflow: None,
-            late_arguments: None,
+            arguments: None,
             place: 0,
             key: Vec::new(),
             payload: Vec::new(),
@@ -121,15 +132,11 @@ impl Grouping {
     }
 
     fn add_group(&mut self, plan: &AggregatePlan, keys: Vec<Value>) {
-        let distinct = plan.calls.iter().any(|call| call.distinct);
+        let ordered = plan.calls.iter().any(AggregateCall::is_ordered);
         self.groups.push(Group {
             keys,
-            accumulators: plan.calls.iter().map(|call| call.start()).collect(),
-            seen: if distinct {
-                plan.calls.iter().map(|_| Seen::new()).collect()
-            } else {
-                Vec::new()
-            },
+            accumulators: plan.calls.iter().map(AggregateCall::start).collect(),
+            waiting: vec![0; if ordered { plan.calls.len() } else { 0 }],
         });
     }
 
@@ -166,87 +173,70 @@ impl Grouping {
     }
 
     fn take_into(&mut self, by: By<'_>, plan: &AggregatePlan, number: usize, row: &[Value]) -> Result<()> {
-        let Grouping {
-            options,
-            groups,
-            bytes,
-            late_arguments,
-            place,
-            payload,
-            key,
-            ..
-        } = self;
         let Group {
-            accumulators, seen, ..
-        } = &mut groups[number];
+            accumulators,
+            waiting,
+            ..
+        } = &mut self.groups[number];
         for (at, (call, accumulator)) in plan.calls.iter().zip(accumulators).enumerate() {
-            let before = accumulator.heap_bytes();
-            call.take(accumulator, row, by.context, |value| {
-                key.clear();
-                encode_value(value, call.argument_type, key);
-                if seen[at].contains(&key[..]) {
-                    return Ok(false);
+            if call.is_ordered() {
+                let arguments = self
+                    .arguments
+                    .get_or_insert_with(|| Arguments::new(&self.options));
+                if arguments.take(by, call, (number, at), row, &mut self.bytes)? {
+                    waiting[at] += 1;
                 }
-                let added = key.len() + size_of::<Box<[u8]>>() + ENTRY_BYTES;
-                if late_arguments.is_none() && *bytes + added <= options.bytes_max {
-                    *bytes += added;
-                    return Ok(seen[at].insert(key.as_slice().into()));
-                }
-                key.splice(0..0, argument_place(number, at));
-                payload.clear();
-                payload.extend_from_slice(&place.to_be_bytes());
-                *place += 1;
-                write_value(value, payload);
-                late_arguments.get_or_insert_with(|| Sorter::new(options)).push(
-                    key,
-                    payload,
-                    by.interrupts,
-                )?;
-                Ok(false)
-            })?;
-            *bytes = (*bytes + accumulator.heap_bytes()).saturating_sub(before);
-            if *bytes > options.bytes_max.saturating_add(STATE_BYTES_MAX) {
-                return Err(too_much_state());
+                continue;
             }
+            let before = accumulator.heap_bytes();
+            call.take(accumulator, row, by.context)?;
+            count_state(&mut self.bytes, &self.options, before, accumulator)?;
         }
         Ok(())
     }
 
-    /// Takes the DISTINCT arguments that overflowed into their groups: each once, in the order of arrival.
-    fn take_late_arguments(&mut self, by: By<'_>, plan: &AggregatePlan) -> Result<()> {
-        let Some(sorter) = self.late_arguments.take() else {
+    /// Gives the rows that wait to their calls, in order.
+    fn take_arguments(&mut self, by: By<'_>, plan: &AggregatePlan) -> Result<()> {
+        // Direct arguments are looked at also where no row is.
+        for (at, call) in plan
+            .calls
+            .iter()
+            .enumerate()
+            .filter(|(_, call)| !call.direct.is_empty())
+        {
+            for group in self.groups.iter_mut().filter(|group| group.waiting[at] == 0) {
+                group.accumulators[at] = start_in_order(by, call, &group.keys, 0)?;
+            }
+        }
+        let Some(arguments) = self.arguments.take() else {
             return Ok(());
         };
-        for group in &mut self.groups {
-            group.seen = Vec::new();
-        }
-        let mut by_value = sorter.finish(by.interrupts)?;
-        let mut by_place = Sorter::new(&self.options);
-        let (mut last, mut key) = (Vec::new(), Vec::new());
-        while let Some((next, payload)) = by_value.next()? {
-            if next == last {
+        let mut sorted = arguments.sorter.finish(by.interrupts)?;
+        let (mut last, mut values) = (Vec::new(), Vec::new());
+        while let Some((key, mut payload)) = sorted.next()? {
+            by.interrupts.check()?;
+            let mut place = key;
+            let (group, at) = (read_u64(&mut place)? as usize, read_u64(&mut place)? as usize);
+            let (call, group) = (&plan.calls[at], &mut self.groups[group]);
+            let state = &mut group.accumulators[at];
+            if last.get(..PLACE_BYTES) != Some(&key[..PLACE_BYTES]) {
+                *state = start_in_order(by, call, &group.keys, group.waiting[at])?;
+            } else if call.distinct && last == key {
                 continue;
             }
             last.clear();
-            last.extend_from_slice(next);
-            let (place, value) = payload.split_at(size_of::<u64>());
-            key.clear();
-            key.extend_from_slice(&next[..ARGUMENT_PLACE_BYTES]);
-            key.extend_from_slice(place);
-            by_place.push(&key, value, by.interrupts)?;
-        }
-        let mut by_place = by_place.finish(by.interrupts)?;
-        while let Some((mut key, mut value)) = by_place.next()? {
-            let (group, call) = (read_u64(&mut key)? as usize, read_u64(&mut key)? as usize);
-            let value = read_value(&mut value)?;
-            plan.calls[call].take_value(&mut self.groups[group].accumulators[call], &value)?;
+            last.extend_from_slice(key);
+            read_row(&mut payload, &mut values)?;
+            let before = state.heap_bytes();
+            call.take_values(state, &values)?;
+            count_state(&mut self.bytes, &self.options, before, state)?;
         }
         Ok(())
     }
 
     /// No more rows come: the groups.
     pub(crate) fn finish(mut self, by: By<'_>, plan: &AggregatePlan) -> Result<GroupRows> {
-        self.take_late_arguments(by, plan)?;
+        self.take_arguments(by, plan)?;
         self.by_key = HashMap::new();
         let late = match self.overflow.take() {
             Some(sorter) => Some(late_groups(by, plan, sorter, &self.options)?),
@@ -260,27 +250,79 @@ impl Grouping {
     }
 }
 
-const ARGUMENT_PLACE_BYTES: usize = 16;
+/// The state of a call with this number of rows, in the group with these keys.
+fn start_in_order(by: By<'_>, call: &AggregateCall, keys: &[Value], rows: i64) -> Result<Accumulator> {
+    let direct = call.direct.iter().map(|expr| expr.eval(keys, by.context));
+    call.start_in_order(rows, direct.collect::<Result<_>>()?)
+}
 
-/// The beginning of the key of a DISTINCT argument: whose it is.
-fn argument_place(group: usize, call: usize) -> [u8; ARGUMENT_PLACE_BYTES] {
-    let mut bytes = [0; ARGUMENT_PLACE_BYTES];
-    bytes[..8].copy_from_slice(&(group as u64).to_be_bytes());
-    bytes[8..].copy_from_slice(&(call as u64).to_be_bytes());
-    bytes
+/// Arguments of calls that take them in an order, on their way to the sorter.
+#[derive(Debug)]
+struct Arguments {
+    sorter: Sorter,
+    /// Keys of DISTINCT calls that have gone there.
+    seen: Seen,
+    inputs: Vec<Value>,
+    key: Vec<u8>,
+    payload: Vec<u8>,
+}
+
+/// The beginning of a key: the numbers of the group and of the call.
+const PLACE_BYTES: usize = 16;
+
+impl Arguments {
+    fn new(options: &SpillOptions) -> Box<Arguments> {
+        Box::new(Arguments {
+            sorter: Sorter::new(options),
+            seen: Seen::new(),
+            inputs: Vec::new(),
+            key: Vec::new(),
+            payload: Vec::new(),
+        })
+    }
+
+    /// Takes what a call takes of a row; `false` if that is nothing. `bytes`: what the grouping keeps.
+    fn take(
+        &mut self,
+        by: By<'_>,
+        call: &AggregateCall,
+        (group, at): (usize, usize),
+        row: &[Value],
+        bytes: &mut usize,
+    ) -> Result<bool> {
+        if !call.inputs_of(row, by.context, &mut self.inputs)? {
+            return Ok(false);
+        }
+        self.key.clear();
+        self.key.extend_from_slice(&(group as u64).to_be_bytes());
+        self.key.extend_from_slice(&(at as u64).to_be_bytes());
+        write_sort_key(&self.inputs, &call.order, &mut self.key);
+        if call.distinct {
+            if self.seen.contains(&self.key[..]) {
+                return Ok(false);
+            }
+            let added = self.key.len() + size_of::<Box<[u8]>>() + ENTRY_BYTES;
+            if *bytes + added <= self.sorter.bytes_max() && memory::require(2 * added).is_ok() {
+                *bytes += added;
+                self.seen.insert(self.key.as_slice().into());
+            }
+        }
+        self.payload.clear();
+        write_row(&self.inputs[..call.argument_types.len()], &mut self.payload);
+        self.sorter.push(&self.key, &self.payload, by.interrupts)?;
+        Ok(true)
+    }
 }
 
 /// About what a new group takes.
 fn group_bytes(plan: &AggregatePlan, keys: &[Value], key_length: usize) -> usize {
     let texts: usize = keys.iter().filter_map(Value::as_str).map(str::len).sum();
-    let distinct = plan.calls.iter().any(|call| call.distinct);
-    let seen = if distinct { size_of::<Seen>() } else { 0 };
     ENTRY_BYTES
         + key_length
         + texts
         + size_of::<Group>()
         + size_of_val(keys)
-        + plan.calls.len() * (size_of::<Accumulator>() + seen)
+        + plan.calls.len() * (size_of::<Accumulator>() + size_of::<i64>())
 }
 
 /// Step 4.

@@ -102,6 +102,11 @@ impl Sorter {
         }
     }
 
+    /// The bound.
+    pub(crate) fn bytes_max(&self) -> usize {
+        self.options.bytes_max
+    }
+
     /// Takes a record in.
     pub(crate) fn push(&mut self, key: &[u8], payload: &[u8], interrupts: &Interrupts) -> Result<()> {
         let length = key.len() + payload.len();

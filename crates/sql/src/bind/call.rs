@@ -1,18 +1,89 @@
-//! Calls of functions and aggregates.
+//! Calls of functions. Those of aggregates: `aggregate`.
 
 use sqlparser::ast;
 
-use crate::aggregate::{AggregateCall, AggregateFunction};
-use crate::aggregate_list::ListOrder;
-use crate::bind::scope::{Aggregates, Scope};
-use crate::bind::select::ENTRIES_MAX;
+use crate::aggregate;
+use crate::bind::scope::Scope;
 use crate::bind::set;
-use crate::bind::{Binder, Typed, fold, plain_name, refuse};
+use crate::bind::{Binder, Typed, fold, plain_name};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
 use crate::function::{self, Signature, Unresolved};
 use crate::value::DataType;
 use crate::value::cast::{CastContext, can_cast};
+
+/// The parts of a call.
+pub(super) struct CallParts<'t> {
+    pub(super) name: &'t str,
+    pub(super) arguments: Vec<&'t ast::Expr>,
+    /// `*` in the place of arguments
+    pub(super) star: bool,
+    pub(super) distinct: bool,
+    /// ORDER BY inside the call
+    pub(super) order: &'t [ast::OrderByExpr],
+    /// WITHIN GROUP
+    pub(super) within: &'t [ast::OrderByExpr],
+    pub(super) filter: Option<&'t ast::Expr>,
+}
+
+impl<'t> CallParts<'t> {
+    fn of(
+        call: &'t ast::Function,
+        list: Option<&'t ast::FunctionArgumentList>,
+        name: &'t str,
+    ) -> Result<CallParts<'t>> {
+        let mut parts = CallParts {
+            name,
+            arguments: Vec::new(),
+            star: false,
+            distinct: false,
+            order: &[],
+            within: &call.within_group,
+            filter: call.filter.as_deref(),
+        };
+        let Some(list) = list else {
+            return Ok(parts);
+        };
+        parts.distinct = list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct);
+        for clause in &list.clauses {
+            match clause {
+                ast::FunctionArgumentClause::OrderBy(keys) => parts.order = keys,
+                _ => {
+                    return Err(EngineError::not_supported(format!(
+                        "a clause in the arguments of {name}"
+                    )));
+                }
+            }
+        }
+        for argument in &list.args {
+            match argument {
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(tree)) => parts.arguments.push(tree),
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard) => parts.star = true,
+                _ => return Err(EngineError::not_supported(format!("the argument {argument}"))),
+            }
+        }
+        Ok(parts)
+    }
+
+    /// 42809 for what only the call of an aggregate may have.
+    fn refuse_aggregate(&self) -> Result<()> {
+        let present = match self {
+            CallParts { star: true, .. } => format!("{}(*)", self.name),
+            CallParts { distinct: true, .. } => "DISTINCT".to_owned(),
+            _ if !self.within.is_empty() => "WITHIN GROUP".to_owned(),
+            _ if !self.order.is_empty() => "ORDER BY".to_owned(),
+            CallParts { filter: Some(_), .. } => "FILTER".to_owned(),
+            _ => return Ok(()),
+        };
+        Err(EngineError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!(
+                "{present} specified, but {} is not an aggregate function",
+                self.name
+            ),
+        ))
+    }
+}
 
 impl Binder<'_> {
     pub(super) fn call(
@@ -24,8 +95,7 @@ impl Binder<'_> {
         if call.over.is_some() {
             return Err(EngineError::not_supported("a window function").or_position(position));
         }
-        if !call.within_group.is_empty()
-            || call.null_treatment.is_some()
+        if call.null_treatment.is_some()
             || call.parameters != ast::FunctionArguments::None
             || call.uses_odbc_syntax
         {
@@ -42,259 +112,18 @@ impl Binder<'_> {
             }
             ast::FunctionArguments::List(list) => Some(list),
         };
-        let mut order: &[ast::OrderByExpr] = &[];
-        for clause in list.map_or(&[][..], |list| &list.clauses) {
-            match clause {
-                ast::FunctionArgumentClause::OrderBy(keys) => order = keys,
-                _ => {
-                    return Err(
-                        EngineError::not_supported(format!("a clause in the arguments of {name}"))
-                            .or_position(position),
-                    );
-                }
-            }
+        let parts = CallParts::of(call, list, &name).map_err(|error| error.or_position(position))?;
+        if aggregate::is_name(&name) {
+            return self.aggregate(&parts, scope, position);
         }
-        let distinct =
-            list.is_some_and(|list| list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct));
-        let mut arguments = Vec::new();
-        let mut star = false;
-        for argument in list.map_or(&[][..], |list| &list.args) {
-            match argument {
-                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(tree)) => arguments.push(tree),
-                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard) => star = true,
-                _ => {
-                    return Err(
-                        EngineError::not_supported(format!("the argument {argument}")).or_position(position)
-                    );
-                }
-            }
-        }
-        if let Some(function) = AggregateFunction::by_name(&name) {
-            return self.aggregate(
-                function,
-                &arguments,
-                star,
-                distinct,
-                order,
-                call.filter.as_deref(),
-                scope,
-                position,
-            );
-        }
-        if star || distinct || call.filter.is_some() || !order.is_empty() {
-            return Err(EngineError::new(
-                SqlState::WRONG_OBJECT_TYPE,
-                format!("{name} is not an aggregate function"),
-            )
-            .or_position(position));
-        }
+        parts
+            .refuse_aggregate()
+            .map_err(|error| error.or_position(position))?;
+        let arguments = parts.arguments;
         if set::is_set_function(&name) {
             return self.set_call(&name, &arguments, scope, position);
         }
         self.scalar(&name, &arguments, scope, position)
-    }
-
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the parts of one call, taken apart once"
-    )]
-    pub(super) fn aggregate(
-        &mut self,
-        function: AggregateFunction,
-        arguments: &[&ast::Expr],
-        star: bool,
-        distinct: bool,
-        order: &[ast::OrderByExpr],
-        filter: Option<&ast::Expr>,
-        scope: &mut Scope,
-        position: Option<u32>,
-    ) -> Result<Typed> {
-        // While the argument is bound, aggregates inside it are refused.
-        let Aggregates::Collected(mut calls) = std::mem::replace(&mut scope.aggregates, Aggregates::Refused)
-        else {
-            return Err(EngineError::new(
-                SqlState::GROUPING_ERROR,
-                format!("aggregate functions are not allowed in {}", scope.clause),
-            )
-            .or_position(position));
-        };
-        let clause = std::mem::replace(&mut scope.clause, "the argument of an aggregate");
-        let filter = match filter {
-            Some(tree) => {
-                let typed = self.expression(tree, scope)?;
-                Some(self.condition(typed, "FILTER", position)?)
-            }
-            None => None,
-        };
-        let mut call = match (arguments, star) {
-            ([], true) if function == AggregateFunction::Count && !distinct => AggregateCall {
-                function: AggregateFunction::CountRows,
-                argument: None,
-                argument_type: DataType::Unknown,
-                beside: Vec::new(),
-                order: Vec::new(),
-                delimiter: None,
-                distinct,
-                filter,
-                result_type: DataType::Int8,
-            },
-            ([tree, rest @ ..], false)
-                if rest.is_empty() != (function == AggregateFunction::StringAgg) && rest.len() < 2 =>
-            {
-                let (argument, found) = self.aggregate_argument(function, tree, scope, position)?;
-                let mut call = AggregateCall {
-                    function,
-                    argument: Some(argument.expr),
-                    argument_type: argument.data_type,
-                    beside: Vec::new(),
-                    order: Vec::new(),
-                    delimiter: None,
-                    distinct,
-                    filter,
-                    result_type: found,
-                };
-                self.bind_rest(&mut call, rest, order, scope, position)?;
-                call
-            }
-            _ => {
-                return Err(EngineError::new(
-                    SqlState::UNDEFINED_FUNCTION,
-                    format!(
-                        "function {} with {} arguments does not exist",
-                        function.name(),
-                        arguments.len()
-                    ),
-                )
-                .or_position(position));
-            }
-        };
-        if matches!(function, AggregateFunction::Min | AggregateFunction::Max) {
-            // The least or greatest is the same with and without its equals.
-            call.distinct = false;
-        }
-        scope.clause = clause;
-        let result = call.result_type;
-        let at = match calls.iter().position(|other| *other == call) {
-            Some(at) => at,
-            None => {
-                calls.push(call);
-                if calls.len() > ENTRIES_MAX {
-                    return Err(EngineError::new(
-                        SqlState::TOO_MANY_COLUMNS,
-                        format!("a query can have at most {ENTRIES_MAX} different aggregates"),
-                    )
-                    .or_position(position));
-                }
-                calls.len() - 1
-            }
-        };
-        scope.aggregates = Aggregates::Collected(calls);
-        Ok(Typed::new(Expr::Aggregate(at as u16), result))
-    }
-
-    /// The argument of an aggregate, as it takes it, and the type of its result.
-    fn aggregate_argument(
-        &mut self,
-        function: AggregateFunction,
-        tree: &ast::Expr,
-        scope: &mut Scope,
-        position: Option<u32>,
-    ) -> Result<(Typed, DataType)> {
-        let argument = self.expression(tree, scope)?;
-        refuse_outer(&argument.expr).map_err(|error| error.or_position(position))?;
-        let argument = match function {
-            AggregateFunction::BoolAnd | AggregateFunction::BoolOr
-                if argument.data_type == DataType::Unknown =>
-            {
-                Typed::new(self.coerce(argument, DataType::Bool, position)?, DataType::Bool)
-            }
-            AggregateFunction::StringAgg => self.text_of_aggregate(argument, position)?,
-            _ => self.settle(argument)?,
-        };
-        let result = function.result_type(argument.data_type).ok_or_else(|| {
-            EngineError::new(
-                SqlState::UNDEFINED_FUNCTION,
-                format!(
-                    "function {}({}) does not exist",
-                    function.name(),
-                    argument.data_type
-                ),
-            )
-            .or_position(position)
-        })?;
-        Ok((argument, result))
-    }
-
-    /// Text for `string_agg`; 42883 for what does not become one by itself.
-    fn text_of_aggregate(&mut self, input: Typed, position: Option<u32>) -> Result<Typed> {
-        if !can_cast(input.data_type, DataType::Text, CastContext::Implicit) {
-            return Err(EngineError::new(
-                SqlState::UNDEFINED_FUNCTION,
-                format!("function string_agg({}, unknown) does not exist", input.data_type),
-            )
-            .with_hint(
-                "No function matches the given name and argument types. You might need to add explicit type casts.",
-            )
-            .or_position(position));
-        }
-        Ok(Typed::new(
-            self.coerce(input, DataType::Text, position)?,
-            DataType::Text,
-        ))
-    }
-
-    /// The delimiter and the order of an aggregate's call.
-    fn bind_rest(
-        &mut self,
-        call: &mut AggregateCall,
-        delimiter: &[&ast::Expr],
-        order: &[ast::OrderByExpr],
-        scope: &mut Scope,
-        position: Option<u32>,
-    ) -> Result<()> {
-        for tree in delimiter {
-            let typed = self.expression(tree, scope)?;
-            match self.text_of_aggregate(typed, position)?.expr {
-                Expr::Constant(value) => call.delimiter = Some(value),
-                _ if call.distinct => {
-                    return Err(
-                        EngineError::not_supported("DISTINCT with a delimiter that is no constant")
-                            .or_position(position),
-                    );
-                }
-                computed => call.beside.push(computed),
-            }
-        }
-        for key in order {
-            let typed = self.expression(&key.expr, scope)?;
-            let typed = self.settle(typed)?;
-            if call.distinct && Some(&typed.expr) != call.argument.as_ref() {
-                return Err(EngineError::new(
-                    SqlState::INVALID_COLUMN_REFERENCE,
-                    "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list",
-                )
-                .or_position(self.position_of(&key.expr)));
-            }
-            // Where each value counts alike, their order is nothing.
-            if !call.function.keeps_values() {
-                continue;
-            }
-            let descending = match key.options.sort {
-                None | Some(ast::OrderBySort::Asc) => false,
-                Some(ast::OrderBySort::Desc) => true,
-                Some(_) => return Err(EngineError::not_supported("ORDER BY … USING").or_position(position)),
-            };
-            call.order.push(ListOrder {
-                data_type: typed.data_type,
-                descending,
-                nulls_first: key.options.nulls_first.unwrap_or(descending),
-            });
-            // The values of DISTINCT are their own keys.
-            if !call.distinct {
-                call.beside.push(typed.expr);
-            }
-        }
-        Ok(())
     }
 
     pub(super) fn scalar(
@@ -374,7 +203,7 @@ fn conversion(name: &str) -> Option<DataType> {
 }
 
 /// The error for a call that means no function, or several.
-fn no_function(name: &str, types: &[DataType], reason: Unresolved) -> EngineError {
+pub(super) fn no_function(name: &str, types: &[DataType], reason: Unresolved) -> EngineError {
     if matches!(name, "current_time" | "localtime") {
         return EngineError::not_supported(format!("{name} (it takes the type time)"));
     }
@@ -400,16 +229,4 @@ fn no_function(name: &str, types: &[DataType], reason: Unresolved) -> EngineErro
         )
         .with_hint("Several functions fit equally well. You might need to add explicit type casts."),
     }
-}
-
-/// 0A000 for an aggregate that reads columns of queries around its own only: it would be an aggregate of the query
-/// around.
-fn refuse_outer(argument: &Expr) -> Result<()> {
-    let (mut outer, mut own) = (false, false);
-    argument.walk(&mut |part| match part {
-        Expr::Outer(_) => outer = true,
-        Expr::Column(_) => own = true,
-        _ => {}
-    });
-    refuse(outer && !own, "an aggregate over columns of a query around it")
 }

@@ -5,6 +5,7 @@
 //! they are stored in, the type a function wants). A parameter keeps the type it got first. What stays without a type
 //! to the end is text.
 
+mod aggregate;
 mod array;
 mod call;
 mod chain;

@@ -210,14 +210,16 @@ fn group_names(select: &SelectPlan, names: &Names) -> Names {
     };
     let keys = aggregate.keys.iter().map(|key| show_top(key, names));
     let calls = aggregate.calls.iter().map(|call| {
-        let argument = call
-            .argument
-            .as_ref()
-            .map_or("*".to_owned(), |argument| show_top(argument, names));
+        let mut inputs: Vec<String> = call.inputs.iter().map(|input| show_top(input, names)).collect();
+        inputs.truncate(call.argument_types.len());
+        if inputs.is_empty() {
+            inputs.push("*".to_owned());
+        }
         format!(
-            "{}({}{argument})",
+            "{}({}{})",
             call.function.name(),
-            if call.distinct { "DISTINCT " } else { "" }
+            if call.distinct { "DISTINCT " } else { "" },
+            inputs.join(", ")
         )
     });
     Names {

@@ -42,6 +42,7 @@ pub use catalog::{DATABASE_OID, USER_OID, expression_shown};
 pub(crate) use choice::between_symmetric;
 pub use quote::quote_identifier;
 pub use recovery::shown as shown_position;
+pub(crate) use resolve::{Overload, best_of};
 pub use resolve::{Unresolved, resolve, resolve_operator};
 pub use row::{FunctionRow, Implementation, Volatility};
 pub use signature::Signature;

@@ -29,6 +29,25 @@ pub enum Unresolved {
     Ambiguous,
 }
 
+/// A function of several with one name.
+pub(crate) trait Overload: 'static {
+    /// The types of its arguments.
+    fn arguments(&self) -> &'static [DataType];
+
+    /// True if any number of values of any type may follow, one at least.
+    fn is_variadic(&self) -> bool;
+}
+
+impl Overload for FunctionRow {
+    fn arguments(&self) -> &'static [DataType] {
+        self.arguments
+    }
+
+    fn is_variadic(&self) -> bool {
+        self.variadic
+    }
+}
+
 /// Finds the function of a name for arguments, if it is one of its own.
 type Finder = fn(&str, &[DataType]) -> Option<Signature>;
 
@@ -79,32 +98,32 @@ fn signature(row: &'static FunctionRow, arguments: &[DataType]) -> Signature {
 }
 
 /// True if the row takes that many arguments.
-fn takes(row: &FunctionRow, count: usize) -> bool {
-    match row.variadic {
-        true => count > row.arguments.len(),
-        false => count == row.arguments.len(),
+fn takes(row: &impl Overload, count: usize) -> bool {
+    match row.is_variadic() {
+        true => count > row.arguments().len(),
+        false => count == row.arguments().len(),
     }
 }
 
 /// The best of these functions for arguments of these types.
-fn best_of(
-    candidates: &[&'static FunctionRow],
+pub(crate) fn best_of<R: Overload>(
+    candidates: &[&'static R],
     arguments: &[DataType],
-) -> Result<&'static FunctionRow, Unresolved> {
+) -> Result<&'static R, Unresolved> {
     // A row without variable arguments is preferred, as the only one that can match exactly.
-    let mut left: Vec<&'static FunctionRow> = candidates
+    let mut left: Vec<&'static R> = candidates
         .iter()
         .copied()
-        .filter(|row| takes(row, arguments.len()))
+        .filter(|row| takes(*row, arguments.len()))
         .collect();
     if let Some(exact) = left
         .iter()
-        .find(|row| !row.variadic && row.arguments == arguments)
+        .find(|row| !row.is_variadic() && row.arguments() == arguments)
     {
         return Ok(exact);
     }
-    let fits = |row: &&FunctionRow| {
-        let mut pairs = arguments.iter().zip(row.arguments);
+    let fits = |row: &&'static R| {
+        let mut pairs = arguments.iter().zip(row.arguments());
         pairs.all(|(from, to)| can_cast(*from, *to, CastContext::Implicit))
     };
     left.retain(fits);
@@ -130,16 +149,16 @@ fn best_of(
 }
 
 /// Keeps the rows with the most arguments with a type of which `counts` holds (steps 3 and 4).
-fn keep_most(
-    left: &mut Vec<&'static FunctionRow>,
+fn keep_most<R: Overload>(
+    left: &mut Vec<&'static R>,
     arguments: &[DataType],
     counts: impl Fn(DataType, DataType) -> bool,
 ) {
     if left.len() < 2 {
         return;
     }
-    let score = |row: &FunctionRow| {
-        let pairs = arguments.iter().zip(row.arguments);
+    let score = |row: &R| {
+        let pairs = arguments.iter().zip(row.arguments());
         pairs
             .filter(|(given, wanted)| **given != DataType::Unknown && counts(**given, **wanted))
             .count()
@@ -149,8 +168,8 @@ fn keep_most(
 }
 
 /// Keeps the rows whose type for a literal is of the category that it is taken to be of (step 5).
-fn settle_literal(left: &mut Vec<&'static FunctionRow>, number: usize) -> Result<(), Unresolved> {
-    let wanted = |row: &FunctionRow| row.arguments.get(number).copied().unwrap_or(DataType::Text);
+fn settle_literal<R: Overload>(left: &mut Vec<&'static R>, number: usize) -> Result<(), Unresolved> {
+    let wanted = |row: &R| row.arguments().get(number).copied().unwrap_or(DataType::Text);
     let first = wanted(left[0]).category();
     let category = match () {
         () if left.iter().any(|row| wanted(row).category() == Category::String) => Category::String,
@@ -165,7 +184,7 @@ fn settle_literal(left: &mut Vec<&'static FunctionRow>, number: usize) -> Result
 }
 
 /// The rows that remain if literals have the one type that all other arguments have (step 6).
-fn as_the_others(left: &[&'static FunctionRow], arguments: &[DataType]) -> Option<Vec<&'static FunctionRow>> {
+fn as_the_others<R: Overload>(left: &[&'static R], arguments: &[DataType]) -> Option<Vec<&'static R>> {
     let mut known = arguments
         .iter()
         .copied()
@@ -174,8 +193,8 @@ fn as_the_others(left: &[&'static FunctionRow], arguments: &[DataType]) -> Optio
     if !known.all(|kind| kind == one) {
         return None;
     }
-    let takes_it = |row: &&&'static FunctionRow| {
-        let mut wanted = row.arguments.iter();
+    let takes_it = |row: &&&'static R| {
+        let mut wanted = row.arguments().iter();
         wanted.all(|wanted| can_cast(one, *wanted, CastContext::Implicit))
     };
     Some(left.iter().filter(takes_it).copied().collect())

@@ -32,7 +32,8 @@ use crate::catalog::TableDef;
 use crate::value::DataType;
 
 pub use crate::access::{AccessPath, KeyRange, RangeBound};
-pub use crate::aggregate::{AggregateCall, AggregateFunction};
+pub use crate::aggregate::AggregateCall;
+pub use crate::sort_key::SortKey;
 pub use control::{ControlStatement, IsolationLevel, MaintainedTable, Resolved, Stage, TransactionModes};
 pub use copy::{CopyDirection, CopyFormat, CopyOptions, CopyPlan};
 pub use definition::{
@@ -42,7 +43,7 @@ pub use definition::{
 pub use rows::{DeletePlan, InsertPlan, InsertSource, JoinedRows, Returning, RowsStatement, UpdatePlan};
 pub use select::{
     AggregatePlan, HashJoin, JoinKind, LockStrength, LockWaitPolicy, LoopJoin, Node, RowLock, RowsPlan,
-    SelectPlan, Series, SetCall, SetFunctions, SetOperator, SetPlan, SortKey, Source, TableScan,
+    SelectPlan, Series, SetCall, SetFunctions, SetOperator, SetPlan, Source, TableScan,
 };
 
 /// A column of a result, as a row description tells it.

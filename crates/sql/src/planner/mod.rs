@@ -178,7 +178,11 @@ fn each_expression(plan: &SelectPlan, visit: &mut dyn FnMut(&Expr)) {
         .flat_map(|grouping| &grouping.keys)
         .for_each(&mut *visit);
     let calls = aggregate.clone().flat_map(|grouping| &grouping.calls);
-    calls.flat_map(AggregateCall::expressions).for_each(&mut *visit);
+    calls
+        .clone()
+        .flat_map(AggregateCall::expressions)
+        .for_each(&mut *visit);
+    calls.flat_map(|call| &call.direct).for_each(&mut *visit);
     aggregate
         .flat_map(|grouping| &grouping.having)
         .for_each(&mut *visit);

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crate::access::{self, AccessPath};
-use crate::aggregate::{AggregateCall, AggregateFunction};
 use crate::catalog::{TableDef, TableKind};
 use crate::expr::Expr;
 use crate::plan::{AggregatePlan, SortKey, TableScan};
@@ -122,23 +121,18 @@ pub(crate) fn ordered_by_index(
 
 /// `min(c)` or `max(c)` alone over an index that begins with c: its first or last entry.
 pub(crate) fn extreme(table: &TableDef, aggregate: &AggregatePlan) -> Option<AccessPath> {
-    let [
-        AggregateCall {
-            function,
-            argument: Some(Expr::Column(column)),
-            filter: None,
-            ..
-        },
-    ] = &*aggregate.calls
-    else {
+    let [call] = &*aggregate.calls else {
+        return None;
+    };
+    let (name, [Expr::Column(column)], None) = (call.function.name(), &*call.inputs, &call.filter) else {
         return None;
     };
     if !aggregate.keys.is_empty() || table.kind == TableKind::Virtual {
         return None;
     }
-    let reverse = match function {
-        AggregateFunction::Min => false,
-        AggregateFunction::Max => true,
+    let reverse = match name {
+        "min" => false,
+        "max" => true,
         _ => return None,
     };
     let index = table

@@ -12,7 +12,7 @@ use super::rows::{NULL, Rows, array, boolean, int2, oid, text};
 use super::server::{INTERNAL_LANGUAGE_OID, USER_OID};
 use super::shape::Schema;
 use super::types;
-use clearway_sql::aggregate::AggregateFunction;
+use clearway_sql::aggregate;
 use clearway_sql::catalog_facts::FunctionTypes;
 use clearway_sql::function;
 use clearway_sql::value::{DataType, Value};
@@ -60,22 +60,20 @@ impl FunctionRow {
 
     /// True if there is this function here.
     fn exists(&self) -> bool {
+        if self.kind == "a" {
+            return aggregate::rows().any(|row| row.oid == self.oid);
+        }
         let types: Option<Vec<DataType>> = self
             .arguments
             .iter()
             .map(|oid| DataType::from_oid(*oid))
             .collect();
         let (Some(types), Some(result)) = (types, DataType::from_oid(self.result)) else {
-            return self.name == "count" && self.kind == "a";
+            return false;
         };
         match (self.kind, self.returns_set) {
             ("f", false) => function::resolve(self.name, &types)
                 .is_ok_and(|found| found.arguments == types && found.result == result),
-            ("a", false) => match (AggregateFunction::by_name(self.name), types.as_slice()) {
-                (Some(AggregateFunction::Count), []) => true,
-                (Some(found), [argument]) => found.result_type(*argument) == Some(result),
-                _ => false,
-            },
             ("f", true) => {
                 let whole = |data_type: &DataType| matches!(data_type, DataType::Int4 | DataType::Int8);
                 self.name == "generate_series" && types.iter().all(whole)

@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use sqlparser::ast::{self, Spanned};
 
+use crate::aggregate::AggregateCall;
 use crate::bind::scope::{Aggregates, Scope};
 use crate::bind::{Binder, Typed, refuse, split_name};
 use crate::catalog::TableKind;
@@ -33,6 +34,7 @@ pub(super) use from::{From, Places};
 use group::not_grouped;
 pub(super) use list::ENTRIES_MAX;
 use list::Output;
+pub(super) use order::direction;
 
 /// A FROM with functions of the select list that give rows: each of its rows as often as they give one.
 fn with_functions(left: Relation, base: u16, calls: Vec<SetCall>) -> Relation {
@@ -213,7 +215,7 @@ impl Binder<'_> {
         projection: &mut Vec<Expr>,
         has_sets: bool,
     ) -> Result<Option<AggregatePlan>> {
-        let Aggregates::Collected(calls) = std::mem::replace(&mut scope.aggregates, Aggregates::Refused)
+        let Aggregates::Collected(mut calls) = std::mem::replace(&mut scope.aggregates, Aggregates::Refused)
         else {
             return Err(EngineError::internal("aggregates were lost while binding"));
         };
@@ -225,7 +227,7 @@ impl Binder<'_> {
             "a function that gives rows beside GROUP BY or aggregates",
         )?;
         let mut keys = keys;
-        let (grouped, having) = self.grouped(scope, &mut keys, projection, having)?;
+        let (grouped, having) = self.grouped(scope, &mut keys, projection, having, &mut calls)?;
         *projection = grouped;
         let (keys, key_types) = keys.into_iter().map(|key| (key.expr, key.data_type)).unzip();
         Ok(Some(AggregatePlan {
@@ -236,25 +238,44 @@ impl Binder<'_> {
         }))
     }
 
-    /// The projection and HAVING over the rows of groups. Columns that follow from a key, because the primary key of
-    /// their table is among the keys, become keys too.
+    /// The projection and HAVING over the rows of groups, and direct arguments of aggregates over their keys. Columns that
+    /// follow from a key, because the primary key of their table is among the keys, become keys too.
     fn grouped(
         &mut self,
         scope: &Scope,
         keys: &mut Vec<Typed>,
         projection: &[Expr],
         having: Option<Expr>,
+        calls: &mut [AggregateCall],
     ) -> Result<(Vec<Expr>, Option<Expr>)> {
         loop {
             let mut missing = None;
             let mut over_groups = |expr: &Expr| self.regroup(expr.clone(), keys, &mut missing);
             let grouped: Result<Vec<Expr>> = projection.iter().map(&mut over_groups).collect();
-            let regrouped = having.as_ref().map(over_groups).transpose();
+            let regrouped = having.as_ref().map(&mut over_groups).transpose();
+            let direct = calls
+                .iter()
+                .map(|call| call.direct.iter().map(&mut over_groups).collect());
+            let direct: Result<Vec<Vec<Expr>>> = direct.collect();
             let Some(column) = missing else {
+                for (call, direct) in calls.iter_mut().zip(direct?) {
+                    call.direct = direct;
+                }
                 return Ok((grouped?, regrouped?));
             };
             let Some(key) = self.dependent(column, keys, scope) else {
-                return Err(not_grouped(column, scope));
+                let read = |expr: &Expr| {
+                    let mut read = false;
+                    expr.columns(&mut |found| read |= found == column);
+                    read
+                };
+                let error = not_grouped(column, scope);
+                return Err(match calls.iter().any(|call| call.direct.iter().any(read)) {
+                    true => error.with_detail(
+                        "Direct arguments of an ordered-set aggregate must use only grouped columns.",
+                    ),
+                    false => error,
+                });
             };
             keys.push(key);
         }

@@ -4,7 +4,7 @@ use sqlparser::ast;
 
 use super::list::{Output, check_entries, output_number};
 use crate::bind::scope::Scope;
-use crate::bind::{Binder, normal, refuse};
+use crate::bind::{Binder, normal, refuse, split_name};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
 use crate::plan::SortKey;
@@ -39,11 +39,8 @@ impl Binder<'_> {
                 )
                 .or_position(position));
             }
-            let descending = match &key.options.sort {
-                None | Some(ast::OrderBySort::Asc) => false,
-                Some(ast::OrderBySort::Desc) => true,
-                Some(_) => return Err(EngineError::not_supported("ORDER BY … USING")),
-            };
+            let (descending, nulls_first) =
+                direction(&key.options).map_err(|error| error.or_position(position))?;
             if sort.iter().any(|other| other.column == column) {
                 continue;
             }
@@ -51,7 +48,7 @@ impl Binder<'_> {
                 column,
                 data_type: outputs[column].typed.data_type,
                 descending,
-                nulls_first: key.options.nulls_first.unwrap_or(descending),
+                nulls_first,
             });
         }
         Ok(sort)
@@ -136,4 +133,35 @@ impl Binder<'_> {
         let typed = self.expression(tree, &mut Scope::empty(clause))?;
         self.assign(typed, DataType::Int8, -1, clause, position)
     }
+}
+
+/// The direction of a key of ORDER BY: true for a descending one, and true if NULLs come first. `USING <` is ASC, and
+/// `USING >` is DESC.
+pub(in crate::bind) fn direction(options: &ast::OrderByOptions) -> Result<(bool, bool)> {
+    let descending = match &options.sort {
+        None | Some(ast::OrderBySort::Asc) => false,
+        Some(ast::OrderBySort::Desc) => true,
+        Some(ast::OrderBySort::Using(operator)) => {
+            let (schema, symbol, _) = split_name(operator)?;
+            refuse(
+                schema.is_some_and(|schema| schema != "pg_catalog"),
+                "ORDER BY USING an operator of a schema",
+            )?;
+            match symbol.as_str() {
+                "<" => false,
+                ">" => true,
+                "<=" | ">=" | "=" | "<>" => {
+                    return Err(EngineError::new(
+                        SqlState::WRONG_OBJECT_TYPE,
+                        format!("operator {symbol} is not a valid ordering operator"),
+                    )
+                    .with_hint(
+                        "Ordering operators must be \"<\" or \">\" members of btree operator families.",
+                    ));
+                }
+                _ => return Err(EngineError::not_supported(format!("ORDER BY USING {symbol}"))),
+            }
+        }
+    };
+    Ok((descending, options.nulls_first.unwrap_or(descending)))
 }

@@ -64,7 +64,7 @@ fn aggregates() {
     for (id, k) in [(1, 10), (2, 11), (3, 13)] {
         let row = [Value::Int4(id), Value::Int4(k), Value::from("c"), Value::Null];
         for (call, group) in aggregate.calls.iter().zip(&mut groups) {
-            call.take(group, &row, &context, |_| Ok(true)).unwrap();
+            call.take(group, &row, &context).unwrap();
         }
     }
     let results: Vec<Value> = aggregate

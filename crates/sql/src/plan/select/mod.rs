@@ -10,6 +10,7 @@ use crate::catalog::TableDef;
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::plan::Column;
+use crate::sort_key::SortKey;
 use crate::value::{ColumnSet, DataType};
 
 pub use node::{HashJoin, JoinKind, LoopJoin, Node, RowsPlan, SetOperator, SetPlan};
@@ -166,19 +167,6 @@ pub struct AggregatePlan {
     pub calls: Vec<AggregateCall>,
     /// HAVING, over the group row (keys, then results).
     pub having: Option<Expr>,
-}
-
-/// One ORDER BY key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SortKey {
-    /// Position in the output row.
-    pub column: usize,
-    /// That column's type.
-    pub data_type: DataType,
-    /// DESC
-    pub descending: bool,
-    /// NULLs before all other values.
-    pub nulls_first: bool,
 }
 
 /// The strength of the row locks of FOR ….
