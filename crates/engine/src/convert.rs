@@ -1,10 +1,11 @@
-//! Errors of the layers below, in the words of this one.
+//! The words of other layers: errors of those below, and modes of locks.
 
 use clearway_storage::StorageError;
-use clearway_txn::LockError;
+use clearway_txn::{LockError, LockMode};
 
 use crate::interrupt::{Interrupts, current_error};
 use clearway_sql::error::{EngineError, SqlState};
+use clearway_sql::plan::TableLockMode;
 
 /// A storage error for the client.
 #[cold]
@@ -36,5 +37,18 @@ pub(crate) fn lock_error(error: LockError, interrupts: &Interrupts) -> EngineErr
             "canceling statement due to lock timeout",
         ),
         _ => interrupts.error(),
+    }
+}
+/// The lock manager's mode of a mode of LOCK TABLE.
+pub(crate) fn lock_mode(mode: TableLockMode) -> LockMode {
+    match mode {
+        TableLockMode::AccessShare => LockMode::AccessShare,
+        TableLockMode::RowShare => LockMode::RowShare,
+        TableLockMode::RowExclusive => LockMode::RowExclusive,
+        TableLockMode::ShareUpdateExclusive => LockMode::ShareUpdateExclusive,
+        TableLockMode::Share => LockMode::Share,
+        TableLockMode::ShareRowExclusive => LockMode::ShareRowExclusive,
+        TableLockMode::Exclusive => LockMode::Exclusive,
+        TableLockMode::AccessExclusive => LockMode::AccessExclusive,
     }
 }

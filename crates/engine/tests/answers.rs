@@ -122,6 +122,7 @@ subjects! {
     analyze
     arithmetic
     casts
+    conditions
     comments
     copy
     create_table_as

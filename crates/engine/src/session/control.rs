@@ -67,6 +67,8 @@ impl Session {
                 self.check_not_in_recovery("ANALYZE")?;
                 self.analyze(tables, *verbose, out)?;
             }
+            // The locks were taken before it ran.
+            ControlStatement::Lock { .. } => {}
             ControlStatement::Checkpoint => {
                 let engine = Arc::clone(&self.engine);
                 engine.checkpoint()?;

@@ -1,12 +1,14 @@
 //! From a text to a prepared statement, and from that to a plan whose tables are locked.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::clock;
 use crate::planning_memory::Reservation;
 use crate::session::Session;
 use crate::session::prepared::{CachedPlan, Prepared, View};
 use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::plan::{ControlStatement, Statement};
 use clearway_sql::value::DataType;
 use clearway_sql::{self as sql, ParsedStatement};
 
@@ -111,14 +113,26 @@ impl Session {
         prepared: &Arc<Prepared>,
         mut cached: Arc<CachedPlan>,
     ) -> Result<Arc<CachedPlan>> {
+        // LOCK … NOWAIT alone does not wait.
+        let no_wait = matches!(
+            cached.plan.statement,
+            Statement::Control(ControlStatement::Lock { no_wait: true, .. })
+        );
+        let timeout = match no_wait {
+            true => Some(Duration::ZERO),
+            false => self.settings.lock_timeout,
+        };
         loop {
             for table in &cached.uses {
-                self.txn.lock_relation(
-                    table.oid,
-                    table.mode,
-                    &self.interrupts,
-                    self.settings.lock_timeout,
-                )?;
+                self.txn
+                    .lock_relation(table.oid, table.mode, &self.interrupts, timeout)
+                    .map_err(|error| match error.sqlstate() {
+                        SqlState::LOCK_NOT_AVAILABLE if no_wait => EngineError::new(
+                            SqlState::LOCK_NOT_AVAILABLE,
+                            format!("could not obtain lock on relation \"{}\"", table.name),
+                        ),
+                        _ => error,
+                    })?;
             }
             if cached.version == self.txn.catalog_version() {
                 break;

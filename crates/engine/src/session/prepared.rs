@@ -12,10 +12,12 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::catalog::serial::serials;
 use crate::catalog::{CatalogState, TableUse};
+use crate::convert::lock_mode;
 use crate::interrupt::Interrupts;
 use crate::planning_memory::{PlanningMemory, Reservation};
 use crate::session::named_output::has_names;
 use crate::{definition, executor};
+use clearway_sql::catalog::TableKind;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::function::quote_identifier;
 use clearway_sql::plan::{Column, ControlStatement, Plan, Statement};
@@ -92,6 +94,10 @@ impl CachedPlan {
     fn new(plan: Plan, view: View<'_>, memory: Option<Reservation>) -> CachedPlan {
         let state = view.state;
         let locks = match &plan.statement {
+            Statement::Control(ControlStatement::Lock { tables, mode, .. }) => {
+                let heaps = tables.iter().filter(|table| table.kind != TableKind::Virtual);
+                heaps.map(|table| (table.oid, lock_mode(*mode))).collect()
+            }
             Statement::Control(_) => Vec::new(),
             Statement::Definition(statement) => {
                 let mut locks = definition::locks(statement);

@@ -27,7 +27,8 @@ use clearway_sql as sql;
 use clearway_sql::context::EvalContext;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::{
-    CopyDirection, DefinitionStatement, InsertSource, Plan, RowsStatement, SelectPlan, Statement,
+    ControlStatement, CopyDirection, DefinitionStatement, InsertSource, Plan, RowsStatement, SelectPlan,
+    Statement, TableLockMode,
 };
 use clearway_sql::value::Value;
 
@@ -116,7 +117,15 @@ impl Session {
             self.interrupts.check()?;
         }
         self.check_outside_transaction(&cached.plan.statement)?;
-        if !matches!(cached.plan.statement, Statement::Control(_)) {
+        let locks = match &cached.plan.statement {
+            Statement::Control(ControlStatement::Lock { mode, .. }) => {
+                self.check_lock_table(*mode)?;
+                true
+            }
+            Statement::Control(_) => false,
+            _ => true,
+        };
+        if locks {
             if self.txn.phase == Phase::None {
                 self.begin(Phase::Implicit);
             }
@@ -186,6 +195,20 @@ impl Session {
                 format!("{name} cannot run inside a transaction block"),
             )),
             _ => Ok(()),
+        }
+    }
+
+    /// 25P01 for LOCK TABLE where the lock would end with the statement, and 25006 for a mode that a standby has not.
+    fn check_lock_table(&self, mode: TableLockMode) -> Result<()> {
+        if !self.among_others && self.txn.phase == Phase::None {
+            return Err(EngineError::new(
+                SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                "LOCK TABLE can only be used in transaction blocks",
+            ));
+        }
+        match mode {
+            TableLockMode::AccessShare | TableLockMode::RowShare | TableLockMode::RowExclusive => Ok(()),
+            _ => self.check_not_in_recovery("LOCK TABLE"),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use clearway_engine::{Collected, Value};
 
-use crate::common::{query, run};
+use crate::common::{error, query, run};
 use crate::shop;
 
 #[test]
@@ -68,4 +68,31 @@ fn read_only_transactions_do_not_write() {
     query(&mut s, "rollback");
     query(&mut s, "set default_transaction_read_only = on");
     assert_eq!(run(&mut s, "create table t (a int)"), "ERROR 25006");
+}
+
+#[test]
+fn lock_table_keeps_others_out_until_the_end() {
+    let fixture = shop();
+    let (mut s, mut other) = (fixture.session(), fixture.session());
+    assert_eq!(run(&mut s, "lock table log"), "ERROR 25P01");
+    query(&mut s, "begin");
+    assert_eq!(run(&mut s, "lock table log in share mode"), "LOCK TABLE");
+    query(&mut other, "begin");
+    assert_eq!(
+        run(&mut other, "lock log in access share mode nowait"),
+        "LOCK TABLE"
+    );
+    assert_eq!(run(&mut other, "select count(*) from log"), "0");
+    let refused = error(&mut other, "lock log in row exclusive mode nowait");
+    assert_eq!(refused.sqlstate().as_str(), "55P03");
+    assert_eq!(refused.message(), "could not obtain lock on relation \"log\"");
+    query(&mut other, "rollback");
+    query(&mut other, "set lock_timeout = '10ms'");
+    assert_eq!(run(&mut other, "insert into log values (1, 'a')"), "ERROR 55P03");
+    query(&mut s, "commit");
+    assert_eq!(run(&mut other, "insert into log values (1, 'a')"), "INSERT 0 1");
+    // A lock of several statements in one message lasts as long as their transaction.
+    assert_eq!(run(&mut s, "lock pg_class, log; select count(*) from log"), "1");
+    assert_eq!(run(&mut s, "begin; lock nothing_of_this_name"), "ERROR 42P01");
+    assert_eq!(run(&mut s, "rollback"), "ROLLBACK");
 }

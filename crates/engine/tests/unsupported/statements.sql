@@ -48,7 +48,6 @@ create table u (a int) partition by hash (a)
 create table u partition of t for values in (1)
 create table u partition of t default
 create table u () inherits (t)
-create table u (like t including all)
 create table u as select 1
 create table u as execute p
 create temp table u (a int)
@@ -218,9 +217,6 @@ do $$ begin null; end $$
 do language plpgsql $$ begin null; end $$
 call p(1)
 load 'x'
-lock table t
-lock table t in share mode nowait
-lock t in access exclusive mode
 reassign owned by a to b
 refresh materialized view v
 refresh materialized view concurrently v with no data

@@ -17,7 +17,7 @@ use crate::bind::{Binder, Typed};
 use crate::catalog::TableDef;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
-use crate::plan::SetCall;
+use crate::plan::{JoinKind, SetCall};
 use crate::value::{DataType, Value};
 
 /// A column that expressions can name.
@@ -37,6 +37,41 @@ pub(super) struct ScopeRelation {
     pub(super) columns: Vec<ScopeColumn>,
     /// The table, if it is one.
     pub(super) table_oid: u32,
+    /// True if an outer join may put NULLs in place of its rows.
+    pub(super) nullable: bool,
+    /// A column that is NULL only where an outer join has no row of this relation, if one is known.
+    pub(super) present: Option<Expr>,
+}
+
+impl ScopeRelation {
+    /// The system column `tableoid`: the number of the row's table.
+    fn table_number(&self) -> Result<ScopeColumn> {
+        let number = Expr::Constant(Value::Oid(self.table_oid));
+        let expr = match &self.present {
+            _ if !self.nullable => number,
+            Some(present) => Expr::Case {
+                branches: vec![(
+                    Expr::IsNull {
+                        input: Box::new(present.clone()),
+                        negated: true,
+                    },
+                    number,
+                )],
+                otherwise: Box::new(Expr::Constant(Value::Null)),
+            },
+            None => {
+                return Err(EngineError::not_supported(format!(
+                    "tableoid of \"{}\", whose rows an outer join may lack,",
+                    self.alias
+                )));
+            }
+        };
+        Ok(ScopeColumn {
+            name: "tableoid".to_owned(),
+            typed: Typed::new(expr, DataType::Oid),
+            origin: (0, 0),
+        })
+    }
 }
 
 /// The names of a FROM, or of a part of it.
@@ -79,6 +114,12 @@ impl Names {
             alias: alias.unwrap_or_else(|| table.name.clone()),
             columns: columns.collect(),
             table_oid: table.oid,
+            nullable: false,
+            present: table
+                .columns
+                .iter()
+                .position(|column| column.not_null)
+                .map(|number| Expr::Column(base + number as u16)),
         })
     }
 
@@ -87,6 +128,22 @@ impl Names {
         self.relations.extend(other.relations);
         self.visible.extend(other.visible);
         self
+    }
+
+    /// Marks the relations whose rows a join of this kind may lack; the first `of_left` are those of its left side.
+    pub(super) fn mark_nullable(&mut self, kind: JoinKind, of_left: usize) {
+        let (left, right) = self.relations.split_at_mut(of_left);
+        let (left_lacks, right_lacks) = match kind {
+            JoinKind::Left => (false, true),
+            JoinKind::Right => (true, false),
+            JoinKind::Full => (true, true),
+            JoinKind::Inner | JoinKind::Semi | JoinKind::Anti => (false, false),
+        };
+        left.iter_mut()
+            .for_each(|relation| relation.nullable |= left_lacks);
+        right
+            .iter_mut()
+            .for_each(|relation| relation.nullable |= right_lacks);
     }
 
     /// True if a column without qualifier has this name.
@@ -265,7 +322,15 @@ impl Binder<'_> {
 
 fn find(qualifier: Option<&str>, name: &str, names: &Names) -> Result<Found> {
     let Some(qualifier) = qualifier else {
-        return Ok(only(name, names.visible.iter())?.map_or(Found::Nothing, Found::Column));
+        if let Some(column) = only(name, names.visible.iter())? {
+            return Ok(Found::Column(column));
+        }
+        let mut tables = names.relations.iter().filter(|relation| relation.table_oid != 0);
+        return match (name, tables.next(), tables.next()) {
+            ("tableoid", Some(table), None) => table.table_number().map(Found::Column),
+            ("tableoid", Some(_), Some(_)) => Err(ambiguous(name)),
+            _ => Ok(Found::Nothing),
+        };
     };
     let mut relations = names
         .relations
@@ -284,11 +349,7 @@ fn find(qualifier: Option<&str>, name: &str, names: &Names) -> Result<Found> {
         return Ok(Found::Column(column));
     }
     if name == "tableoid" && relation.table_oid != 0 {
-        return Ok(Found::Column(ScopeColumn {
-            name: name.to_owned(),
-            typed: Typed::new(Expr::Constant(Value::Oid(relation.table_oid)), DataType::Oid),
-            origin: (0, 0),
-        }));
+        return relation.table_number().map(Found::Column);
     }
     Ok(Found::NoColumn)
 }
@@ -298,10 +359,14 @@ fn only<'n>(name: &str, columns: impl Iterator<Item = &'n ScopeColumn>) -> Resul
     let mut found = columns.filter(|column| column.name == name);
     let first = found.next();
     if found.next().is_some() {
-        return Err(EngineError::new(
-            SqlState::AMBIGUOUS_COLUMN,
-            format!("column reference \"{name}\" is ambiguous"),
-        ));
+        return Err(ambiguous(name));
     }
     Ok(first.cloned())
+}
+
+fn ambiguous(name: &str) -> EngineError {
+    EngineError::new(
+        SqlState::AMBIGUOUS_COLUMN,
+        format!("column reference \"{name}\" is ambiguous"),
+    )
 }

@@ -45,14 +45,32 @@ impl Binder<'_> {
                 tables,
                 analyze,
                 verbose,
-            } => Vacuum {
-                tables: self.maintained(tables)?,
-                analyze: *analyze,
-                verbose: *verbose,
+            } => match self.maintained(tables)? {
+                Some(tables) => Vacuum {
+                    tables,
+                    analyze: *analyze,
+                    verbose: *verbose,
+                },
+                None => NoOperation("VACUUM"),
             },
-            Analyze { tables, verbose } => Analyze {
-                tables: self.maintained(tables)?,
-                verbose: *verbose,
+            Lock {
+                tables,
+                mode,
+                no_wait,
+            } => Lock {
+                tables: tables
+                    .iter()
+                    .map(|name| self.any_table(name))
+                    .collect::<Result<_>>()?,
+                mode: *mode,
+                no_wait: *no_wait,
+            },
+            Analyze { tables, verbose } => match self.maintained(tables)? {
+                Some(tables) => Analyze {
+                    tables,
+                    verbose: *verbose,
+                },
+                None => NoOperation("ANALYZE"),
             },
             Prepare { name, types, sql } => Prepare {
                 name: name.clone(),
@@ -130,7 +148,7 @@ impl Binder<'_> {
                 tables,
                 restart_identity,
             } => DefinitionStatement::Truncate {
-                tables: self.heaps(tables)?,
+                tables: tables.iter().map(|name| self.heap(name)).collect::<Result<_>>()?,
                 restart_identity: *restart_identity,
             },
             NamedDefinition::DropTable {
@@ -242,10 +260,11 @@ impl Binder<'_> {
         Ok(table)
     }
 
-    /// The tables and columns of VACUUM and ANALYZE.
-    fn maintained(&self, tables: &[MaintainedTable<AsRead>]) -> Result<Vec<MaintainedTable>> {
+    /// The tables and columns of VACUUM and ANALYZE, of which none named is all; `None` if all that are named are the
+    /// system's own, whose rows are made when they are asked for.
+    fn maintained(&self, tables: &[MaintainedTable<AsRead>]) -> Result<Option<Vec<MaintainedTable>>> {
         let look_up = |named: &MaintainedTable<AsRead>| {
-            let table = self.heap(&named.table)?;
+            let table = self.any_table(&named.table)?;
             let Some(names) = &named.columns else {
                 return Ok(MaintainedTable { table, columns: None });
             };
@@ -268,11 +287,9 @@ impl Binder<'_> {
                 columns: Some(columns),
             })
         };
-        tables.iter().map(look_up).collect()
-    }
-
-    fn heaps(&self, names: &[Name]) -> Result<Vec<Arc<TableDef>>> {
-        names.iter().map(|name| self.heap(name)).collect()
+        let mut found = tables.iter().map(look_up).collect::<Result<Vec<_>>>()?;
+        found.retain(|named: &MaintainedTable| matches!(named.table.kind, TableKind::Heap { .. }));
+        Ok(Some(found).filter(|kept| tables.is_empty() || !kept.is_empty()))
     }
 
     /// The table of COPY.

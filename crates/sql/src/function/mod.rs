@@ -4,6 +4,7 @@
 //! finds the one that a call means. A new function is a row in the file of its subject, and a new file is a line in
 //! `table.rs`. A function whose types are no fixed list (`coalesce`) finds itself: a line in `resolve.rs`.
 
+mod acl;
 pub mod array;
 mod array_text;
 mod bits;

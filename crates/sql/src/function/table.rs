@@ -7,12 +7,13 @@ use std::sync::LazyLock;
 
 use super::row::FunctionRow;
 use super::{
-    bits, catalog, datetime, description, math, number, objects, privilege, quote, recovery, regex, sequence,
-    session, text, trigonometry,
+    acl, bits, catalog, datetime, description, math, number, objects, privilege, quote, recovery, regex,
+    sequence, session, text, trigonometry,
 };
 
 /// The rows of each file of functions.
 static TABLES: &[&[FunctionRow]] = &[
+    acl::ROWS,
     bits::ROWS,
     catalog::ROWS,
     datetime::ROWS,

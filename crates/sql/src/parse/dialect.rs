@@ -10,8 +10,9 @@
 //! | `select 'a'`, and `'b'` on the next line | `'ab'` | `'a'`, in a column called `b` |
 //! | `select 123abc`, `1_000`, `0x1f`, `$1a` | an error: junk behind a number | `123`, in a column called `abc`; `1000`; a string of bits |
 //!
-//! Others gave an error: `between symmetric a and b` (a mark on the word, [`mark_symmetric`]), `U&'…' uescape '…'` and
-//! the calls with a grammar of their own (`special_call`).
+//! Others gave an error: `between symmetric a and b` (a mark on the word, [`mark_symmetric`]), `U&'…' uescape '…'`,
+//! the calls with a grammar of their own (`special_call`), lists that begin with a query (`in_list`), and
+//! ANY behind an operator with its schema (`operator_any`).
 //!
 //! The first two are rules of precedence ([`Dialect`]); the others are mended in the list of tokens ([`tokens`]). So are
 //! FOR NO KEY UPDATE and FOR KEY SHARE, which sqlparser does not know: it reads FOR UPDATE and FOR SHARE, and the binder
@@ -72,6 +73,15 @@ impl Dialect for Grammar {
         }))
     }
 
+    fn parse_infix(
+        &self,
+        parser: &mut Parser<'_>,
+        left: &Expr,
+        _precedence: u8,
+    ) -> Option<Result<Expr, ParserError>> {
+        super::in_list::parse(parser, left).or_else(|| super::operator_any::parse(parser, left))
+    }
+
     as_base! {
         identifier_quote_style(identifier: &str) -> Option<char>;
         is_delimited_identifier_start(ch: char) -> bool;
@@ -127,6 +137,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
     super::string_forms::decode(&mut tokens, text)?;
     join_strings(&mut tokens);
     mark_symmetric(&mut tokens);
+    super::in_list::mark(&mut tokens);
     leave_out_keys(&mut tokens);
     Ok(with_is_null(tokens))
 }

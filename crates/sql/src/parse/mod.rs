@@ -5,9 +5,11 @@
 //! `utility`, ours. Errors carry their position in the message, counted in characters from 1.
 
 mod dialect;
+mod in_list;
 mod lex;
 mod long_insert;
 mod number_junk;
+mod operator_any;
 mod special_call;
 mod split;
 mod string_forms;

@@ -54,8 +54,8 @@ pub struct MaintainedTable<S: Stage = Resolved> {
     pub columns: Option<Vec<S::Column>>,
 }
 
-/// A statement about the transaction, the session, or maintenance. It takes no relation lock before it runs and begins
-/// no transaction.
+/// A statement about the transaction, the session, or maintenance. All but LOCK TABLE take no relation lock before they
+/// run, and begin no transaction.
 #[derive(Debug, Clone)]
 pub enum ControlStatement<S: Stage = Resolved> {
     /// Nothing but blanks and comments.
@@ -110,6 +110,15 @@ pub enum ControlStatement<S: Stage = Resolved> {
         /// Tells what it does.
         verbose: bool,
     },
+    /// LOCK TABLE, for the rest of the transaction
+    Lock {
+        /// The tables.
+        tables: Vec<S::Table>,
+        /// The mode.
+        mode: TableLockMode,
+        /// NOWAIT: 55P03 if a lock cannot be had at once.
+        no_wait: bool,
+    },
     /// CHECKPOINT
     Checkpoint,
     /// PREPARE name (types) AS statement
@@ -161,6 +170,7 @@ impl ControlStatement {
             ControlStatement::Show(_) | ControlStatement::ShowAll => "SHOW",
             ControlStatement::Vacuum { .. } => "VACUUM",
             ControlStatement::Analyze { .. } => "ANALYZE",
+            ControlStatement::Lock { .. } => "LOCK TABLE",
             ControlStatement::Checkpoint => "CHECKPOINT",
             ControlStatement::Prepare { .. } => "PREPARE",
             ControlStatement::Execute { .. } => "EXECUTE",
@@ -172,6 +182,41 @@ impl ControlStatement {
             ControlStatement::NoOperation(tag) => tag,
         }
     }
+}
+
+/// A mode of LOCK TABLE, from the weakest to the strongest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TableLockMode {
+    /// ACCESS SHARE
+    AccessShare,
+    /// ROW SHARE
+    RowShare,
+    /// ROW EXCLUSIVE
+    RowExclusive,
+    /// SHARE UPDATE EXCLUSIVE
+    ShareUpdateExclusive,
+    /// SHARE
+    Share,
+    /// SHARE ROW EXCLUSIVE
+    ShareRowExclusive,
+    /// EXCLUSIVE
+    Exclusive,
+    /// ACCESS EXCLUSIVE
+    AccessExclusive,
+}
+
+impl TableLockMode {
+    /// All modes with their words, those that others begin with behind these.
+    pub(crate) const WORDS: [(&'static str, TableLockMode); 8] = [
+        ("access share", TableLockMode::AccessShare),
+        ("row share", TableLockMode::RowShare),
+        ("row exclusive", TableLockMode::RowExclusive),
+        ("share update exclusive", TableLockMode::ShareUpdateExclusive),
+        ("share row exclusive", TableLockMode::ShareRowExclusive),
+        ("share", TableLockMode::Share),
+        ("exclusive", TableLockMode::Exclusive),
+        ("access exclusive", TableLockMode::AccessExclusive),
+    ];
 }
 
 /// Isolation of a transaction.

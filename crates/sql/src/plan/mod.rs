@@ -34,7 +34,9 @@ use crate::value::DataType;
 pub use crate::access::{AccessPath, KeyRange, RangeBound};
 pub use crate::aggregate::AggregateCall;
 pub use crate::sort_key::SortKey;
-pub use control::{ControlStatement, IsolationLevel, MaintainedTable, Resolved, Stage, TransactionModes};
+pub use control::{
+    ControlStatement, IsolationLevel, MaintainedTable, Resolved, Stage, TableLockMode, TransactionModes,
+};
 pub use copy::{CopyDirection, CopyFormat, CopyOptions, CopyPlan};
 pub use definition::{
     AlterViewPlan, CommentOn, Commented, CreateIndex, CreateTable, CreateTableAs, CreateViewPlan,
@@ -123,7 +125,9 @@ impl Statement {
     /// The statement's name, if it cannot run in a transaction that other statements belong to.
     pub fn outside_transactions_only(&self) -> Option<&'static str> {
         match self {
-            Statement::Control(ControlStatement::Vacuum { .. }) => Some("VACUUM"),
+            Statement::Control(ControlStatement::Vacuum { .. } | ControlStatement::NoOperation("VACUUM")) => {
+                Some("VACUUM")
+            }
             Statement::Control(ControlStatement::DiscardAll) => Some("DISCARD ALL"),
             Statement::Definition(DefinitionStatement::CreateIndex(create)) if create.concurrently => {
                 Some("CREATE INDEX CONCURRENTLY")

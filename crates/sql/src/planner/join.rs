@@ -18,7 +18,7 @@ use crate::planner::scan::{all, need, plan_scan};
 use crate::planner::{Planner, estimate};
 use crate::query::{Join, Leaf, Relation, Rows, SetOperation};
 use crate::stack::checkpoint;
-use crate::value::DataType;
+use crate::value::{DataType, Value};
 
 impl Planner<'_> {
     /// The operators of a FROM with the conditions of WHERE. `read`: the columns that later stages read.
@@ -300,6 +300,10 @@ impl Tree<'_, '_> {
         };
         let keys = if lateral {
             Vec::new()
+        } else if kind == JoinKind::Full && conditions.iter().all(|condition| self.is_constant(condition)) {
+            // All rows are of one key; a constant condition lets all pairs through, or none.
+            let one = || Expr::Constant(Value::Int4(1));
+            vec![(one(), one(), DataType::Int4)]
         } else {
             self.equal_keys(&left, &right.planned, &conditions)
         };
@@ -351,6 +355,11 @@ impl Tree<'_, '_> {
         let found = self.leaf(leaf.clone(), given)?;
         let depends = matches!(&found.node, Node::Table { arguments, .. } if !arguments.is_empty());
         Ok((depends && estimate::is_looked_up(&found.node)).then_some((found, rest)))
+    }
+
+    /// True if an expression has one value for all rows.
+    fn is_constant(&self, expr: &Expr) -> bool {
+        self.leaves.read_by(expr) == 0 && !expr.has_subquery() && expr.is_repeatable()
     }
 
     /// The conditions that say that something of one side equals something of the other: left, right, type.

@@ -117,7 +117,8 @@ impl Binder<'_> {
             };
             let right = self.relation(&join.relation, &beside, places)?;
             check_aliases(&left.names, &right.names)?;
-            let bound = self.constraint(kind, constraint, &left.names, &right.names)?;
+            let mut bound = self.constraint(kind, constraint, &left.names, &right.names)?;
+            bound.names.mark_nullable(kind, left.names.relations.len());
             left = From {
                 relation: Relation::Join(Box::new(Join {
                     kind,
@@ -363,6 +364,8 @@ impl Binder<'_> {
                 alias: known_as,
                 columns: described,
                 table_oid: 0,
+                nullable: false,
+                present: None,
             }),
         })
     }
@@ -514,6 +517,8 @@ fn renamed(inner: From, alias: &ast::TableAlias) -> Result<From> {
             alias: identifier(&alias.name)?,
             columns,
             table_oid: 0,
+            nullable: false,
+            present: None,
         }),
     })
 }

@@ -180,6 +180,8 @@ impl Binder<'_> {
             alias: String::new(),
             columns: described(&block.columns),
             table_oid: 0,
+            nullable: false,
+            present: None,
         });
         let mut scope = Scope::of(names, "ORDER BY");
         let mut outputs: Vec<Output> = block

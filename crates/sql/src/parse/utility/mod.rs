@@ -9,6 +9,7 @@
 mod comment;
 mod copy;
 pub(crate) mod create_table;
+mod lock;
 mod maintenance;
 mod prepared;
 mod reader;
@@ -196,6 +197,7 @@ impl Reader<'_> {
             }
             "vacuum" => self.vacuum(),
             "analyze" | "analyse" => self.analyze(),
+            "lock" => self.lock(),
             "checkpoint" => Ok(ControlStatement::Checkpoint),
             "prepare" => self.prepare(),
             "execute" => self.execute(),
