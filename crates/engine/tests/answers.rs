@@ -138,6 +138,7 @@ subjects! {
     predicates
     prepared
     rows
+    schemas
     select
     series
     settings

@@ -103,3 +103,32 @@ fn storage_parameters_are_taken_by_name() {
     assert_eq!(create("user_catalog_table = 50"), "ERROR 0A000");
     assert_eq!(create("fillfactor = 5"), "ERROR 22023");
 }
+
+#[test]
+fn schemas_and_their_tables_are_remembered() {
+    let fixture = Fixture::new(
+        "create schema s; create table s.t (id serial, v text); insert into s.t (v) values ('one');
+         create schema before; alter schema before rename to after; create table after.t (v text);
+         create schema gone; drop schema gone; create table t (v text)",
+    );
+    let check = |fixture: &Fixture| {
+        let mut session = fixture.session();
+        let names = "select nspname, relname from pg_class join pg_namespace n on n.oid = relnamespace
+                     where relkind = 'r' and nspname !~ '^pg_|^information' order by 1";
+        assert_eq!(query(&mut session, names), "after|t, public|t, s|t");
+        assert_eq!(query(&mut session, "select v from s.t where id = 1"), "one");
+        assert_eq!(run(&mut session, "create table gone.t (a int)"), "ERROR 3F000");
+        assert_eq!(run(&mut session, "create table before.t (a int)"), "ERROR 3F000");
+    };
+    check(&fixture);
+    let fixture = reopen(fixture);
+    check(&fixture);
+    let mut session = fixture.session();
+    assert_eq!(run(&mut session, "drop schema public cascade"), "DROP SCHEMA");
+    drop(session);
+    let fixture = reopen(fixture);
+    let mut session = fixture.session();
+    assert_eq!(run(&mut session, "create table t (v text)"), "ERROR 3F000");
+    assert_eq!(run(&mut session, "create schema public"), "CREATE SCHEMA");
+    assert_eq!(run(&mut session, "create table t (v text)"), "CREATE TABLE");
+}

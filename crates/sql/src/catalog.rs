@@ -4,7 +4,7 @@
 //! through [`CatalogView`]. A definition never changes: a DDL statement makes a new one, and plans made with
 //! the old one are made anew.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::expr::Expr;
 use crate::statistics::TableStatistics;
@@ -14,12 +14,12 @@ use crate::view::ViewDef;
 /// The catalog in which a statement's names are looked up.
 pub trait CatalogView {
     /// The table or virtual table of this (lower-case or quoted) name; `schema` is given when the name was qualified
-    /// with one (`pg_catalog`, `public`).
+    /// with one, and the search path leads to it otherwise.
     fn lookup_table(&self, schema: Option<&str>, name: &str) -> Option<Arc<TableDef>>;
 
-    /// True if an index of this name exists, and the table it belongs to.
-    fn lookup_index(&self, name: &str) -> Option<Arc<TableDef>> {
-        let _ = name;
+    /// The table that the index of this name belongs to, if there is one.
+    fn lookup_index(&self, schema: Option<&str>, name: &str) -> Option<Arc<TableDef>> {
+        let _ = (schema, name);
         None
     }
 
@@ -27,6 +27,16 @@ pub trait CatalogView {
     fn table_numbered(&self, oid: u32) -> Option<Arc<TableDef>> {
         let _ = oid;
         None
+    }
+
+    /// The schema of this name.
+    fn schema(&self, name: &str) -> Option<SchemaRef> {
+        (name == "public").then(SchemaRef::public)
+    }
+
+    /// The schema that a new relation goes to which is written without one: the first of the search path.
+    fn creation_schema(&self) -> Option<SchemaRef> {
+        Some(SchemaRef::public())
     }
 
     /// About how many rows a table has, if that is known.
@@ -46,11 +56,6 @@ pub trait CatalogView {
         let _ = table;
         None
     }
-
-    /// True if a new table without a schema goes to `public`; if not, it has no place.
-    fn creates_in_public(&self) -> bool {
-        true
-    }
 }
 
 /// A catalog without tables: enough for statements such as `select 1`.
@@ -59,6 +64,37 @@ pub struct EmptyCatalog;
 impl CatalogView for EmptyCatalog {
     fn lookup_table(&self, _schema: Option<&str>, _name: &str) -> Option<Arc<TableDef>> {
         None
+    }
+}
+
+/// A schema: its number, and its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SchemaRef {
+    /// Its number.
+    pub oid: u32,
+    /// Its name.
+    pub name: Arc<str>,
+}
+
+impl SchemaRef {
+    /// The number of the schema `public`.
+    pub const PUBLIC_OID: u32 = 2_200;
+
+    /// A schema of this number and name.
+    pub fn new(oid: u32, name: &str) -> SchemaRef {
+        SchemaRef {
+            oid,
+            name: name.into(),
+        }
+    }
+
+    /// The schema `public`.
+    pub fn public() -> SchemaRef {
+        static NAME: LazyLock<Arc<str>> = LazyLock::new(|| "public".into());
+        SchemaRef {
+            oid: SchemaRef::PUBLIC_OID,
+            name: Arc::clone(&NAME),
+        }
     }
 }
 
@@ -83,6 +119,8 @@ pub struct TableDef {
     pub oid: u32,
     /// Its name.
     pub name: String,
+    /// Its schema.
+    pub schema: SchemaRef,
     /// The source of its rows.
     pub kind: TableKind,
     /// Its columns, in order.
@@ -98,12 +136,13 @@ pub struct TableDef {
 }
 
 impl TableDef {
-    /// A definition whose row codec follows from the columns.
+    /// A definition in `public`, whose row codec follows from the columns.
     pub fn new(oid: u32, name: impl Into<String>, kind: TableKind, columns: Vec<ColumnDef>) -> TableDef {
         let codec = RowCodec::new(columns.iter().map(|column| column.data_type));
         TableDef {
             oid,
             name: name.into(),
+            schema: SchemaRef::public(),
             kind,
             columns,
             indexes: Vec::new(),

@@ -9,7 +9,7 @@ use crate::value::CatalogObject;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RelationName {
     /// Its schema.
-    pub schema: &'static str,
+    pub schema: String,
     /// Its name.
     pub name: String,
     /// Its letter in `pg_class.relkind`.
@@ -35,6 +35,15 @@ pub type FunctionTypes = (Vec<TypeName>, TypeName, bool);
 pub trait CatalogFacts {
     /// The number of the relation of this name, looked for along the search path if no schema is given.
     fn relation_oid(&self, schema: Option<&str>, name: &str) -> Option<u32>;
+    /// The number of the schema of this name.
+    fn schema_oid(&self, name: &str) -> Option<u32>;
+    /// The name of the schema of this number.
+    fn schema_name(&self, oid: u32) -> Option<String>;
+    /// The schemas of the search path that there are, in its order; with those that it need not name, if that is asked
+    /// for.
+    fn schemas_on_path(&self, with_implicit: bool) -> Vec<String>;
+    /// The number of the schema of the session's temporary tables; 0 if it has none.
+    fn temporary_schema(&self) -> u32;
     /// The relation of this number.
     fn relation(&self, oid: u32) -> Option<RelationName>;
     /// The number of another object of this name, as `regproc` and its kin read it: of operators the symbol, and of what
@@ -48,7 +57,8 @@ pub trait CatalogFacts {
     }
     /// The number of the column of this name, counted from 1; the columns of a relation that there is not are none.
     fn column_number(&self, relation: u32, name: &str) -> Option<i16>;
-    /// The statement that would make an index, or the name of one of its columns, counted from 1.
+    /// The statement that would make an index, or the name of one of its columns, counted from 1; without the schema of
+    /// the table only if that is not asked for and the table is found without.
     fn index_definition(&self, oid: u32, column: i32, with_schema: bool) -> Option<String>;
     /// The constraint of this number as in CREATE TABLE.
     fn constraint_definition(&self, oid: u32) -> Option<String>;
@@ -78,6 +88,13 @@ pub trait CatalogFacts {
     fn configuration_load(&self) -> i64;
     /// The client's address and port; `None` over a Unix-domain socket.
     fn client_address(&self) -> Option<(String, i32)>;
+}
+
+impl dyn CatalogFacts + '_ {
+    /// True if the name of this relation alone leads to it.
+    pub fn is_visible(&self, oid: u32, name: &str) -> bool {
+        self.relation_oid(None, name) == Some(oid)
+    }
 }
 
 /// 42P01 for a relation that there is not.

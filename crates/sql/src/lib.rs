@@ -58,7 +58,7 @@ pub mod view;
 
 pub use bind::bind_checked;
 pub use bind::{bind, bind_default};
-pub use catalog::{CatalogView, ColumnDef, ColumnDefault, IndexDef, TableDef, TableKind};
+pub use catalog::{CatalogView, ColumnDef, ColumnDefault, IndexDef, SchemaRef, TableDef, TableKind};
 pub use context::{EvalContext, SessionFacts};
 pub use expr::Expr;
 pub use function::registered;
@@ -67,7 +67,7 @@ pub use object_address::ObjectAddress;
 pub use parse::{ParsedStatement, parse};
 pub use parse::{memory_of_plan, memory_to_plan};
 pub use plan::{Column, Plan, Statement};
-pub use search_path::path_has_public;
+pub use search_path::{PG_TEMP, SearchPath};
 pub use stack::checkpoint;
 
 #[doc = include_str!("../README.md")]

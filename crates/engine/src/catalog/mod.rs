@@ -28,6 +28,7 @@
 //!    shows it an empty table after TRUNCATE, and leaves the index out.)
 
 pub(crate) mod comment;
+pub(crate) mod schema;
 pub(crate) mod sequence;
 pub(crate) mod serial;
 mod shared_map;
@@ -45,12 +46,11 @@ use clearway_storage::heap::Tid;
 use clearway_txn::Xid;
 
 use crate::catalog::comment::CommentEntry;
+use crate::catalog::schema::SchemaEntry;
 use crate::catalog::sequence::Sequence;
 use crate::catalog::serial::serials;
 use crate::catalog::shared_map::SharedMap;
 use crate::catalog::statistics::KeptStatistics;
-use crate::catalog::system::shape::Schema;
-use clearway_sql::catalog::CatalogView;
 use clearway_sql::{ObjectAddress, TableDef, TableKind};
 pub(crate) use table_use::TableUse;
 
@@ -108,16 +108,21 @@ impl TableEntry {
     }
 }
 
+/// A schema's number, and a name in it.
+type NameInSchema = (u32, String);
+
 /// All definitions at one moment.
 #[derive(Debug, Clone)]
 pub(crate) struct CatalogState {
     version: u64,
-    by_name: SharedMap<String, Arc<TableEntry>>,
+    /// The schemas of users.
+    schemas: Vec<SchemaEntry>,
+    by_name: SharedMap<NameInSchema, Arc<TableEntry>>,
     by_oid: SharedMap<u32, Arc<TableEntry>>,
     /// The tables of the indexes, by the indexes' names.
-    by_index: SharedMap<String, u32>,
+    by_index: SharedMap<NameInSchema, u32>,
     /// The tables of the sequences, by the sequences' names.
-    by_sequence: SharedMap<String, u32>,
+    by_sequence: SharedMap<NameInSchema, u32>,
     /// The tables of the indexes and sequences, by their numbers.
     owners: SharedMap<u32, u32>,
     comments: SharedMap<ObjectAddress, CommentEntry>,
@@ -127,6 +132,7 @@ impl CatalogState {
     fn empty() -> CatalogState {
         CatalogState {
             version: 1,
+            schemas: vec![SchemaEntry::public()],
             by_name: SharedMap::new(),
             by_oid: SharedMap::new(),
             by_index: SharedMap::new(),
@@ -166,27 +172,38 @@ impl CatalogState {
         found
     }
 
-    /// True if a table or an index has this name: they share one space of names.
-    pub(crate) fn is_taken(&self, name: &str) -> bool {
-        self.by_name.contains_key(name) || self.by_index.contains_key(name)
+    /// True if a table, an index or a sequence of a schema has this name: they share one space of names.
+    pub(crate) fn is_taken(&self, schema: u32, name: &str) -> bool {
+        let key = (schema, name.to_owned());
+        self.by_name.contains_key(&key)
+            || self.by_index.contains_key(&key)
+            || self.by_sequence.contains_key(&key)
     }
 
     /// Adds or replaces a table.
-    pub(crate) fn put(&mut self, entry: TableEntry) {
+    pub(crate) fn put(&mut self, mut entry: TableEntry) {
+        // The schema's own row has its name.
+        if let Some(known) = self.schema_entry(entry.def.schema.oid)
+            && known.schema != entry.def.schema
+        {
+            let mut table = (*entry.def).clone();
+            table.schema = known.schema.clone();
+            entry.def = Arc::new(table);
+        }
         let entry = Arc::new(entry);
-        let table = entry.def.oid;
+        let (table, schema) = (entry.def.oid, entry.def.schema.oid);
         if let Some(old) = self.by_oid.insert(table, Arc::clone(&entry)) {
             self.forget_names(&old);
         }
         for index in &entry.def.indexes {
-            self.by_index.insert(index.name.clone(), table);
+            self.by_index.insert((schema, index.name.clone()), table);
             self.owners.insert(index.oid, table);
         }
         for serial in serials(&entry) {
-            self.by_sequence.insert(serial.name(), table);
+            self.by_sequence.insert((schema, serial.name()), table);
             self.owners.insert(serial.oid(), table);
         }
-        self.by_name.insert(entry.def.name.clone(), entry);
+        self.by_name.insert((schema, entry.def.name.clone()), entry);
     }
 
     /// Takes a table out.
@@ -197,25 +214,26 @@ impl CatalogState {
     }
 
     fn forget_names(&mut self, entry: &TableEntry) {
-        self.by_name.remove(&entry.def.name);
+        let schema = entry.def.schema.oid;
+        self.by_name.remove(&(schema, entry.def.name.clone()));
         for index in &entry.def.indexes {
-            self.by_index.remove(&index.name);
+            self.by_index.remove(&(schema, index.name.clone()));
             self.owners.remove(&index.oid);
         }
         for serial in serials(entry) {
-            self.by_sequence.remove(&serial.name());
+            self.by_sequence.remove(&(schema, serial.name()));
             self.owners.remove(&serial.oid());
         }
     }
 
-    /// The table of the index of this name.
-    pub(crate) fn owner_of_index(&self, name: &str) -> Option<&Arc<TableEntry>> {
-        self.by_oid.get(self.by_index.get(name)?)
+    /// The table of the index of this name in a schema.
+    pub(crate) fn owner_of_index(&self, schema: u32, name: &str) -> Option<&Arc<TableEntry>> {
+        self.by_oid.get(self.by_index.get(&(schema, name.to_owned()))?)
     }
 
-    /// The table of the sequence of this name.
-    pub(crate) fn owner_of_sequence(&self, name: &str) -> Option<&Arc<TableEntry>> {
-        self.by_oid.get(self.by_sequence.get(name)?)
+    /// The table of the sequence of this name in a schema.
+    pub(crate) fn owner_of_sequence(&self, schema: u32, name: &str) -> Option<&Arc<TableEntry>> {
+        self.by_oid.get(self.by_sequence.get(&(schema, name.to_owned()))?)
     }
 
     /// The table of the index or sequence of this number.
@@ -223,36 +241,10 @@ impl CatalogState {
         self.by_oid.get(self.owners.get(&oid)?)
     }
 
-    /// The table, or the sequence to be read like one, of this name in the users' schema.
-    fn lookup_public(&self, name: &str) -> Option<Arc<TableDef>> {
-        if let Some(entry) = self.by_name.get(name) {
-            return Some(Arc::clone(&entry.def));
-        }
-        let entry = self.owner_of_sequence(name)?;
-        let serial = serials(entry).find(|serial| serial.name() == name)?;
-        Some(Arc::new(system::sequence_table(serial.oid(), name)))
-    }
-}
-
-impl CatalogView for CatalogState {
-    fn lookup_table(&self, schema: Option<&str>, name: &str) -> Option<Arc<TableDef>> {
-        match schema {
-            Some("pg_catalog") => system::lookup(Schema::PgCatalog, name),
-            Some("information_schema") => system::lookup(Schema::Information, name),
-            Some("public") => self.lookup_public(name),
-            Some(_) => None,
-            None => system::lookup(Schema::PgCatalog, name).or_else(|| self.lookup_public(name)),
-        }
-    }
-
-    fn table_numbered(&self, oid: u32) -> Option<Arc<TableDef>> {
+    /// The table or view of this number, of the system too.
+    pub(crate) fn table_numbered(&self, oid: u32) -> Option<Arc<TableDef>> {
         let entry = self.by_oid.get(&oid).map(|entry| Arc::clone(&entry.def));
         entry.or_else(|| system::by_oid(oid).map(|table| Arc::clone(&table.definition)))
-    }
-
-    fn lookup_index(&self, name: &str) -> Option<Arc<TableDef>> {
-        let table = self.by_oid.get(self.by_index.get(name)?)?;
-        Some(Arc::clone(&table.def))
     }
 }
 
@@ -343,7 +335,7 @@ impl Catalog {
 mod tests {
     use super::*;
     use clearway_sql::value::DataType;
-    use clearway_sql::{ColumnDef, IndexDef};
+    use clearway_sql::{ColumnDef, IndexDef, SchemaRef};
 
     fn entry(oid: u32, name: &str) -> TableEntry {
         let columns = vec![ColumnDef::new("id", DataType::Int4)];
@@ -363,10 +355,20 @@ mod tests {
         let before = catalog.version();
         let mut copy = catalog.changed_copy(&catalog.state());
         copy.put(entry(16_384, "accounts"));
-        assert!(catalog.state().lookup_table(None, "accounts").is_none());
+        assert!(
+            catalog
+                .state()
+                .table_in(&SchemaRef::public(), "accounts")
+                .is_none()
+        );
         assert_eq!(catalog.version(), before);
         catalog.publish(Arc::new(copy));
-        assert!(catalog.state().lookup_table(Some("public"), "accounts").is_some());
+        assert!(
+            catalog
+                .state()
+                .table_in(&SchemaRef::public(), "accounts")
+                .is_some()
+        );
         assert!(catalog.version() > before);
     }
 
@@ -376,9 +378,11 @@ mod tests {
         let mut state = catalog.changed_copy(&catalog.state());
         state.put(entry(16_384, "old"));
         state.put(entry(16_384, "new"));
-        assert!(!state.is_taken("old") && state.is_taken("new"));
+        assert!(
+            !state.is_taken(SchemaRef::PUBLIC_OID, "old") && state.is_taken(SchemaRef::PUBLIC_OID, "new")
+        );
         state.remove(16_384);
-        assert!(!state.is_taken("new"));
+        assert!(!state.is_taken(SchemaRef::PUBLIC_OID, "new"));
     }
 
     #[test]
@@ -403,13 +407,26 @@ mod tests {
         state.put(with_index("notes_pkey"));
         let copy = state.clone();
         state.put(with_index("notes_key"));
-        assert!(!state.is_taken("notes_pkey") && state.is_taken("notes_key"));
-        assert_eq!(state.lookup_index("notes_key").unwrap().oid, 16_384);
+        assert!(
+            !state.is_taken(SchemaRef::PUBLIC_OID, "notes_pkey")
+                && state.is_taken(SchemaRef::PUBLIC_OID, "notes_key")
+        );
+        assert_eq!(
+            state
+                .owner_of_index(SchemaRef::PUBLIC_OID, "notes_key")
+                .unwrap()
+                .def
+                .oid,
+            16_384
+        );
         state.put(entry(16_384, "notes"));
-        assert!(!state.is_taken("notes_key"));
-        assert!(copy.is_taken("notes_pkey"), "the copy has what it had");
+        assert!(!state.is_taken(SchemaRef::PUBLIC_OID, "notes_key"));
+        assert!(
+            copy.is_taken(SchemaRef::PUBLIC_OID, "notes_pkey"),
+            "the copy has what it had"
+        );
         state.put(with_index("notes_key"));
         state.remove(16_384);
-        assert!(!state.is_taken("notes_key"));
+        assert!(!state.is_taken(SchemaRef::PUBLIC_OID, "notes_key"));
     }
 }

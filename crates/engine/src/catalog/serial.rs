@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::sequence::Sequence;
 use super::{FIRST_OID, TableEntry};
+use clearway_sql::SchemaRef;
 use clearway_sql::value::DataType;
 
 /// The most bytes of a name.
@@ -44,6 +45,11 @@ impl Serial<'_> {
     /// Its number as a relation.
     pub(crate) fn oid(&self) -> u32 {
         FIRST_OID + self.sequence.rel()
+    }
+
+    /// Its schema: its table's.
+    pub(crate) fn schema(&self) -> &SchemaRef {
+        &self.entry.def.schema
     }
 
     /// Its name.

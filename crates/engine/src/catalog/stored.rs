@@ -5,16 +5,17 @@
 //! is JSON with short names: definitions are read once at start, and a row one can read with `strings` has saved more
 //! time than a compact one would.
 //!
-//! A row's first key tells its kind: `comment` one on an object, any other a table.
+//! A row's first key tells its kind: `comment` one on an object, `schema` a schema, any other a table.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::catalog::schema::SchemaEntry;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::value::DataType;
 use clearway_sql::view::{CheckOption, ConstraintUse, NamedTable, ViewDef, ViewUse};
-use clearway_sql::{ColumnDef, ColumnDefault, IndexDef, ObjectAddress, TableDef, TableKind};
+use clearway_sql::{ColumnDef, ColumnDefault, IndexDef, ObjectAddress, SchemaRef, TableDef, TableKind};
 
 /// Catalog rows carry this so that a later format can tell them apart.
 const FORMAT: u32 = 1;
@@ -24,6 +25,21 @@ const BYTES_MAX: usize = 7_900;
 
 /// The beginning of a row that is a comment.
 const COMMENT: &[u8] = b"{\"comment\":";
+
+/// The beginning of a row that is a schema.
+const SCHEMA: &[u8] = b"{\"schema\":";
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredSchema {
+    /// First: see [`SCHEMA`].
+    schema: String,
+    format: u32,
+    oid: u32,
+    /// Of `public`, which is there where no row says otherwise.
+    #[serde(default, skip_serializing_if = "is_false")]
+    dropped: bool,
+}
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -43,6 +59,9 @@ struct StoredTable {
     format: u32,
     oid: u32,
     name: String,
+    /// The schema's number.
+    #[serde(default = "public", skip_serializing_if = "is_public")]
+    schema: u32,
     rel: u32,
     fillfactor: u8,
     columns: Vec<StoredColumn>,
@@ -159,6 +178,14 @@ struct StoredIndex {
     columns: Vec<u16>,
 }
 
+fn public() -> u32 {
+    SchemaRef::PUBLIC_OID
+}
+
+fn is_public(schema: &u32) -> bool {
+    *schema == SchemaRef::PUBLIC_OID
+}
+
 fn no_modifier() -> i32 {
     -1
 }
@@ -178,6 +205,8 @@ fn is_false(value: &bool) -> bool {
 /// A row of the catalog heap.
 #[derive(Debug, Clone)]
 pub(crate) enum CatalogRow {
+    /// A schema; its entry without a place.
+    Schema(SchemaEntry),
     /// A table.
     Table(Definition),
     /// A comment.
@@ -187,6 +216,8 @@ pub(crate) enum CatalogRow {
 /// The object that a row of the catalog heap is about: no two rows that a snapshot sees have the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum RowKey {
+    /// The schema of this number. First: tables are found in schemas.
+    Schema(u32),
     /// The table of this number.
     Table(u32),
     /// The comment on this object.
@@ -197,6 +228,7 @@ impl CatalogRow {
     /// The object that it is about.
     pub(crate) fn key(&self) -> RowKey {
         match self {
+            CatalogRow::Schema(entry) => RowKey::Schema(entry.schema.oid),
             CatalogRow::Table(definition) => RowKey::Table(definition.table.oid),
             CatalogRow::Comment(comment) => RowKey::Comment(comment.on),
         }
@@ -265,6 +297,7 @@ pub(crate) fn encode(definition: &Definition) -> Result<Vec<u8>> {
         format: FORMAT,
         oid: table.oid,
         name: table.name.clone(),
+        schema: table.schema.oid,
         rel,
         fillfactor: table.fillfactor,
         columns,
@@ -290,6 +323,20 @@ pub(crate) fn encode(definition: &Definition) -> Result<Vec<u8>> {
             bytes.len()
         )));
     }
+    Ok(bytes)
+}
+
+/// Encodes a schema as a catalog row.
+pub(crate) fn encode_schema(entry: &SchemaEntry) -> Result<Vec<u8>> {
+    let stored = StoredSchema {
+        schema: entry.schema.name.to_string(),
+        format: FORMAT,
+        oid: entry.schema.oid,
+        dropped: entry.is_dropped,
+    };
+    let bytes = serde_json::to_vec(&stored)
+        .map_err(|error| EngineError::internal(format!("cannot encode a schema: {error}")))?;
+    debug_assert!(bytes.starts_with(SCHEMA));
     Ok(bytes)
 }
 
@@ -334,7 +381,20 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<CatalogRow> {
     if bytes.starts_with(COMMENT) {
         return decode_comment(bytes).map(CatalogRow::Comment);
     }
+    if bytes.starts_with(SCHEMA) {
+        return decode_schema(bytes).map(CatalogRow::Schema);
+    }
     decode_table(bytes).map(CatalogRow::Table)
+}
+
+fn decode_schema(bytes: &[u8]) -> Result<SchemaEntry> {
+    let stored: StoredSchema = serde_json::from_slice(bytes).map_err(damaged)?;
+    check_format(stored.format)?;
+    Ok(SchemaEntry {
+        schema: SchemaRef::new(stored.oid, &stored.schema),
+        tid: None,
+        is_dropped: stored.dropped,
+    })
 }
 
 fn decode_comment(bytes: &[u8]) -> Result<Comment> {
@@ -385,6 +445,10 @@ fn decode_table(bytes: &[u8]) -> Result<Definition> {
     );
     table.view = stored.view.map(view_of).transpose()?.map(Arc::new);
     table.fillfactor = stored.fillfactor;
+    if stored.schema != SchemaRef::PUBLIC_OID {
+        // The catalog has its name.
+        table.schema = SchemaRef::new(stored.schema, "");
+    }
     for index in stored.indexes {
         let index_types = index
             .columns

@@ -5,7 +5,6 @@ use clearway_storage::heap::{DeleteOutcome, Heap, Tid, UpdateOutcome};
 
 use crate::catalog::comment::CommentEntry;
 use crate::catalog::stored::{self, Comment};
-use crate::catalog::system::shape::Schema;
 use crate::catalog::{CATALOG_REL, CatalogState};
 use crate::convert::storage_error;
 use crate::definition::{DefinitionChange, raced};
@@ -39,11 +38,8 @@ impl DefinitionChange<'_, '_, '_> {
         };
         match on {
             Commented::Object(address) => Ok(Some(*address)),
-            Commented::Schema(name) => match Schema::ALL.into_iter().find(|schema| schema.name() == name) {
-                Some(schema) => Ok(Some(ObjectAddress::new(
-                    ObjectAddress::PG_NAMESPACE,
-                    schema.oid(),
-                ))),
+            Commented::Schema(name) => match self.execution.txn.catalog_state().schema_named(name) {
+                Some(schema) => Ok(Some(ObjectAddress::new(ObjectAddress::PG_NAMESPACE, schema.oid))),
                 None => missing(SqlState::INVALID_SCHEMA_NAME, "schema", name),
             },
             Commented::Role(name) if name == session.user() => {

@@ -1,7 +1,7 @@
 //! Dropping relations, and what depends on them.
 //!
 //! A view depends on the tables and views that its query reads, and on constraints that let a column stand beside GROUP
-//! BY. What something depends on is not dropped without it: either both are named, or CASCADE is said.
+//! BY; a table or a view on its schema. What something depends on is not dropped without it: either both are named, or CASCADE is said.
 //!
 //! [`Dependents`] collects what goes, as PostgreSQL does: from each object that is named, first what depends on it (the
 //! newest first, each with what depends on it in turn), then the object itself. In this order they are dropped; read from
@@ -17,6 +17,7 @@ use crate::catalog::comment::addresses_of;
 use crate::catalog::{CatalogState, TableEntry};
 use crate::definition::{DefinitionChange, notice};
 use crate::output::Notice;
+use clearway_sql::catalog_facts::CatalogFacts;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::function::quote_identifier;
 use clearway_sql::{ObjectAddress, TableDef, TableKind};
@@ -50,6 +51,7 @@ struct Target {
 /// The objects that go with those that a statement names.
 struct Dependents<'s> {
     state: &'s CatalogState,
+    facts: Option<&'s dyn CatalogFacts>,
     targets: Vec<Target>,
 }
 
@@ -63,16 +65,20 @@ impl Dependents<'_> {
             }
             return;
         }
-        let mut views: Vec<u32> = self
-            .state
-            .views()
-            .iter()
-            .filter(|view| depends(&view.def, address))
-            .map(|view| view.def.oid)
-            .collect();
-        views.sort_unstable_by(|one, other| other.cmp(one));
-        for view in views {
-            clearway_sql::checkpoint(|| self.add(ObjectAddress::relation(view), Some(address)));
+        let mut found: Vec<u32> = match address.catalog {
+            ObjectAddress::PG_NAMESPACE => {
+                let inside = self.state.tables_in(address.object).into_iter();
+                inside.map(|entry| entry.def.oid).collect()
+            }
+            _ => {
+                let views = self.state.views().into_iter();
+                let depending = views.filter(|view| depends(&view.def, address));
+                depending.map(|view| view.def.oid).collect()
+            }
+        };
+        found.sort_unstable_by(|one, other| other.cmp(one));
+        for relation in found {
+            clearway_sql::checkpoint(|| self.add(ObjectAddress::relation(relation), Some(address)));
         }
         self.targets.push(Target { address, depends_on });
     }
@@ -85,9 +91,14 @@ impl Dependents<'_> {
                 TableKind::View => "view",
                 _ => "table",
             });
-            let name = entry.map_or_else(|| oid.to_string(), |entry| quote_identifier(&entry.def.name));
+            let name = entry.map_or_else(|| oid.to_string(), |entry| self.name_of(&entry.def));
             format!("{kind} {name}")
         };
+        if address.catalog == ObjectAddress::PG_NAMESPACE {
+            let schema = self.state.schema_of_number(address.object);
+            let name = schema.map_or_else(String::new, |schema| quote_identifier(&schema.name));
+            return format!("schema {name}");
+        }
         if address.catalog != ObjectAddress::PG_CONSTRAINT {
             return relation(address.object);
         }
@@ -101,6 +112,17 @@ impl Dependents<'_> {
                 relation(owner.def.oid)
             ),
             _ => format!("constraint {}", address.object),
+        }
+    }
+
+    /// A relation's name, with its schema where it is not found without.
+    fn name_of(&self, table: &TableDef) -> String {
+        let name = quote_identifier(&table.name);
+        match self.facts {
+            Some(facts) if !facts.is_visible(table.oid, &table.name) => {
+                format!("{}.{name}", quote_identifier(&table.schema.name))
+            }
+            _ => name,
         }
     }
 
@@ -174,6 +196,7 @@ impl DefinitionChange<'_, '_, '_> {
         let state = self.execution.txn.catalog_state();
         let mut found = Dependents {
             state: &state,
+            facts: self.execution.eval.session.catalog().ok(),
             targets: Vec::new(),
         };
         for root in roots {

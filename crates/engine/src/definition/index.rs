@@ -15,7 +15,7 @@ impl DefinitionChange<'_, '_, '_> {
     pub(super) fn create_index(&mut self, create: &CreateIndex) -> Result<()> {
         let mut state = self.state()?;
         let spec = &create.index;
-        if state.is_taken(&spec.name) {
+        if state.is_taken(create.table.schema.oid, &spec.name) {
             if create.if_not_exists {
                 let text = format!("relation \"{}\" already exists, skipping", spec.name);
                 self.outcome.notices.push(notice(SqlState::DUPLICATE_TABLE, text));

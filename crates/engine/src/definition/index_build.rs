@@ -165,7 +165,7 @@ fn null_in_key(table: &TableDef, index: &IndexDef, row: &[Value]) -> EngineError
             table.name
         ),
     )
-    .with_table("public", &table.name)
+    .with_table(&table.schema.name, &table.name)
     .with_column(name)
 }
 
@@ -174,7 +174,7 @@ fn duplicated(txn: &Transaction, table: &TableDef, index: &IndexDef, root: Tid) 
         SqlState::UNIQUE_VIOLATION,
         format!("could not create unique index \"{}\"", index.name),
     )
-    .with_table("public", &table.name)
+    .with_table(&table.schema.name, &table.name)
     .with_constraint(&index.name);
     let heap = Heap::new(heap_rel(table));
     match heap.fetch(&txn.context(), root, |_, bytes| table.codec.decode_all(bytes)) {

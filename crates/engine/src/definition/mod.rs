@@ -8,6 +8,7 @@ mod comment;
 mod drop;
 mod index;
 mod index_build;
+mod schema;
 mod statistics;
 mod table;
 mod view;
@@ -53,6 +54,10 @@ pub(crate) fn locks(statement: &DefinitionStatement) -> Vec<(u32, LockMode)> {
         // What is commented on cannot go: that needs the catalog lock too.
         DefinitionStatement::CreateTable(_)
         | DefinitionStatement::CreateTableAs(_)
+        | DefinitionStatement::CreateSchema { .. }
+        | DefinitionStatement::RenameSchema { .. }
+        | DefinitionStatement::SchemaOwner { .. }
+        | DefinitionStatement::DropSchema { .. }
         | DefinitionStatement::Comment(_) => vec![catalog],
         DefinitionStatement::CreateView(create) => with(
             &mut create.replaced.iter().map(|view| view.oid),
@@ -145,6 +150,18 @@ pub(crate) fn run(
             if_exists,
             cascade,
         } => change.drop_constraint(table, name, *if_exists, *cascade)?,
+        DefinitionStatement::CreateSchema {
+            name,
+            owner,
+            if_not_exists,
+        } => change.create_schema(name.as_deref(), owner.as_ref(), *if_not_exists)?,
+        DefinitionStatement::RenameSchema { name, to } => change.rename_schema(name, to)?,
+        DefinitionStatement::SchemaOwner { name, owner } => change.schema_owner(name, owner)?,
+        DefinitionStatement::DropSchema {
+            names,
+            if_exists,
+            cascade,
+        } => change.drop_schemas(names, *if_exists, *cascade)?,
         DefinitionStatement::SetFillfactor { table, fillfactor } => {
             change.set_fillfactor(table, *fillfactor)?
         }

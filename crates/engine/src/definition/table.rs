@@ -19,7 +19,7 @@ impl DefinitionChange<'_, '_, '_> {
     /// The new table; `None` if there is one of its name, and that is no error.
     pub(super) fn create_table(&mut self, create: &CreateTable) -> Result<Option<Arc<TableDef>>> {
         let mut state = self.state()?;
-        if state.is_taken(&create.name) {
+        if state.is_taken(create.schema.oid, &create.name) {
             if create.if_not_exists {
                 let text = format!("relation \"{}\" already exists, skipping", create.name);
                 self.outcome.notices.push(notice(SqlState::DUPLICATE_TABLE, text));
@@ -35,6 +35,7 @@ impl DefinitionChange<'_, '_, '_> {
             kind,
             create.columns.clone(),
         );
+        table.schema = create.schema.clone();
         table.fillfactor = create.fillfactor;
         self.lock_new(table.oid)?;
         let mut sequences = Vec::with_capacity(table.columns.len());
@@ -49,7 +50,9 @@ impl DefinitionChange<'_, '_, '_> {
             });
         }
         for spec in &create.indexes {
-            if state.is_taken(&spec.name) || table.indexes.iter().any(|index| index.name == spec.name) {
+            if state.is_taken(create.schema.oid, &spec.name)
+                || table.indexes.iter().any(|index| index.name == spec.name)
+            {
                 return Err(already_exists(&spec.name));
             }
             let rel = self.create_tree()?;

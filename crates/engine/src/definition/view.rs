@@ -23,13 +23,14 @@ impl DefinitionChange<'_, '_, '_> {
                 TableKind::View,
                 create.columns.clone(),
             );
+            table.schema = create.schema.clone();
             table.view = Some(Arc::clone(&create.view));
             let sequences = vec![None; table.columns.len()];
             self.replace(&mut state, &entry, table, sequences, ReadableBy::OlderSnapshots)?;
             self.execution.txn.set_catalog_state(state);
             return Ok(());
         }
-        if state.is_taken(&create.name) {
+        if state.is_taken(create.schema.oid, &create.name) {
             return Err(already_exists(&create.name));
         }
         // A view has no file. Its number is that of a relation which this transaction makes and drops, so that nothing else
@@ -42,6 +43,7 @@ impl DefinitionChange<'_, '_, '_> {
             TableKind::View,
             create.columns.clone(),
         );
+        table.schema = create.schema.clone();
         table.view = Some(Arc::clone(&create.view));
         self.lock_new(table.oid)?;
         let sequences = vec![None; table.columns.len()];
@@ -82,7 +84,7 @@ impl DefinitionChange<'_, '_, '_> {
         let mut table = (*entry.def).clone();
         match &alter.change {
             ViewChange::Rename(name) => {
-                if state.is_taken(name) {
+                if state.is_taken(table.schema.oid, name) {
                     return Err(already_exists(name));
                 }
                 table.name.clone_from(name);

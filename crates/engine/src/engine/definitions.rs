@@ -10,6 +10,7 @@ use clearway_txn::Xid;
 use super::Engine;
 use crate::activity::{ActivitySlot, SessionInfo};
 use crate::catalog::comment::CommentEntry;
+use crate::catalog::schema::SchemaEntry;
 use crate::catalog::statistics::{self, KeptStatistics};
 use crate::catalog::stored::{CatalogRow, Comment, Definition, RowKey};
 use crate::catalog::{CATALOG_REL, Catalog, TableEntry, TableRuntime, stored};
@@ -135,6 +136,10 @@ impl Engine {
                     ));
                 }
                 CatalogRow::Comment(comment) => state.put_comment(comment_entry(comment, row.tid)),
+                CatalogRow::Schema(entry) => state.put_schema(SchemaEntry {
+                    tid: Some(row.tid),
+                    ..entry
+                }),
             }
             rows.push((key, row));
         }

@@ -121,7 +121,7 @@ fn add_lock(locks: &mut Vec<(u32, LockMode)>, table: &TableDef, mode: LockMode) 
 }
 
 /// Gives a virtual table's rows.
-pub(crate) type VirtualRows<'a> = &'a dyn Fn(&str) -> Vec<Vec<Value>>;
+pub(crate) type VirtualRows<'a> = &'a dyn Fn(&TableDef) -> Vec<Vec<Value>>;
 
 /// Buffers that live as long as the session, so that a statement allocates little.
 #[derive(Debug, Default)]

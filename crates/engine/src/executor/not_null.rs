@@ -19,7 +19,7 @@ pub(crate) fn check_not_null(table: &TableDef, row: &[Value]) -> Result<()> {
                 ),
             )
             .with_detail(format!("Failing row contains ({}).", values.join(", ")))
-            .with_table("public", &table.name)
+            .with_table(&table.schema.name, &table.name)
             .with_column(&column.name));
         }
     }

@@ -126,7 +126,7 @@ impl ScanRows {
             TableKind::Virtual | TableKind::View => Heap::new(0),
         };
         let cursor = match (&plan.access, table.kind) {
-            (_, TableKind::Virtual) => Cursor::Virtual((execution.virtual_rows)(&table.name).into_iter()),
+            (_, TableKind::Virtual) => Cursor::Virtual((execution.virtual_rows)(table).into_iter()),
             (AccessPath::Sequential, _) => {
                 Cursor::Heap(heap.scan(&execution.txn.context()).map_err(storage_error)?)
             }

@@ -78,7 +78,7 @@ pub(crate) fn violation(table: &TableDef, index: &IndexDef, row: &[Value]) -> En
         ),
     )
     .with_detail(format!("Key {} already exists.", describe_key(table, index, row)))
-    .with_table("public", &table.name)
+    .with_table(&table.schema.name, &table.name)
     .with_constraint(&index.name)
 }
 

@@ -13,7 +13,7 @@ use clearway_sql::catalog_facts::{CatalogFacts, FunctionTypes, RelationBytes, Re
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::function::{USER_OID, quote_identifier};
 use clearway_sql::value::CatalogObject;
-use clearway_sql::{CatalogView, IndexDef, ObjectAddress};
+use clearway_sql::{IndexDef, ObjectAddress, SchemaRef};
 
 impl Facts<'_> {
     /// The next number of a sequence.
@@ -77,48 +77,79 @@ fn index_of(state: &CatalogState, oid: u32) -> Option<(&Arc<TableEntry>, &Arc<In
     Some((entry, index))
 }
 
-/// The name of a relation in the users' schema.
-fn in_public(name: &str, kind: char) -> RelationName {
-    RelationName {
-        schema: "public",
-        name: name.to_owned(),
-        kind,
+impl Facts<'_> {
+    fn relation_in(&self, state: &CatalogState, schema: &SchemaRef, name: &str) -> Option<u32> {
+        if let Some(table) = state.table_in(schema, name) {
+            return Some(table.oid);
+        }
+        let entry = state.owner_of_index(schema.oid, name)?;
+        let index = entry.def.indexes.iter().find(|index| index.name == name)?;
+        Some(index.oid)
     }
 }
 
 impl CatalogFacts for Facts<'_> {
     fn relation_oid(&self, schema: Option<&str>, name: &str) -> Option<u32> {
         let state = self.definitions();
-        let in_users_schema = match schema {
-            None => self.settings.public_on_path,
-            Some(schema) => schema == "public",
-        };
-        let schema = schema.or(if in_users_schema { None } else { Some("pg_catalog") });
-        if let Some(table) = state.lookup_table(schema, name) {
-            return Some(table.oid);
+        match schema {
+            Some(schema) => self.relation_in(&state, &state.schema_named(schema)?, name),
+            None => state
+                .searched(&self.settings.search_path, &self.info.user)
+                .find_map(|schema| self.relation_in(&state, &schema, name)),
         }
-        let entry = state.owner_of_index(name).filter(|_| in_users_schema)?;
-        let index = entry.def.indexes.iter().find(|index| index.name == name)?;
-        Some(index.oid)
+    }
+
+    fn schema_oid(&self, name: &str) -> Option<u32> {
+        self.definitions().schema_named(name).map(|schema| schema.oid)
+    }
+
+    fn schema_name(&self, oid: u32) -> Option<String> {
+        let schema = self.definitions().schema_of_number(oid)?;
+        Some(schema.name.to_string())
+    }
+
+    fn schemas_on_path(&self, with_implicit: bool) -> Vec<String> {
+        let state = self.definitions();
+        let (path, user) = (&self.settings.search_path, &self.info.user);
+        let all: Vec<SchemaRef> = match with_implicit {
+            true => state.searched(path, user).collect(),
+            false => state.on_path(path, user).collect(),
+        };
+        let mut names: Vec<String> = Vec::with_capacity(all.len());
+        for schema in all {
+            if !names.iter().any(|known| *known == *schema.name) {
+                names.push(schema.name.to_string());
+            }
+        }
+        names
+    }
+
+    fn temporary_schema(&self) -> u32 {
+        let schema = self.definitions().temporary_schema();
+        schema.map_or(0, |schema| schema.oid)
     }
 
     fn relation(&self, oid: u32) -> Option<RelationName> {
         let state = self.definitions();
+        let named = |schema: &SchemaRef, name: &str, kind| {
+            Some(RelationName {
+                schema: schema.name.to_string(),
+                name: name.to_owned(),
+                kind,
+            })
+        };
         if let Some(entry) = state.table(oid) {
-            return Some(in_public(&entry.def.name, 'r'));
+            return named(&entry.def.schema, &entry.def.name, 'r');
         }
-        if let Some((_, index)) = index_of(&state, oid) {
-            return Some(in_public(&index.name, 'i'));
+        if let Some((entry, index)) = index_of(&state, oid) {
+            return named(&entry.def.schema, &index.name, 'i');
         }
         if let Some(serial) = state.owner(oid).and_then(|entry| sequence_of_table(entry, oid)) {
-            return Some(in_public(&serial.name(), 'S'));
+            return named(serial.schema(), &serial.name(), 'S');
         }
         let table = system::by_oid(oid)?;
-        Some(RelationName {
-            schema: table.shape.schema.name(),
-            name: table.shape.name.to_owned(),
-            kind: if table.shape.is_view { 'v' } else { 'r' },
-        })
+        let kind = if table.shape.is_view { 'v' } else { 'r' };
+        named(&table.definition.schema, table.shape.name, kind)
     }
 
     fn object_oid(&self, kind: CatalogObject, schema: Option<&str>, name: &str) -> Option<u32> {
@@ -154,6 +185,7 @@ impl CatalogFacts for Facts<'_> {
         let state = self.definitions();
         let (entry, index) = index_of(&state, oid)?;
         if column == 0 {
+            let with_schema = with_schema || self.relation_oid(None, &entry.def.name) != Some(entry.def.oid);
             return Some(index_definition(&entry.def, index, with_schema));
         }
         let number = usize::try_from(column - 1).ok()?;

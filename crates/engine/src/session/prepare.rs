@@ -86,7 +86,8 @@ impl Session {
         let state = self.txn.catalog_state();
         let view = View {
             state: &state,
-            public_on_path: self.settings.public_on_path,
+            path: &self.settings.search_path,
+            user: &self.info.user,
         };
         Prepared::new(text, parsed, types, view, &self.interrupts, memory).map_err(|error| self.fail(error))
     }
@@ -94,7 +95,7 @@ impl Session {
     pub(crate) fn current_plan(&mut self, prepared: &Arc<Prepared>) -> Result<Arc<CachedPlan>> {
         let (plan, is_first) = prepared.plan(
             self.txn.catalog_version(),
-            self.settings.public_on_path,
+            (&self.settings.search_path, &self.info.user),
             || self.txn.catalog_state(),
             &self.interrupts,
             &self.engine.planning_memory,

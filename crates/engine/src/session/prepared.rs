@@ -23,7 +23,9 @@ use clearway_sql::function::quote_identifier;
 use clearway_sql::plan::{Column, ControlStatement, Plan, Statement};
 use clearway_sql::statistics::TableStatistics;
 use clearway_sql::value::DataType;
-use clearway_sql::{self as sql, CatalogView, ParsedStatement, TableDef, bind_checked};
+use clearway_sql::{
+    self as sql, CatalogView, ParsedStatement, SchemaRef, SearchPath, TableDef, bind_checked,
+};
 
 /// Memory of a prepared statement beside its text and its description: itself, its entry in a map, the name there.
 const PREPARED_BYTES: usize = 512;
@@ -33,8 +35,8 @@ const PREPARED_BYTES: usize = 512;
 pub(crate) struct CachedPlan {
     pub(crate) plan: Plan,
     pub(crate) version: u64,
-    /// True if `search_path` had the users' schema when it was made.
-    public_on_path: bool,
+    /// The search path along which its names were looked up.
+    path: Arc<SearchPath>,
     pub(crate) uses: Vec<TableUse>,
     /// True if a column of its rows has a type that shows names.
     pub(super) has_names: bool,
@@ -46,25 +48,40 @@ pub(crate) struct CachedPlan {
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     pub(crate) state: &'a CatalogState,
-    pub(crate) public_on_path: bool,
+    pub(crate) path: &'a Arc<SearchPath>,
+    pub(crate) user: &'a str,
+}
+
+impl View<'_> {
+    /// The first that `find` has in a schema: in this one, or in those of the path.
+    fn find<T>(&self, schema: Option<&str>, find: impl Fn(SchemaRef) -> Option<T>) -> Option<T> {
+        match schema {
+            Some(schema) => find(self.state.schema_named(schema)?),
+            None => self.state.searched(self.path, self.user).find_map(find),
+        }
+    }
 }
 
 impl CatalogView for View<'_> {
     fn lookup_table(&self, schema: Option<&str>, name: &str) -> Option<Arc<TableDef>> {
-        let schema = schema.or(if self.public_on_path {
-            None
-        } else {
-            Some("pg_catalog")
-        });
-        self.state.lookup_table(schema, name)
+        self.find(schema, |schema| self.state.table_in(&schema, name))
     }
 
     fn table_numbered(&self, oid: u32) -> Option<Arc<TableDef>> {
         self.state.table_numbered(oid)
     }
 
-    fn lookup_index(&self, name: &str) -> Option<Arc<TableDef>> {
-        self.state.lookup_index(name)
+    fn lookup_index(&self, schema: Option<&str>, name: &str) -> Option<Arc<TableDef>> {
+        let found = self.find(schema, |schema| self.state.owner_of_index(schema.oid, name));
+        found.map(|entry| Arc::clone(&entry.def))
+    }
+
+    fn schema(&self, name: &str) -> Option<SchemaRef> {
+        self.state.schema_named(name)
+    }
+
+    fn creation_schema(&self) -> Option<SchemaRef> {
+        self.state.on_path(self.path, self.user).next()
     }
 
     fn estimated_rows(&self, table: &TableDef) -> Option<u64> {
@@ -77,16 +94,13 @@ impl CatalogView for View<'_> {
     fn sequence_of(&self, table: &TableDef, column: usize) -> Option<String> {
         let entry = self.state.table(table.oid)?;
         let serial = serials(entry).find(|serial| serial.column == column)?;
-        Some(format!("public.{}", quote_identifier(&serial.name())))
+        let schema = quote_identifier(&serial.schema().name);
+        Some(format!("{schema}.{}", quote_identifier(&serial.name())))
     }
 
     fn statistics(&self, table: &TableDef) -> Option<Arc<TableStatistics>> {
         let kept = self.state.table(table.oid)?.statistics.as_ref()?;
         Some(Arc::clone(&kept.of_table))
-    }
-
-    fn creates_in_public(&self) -> bool {
-        self.public_on_path
     }
 }
 
@@ -117,7 +131,7 @@ impl CachedPlan {
             has_names: has_names(plan.columns.as_deref()),
             plan,
             version: state.version(),
-            public_on_path: view.public_on_path,
+            path: Arc::clone(view.path),
             uses,
             _memory: memory,
         }
@@ -189,12 +203,12 @@ impl Prepared {
         &self.text
     }
 
-    /// The plan for this version of the catalog, seen along a `search_path` with or without the users' schema; and
-    /// whether the statement had no plan before.
+    /// The plan for this version of the catalog, seen along this search path of a user; and whether the statement had no
+    /// plan before.
     pub(crate) fn plan(
         &self,
         version: u64,
-        public_on_path: bool,
+        (path, user): (&Arc<SearchPath>, &str),
         state: impl FnOnce() -> Arc<CatalogState>,
         interrupts: &Interrupts,
         memory: &Arc<PlanningMemory>,
@@ -202,14 +216,15 @@ impl Prepared {
         let mut cached = self.plan.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(plan) = &*cached
             && plan.version == version
-            && plan.public_on_path == public_on_path
+            && (Arc::ptr_eq(&plan.path, path) || plan.path == *path)
         {
             return Ok((Arc::clone(plan), false));
         }
         let state = state();
         let view = View {
             state: &state,
-            public_on_path,
+            path,
+            user,
         };
         let mut memory = memory.reserve(&self.text)?;
         // The tree is not kept: it takes several times what the plan does.

@@ -24,6 +24,7 @@ use crate::spill::record::write_row;
 use crate::transaction::Phase;
 use crate::{catalog, clock, copy, definition};
 use clearway_sql as sql;
+use clearway_sql::TableDef;
 use clearway_sql::context::EvalContext;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::{
@@ -326,7 +327,7 @@ impl Session {
         );
         let (engine, settings) = (&self.engine, &self.settings);
         let (overlay, user) = (self.txn.overlay(), self.info.user.as_str());
-        let virtual_rows = |name: &str| {
+        let virtual_rows = |table: &TableDef| {
             let catalog = match &overlay {
                 Some(overlay) => Arc::clone(overlay),
                 None => engine.catalog.state(),
@@ -345,7 +346,7 @@ impl Session {
                 database: &engine.config.database,
                 user,
             };
-            catalog::system::rows(name, &sources)
+            catalog::system::rows(table, &sources)
         };
         let mut execution = Execution {
             storage: &self.engine.storage,

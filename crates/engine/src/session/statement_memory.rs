@@ -133,9 +133,11 @@ mod tests {
         let interrupts = Interrupts::new(slot, Arc::default());
         let text: Arc<str> = " ".repeat(length).into();
         let state = Catalog::new().state();
+        let path = Arc::new(clearway_sql::SearchPath::parse("public"));
         let view = View {
             state: &state,
-            public_on_path: true,
+            path: &path,
+            user: "joe",
         };
         Arc::new(Prepared::new(text, None, &[], view, &interrupts, None).unwrap())
     }
@@ -180,7 +182,7 @@ mod tests {
         let (_, is_first) = held[1]
             .plan(
                 state.version(),
-                true,
+                (&Arc::new(clearway_sql::SearchPath::parse("public")), "joe"),
                 || state,
                 &interrupts,
                 &PlanningMemory::new(0),

@@ -15,11 +15,12 @@ mod described;
 mod tests;
 mod values;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::synchronous_commit::SynchronousCommit;
+use clearway_sql::SearchPath;
 use clearway_sql::error::{EngineError, Result, SqlState};
-use clearway_sql::path_has_public;
 use clearway_sql::plan::IsolationLevel;
 use definitions::{DEFINITIONS, Kind, definition};
 use values::{checked, parse_kilobytes, parse_milliseconds};
@@ -54,8 +55,8 @@ pub(crate) struct Settings {
     pub(crate) idle_session_timeout: Option<Duration>,
     /// The time that a client may be silent in a transaction.
     pub(crate) idle_in_transaction_timeout: Option<Duration>,
-    /// True if names without a schema are looked for among users' tables.
-    pub(crate) public_on_path: bool,
+    /// The schemas that names without one are looked for in.
+    pub(crate) search_path: Arc<SearchPath>,
     /// The place of the least notice that the client wants, among those of `client_min_messages`.
     pub(crate) least_notice: usize,
     /// The bytes that a stage of a statement keeps in memory.
@@ -95,7 +96,7 @@ impl Settings {
             deadlock_timeout: Duration::from_secs(1),
             idle_session_timeout: None,
             idle_in_transaction_timeout: None,
-            public_on_path: true,
+            search_path: Arc::new(SearchPath::parse("\"$user\", public")),
             least_notice: level("notice"),
             work_mem: 4 << 20,
             maintenance_work_mem: 64 << 20,
@@ -300,7 +301,7 @@ impl Settings {
             }
             "idle_session_timeout" => self.idle_session_timeout = timeout(value),
             "idle_in_transaction_session_timeout" => self.idle_in_transaction_timeout = timeout(value),
-            "search_path" => self.public_on_path = path_has_public(value),
+            "search_path" => self.search_path = Arc::new(SearchPath::parse(value)),
             "client_min_messages" => self.least_notice = level(value),
             "work_mem" => self.work_mem = bytes(value),
             "maintenance_work_mem" => self.maintenance_work_mem = bytes(value),

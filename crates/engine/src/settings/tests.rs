@@ -123,9 +123,9 @@ fn values_out_of_range_or_without_effect_are_refused() {
         settings.set(name, Some(value), false, false).unwrap();
         assert_eq!(settings.show(name).unwrap(), shown);
     }
-    assert!(settings.public_on_path);
+    assert!(settings.search_path.names("joe").eq(["nowhere", "public"]));
     settings.set("search_path", Some(""), false, false).unwrap();
-    assert!(!settings.public_on_path);
+    assert_eq!(settings.search_path.names("joe").count(), 0);
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod indexes_and_sequences;
 mod names;
 mod prepared;
 mod registered;
+mod schemas;
 mod select;
 mod settings;
 mod transactions;

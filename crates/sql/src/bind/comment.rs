@@ -81,7 +81,7 @@ impl Binder<'_> {
     }
 
     fn index_address(&self, name: &Name) -> Result<ObjectAddress> {
-        let owner = self.catalog.lookup_index(&name.name);
+        let owner = self.catalog.lookup_index(name.schema.as_deref(), &name.name);
         let index = owner.as_ref().and_then(|table| {
             let mut indexes = table.indexes.iter();
             indexes.find(|index| index.name == name.name)

@@ -45,13 +45,13 @@ impl Binder<'_> {
         let Some(written) = take_into(&mut query.body) else {
             return Ok(None);
         };
-        let into = self.into_table(&written)?;
+        let into = self.target_of(&written)?;
         let block = self.query(&query, true)?;
         let select = Planner::new(self.catalog, &self.subqueries).block(block)?;
         self.table_for(&into, select).map(Some)
     }
 
-    fn into_table(&self, written: &ast::SelectInto) -> Result<IntoTable> {
+    fn target_of(&self, written: &ast::SelectInto) -> Result<IntoTable> {
         let idents = match written.targets.as_slice() {
             [ast::Expr::Identifier(name)] => std::slice::from_ref(name),
             [ast::Expr::CompoundIdentifier(parts)] => parts.as_slice(),
@@ -76,10 +76,10 @@ impl Binder<'_> {
     fn table_for(&self, into: &IntoTable, select: SelectPlan) -> Result<DefinitionStatement> {
         refuse(into.temporary, "CREATE TEMPORARY TABLE")?;
         refuse(into.unlogged, "CREATE UNLOGGED TABLE")?;
-        let schema = into.schema.as_deref();
-        self.require_creatable(schema, Some(into.position))?;
+        let schema = self.schema_for(into.schema.as_deref(), &into.name, Some(into.position))?;
         Ok(DefinitionStatement::CreateTableAs(Box::new(CreateTableAs {
             create: CreateTable {
+                schema,
                 name: into.name.clone(),
                 if_not_exists: into.if_not_exists,
                 columns: columns_of(&select.columns, &into.columns)?,

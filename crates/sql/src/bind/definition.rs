@@ -1,11 +1,11 @@
 //! CREATE TABLE, CREATE INDEX, ALTER TABLE, and the names of types.
 
+use sqlparser::ast;
 use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
-use sqlparser::ast::{self, Spanned};
 
 use crate::bind::scope::Scope;
-use crate::bind::{Binder, identifier, normal, plain_name, refuse};
-use crate::catalog::{ColumnDef, ColumnDefault};
+use crate::bind::{Binder, identifier, normal, plain_name, refuse, split_name};
+use crate::catalog::{ColumnDef, ColumnDefault, SchemaRef};
 use crate::error::{EngineError, Result, SqlState};
 use crate::parse::utility::check_fillfactor;
 use crate::parse::utility::create_table::LikeClause;
@@ -24,9 +24,8 @@ impl Binder<'_> {
         likes: &[LikeClause],
     ) -> Result<DefinitionStatement> {
         refuse_odd_tables(create)?;
-        let name = plain_name(&create.name)?;
-        let schema = (create.name.0.len() > 1).then_some("public");
-        self.require_creatable(schema, self.position(create.name.span()))?;
+        let (schema, name, span) = split_name(&create.name)?;
+        let schema = self.schema_for(schema.as_deref(), &name, self.position(span))?;
         let mut table = NewTable {
             name,
             columns: Vec::with_capacity(create.columns.len()),
@@ -77,29 +76,13 @@ impl Binder<'_> {
         }
         let fillfactor = fillfactor(&create.table_options)?;
         Ok(DefinitionStatement::CreateTable(Box::new(CreateTable {
+            schema,
             name,
             if_not_exists: create.if_not_exists,
             columns,
             indexes,
             fillfactor,
         })))
-    }
-
-    /// 3F000 if a new table of this schema, or without one, has no place.
-    pub(super) fn require_creatable(&self, schema: Option<&str>, position: Option<u32>) -> Result<()> {
-        let error = match schema {
-            None if self.catalog.creates_in_public() => return Ok(()),
-            None => EngineError::new(
-                SqlState::INVALID_SCHEMA_NAME,
-                "no schema has been selected to create in",
-            ),
-            Some("public") => return Ok(()),
-            Some(other) => EngineError::new(
-                SqlState::INVALID_SCHEMA_NAME,
-                format!("schema \"{other}\" does not exist"),
-            ),
-        };
-        Err(error.or_position(position))
     }
 
     /// A column, and whether it is a key by itself: primary or unique, and the constraint's name.
@@ -226,7 +209,7 @@ impl Binder<'_> {
         let (names, columns) = self.key_columns(&create.columns, &table.columns)?;
         let name = match &create.name {
             Some(name) => plain_name(name)?,
-            None => self.free_name(&format!("{}_{}_idx", table.name, names.join("_"))),
+            None => self.free_name(&table.schema, &format!("{}_{}_idx", table.name, names.join("_"))),
         };
         Ok(DefinitionStatement::CreateIndex(Box::new(CreateIndex {
             table,
@@ -292,7 +275,7 @@ impl Binder<'_> {
         let (names, columns) = self.key_columns(keys, &table.columns)?;
         let name = match given {
             Some(name) => name,
-            None => self.free_name(&default_name(&table.name, &names, primary)),
+            None => self.free_name(&table.schema, &default_name(&table.name, &names, primary)),
         };
         Ok(DefinitionStatement::AddConstraint(Box::new(CreateIndex {
             table,
@@ -309,9 +292,11 @@ impl Binder<'_> {
     }
 
     /// A name that no table or index has: the wanted one, or with a number behind it.
-    fn free_name(&self, wanted: &str) -> String {
+    fn free_name(&self, schema: &SchemaRef, wanted: &str) -> String {
+        let schema = Some(&*schema.name);
         let taken = |name: &str| {
-            self.catalog.lookup_table(None, name).is_some() || self.catalog.lookup_index(name).is_some()
+            let catalog = self.catalog;
+            catalog.lookup_table(schema, name).is_some() || catalog.lookup_index(schema, name).is_some()
         };
         let numbered = (1..).map(|number| format!("{wanted}{number}"));
         std::iter::once(wanted.to_owned())

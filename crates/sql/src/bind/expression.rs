@@ -3,7 +3,7 @@
 use sqlparser::ast::{self, UnaryOperator};
 
 use crate::bind::chain::{after, unsupported};
-use crate::bind::scope::Scope;
+use crate::bind::scope::{Qualifier, Scope};
 use crate::bind::{Binder, Typed, boolean, fold, normal, plain_name};
 use crate::common_type::common_type;
 use crate::error::{EngineError, Result, SqlState};
@@ -17,10 +17,10 @@ impl Binder<'_> {
         let at = |binder: &Self| binder.position_of(tree);
         match tree {
             ast::Expr::Nested(inner) => self.expression(inner, scope),
-            ast::Expr::Identifier(ident) => self.column(None, ident, scope),
+            ast::Expr::Identifier(ident) => self.column(None, None, ident, scope),
             ast::Expr::CompoundIdentifier(parts) => match parts.as_slice() {
-                [table, column] => self.column(Some(table), column, scope),
-                [_, table, column] => self.column(Some(table), column, scope),
+                [table, column] => self.column(None, Some(table), column, scope),
+                [schema, table, column] => self.column(Some(schema), Some(table), column, scope),
                 _ => Err(EngineError::not_supported(format!("the name {tree}")).or_position(at(self))),
             },
             ast::Expr::Value(value) => self.literal(value),
@@ -171,11 +171,21 @@ impl Binder<'_> {
         Ok(input)
     }
 
-    fn column(&mut self, table: Option<&ast::Ident>, ident: &ast::Ident, scope: &Scope) -> Result<Typed> {
+    fn column(
+        &mut self,
+        schema: Option<&ast::Ident>,
+        table: Option<&ast::Ident>,
+        ident: &ast::Ident,
+        scope: &Scope,
+    ) -> Result<Typed> {
         let name = normal(ident);
-        let qualifier = table.map(normal);
+        let (schema, relation) = (schema.map(normal), table.map(normal));
+        let qualifier = relation.as_deref().map(|relation| Qualifier {
+            schema: schema.as_deref(),
+            relation,
+        });
         let position = self.position(table.unwrap_or(ident).span);
-        if let Some(column) = self.resolve(qualifier.as_deref(), &name, &scope.names, position)? {
+        if let Some(column) = self.resolve(qualifier, &name, &scope.names, position)? {
             return Ok(column.typed);
         }
         // Some functions are written like columns.

@@ -17,6 +17,7 @@ mod operator;
 mod predicate;
 mod row;
 mod row_columns;
+mod schema;
 mod scope;
 mod select;
 mod set;

@@ -12,12 +12,15 @@
 //!
 //! A query in FROM without LATERAL has a frame too, whose scope is empty: the relations beside it are not seen.
 
+use std::sync::Arc;
+
 use crate::aggregate::AggregateCall;
 use crate::bind::{Binder, Typed};
 use crate::catalog::TableDef;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
 use crate::plan::{JoinKind, SetCall};
+use crate::search_path::PG_TEMP;
 use crate::value::{DataType, Value};
 
 /// A column that expressions can name.
@@ -34,6 +37,8 @@ pub(super) struct ScopeColumn {
 #[derive(Debug, Clone)]
 pub(super) struct ScopeRelation {
     pub(super) alias: String,
+    /// The schema, of a table without an alias.
+    pub(super) schema: Option<Arc<str>>,
     pub(super) columns: Vec<ScopeColumn>,
     /// The table, if it is one.
     pub(super) table_oid: u32,
@@ -111,6 +116,7 @@ impl Names {
                 },
             });
         Names::of_relation(ScopeRelation {
+            schema: alias.is_none().then(|| Arc::clone(&table.schema.name)),
             alias: alias.unwrap_or_else(|| table.name.clone()),
             columns: columns.collect(),
             table_oid: table.oid,
@@ -215,6 +221,23 @@ impl Frame {
     }
 }
 
+/// The relation in front of a column, as it is written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Qualifier<'q> {
+    pub(super) schema: Option<&'q str>,
+    pub(super) relation: &'q str,
+}
+
+impl Qualifier<'_> {
+    fn names(&self, relation: &ScopeRelation) -> bool {
+        let in_schema = |schema: &str| match relation.schema.as_deref() {
+            Some(known) => known == schema || schema == PG_TEMP && known.starts_with("pg_temp_"),
+            None => false,
+        };
+        relation.alias == self.relation && self.schema.is_none_or(in_schema)
+    }
+}
+
 /// The outcome of looking for a name among some.
 enum Found {
     Column(ScopeColumn),
@@ -244,7 +267,7 @@ impl Binder<'_> {
     /// The column of this name, in the scope or around it; `None` if there is none and a function may be meant.
     pub(super) fn resolve(
         &mut self,
-        qualifier: Option<&str>,
+        qualifier: Option<Qualifier<'_>>,
         name: &str,
         names: &Names,
         position: Option<u32>,
@@ -279,7 +302,7 @@ impl Binder<'_> {
         match qualifier {
             Some(qualifier) if !no_column => Err(EngineError::new(
                 SqlState::UNDEFINED_TABLE,
-                format!("missing FROM-clause entry for table \"{qualifier}\""),
+                format!("missing FROM-clause entry for table \"{}\"", qualifier.relation),
             )
             .or_position(position)),
             _ => Ok(None),
@@ -297,9 +320,9 @@ impl Binder<'_> {
     }
 
     /// The columns of `relation.*`, of this query or of one around it.
-    pub(super) fn all_of(&mut self, relation: &str, names: &Names) -> Option<Vec<ScopeColumn>> {
+    pub(super) fn all_of(&mut self, relation: Qualifier<'_>, names: &Names) -> Option<Vec<ScopeColumn>> {
         let of = |names: &Names| -> Option<Vec<ScopeColumn>> {
-            let found = names.relations.iter().find(|known| known.alias == relation);
+            let found = names.relations.iter().find(|known| relation.names(known));
             found.map(|found| found.columns.clone())
         };
         if let Some(columns) = of(names) {
@@ -320,7 +343,7 @@ impl Binder<'_> {
     }
 }
 
-fn find(qualifier: Option<&str>, name: &str, names: &Names) -> Result<Found> {
+fn find(qualifier: Option<Qualifier<'_>>, name: &str, names: &Names) -> Result<Found> {
     let Some(qualifier) = qualifier else {
         if let Some(column) = only(name, names.visible.iter())? {
             return Ok(Found::Column(column));
@@ -335,14 +358,14 @@ fn find(qualifier: Option<&str>, name: &str, names: &Names) -> Result<Found> {
     let mut relations = names
         .relations
         .iter()
-        .filter(|relation| relation.alias == qualifier);
+        .filter(|relation| qualifier.names(relation));
     let Some(relation) = relations.next() else {
         return Ok(Found::Nothing);
     };
     if relations.next().is_some() {
         return Err(EngineError::new(
             SqlState::from_code("42P09"),
-            format!("table reference \"{qualifier}\" is ambiguous"),
+            format!("table reference \"{}\" is ambiguous", qualifier.relation),
         ));
     }
     if let Some(column) = only(name, relation.columns.iter())? {

@@ -59,13 +59,11 @@ impl Binder<'_> {
         column.typmod = other.typmod;
         column.not_null = other.not_null;
         match &other.default {
-            Some(ColumnDefault::Serial) if other.always_generated => {
-                if including.identity {
-                    column.default = Some(ColumnDefault::Serial);
-                    column.always_generated = true;
-                }
+            Some(ColumnDefault::Serial) if other.always_generated && including.identity => {
+                column.default = Some(ColumnDefault::Serial);
+                column.always_generated = true;
             }
-            Some(ColumnDefault::Serial) if including.defaults => {
+            Some(ColumnDefault::Serial) if !other.always_generated && including.defaults => {
                 let sequence = self.catalog.sequence_of(source, number).ok_or_else(|| {
                     EngineError::not_supported("LIKE … INCLUDING DEFAULTS of this serial column")
                 })?;

@@ -143,6 +143,9 @@ impl Binder<'_> {
 
     /// A statement that changes definitions, of those that `parse::utility` reads.
     pub(super) fn named_definition(&self, statement: &NamedDefinition) -> Result<Bound> {
+        if let Some(statement) = self.schema_statement(statement) {
+            return Ok((statement.into(), None));
+        }
         let statement = match statement {
             NamedDefinition::Truncate {
                 tables,
@@ -172,6 +175,12 @@ impl Binder<'_> {
                 table: self.heap(table)?,
                 fillfactor: *fillfactor,
             },
+            NamedDefinition::CreateSchema { .. }
+            | NamedDefinition::RenameSchema { .. }
+            | NamedDefinition::SchemaOwner { .. }
+            | NamedDefinition::DropSchema { .. } => {
+                return Err(EngineError::internal("a statement about a schema is none"));
+            }
             NamedDefinition::Comment(comment) => self.comment(comment)?,
         };
         Ok((statement.into(), None))
@@ -196,6 +205,7 @@ impl Binder<'_> {
                     _ => error,
                 })?,
                 None if !if_exists => {
+                    self.require_schema(name.schema.as_deref(), None)?;
                     return Err(EngineError::new(
                         SqlState::UNDEFINED_TABLE,
                         format!("table \"{}\" does not exist", name.name),
@@ -220,8 +230,9 @@ impl Binder<'_> {
     ) -> Result<DefinitionStatement> {
         let mut found = Vec::with_capacity(indexes.len());
         for name in indexes {
-            let table = self.catalog.lookup_index(&name.name);
+            let table = self.catalog.lookup_index(name.schema.as_deref(), &name.name);
             if table.is_none() && !if_exists {
+                self.require_schema(name.schema.as_deref(), None)?;
                 return Err(EngineError::new(
                     SqlState::UNDEFINED_OBJECT,
                     format!("index \"{}\" does not exist", name.name),
@@ -238,7 +249,7 @@ impl Binder<'_> {
 
     /// The error of SET CONSTRAINTS with a name. Every constraint has an index, and none can be deferred.
     fn not_deferrable(&self, name: &str) -> EngineError {
-        match self.catalog.lookup_index(name) {
+        match self.catalog.lookup_index(None, name) {
             Some(_) => EngineError::new(
                 SqlState::WRONG_OBJECT_TYPE,
                 format!("constraint \"{name}\" is not deferrable"),
@@ -251,6 +262,7 @@ impl Binder<'_> {
     }
 
     pub(super) fn any_table(&self, name: &Name) -> Result<Arc<TableDef>> {
+        self.require_schema(name.schema.as_deref(), Some(name.position))?;
         self.table_named(name.schema.as_deref(), &name.name, Some(name.position))
     }
 

@@ -10,7 +10,7 @@ use sqlparser::ast;
 
 use crate::bind::size::Size;
 use crate::bind::{Binder, Place};
-use crate::catalog::{CatalogView, ColumnDef, TableDef, TableKind};
+use crate::catalog::{CatalogView, ColumnDef, SchemaRef, TableDef, TableKind};
 use crate::error::{EngineError, Result, SqlState};
 use crate::parse::utility::{AlterView, AlterViewAction, CreateView, Name, ViewOptions};
 use crate::parse::{ParsedStatement, Tree, parse_one};
@@ -151,7 +151,9 @@ impl<'a> Binder<'a> {
 
     /// CREATE VIEW
     pub(super) fn create_view(&self, create: &CreateView) -> Result<DefinitionStatement> {
-        let name = self.new_relation_name(&create.name)?;
+        let (schema, position) = (create.name.schema.as_deref(), create.name.position);
+        let schema = self.schema_for(schema, &create.name.name, Some(position))?;
+        let name = create.name.name.clone();
         let query = query_of(&create.query)?;
         let text = &create.query.text;
         let mut apart = self.apart(text, create.query.offset, ViewBinding::default());
@@ -166,7 +168,7 @@ impl<'a> Binder<'a> {
         let binding = *apart.view.take().unwrap_or_default();
         check_tables(&binding, self.catalog)?;
         let columns = view_columns(&block, create)?;
-        let replaced = self.replaced_view(create, &columns)?;
+        let replaced = self.replaced_view(create, &schema, &columns)?;
         if let Some(replaced) = &replaced
             && apart.reads.iter().any(|read| read.table.oid == replaced.oid)
         {
@@ -190,6 +192,7 @@ impl<'a> Binder<'a> {
             invoker,
         };
         Ok(DefinitionStatement::CreateView(Box::new(CreateViewPlan {
+            schema,
             name,
             columns,
             view: Arc::new(view),
@@ -199,30 +202,17 @@ impl<'a> Binder<'a> {
 }
 
 impl Binder<'_> {
-    /// The name of a relation to be made; `None` for the schema that is created in by default.
-    fn new_relation_name(&self, name: &Name) -> Result<String> {
-        match name.schema.as_deref() {
-            Some("public") => Ok(name.name.clone()),
-            Some(other) => Err(EngineError::new(
-                SqlState::INVALID_SCHEMA_NAME,
-                format!("schema \"{other}\" does not exist"),
-            )
-            .with_position(name.position)),
-            None if self.catalog.creates_in_public() => Ok(name.name.clone()),
-            None => Err(EngineError::new(
-                SqlState::INVALID_SCHEMA_NAME,
-                "no schema has been selected to create in",
-            )
-            .with_position(name.position)),
-        }
-    }
-
     /// The view that CREATE OR REPLACE VIEW replaces, if it is there.
-    fn replaced_view(&self, create: &CreateView, columns: &[ColumnDef]) -> Result<Option<Arc<TableDef>>> {
+    fn replaced_view(
+        &self,
+        create: &CreateView,
+        schema: &SchemaRef,
+        columns: &[ColumnDef],
+    ) -> Result<Option<Arc<TableDef>>> {
         if !create.or_replace {
             return Ok(None);
         }
-        let Some(old) = self.catalog.lookup_table(Some("public"), &create.name.name) else {
+        let Some(old) = self.catalog.lookup_table(Some(&schema.name), &create.name.name) else {
             return Ok(None);
         };
         require_view(&old)?;

@@ -5,7 +5,6 @@ use super::row::Implementation::{Pure, Session};
 use super::row::{FunctionRow, row};
 use crate::context::SessionFacts;
 use crate::error::{EngineError, Result, SqlState};
-use crate::search_path::{all_schemas, path_has_public};
 use crate::value::DataType::{Bool, Int4, Int8, Name, Oid, Text, TimestampTz};
 use crate::value::array::ArrayValue;
 use crate::value::{DataType, Value, format_type};
@@ -195,7 +194,14 @@ pub(super) static ROWS: &[FunctionRow] = &[
         Pure(nothing),
     )
     .stable(),
-    row(2854, "pg_my_temp_schema", &[], Oid, Pure(|_| Ok(Value::Oid(0)))).stable(),
+    row(
+        2854,
+        "pg_my_temp_schema",
+        &[],
+        Oid,
+        Session(|_, session| Ok(Value::Oid(session.catalog()?.temporary_schema()))),
+    )
+    .stable(),
     row(
         2855,
         "pg_is_other_temp_schema",
@@ -272,22 +278,15 @@ fn type_name(arguments: &[Value]) -> Result<Value> {
     })
 }
 
-fn public_on_path(session: &dyn SessionFacts) -> bool {
-    session
-        .setting("search_path")
-        .is_none_or(|path| path_has_public(&path))
-}
-
 fn index_definition(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
     let column = match arguments.get(1) {
         Some(Value::Int4(column)) => *column,
         _ => 0,
     };
     let is_pretty = arguments.get(2).and_then(Value::as_bool) == Some(true);
-    let with_schema = !is_pretty || !public_on_path(session);
     let found = session
         .catalog()?
-        .index_definition(oid_of(&arguments[0])?, column, with_schema);
+        .index_definition(oid_of(&arguments[0])?, column, !is_pretty);
     Ok(optional(found))
 }
 
@@ -297,19 +296,34 @@ fn constraint_definition(arguments: &[Value], session: &dyn SessionFacts) -> Res
     ))
 }
 
-/// The text is SQL already; the schema of a sequence is left out where it is on the search path.
+/// The text is SQL already; the schema of a sequence is left out where its name alone leads to it.
 fn expression(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    let catalog = session.catalog()?;
+    let is_visible = |schema: &str, name: &str| {
+        let found = catalog.relation_oid(None, name);
+        found.is_some() && found == catalog.relation_oid(Some(schema), name)
+    };
     Ok(Value::text(expression_shown(
         text_of(&arguments[0])?,
-        public_on_path(session),
+        &is_visible,
     )))
 }
 
-/// An expression as it is shown to a session: without the users' schema where that is on its search path.
-pub fn expression_shown(expression: &str, public_on_path: bool) -> String {
-    match expression.strip_prefix("nextval('public.") {
-        Some(rest) if public_on_path => format!("nextval('{rest}"),
-        _ => expression.to_owned(),
+/// An expression as it is shown to a session: a sequence without its schema where that is not needed.
+pub fn expression_shown(expression: &str, is_visible: &dyn Fn(&str, &str) -> bool) -> String {
+    let sequence = || {
+        let quoted = expression
+            .strip_prefix("nextval('")?
+            .strip_suffix("'::regclass)")?;
+        let [schema, name] = <[String; 2]>::try_from(parts_of_name(&quoted.replace("''", "'")).ok()?).ok()?;
+        is_visible(&schema, &name).then_some(name)
+    };
+    match sequence() {
+        Some(name) => format!(
+            "nextval('{}'::regclass)",
+            super::quote_identifier(&name).replace('\'', "''")
+        ),
+        None => expression.to_owned(),
     }
 }
 
@@ -329,9 +343,14 @@ fn serial_sequence(arguments: &[Value], session: &dyn SessionFacts) -> Result<Va
             format!("column \"{column}\" of relation \"{name}\" does not exist"),
         ));
     };
+    let schema = catalog.relation(relation).map(|relation| relation.schema);
     let sequence = catalog.sequence_of(relation, number);
-    Ok(optional(sequence.map(|name| {
-        format!("public.{}", super::quote_identifier(&name))
+    Ok(optional(sequence.zip(schema).map(|(name, schema)| {
+        format!(
+            "{}.{}",
+            super::quote_identifier(&schema),
+            super::quote_identifier(&name)
+        )
     })))
 }
 
@@ -347,7 +366,7 @@ fn table_is_visible(arguments: &[Value], session: &dyn SessionFacts) -> Result<V
     let oid = oid_of(&arguments[0])?;
     // It is what its name alone leads to.
     Ok(catalog.relation(oid).map_or(Value::Null, |relation| {
-        Value::Bool(catalog.relation_oid(None, &relation.name) == Some(oid))
+        Value::Bool(catalog.is_visible(oid, &relation.name))
     }))
 }
 
@@ -356,7 +375,8 @@ fn is_publishable(arguments: &[Value], session: &dyn SessionFacts) -> Result<Val
     let oid = oid_of(&arguments[0])?;
     let relation = session.catalog()?.relation(oid);
     Ok(relation.map_or(Value::Null, |relation| {
-        Value::Bool(relation.kind == 'r' && relation.schema == "public")
+        let of_system = matches!(relation.schema.as_str(), "pg_catalog" | "information_schema");
+        Value::Bool(relation.kind == 'r' && !of_system)
     }))
 }
 
@@ -443,9 +463,9 @@ fn encoding_name(arguments: &[Value]) -> Result<Value> {
 }
 
 fn current_schemas(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
-    let path = session.setting("search_path").unwrap_or_default();
-    let schemas = all_schemas(&path, arguments[0].as_bool() == Some(true));
-    let names = schemas.into_iter().map(Value::from).collect();
+    let with_implicit = arguments[0].as_bool() == Some(true);
+    let schemas = session.catalog()?.schemas_on_path(with_implicit);
+    let names = schemas.into_iter().map(Value::text).collect();
     let array = ArrayValue::of(DataType::array_of(Name), names)?;
     Ok(Value::Array(Box::new(array)))
 }

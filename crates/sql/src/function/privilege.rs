@@ -356,13 +356,6 @@ pub(super) static ROWS: &[FunctionRow] = &[
     row(2710, "pg_has_role", &[Oid, Text], Bool, Session(in_role)).stable(),
 ];
 
-/// The numbers of the schemas that there are, with their names.
-const SCHEMAS: [(u32, &str); 3] = [
-    (11, "pg_catalog"),
-    (2_200, "public"),
-    (13_207, "information_schema"),
-];
-
 /// The privileges on relations, on sequences too; on columns; on schemas; on databases; in roles.
 const ON_RELATIONS: &[&str] = &[
     "select",
@@ -466,11 +459,12 @@ fn on_schema(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
     let Some([object, privileges]) = without_role(arguments, 3, session)? else {
         return Ok(Value::Null);
     };
+    let catalog = session.catalog()?;
     let is_known = match object {
-        Value::Oid(oid) => SCHEMAS.iter().any(|(known, _)| known == oid),
+        Value::Oid(oid) => catalog.schema_name(*oid).is_some(),
         name => {
             let name = text_of(name)?;
-            if !SCHEMAS.iter().any(|(_, known)| *known == name) {
+            if catalog.schema_oid(name).is_none() {
                 return Err(EngineError::new(
                     SqlState::INVALID_SCHEMA_NAME,
                     format!("schema \"{name}\" does not exist"),

@@ -19,25 +19,10 @@ use super::quote_identifier;
 use crate::catalog_facts::{CatalogFacts, no_relation};
 use crate::context::SessionFacts;
 use crate::error::{EngineError, Result, SqlState, shown as shortened};
-use crate::search_path::path_has_public;
 use crate::type_name::type_of_text;
 use crate::value::cast::{CastContext, cast};
 use crate::value::compare::trim_blanks;
 use crate::value::{ArrayValue, CatalogObject, DataType, Value, is_space};
-
-/// The schemas and their numbers.
-const SCHEMAS: [(u32, &str); 3] = [
-    (11, "pg_catalog"),
-    (2200, "public"),
-    (13_207, "information_schema"),
-];
-
-fn schema_oid(name: &str) -> Option<u32> {
-    SCHEMAS
-        .iter()
-        .find(|(_, known)| *known == name)
-        .map(|(oid, _)| *oid)
-}
 
 /// Reads the text form of a value of this type, an array of such included.
 pub fn read(text: &str, data_type: DataType, session: &dyn SessionFacts) -> Result<Value> {
@@ -90,11 +75,11 @@ fn object_number(text: &str, kind: CatalogObject, session: &dyn SessionFacts) ->
     let schema = schema.as_deref();
     let found = match kind {
         CatalogObject::Relation => catalog.relation_oid(schema, &name),
-        CatalogObject::Schema => schema_oid(&name),
+        CatalogObject::Schema => catalog.schema_oid(&name),
         kind => catalog.object_oid(kind, schema, &name),
     };
     found.ok_or_else(|| match schema {
-        Some(schema) if schema_oid(schema).is_none() => no_object(CatalogObject::Schema, schema),
+        Some(schema) if catalog.schema_oid(schema).is_none() => no_object(CatalogObject::Schema, schema),
         Some(schema) => no_object(kind, &format!("{schema}.{name}")),
         None => no_object(kind, &name),
     })
@@ -165,29 +150,20 @@ pub fn shown(oid: u32, data_type: DataType, session: &dyn SessionFacts) -> Strin
         return known.name().to_owned();
     }
     let found = session.catalog().ok().and_then(|catalog| match kind {
-        CatalogObject::Relation => relation_shown(oid, catalog, session),
-        CatalogObject::Schema => SCHEMAS
-            .iter()
-            .find(|(known, _)| *known == oid)
-            .map(|(_, name)| quote_identifier(name)),
+        CatalogObject::Relation => relation_shown(oid, catalog),
+        CatalogObject::Schema => catalog.schema_name(oid).map(|name| quote_identifier(&name)),
         kind => catalog.object_name(kind, oid),
     });
     found.unwrap_or_else(|| oid.to_string())
 }
 
 /// A relation's name, with its schema where it is not found without.
-fn relation_shown(oid: u32, catalog: &dyn CatalogFacts, session: &dyn SessionFacts) -> Option<String> {
+fn relation_shown(oid: u32, catalog: &dyn CatalogFacts) -> Option<String> {
     let relation = catalog.relation(oid)?;
-    let found_alone = match relation.schema {
-        "public" => session
-            .setting("search_path")
-            .is_none_or(|path| path_has_public(&path)),
-        schema => schema == "pg_catalog",
-    };
     let name = quote_identifier(&relation.name);
-    Some(match found_alone {
+    Some(match catalog.is_visible(oid, &relation.name) {
         true => name,
-        false => format!("{}.{name}", relation.schema),
+        false => format!("{}.{name}", quote_identifier(&relation.schema)),
     })
 }
 

@@ -5,7 +5,6 @@ use super::row::Implementation::{Pure, Session};
 use super::row::{FunctionRow, row};
 use crate::context::SessionFacts;
 use crate::error::{EngineError, Result, SqlState};
-use crate::search_path::first_schema;
 use crate::value::DataType::{Bool, Date, Float8, Int4, Name, Text, Timestamp, TimestampTz};
 use crate::value::datetime::MICROS_PER_DAY;
 use crate::value::{Value, datetime};
@@ -141,9 +140,8 @@ fn user(_: &[Value], session: &dyn SessionFacts) -> Result<Value> {
 
 /// The first schema of the search path that there is.
 fn current_schema(_: &[Value], session: &dyn SessionFacts) -> Result<Value> {
-    let path = session.setting("search_path");
-    let schema = path.as_deref().and_then(first_schema);
-    Ok(schema.map_or(Value::Null, Value::from))
+    let mut schemas = session.catalog()?.schemas_on_path(false).into_iter();
+    Ok(schemas.next().map_or(Value::Null, Value::text))
 }
 
 fn current_setting(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {

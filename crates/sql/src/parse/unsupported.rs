@@ -41,7 +41,6 @@ const OBJECTS: &[&str] = &[
     "role",
     "routine",
     "rule",
-    "schema",
     "sequence",
     "server",
     "statistics",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::catalog::{ColumnDef, TableDef};
+use crate::catalog::{ColumnDef, SchemaRef, TableDef};
 use crate::object_address::ObjectAddress;
 use crate::plan::SelectPlan;
 use crate::view::ViewDef;
@@ -67,6 +67,38 @@ pub enum DefinitionStatement {
         /// True if what depends on it goes as well.
         cascade: bool,
     },
+    /// CREATE SCHEMA
+    CreateSchema {
+        /// Its name; the owner's if there is none.
+        name: Option<String>,
+        /// AUTHORIZATION
+        owner: Option<Owner>,
+        /// True if an existing schema is no error (a notice tells).
+        if_not_exists: bool,
+    },
+    /// ALTER SCHEMA … RENAME
+    RenameSchema {
+        /// Its name.
+        name: String,
+        /// Its name from now on.
+        to: String,
+    },
+    /// ALTER SCHEMA … OWNER
+    SchemaOwner {
+        /// Its name.
+        name: String,
+        /// The owner.
+        owner: Owner,
+    },
+    /// DROP SCHEMA
+    DropSchema {
+        /// The schemas' names.
+        names: Vec<String>,
+        /// True if a missing schema is no error (a notice tells).
+        if_exists: bool,
+        /// True if what is in them goes too.
+        cascade: bool,
+    },
     /// ALTER TABLE … SET (fillfactor = …)
     SetFillfactor {
         /// The table.
@@ -76,6 +108,15 @@ pub enum DefinitionStatement {
     },
     /// COMMENT ON
     Comment(Box<CommentOn>),
+}
+
+/// The owner that a statement names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Owner {
+    /// The session's user.
+    Current,
+    /// The role of this name.
+    Named(String),
 }
 
 impl DefinitionStatement {
@@ -100,6 +141,11 @@ impl DefinitionStatement {
             DefinitionStatement::DropView { .. } => "DROP VIEW",
             DefinitionStatement::Truncate { .. } => "TRUNCATE TABLE",
             DefinitionStatement::CreateIndex(_) => "CREATE INDEX",
+            DefinitionStatement::CreateSchema { .. } => "CREATE SCHEMA",
+            DefinitionStatement::RenameSchema { .. } | DefinitionStatement::SchemaOwner { .. } => {
+                "ALTER SCHEMA"
+            }
+            DefinitionStatement::DropSchema { .. } => "DROP SCHEMA",
             DefinitionStatement::DropIndex { .. } => "DROP INDEX",
             DefinitionStatement::AddConstraint(_)
             | DefinitionStatement::DropConstraint { .. }
@@ -112,6 +158,8 @@ impl DefinitionStatement {
 /// CREATE TABLE
 #[derive(Debug, Clone)]
 pub struct CreateTable {
+    /// Its schema.
+    pub schema: SchemaRef,
     /// Its name.
     pub name: String,
     /// True if an existing table is no error (a notice tells).
@@ -127,6 +175,8 @@ pub struct CreateTable {
 /// CREATE VIEW
 #[derive(Debug, Clone)]
 pub struct CreateViewPlan {
+    /// Its schema.
+    pub schema: SchemaRef,
     /// Its name.
     pub name: String,
     /// Its columns.

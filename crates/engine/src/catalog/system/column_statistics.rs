@@ -2,7 +2,7 @@
 
 use super::Sources;
 use super::rows::{NULL, Rows, array, boolean, int4, text, texts};
-use super::shape::Schema;
+use clearway_sql::TableDef;
 use clearway_sql::statistics::ColumnStatistics;
 use clearway_sql::value::text::to_text;
 use clearway_sql::value::{DataType, Value};
@@ -13,16 +13,16 @@ pub(super) fn stats(sources: &Sources<'_>, rows: &mut Rows) {
         let Some(kept) = &entry.statistics else { continue };
         for (column, found) in entry.def.columns.iter().zip(&kept.of_table.columns) {
             if let Some(found) = found {
-                push(rows, &entry.def.name, &column.name, found);
+                push(rows, &entry.def, &column.name, found);
             }
         }
     }
 }
 
-fn push(rows: &mut Rows, table: &str, column: &str, found: &ColumnStatistics) {
+fn push(rows: &mut Rows, table: &TableDef, column: &str, found: &ColumnStatistics) {
     rows.push([
-        ("schemaname", text(Schema::Public.name())),
-        ("tablename", text(table)),
+        ("schemaname", text(&table.schema.name)),
+        ("tablename", text(&table.name)),
         ("attname", text(column)),
         ("inherited", boolean(false)),
         ("null_frac", Value::Float4(found.null_fraction)),

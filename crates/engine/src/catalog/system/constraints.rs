@@ -4,7 +4,6 @@ use super::Sources;
 use super::columns::{default_oid, has_default};
 use super::operator_classes::class_of;
 use super::rows::{NULL, Rows, array, boolean, int2, int4, oid, text};
-use super::shape::Schema;
 use super::types::row_of;
 use crate::catalog::serial::serials;
 use clearway_sql::IndexDef;
@@ -82,7 +81,7 @@ pub(super) fn constraints(sources: &Sources<'_>, rows: &mut Rows) {
             rows.push([
                 ("oid", oid(constraint_oid(index))),
                 ("conname", text(&index.name)),
-                ("connamespace", oid(Schema::Public.oid())),
+                ("connamespace", oid(entry.def.schema.oid)),
                 ("contype", text(if index.primary { "p" } else { "u" })),
                 ("condeferrable", boolean(false)),
                 ("condeferred", boolean(false)),
@@ -131,8 +130,8 @@ fn depends(rows: &mut Rows, object: Object, on: Object, kind: &str) {
 
 /// `pg_depend`: what goes with what when it is dropped.
 pub(super) fn dependencies(sources: &Sources<'_>, rows: &mut Rows) {
-    let schema = (PG_NAMESPACE_OID, Schema::Public.oid(), 0);
     for entry in sources.catalog.tables() {
+        let schema = (PG_NAMESPACE_OID, entry.def.schema.oid, 0);
         let table = entry.def.oid;
         let column = |number: usize| (PG_CLASS_OID, table, number as i32 + 1);
         depends(rows, (PG_CLASS_OID, table, 0), schema, "n");

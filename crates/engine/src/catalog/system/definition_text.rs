@@ -15,11 +15,14 @@ fn column_list(table: &TableDef, index: &IndexDef) -> String {
 
 /// The statement that would make an index.
 pub(crate) fn index_definition(table: &TableDef, index: &IndexDef, with_schema: bool) -> String {
+    let schema = match with_schema {
+        true => format!("{}.", quote_identifier(&table.schema.name)),
+        false => String::new(),
+    };
     format!(
-        "CREATE {}INDEX {} ON {}{} USING btree ({})",
+        "CREATE {}INDEX {} ON {schema}{} USING btree ({})",
         if index.unique { "UNIQUE " } else { "" },
         quote_identifier(&index.name),
-        if with_schema { "public." } else { "" },
         quote_identifier(&table.name),
         column_list(table, index)
     )
@@ -37,8 +40,9 @@ pub(crate) fn default_expression(entry: &TableEntry, column: usize) -> Option<St
         ColumnDefault::Expression { sql, .. } => Some(with_type(sql, entry.def.columns[column].data_type)),
         ColumnDefault::Serial => {
             let serial = serials(entry).find(|serial| serial.column == column)?;
-            let name = quote_identifier(&serial.name()).replace('\'', "''");
-            Some(format!("nextval('public.{name}'::regclass)"))
+            let schema = quote_identifier(&serial.schema().name);
+            let name = format!("{schema}.{}", quote_identifier(&serial.name())).replace('\'', "''");
+            Some(format!("nextval('{name}'::regclass)"))
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `information_schema.columns`.
 
 use super::Sources;
-use super::information_schema::{default_of, each_table, yes_or_no};
+use super::information_schema::{default_of, each_table, is_of_users, yes_or_no};
 use super::rows::{NULL, Rows, int4, text};
 use super::server::DEFAULT_COLLATION_OID;
 use super::shape::Schema;
@@ -37,9 +37,9 @@ fn time_precision_of(data_type: DataType, typmod: i32) -> Value {
 
 /// `columns`
 pub(super) fn columns(sources: &Sources<'_>, rows: &mut Rows) {
-    each_table(sources, |schema, table, _| {
+    each_table(sources, |table, _| {
         for number in 0..table.columns.len() {
-            push(sources, rows, schema, table, number);
+            push(sources, rows, table, number);
         }
     });
 }
@@ -53,7 +53,7 @@ fn identity_maximum(column: &ColumnDef) -> Value {
     })
 }
 
-fn push(sources: &Sources<'_>, rows: &mut Rows, schema: Schema, table: &TableDef, number: usize) {
+fn push(sources: &Sources<'_>, rows: &mut Rows, table: &TableDef, number: usize) {
     let column = &table.columns[number];
     let row = row_of(column.data_type);
     let (precision, radix, scale) = numbers_of(column.data_type, column.typmod);
@@ -68,7 +68,7 @@ fn push(sources: &Sources<'_>, rows: &mut Rows, schema: Schema, table: &TableDef
     };
     rows.push([
         ("table_catalog", text(sources.database)),
-        ("table_schema", text(schema.name())),
+        ("table_schema", text(&table.schema.name)),
         ("table_name", text(&table.name)),
         ("column_name", text(&column.name)),
         ("ordinal_position", int4(number as i32 + 1)),
@@ -116,6 +116,6 @@ fn push(sources: &Sources<'_>, rows: &mut Rows, schema: Schema, table: &TableDef
         ("identity_cycle", text("NO")),
         ("is_generated", text("NEVER")),
         ("generation_expression", NULL),
-        ("is_updatable", yes_or_no(schema == Schema::Public)),
+        ("is_updatable", yes_or_no(is_of_users(table))),
     ]);
 }

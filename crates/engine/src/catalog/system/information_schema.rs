@@ -8,21 +8,26 @@ use super::types::numbers_of;
 use super::{SYSTEM_TABLES, Sources, sequences};
 use clearway_sql::function::{expression_shown, quote_identifier};
 use clearway_sql::value::Value;
-use clearway_sql::{ColumnDef, IndexDef, TableDef};
+use clearway_sql::{ColumnDef, IndexDef, TableDef, TableKind};
 
 /// A truth value as the standard writes it.
 pub(super) fn yes_or_no(value: bool) -> Value {
     text(if value { "YES" } else { "NO" })
 }
 
-/// Calls `work` for each table, of users first: its schema, itself, true for a view.
-pub(super) fn each_table(sources: &Sources<'_>, mut work: impl FnMut(Schema, &TableDef, bool)) {
+/// Calls `work` for each table, of users first: itself, true for a view.
+pub(super) fn each_table(sources: &Sources<'_>, mut work: impl FnMut(&TableDef, bool)) {
     for entry in sources.catalog.tables() {
-        work(Schema::Public, &entry.def, false);
+        work(&entry.def, false);
     }
     for table in SYSTEM_TABLES.iter() {
-        work(table.shape.schema, &table.definition, table.shape.is_view);
+        work(&table.definition, table.shape.is_view);
     }
+}
+
+/// True for a table of users.
+pub(super) fn is_of_users(table: &TableDef) -> bool {
+    table.kind != TableKind::Virtual
 }
 
 /// `information_schema_catalog_name`
@@ -32,10 +37,10 @@ pub(super) fn catalog_name(sources: &Sources<'_>, rows: &mut Rows) {
 
 /// `schemata`
 pub(super) fn schemata(sources: &Sources<'_>, rows: &mut Rows) {
-    for schema in Schema::ALL {
+    for schema in sources.catalog.schemas() {
         rows.push([
             ("catalog_name", text(sources.database)),
-            ("schema_name", text(schema.name())),
+            ("schema_name", text(&schema.name)),
             ("schema_owner", text(sources.user)),
             ("default_character_set_catalog", NULL),
             ("default_character_set_schema", NULL),
@@ -47,10 +52,10 @@ pub(super) fn schemata(sources: &Sources<'_>, rows: &mut Rows) {
 
 /// `tables`
 pub(super) fn tables(sources: &Sources<'_>, rows: &mut Rows) {
-    each_table(sources, |schema, table, is_view| {
+    each_table(sources, |table, is_view| {
         rows.push([
             ("table_catalog", text(sources.database)),
-            ("table_schema", text(schema.name())),
+            ("table_schema", text(&table.schema.name)),
             ("table_name", text(&table.name)),
             ("table_type", text(if is_view { "VIEW" } else { "BASE TABLE" })),
             ("self_referencing_column_name", NULL),
@@ -58,7 +63,7 @@ pub(super) fn tables(sources: &Sources<'_>, rows: &mut Rows) {
             ("user_defined_type_catalog", NULL),
             ("user_defined_type_schema", NULL),
             ("user_defined_type_name", NULL),
-            ("is_insertable_into", yes_or_no(schema == Schema::Public)),
+            ("is_insertable_into", yes_or_no(is_of_users(table))),
             ("is_typed", text("NO")),
             ("commit_action", NULL),
         ]);
@@ -92,13 +97,13 @@ fn each_key(sources: &Sources<'_>, mut work: impl FnMut(&TableDef, &IndexDef)) {
     }
 }
 
-/// Calls `work` for each column that may not be NULL: schema, table, column, and the name that its constraint has here.
-fn each_not_null(sources: &Sources<'_>, mut work: impl FnMut(Schema, &TableDef, &ColumnDef, &str)) {
-    each_table(sources, |schema, table, is_view| {
+/// Calls `work` for each column that may not be NULL: table, column, and the name that its constraint has here.
+fn each_not_null(sources: &Sources<'_>, mut work: impl FnMut(&TableDef, &ColumnDef, &str)) {
+    each_table(sources, |table, is_view| {
         for (number, column) in table.columns.iter().enumerate() {
             if column.not_null && !is_view {
-                let name = format!("{}_{}_{}_not_null", schema.oid(), table.oid, number + 1);
-                work(schema, table, column, &name);
+                let name = format!("{}_{}_{}_not_null", table.schema.oid, table.oid, number + 1);
+                work(table, column, &name);
             }
         }
     });
@@ -106,13 +111,13 @@ fn each_not_null(sources: &Sources<'_>, mut work: impl FnMut(Schema, &TableDef, 
 
 /// `table_constraints`
 pub(super) fn table_constraints(sources: &Sources<'_>, rows: &mut Rows) {
-    let mut push = |schema: Schema, name: &str, table: &TableDef, kind: &str, nulls_distinct: Value| {
+    let mut push = |name: &str, table: &TableDef, kind: &str, nulls_distinct: Value| {
         rows.push([
             ("constraint_catalog", text(sources.database)),
-            ("constraint_schema", text(schema.name())),
+            ("constraint_schema", text(&table.schema.name)),
             ("constraint_name", text(name)),
             ("table_catalog", text(sources.database)),
-            ("table_schema", text(schema.name())),
+            ("table_schema", text(&table.schema.name)),
             ("table_name", text(&table.name)),
             ("constraint_type", text(kind)),
             ("is_deferrable", text("NO")),
@@ -122,21 +127,19 @@ pub(super) fn table_constraints(sources: &Sources<'_>, rows: &mut Rows) {
         ]);
     };
     each_key(sources, |table, index| match index.primary {
-        true => push(Schema::Public, &index.name, table, "PRIMARY KEY", NULL),
-        false => push(Schema::Public, &index.name, table, "UNIQUE", text("YES")),
+        true => push(&index.name, table, "PRIMARY KEY", NULL),
+        false => push(&index.name, table, "UNIQUE", text("YES")),
     });
-    each_not_null(sources, |schema, table, _, name| {
-        push(schema, name, table, "CHECK", NULL)
-    });
+    each_not_null(sources, |table, _, name| push(name, table, "CHECK", NULL));
 }
 
 /// `check_constraints`: the columns that may not be NULL.
 pub(super) fn check_constraints(sources: &Sources<'_>, rows: &mut Rows) {
-    each_not_null(sources, |schema, _, column, name| {
+    each_not_null(sources, |table, column, name| {
         let clause = format!("{} IS NOT NULL", quote_identifier(&column.name));
         rows.push([
             ("constraint_catalog", text(sources.database)),
-            ("constraint_schema", text(schema.name())),
+            ("constraint_schema", text(&table.schema.name)),
             ("constraint_name", text(name)),
             ("check_clause", text(&clause)),
         ]);
@@ -149,10 +152,10 @@ pub(super) fn key_columns(sources: &Sources<'_>, rows: &mut Rows) {
         for (place, column) in index.columns.iter().enumerate() {
             rows.push([
                 ("constraint_catalog", text(sources.database)),
-                ("constraint_schema", text(Schema::Public.name())),
+                ("constraint_schema", text(&table.schema.name)),
                 ("constraint_name", text(&index.name)),
                 ("table_catalog", text(sources.database)),
-                ("table_schema", text(Schema::Public.name())),
+                ("table_schema", text(&table.schema.name)),
                 ("table_name", text(&table.name)),
                 ("column_name", text(&table.columns[usize::from(*column)].name)),
                 ("ordinal_position", int4(place as i32 + 1)),
@@ -168,11 +171,11 @@ pub(super) fn constraint_columns(sources: &Sources<'_>, rows: &mut Rows) {
         for column in &index.columns {
             rows.push([
                 ("table_catalog", text(sources.database)),
-                ("table_schema", text(Schema::Public.name())),
+                ("table_schema", text(&table.schema.name)),
                 ("table_name", text(&table.name)),
                 ("column_name", text(&table.columns[usize::from(*column)].name)),
                 ("constraint_catalog", text(sources.database)),
-                ("constraint_schema", text(Schema::Public.name())),
+                ("constraint_schema", text(&table.schema.name)),
                 ("constraint_name", text(&index.name)),
             ]);
         }
@@ -184,10 +187,10 @@ pub(super) fn constraint_tables(sources: &Sources<'_>, rows: &mut Rows) {
     each_key(sources, |table, index| {
         rows.push([
             ("table_catalog", text(sources.database)),
-            ("table_schema", text(Schema::Public.name())),
+            ("table_schema", text(&table.schema.name)),
             ("table_name", text(&table.name)),
             ("constraint_catalog", text(sources.database)),
-            ("constraint_schema", text(Schema::Public.name())),
+            ("constraint_schema", text(&table.schema.name)),
             ("constraint_name", text(&index.name)),
         ]);
     });
@@ -199,7 +202,7 @@ pub(super) fn sequences_view(sources: &Sources<'_>, rows: &mut Rows) {
         let (precision, radix, scale) = numbers_of(serial.data_type(), -1);
         rows.push([
             ("sequence_catalog", text(sources.database)),
-            ("sequence_schema", text(Schema::Public.name())),
+            ("sequence_schema", text(&serial.schema().name)),
             ("sequence_name", text(&serial.name())),
             ("data_type", text(serial.data_type().name())),
             ("numeric_precision", precision),
@@ -240,5 +243,11 @@ pub(super) fn default_of(sources: &Sources<'_>, table: &TableDef, number: usize)
         return None;
     }
     let expression = default_expression(entry, number)?;
-    Some(expression_shown(&expression, sources.settings.public_on_path))
+    let catalog = sources.catalog;
+    let is_visible = |schema: &str, name: &str| {
+        let mut searched = catalog.searched(&sources.settings.search_path, sources.user);
+        let first = searched.find(|schema| catalog.table_in(schema, name).is_some());
+        first.is_some_and(|first| *first.name == *schema)
+    };
+    Some(expression_shown(&expression, &is_visible))
 }

@@ -281,13 +281,15 @@ pub(crate) fn sequence_table(oid: u32, name: &str) -> TableDef {
 }
 
 /// The rows of a system table, or of a sequence, now.
-pub(crate) fn rows(name: &str, sources: &Sources<'_>) -> Vec<Vec<Value>> {
-    let Some(place) = PLACES.get(name) else {
-        return sequences::row_of_sequence(name, sources);
+pub(crate) fn rows(table: &TableDef, sources: &Sources<'_>) -> Vec<Vec<Value>> {
+    let system = PLACES
+        .get(table.name.as_str())
+        .map(|place| &SYSTEM_TABLES[*place]);
+    let Some(system) = system.filter(|system| system.shape.oid == table.oid) else {
+        return sequences::row_of_sequence(table.oid, sources);
     };
-    let table = &SYSTEM_TABLES[*place];
-    let mut rows = Rows::of(table.shape);
-    (table.make_rows)(sources, &mut rows);
+    let mut rows = Rows::of(system.shape);
+    (system.make_rows)(sources, &mut rows);
     rows.finish()
 }
 

@@ -1,5 +1,6 @@
 //! `pg_class`, and the views that list tables and indexes.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use clearway_storage::RelId;
@@ -9,7 +10,6 @@ use super::definition_text::index_definition;
 use super::operator_classes::{BTREE_OID, HEAP_OID};
 use super::rows::{NO_TYPE, NULL, Rows, boolean, int2, int4, oid, text, texts};
 use super::server::USER_OID;
-use super::shape::Schema;
 use super::{SYSTEM_TABLES, SystemTable};
 use crate::catalog::TableEntry;
 use crate::catalog::serial::serials;
@@ -20,7 +20,7 @@ use clearway_sql::value::Value;
 struct Relation<'a> {
     oid: u32,
     name: &'a str,
-    schema: Schema,
+    schema: u32,
     kind: &'static str,
     access_method: u32,
     file: u32,
@@ -37,7 +37,7 @@ impl Relation<'_> {
         rows.push([
             ("oid", oid(self.oid)),
             ("relname", text(self.name)),
-            ("relnamespace", oid(self.schema.oid())),
+            ("relnamespace", oid(self.schema)),
             ("reltype", oid(0)),
             ("reloftype", oid(0)),
             ("relowner", oid(USER_OID)),
@@ -90,7 +90,7 @@ fn of_system(table: &SystemTable) -> Relation<'static> {
     Relation {
         oid: table.shape.oid,
         name: table.shape.name,
-        schema: table.shape.schema,
+        schema: table.shape.schema.oid(),
         kind,
         access_method,
         file: 0,
@@ -132,7 +132,7 @@ fn of_table(sources: &Sources<'_>, entry: &TableEntry, rows: &mut Rows) {
     Relation {
         oid: table.oid,
         name: &table.name,
-        schema: Schema::Public,
+        schema: table.schema.oid,
         kind: "r",
         access_method: HEAP_OID,
         file: entry.rel(),
@@ -148,7 +148,7 @@ fn of_table(sources: &Sources<'_>, entry: &TableEntry, rows: &mut Rows) {
         Relation {
             oid: index.oid,
             name: &index.name,
-            schema: Schema::Public,
+            schema: table.schema.oid,
             kind: "i",
             access_method: BTREE_OID,
             file: index.rel,
@@ -165,7 +165,7 @@ fn of_table(sources: &Sources<'_>, entry: &TableEntry, rows: &mut Rows) {
         Relation {
             oid: serial.oid(),
             name: &serial.name(),
-            schema: Schema::Public,
+            schema: table.schema.oid,
             kind: "S",
             access_method: 0,
             file: serial.sequence.rel(),
@@ -183,16 +183,16 @@ fn of_table(sources: &Sources<'_>, entry: &TableEntry, rows: &mut Rows) {
 /// `pg_tables`
 pub(super) fn tables(sources: &Sources<'_>, rows: &mut Rows) {
     let system = SYSTEM_TABLES.iter().filter(|table| !table.shape.is_view);
-    let system = system.map(|table| (table.shape.schema, table.shape.name.to_owned(), false));
+    let system = system.map(|table| (Arc::clone(&table.definition), false));
     let users = sources.catalog.tables().into_iter();
     let users = users.map(|entry| {
-        let name = entry.def.name.clone();
-        (Schema::Public, name, !entry.def.indexes.is_empty())
+        let has_indexes = !entry.def.indexes.is_empty();
+        (Arc::clone(&entry.def), has_indexes)
     });
-    for (schema, name, has_indexes) in users.chain(system) {
+    for (table, has_indexes) in users.chain(system) {
         rows.push([
-            ("schemaname", text(schema.name())),
-            ("tablename", text(&name)),
+            ("schemaname", text(&table.schema.name)),
+            ("tablename", text(&table.name)),
             ("tableowner", text(sources.user)),
             ("tablespace", NULL),
             ("hasindexes", boolean(has_indexes)),
@@ -220,7 +220,7 @@ pub(super) fn indexes(sources: &Sources<'_>, rows: &mut Rows) {
     for entry in sources.catalog.tables() {
         for index in &entry.def.indexes {
             rows.push([
-                ("schemaname", text(Schema::Public.name())),
+                ("schemaname", text(&entry.def.schema.name)),
                 ("tablename", text(&entry.def.name)),
                 ("indexname", text(&index.name)),
                 ("tablespace", NULL),

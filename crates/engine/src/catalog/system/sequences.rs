@@ -2,7 +2,6 @@
 
 use super::Sources;
 use super::rows::{NULL, Rows, boolean, int8, oid, text};
-use super::shape::Schema;
 use crate::catalog::serial::{Serial, serials};
 use clearway_sql::value::Value;
 
@@ -26,7 +25,7 @@ pub(super) fn sequences(sources: &Sources<'_>, rows: &mut Rows) {
 pub(super) fn sequences_view(sources: &Sources<'_>, rows: &mut Rows) {
     each(sources, |serial| {
         rows.push([
-            ("schemaname", text(Schema::Public.name())),
+            ("schemaname", text(&serial.schema().name)),
             ("sequencename", text(&serial.name())),
             ("sequenceowner", text(sources.user)),
             ("data_type", oid(serial.data_type().oid())),
@@ -59,12 +58,12 @@ fn last_value(sources: &Sources<'_>, serial: &Serial<'_>) -> Option<i64> {
         .filter(|last| *last > 0)
 }
 
-/// The row of a sequence read like a table; none for another name.
-pub(super) fn row_of_sequence(name: &str, sources: &Sources<'_>) -> Vec<Vec<Value>> {
-    let Some(entry) = sources.catalog.owner_of_sequence(name) else {
+/// The row of a sequence read like a table; none if it has been dropped meanwhile.
+pub(super) fn row_of_sequence(number: u32, sources: &Sources<'_>) -> Vec<Vec<Value>> {
+    let Some(entry) = sources.catalog.owner(number) else {
         return Vec::new();
     };
-    let found = serials(entry).find(|serial| serial.name() == name);
+    let found = serials(entry).find(|serial| serial.oid() == number);
     let row = |serial: Serial<'_>| {
         let last = last_value(sources, &serial);
         vec![int8(last.unwrap_or(1)), int8(0), boolean(last.is_some())]

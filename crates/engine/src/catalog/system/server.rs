@@ -17,11 +17,11 @@ const C_COLLATION_OID: u32 = 950;
 const UTF8: i32 = 6;
 
 /// `pg_namespace`
-pub(super) fn schemas(_: &Sources<'_>, rows: &mut Rows) {
-    for schema in Schema::ALL {
+pub(super) fn schemas(sources: &Sources<'_>, rows: &mut Rows) {
+    for schema in sources.catalog.schemas() {
         rows.push([
-            ("oid", oid(schema.oid())),
-            ("nspname", text(schema.name())),
+            ("oid", oid(schema.oid)),
+            ("nspname", text(&schema.name)),
             ("nspowner", oid(USER_OID)),
             ("nspacl", NULL),
         ]);

@@ -5,7 +5,7 @@
 //! a column of another type would mislead the programs that read it.
 
 use clearway_sql::value::DataType;
-use clearway_sql::{ColumnDef, TableDef, TableKind};
+use clearway_sql::{ColumnDef, SchemaRef, TableDef, TableKind};
 
 /// The types that columns of system tables have in PostgreSQL and that there are not yet.
 const LEFT_OUT: &[&str] = &[
@@ -20,26 +20,23 @@ const LEFT_OUT: &[&str] = &[
     "xid",
 ];
 
-/// A schema that every database has.
+/// A schema that every database has, of the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Schema {
     /// The tables of the system, and the views over them that are PostgreSQL's own.
     PgCatalog,
     /// The views of the SQL standard.
     Information,
-    /// The tables of the users.
-    Public,
 }
 
 impl Schema {
-    /// All schemas.
-    pub(crate) const ALL: [Schema; 3] = [Schema::PgCatalog, Schema::Public, Schema::Information];
+    /// Both.
+    pub(crate) const SYSTEM: [Schema; 2] = [Schema::PgCatalog, Schema::Information];
 
     /// Its number.
     pub(crate) const fn oid(self) -> u32 {
         match self {
             Schema::PgCatalog => 11,
-            Schema::Public => 2_200,
             Schema::Information => 13_207,
         }
     }
@@ -48,9 +45,13 @@ impl Schema {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Schema::PgCatalog => "pg_catalog",
-            Schema::Public => "public",
             Schema::Information => "information_schema",
         }
+    }
+
+    /// Itself as tables have it.
+    pub(crate) fn reference(self) -> SchemaRef {
+        SchemaRef::new(self.oid(), self.name())
     }
 }
 
@@ -122,7 +123,9 @@ impl Shape {
             column.not_null = not_null;
             Some(column)
         });
-        TableDef::new(self.oid, self.name, TableKind::Virtual, columns.collect())
+        let mut table = TableDef::new(self.oid, self.name, TableKind::Virtual, columns.collect());
+        table.schema = self.schema.reference();
+        table
     }
 }
 

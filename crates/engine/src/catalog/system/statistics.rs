@@ -1,25 +1,25 @@
 //! Statistics of tables, indexes, the database and the server. A count that is not kept is NULL.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::rows::{NULL, Rows, int4, int8, oid, text};
 use super::server::DATABASE_OID;
-use super::shape::Schema;
 use super::{SYSTEM_TABLES, Sources, sequences};
 
 /// A table whose statistics are shown.
 struct Counted {
     oid: u32,
-    schema: Schema,
+    schema: Arc<str>,
     name: String,
     live: Option<i64>,
     dead: Option<i64>,
 }
 
 fn user_tables(sources: &Sources<'_>) -> Vec<Counted> {
-    let counted = |entry: &std::sync::Arc<crate::catalog::TableEntry>| Counted {
+    let counted = |entry: &Arc<crate::catalog::TableEntry>| Counted {
         oid: entry.def.oid,
-        schema: Schema::Public,
+        schema: Arc::clone(&entry.def.schema.name),
         name: entry.def.name.clone(),
         live: Some(entry.runtime.live_rows.load(Ordering::Relaxed).max(0)),
         dead: Some(entry.runtime.dead_rows.load(Ordering::Relaxed).cast_signed()),
@@ -31,7 +31,7 @@ fn system_tables() -> Vec<Counted> {
     let tables = SYSTEM_TABLES.iter().filter(|table| !table.shape.is_view);
     let counted = tables.map(|table| Counted {
         oid: table.shape.oid,
-        schema: table.shape.schema,
+        schema: Arc::clone(&table.definition.schema.name),
         name: table.shape.name.to_owned(),
         live: None,
         dead: None,
@@ -43,7 +43,7 @@ fn push_tables(tables: Vec<Counted>, rows: &mut Rows) {
     for table in tables {
         rows.push([
             ("relid", oid(table.oid)),
-            ("schemaname", text(table.schema.name())),
+            ("schemaname", text(&table.schema)),
             ("relname", text(&table.name)),
             ("seq_scan", NULL),
             ("seq_tup_read", NULL),
@@ -89,7 +89,7 @@ fn push_pages(tables: Vec<Counted>, rows: &mut Rows) {
     for table in tables {
         rows.push([
             ("relid", oid(table.oid)),
-            ("schemaname", text(table.schema.name())),
+            ("schemaname", text(&table.schema)),
             ("relname", text(&table.name)),
             ("heap_blks_read", NULL),
             ("heap_blks_hit", NULL),
@@ -126,7 +126,7 @@ pub(super) fn of_indexes(sources: &Sources<'_>, rows: &mut Rows) {
             rows.push([
                 ("relid", oid(entry.def.oid)),
                 ("indexrelid", oid(index.oid)),
-                ("schemaname", text(Schema::Public.name())),
+                ("schemaname", text(&entry.def.schema.name)),
                 ("relname", text(&entry.def.name)),
                 ("indexrelname", text(&index.name)),
                 ("idx_scan", NULL),
@@ -144,7 +144,7 @@ pub(super) fn pages_of_indexes(sources: &Sources<'_>, rows: &mut Rows) {
             rows.push([
                 ("relid", oid(entry.def.oid)),
                 ("indexrelid", oid(index.oid)),
-                ("schemaname", text(Schema::Public.name())),
+                ("schemaname", text(&entry.def.schema.name)),
                 ("relname", text(&entry.def.name)),
                 ("indexrelname", text(&index.name)),
                 ("idx_blks_read", NULL),
@@ -159,7 +159,7 @@ pub(super) fn pages_of_sequences(sources: &Sources<'_>, rows: &mut Rows) {
     sequences::each(sources, |serial| {
         rows.push([
             ("relid", oid(serial.oid())),
-            ("schemaname", text(Schema::Public.name())),
+            ("schemaname", text(&serial.schema().name)),
             ("relname", text(&serial.name())),
             ("blks_read", NULL),
             ("blks_hit", NULL),

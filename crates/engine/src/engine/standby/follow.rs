@@ -54,6 +54,7 @@ use clearway_storage::{Reader, RelId, Standby, StorageError};
 use clearway_txn::{LockMode, LockTag, ProcId, Snapshot, Xid};
 
 use crate::catalog::comment::CommentEntry;
+use crate::catalog::schema::SchemaEntry;
 use crate::catalog::stored::{self, CatalogRow, Definition, RowKey};
 use crate::catalog::{CATALOG_REL, CatalogState, TableEntry, TableRuntime};
 use crate::engine::Engine;
@@ -149,7 +150,7 @@ struct Change {
 fn tables_of(keys: &BTreeSet<RowKey>) -> impl Iterator<Item = u32> + '_ {
     keys.iter().filter_map(|key| match key {
         RowKey::Table(oid) => Some(*oid),
-        RowKey::Comment(_) => None,
+        RowKey::Comment(_) | RowKey::Schema(_) => None,
     })
 }
 
@@ -188,7 +189,7 @@ impl Change {
     fn defined_tables(&self) -> impl Iterator<Item = (u32, &Definition)> {
         self.defined.values().filter_map(|row| match row {
             CatalogRow::Table(definition) => Some((definition.table.oid, definition)),
-            CatalogRow::Comment(_) => None,
+            CatalogRow::Comment(_) | CatalogRow::Schema(_) => None,
         })
     }
 
@@ -229,6 +230,7 @@ impl Change {
             match key {
                 RowKey::Table(oid) => state.remove(*oid),
                 RowKey::Comment(on) => state.remove_comment(on),
+                RowKey::Schema(oid) => state.remove_schema(*oid),
             }
         }
         for (key, row) in std::mem::take(&mut self.defined) {
@@ -238,6 +240,10 @@ impl Change {
                     state.put(followed(engine, &before, definition, tid, xid, context)?);
                 }
                 CatalogRow::Comment(comment) => state.put_comment(comment_entry(comment, tid)),
+                CatalogRow::Schema(entry) => state.put_schema(SchemaEntry {
+                    tid: Some(tid),
+                    ..entry
+                }),
             }
         }
         for (key, tid) in std::mem::take(&mut self.moved) {
@@ -247,6 +253,14 @@ impl Change {
                         state.put(TableEntry {
                             tid,
                             ..(**entry).clone()
+                        });
+                    }
+                }
+                RowKey::Schema(oid) => {
+                    if let Some(entry) = before.schema_entry(oid) {
+                        state.put_schema(SchemaEntry {
+                            tid: Some(tid),
+                            ..entry.clone()
                         });
                     }
                 }

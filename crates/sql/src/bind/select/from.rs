@@ -361,6 +361,7 @@ impl Binder<'_> {
                 rows,
             }),
             names: Names::of_relation(ScopeRelation {
+                schema: None,
                 alias: known_as,
                 columns: described,
                 table_oid: 0,
@@ -473,7 +474,12 @@ fn shared_column(name: &str, names: &Names, side: &str) -> Result<ScopeColumn> {
 /// 42712 for a name that two relations have.
 fn check_aliases(left: &Names, right: &Names) -> Result<()> {
     for relation in &right.relations {
-        if left.relations.iter().any(|known| known.alias == relation.alias) {
+        // Tables of one name in two schemas are two names.
+        let is_same = |known: &&ScopeRelation| {
+            let both_tables = known.schema.is_some() && relation.schema.is_some();
+            known.alias == relation.alias && !(both_tables && known.table_oid != relation.table_oid)
+        };
+        if left.relations.iter().any(|known| is_same(&known)) {
             return Err(EngineError::new(
                 SqlState::from_code("42712"),
                 format!("table name \"{}\" specified more than once", relation.alias),
@@ -514,6 +520,7 @@ fn renamed(inner: From, alias: &ast::TableAlias) -> Result<From> {
     Ok(From {
         relation: inner.relation,
         names: Names::of_relation(ScopeRelation {
+            schema: None,
             alias: identifier(&alias.name)?,
             columns,
             table_oid: 0,

@@ -2,7 +2,7 @@
 
 use sqlparser::ast;
 
-use crate::bind::scope::{Names, Scope, ScopeColumn};
+use crate::bind::scope::{Names, Qualifier, Scope, ScopeColumn};
 use crate::bind::{Binder, Typed, identifier, normal, plain_name, refuse, split_name};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
@@ -56,8 +56,12 @@ impl Binder<'_> {
                     options,
                 ) => {
                     refuse(*options != plain_wildcard(options), "a wildcard with options")?;
-                    let (_, table, span) = split_name(name)?;
-                    let Some(columns) = self.all_of(&table, &scope.names) else {
+                    let (schema, table, span) = split_name(name)?;
+                    let relation = Qualifier {
+                        schema: schema.as_deref(),
+                        relation: &table,
+                    };
+                    let Some(columns) = self.all_of(relation, &scope.names) else {
                         return Err(EngineError::new(
                             SqlState::UNDEFINED_TABLE,
                             format!("missing FROM-clause entry for table \"{table}\""),

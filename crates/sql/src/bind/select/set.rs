@@ -177,6 +177,7 @@ impl Binder<'_> {
             in_parentheses(block)
         };
         let names = Names::of_relation(ScopeRelation {
+            schema: None,
             alias: String::new(),
             columns: described(&block.columns),
             table_oid: 0,

@@ -30,7 +30,7 @@ impl CatalogView for Tables {
         self.0.iter().find(|table| table.name == name).cloned()
     }
 
-    fn lookup_index(&self, name: &str) -> Option<Arc<TableDef>> {
+    fn lookup_index(&self, _schema: Option<&str>, name: &str) -> Option<Arc<TableDef>> {
         self.0
             .iter()
             .find(|table| table.indexes.iter().any(|index| index.name == name))

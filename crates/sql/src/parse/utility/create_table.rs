@@ -61,7 +61,7 @@ impl Reader<'_> {
         let Ok(name) = self.name() else { return Ok(None) };
         (into.schema, into.name, into.position) = (name.schema, name.name, name.position);
         let columns_at = self.at;
-        if self.into_clause(&mut into)? {
+        if self.read_into(&mut into)? {
             return self.rows_for(into).map(Some);
         }
         self.at = columns_at;
@@ -69,7 +69,7 @@ impl Reader<'_> {
     }
 
     /// The clause from the column names to AS; false if this is no CREATE TABLE … AS.
-    fn into_clause(&mut self, into: &mut IntoTable) -> Result<bool> {
+    fn read_into(&mut self, into: &mut IntoTable) -> Result<bool> {
         if self.eat_symbol('(') {
             loop {
                 let Ok((name, _)) = self.identifier() else {
@@ -144,7 +144,7 @@ impl Reader<'_> {
             return Ok(None);
         }
         let elements = self.elements();
-        let is_like = |element: &[Token]| matches!(&element[..], [first, ..] if is_word(first, "like"));
+        let is_like = |element: &[Token]| matches!(element, [first, ..] if is_word(first, "like"));
         if !elements.iter().any(|range| is_like(&self.tokens[range.clone()])) {
             return Ok(None);
         }

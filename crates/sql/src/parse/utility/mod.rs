@@ -13,6 +13,7 @@ mod lock;
 mod maintenance;
 mod prepared;
 mod reader;
+pub(crate) mod schema;
 mod setting;
 mod transaction;
 mod view;
@@ -28,6 +29,7 @@ use crate::parse::{ParsedStatement, Tree, parse_one};
 use crate::plan::{ControlStatement, CopyOptions, OnCommit, Stage};
 use crate::stack::Deep;
 use reader::Reader;
+use schema::RoleName;
 
 pub(crate) use comment::{Comment, CommentedName, RelationKind};
 pub(crate) use reader::Name;
@@ -74,6 +76,25 @@ pub(crate) enum NamedDefinition {
         table: Name,
         fillfactor: u8,
     },
+    CreateSchema {
+        /// The owner's name, if there is none.
+        name: Option<String>,
+        owner: Option<RoleName>,
+        if_not_exists: bool,
+    },
+    RenameSchema {
+        name: String,
+        to: String,
+    },
+    SchemaOwner {
+        name: String,
+        owner: RoleName,
+    },
+    DropSchema {
+        names: Vec<String>,
+        if_exists: bool,
+        cascade: bool,
+    },
     Comment(Comment),
 }
 
@@ -110,9 +131,11 @@ pub(crate) fn parse(text: &str, offset: u32) -> Result<Option<Tree>> {
             true
         }
         // ALTER TABLE t SET (…) alone; the rest of ALTER is sqlparser's.
-        "alter" if words.get(1) == Some(&"view") => true,
-        "alter" => words.get(1) == Some(&"table") && text.to_ascii_lowercase().contains("fillfactor"),
-        "create" if view::begins_view(&words) => true,
+        "alter" => match words.get(1) {
+            Some(&"table") => text.to_ascii_lowercase().contains("fillfactor"),
+            other => matches!(other, Some(&("schema" | "view"))),
+        },
+        "create" if view::begins_view(&words) || words.get(1) == Some(&"schema") => true,
         _ => create_table::is_create_table(&words),
     };
     if !ours {
@@ -147,7 +170,9 @@ impl Reader<'_> {
             "truncate" => Tree::Definition(self.truncate()?),
             "drop" => Tree::Definition(self.drop()?),
             "comment" => Tree::Definition(NamedDefinition::Comment(self.comment()?)),
+            "create" if self.eat("schema") => Tree::Definition(self.create_schema()?),
             "create" => Tree::Definition(NamedDefinition::CreateView(Box::new(self.create_view()?))),
+            "alter" if self.eat("schema") => Tree::Definition(self.alter_schema()?),
             "alter" if self.eat("view") => Tree::Definition(NamedDefinition::AlterView(self.alter_view()?)),
             "alter" => Tree::Definition(self.set_fillfactor()?),
             "explain" => Tree::Explain(Box::new(self.explain()?)),
@@ -271,6 +296,9 @@ impl Reader<'_> {
 
     fn drop(&mut self) -> Result<NamedDefinition> {
         let (what, _) = self.identifier()?;
+        if what == "schema" {
+            return self.drop_schema();
+        }
         if !matches!(what.as_str(), "table" | "index" | "view") {
             return Err(EngineError::not_supported(format!(
                 "DROP {}",

@@ -1,0 +1,208 @@
+//! CREATE, ALTER and DROP SCHEMA.
+//!
+//! A schema is a row of the catalog heap with its number and its name. Its number is one that a relation could have had:
+//! a relation is made for it, and removed when the transaction ends either way.
+
+use clearway_sql::{ObjectAddress, SchemaRef};
+use clearway_storage::heap::{DeleteOutcome, Heap, Tid, UpdateOutcome};
+
+use crate::catalog::schema::SchemaEntry;
+use crate::catalog::system::shape::Schema;
+use crate::catalog::{CATALOG_REL, CatalogState, FIRST_OID, stored};
+use crate::convert::storage_error;
+use crate::definition::{DefinitionChange, notice, raced};
+use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::plan::Owner;
+
+impl DefinitionChange<'_, '_, '_> {
+    pub(super) fn create_schema(
+        &mut self,
+        name: Option<&str>,
+        owner: Option<&Owner>,
+        if_not_exists: bool,
+    ) -> Result<()> {
+        let owner = self.owner(owner.unwrap_or(&Owner::Current))?;
+        let name = name.map_or(owner, str::to_owned);
+        check_name(&name)?;
+        let mut state = self.state()?;
+        if state.schema_named(&name).is_some() {
+            if !if_not_exists {
+                return Err(already_exists(&name));
+            }
+            let text = format!("schema \"{name}\" already exists, skipping");
+            self.outcome
+                .notices
+                .push(notice(SqlState::from_code("42P06"), text));
+            return Ok(());
+        }
+        let public = state.schema_entry(SchemaRef::PUBLIC_OID);
+        let was_dropped = public.filter(|entry| entry.is_dropped && *entry.schema.name == *name);
+        if let Some(tid) = was_dropped.and_then(|entry| entry.tid) {
+            self.delete_schema_row(tid, &name)?;
+            state.remove_schema(SchemaRef::PUBLIC_OID);
+        } else {
+            let rel = self.create_rel()?;
+            self.execution.txn.note_dropped(rel);
+            let schema = SchemaRef::new(FIRST_OID + rel.0, &name);
+            self.put_schema_row(&mut state, schema, None, false)?;
+        }
+        self.execution.txn.set_catalog_state(state);
+        Ok(())
+    }
+
+    pub(super) fn rename_schema(&mut self, name: &str, to: &str) -> Result<()> {
+        let mut state = self.state()?;
+        let (schema, tid) = users_schema(&state, name)?;
+        check_name(to)?;
+        if state.schema_named(to).is_some() {
+            return Err(already_exists(to));
+        }
+        self.put_schema_row(&mut state, SchemaRef::new(schema.oid, to), tid, false)?;
+        self.execution.txn.set_catalog_state(state);
+        Ok(())
+    }
+
+    /// There is one role, so the owner is the one that it was.
+    pub(super) fn schema_owner(&mut self, name: &str, owner: &Owner) -> Result<()> {
+        if self.state()?.schema_named(name).is_none() {
+            return Err(no_schema(name));
+        }
+        self.owner(owner).map(drop)
+    }
+
+    pub(super) fn drop_schemas(&mut self, names: &[String], if_exists: bool, cascade: bool) -> Result<()> {
+        let state = self.execution.txn.catalog_state();
+        let mut schemas = Vec::with_capacity(names.len());
+        for name in names {
+            if if_exists && state.schema_named(name).is_none() {
+                let text = format!("schema \"{name}\" does not exist, skipping");
+                self.outcome.notices.push(notice(SqlState::SUCCESS, text));
+                continue;
+            }
+            let (schema, _) = users_schema(&state, name)?;
+            if !schemas.contains(&schema) {
+                schemas.push(schema);
+            }
+        }
+        let address = |schema: &SchemaRef| ObjectAddress::new(ObjectAddress::PG_NAMESPACE, schema.oid);
+        let roots: Vec<ObjectAddress> = schemas.iter().map(address).collect();
+        for oid in self.dropped_with(&roots, cascade)? {
+            self.drop_relation(oid)?;
+        }
+        let mut state = self.state()?;
+        for schema in &schemas {
+            self.drop_schema(&mut state, schema)?;
+        }
+        self.execution.txn.set_catalog_state(state);
+        Ok(())
+    }
+
+    fn drop_schema(&mut self, state: &mut CatalogState, schema: &SchemaRef) -> Result<()> {
+        let (_, tid) = users_schema(state, &schema.name)?;
+        let address = ObjectAddress::new(ObjectAddress::PG_NAMESPACE, schema.oid);
+        self.remove_comments(state, &[address])?;
+        match tid {
+            _ if schema.oid == SchemaRef::PUBLIC_OID => {
+                // Under the name that it has first: CREATE SCHEMA makes that one again.
+                self.put_schema_row(state, SchemaRef::public(), tid, true)
+            }
+            Some(tid) => {
+                self.delete_schema_row(tid, &schema.name)?;
+                state.remove_schema(schema.oid);
+                Ok(())
+            }
+            None => Err(raced(&schema.name)),
+        }
+    }
+
+    /// Writes the row of a schema, in the place of the one at `before`, if there is one.
+    fn put_schema_row(
+        &mut self,
+        state: &mut CatalogState,
+        schema: SchemaRef,
+        before: Option<Tid>,
+        is_dropped: bool,
+    ) -> Result<()> {
+        let mut entry = SchemaEntry {
+            schema,
+            tid: before,
+            is_dropped,
+        };
+        let bytes = stored::encode_schema(&entry)?;
+        let context = self.execution.txn.context();
+        let heap = Heap::new(CATALOG_REL);
+        entry.tid = Some(match before {
+            None => heap.insert(&context, &bytes).map_err(storage_error)?,
+            Some(tid) => match heap.update(&context, tid, &bytes, false).map_err(storage_error)? {
+                UpdateOutcome::Updated { tid, .. } => tid,
+                _ => return Err(raced(&entry.schema.name)),
+            },
+        });
+        // A later step of the same statement may change the row again.
+        self.execution.txn.next_command();
+        state.put_schema(entry);
+        Ok(())
+    }
+
+    fn delete_schema_row(&mut self, tid: Tid, name: &str) -> Result<()> {
+        let context = self.execution.txn.context();
+        match Heap::new(CATALOG_REL)
+            .delete(&context, tid)
+            .map_err(storage_error)?
+        {
+            DeleteOutcome::Deleted => Ok(()),
+            _ => Err(raced(name)),
+        }
+    }
+
+    /// The name of the owner that a statement names: the only role there is.
+    fn owner(&self, owner: &Owner) -> Result<String> {
+        let user = self.execution.eval.session.user();
+        match owner {
+            Owner::Named(name) if name != user => Err(EngineError::new(
+                SqlState::UNDEFINED_OBJECT,
+                format!("role \"{name}\" does not exist"),
+            )),
+            _ => Ok(user.to_owned()),
+        }
+    }
+}
+
+/// The schema of users of this name, and the place of its row; 2BP01 for one of the system.
+fn users_schema(state: &CatalogState, name: &str) -> Result<(SchemaRef, Option<Tid>)> {
+    if Schema::SYSTEM.into_iter().any(|schema| schema.name() == name) {
+        return Err(EngineError::new(
+            SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+            format!("cannot drop schema {name} because it is required by the database system"),
+        ));
+    }
+    let schema = state.schema_named(name).ok_or_else(|| no_schema(name))?;
+    let tid = state.schema_entry(schema.oid).and_then(|entry| entry.tid);
+    Ok((schema, tid))
+}
+
+fn no_schema(name: &str) -> EngineError {
+    EngineError::new(
+        SqlState::INVALID_SCHEMA_NAME,
+        format!("schema \"{name}\" does not exist"),
+    )
+}
+
+fn already_exists(name: &str) -> EngineError {
+    EngineError::new(
+        SqlState::from_code("42P06"),
+        format!("schema \"{name}\" already exists"),
+    )
+}
+
+/// 42939 for a name that is kept for the system.
+fn check_name(name: &str) -> Result<()> {
+    if !name.starts_with("pg_") {
+        return Ok(());
+    }
+    Err(EngineError::new(
+        SqlState::from_code("42939"),
+        format!("unacceptable schema name \"{name}\""),
+    )
+    .with_detail("The prefix \"pg_\" is reserved for system schemas."))
+}

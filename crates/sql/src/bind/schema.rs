@@ -1,0 +1,95 @@
+//! Schemas in definitions: the one that a new relation goes to, and CREATE, ALTER and DROP SCHEMA.
+
+use crate::bind::Binder;
+use crate::catalog::SchemaRef;
+use crate::error::{EngineError, Result, SqlState};
+use crate::parse::utility::NamedDefinition;
+use crate::parse::utility::schema::RoleName;
+use crate::plan::{DefinitionStatement, Owner};
+
+/// The numbers of the schemas that only the system has relations in.
+const SYSTEM_SCHEMAS: [u32; 2] = [11, 13_207];
+
+impl Binder<'_> {
+    /// The schema that a new relation of this name goes to; 3F000 if there is none.
+    pub(super) fn schema_for(
+        &self,
+        schema: Option<&str>,
+        name: &str,
+        position: Option<u32>,
+    ) -> Result<SchemaRef> {
+        let found = match schema {
+            None => self.catalog.creation_schema().ok_or_else(|| {
+                EngineError::new(
+                    SqlState::INVALID_SCHEMA_NAME,
+                    "no schema has been selected to create in",
+                )
+            }),
+            Some(schema) => self.catalog.schema(schema).ok_or_else(|| no_schema(schema)),
+        };
+        let found = found.map_err(|error| error.or_position(position))?;
+        if SYSTEM_SCHEMAS.contains(&found.oid) {
+            return Err(EngineError::new(
+                SqlState::from_code("42501"),
+                format!("permission denied to create \"{}.{name}\"", found.name),
+            )
+            .with_detail("System catalog modifications are currently disallowed."));
+        }
+        Ok(found)
+    }
+
+    /// 3F000 for a schema that is written and that there is not.
+    pub(super) fn require_schema(&self, schema: Option<&str>, position: Option<u32>) -> Result<()> {
+        match schema {
+            Some(schema) if self.catalog.schema(schema).is_none() => {
+                Err(no_schema(schema).or_position(position))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// CREATE, ALTER or DROP SCHEMA; `None` for another statement.
+    pub(super) fn schema_statement(&self, statement: &NamedDefinition) -> Option<DefinitionStatement> {
+        let owner = |role: &RoleName| match role {
+            RoleName::Current => Owner::Current,
+            RoleName::Named(name) => Owner::Named(name.clone()),
+        };
+        Some(match statement {
+            NamedDefinition::CreateSchema {
+                name,
+                owner: role,
+                if_not_exists,
+            } => DefinitionStatement::CreateSchema {
+                name: name.clone(),
+                owner: role.as_ref().map(owner),
+                if_not_exists: *if_not_exists,
+            },
+            NamedDefinition::RenameSchema { name, to } => DefinitionStatement::RenameSchema {
+                name: name.clone(),
+                to: to.clone(),
+            },
+            NamedDefinition::SchemaOwner { name, owner: role } => DefinitionStatement::SchemaOwner {
+                name: name.clone(),
+                owner: owner(role),
+            },
+            NamedDefinition::DropSchema {
+                names,
+                if_exists,
+                cascade,
+            } => DefinitionStatement::DropSchema {
+                names: names.clone(),
+                if_exists: *if_exists,
+                cascade: *cascade,
+            },
+            _ => return None,
+        })
+    }
+}
+
+/// 3F000
+pub(super) fn no_schema(name: &str) -> EngineError {
+    EngineError::new(
+        SqlState::INVALID_SCHEMA_NAME,
+        format!("schema \"{name}\" does not exist"),
+    )
+}

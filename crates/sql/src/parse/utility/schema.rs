@@ -1,0 +1,77 @@
+//! CREATE, ALTER and DROP SCHEMA.
+
+use crate::error::{EngineError, Result};
+use crate::parse::lex::Kind;
+use crate::parse::utility::NamedDefinition;
+use crate::parse::utility::reader::Reader;
+
+/// A role as written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum RoleName {
+    /// CURRENT_USER and its like: the session's.
+    Current,
+    Named(String),
+}
+
+impl Reader<'_> {
+    /// CREATE SCHEMA, behind both words.
+    pub(super) fn create_schema(&mut self) -> Result<NamedDefinition> {
+        let if_not_exists = self.eat("if not exists");
+        let name = match self.peek_word() {
+            "authorization" => None,
+            _ => Some(self.identifier()?.0),
+        };
+        let owner = match self.eat("authorization") {
+            true => Some(self.role()?),
+            false => None,
+        };
+        if matches!(self.peek_word(), "create" | "grant") {
+            return Err(EngineError::not_supported(
+                "CREATE SCHEMA with other statements in it",
+            ));
+        }
+        Ok(NamedDefinition::CreateSchema {
+            name,
+            owner,
+            if_not_exists,
+        })
+    }
+
+    /// ALTER SCHEMA, behind both words.
+    pub(super) fn alter_schema(&mut self) -> Result<NamedDefinition> {
+        let (name, _) = self.identifier()?;
+        if self.eat("owner to") {
+            let owner = self.role()?;
+            return Ok(NamedDefinition::SchemaOwner { name, owner });
+        }
+        self.expect("rename to")?;
+        let (to, _) = self.identifier()?;
+        Ok(NamedDefinition::RenameSchema { name, to })
+    }
+
+    /// DROP SCHEMA, behind both words.
+    pub(super) fn drop_schema(&mut self) -> Result<NamedDefinition> {
+        let if_exists = self.eat("if exists");
+        let mut names = vec![self.identifier()?.0];
+        while self.eat_symbol(',') {
+            names.push(self.identifier()?.0);
+        }
+        let cascade = self.eat("cascade");
+        let _ = cascade || self.eat("restrict");
+        Ok(NamedDefinition::DropSchema {
+            names,
+            if_exists,
+            cascade,
+        })
+    }
+
+    fn role(&mut self) -> Result<RoleName> {
+        let is_word = matches!(self.peek(), Some(Kind::Word(_)));
+        let (name, _) = self.identifier()?;
+        let is_current = matches!(name.as_str(), "current_user" | "session_user" | "current_role");
+        Ok(match is_word && is_current {
+            true => RoleName::Current,
+            false => RoleName::Named(name),
+        })
+    }
+}
