@@ -144,6 +144,7 @@ subjects! {
     settings
     spill
     tables
+    temporary
     timestamps
     to_char
     to_number

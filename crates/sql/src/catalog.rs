@@ -39,6 +39,11 @@ pub trait CatalogView {
         Some(SchemaRef::public())
     }
 
+    /// The schema that the session's temporary tables go to.
+    fn temporary_schema(&self) -> Option<SchemaRef> {
+        None
+    }
+
     /// About how many rows a table has, if that is known.
     fn estimated_rows(&self, table: &TableDef) -> Option<u64> {
         let _ = table;
@@ -86,6 +91,22 @@ impl SchemaRef {
             oid,
             name: name.into(),
         }
+    }
+
+    /// The numbers of the schemas of temporary tables begin here: no relation gets there.
+    const TEMPORARY_OID_MIN: u32 = 0xC000_0000;
+
+    /// The schema of the temporary tables of the session of this number.
+    pub fn temporary(session: u32) -> SchemaRef {
+        SchemaRef::new(
+            SchemaRef::TEMPORARY_OID_MIN | session,
+            &format!("pg_temp_{session}"),
+        )
+    }
+
+    /// True for a schema of temporary tables.
+    pub fn is_temporary(&self) -> bool {
+        self.oid >= SchemaRef::TEMPORARY_OID_MIN
     }
 
     /// The schema `public`.

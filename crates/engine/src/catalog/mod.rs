@@ -51,6 +51,7 @@ use crate::catalog::sequence::Sequence;
 use crate::catalog::serial::serials;
 use crate::catalog::shared_map::SharedMap;
 use crate::catalog::statistics::KeptStatistics;
+use clearway_sql::plan::OnCommit;
 use clearway_sql::{ObjectAddress, TableDef, TableKind};
 pub(crate) use table_use::TableUse;
 
@@ -83,6 +84,8 @@ pub(crate) struct TableEntry {
     pub(crate) sequences: Vec<Option<Arc<Sequence>>>,
     /// Of the last ANALYZE.
     pub(crate) statistics: Option<KeptStatistics>,
+    /// Its fate at a commit, if it is temporary.
+    pub(crate) on_commit: OnCommit,
 }
 
 impl TableEntry {
@@ -117,6 +120,8 @@ pub(crate) struct CatalogState {
     version: u64,
     /// The schemas of users.
     schemas: Vec<SchemaEntry>,
+    /// The temporary tables, of a state that one session sees.
+    temporary: Vec<u32>,
     by_name: SharedMap<NameInSchema, Arc<TableEntry>>,
     by_oid: SharedMap<u32, Arc<TableEntry>>,
     /// The tables of the indexes, by the indexes' names.
@@ -133,6 +138,7 @@ impl CatalogState {
         CatalogState {
             version: 1,
             schemas: vec![SchemaEntry::public()],
+            temporary: Vec::new(),
             by_name: SharedMap::new(),
             by_oid: SharedMap::new(),
             by_index: SharedMap::new(),
@@ -192,6 +198,9 @@ impl CatalogState {
         }
         let entry = Arc::new(entry);
         let (table, schema) = (entry.def.oid, entry.def.schema.oid);
+        if entry.def.schema.is_temporary() && !self.temporary.contains(&table) {
+            self.temporary.push(table);
+        }
         if let Some(old) = self.by_oid.insert(table, Arc::clone(&entry)) {
             self.forget_names(&old);
         }
@@ -208,6 +217,7 @@ impl CatalogState {
 
     /// Takes a table out.
     pub(crate) fn remove(&mut self, oid: u32) {
+        self.temporary.retain(|known| *known != oid);
         if let Some(old) = self.by_oid.remove(&oid) {
             self.forget_names(&old);
         }
@@ -346,6 +356,7 @@ mod tests {
             runtime: Arc::default(),
             sequences: vec![None],
             statistics: None,
+            on_commit: OnCommit::PreserveRows,
         }
     }
 

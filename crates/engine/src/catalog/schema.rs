@@ -9,6 +9,7 @@
 //! | `pg_catalog`, `information_schema` | fixed | the system's |
 //! | `public` | fixed | of users |
 //! | others | as a relation's, from the number that a relation would have had | of users |
+//! | `pg_temp_…` | a session's number, above those of relations | temporary, and of one session |
 
 use std::sync::Arc;
 
@@ -30,6 +31,15 @@ pub(crate) struct SchemaEntry {
 }
 
 impl SchemaEntry {
+    /// The schema of a session's temporary tables, which no row tells of.
+    pub(crate) fn temporary(schema: SchemaRef) -> SchemaEntry {
+        SchemaEntry {
+            schema,
+            tid: None,
+            is_dropped: false,
+        }
+    }
+
     /// `public` as it is where no row tells otherwise.
     pub(crate) fn public() -> SchemaEntry {
         SchemaEntry {
@@ -148,6 +158,22 @@ impl CatalogState {
 
     /// The schema of the session's temporary tables, if it has any.
     pub(crate) fn temporary_schema(&self) -> Option<SchemaRef> {
-        None
+        let mut schemas = self.schemas.iter();
+        let found = schemas.find(|entry| entry.schema.is_temporary());
+        found.map(|entry| entry.schema.clone())
+    }
+
+    /// The session's temporary tables.
+    pub(crate) fn temporary_tables(&self) -> Vec<Arc<TableEntry>> {
+        let tables = self.temporary.iter();
+        tables.filter_map(|oid| self.table(*oid).cloned()).collect()
+    }
+
+    /// Takes out the session's temporary tables, and their schema.
+    pub(crate) fn remove_temporary(&mut self) {
+        for oid in self.temporary.clone() {
+            self.remove(oid);
+        }
+        self.schemas.retain(|entry| !entry.schema.is_temporary());
     }
 }

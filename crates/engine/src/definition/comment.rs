@@ -37,7 +37,19 @@ impl DefinitionChange<'_, '_, '_> {
             ))
         };
         match on {
-            Commented::Object(address) => Ok(Some(*address)),
+            Commented::Object(address) => {
+                let state = self.execution.txn.catalog_state();
+                let entry = state
+                    .table(address.object)
+                    .or_else(|| state.owner(address.object));
+                // Its row would stay when the session has ended.
+                match entry {
+                    Some(entry) if entry.def.schema.is_temporary() => {
+                        Err(EngineError::not_supported("a comment on a temporary table"))
+                    }
+                    _ => Ok(Some(*address)),
+                }
+            }
             Commented::Schema(name) => match self.execution.txn.catalog_state().schema_named(name) {
                 Some(schema) => Ok(Some(ObjectAddress::new(ObjectAddress::PG_NAMESPACE, schema.oid))),
                 None => missing(SqlState::INVALID_SCHEMA_NAME, "schema", name),

@@ -253,11 +253,13 @@ impl DefinitionChange<'_, '_, '_> {
             .table(oid)
             .cloned()
             .ok_or_else(|| EngineError::internal(format!("relation {oid} is gone under the catalog lock")))?;
-        self.delete_row(&entry)?;
-        self.remove_comments(&mut state, &addresses_of(&entry))?;
+        if !entry.def.schema.is_temporary() {
+            self.delete_row(&entry)?;
+            self.remove_comments(&mut state, &addresses_of(&entry))?;
+        }
         self.drop_files(&entry);
         state.remove(oid);
-        self.execution.txn.set_catalog_state(state);
+        self.keep(state, &entry.def.schema);
         Ok(())
     }
 

@@ -66,7 +66,7 @@ impl DefinitionChange<'_, '_, '_> {
             entry.sequences.clone(),
             ReadableBy::NewSnapshots,
         )?;
-        self.execution.txn.set_catalog_state(state);
+        self.keep(state, &create.table.schema);
         Ok(())
     }
 
@@ -145,7 +145,7 @@ impl DefinitionChange<'_, '_, '_> {
             entry.sequences.clone(),
             ReadableBy::OlderSnapshots,
         )?;
-        self.execution.txn.set_catalog_state(state);
+        self.keep(state, &entry.def.schema);
         Ok(())
     }
 }

@@ -28,7 +28,7 @@ use crate::executor::Execution;
 use crate::output::Notice;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::{DefinitionStatement, IndexSpec};
-use clearway_sql::{IndexDef, TableDef};
+use clearway_sql::{IndexDef, SchemaRef, TableDef};
 use drop::Dropped;
 pub(crate) use statistics::set_statistics;
 
@@ -42,59 +42,52 @@ pub(crate) struct Outcome {
 
 /// The relation locks a statement takes before it runs: table numbers and modes.
 pub(crate) fn locks(statement: &DefinitionStatement) -> Vec<(u32, LockMode)> {
-    let catalog = (CATALOG_REL, LockMode::ShareRowExclusive);
-    let with = |tables: &mut dyn Iterator<Item = u32>, mode: LockMode| {
-        let mut oids: Vec<u32> = tables.collect();
-        oids.sort_unstable();
-        let mut all = vec![catalog];
-        all.extend(oids.into_iter().map(|oid| (oid, mode)));
-        all
+    use LockMode::{AccessExclusive, Share, ShareUpdateExclusive};
+    let only = |schema: &SchemaRef| locks_with(schema.is_temporary(), &[], AccessExclusive);
+    let of = |tables: &[&Arc<TableDef>], mode: LockMode| {
+        let temporary = tables.iter().all(|table| table.schema.is_temporary());
+        let numbers: Vec<u32> = tables.iter().map(|table| table.oid).collect();
+        locks_with(temporary && !tables.is_empty(), &numbers, mode)
+    };
+    let named = |found: &[(String, Option<Arc<TableDef>>)]| {
+        let tables: Vec<&Arc<TableDef>> = found.iter().filter_map(|(_, table)| table.as_ref()).collect();
+        of(&tables, AccessExclusive)
+    };
+    let shared = |view: Option<&Arc<TableDef>>| {
+        let numbers: Vec<u32> = view.iter().map(|view| view.oid).collect();
+        locks_with(false, &numbers, AccessExclusive)
     };
     match statement {
+        DefinitionStatement::CreateTable(create) => only(&create.schema),
+        DefinitionStatement::CreateTableAs(create) => only(&create.create.schema),
         // What is commented on cannot go: that needs the catalog lock too.
-        DefinitionStatement::CreateTable(_)
-        | DefinitionStatement::CreateTableAs(_)
-        | DefinitionStatement::CreateSchema { .. }
+        DefinitionStatement::CreateSchema { .. }
         | DefinitionStatement::RenameSchema { .. }
         | DefinitionStatement::SchemaOwner { .. }
         | DefinitionStatement::DropSchema { .. }
-        | DefinitionStatement::Comment(_) => vec![catalog],
-        DefinitionStatement::CreateView(create) => with(
-            &mut create.replaced.iter().map(|view| view.oid),
-            LockMode::AccessExclusive,
-        ),
-        DefinitionStatement::AlterView(alter) => with(
-            &mut alter.view.iter().map(|view| view.oid),
-            LockMode::AccessExclusive,
-        ),
-        DefinitionStatement::DropView { views, .. } => with(
-            &mut views.iter().filter_map(|(_, def)| Some(def.as_ref()?.oid)),
-            LockMode::AccessExclusive,
-        ),
-        DefinitionStatement::DropTable { tables, .. } => with(
-            &mut tables.iter().filter_map(|(_, def)| Some(def.as_ref()?.oid)),
-            LockMode::AccessExclusive,
-        ),
-        DefinitionStatement::DropIndex { indexes, .. } => with(
-            &mut indexes.iter().filter_map(|(_, def)| Some(def.as_ref()?.oid)),
-            LockMode::AccessExclusive,
-        ),
+        | DefinitionStatement::Comment(_) => locks_with(false, &[], AccessExclusive),
+        DefinitionStatement::CreateView(create) => shared(create.replaced.as_ref()),
+        DefinitionStatement::AlterView(alter) => shared(alter.view.as_ref()),
+        DefinitionStatement::DropView { views, .. } => named(views),
+        DefinitionStatement::DropTable { tables, .. } => named(tables),
+        DefinitionStatement::DropIndex { indexes, .. } => named(indexes),
         DefinitionStatement::Truncate { tables, .. } => {
-            with(&mut tables.iter().map(|def| def.oid), LockMode::AccessExclusive)
+            of(&tables.iter().collect::<Vec<_>>(), AccessExclusive)
         }
-        DefinitionStatement::CreateIndex(create) => {
-            with(&mut std::iter::once(create.table.oid), LockMode::Share)
-        }
-        DefinitionStatement::AddConstraint(create) => {
-            with(&mut std::iter::once(create.table.oid), LockMode::AccessExclusive)
-        }
-        DefinitionStatement::DropConstraint { table, .. } => {
-            with(&mut std::iter::once(table.oid), LockMode::AccessExclusive)
-        }
-        DefinitionStatement::SetFillfactor { table, .. } => {
-            with(&mut std::iter::once(table.oid), LockMode::ShareUpdateExclusive)
-        }
+        DefinitionStatement::CreateIndex(create) => of(&[&create.table], Share),
+        DefinitionStatement::AddConstraint(create) => of(&[&create.table], AccessExclusive),
+        DefinitionStatement::DropConstraint { table, .. } => of(&[table], AccessExclusive),
+        DefinitionStatement::SetFillfactor { table, .. } => of(&[table], ShareUpdateExclusive),
     }
+}
+
+/// The catalog lock, which temporary tables do without, and the tables' in the order of their numbers.
+fn locks_with(temporary: bool, tables: &[u32], mode: LockMode) -> Vec<(u32, LockMode)> {
+    let mut numbers = tables.to_vec();
+    numbers.sort_unstable();
+    let catalog = (!temporary).then_some((CATALOG_REL, LockMode::ShareRowExclusive));
+    let tables = numbers.into_iter().map(|oid| (oid, mode));
+    catalog.into_iter().chain(tables).collect()
 }
 
 /// Runs a statement that changes definitions.
@@ -189,7 +182,17 @@ impl DefinitionChange<'_, '_, '_> {
     /// A copy of the transaction's catalog to change.
     fn state(&mut self) -> Result<CatalogState> {
         self.execution.txn.assign_xid()?;
+        // The newest: the session's overlay may be older.
+        self.execution.txn.catalog_version();
         Ok(self.catalog.changed_copy(&self.execution.txn.catalog_state()))
+    }
+
+    /// The transaction sees this state from now on, in which a relation of `schema` has changed.
+    fn keep(&mut self, state: CatalogState, schema: &SchemaRef) {
+        match schema.is_temporary() {
+            true => self.execution.txn.set_temporary_state(state),
+            false => self.execution.txn.set_catalog_state(state),
+        }
     }
 
     fn create_rel(&mut self) -> Result<RelId> {
@@ -225,7 +228,12 @@ impl DefinitionChange<'_, '_, '_> {
             runtime: Arc::clone(&old.runtime),
             sequences,
             statistics: old.statistics.clone(),
+            on_commit: old.on_commit,
         };
+        if entry.def.schema.is_temporary() {
+            state.put(entry);
+            return Ok(());
+        }
         let bytes = stored::encode(&definition(&entry))?;
         let context = self.execution.txn.context();
         match Heap::new(CATALOG_REL)

@@ -177,6 +177,11 @@ fn users_schema(state: &CatalogState, name: &str) -> Result<(SchemaRef, Option<T
         ));
     }
     let schema = state.schema_named(name).ok_or_else(|| no_schema(name))?;
+    if schema.is_temporary() {
+        return Err(EngineError::not_supported(
+            "a change of the schema of temporary tables",
+        ));
+    }
     let tid = state.schema_entry(schema.oid).and_then(|entry| entry.tid);
     Ok((schema, tid))
 }

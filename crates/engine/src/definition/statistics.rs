@@ -44,7 +44,7 @@ impl DefinitionChange<'_, '_, '_> {
         };
         let (table, sequences) = ((*entry.def).clone(), entry.sequences.clone());
         self.replace(&mut state, &entry, table, sequences, ReadableBy::OlderSnapshots)?;
-        self.execution.txn.set_catalog_state(state);
+        self.keep(state, &entry.def.schema);
         Ok(())
     }
 }

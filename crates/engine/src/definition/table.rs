@@ -18,6 +18,10 @@ use clearway_sql::{ColumnDefault, IndexDef, ObjectAddress, TableDef, TableKind};
 impl DefinitionChange<'_, '_, '_> {
     /// The new table; `None` if there is one of its name, and that is no error.
     pub(super) fn create_table(&mut self, create: &CreateTable) -> Result<Option<Arc<TableDef>>> {
+        let is_temporary = create.schema.is_temporary();
+        if is_temporary {
+            self.execution.txn.open_temporary();
+        }
         let mut state = self.state()?;
         if state.is_taken(create.schema.oid, &create.name) {
             if create.if_not_exists {
@@ -65,15 +69,18 @@ impl DefinitionChange<'_, '_, '_> {
             runtime: Arc::default(),
             sequences,
             statistics: None,
+            on_commit: create.on_commit,
         };
-        let bytes = stored::encode(&definition(&entry))?;
-        let context = self.execution.txn.context();
-        entry.tid = Heap::new(CATALOG_REL)
-            .insert(&context, &bytes)
-            .map_err(storage_error)?;
+        if !is_temporary {
+            let bytes = stored::encode(&definition(&entry))?;
+            let context = self.execution.txn.context();
+            entry.tid = Heap::new(CATALOG_REL)
+                .insert(&context, &bytes)
+                .map_err(storage_error)?;
+        }
         let table = Arc::clone(&entry.def);
         state.put(entry);
-        self.execution.txn.set_catalog_state(state);
+        self.keep(state, &table.schema);
         Ok(Some(table))
     }
 
@@ -128,7 +135,7 @@ impl DefinitionChange<'_, '_, '_> {
         }
         self.execution.txn.count_truncation(def.oid);
         self.replace(&mut state, &entry, table, sequences, ReadableBy::NewSnapshots)?;
-        self.execution.txn.set_catalog_state(state);
+        self.keep(state, &def.schema);
         Ok(())
     }
 
@@ -144,7 +151,7 @@ impl DefinitionChange<'_, '_, '_> {
             entry.sequences.clone(),
             ReadableBy::OlderSnapshots,
         )?;
-        self.execution.txn.set_catalog_state(state);
+        self.keep(state, &def.schema);
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use crate::catalog::{CATALOG_REL, FIRST_OID, TableEntry, stored};
 use crate::convert::storage_error;
 use crate::definition::{DefinitionChange, ReadableBy, already_exists, definition, notice};
 use clearway_sql::error::{EngineError, Result, SqlState};
-use clearway_sql::plan::{AlterViewPlan, CreateViewPlan, ViewChange};
+use clearway_sql::plan::{AlterViewPlan, CreateViewPlan, OnCommit, ViewChange};
 use clearway_sql::{TableDef, TableKind};
 
 impl DefinitionChange<'_, '_, '_> {
@@ -54,6 +54,7 @@ impl DefinitionChange<'_, '_, '_> {
             runtime: Arc::default(),
             sequences,
             statistics: None,
+            on_commit: OnCommit::PreserveRows,
         };
         let bytes = stored::encode(&definition(&entry))?;
         let context = self.execution.txn.context();

@@ -17,6 +17,7 @@ use crate::catalog::{CATALOG_REL, Catalog, TableEntry, TableRuntime, stored};
 use crate::convert::storage_error;
 use crate::transaction::Transaction;
 use clearway_sql::error::Result;
+use clearway_sql::plan::OnCommit;
 
 /// A row of the definitions' heap.
 #[derive(Debug)]
@@ -79,6 +80,7 @@ pub(super) fn table_entry(
             .map(|rel| rel.map(|rel| catalog.sequence(rel)))
             .collect(),
         statistics,
+        on_commit: OnCommit::PreserveRows,
     }
 }
 

@@ -24,7 +24,7 @@ use clearway_storage::background::BackgroundKind;
 use clearway_storage::vacuum;
 use clearway_txn::{LockMode, LockTag, LockWait, ProcId};
 
-use crate::catalog::{CATALOG_REL, TableEntry};
+use crate::catalog::{CATALOG_REL, CatalogState, TableEntry};
 use crate::config::Config;
 use crate::convert::{lock_error, storage_error};
 use crate::engine::Engine;
@@ -47,7 +47,7 @@ impl Engine {
                 "a standby cannot vacuum: recovery is in progress",
             ));
         }
-        self.vacuum_tables(&[], &self.background_interrupts())
+        self.vacuum_tables(&self.catalog.state(), &[], &self.background_interrupts())
     }
 
     fn background_interrupts(&self) -> Interrupts {
@@ -55,9 +55,13 @@ impl Engine {
         Interrupts::new(Arc::new(slot), Arc::clone(&self.stopping))
     }
 
-    /// Vacuums these tables; none = all.
-    pub(crate) fn vacuum_tables(&self, oids: &[u32], interrupts: &Interrupts) -> Result<()> {
-        let state = self.catalog.state();
+    /// Vacuums these tables of those that a session sees; none = all.
+    pub(crate) fn vacuum_tables(
+        &self,
+        state: &CatalogState,
+        oids: &[u32],
+        interrupts: &Interrupts,
+    ) -> Result<()> {
         for entry in state.tables() {
             if oids.is_empty() || oids.contains(&entry.def.oid) {
                 self.with_table(&entry, interrupts, |entry| self.vacuum_table(entry, interrupts))?;
@@ -89,6 +93,8 @@ impl Engine {
         slot.lock(entry.def.oid, interrupts)?;
         match self.catalog.state().table(entry.def.oid) {
             Some(current) => work(current),
+            // The session that vacuums it does nothing else with it meanwhile.
+            None if entry.def.schema.is_temporary() => work(entry),
             None => Ok(()),
         }
     }

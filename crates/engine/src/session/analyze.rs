@@ -95,7 +95,10 @@ impl Session {
 
     fn lock(&mut self, oid: u32, mode: LockMode) -> Result<()> {
         let timeout = self.settings.lock_timeout;
-        self.txn.lock_relation(oid, mode, &self.interrupts, timeout)
+        self.txn.lock_relation(oid, mode, &self.interrupts, timeout)?;
+        // What is looked up from here on is the newest.
+        self.txn.catalog_version();
+        Ok(())
     }
 
     /// Locks a table; its definition, if it is there and can be read.

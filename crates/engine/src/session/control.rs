@@ -58,7 +58,8 @@ impl Session {
                 self.check_not_in_recovery("VACUUM")?;
                 let oids: Vec<u32> = tables.iter().map(|named| named.table.oid).collect();
                 let engine = Arc::clone(&self.engine);
-                engine.vacuum_tables(&oids, &self.interrupts)?;
+                self.txn.catalog_version();
+                engine.vacuum_tables(&self.txn.catalog_state(), &oids, &self.interrupts)?;
                 if *analyze {
                     self.analyze(tables, *verbose, out)?;
                 }
@@ -95,7 +96,14 @@ impl Session {
                 self.remove_named(name)?;
             }
             ControlStatement::Deallocate(None) => self.named.clear(),
+            ControlStatement::DiscardTemporary => {
+                if self.txn.phase != Phase::None || self.among_others {
+                    return Err(EngineError::not_supported("DISCARD TEMP in a transaction block"));
+                }
+                self.txn.drop_temporary();
+            }
             ControlStatement::DiscardAll => {
+                self.txn.drop_temporary();
                 self.named.clear();
                 self.forget_texts();
                 self.serial_values.take();

@@ -439,6 +439,7 @@ impl Drop for Session {
             self.rollback();
         }
         self.txn.phase = Phase::None;
+        self.txn.drop_temporary();
         self.engine.session_closed(self.slot.process_id, self.txn.proc);
         memory::statement_ended();
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::clock;
 use crate::planning_memory::Reservation;
 use crate::session::Session;
-use crate::session::prepared::{CachedPlan, Prepared, View};
+use crate::session::prepared::{CachedPlan, Prepared, View, Viewer};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::{ControlStatement, Statement};
 use clearway_sql::value::DataType;
@@ -83,19 +83,28 @@ impl Session {
             self.went_idle();
             return Err(refusal);
         }
+        self.txn.catalog_version();
         let state = self.txn.catalog_state();
         let view = View {
             state: &state,
-            path: &self.settings.search_path,
-            user: &self.info.user,
+            viewer: self.viewer(),
         };
         Prepared::new(text, parsed, types, view, &self.interrupts, memory).map_err(|error| self.fail(error))
     }
 
+    fn viewer(&self) -> Viewer<'_> {
+        Viewer {
+            path: &self.settings.search_path,
+            user: &self.info.user,
+            session: self.slot.process_id,
+        }
+    }
+
     pub(crate) fn current_plan(&mut self, prepared: &Arc<Prepared>) -> Result<Arc<CachedPlan>> {
+        let version = self.txn.catalog_version();
         let (plan, is_first) = prepared.plan(
-            self.txn.catalog_version(),
-            (&self.settings.search_path, &self.info.user),
+            version,
+            self.viewer(),
             || self.txn.catalog_state(),
             &self.interrupts,
             &self.engine.planning_memory,

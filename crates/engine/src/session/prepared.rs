@@ -24,7 +24,7 @@ use clearway_sql::plan::{Column, ControlStatement, Plan, Statement};
 use clearway_sql::statistics::TableStatistics;
 use clearway_sql::value::DataType;
 use clearway_sql::{
-    self as sql, CatalogView, ParsedStatement, SchemaRef, SearchPath, TableDef, bind_checked,
+    self as sql, CatalogView, PG_TEMP, ParsedStatement, SchemaRef, SearchPath, TableDef, bind_checked,
 };
 
 /// Memory of a prepared statement beside its text and its description: itself, its entry in a map, the name there.
@@ -48,8 +48,16 @@ pub(crate) struct CachedPlan {
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     pub(crate) state: &'a CatalogState,
+    pub(crate) viewer: Viewer<'a>,
+}
+
+/// The facts of a session that names in its statements depend on.
+#[derive(Clone, Copy)]
+pub(crate) struct Viewer<'a> {
     pub(crate) path: &'a Arc<SearchPath>,
     pub(crate) user: &'a str,
+    /// The session's number.
+    pub(crate) session: u32,
 }
 
 impl View<'_> {
@@ -57,7 +65,10 @@ impl View<'_> {
     fn find<T>(&self, schema: Option<&str>, find: impl Fn(SchemaRef) -> Option<T>) -> Option<T> {
         match schema {
             Some(schema) => find(self.state.schema_named(schema)?),
-            None => self.state.searched(self.path, self.user).find_map(find),
+            None => self
+                .state
+                .searched(self.viewer.path, self.viewer.user)
+                .find_map(find),
         }
     }
 }
@@ -81,7 +92,16 @@ impl CatalogView for View<'_> {
     }
 
     fn creation_schema(&self) -> Option<SchemaRef> {
-        self.state.on_path(self.path, self.user).next()
+        let mut names = self.viewer.path.names(self.viewer.user);
+        names.find_map(|name| match name {
+            // It is there as soon as something is created in it.
+            PG_TEMP => self.temporary_schema(),
+            name => self.state.schema_named(name),
+        })
+    }
+
+    fn temporary_schema(&self) -> Option<SchemaRef> {
+        Some(SchemaRef::temporary(self.viewer.session))
     }
 
     fn estimated_rows(&self, table: &TableDef) -> Option<u64> {
@@ -131,7 +151,7 @@ impl CachedPlan {
             has_names: has_names(plan.columns.as_deref()),
             plan,
             version: state.version(),
-            path: Arc::clone(view.path),
+            path: Arc::clone(view.viewer.path),
             uses,
             _memory: memory,
         }
@@ -203,12 +223,12 @@ impl Prepared {
         &self.text
     }
 
-    /// The plan for this version of the catalog, seen along this search path of a user; and whether the statement had no
+    /// The plan for this version of the catalog, as a session sees it; and whether the statement had no
     /// plan before.
     pub(crate) fn plan(
         &self,
         version: u64,
-        (path, user): (&Arc<SearchPath>, &str),
+        viewer: Viewer<'_>,
         state: impl FnOnce() -> Arc<CatalogState>,
         interrupts: &Interrupts,
         memory: &Arc<PlanningMemory>,
@@ -216,15 +236,14 @@ impl Prepared {
         let mut cached = self.plan.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(plan) = &*cached
             && plan.version == version
-            && (Arc::ptr_eq(&plan.path, path) || plan.path == *path)
+            && (Arc::ptr_eq(&plan.path, viewer.path) || plan.path == *viewer.path)
         {
             return Ok((Arc::clone(plan), false));
         }
         let state = state();
         let view = View {
             state: &state,
-            path,
-            user,
+            viewer,
         };
         let mut memory = memory.reserve(&self.text)?;
         // The tree is not kept: it takes several times what the plan does.

@@ -125,7 +125,7 @@ mod tests {
     use crate::catalog::Catalog;
     use crate::interrupt::Interrupts;
     use crate::planning_memory::PlanningMemory;
-    use crate::session::prepared::View;
+    use crate::session::prepared::{View, Viewer};
 
     /// A statement with a text of this length; it does nothing.
     fn prepared(length: usize) -> Arc<Prepared> {
@@ -136,8 +136,11 @@ mod tests {
         let path = Arc::new(clearway_sql::SearchPath::parse("public"));
         let view = View {
             state: &state,
-            path: &path,
-            user: "joe",
+            viewer: Viewer {
+                path: &path,
+                user: "joe",
+                session: 1,
+            },
         };
         Arc::new(Prepared::new(text, None, &[], view, &interrupts, None).unwrap())
     }
@@ -182,7 +185,11 @@ mod tests {
         let (_, is_first) = held[1]
             .plan(
                 state.version(),
-                (&Arc::new(clearway_sql::SearchPath::parse("public")), "joe"),
+                Viewer {
+                    path: &Arc::new(clearway_sql::SearchPath::parse("public")),
+                    user: "joe",
+                    session: 1,
+                },
                 || state,
                 &interrupts,
                 &PlanningMemory::new(0),

@@ -96,7 +96,13 @@ impl Transaction {
                 "terminating connection due to administrator command",
             ));
         }
+        let sees_own = self.overlay.is_some();
+        if sees_own && let Err(error) = self.apply_on_commit() {
+            self.rollback();
+            return Err(error);
+        }
         let wait = self.commit_wait(setting.is_synchronous());
+        let overlay = if sees_own { self.state_to_publish() } else { None };
         let replication = &self.storage.sync_replication;
         let level = setting
             .replication_level()
@@ -111,7 +117,7 @@ impl Transaction {
             is_replicated: is_seen_last && replication.is_configured(),
             is_flushed: wait != CommitWait::Nothing,
             level,
-            overlay: self.overlay.take(),
+            overlay,
             waited: &waited,
         };
         let committed = self.storage.commit_and_publish(self.proc, xid, wait, before);
@@ -123,6 +129,9 @@ impl Transaction {
             }
         };
         self.forget();
+        if sees_own {
+            self.settle_temporary(true);
+        }
         self.counts.settle(true, &self.catalog);
         self.created.clear();
         for rel in std::mem::take(&mut self.dropped) {
@@ -148,7 +157,7 @@ impl Transaction {
         let removes_files = !self.dropped.is_empty();
         // Nothing tells a session that goes by definitions whose they are, so under `early` they are durable first (L3
         // of `lock_release`), also those of a session that does not wait for the disk.
-        let defines = self.overlay.is_some() && (synchronous || self.storage.releases_early());
+        let defines = self.redefines && (synchronous || self.storage.releases_early());
         if removes_files || defines {
             CommitWait::BeforeSeen
         } else {
@@ -159,7 +168,9 @@ impl Transaction {
     /// Rolls back and leaves no transaction.
     pub(crate) fn rollback(&mut self) {
         // Before sessions that wait for the transaction or its locks go on: they use the definitions that they find.
-        self.overlay = None;
+        if self.overlay.is_some() || self.redefines {
+            self.settle_temporary(false);
+        }
         match self.xid {
             None => self.end_without_xid(),
             Some(xid) => {
@@ -211,7 +222,7 @@ impl Transaction {
         self.closed.load(Ordering::Acquire)
     }
 
-    fn unlink(&self, rel: RelId) {
+    pub(super) fn unlink(&self, rel: RelId) {
         invariant!(
             3 of catalog,
             self.xid.is_none(),

@@ -34,6 +34,7 @@ mod portal_snapshot;
 mod replication;
 mod row_counts;
 mod status;
+mod temporary;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -55,6 +56,7 @@ pub(crate) use portal_snapshot::PortalSnapshot;
 pub(crate) use replication::{StandbyWait, WaitedFor};
 use row_counts::RowCounts;
 pub use status::TransactionStatus;
+use temporary::Temporary;
 
 #[cfg(test)]
 mod tests;
@@ -108,8 +110,11 @@ pub(crate) struct Transaction {
     held: Vec<(u32, LockMode)>,
     /// True if anything is held that `release_all` must free (relations, tuples).
     locked: bool,
-    /// The definitions as this transaction has changed them.
+    /// The definitions as this transaction has changed them, or with the session's temporary tables.
     overlay: Option<Arc<CatalogState>>,
+    /// True if it has changed definitions that all sessions share.
+    redefines: bool,
+    temporary: Option<Box<Temporary>>,
     created: Vec<RelId>,
     dropped: Vec<RelId>,
     counts: RowCounts,
@@ -146,6 +151,8 @@ impl Transaction {
             held: Vec::new(),
             locked: false,
             overlay: None,
+            redefines: false,
+            temporary: None,
             created: Vec::new(),
             dropped: Vec::new(),
             counts: RowCounts::default(),
@@ -156,7 +163,7 @@ impl Transaction {
     pub(crate) fn begin(&mut self, phase: Phase, isolation: IsolationLevel, read_only: bool, now_us: i64) {
         invariant!(
             T1,
-            self.phase == Phase::None && self.xid.is_none() && self.held.is_empty() && self.overlay.is_none(),
+            self.phase == Phase::None && self.xid.is_none() && self.held.is_empty() && !self.redefines,
             "a transaction begins, and the one before is {:?} with id {:?} and locks {:?}",
             self.phase,
             self.xid,
@@ -349,9 +356,12 @@ impl Transaction {
         }
     }
 
-    /// The version of that catalog.
+    /// The version of that catalog, which has the newest definitions from here on.
     #[inline]
-    pub(crate) fn catalog_version(&self) -> u64 {
+    pub(crate) fn catalog_version(&mut self) -> u64 {
+        if self.overlay.is_some() {
+            self.refresh_overlay();
+        }
         match &self.overlay {
             Some(overlay) => overlay.version(),
             None => self.catalog.version(),
@@ -368,6 +378,7 @@ impl Transaction {
             self.held
         );
         self.overlay = Some(Arc::new(state));
+        self.redefines = true;
     }
 
     /// The file is this transaction's: unlinked if it rolls back.
@@ -391,7 +402,7 @@ impl Transaction {
         self.counts.count_truncation(oid);
     }
 
-    /// The definitions as this transaction has changed them, if it has.
+    /// The definitions that this session sees, if they are others than the published ones.
     #[inline]
     pub(crate) fn overlay(&self) -> Option<Arc<CatalogState>> {
         self.overlay.clone()

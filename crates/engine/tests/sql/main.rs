@@ -18,6 +18,7 @@ mod registered;
 mod schemas;
 mod select;
 mod settings;
+mod temporary;
 mod transactions;
 mod views;
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use sqlparser::ast::{self, Spanned};
 
 use crate::bind::definition::TABLE_COLUMNS_MAX;
+use crate::bind::schema::on_commit;
 use crate::bind::{Binder, bind_checked, normal, refuse};
 use crate::catalog::ColumnDef;
 use crate::error::{EngineError, Result, SqlState};
@@ -74,11 +75,16 @@ impl Binder<'_> {
     }
 
     fn table_for(&self, into: &IntoTable, select: SelectPlan) -> Result<DefinitionStatement> {
-        refuse(into.temporary, "CREATE TEMPORARY TABLE")?;
         refuse(into.unlogged, "CREATE UNLOGGED TABLE")?;
-        let schema = self.schema_for(into.schema.as_deref(), &into.name, Some(into.position))?;
+        let schema = self.schema_for_table(
+            into.temporary,
+            into.schema.as_deref(),
+            &into.name,
+            Some(into.position),
+        )?;
         Ok(DefinitionStatement::CreateTableAs(Box::new(CreateTableAs {
             create: CreateTable {
+                on_commit: on_commit(into.on_commit, &schema)?,
                 schema,
                 name: into.name.clone(),
                 if_not_exists: into.if_not_exists,

@@ -3,13 +3,14 @@
 use sqlparser::ast;
 use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 
+use crate::bind::schema::on_commit;
 use crate::bind::scope::Scope;
 use crate::bind::{Binder, identifier, normal, plain_name, refuse, split_name};
 use crate::catalog::{ColumnDef, ColumnDefault, SchemaRef};
 use crate::error::{EngineError, Result, SqlState};
 use crate::parse::utility::check_fillfactor;
 use crate::parse::utility::create_table::LikeClause;
-use crate::plan::{CreateIndex, CreateTable, DefinitionStatement, IndexSpec};
+use crate::plan::{CreateIndex, CreateTable, DefinitionStatement, IndexSpec, OnCommit};
 use crate::value::DataType;
 
 /// The most columns an index may have.
@@ -25,7 +26,14 @@ impl Binder<'_> {
     ) -> Result<DefinitionStatement> {
         refuse_odd_tables(create)?;
         let (schema, name, span) = split_name(&create.name)?;
-        let schema = self.schema_for(schema.as_deref(), &name, self.position(span))?;
+        let position = self.position(span);
+        let schema = self.schema_for_table(create.temporary, schema.as_deref(), &name, position)?;
+        let asked = create.on_commit.as_ref().map(|action| match action {
+            ast::OnCommit::PreserveRows => OnCommit::PreserveRows,
+            ast::OnCommit::DeleteRows => OnCommit::DeleteRows,
+            ast::OnCommit::Drop => OnCommit::Drop,
+        });
+        let on_commit = on_commit(asked, &schema)?;
         let mut table = NewTable {
             name,
             columns: Vec::with_capacity(create.columns.len()),
@@ -77,6 +85,7 @@ impl Binder<'_> {
         let fillfactor = fillfactor(&create.table_options)?;
         Ok(DefinitionStatement::CreateTable(Box::new(CreateTable {
             schema,
+            on_commit,
             name,
             if_not_exists: create.if_not_exists,
             columns,
@@ -489,7 +498,6 @@ impl NewTable {
 
 /// 0A000 for forms of CREATE TABLE that there are not.
 fn refuse_odd_tables(create: &ast::CreateTable) -> Result<()> {
-    refuse(create.temporary, "CREATE TEMPORARY TABLE")?;
     refuse(create.unlogged, "CREATE UNLOGGED TABLE")?;
     if create.query.is_some() {
         // Types or constraints stand before AS.
@@ -510,6 +518,10 @@ fn refuse_odd_tables(create: &ast::CreateTable) -> Result<()> {
     plain.constraints.clone_from(&create.constraints);
     plain.table_options.clone_from(&create.table_options);
     plain.if_not_exists = create.if_not_exists;
+    plain.temporary = create.temporary;
+    // LOCAL and GLOBAL mean nothing.
+    plain.global = create.global;
+    plain.on_commit.clone_from(&create.on_commit);
     plain.hive_formats.clone_from(&create.hive_formats);
     refuse(plain != *create, "this option of CREATE TABLE")
 }

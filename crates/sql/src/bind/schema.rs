@@ -5,7 +5,8 @@ use crate::catalog::SchemaRef;
 use crate::error::{EngineError, Result, SqlState};
 use crate::parse::utility::NamedDefinition;
 use crate::parse::utility::schema::RoleName;
-use crate::plan::{DefinitionStatement, Owner};
+use crate::plan::{DefinitionStatement, OnCommit, Owner};
+use crate::search_path::PG_TEMP;
 
 /// The numbers of the schemas that only the system has relations in.
 const SYSTEM_SCHEMAS: [u32; 2] = [11, 13_207];
@@ -36,6 +37,32 @@ impl Binder<'_> {
             .with_detail("System catalog modifications are currently disallowed."));
         }
         Ok(found)
+    }
+
+    /// [`schema_for`](Self::schema_for) a table that may be temporary: said to be, or by its schema.
+    pub(super) fn schema_for_table(
+        &self,
+        temporary: bool,
+        schema: Option<&str>,
+        name: &str,
+        position: Option<u32>,
+    ) -> Result<SchemaRef> {
+        let own = self.catalog.temporary_schema();
+        let names_own =
+            |schema: &str| schema == PG_TEMP || own.as_ref().is_some_and(|own| *own.name == *schema);
+        match schema {
+            Some(schema) if names_own(schema) => {}
+            None if temporary => {}
+            Some(_) if temporary => {
+                return Err(EngineError::new(
+                    SqlState::INVALID_TABLE_DEFINITION,
+                    "cannot create temporary relation in non-temporary schema",
+                )
+                .or_position(position));
+            }
+            _ => return self.schema_for(schema, name, position),
+        }
+        own.ok_or_else(|| EngineError::not_supported("CREATE TEMPORARY TABLE"))
     }
 
     /// 3F000 for a schema that is written and that there is not.
@@ -84,6 +111,17 @@ impl Binder<'_> {
             _ => return None,
         })
     }
+}
+
+/// The fate of a table of this schema at a commit; 42P16 if one is asked for and the table is not temporary.
+pub(super) fn on_commit(asked: Option<OnCommit>, schema: &SchemaRef) -> Result<OnCommit> {
+    if asked.is_some() && !schema.is_temporary() {
+        return Err(EngineError::new(
+            SqlState::INVALID_TABLE_DEFINITION,
+            "ON COMMIT can only be used on temporary tables",
+        ));
+    }
+    Ok(asked.unwrap_or(OnCommit::PreserveRows))
 }
 
 /// 3F000

@@ -114,6 +114,7 @@ impl Binder<'_> {
             Checkpoint => Checkpoint,
             Deallocate(name) => Deallocate(name.clone()),
             DiscardAll => DiscardAll,
+            DiscardTemporary => DiscardTemporary,
             NoOperation(tag) => NoOperation(tag),
         })
     }

@@ -153,6 +153,7 @@ impl<'a> Binder<'a> {
     pub(super) fn create_view(&self, create: &CreateView) -> Result<DefinitionStatement> {
         let (schema, position) = (create.name.schema.as_deref(), create.name.position);
         let schema = self.schema_for(schema, &create.name.name, Some(position))?;
+        super::refuse(schema.is_temporary(), "a temporary view")?;
         let name = create.name.name.clone();
         let query = query_of(&create.query)?;
         let text = &create.query.text;
@@ -394,6 +395,10 @@ fn check_tables(binding: &ViewBinding, catalog: &dyn CatalogView) -> Result<()> 
     const FIRST_USER_OID: u32 = 16_384;
     for named in &binding.tables {
         let table = catalog.table_numbered(named.table);
+        // It goes with its session, and the view would stay.
+        if table.as_ref().is_some_and(|table| table.schema.is_temporary()) {
+            return Err(EngineError::not_supported("a view over a temporary table"));
+        }
         let is_sequence =
             |table: Arc<TableDef>| table.kind == TableKind::Virtual && named.table >= FIRST_USER_OID;
         if table.is_none_or(is_sequence) {

@@ -150,6 +150,8 @@ pub enum ControlStatement<S: Stage = Resolved> {
     Deallocate(Option<String>),
     /// DISCARD ALL
     DiscardAll,
+    /// DISCARD TEMP
+    DiscardTemporary,
     /// SET CONSTRAINTS; no names are all
     SetConstraints(S::Constraints),
     /// Accepted and without effect here: the tag to answer with, e.g. `UNLISTEN`
@@ -178,6 +180,7 @@ impl ControlStatement {
             ControlStatement::Deallocate(None) => "DEALLOCATE ALL",
             ControlStatement::Deallocate(Some(_)) => "DEALLOCATE",
             ControlStatement::DiscardAll => "DISCARD ALL",
+            ControlStatement::DiscardTemporary => "DISCARD TEMP",
             ControlStatement::SetConstraints(()) => "SET CONSTRAINTS",
             ControlStatement::NoOperation(tag) => tag,
         }

@@ -158,8 +158,10 @@ impl DefinitionStatement {
 /// CREATE TABLE
 #[derive(Debug, Clone)]
 pub struct CreateTable {
-    /// Its schema.
+    /// Its schema; it is temporary if that is.
     pub schema: SchemaRef,
+    /// Its fate at a commit.
+    pub on_commit: OnCommit,
     /// Its name.
     pub name: String,
     /// True if an existing table is no error (a notice tells).

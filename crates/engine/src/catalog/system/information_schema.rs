@@ -57,7 +57,14 @@ pub(super) fn tables(sources: &Sources<'_>, rows: &mut Rows) {
             ("table_catalog", text(sources.database)),
             ("table_schema", text(&table.schema.name)),
             ("table_name", text(&table.name)),
-            ("table_type", text(if is_view { "VIEW" } else { "BASE TABLE" })),
+            (
+                "table_type",
+                text(match table.schema.is_temporary() {
+                    true => "LOCAL TEMPORARY",
+                    false if is_view => "VIEW",
+                    false => "BASE TABLE",
+                }),
+            ),
             ("self_referencing_column_name", NULL),
             ("reference_generation", NULL),
             ("user_defined_type_catalog", NULL),
@@ -65,7 +72,14 @@ pub(super) fn tables(sources: &Sources<'_>, rows: &mut Rows) {
             ("user_defined_type_name", NULL),
             ("is_insertable_into", yes_or_no(is_of_users(table))),
             ("is_typed", text("NO")),
-            ("commit_action", NULL),
+            (
+                "commit_action",
+                if table.schema.is_temporary() {
+                    text("PRESERVE")
+                } else {
+                    NULL
+                },
+            ),
         ]);
     });
 }

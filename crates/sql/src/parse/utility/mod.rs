@@ -257,7 +257,7 @@ impl Reader<'_> {
         let (what, _) = self.identifier()?;
         match what.as_str() {
             "plans" => Ok(ControlStatement::NoOperation("DISCARD PLANS")),
-            "temp" | "temporary" => Ok(ControlStatement::NoOperation("DISCARD TEMP")),
+            "temp" | "temporary" => Ok(ControlStatement::DiscardTemporary),
             "sequences" => Ok(ControlStatement::NoOperation("DISCARD SEQUENCES")),
             _ => Err(EngineError::not_supported(format!(
                 "DISCARD {}",

@@ -1,0 +1,163 @@
+//! Temporary tables: whose they are, how long they are there, and what they do beside the tables that all share.
+
+use std::collections::BTreeSet;
+
+use clearway_engine::Engine;
+
+use crate::common::{Fixture, config, error, query, run};
+
+fn relations(engine: &Engine) -> BTreeSet<u32> {
+    let listed = engine.storage().list_rels().unwrap();
+    listed.into_iter().map(|rel| rel.0).collect()
+}
+
+#[test]
+fn each_session_has_its_own() {
+    let fixture = Fixture::new("create table t (v text); insert into t values ('shared')");
+    fixture.play(
+        "alice: create temp table t (v text) => CREATE TABLE
+         alice: insert into t values ('of alice') => INSERT 0 1
+         bob:   select v from t => shared
+         bob:   create temp table t (v text, w int) => CREATE TABLE
+         bob:   insert into t values ('of bob', 1) => INSERT 0 1
+         alice: select v from t => of alice
+         bob:   select v from t => of bob
+         bob:   select count(*) from pg_class where relname = 't' => 2
+         bob:   drop table t => DROP TABLE
+         bob:   select v from t => shared
+         alice: select v from t => of alice
+         carol: select v from t => shared
+         carol: select count(*) from pg_class where relpersistence = 't' => 0",
+    );
+}
+
+#[test]
+fn they_are_gone_with_their_session() {
+    let fixture = Fixture::new("create table t (v text)");
+    let before = relations(&fixture.engine);
+    let mut session = fixture.session();
+    run(
+        &mut session,
+        "create temp table a (id serial primary key, v text unique)",
+    );
+    run(
+        &mut session,
+        "insert into a (v) select g::text from generate_series(1, 1000) g",
+    );
+    run(&mut session, "analyze a");
+    run(&mut session, "begin");
+    run(&mut session, "create temp table b (id int)");
+    assert!(relations(&fixture.engine).len() > before.len());
+    drop(session);
+    assert_eq!(relations(&fixture.engine), before);
+}
+
+#[test]
+fn a_crash_leaves_nothing_of_them() {
+    let fixture = Fixture::new("create table t (v text); insert into t values ('stays')");
+    let before = relations(&fixture.engine);
+    let mut session = fixture.session();
+    run(
+        &mut session,
+        "create temp table t (id serial primary key, v text)",
+    );
+    run(
+        &mut session,
+        "insert into t (v) select g::text from generate_series(1, 1000) g",
+    );
+    fixture.engine.checkpoint().unwrap();
+    run(
+        &mut session,
+        "insert into t (v) select g::text from generate_series(1, 1000) g",
+    );
+    // The session never ends, and the directory is read as it is on disk.
+    let copy = tempfile::tempdir().unwrap();
+    copy_directory(fixture.directory.path(), copy.path());
+    let engine = Engine::open(copy.path(), config()).unwrap();
+    assert_eq!(relations(&engine), before);
+    let opened = Fixture {
+        engine,
+        directory: copy,
+    };
+    let mut other = opened.session();
+    assert_eq!(query(&mut other, "select v from t"), "stays");
+    assert_eq!(query(&mut session, "select count(*) from t"), "2000");
+}
+
+fn copy_directory(from: &std::path::Path, to: &std::path::Path) {
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            std::fs::create_dir_all(&target).unwrap();
+            copy_directory(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), &target).unwrap();
+        }
+    }
+}
+
+#[test]
+fn kept_plans_see_them_come_and_go() {
+    let fixture = Fixture::new("create table t (v text); insert into t values ('shared')");
+    fixture.play(
+        "alice: prepare p as select v from t => PREPARE
+         alice: execute p => shared
+         alice: create temp table t (v text) => CREATE TABLE
+         alice: execute p =>
+         alice: insert into t values ('own') => INSERT 0 1
+         alice: execute p => own
+         alice: set search_path to public, pg_temp => SET
+         alice: execute p => shared
+         alice: reset search_path => RESET
+         alice: drop table t => DROP TABLE
+         alice: execute p => shared",
+    );
+}
+
+#[test]
+fn what_others_define_is_seen_beside_them() {
+    let fixture = Fixture::new("create table t (v text)");
+    fixture.play(
+        "alice: create temp table own (a int) => CREATE TABLE
+         alice: insert into own values (1) => INSERT 0 1
+         bob:   create table later (a int) => CREATE TABLE
+         bob:   insert into later values (2) => INSERT 0 1
+         alice: select own.a, later.a from own, later => 1|2
+         bob:   drop table later => DROP TABLE
+         alice: select a from later => ERROR 42P01
+         alice: create table shared (a int) => CREATE TABLE
+         bob:   create index shared_a on shared (a) => CREATE INDEX
+         bob:   select a from own => ERROR 42P01
+         alice: analyze shared => ANALYZE
+         bob:   create table another (a int) => CREATE TABLE
+         alice: create table last (a int) => CREATE TABLE
+         bob:   select count(*) from another, last, shared => 0
+         alice: select indexname from pg_indexes where tablename = 'shared' => shared_a
+         alice: select a from own => 1",
+    );
+}
+
+#[test]
+fn they_do_not_wait_for_the_definitions_of_others() {
+    let fixture = Fixture::new("");
+    fixture.play(
+        "bob:   begin => BEGIN
+         bob:   create table t (a int) => CREATE TABLE
+         alice: create temp table t (a int primary key) => CREATE TABLE
+         alice: create index on t (a) => CREATE INDEX
+         alice: truncate t => TRUNCATE TABLE
+         alice: drop table t => DROP TABLE
+         bob:   commit => COMMIT",
+    );
+}
+
+#[test]
+fn no_other_object_depends_on_them() {
+    let fixture = Fixture::new("");
+    let mut session = fixture.session();
+    run(&mut session, "create temp table t (a int)");
+    for sql in ["create view v as select a from t", "comment on table t is 'mine'"] {
+        assert_eq!(error(&mut session, sql).sqlstate().as_str(), "0A000", "{sql}");
+    }
+}
