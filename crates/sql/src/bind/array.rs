@@ -130,6 +130,22 @@ impl Binder<'_> {
         }
     }
 
+    /// `typname[0]`: a name is a row of bytes, from zero, of which clients ask for the first.
+    fn first_byte_of_name(
+        &mut self,
+        name: Typed,
+        subscripts: &[&ast::Subscript],
+        position: Option<u32>,
+    ) -> Result<Typed> {
+        match subscripts {
+            [ast::Subscript::Index { index }] if index.to_string() == "0" => {
+                let text = self.cast_explicitly(name, DataType::Text, -1, position)?;
+                self.cast_explicitly(text, DataType::CharByte, -1, position)
+            }
+            _ => Err(EngineError::not_supported("a part of a name other than [0]").or_position(position)),
+        }
+    }
+
     /// `a[i]`, `a[i:j]`: a part of an array.
     pub(super) fn part(
         &mut self,
@@ -158,6 +174,9 @@ impl Binder<'_> {
             }
         }
         let Some(element_type) = input.data_type.element() else {
+            if input.data_type == DataType::Name {
+                return self.first_byte_of_name(input, &subscripts, position);
+            }
             return Err(EngineError::new(
                 SqlState::DATATYPE_MISMATCH,
                 format!(

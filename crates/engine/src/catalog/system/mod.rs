@@ -88,6 +88,9 @@ fn none(_: &Sources<'_>, _: &mut Rows) {}
 /// The shapes of the system tables, and where their rows come from.
 static SHAPES: &[(&Shape, MakeRows)] = &[
     (&catalogs::PG_AM, operator_classes::access_methods),
+    (&catalogs::PG_AMOP, operator_classes::family_operators),
+    // No support function of an access method can be called.
+    (&catalogs::PG_AMPROC, none),
     (&catalogs::PG_ATTRDEF, columns::defaults),
     (&catalogs::PG_ATTRIBUTE, columns::columns),
     (&catalogs::PG_AUTH_MEMBERS, none),

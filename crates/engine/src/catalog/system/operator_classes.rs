@@ -1,9 +1,10 @@
-//! `pg_am`, `pg_opclass`, `pg_opfamily`: heaps and B+trees, and the types that a B+tree sorts.
+//! `pg_am`, `pg_opclass`, `pg_opfamily`, `pg_amop`: heaps and B+trees, and the types that a B+tree sorts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Sources;
-use super::rows::{Rows, boolean, oid, text};
+use super::operators;
+use super::rows::{Rows, boolean, int2, oid, text};
 use super::server::USER_OID;
 use super::shape::Schema;
 use super::types;
@@ -16,6 +17,9 @@ pub(super) const BTREE_OID: u32 = 403;
 
 /// oid, opcname, opcfamily, opfname, opcintype, opcdefault, opckeytype
 const LINES: &str = include_str!("data/operator_classes.txt");
+
+/// oid, amopfamily, amoplefttype, amoprighttype, amopstrategy, amopopr; of B+trees
+const FAMILY_OPERATOR_LINES: &str = include_str!("data/family_operators.txt");
 
 /// An operator class of B+trees.
 struct OperatorClass {
@@ -105,6 +109,31 @@ pub(super) fn operator_families(_: &Sources<'_>, rows: &mut Rows) {
     }
 }
 
+/// `pg_amop`: the operators of the families that there are, as far as they exist.
+pub(super) fn family_operators(_: &Sources<'_>, rows: &mut Rows) {
+    let families: BTreeSet<u32> = shown().map(|class| class.family).collect();
+    for line in FAMILY_OPERATOR_LINES.lines() {
+        let numbers: Vec<u32> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
+        let &[number, family, left, right, strategy, operator] = numbers.as_slice() else {
+            continue;
+        };
+        if !families.contains(&family) || operators::existing(operator) == 0 {
+            continue;
+        }
+        rows.push([
+            ("oid", oid(number)),
+            ("amopfamily", oid(family)),
+            ("amoplefttype", oid(left)),
+            ("amoprighttype", oid(right)),
+            ("amopstrategy", int2(strategy as i16)),
+            ("amoppurpose", text("s")),
+            ("amopopr", oid(operator)),
+            ("amopmethod", oid(BTREE_OID)),
+            ("amopsortfamily", oid(0)),
+        ]);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,6 +144,8 @@ mod tests {
             LINES.lines().filter_map(OperatorClass::read).count(),
             LINES.lines().count()
         );
+        let six = |line: &str| line.split(' ').filter(|word| word.parse::<u32>().is_ok()).count() == 6;
+        assert!(FAMILY_OPERATOR_LINES.lines().all(six));
         assert_eq!(class_of(DataType::Int4), Some(1_978));
         assert_eq!(class_of(DataType::Varchar), Some(3_126));
     }

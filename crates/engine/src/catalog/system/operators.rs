@@ -97,7 +97,7 @@ static OPERATORS: LazyLock<Vec<OperatorRow>> = LazyLock::new(|| {
 });
 
 /// The number of an operator, if it exists; else 0.
-fn existing(oid: u32) -> u32 {
+pub(super) fn existing(oid: u32) -> u32 {
     match OPERATORS.binary_search_by_key(&oid, |row| row.oid) {
         Ok(_) => oid,
         Err(_) => 0,

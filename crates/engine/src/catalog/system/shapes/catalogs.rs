@@ -9,6 +9,21 @@ pub(crate) const PG_AM: Shape = Shape::catalog(
     "oid oid!, amname name!, amhandler regproc!, amtype char!",
 );
 
+/// `pg_amop`
+pub(crate) const PG_AMOP: Shape = Shape::catalog(
+    2602,
+    "pg_amop",
+    "oid oid!, amopfamily oid!, amoplefttype oid!, amoprighttype oid!, amopstrategy int2!, amoppurpose char!, \
+     amopopr oid!, amopmethod oid!, amopsortfamily oid!",
+);
+
+/// `pg_amproc`
+pub(crate) const PG_AMPROC: Shape = Shape::catalog(
+    2603,
+    "pg_amproc",
+    "oid oid!, amprocfamily oid!, amproclefttype oid!, amprocrighttype oid!, amprocnum int2!, amproc regproc!",
+);
+
 /// `pg_attrdef`
 pub(crate) const PG_ATTRDEF: Shape = Shape::catalog(
     2604,
