@@ -135,8 +135,10 @@ subjects! {
     math_double
     math_exact
     math_numeric
+    nested_queries
     predicates
     prepared
+    row_queries
     rows
     schemas
     select
@@ -150,4 +152,6 @@ subjects! {
     to_number
     transactions
     views
+    with
+    with_changes
 }

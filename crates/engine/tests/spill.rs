@@ -67,6 +67,16 @@ const JOINS: &[&str] = &[
     "select a, n from t union select a, d::numeric from t order by 1, 2",
     "select b from t where id < 4000 intersect all select b from t where id > 2000 order by 1",
     "select a, b from t except all select a, b from t where id % 2 = 0 order by 1, 2",
+    "with recursive r (n, round) as (select id, 1 from t union all select n, round + 1 from r where round < 4)
+        select round, count(*), sum(n) from r group by round order by 1",
+    "with recursive r (n, b) as (select id, b from t where id <= 2000
+        union select n * 31 % 5000, repeat('xy', n % 40) from r) select n, b from r order by 1, 2",
+    "with recursive r (n) as (select 1 union select m from r, lateral (values (n * 2 % 9973), (n * 3 % 9973)) v (m))
+        select n from r order by 1",
+    "with q as (select id, a, b from t) select x.id, y.id from q x join q y on x.id = y.id * 2 order by 1",
+    "with q as (select id, b from t) select (select count(*) from q), count(*) from q x
+        where id in (select id + 1 from q where b > 'xyxy') and id <> (select max(id) from q)
+        union select max(id), count(b) from q order by 1",
 ];
 
 #[test]

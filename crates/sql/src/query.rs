@@ -97,6 +97,31 @@ pub enum Rows {
     Values(Vec<Vec<Expr>>),
     /// UNION, INTERSECT, EXCEPT.
     Set(Box<SetOperation>),
+    /// Those of a common table expression, which are made once for all that read them.
+    Shared {
+        /// Its number in the statement's list of queries.
+        number: usize,
+        /// The values of `Expr::Outer(n)` inside it, over the row of the block that this leaf belongs to.
+        arguments: Vec<Expr>,
+    },
+    /// Those of a recursive query.
+    Recursive(Box<RecursiveUnion>),
+    /// Those that the recursive query of this number gave in the round before.
+    Working(usize),
+    /// RETURNING of a statement that changes rows. Its block is a common table expression's, and the plan lists the
+    /// statement by that number.
+    Change,
+}
+
+/// A recursive query: the right side of the operation runs again and again, over the rows that the round before gave.
+#[derive(Debug, Clone)]
+pub struct RecursiveUnion {
+    /// UNION: the left side is the term that does not refer to the query, the right side the one that does.
+    pub operation: SetOperation,
+    /// The number of the query's working table.
+    pub working: usize,
+    /// The numbers of the queries whose rows depend on the working table.
+    pub dependent: Vec<usize>,
 }
 
 /// UNION, INTERSECT or EXCEPT of two queries.
@@ -178,7 +203,34 @@ impl Block {
     }
 }
 
+impl SetOperation {
+    /// Calls `visit` for each expression of both queries, which have the arguments of the block around them.
+    fn each_expression(&self, visit: &mut dyn FnMut(&Expr)) {
+        self.left.each_expression(visit);
+        self.right.each_expression(visit);
+    }
+}
+
 impl Block {
+    /// One empty row.
+    pub(crate) fn one_row() -> Block {
+        Block {
+            from: Relation::OneRow,
+            width: 0,
+            conditions: Vec::new(),
+            aggregate: None,
+            projection: Vec::new(),
+            visible: 0,
+            distinct: false,
+            distinct_on: 0,
+            sort: Vec::new(),
+            limit: None,
+            offset: None,
+            lock: None,
+            columns: Vec::new(),
+        }
+    }
+
     /// One more than the number of the last argument that its own expressions read.
     pub fn arguments_read(&self) -> u16 {
         let mut most = 0;
@@ -202,6 +254,7 @@ impl Relation {
             Relation::Leaf(leaf) => match &leaf.rows {
                 Rows::Query { block, .. } => vec![block],
                 Rows::Set(operation) => vec![&operation.left, &operation.right],
+                Rows::Recursive(union) => vec![&union.operation.left, &union.operation.right],
                 _ => Vec::new(),
             },
         }
@@ -218,8 +271,10 @@ impl Relation {
                 join.right.each_expression(visit);
             }
             Relation::Leaf(leaf) => match &leaf.rows {
-                Rows::Table(_) => {}
-                Rows::Query { arguments, .. } => arguments.iter().for_each(visit),
+                Rows::Table(_) | Rows::Working(_) | Rows::Change => {}
+                Rows::Query { arguments, .. } | Rows::Shared { arguments, .. } => {
+                    arguments.iter().for_each(visit)
+                }
                 Rows::Series(series) => [&series.start, &series.stop]
                     .into_iter()
                     .chain(&series.step)
@@ -228,10 +283,8 @@ impl Relation {
                     functions.calls.iter().for_each(|call| call.each_argument(visit))
                 }
                 Rows::Values(rows) => rows.iter().flatten().for_each(visit),
-                Rows::Set(operation) => {
-                    operation.left.each_expression(visit);
-                    operation.right.each_expression(visit);
-                }
+                Rows::Set(operation) => operation.each_expression(visit),
+                Rows::Recursive(union) => union.operation.each_expression(visit),
             },
         }
     }

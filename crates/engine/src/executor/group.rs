@@ -440,6 +440,15 @@ impl Distinct {
         Ok(false)
     }
 
+    /// The rows since the last call that may be new, by key, and their places in the order of arrival; `None` as long
+    /// as the bound has not been reached. Keys that are new by then are not noted here.
+    pub(super) fn undecided(&mut self) -> Option<Sorter> {
+        let fresh = || Sorter::new(&self.options);
+        self.overflow
+            .as_mut()
+            .map(|sorter| std::mem::replace(sorter, fresh()))
+    }
+
     /// No more rows come: the new ones that did not come out, in the order of arrival.
     pub(crate) fn rest(self, execution: &Execution<'_>) -> Result<Option<Sorted>> {
         let Some(sorter) = self.overflow else {

@@ -6,6 +6,8 @@
 //! | `select` | SELECT; its `rows`: joins, queries in FROM, set operations |
 //! | `not_null`, `place` | NULL where it is refused; the place of a row as a value |
 //! | `subquery` | queries inside expressions |
+//! | `change` | statements of WITH that change rows |
+//! | `rounds` | duplicates over the rounds of a recursive query |
 //! | `modify`, `modify_joined` | INSERT, UPDATE, DELETE; over one table, over several |
 //! | `unique` | index entries and the duplicates they find |
 //! | `group` | GROUP BY, DISTINCT and DISTINCT arguments within a bound of memory |
@@ -31,11 +33,13 @@
 //!    put it back: the version in between is in no state that any transaction ever committed.
 //! 5. When the row is changed, its tuple locks are given back: from now on the row itself bears this session's id.
 
+mod change;
 mod group;
 pub(crate) mod modify;
 mod modify_joined;
 pub(crate) mod not_null;
 mod place;
+mod rounds;
 pub(crate) mod scan;
 pub(crate) mod select;
 mod series;
@@ -58,7 +62,9 @@ use crate::transaction::Transaction;
 use clearway_sql::context::EvalContext;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::expr::Expr;
-use clearway_sql::plan::{CopyDirection, IsolationLevel, LockWaitPolicy, Plan, RowsStatement, SelectPlan};
+use clearway_sql::plan::{
+    Change, CopyDirection, IsolationLevel, LockWaitPolicy, Plan, RowsStatement, SelectPlan,
+};
 use clearway_sql::value::{TextsTogether, Value};
 use clearway_sql::{TableDef, TableKind};
 use subquery::SubqueryResults;
@@ -87,16 +93,19 @@ const TICKS_PER_CHECK: u32 = 256;
 pub(crate) fn locks(plan: &Plan, statement: &RowsStatement) -> Vec<(u32, LockMode)> {
     let mut locks = read_locks(plan);
     let mut add = |table: &TableDef, mode: LockMode| add_lock(&mut locks, table, mode);
-    match statement {
-        RowsStatement::Insert(plan) => add(&plan.table, LockMode::RowExclusive),
-        RowsStatement::Update(plan) => add(&plan.scan.table, LockMode::RowExclusive),
-        RowsStatement::Delete(plan) => add(&plan.scan.table, LockMode::RowExclusive),
-        RowsStatement::Copy(plan) => {
-            if let (Some(table), CopyDirection::FromStdin) = (&plan.table, plan.direction) {
-                add(table, LockMode::RowExclusive);
+    let of_with = plan.changes.iter().map(|change| &*change.statement);
+    for statement in of_with.chain([statement]) {
+        match statement {
+            RowsStatement::Insert(plan) => add(&plan.table, LockMode::RowExclusive),
+            RowsStatement::Update(plan) => add(&plan.scan.table, LockMode::RowExclusive),
+            RowsStatement::Delete(plan) => add(&plan.scan.table, LockMode::RowExclusive),
+            RowsStatement::Copy(plan) => {
+                if let (Some(table), CopyDirection::FromStdin) = (&plan.table, plan.direction) {
+                    add(table, LockMode::RowExclusive);
+                }
             }
+            RowsStatement::Select(_) | RowsStatement::Explain(_) => {}
         }
-        RowsStatement::Select(_) | RowsStatement::Explain(_) => {}
     }
     locks
 }
@@ -132,6 +141,25 @@ pub(crate) struct Scratch {
     pub(crate) tids: Vec<Tid>,
 }
 
+/// The plans that a statement has beside its own.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct InnerPlans<'p> {
+    /// The queries inside its expressions, and its common table expressions.
+    pub(crate) subqueries: &'p [Arc<SelectPlan>],
+    /// The statements of its WITH that change rows.
+    pub(crate) changes: &'p [Change],
+}
+
+impl<'p> InnerPlans<'p> {
+    /// Those of a statement.
+    pub(crate) fn of(plan: &'p Plan) -> InnerPlans<'p> {
+        InnerPlans {
+            subqueries: &plan.subqueries,
+            changes: &plan.changes,
+        }
+    }
+}
+
 /// One statement's run.
 pub(crate) struct Execution<'a> {
     pub(crate) storage: &'a Arc<Storage>,
@@ -147,6 +175,8 @@ pub(crate) struct Execution<'a> {
     pub(crate) scratch: &'a mut Scratch,
     /// The queries inside the statement's expressions.
     pub(crate) subqueries: &'a [Arc<SelectPlan>],
+    /// The statements of its WITH that change rows.
+    pub(crate) changes: &'a [Change],
     /// The rows of those of them that need nothing of the row around them.
     pub(crate) results: &'a mut SubqueryResults,
     pub(crate) ticks: u32,

@@ -148,8 +148,20 @@ fn assigned(execution: &mut Execution<'_>, plan: &UpdatePlan, found: &Found<'_>)
     let mut new = found.row[..found.width].to_vec();
     let mut texts = TextsTogether::default();
     execution.evaluating(|context| {
+        let mut extended = Vec::new();
+        if !found.plan.row_queries.is_empty() {
+            extended.clone_from(&found.row);
+            for (query, width) in &found.plan.row_queries {
+                extended.extend(query.row_values(*width, &found.row, context)?);
+            }
+        }
+        let row = if extended.is_empty() {
+            &found.row
+        } else {
+            &extended
+        };
         for (column, expr) in &plan.assignments {
-            let value = Expr::eval(expr, &found.row, context)?;
+            let value = Expr::eval(expr, row, context)?;
             texts.add(&value)?;
             new[usize::from(*column)] = value;
         }

@@ -13,6 +13,7 @@ use clearway_sql::value::Value;
 
 use crate::executor::Execution;
 use crate::executor::select::Select;
+use crate::executor::select::rows::shared::SharedQueries;
 use crate::spill::{KeptReader, KeptRows};
 
 /// Bytes of an entry of a set beside its key.
@@ -24,6 +25,21 @@ const ENTRY_BYTES: usize = 48;
 pub(crate) struct SubqueryResults {
     rows: BTreeMap<usize, Read>,
     keys: BTreeMap<usize, Keys>,
+    /// Common table expressions.
+    pub(crate) shared: SharedQueries,
+    /// The rows that recursive queries gave in the round before, by the numbers of their working tables.
+    pub(super) working: BTreeMap<usize, KeptRows>,
+}
+
+impl SubqueryResults {
+    /// Forgets the rows of queries, which are to be made anew.
+    pub(super) fn forget(&mut self, numbers: &[usize]) {
+        for number in numbers {
+            self.rows.remove(number);
+            self.keys.remove(number);
+            self.shared.forget(*number);
+        }
+    }
 }
 
 /// The rows of a query as far as they have been read.
@@ -78,6 +94,7 @@ impl Execution<'_> {
             maintenance_bytes: self.maintenance_bytes,
             scratch: &mut *self.scratch,
             subqueries: self.subqueries,
+            changes: self.changes,
             results: &mut *self.results,
             ticks: self.ticks,
         };

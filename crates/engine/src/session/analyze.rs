@@ -24,6 +24,7 @@ use clearway_txn::LockMode;
 use crate::catalog::{CATALOG_REL, TableEntry, TableUse};
 use crate::convert::storage_error;
 use crate::definition;
+use crate::executor::InnerPlans;
 use crate::executor::subquery::SubqueryResults;
 use crate::output::{Notice, Output};
 use crate::session::Session;
@@ -209,9 +210,14 @@ impl Session {
         }
         // As in PostgreSQL a read-only transaction may analyze: no row of a user changes.
         let read_only = std::mem::replace(&mut self.txn.read_only, false);
-        let kept = self.with_execution(&[], &[], &mut SubqueryResults::default(), |execution, engine| {
-            definition::set_statistics(execution, &engine.catalog, &entry, analyzed.statistics)
-        });
+        let kept = self.with_execution(
+            &[],
+            InnerPlans::default(),
+            &mut SubqueryResults::default(),
+            |execution, engine| {
+                definition::set_statistics(execution, &engine.catalog, &entry, analyzed.statistics)
+            },
+        );
         self.txn.read_only = read_only;
         kept
     }

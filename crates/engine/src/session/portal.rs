@@ -19,9 +19,9 @@
 use std::sync::Arc;
 
 use crate::clock;
-use crate::executor::Execution;
 use crate::executor::select::Select;
 use crate::executor::subquery::SubqueryResults;
+use crate::executor::{Execution, InnerPlans};
 use crate::output::Output;
 use crate::session::named_output::NamedOutput;
 use crate::session::prepared::CachedPlan;
@@ -164,7 +164,7 @@ impl Session {
             results,
             ..
         } = &mut *portal;
-        let sent = self.with_execution(params, &cached.plan.subqueries, results, |execution, _| {
+        let sent = self.with_execution(params, InnerPlans::of(&cached.plan), results, |execution, _| {
             if cached.has_names {
                 let columns = cached.plan.columns.as_deref().unwrap_or_default();
                 let mut named = NamedOutput::new(out, execution.eval.session, columns);
@@ -185,10 +185,15 @@ impl Session {
             snapshot,
             ..
         } = *portal;
-        self.with_execution(&[], &[], &mut SubqueryResults::default(), |execution, _| {
-            rows.close(execution);
-            Ok(())
-        })?;
+        self.with_execution(
+            &[],
+            InnerPlans::default(),
+            &mut SubqueryResults::default(),
+            |execution, _| {
+                rows.close(execution);
+                Ok(())
+            },
+        )?;
         // Before the statement ends: the horizon is not held back for a portal that is done.
         drop(snapshot);
         self.txn.end_statement();

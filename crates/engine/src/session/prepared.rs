@@ -331,6 +331,7 @@ fn plan_for(
             param_types: Vec::new(),
             columns: None,
             subqueries: Vec::new(),
+            changes: Vec::new(),
             reads: Vec::new(),
         }),
     }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::engine::Engine;
 use crate::executor::select::{self, Select, Sink};
 use crate::executor::subquery::SubqueryResults;
-use crate::executor::{Execution, modify};
+use crate::executor::{Execution, InnerPlans, modify};
 use crate::output::Output;
 use crate::session::expression_session::Facts;
 use crate::session::named_output::NamedOutput;
@@ -28,8 +28,8 @@ use clearway_sql::TableDef;
 use clearway_sql::context::EvalContext;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::{
-    ControlStatement, CopyDirection, DefinitionStatement, InsertSource, Plan, RowsStatement, SelectPlan,
-    Statement, TableLockMode,
+    ControlStatement, CopyDirection, DefinitionStatement, InsertSource, Plan, RowsStatement, Statement,
+    TableLockMode,
 };
 use clearway_sql::value::Value;
 
@@ -130,7 +130,7 @@ impl Session {
             if self.txn.phase == Phase::None {
                 self.begin(Phase::Implicit);
             }
-            self.check_writable(&cached.plan.statement)?;
+            self.check_writable(&cached.plan)?;
             cached = self.lock_tables(prepared, cached)?;
         }
         let ran = match &cached.plan.statement {
@@ -215,19 +215,17 @@ impl Session {
 
     /// 25006 for a statement that writes, in a read-only transaction; before it locks anything.
     #[inline]
-    fn check_writable(&self, statement: &Statement) -> Result<()> {
+    fn check_writable(&self, plan: &Plan) -> Result<()> {
         if !self.txn.read_only {
             return Ok(());
         }
-        let name = match statement {
-            Statement::Definition(statement) => statement.written_name(),
-            Statement::Rows(statement) if statement.writes() => statement.written_name(),
-            _ => return Ok(()),
-        };
-        Err(EngineError::new(
-            SqlState::READ_ONLY_SQL_TRANSACTION,
-            format!("cannot execute {name} in a read-only transaction"),
-        ))
+        match plan.written_name() {
+            None => Ok(()),
+            Some(name) => Err(EngineError::new(
+                SqlState::READ_ONLY_SQL_TRANSACTION,
+                format!("cannot execute {name} in a read-only transaction"),
+            )),
+        }
     }
 
     /// 25006 for a statement that a standby cannot run, although it is allowed in a read-only transaction.
@@ -252,8 +250,8 @@ impl Session {
         self.txn
             .take_snapshot_for(&cached.uses, &self.interrupts, self.settings.lock_timeout)?;
         let mut results = SubqueryResults::default();
-        let subqueries = &cached.plan.subqueries;
-        let outcome = self.with_execution(params, subqueries, &mut results, |execution, engine| {
+        let inner = InnerPlans::of(&cached.plan);
+        let outcome = self.with_execution(params, inner, &mut results, |execution, engine| {
             definition::run(execution, &engine.catalog, statement)
         })?;
         for notice in &outcome.notices {
@@ -287,14 +285,20 @@ impl Session {
             None => 0,
         };
         let mut results = SubqueryResults::default();
-        let subqueries = &cached.plan.subqueries;
-        let progress = self.with_execution(params, subqueries, &mut results, |execution, _| {
-            if cached.has_names {
+        let inner = InnerPlans::of(&cached.plan);
+        let progress = self.with_execution(params, inner, &mut results, |execution, _| {
+            let progress = if cached.has_names {
                 let columns = cached.plan.columns.as_deref().unwrap_or_default();
                 let mut named = NamedOutput::new(out, execution.eval.session, columns);
-                return run_statement(execution, statement, max_rows, &mut named);
+                run_statement(execution, &cached.plan, statement, max_rows, &mut named)?
+            } else {
+                run_statement(execution, &cached.plan, statement, max_rows, out)?
+            };
+            // The last first: it may read the rows of those before it, and then they have run.
+            for change in cached.plan.changes.iter().rev() {
+                execution.run_change(change.number)?;
             }
-            run_statement(execution, statement, max_rows, out)
+            Ok(progress)
         })?;
         Ok(match progress {
             PlanProgress::Suspended(rows, _) => PlanProgress::Suspended(rows, Box::new(results)),
@@ -306,7 +310,7 @@ impl Session {
     pub(super) fn with_execution<T>(
         &mut self,
         params: &[Value],
-        subqueries: &[Arc<SelectPlan>],
+        inner: InnerPlans<'_>,
         results: &mut SubqueryResults,
         work: impl FnOnce(&mut Execution<'_>, &Engine) -> Result<T>,
     ) -> Result<T> {
@@ -358,7 +362,8 @@ impl Session {
             spill: &self.spill,
             maintenance_bytes: self.settings.maintenance_work_mem,
             scratch: &mut self.scratch,
-            subqueries,
+            subqueries: inner.subqueries,
+            changes: inner.changes,
             results,
             ticks: 0,
         };
@@ -410,11 +415,17 @@ impl Session {
 /// Runs a statement with rows, and sends them.
 fn run_statement(
     execution: &mut Execution<'_>,
+    plan: &Plan,
     statement: &RowsStatement,
     max_rows: u32,
     out: &mut dyn Output,
 ) -> Result<PlanProgress> {
     match statement {
+        RowsStatement::Select(select) if !plan.changes.is_empty() => {
+            run_to_end(execution, max_rows, out, &|execution, sink| {
+                select::run(execution, select, sink)
+            })
+        }
         RowsStatement::Select(plan) => {
             let rows = Select::open(execution, plan)?;
             if max_rows > 0 {

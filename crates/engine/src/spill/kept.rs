@@ -1,7 +1,8 @@
 //! Rows that are kept in the order in which they came, and read again and again.
 //!
 //! The first `work_mem` bytes stay in memory, the rest lies in a temporary file. A reader is a place in both; several
-//! may read at the same time.
+//! may read at the same time, and while rows are added: it sees those that were there at the last
+//! [`flush`](KeptRows::flush).
 
 use clearway_sql::error::Result;
 use clearway_sql::value::Value;
@@ -28,6 +29,8 @@ pub(crate) struct KeptRows {
 pub(crate) struct KeptReader {
     at: usize,
     file: Option<Reader>,
+    /// The end in the file of what `file` reads.
+    file_end: u64,
     record: Record,
     passed: u64,
     /// True if it gives no rows.
@@ -80,6 +83,19 @@ impl KeptRows {
         file.write(&[], &self.row)
     }
 
+    /// Lets readers see all rows so far.
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        self.file.as_mut().map_or(Ok(()), Temporary::flush)
+    }
+
+    /// Moves a reader behind all rows so far.
+    pub(crate) fn skip_all(&self, reader: &mut KeptReader) {
+        reader.at = self.memory.len();
+        reader.file = None;
+        reader.file_end = self.file.as_ref().map_or(0, Temporary::end);
+        reader.passed = self.count;
+    }
+
     /// No more rows come.
     pub(crate) fn finish(&mut self) -> Result<()> {
         self.file.as_mut().map_or(Ok(()), Temporary::finish)
@@ -95,21 +111,65 @@ impl KeptRows {
         if reader.ended {
             return Ok(false);
         }
-        reader.passed += 1;
         if let Some((header, rest)) = self.memory[reader.at..].split_first_chunk::<HEADER_BYTES>() {
             let length = u32::from_ne_bytes(*header) as usize;
             reader.at += HEADER_BYTES + length;
+            reader.passed += 1;
             read_row(&mut &rest[..length], row)?;
             return Ok(true);
         }
         let Some(file) = &self.file else {
             return Ok(false);
         };
-        let from = reader.file.get_or_insert_with(|| Reader::new(0..file.end()));
-        if !from.next(file, &mut reader.record)? {
-            return Ok(false);
+        loop {
+            if let Some(from) = &mut reader.file
+                && from.next(file, &mut reader.record)?
+            {
+                break;
+            }
+            let end = file.flushed();
+            if reader.file_end >= end {
+                return Ok(false);
+            }
+            reader.file = Some(Reader::new(reader.file_end..end));
+            reader.file_end = end;
         }
+        reader.passed += 1;
         read_row(&mut &reader.record.payload[..], row)?;
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two readers, one of which adds the rows that it reads; all in memory, and most of them in a file.
+    #[test]
+    fn rows_are_read_while_others_are_added() {
+        let directory = tempfile::tempdir().unwrap();
+        for bytes_max in [1 << 20, 100] {
+            let options = SpillOptions::new(directory.path().join("tmp").into(), bytes_max);
+            let mut kept = KeptRows::new(&options);
+            let (mut first, mut second) = (KeptReader::default(), KeptReader::default());
+            let mut row = Vec::new();
+            for number in 0..5_000i64 {
+                kept.push(&[Value::Int8(number)]).unwrap();
+                kept.skip_all(&mut first);
+                // It follows at half the speed, and sees no row twice.
+                if number % 2 == 0 {
+                    kept.flush().unwrap();
+                    assert!(kept.next(&mut second, &mut row).unwrap());
+                    assert_eq!(row, [Value::Int8(number / 2)]);
+                }
+            }
+            kept.finish().unwrap();
+            assert!(!kept.next(&mut first, &mut row).unwrap());
+            for number in second.passed()..5_000 {
+                assert!(kept.next(&mut second, &mut row).unwrap());
+                assert_eq!(row, [Value::Int8(number as i64)]);
+            }
+            assert!(!kept.next(&mut second, &mut row).unwrap());
+        }
     }
 }

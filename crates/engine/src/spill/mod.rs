@@ -7,13 +7,14 @@
 //! | module | job |
 //! | --- | --- |
 //! | `sorter` | sorts records by their keys' bytes, in memory or by an external merge |
+//! | `kept` | rows that are read again and again |
 //! | `record` | rows as bytes and back |
 //! | `temporary` | a file of records, written and read in blocks |
 
 mod kept;
 pub(crate) mod record;
 pub(crate) mod sorter;
-mod temporary;
+pub(crate) mod temporary;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,7 +32,7 @@ const DIRECTORY: &str = "tmp";
 pub(crate) struct SpillOptions {
     /// The bytes that one stage keeps in memory.
     pub(crate) bytes_max: usize,
-    directory: Arc<Path>,
+    pub(crate) directory: Arc<Path>,
 }
 
 impl SpillOptions {

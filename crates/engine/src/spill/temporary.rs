@@ -79,6 +79,11 @@ impl Temporary {
         self.written + self.buffer.len() as u64
     }
 
+    /// The end of what can be read.
+    pub(crate) fn flushed(&self) -> u64 {
+        self.written
+    }
+
     /// Writes out what is buffered: it can be read from now on.
     pub(crate) fn flush(&mut self) -> Result<()> {
         self.file

@@ -21,6 +21,7 @@ mod settings;
 mod temporary;
 mod transactions;
 mod views;
+mod with;
 
 use common::Fixture;
 

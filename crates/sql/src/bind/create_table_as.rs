@@ -23,6 +23,11 @@ impl Binder<'_> {
         query: &ParsedStatement,
     ) -> Result<DefinitionStatement> {
         let plan = bind_checked(query, self.catalog, &self.params, self.check)?;
+        if !plan.changes.is_empty() {
+            return Err(EngineError::not_supported(
+                "CREATE TABLE … AS with a statement that changes rows in WITH",
+            ));
+        }
         self.params = plan.param_types.iter().copied().map(Some).collect();
         self.planned = plan.subqueries;
         self.reads.extend(plan.reads);

@@ -6,6 +6,7 @@
 //! to the end is text.
 
 mod aggregate;
+mod around;
 mod array;
 mod call;
 mod chain;
@@ -29,6 +30,7 @@ mod tests;
 mod types;
 mod utility;
 mod view;
+mod with;
 mod write;
 
 use std::sync::Arc;
@@ -115,6 +117,8 @@ fn bind_here(
         },
         Tree::CreateTableAs { into, query } => (binder.create_table_as(into, query)?.into(), None),
     };
+    let run_changes = matches!(bound, Statement::Rows(_)) || binder.with.changes.is_empty();
+    refuse(!run_changes, "a statement of WITH that changes rows, here")?;
     let param_types = binder
         .params
         .iter()
@@ -127,6 +131,7 @@ fn bind_here(
         param_types,
         columns,
         subqueries,
+        changes: binder.with.changes,
         reads: binder.reads,
     })
 }
@@ -191,8 +196,8 @@ struct Binder<'a> {
     planned: Vec<Arc<SelectPlan>>,
     /// The tables that are read.
     reads: Vec<TableRead>,
-    /// The common table expressions in sight.
-    ctes: Vec<subquery::Cte>,
+    /// The common table expressions.
+    with: with::WithState,
     /// Levels of queries, set operations and joins around what is being bound.
     depth: usize,
     /// Columns of the copies of common table expressions and views.
@@ -242,7 +247,7 @@ impl<'a> Binder<'a> {
             subqueries: Vec::new(),
             planned: Vec::new(),
             reads: Vec::new(),
-            ctes: Vec::new(),
+            with: with::WithState::default(),
             depth: 0,
             copied: 0,
             view: None,
@@ -257,6 +262,13 @@ impl Binder<'_> {
                 if let Some(statement) = self.select_into(query)? {
                     return Ok((statement.into(), None));
                 }
+                if let ast::SetExpr::Insert(changing)
+                | ast::SetExpr::Update(changing)
+                | ast::SetExpr::Delete(changing) = &*query.body
+                {
+                    return self.after_with(query.with.as_ref(), true, |binder| binder.statement(changing));
+                }
+                self.with.at_top = true;
                 let block = self.query(query, true)?;
                 let select = Planner::new(self.catalog, &self.subqueries).block(block)?;
                 let columns = select.columns.clone();

@@ -8,17 +8,19 @@
 //! | `(a, b) <> (c, d)`, IS DISTINCT FROM | one pair is |
 //! | `(a, b) < (c, d)` | [`Expr::RowTest`]: the first pair that is not equal decides |
 //! | `(a, b) in ((1, 2), (3, 4))` | [`Expr::RowTest`] |
+//! | `(a, b) in (select …)`, `(a, b) < all (select …)` | [`SubqueryForm::Quantified`] |
+//! | `(a, b) = (select …)` | [`SubqueryForm::Row`] |
 //! | `(a, b) is null`, `is not null` | all columns are |
 
 use sqlparser::ast;
 
 use crate::bind::predicate::comparison;
-use crate::bind::row_columns::columns_of;
+use crate::bind::row_columns::{columns_of, query_of};
 use crate::bind::scope::Scope;
 use crate::bind::types::comparison_type;
 use crate::bind::{Binder, Typed, boolean};
 use crate::error::{EngineError, Result, SqlState};
-use crate::expr::{CompareOp, Expr};
+use crate::expr::{CompareOp, Expr, Quantified, SubqueryForm};
 use crate::value::DataType;
 
 impl Binder<'_> {
@@ -32,10 +34,50 @@ impl Binder<'_> {
     ) -> Result<Option<Typed>> {
         let expr = match operator {
             ast::Expr::BinaryOp { op, right, .. } => {
-                let (Some(op), Some(right)) = (comparison(op), columns_of(right)) else {
+                let Some(op) = comparison(op) else {
+                    return Ok(None);
+                };
+                if let Some(query) = query_of(right) {
+                    let row = self.row_of(left, scope)?;
+                    return self
+                        .row_with_query(row, op, query, SubqueryForm::Row, scope, position)
+                        .map(Some);
+                }
+                let Some(right) = columns_of(right) else {
                     return Ok(None);
                 };
                 self.compare_rows(left, op, &right, scope, position)?
+            }
+            ast::Expr::InSubquery {
+                subquery, negated, ..
+            } => {
+                let row = self.row_of(left, scope)?;
+                let form = SubqueryForm::Quantified;
+                let typed = self.row_with_query(row, CompareOp::Equal, subquery, form, scope, position)?;
+                match negated {
+                    true => Expr::Not(Box::new(typed.expr)),
+                    false => typed.expr,
+                }
+            }
+            ast::Expr::AnyOp {
+                compare_op: op,
+                right,
+                ..
+            }
+            | ast::Expr::AllOp {
+                compare_op: op,
+                right,
+                ..
+            } => {
+                let (Some(op), Some(query)) = (comparison(op), query_of(right)) else {
+                    return Ok(None);
+                };
+                let all = matches!(operator, ast::Expr::AllOp { .. });
+                let row = self.row_of(left, scope)?;
+                let form = |quantified| SubqueryForm::Quantified(Quantified { all, ..quantified });
+                return self
+                    .row_with_query(row, op, query, form, scope, position)
+                    .map(Some);
             }
             ast::Expr::IsDistinctFrom(_, right) | ast::Expr::IsNotDistinctFrom(_, right) => {
                 let Some(right) = columns_of(right) else {
@@ -64,7 +106,7 @@ impl Binder<'_> {
         Ok(Some(boolean(expr)))
     }
 
-    fn row_of(&mut self, columns: &[&ast::Expr], scope: &mut Scope) -> Result<Vec<Typed>> {
+    pub(super) fn row_of(&mut self, columns: &[&ast::Expr], scope: &mut Scope) -> Result<Vec<Typed>> {
         columns
             .iter()
             .map(|column| self.expression(column, scope))

@@ -23,6 +23,15 @@ pub(super) fn columns_of(tree: &ast::Expr) -> Option<Vec<&ast::Expr>> {
     }
 }
 
+/// The query that an expression is.
+pub(super) fn query_of(tree: &ast::Expr) -> Option<&ast::Query> {
+    match tree {
+        ast::Expr::Nested(inner) => query_of(inner),
+        ast::Expr::Subquery(query) => Some(query),
+        _ => None,
+    }
+}
+
 fn is_row(name: &ast::ObjectName) -> bool {
     match name.0.as_slice() {
         [ast::ObjectNamePart::Identifier(ident)] => {

@@ -211,7 +211,7 @@ pub(super) struct Frame {
 
 impl Frame {
     /// The argument of this value; a new one if there is none.
-    fn argument(&mut self, value: Expr) -> Expr {
+    pub(super) fn argument(&mut self, value: Expr) -> Expr {
         let at = self.arguments.iter().position(|known| *known == value);
         let at = at.unwrap_or_else(|| {
             self.arguments.push(value);

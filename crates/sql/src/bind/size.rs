@@ -2,10 +2,12 @@
 //!
 //! A plan is planned, opened, run and dropped by recursion over its queries, set operations and joins. Three constructs
 //! make it deep although the text does not nest: `q union q union q`, `a join b join c`, and common table expressions
-//! or views that use one another. The last also make it large, since each use is a copy: twenty lines, each of which uses the one
-//! before twice, are a million copies.
+//! or views that use one another. Views and NOT MATERIALIZED also make it large, since each use is a copy: twenty lines,
+//! each of which uses the one before twice, are a million copies. A common table expression that is made once is not
+//! copied.
 //!
-//! - B1: the queries, set operations and joins on the way from the statement to any relation are at most [`DEPTH_MAX`].
+//! - B1: the queries, set operations and joins on the way from the statement to any relation are at most [`DEPTH_MAX`],
+//!   those of common table expressions on the way included.
 //! - B2: the copies of common table expressions and views have at most [`COPIED_MAX`] columns together.
 //!
 //! More than that is 54001.
@@ -41,7 +43,7 @@ impl Size {
     fn beside(self, other: Size) -> Size {
         Size {
             depth: self.depth.max(other.depth),
-            columns: self.columns + other.columns,
+            columns: self.columns.saturating_add(other.columns),
         }
     }
 
@@ -49,7 +51,7 @@ impl Size {
     fn inside(self, columns: usize) -> Size {
         Size {
             depth: self.depth + 1,
-            columns: self.columns + columns,
+            columns: self.columns.saturating_add(columns),
         }
     }
 }
@@ -70,12 +72,17 @@ impl Binder<'_> {
         bound
     }
 
-    /// Notes one more copy of a query, at the place that is being bound; B1 and B2.
-    pub(super) fn note_copy(&mut self, size: Size) -> Result<()> {
-        if self.depth + size.depth > DEPTH_MAX {
-            return Err(too_deep());
+    /// 54001 if a query that is read at the place that is being bound makes the plan too deep; B1.
+    pub(super) fn check_depth(&self, size: Size) -> Result<()> {
+        match self.depth + size.depth > DEPTH_MAX {
+            true => Err(too_deep()),
+            false => Ok(()),
         }
-        self.copied += size.columns;
+    }
+
+    /// Notes one more copy of a query; B2.
+    pub(super) fn note_copy(&mut self, size: Size) -> Result<()> {
+        self.copied = self.copied.saturating_add(size.columns);
         if self.copied > COPIED_MAX {
             return Err(EngineError::new(
                 SqlState::STATEMENT_TOO_COMPLEX,
@@ -115,7 +122,18 @@ impl Binder<'_> {
             Relation::Leaf(leaf) => match &leaf.rows {
                 Rows::Query { block, .. } => self.size_of(block),
                 Rows::Set(set) => self.size_of(&set.left).beside(self.size_of(&set.right)),
-                Rows::Table(_) | Rows::Series(_) | Rows::Functions(_) | Rows::Values(_) => Size::default(),
+                Rows::Recursive(union) => {
+                    let operation = &union.operation;
+                    self.size_of(&operation.left)
+                        .beside(self.size_of(&operation.right))
+                }
+                Rows::Shared { number, .. } => self.with.size(*number),
+                Rows::Table(_)
+                | Rows::Series(_)
+                | Rows::Functions(_)
+                | Rows::Values(_)
+                | Rows::Working(_)
+                | Rows::Change => Size::default(),
             },
         }
     }

@@ -6,7 +6,7 @@ use sqlparser::ast;
 
 use crate::bind::scope::Scope;
 use crate::bind::write::table_default;
-use crate::bind::{Binder, Bound, bind_checked, require_heap};
+use crate::bind::{Binder, Bound, bind_checked, refuse, require_heap};
 use crate::catalog::{TableDef, TableKind};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
@@ -340,6 +340,8 @@ impl Binder<'_> {
                     ));
                 }
                 let plan = bind_checked(query, self.catalog, &[], self.check)?;
+                let changes = !plan.changes.is_empty();
+                refuse(changes, "COPY with a statement that changes rows in WITH")?;
                 self.planned = plan.subqueries;
                 self.reads.extend(plan.reads);
                 let Statement::Rows(RowsStatement::Select(select)) = plan.statement else {

@@ -114,10 +114,12 @@ impl<'a> Binder<'a> {
         let mut apart = self.apart(&view.sql, 0, binding);
         apart.subqueries = std::mem::take(&mut self.subqueries);
         apart.reads = std::mem::take(&mut self.reads);
+        apart.with = self.with.lent();
         (apart.depth, apart.copied, apart.ticks) = (self.depth, self.copied, self.ticks);
         let bound = with_stack_for(query.levels(), || apart.query(query_in(query)?, true));
         self.subqueries = std::mem::take(&mut apart.subqueries);
         self.reads = std::mem::take(&mut apart.reads);
+        self.with.take_back(&mut apart.with);
         (self.copied, self.ticks) = (apart.copied, apart.ticks);
         let block = bound.map_err(EngineError::without_position)?;
         self.note_copy(Size::of_one(block.width + block.projection.len()))?;

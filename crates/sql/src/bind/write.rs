@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use sqlparser::ast::{self, Spanned};
 
+use crate::bind::row_columns::{columns_of, query_of};
 use crate::bind::scope::Names;
 use crate::bind::scope::Scope;
 use crate::bind::select::{From, Places};
 use crate::bind::{Binder, Place, Typed, identifier, refuse, require_heap, split_name};
 use crate::catalog::{ColumnDefault, TableDef};
 use crate::error::{EngineError, Result, SqlState};
-use crate::expr::Expr;
+use crate::expr::{Expr, Subquery};
 use crate::parse::parse_rows;
 use crate::plan::{DeletePlan, InsertPlan, InsertSource, JoinedRows, TableScan, UpdatePlan};
 use crate::planner::Planner;
@@ -254,13 +255,24 @@ impl Binder<'_> {
         };
         let changed = self.changed_from(&table, alias, from)?;
         let mut scope = Scope::of(changed.from.names.clone(), "UPDATE");
-        let assignments = self.assignments(&update.assignments, &table, &mut scope)?;
+        let mut set = Assignments::after(changed.width);
+        self.assignments(&update.assignments, &table, &mut scope, &mut set)?;
+        let Assignments {
+            assigned: assignments,
+            row_queries,
+            ..
+        } = set;
         let conditions = self.changed_where(update.selection.as_ref(), &mut scope)?;
         let returning = self.returning(update.returning.as_ref(), changed.from.names.clone())?;
         let values = assignments.iter().map(|(_, value)| value);
         let returned = returning.iter().flat_map(|returning| &returning.projection);
-        let read: Vec<&Expr> = values.clone().chain(returned).collect();
-        let joined = self.joined_rows(&table, changed, &conditions, &read)?;
+        let arguments = row_queries.iter().flat_map(|(query, _)| &query.arguments);
+        let read: Vec<&Expr> = values.clone().chain(returned).chain(arguments).collect();
+        let by_operators = !row_queries.is_empty();
+        let mut joined = self.joined_rows(&table, changed, &conditions, &read, by_operators)?;
+        if let Some(joined) = &mut joined {
+            joined.row_queries.clone_from(&row_queries);
+        }
         let scan = changed_scan(table, &joined, conditions, values);
         let table = &scan.table;
         let changes_indexed_columns = assignments.iter().any(|(column, _)| table.is_indexed(*column));
@@ -279,39 +291,64 @@ impl Binder<'_> {
         trees: &[ast::Assignment],
         table: &TableDef,
         scope: &mut Scope,
-    ) -> Result<Vec<(u16, Expr)>> {
-        let mut assignments: Vec<(u16, Expr)> = Vec::with_capacity(trees.len());
+        set: &mut Assignments,
+    ) -> Result<()> {
         for assignment in trees {
-            let ast::AssignmentTarget::ColumnName(name) = &assignment.target else {
-                self.row_assignment(assignment, table, scope, &mut assignments)?;
-                continue;
-            };
-            self.assignment(name, &assignment.value, table, scope, &mut assignments)?;
+            match &assignment.target {
+                ast::AssignmentTarget::ColumnName(name) => {
+                    self.assignment(name, Assigned::Tree(&assignment.value), table, scope, set)?;
+                }
+                ast::AssignmentTarget::Tuple(names) => {
+                    self.row_assignment(names, &assignment.value, table, scope, set)?;
+                }
+            }
         }
-        Ok(assignments)
+        Ok(())
     }
 
-    /// `SET (a, b) = (x, y)`.
+    /// `SET (a, b) = (x, y)`, `= ROW(x, y)` and `= (SELECT …)`.
     fn row_assignment(
         &mut self,
-        assignment: &ast::Assignment,
+        names: &[ast::ObjectName],
+        value: &ast::Expr,
         table: &TableDef,
         scope: &mut Scope,
-        assignments: &mut Vec<(u16, Expr)>,
+        set: &mut Assignments,
     ) -> Result<()> {
-        let (ast::AssignmentTarget::Tuple(names), ast::Expr::Tuple(values)) =
-            (&assignment.target, &assignment.value)
-        else {
-            return Err(EngineError::not_supported("UPDATE … SET (…) = (SELECT …)"));
-        };
-        if names.len() != values.len() {
-            return Err(EngineError::new(
+        let position = self.position_of(value);
+        let require_count = |count: usize| match names.len() == count {
+            true => Ok(()),
+            false => Err(EngineError::new(
                 SqlState::SYNTAX_ERROR,
                 "number of columns does not match number of values",
-            ));
+            )
+            .or_position(position)),
+        };
+        if let Some(query) = query_of(value) {
+            let (query, columns) = self.row_subquery(query, scope)?;
+            require_count(columns.len())?;
+            let first = set.width;
+            set.width += columns.len();
+            set.row_queries.push((query, columns.len()));
+            for (at, (name, column)) in names.iter().zip(columns).enumerate() {
+                let typed = Typed {
+                    expr: Expr::Column((first + at) as u16),
+                    data_type: column.data_type,
+                    typmod: column.type_modifier,
+                };
+                self.assignment(name, Assigned::Column(typed), table, scope, set)?;
+            }
+            return Ok(());
         }
+        let Some(values) = columns_of(value) else {
+            return Err(EngineError::not_supported(
+                "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression",
+            )
+            .or_position(position));
+        };
+        require_count(values.len())?;
         for (name, value) in names.iter().zip(values) {
-            self.assignment(name, value, table, scope, assignments)?;
+            self.assignment(name, Assigned::Tree(value), table, scope, set)?;
         }
         Ok(())
     }
@@ -319,13 +356,13 @@ impl Binder<'_> {
     fn assignment(
         &mut self,
         name: &ast::ObjectName,
-        value: &ast::Expr,
+        value: Assigned<'_>,
         table: &TableDef,
         scope: &mut Scope,
-        assignments: &mut Vec<(u16, Expr)>,
+        set: &mut Assignments,
     ) -> Result<()> {
         let column = self.target_column(name, table)?;
-        if assignments.iter().any(|(other, _)| *other == column) {
+        if set.assigned.iter().any(|(other, _)| *other == column) {
             return Err(EngineError::new(
                 SqlState::SYNTAX_ERROR,
                 format!(
@@ -336,18 +373,20 @@ impl Binder<'_> {
             .or_position(self.position(name.span())));
         }
         let def = &table.columns[usize::from(column)];
-        if def.always_generated && !is_default(value) {
+        let by_default = matches!(value, Assigned::Tree(tree) if is_default(tree));
+        if def.always_generated && !by_default {
             return Err(generated_always(
                 format!("column \"{}\" can only be updated to DEFAULT", def.name),
                 &def.name,
             )
             .or_position(self.position(name.span())));
         }
-        let value = match is_default(value) {
-            true => table_default(table, column),
-            false => self.value_for(value, table, column, scope)?,
+        let value = match value {
+            _ if by_default => table_default(table, column),
+            Assigned::Tree(tree) => self.value_for(tree, table, column, scope)?,
+            Assigned::Column(typed) => self.assign(typed, def.data_type, def.typmod, &def.name, None)?,
         };
-        assignments.push((column, value));
+        set.assigned.push((column, value));
         Ok(())
     }
 
@@ -371,7 +410,7 @@ impl Binder<'_> {
         let returning = self.returning(delete.returning.as_ref(), changed.from.names.clone())?;
         let returned = returning.iter().flat_map(|returning| &returning.projection);
         let read: Vec<&Expr> = returned.clone().collect();
-        let joined = self.joined_rows(&table, changed, &conditions, &read)?;
+        let joined = self.joined_rows(&table, changed, &conditions, &read, false)?;
         let scan = changed_scan(table, &joined, conditions, returned);
         Ok(DeletePlan {
             scan,
@@ -410,17 +449,18 @@ impl Binder<'_> {
         )?))
     }
 
-    /// The rows to change as operators, if a scan of the table cannot tell them.
+    /// The rows to change as operators, if a scan of the table cannot tell them, or if they are wanted so.
     fn joined_rows(
         &mut self,
         table: &TableDef,
         changed: Changed,
         conditions: &[Expr],
         read: &[&Expr],
+        by_operators: bool,
     ) -> Result<Option<Box<JoinedRows>>> {
         let subqueries =
             conditions.iter().any(Expr::has_subquery) || read.iter().any(|expr| expr.has_subquery());
-        if changed.alone && !subqueries {
+        if changed.alone && !subqueries && !by_operators {
             return Ok(None);
         }
         let planner = Planner::new(self.catalog, &self.subqueries);
@@ -458,6 +498,32 @@ struct Changed {
     width: usize,
     /// True if there is nothing beside the changed table.
     alone: bool,
+}
+
+/// The assignments of SET.
+struct Assignments {
+    assigned: Vec<(u16, Expr)>,
+    /// The queries of `SET (…) = (SELECT …)` with the number of their columns.
+    row_queries: Vec<(Subquery, usize)>,
+    /// Number of columns of the row with those of the queries behind it.
+    width: usize,
+}
+
+impl Assignments {
+    /// None yet; over a row of so many columns.
+    fn after(width: usize) -> Assignments {
+        Assignments {
+            assigned: Vec::new(),
+            row_queries: Vec::new(),
+            width,
+        }
+    }
+}
+
+/// The value that a column gets.
+enum Assigned<'t> {
+    Tree(&'t ast::Expr),
+    Column(Typed),
 }
 
 /// The scan of the changed table; all columns for a newer version of a row, where operators find the rows.

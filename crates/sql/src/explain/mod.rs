@@ -326,6 +326,10 @@ fn show(expr: &Expr, names: &Names) -> String {
                     quantified.op.symbol(),
                     if quantified.all { "ALL" } else { "ANY" }
                 ),
+                SubqueryForm::Row(quantified) => {
+                    let row = join(&quantified.operand, ", ");
+                    format!("(({row}) {} {plan})", quantified.op.symbol())
+                }
             }
         }
         Expr::Cast { input, to, .. } => format!("({})::{to}", show(input, names)),

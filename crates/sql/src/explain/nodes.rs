@@ -57,7 +57,8 @@ fn name_columns(node: &Node, names: &mut [String]) {
                 names[base + at].clone_from(&column.name);
             }
         }
-        Node::Filter { input, .. } => name_columns(input, names),
+        Node::Shared { .. } | Node::Recursive(_) | Node::Working { .. } | Node::Change => {}
+        Node::Filter { input, .. } | Node::Gate { input, .. } => name_columns(input, names),
         Node::Loop(join) => {
             name_columns(&join.left, names);
             name_columns(&join.right, names);
@@ -119,6 +120,21 @@ impl Lines {
                     lines.select(&set.left.0);
                     lines.select(&set.right.0);
                 });
+            }
+            Node::Shared { name, .. } => self.node(format!("CTE Scan on {name}")),
+            Node::Working { name, .. } => self.node(format!("WorkTable Scan on {name}")),
+            Node::Recursive(plan) => {
+                self.node("Recursive Union");
+                self.child(|lines| {
+                    lines.select(&plan.union.left.0);
+                    lines.select(&plan.union.right.0);
+                });
+            }
+            Node::Change => self.node("Result"),
+            Node::Gate { input, condition } => {
+                self.node("Result");
+                self.property("One-Time Filter", show(condition, names));
+                self.child(|lines| lines.operator(input, names));
             }
             Node::Filter { input, condition } => self.filter(input, condition, names),
             Node::Loop(join) => self.loop_join(join, names),

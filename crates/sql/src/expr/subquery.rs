@@ -36,12 +36,14 @@ pub enum SubqueryForm {
     Array(DataType),
     /// `operand op ANY (query)` or `operand op ALL (query)`.
     Quantified(Quantified),
+    /// `operand op (query)`, of rows: the comparison with its only row; NULL without a row, 21000 for more than one.
+    Row(Quantified),
 }
 
 /// A comparison with all rows of a query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Quantified {
-    /// The operator; of several columns only `=` and `<>`.
+    /// The operator.
     pub op: CompareOp,
     /// ALL; ANY if not.
     pub all: bool,
@@ -57,7 +59,18 @@ impl Subquery {
     pub(super) fn eval(&self, row: &[Value], context: &EvalContext<'_>) -> Result<Value> {
         let arguments = values(&self.arguments, row, context)?;
         match &self.form {
-            SubqueryForm::Scalar => self.only_value(&arguments, context),
+            SubqueryForm::Scalar => {
+                let row = self.only_row(&arguments, context)?;
+                Ok(row.and_then(|row| row.into_iter().next()).unwrap_or(Value::Null))
+            }
+            SubqueryForm::Row(quantified) => {
+                let operand = values(&quantified.operand, row, context)?;
+                let truth = match self.only_row(&arguments, context)? {
+                    Some(found) => quantified.holds(&operand, &found, context)?,
+                    None => None,
+                };
+                Ok(truth.map_or(Value::Null, Value::Bool))
+            }
             SubqueryForm::Exists => {
                 let mut found = false;
                 context.subqueries()?.rows(self.number, &arguments, &mut |_| {
@@ -88,7 +101,14 @@ impl Subquery {
         }
     }
 
-    fn only_value(&self, arguments: &[Value], context: &EvalContext<'_>) -> Result<Value> {
+    /// The values of its only row, over the row around it; NULLs, `width` of them, without one.
+    pub fn row_values(&self, width: usize, row: &[Value], context: &EvalContext<'_>) -> Result<Vec<Value>> {
+        let arguments = values(&self.arguments, row, context)?;
+        let found = self.only_row(&arguments, context)?;
+        Ok(found.unwrap_or_else(|| vec![Value::Null; width]))
+    }
+
+    fn only_row(&self, arguments: &[Value], context: &EvalContext<'_>) -> Result<Option<Vec<Value>>> {
         let mut only = None;
         context.subqueries()?.rows(self.number, arguments, &mut |found| {
             if only.is_some() {
@@ -97,10 +117,10 @@ impl Subquery {
                     "more than one row returned by a subquery used as an expression",
                 ));
             }
-            only = Some(found[0].clone());
+            only = Some(found.to_vec());
             Ok(true)
         })?;
-        Ok(only.unwrap_or(Value::Null))
+        Ok(only)
     }
 
     /// `operand = ANY (query)` by a set of the query's values, which is made once.
@@ -110,23 +130,30 @@ impl Subquery {
         operand: &[Value],
         context: &EvalContext<'_>,
     ) -> Result<Option<bool>> {
-        let data_type = quantified.types[0];
         let mut key_of_row = |found: &[Value]| -> Result<Option<Vec<u8>>> {
-            let value = quantified.columns[0].eval(found, context)?;
-            Ok(equality_key(&value, data_type))
+            let columns = quantified
+                .columns
+                .iter()
+                .map(|column| column.eval(found, context));
+            Ok(equality_key_of(
+                &columns.collect::<Result<Vec<_>>>()?,
+                &quantified.types,
+            ))
         };
-        let key = equality_key(&operand[0], data_type);
+        let key = equality_key_of(operand, &quantified.types);
         let membership =
             context
                 .subqueries()?
                 .find(self.number, key.as_deref().unwrap_or_default(), &mut key_of_row)?;
-        Ok(match membership {
-            Membership::Empty => Some(false),
-            _ if key.is_none() => None,
-            Membership::Found => Some(true),
-            Membership::Missing => Some(false),
-            Membership::MissingAmongNulls => None,
-        })
+        let has_several = quantified.types.len() > 1;
+        match membership {
+            Membership::Empty => Ok(Some(false)),
+            Membership::Found if key.is_some() => Ok(Some(true)),
+            Membership::Missing if key.is_some() => Ok(Some(false)),
+            // A row with a NULL is unequal if another of its columns is.
+            _ if has_several => self.compared(quantified, &[], operand, context),
+            _ => Ok(None),
+        }
     }
 
     fn compared(
@@ -155,24 +182,36 @@ impl Subquery {
 impl Quantified {
     /// True if a set of the query's values answers it.
     fn is_membership(&self) -> bool {
-        self.op == CompareOp::Equal && !self.all && self.types.len() == 1
+        self.op == CompareOp::Equal && !self.all
     }
 
-    /// The comparison with one row. Several columns are equal if all are, and unequal if one is.
+    /// The comparison with one row. Several columns are equal if all are, and unequal if one is; for another operator
+    /// the first pair that is not equal decides.
     fn holds(&self, operand: &[Value], found: &[Value], context: &EvalContext<'_>) -> Result<Option<bool>> {
+        let by_equality = matches!(self.op, CompareOp::Equal | CompareOp::NotEqual);
         let mut unknown = false;
         for ((left, right), data_type) in operand.iter().zip(&self.columns).zip(&self.types) {
             let right = right.eval(found, context)?;
             if left.is_null() || right.is_null() {
-                unknown = true;
+                if by_equality {
+                    unknown = true;
+                    continue;
+                }
+                return Ok(None);
+            }
+            let ordering = compare_checked(left, &right, *data_type)?;
+            let truth = self.op.holds(ordering);
+            if !by_equality {
+                if ordering.is_ne() {
+                    return Ok(Some(truth));
+                }
                 continue;
             }
-            let truth = self.op.holds(compare_checked(left, &right, *data_type)?);
             if self.types.len() == 1 || truth == (self.op == CompareOp::NotEqual) {
                 return Ok(Some(truth));
             }
         }
-        Ok((!unknown).then_some(self.op != CompareOp::NotEqual))
+        Ok((!unknown).then_some(self.op.holds(std::cmp::Ordering::Equal)))
     }
 }
 
@@ -181,6 +220,15 @@ impl Quantified {
 pub fn equality_key(value: &Value, data_type: DataType) -> Option<Vec<u8>> {
     let mut key = Vec::new();
     append_equality_key(value, data_type, &mut key).then_some(key)
+}
+
+/// The keys of several values one behind the other; `None` if one of them is NULL.
+fn equality_key_of(values: &[Value], types: &[DataType]) -> Option<Vec<u8>> {
+    let mut key = Vec::new();
+    let mut pairs = values.iter().zip(types);
+    pairs
+        .all(|(value, data_type)| append_equality_key(value, *data_type, &mut key))
+        .then_some(key)
 }
 
 /// Appends what [`equality_key`] gives; `false`, and nothing appended, for NULL.

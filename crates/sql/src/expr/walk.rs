@@ -59,7 +59,7 @@ impl Expr {
             Expr::Call { arguments, .. } => arguments.iter().for_each(|part| part.walk(visit)),
             Expr::Subquery(subquery) => {
                 subquery.arguments.iter().for_each(|part| part.walk(visit));
-                if let SubqueryForm::Quantified(quantified) = &subquery.form {
+                if let SubqueryForm::Quantified(quantified) | SubqueryForm::Row(quantified) = &subquery.form {
                     quantified.operand.iter().for_each(|part| part.walk(visit));
                 }
             }
@@ -133,7 +133,9 @@ impl Expr {
             Expr::Subquery(subquery) => {
                 subquery.arguments.iter_mut().try_for_each(&mut *visit)?;
                 match &mut subquery.form {
-                    SubqueryForm::Quantified(quantified) => quantified.operand.iter_mut().try_for_each(visit),
+                    SubqueryForm::Quantified(quantified) | SubqueryForm::Row(quantified) => {
+                        quantified.operand.iter_mut().try_for_each(visit)
+                    }
                     SubqueryForm::Scalar | SubqueryForm::Exists | SubqueryForm::Array(_) => Ok(()),
                 }
             }

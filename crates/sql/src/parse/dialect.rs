@@ -16,7 +16,7 @@
 //!
 //! The first two are rules of precedence ([`Dialect`]); the others are mended in the list of tokens ([`tokens`]). So are
 //! FOR NO KEY UPDATE and FOR KEY SHARE, which sqlparser does not know: it reads FOR UPDATE and FOR SHARE, and the binder
-//! looks at the text for what it was.
+//! looks at the text for what it was. `TABLE x`, whose name sqlparser keeps without its quotes, is written out there.
 
 use std::any::TypeId;
 
@@ -139,6 +139,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
     mark_symmetric(&mut tokens);
     super::in_list::mark(&mut tokens);
     leave_out_keys(&mut tokens);
+    write_out_table_queries(&mut tokens);
     Ok(with_is_null(tokens))
 }
 
@@ -165,6 +166,65 @@ fn mark_symmetric(tokens: &mut [TokenWithSpan]) {
             }
             _ => behind_between = false,
         }
+    }
+}
+
+/// Words that may stand behind a column called `table`, and not behind TABLE.
+const BEHIND_A_COLUMN: &[Keyword] = &[
+    Keyword::FROM,
+    Keyword::WHERE,
+    Keyword::GROUP,
+    Keyword::HAVING,
+    Keyword::ORDER,
+    Keyword::LIMIT,
+    Keyword::OFFSET,
+    Keyword::FETCH,
+    Keyword::FOR,
+    Keyword::UNION,
+    Keyword::INTERSECT,
+    Keyword::EXCEPT,
+    Keyword::RETURNING,
+];
+
+/// `TABLE x` where a query stands becomes `SELECT * FROM x`.
+fn write_out_table_queries(tokens: &mut Vec<TokenWithSpan>) {
+    let keyword = |token: &Token| match token {
+        Token::Word(word) if word.quote_style.is_none() => Some(word.keyword),
+        _ => None,
+    };
+    let meant: Vec<usize> = (0..tokens.len())
+        .filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_)))
+        .collect();
+    let head = meant.first().and_then(|at| keyword(&tokens[*at].token));
+    let begins_query = |at: usize| match at.checked_sub(1).map(|before| &tokens[meant[before]].token) {
+        None | Some(Token::LParen | Token::RParen | Token::SemiColon) => true,
+        Some(before) => match keyword(before) {
+            Some(
+                Keyword::UNION | Keyword::INTERSECT | Keyword::EXCEPT | Keyword::ALL | Keyword::DISTINCT,
+            ) => true,
+            Some(Keyword::AS) => head == Some(Keyword::CREATE),
+            _ => head == Some(Keyword::INSERT) && matches!(before, Token::Word(_)),
+        },
+    };
+    let is_query = |at: &usize| {
+        keyword(&tokens[meant[*at]].token) == Some(Keyword::TABLE)
+            && begins_query(*at)
+            && meant.get(at + 1).is_some_and(|next| {
+                let next = &tokens[*next].token;
+                matches!(next, Token::Word(_))
+                    && keyword(next).is_none_or(|word| !BEHIND_A_COLUMN.contains(&word))
+            })
+    };
+    let queries: Vec<usize> = (0..meant.len()).filter(is_query).map(|at| meant[at]).collect();
+    for at in queries.into_iter().rev() {
+        let span = tokens[at].span;
+        let written = [
+            Token::make_keyword("SELECT"),
+            Token::Mul,
+            Token::make_keyword("FROM"),
+        ];
+        let written = written.map(|token| TokenWithSpan { token, span });
+        tokens.splice(at..=at, written);
     }
 }
 

@@ -98,7 +98,6 @@ const fn named(head: &'static str, words: &'static str, name: &'static str) -> C
 const CLAUSES: &[Clause] = &[
     clause("insert", "overriding system value"),
     clause("insert", "overriding user value"),
-    named("table", "table", "the statement TABLE"),
     clause("", "group by distinct"),
     clause("", "group by all"),
     clause("", "rows from"),
@@ -108,6 +107,8 @@ const CLAUSES: &[Clause] = &[
     clause("", "exclude no others"),
     clause("", "search depth first by"),
     clause("", "search breadth first by"),
+    named("with", "cycle _ set", "the CYCLE clause of WITH"),
+    named("with", "cycle _ ,", "the CYCLE clause of WITH"),
     clause("", "current of"),
     clause("", "collation for"),
     named("", "from _ *", "an asterisk behind a table's name"),

@@ -44,8 +44,8 @@ pub use definition::{
 };
 pub use rows::{DeletePlan, InsertPlan, InsertSource, JoinedRows, Returning, RowsStatement, UpdatePlan};
 pub use select::{
-    AggregatePlan, HashJoin, JoinKind, LockStrength, LockWaitPolicy, LoopJoin, Node, RowLock, RowsPlan,
-    SelectPlan, Series, SetCall, SetFunctions, SetOperator, SetPlan, Source, TableScan,
+    AggregatePlan, HashJoin, JoinKind, LockStrength, LockWaitPolicy, LoopJoin, Node, RecursivePlan, RowLock,
+    RowsPlan, SelectPlan, Series, SetCall, SetFunctions, SetOperator, SetPlan, Source, TableScan,
 };
 
 /// A column of a result, as a row description tells it.
@@ -85,10 +85,35 @@ pub struct Plan {
     pub param_types: Vec<DataType>,
     /// The columns of its result; `None` when it returns no rows.
     pub columns: Option<Vec<Column>>,
-    /// The queries inside its expressions, by their numbers.
+    /// The queries inside its expressions and its common table expressions, by their numbers.
     pub subqueries: Vec<Arc<SelectPlan>>,
+    /// The statements of its WITH that change rows.
+    pub changes: Vec<Change>,
     /// The tables that it reads, wherever they stand.
     pub reads: Vec<TableRead>,
+}
+
+/// A statement of a WITH that changes rows.
+#[derive(Debug, Clone)]
+pub struct Change {
+    /// The number of the common table expression, whose rows RETURNING gives.
+    pub number: usize,
+    /// The statement.
+    pub statement: Arc<RowsStatement>,
+}
+
+impl Plan {
+    /// The name by which a read-only transaction refuses it, if it does.
+    pub fn written_name(&self) -> Option<&'static str> {
+        match &self.statement {
+            Statement::Definition(statement) => Some(statement.written_name()),
+            Statement::Rows(statement) => {
+                let writes = statement.writes() || !self.changes.is_empty();
+                writes.then(|| statement.written_name())
+            }
+            Statement::Control(_) => None,
+        }
+    }
 }
 
 /// A table that a statement reads.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::catalog::TableDef;
-use crate::expr::Expr;
+use crate::expr::{Expr, Subquery};
 use crate::plan::{Column, CopyDirection, CopyPlan, LockStrength, RowsPlan, SelectPlan, TableScan};
 
 /// A statement that reads or writes rows.
@@ -105,6 +105,9 @@ pub struct JoinedRows {
     pub rows: RowsPlan,
     /// WHERE and all conditions of joins, over the row, for a newer version of the changed table's row.
     pub recheck: Option<Expr>,
+    /// The queries of `SET (…) = (SELECT …)` with the number of their columns. The assignments find their values behind
+    /// the row.
+    pub row_queries: Vec<(Subquery, usize)>,
 }
 
 /// UPDATE

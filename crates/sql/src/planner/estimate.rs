@@ -53,7 +53,13 @@ pub(super) fn rows(catalog: &dyn CatalogView, leaf: &Leaf) -> f64 {
             .map_or(UNKNOWN_ROWS, |rows| (rows as f64).max(1.0)),
         Rows::Values(rows) => rows.len().max(1) as f64,
         Rows::Functions(_) => FUNCTION_ROWS,
-        Rows::Query { .. } | Rows::Series(_) | Rows::Set(_) => UNKNOWN_ROWS,
+        Rows::Query { .. }
+        | Rows::Series(_)
+        | Rows::Set(_)
+        | Rows::Shared { .. }
+        | Rows::Recursive(_)
+        | Rows::Working(_)
+        | Rows::Change => UNKNOWN_ROWS,
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! # Rules
 //! 1. A condition is checked at the lowest operator whose rows have all its columns. One with a query inside it is
-//!    checked by an operator of its own, since scans run no queries.
+//!    checked by an operator of its own, since scans run no queries. One that has a query inside it and reads no column
+//!    is checked before anything is read.
 //! 2. A condition of WHERE goes below an outer join on the side that keeps all rows, never on the side that may be
 //!    NULL; a condition of ON goes to the side that may be NULL, never to the other.
 //! 3. A side that reads columns of the other (LATERAL) is opened again for each row of it.
@@ -11,7 +12,7 @@
 
 use crate::error::{EngineError, Result};
 use crate::expr::{CompareOp, Expr};
-use crate::plan::{HashJoin, JoinKind, LoopJoin, Node, SetPlan};
+use crate::plan::{HashJoin, JoinKind, LoopJoin, Node, RecursivePlan, SetPlan};
 use crate::planner::columns::ReadColumns;
 use crate::planner::leaves::{LeafSet, Leaves, rejects_nulls};
 use crate::planner::scan::{all, need, plan_scan};
@@ -29,6 +30,7 @@ impl Planner<'_> {
         mut read: ReadColumns,
     ) -> Result<Node> {
         let leaves = Leaves::of(&from)?;
+        let (gates, conditions): (Vec<Expr>, Vec<Expr>) = conditions.into_iter().partition(is_gate);
         conditions.iter().for_each(|condition| read.add(condition));
         add_read(&from, &mut read);
         let tree = Tree {
@@ -37,8 +39,26 @@ impl Planner<'_> {
             read,
         };
         let from = tree.without_needless_outer_joins(from, &conditions);
-        Ok(tree.plan(from, conditions)?.node)
+        let node = tree.plan(from, conditions)?.node;
+        Ok(match all(gates) {
+            None => node,
+            Some(condition) => Node::Gate {
+                input: Box::new(node),
+                condition,
+            },
+        })
     }
+}
+
+/// True if a condition has a query inside it, and the same value for all rows.
+fn is_gate(condition: &Expr) -> bool {
+    let mut same = condition.has_subquery();
+    condition.walk(&mut |part| match part {
+        Expr::Column(_) | Expr::NextSerial { .. } => same = false,
+        Expr::Call { function, .. } => same &= !function.is_volatile(),
+        _ => {}
+    });
+    same
 }
 
 /// Adds the columns that a FROM's own expressions read.
@@ -46,8 +66,10 @@ fn add_read(relation: &Relation, read: &mut ReadColumns) {
     match relation {
         Relation::OneRow => {}
         Relation::Leaf(leaf) => match &leaf.rows {
-            Rows::Table(_) | Rows::Set(_) => {}
-            Rows::Query { arguments, .. } => arguments.iter().for_each(|expr| read.add(expr)),
+            Rows::Table(_) | Rows::Set(_) | Rows::Recursive(_) | Rows::Working(_) | Rows::Change => {}
+            Rows::Query { arguments, .. } | Rows::Shared { arguments, .. } => {
+                arguments.iter().for_each(|expr| read.add(expr));
+            }
             Rows::Series(series) => {
                 read.add(&series.start);
                 read.add(&series.stop);
@@ -533,6 +555,19 @@ impl Tree<'_, '_> {
             },
             Rows::Values(rows) => Node::Values { rows, base },
             Rows::Set(operation) => Node::Set(Box::new(self.set(*operation, base)?)),
+            Rows::Shared { number, arguments } => Node::Shared {
+                number,
+                base,
+                arguments,
+                name,
+            },
+            Rows::Recursive(union) => Node::Recursive(Box::new(RecursivePlan {
+                union: self.set(union.operation, base)?,
+                working: union.working,
+                dependent: union.dependent,
+            })),
+            Rows::Working(number) => Node::Working { number, base, name },
+            Rows::Change => Node::Change,
         };
         let planned = Planned {
             node,

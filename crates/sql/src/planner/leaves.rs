@@ -82,7 +82,7 @@ impl Leaves {
             Relation::OneRow => 0,
             Relation::Leaf(leaf) => match &leaf.rows {
                 Rows::Table(_) => 0,
-                Rows::Query { arguments, .. } => of(arguments),
+                Rows::Query { arguments, .. } | Rows::Shared { arguments, .. } => of(arguments),
                 Rows::Series(series) => {
                     self.read_by(&series.start)
                         | self.read_by(&series.stop)
@@ -95,7 +95,7 @@ impl Leaves {
                     set
                 }
                 Rows::Values(rows) => rows.iter().fold(0, |set, row| set | of(row)),
-                Rows::Set(_) => 0,
+                Rows::Set(_) | Rows::Recursive(_) | Rows::Working(_) | Rows::Change => 0,
             },
             Relation::Join(join) => {
                 of(&join.on) | self.all_read_in(&join.left) | self.all_read_in(&join.right)

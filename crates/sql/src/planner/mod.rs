@@ -155,6 +155,7 @@ impl Planner<'_> {
                 width,
             },
             recheck: all(recheck),
+            row_queries: Vec::new(),
         })
     }
 }

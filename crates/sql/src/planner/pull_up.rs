@@ -9,6 +9,19 @@
 //! 2. Its conditions become conditions of the join: its arguments are what they stand for, expressions over the block's
 //!    row.
 //! 3. Of `IN`, the left side equals the query's column.
+//! 4. Conditions of a semi join that read nothing of its right side are the block's: they hold for all of its pairs or
+//!    for none. So are those with queries inside, which become joins in their turn, one beside the other:
+//!
+//! ```text
+//! from a where exists (select 1 from c where c.x = a.x and not exists (select 1 from d where d.x = a.x))
+//! from a where exists (select 1 from c where c.x = a.x) and not exists (select 1 from d where d.x = a.x)
+//! ```
+//!
+//! An anti join has no such rule. A query inside it that reads nothing of its right side keeps the outer one an
+//! expression. It is then evaluated once for each row, before the rest is read (`plan::Node::Gate`), and so is any query
+//! in WHERE that reads nothing of its own FROM.
+
+use std::collections::VecDeque;
 
 use crate::error::Result;
 use crate::expr::{CompareOp, Expr, Quantified, Subquery, SubqueryForm};
@@ -37,12 +50,20 @@ impl Planner<'_> {
         if block.lock.is_some() {
             return Ok(block);
         }
-        let conditions = std::mem::take(&mut block.conditions);
-        for condition in conditions {
+        let mut conditions = VecDeque::from(std::mem::take(&mut block.conditions));
+        while let Some(condition) = conditions.pop_front() {
             if let Some((kind, subquery)) = join_of(&condition)
+                && reads_columns(&condition)
                 && let Some(joined) = self.joined_with(&block, kind, subquery)?
             {
-                let (right, width, on) = joined;
+                let (right, width, mut on) = joined;
+                if kind == JoinKind::Semi {
+                    let (of_right, of_block) = on
+                        .into_iter()
+                        .partition(|condition| !is_decided_before(condition, block.width));
+                    on = of_right;
+                    conditions.extend::<Vec<Expr>>(of_block);
+                }
                 let left = std::mem::replace(&mut block.from, Relation::OneRow);
                 block.from = Relation::Join(Box::new(Join {
                     kind,
@@ -79,6 +100,14 @@ impl Planner<'_> {
             SubqueryForm::Quantified(quantified) => Some(quantified),
             _ => None,
         };
+        let keeps_queries = kind == JoinKind::Anti
+            && inner
+                .conditions
+                .iter()
+                .any(|condition| condition.has_subquery() && !reads_columns(condition));
+        if keeps_queries {
+            return Ok(None);
+        }
         if can_merge(&inner) {
             return merged(inner, base, kind, subquery, quantified);
         }
@@ -103,6 +132,26 @@ impl Planner<'_> {
         };
         Ok(Some((Relation::Leaf(leaf), base + visible, on)))
     }
+}
+
+/// True if an expression reads a column of its block.
+fn reads_columns(expr: &Expr) -> bool {
+    let mut reads = false;
+    expr.columns(&mut |_| reads = true);
+    reads
+}
+
+/// True if a condition of a join reads nothing of its right side, whose columns begin at `base`, and does not change
+/// from one evaluation to the next.
+fn is_decided_before(condition: &Expr, base: usize) -> bool {
+    let mut decided = true;
+    condition.walk(&mut |part| match part {
+        Expr::Column(column) => decided &= usize::from(*column) < base,
+        Expr::NextSerial { .. } => decided = false,
+        Expr::Call { function, .. } => decided &= !function.is_volatile(),
+        _ => {}
+    });
+    decided
 }
 
 /// The kind of join that a condition can be, and its query.
@@ -149,11 +198,11 @@ fn can_merge(block: &Block) -> bool {
         && block.projection.iter().all(repeatable)
 }
 
-/// True if no leaf is a set operation: its queries read the arguments of the block around them.
+/// True if no leaf is a set operation or recursive: its queries read the arguments of the block around them.
 fn has_no_sets(relation: &Relation) -> bool {
     match relation {
         Relation::OneRow => true,
-        Relation::Leaf(leaf) => !matches!(leaf.rows, Rows::Set(_)),
+        Relation::Leaf(leaf) => !matches!(leaf.rows, Rows::Set(_) | Rows::Recursive(_)),
         Relation::Join(join) => has_no_sets(&join.left) && has_no_sets(&join.right),
     }
 }
@@ -259,7 +308,15 @@ fn moved_relation(
                         .collect::<Result<_>>()?;
                     Rows::Functions(functions)
                 }
-                same @ (Rows::Table(_) | Rows::Set(_)) => same,
+                Rows::Shared { number, arguments } => Rows::Shared {
+                    number,
+                    arguments: all(arguments)?,
+                },
+                same @ (Rows::Table(_)
+                | Rows::Set(_)
+                | Rows::Recursive(_)
+                | Rows::Working(_)
+                | Rows::Change) => same,
             },
             ..leaf
         }),

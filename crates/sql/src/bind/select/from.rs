@@ -4,6 +4,7 @@
 
 use sqlparser::ast;
 
+use crate::bind::around::Around;
 use crate::bind::scope::{Names, Scope, ScopeColumn, ScopeRelation};
 use crate::bind::set::is_set_function;
 use crate::bind::{Binder, Typed, identifier, normal, plain_name, refuse, split_name};
@@ -106,8 +107,15 @@ impl Binder<'_> {
 
     /// An entry of FROM: a relation and what it is joined with. `seen`: the names to its left, for LATERAL.
     fn joined(&mut self, entry: &ast::TableWithJoins, seen: &Names, places: &mut Places) -> Result<From> {
-        let mut left = self.relation(&entry.relation, seen, places)?;
-        for join in &entry.joins {
+        let kinds = entry.joins.iter().map(|join| Ok(join_of(&join.join_operator)?.0));
+        let kinds = kinds.collect::<Result<Vec<_>>>()?;
+        // A later RIGHT or FULL JOIN may add rows in which all before it is NULL.
+        let keeps_right = |kind: &JoinKind| matches!(kind, JoinKind::Right | JoinKind::Full);
+        let nullable = |later: &[JoinKind]| Some(Around::OuterJoin).filter(|_| later.iter().any(keeps_right));
+        let mut left = self.maybe_within(nullable(&kinds), |binder| {
+            binder.relation(&entry.relation, seen, places)
+        })?;
+        for (at, join) in entry.joins.iter().enumerate() {
             self.tick()?;
             let (kind, constraint) = join_of(&join.join_operator)?;
             // LATERAL may read the left side of a join that keeps all its rows, or pairs only.
@@ -115,7 +123,12 @@ impl Binder<'_> {
                 JoinKind::Right | JoinKind::Full => seen.clone(),
                 _ => seen.clone().and(left.names.clone()),
             };
-            let right = self.relation(&join.relation, &beside, places)?;
+            let around = match kind {
+                JoinKind::Left | JoinKind::Full => Some(Around::OuterJoin),
+                _ => nullable(&kinds[at + 1..]),
+            };
+            let right =
+                self.maybe_within(around, |binder| binder.relation(&join.relation, &beside, places))?;
             check_aliases(&left.names, &right.names)?;
             let mut bound = self.constraint(kind, constraint, &left.names, &right.names)?;
             bound.names.mark_nullable(kind, left.names.relations.len());

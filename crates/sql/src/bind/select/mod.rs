@@ -35,6 +35,7 @@ use group::not_grouped;
 pub(super) use list::ENTRIES_MAX;
 use list::Output;
 pub(super) use order::direction;
+pub(super) use set::{keeps_equal_rows, only_leaf};
 
 /// A FROM with functions of the select list that give rows: each of its rows as often as they give one.
 fn with_functions(left: Relation, base: u16, calls: Vec<SetCall>) -> Relation {
@@ -60,12 +61,30 @@ fn with_functions(left: Relation, base: u16, calls: Vec<SetCall>) -> Relation {
 }
 
 /// 0A000 for parts of a query that are no SQL of PostgreSQL's.
-fn refuse_odd_parts(query: &ast::Query) -> Result<()> {
+pub(super) fn refuse_odd_parts(query: &ast::Query) -> Result<()> {
     refuse(!query.pipe_operators.is_empty(), "a pipe operator")?;
     refuse(
         query.for_clause.is_some() || query.settings.is_some() || query.format_clause.is_some(),
         "FOR XML/JSON, SETTINGS or FORMAT",
     )
+}
+
+/// 42P19 for aggregates over the rows of the round before of a recursive query.
+fn refuse_aggregates_in_recursion(from: &Relation) -> Result<()> {
+    match from {
+        Relation::OneRow => Ok(()),
+        Relation::Join(join) => {
+            refuse_aggregates_in_recursion(&join.left)?;
+            refuse_aggregates_in_recursion(&join.right)
+        }
+        Relation::Leaf(leaf) => match &leaf.rows {
+            Rows::Working(_) => Err(EngineError::new(
+                SqlState::from_code("42P19"),
+                "aggregate functions are not allowed in a recursive query's recursive term",
+            )),
+            _ => Ok(()),
+        },
+    }
 }
 
 /// 0A000 for FOR UPDATE over rows that are no rows of a table.
@@ -86,7 +105,12 @@ fn refuse_lock(block: &Block) -> Result<()> {
         Relation::Join(_) => refuse(true, "FOR UPDATE over a join"),
         Relation::Leaf(leaf) => match &leaf.rows {
             Rows::Table(table) => refuse(table.kind == TableKind::Virtual, "FOR UPDATE over a system view"),
-            Rows::Query { .. } | Rows::Set(_) => refuse(true, "FOR UPDATE over a query"),
+            Rows::Query { .. }
+            | Rows::Set(_)
+            | Rows::Shared { .. }
+            | Rows::Recursive(_)
+            | Rows::Working(_)
+            | Rows::Change => refuse(true, "FOR UPDATE over a query"),
             Rows::Series(_) | Rows::Functions(_) | Rows::Values(_) => {
                 refuse(true, "FOR UPDATE over a function")
             }
@@ -98,13 +122,16 @@ impl Binder<'_> {
     /// A query. `settle`: columns without a type become text (an INSERT leaves them open).
     pub(super) fn query(&mut self, query: &ast::Query, settle: bool) -> Result<Block> {
         refuse_odd_parts(query)?;
-        let in_sight = self.ctes_in_sight();
-        if let Some(with) = &query.with {
-            self.with(with)?;
+        let at_top = std::mem::take(&mut self.with.at_top);
+        if query.with.is_none() {
+            return self.deeper(1, |binder| binder.body(query, settle));
         }
-        let bound = self.deeper(1, |binder| binder.body(query, settle));
-        self.forget_ctes(in_sight);
-        bound
+        let first = self.subqueries.len();
+        self.after_with(query.with.as_ref(), at_top, |binder| {
+            let mut block = binder.deeper(1, |binder| binder.body(query, settle))?;
+            binder.inline_single_uses(first, &mut block);
+            Ok(block)
+        })
     }
 
     fn body(&mut self, query: &ast::Query, settle: bool) -> Result<Block> {
@@ -177,6 +204,12 @@ impl Binder<'_> {
         let columns = outputs[..visible].iter().map(Output::describe).collect();
         let mut projection: Vec<Expr> = outputs.into_iter().map(|output| output.typed.expr).collect();
         let aggregate = self.grouping(&mut scope, keys, having, &mut projection, has_sets)?;
+        if aggregate
+            .as_ref()
+            .is_some_and(|aggregate| !aggregate.calls.is_empty())
+        {
+            refuse_aggregates_in_recursion(&from.relation)?;
+        }
         let (limit, offset) = query.map_or(Ok((None, None)), |query| self.limit(query))?;
         let locks = query.map_or(&[][..], |query| &query.locks);
         let block = Block {

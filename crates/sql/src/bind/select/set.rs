@@ -5,6 +5,7 @@
 use sqlparser::ast;
 
 use super::list::Output;
+use crate::bind::around::Around;
 use crate::bind::scope::{Names, Scope, ScopeColumn, ScopeRelation};
 use crate::bind::{Binder, Typed};
 use crate::common_type::common_type;
@@ -16,7 +17,7 @@ use crate::value::DataType;
 
 impl Binder<'_> {
     /// The body of a query, or a side of a set operation.
-    pub(super) fn set_expression(&mut self, body: &ast::SetExpr, settle: bool) -> Result<Block> {
+    pub(in crate::bind) fn set_expression(&mut self, body: &ast::SetExpr, settle: bool) -> Result<Block> {
         match body {
             ast::SetExpr::Select(select) => self.select(select, None, settle),
             ast::SetExpr::Query(query) => self.query(query, settle),
@@ -29,7 +30,6 @@ impl Binder<'_> {
                 binder.set_operation(*op, *set_quantifier, left, right)
             }),
             ast::SetExpr::Values(values) => self.values(values, settle),
-            ast::SetExpr::Table(_) => Err(EngineError::not_supported("TABLE")),
             _ => Err(EngineError::not_supported("a data-changing query")),
         }
     }
@@ -41,18 +41,33 @@ impl Binder<'_> {
         left: &ast::SetExpr,
         right: &ast::SetExpr,
     ) -> Result<Block> {
+        let all = keeps_equal_rows(op, quantifier)?;
+        let (around_left, around_right) = match op {
+            ast::SetOperator::Intersect if all => (Some(Around::Intersect), Some(Around::Intersect)),
+            ast::SetOperator::Except | ast::SetOperator::Minus => {
+                (Some(Around::Except).filter(|_| all), Some(Around::Except))
+            }
+            _ => (None, None),
+        };
+        let left = self.maybe_within(around_left, |binder| binder.set_expression(left, false))?;
+        let right = self.maybe_within(around_right, |binder| binder.set_expression(right, false))?;
+        let (columns, operation) = self.set_of(op, all, left, right)?;
+        Ok(only_leaf(columns, Rows::Set(Box::new(operation))))
+    }
+
+    /// A set operation of two queries: the columns of its result, and how they come from the columns of both.
+    pub(in crate::bind) fn set_of(
+        &mut self,
+        op: ast::SetOperator,
+        all: bool,
+        mut left: Block,
+        mut right: Block,
+    ) -> Result<(Vec<Column>, SetOperation)> {
         let operator = match op {
             ast::SetOperator::Union => SetOperator::Union,
             ast::SetOperator::Intersect => SetOperator::Intersect,
             ast::SetOperator::Except | ast::SetOperator::Minus => SetOperator::Except,
         };
-        let all = match quantifier {
-            ast::SetQuantifier::All => true,
-            ast::SetQuantifier::None | ast::SetQuantifier::Distinct => false,
-            _ => return Err(EngineError::not_supported(format!("{op} BY NAME"))),
-        };
-        let mut left = self.set_expression(left, false)?;
-        let mut right = self.set_expression(right, false)?;
         if left.columns.len() != right.columns.len() {
             return Err(EngineError::new(
                 SqlState::SYNTAX_ERROR,
@@ -81,7 +96,7 @@ impl Binder<'_> {
             right_columns.push(self.brought_to(data_type, number, &mut right)?);
         }
         let types = columns.iter().map(|column| column.data_type).collect();
-        let rows = Rows::Set(Box::new(SetOperation {
+        let operation = SetOperation {
             operator,
             all,
             left,
@@ -89,8 +104,8 @@ impl Binder<'_> {
             left_columns,
             right_columns,
             types,
-        }));
-        Ok(only_leaf(columns, rows))
+        };
+        Ok((columns, operation))
     }
 
     /// A column of a block as a type: in its projection as long as it has none, over its output row otherwise.
@@ -158,7 +173,7 @@ impl Binder<'_> {
     }
 
     /// ORDER BY, LIMIT and OFFSET around a query that has its own.
-    pub(super) fn around(&mut self, block: Block, query: &ast::Query) -> Result<Block> {
+    pub(in crate::bind) fn around(&mut self, block: Block, query: &ast::Query) -> Result<Block> {
         if !query.locks.is_empty() {
             return Err(EngineError::not_supported("FOR UPDATE over a query"));
         }
@@ -206,6 +221,18 @@ impl Binder<'_> {
     }
 }
 
+/// True for ALL.
+pub(in crate::bind) fn keeps_equal_rows(
+    op: ast::SetOperator,
+    quantifier: ast::SetQuantifier,
+) -> Result<bool> {
+    match quantifier {
+        ast::SetQuantifier::All => Ok(true),
+        ast::SetQuantifier::None | ast::SetQuantifier::Distinct => Ok(false),
+        _ => Err(EngineError::not_supported(format!("{op} BY NAME"))),
+    }
+}
+
 fn described(columns: &[Column]) -> Vec<ScopeColumn> {
     let numbered = columns.iter().enumerate();
     numbered
@@ -235,7 +262,7 @@ fn in_parentheses(block: Block) -> Block {
 }
 
 /// A block that gives the rows of one leaf.
-fn only_leaf(columns: Vec<Column>, rows: Rows) -> Block {
+pub(in crate::bind) fn only_leaf(columns: Vec<Column>, rows: Rows) -> Block {
     let width = columns.len();
     Block {
         from: Relation::Leaf(Leaf {

@@ -13,7 +13,7 @@ use crate::plan::Column;
 use crate::sort_key::SortKey;
 use crate::value::{ColumnSet, DataType};
 
-pub use node::{HashJoin, JoinKind, LoopJoin, Node, RowsPlan, SetOperator, SetPlan};
+pub use node::{HashJoin, JoinKind, LoopJoin, Node, RecursivePlan, RowsPlan, SetOperator, SetPlan};
 
 /// SELECT
 #[derive(Debug, Clone)]

@@ -74,6 +74,38 @@ pub enum Node {
     },
     /// UNION, INTERSECT, EXCEPT.
     Set(Box<SetPlan>),
+    /// The rows of a common table expression, made once and kept.
+    Shared {
+        /// Its number in the statement's list of queries.
+        number: usize,
+        /// Its first column in the row.
+        base: u16,
+        /// The values of `Expr::Outer(n)` in the query, over the row.
+        arguments: Vec<Expr>,
+        /// The name it is known by.
+        name: String,
+    },
+    /// A recursive query.
+    Recursive(Box<RecursivePlan>),
+    /// The rows that a recursive query gave in the round before.
+    Working {
+        /// The number of its working table.
+        number: usize,
+        /// The first column in the row.
+        base: u16,
+        /// The name it is known by.
+        name: String,
+    },
+    /// RETURNING of a statement of WITH, one of those that the plan lists. It is read by way of [`Node::Shared`] only,
+    /// which runs the statement.
+    Change,
+    /// All rows, or none: the condition reads no column, and is looked at once.
+    Gate {
+        /// The rows.
+        input: Box<Node>,
+        /// The condition.
+        condition: Expr,
+    },
     /// The rows that satisfy a condition.
     Filter {
         /// The rows.
@@ -138,6 +170,17 @@ pub struct HashJoin {
     pub keys: Vec<(Expr, Expr, DataType)>,
     /// The rest of ON, over the row.
     pub condition: Option<Expr>,
+}
+
+/// A recursive query: UNION whose right side runs again and again.
+#[derive(Debug, Clone)]
+pub struct RecursivePlan {
+    /// Both terms.
+    pub union: SetPlan,
+    /// The number of its working table.
+    pub working: usize,
+    /// The numbers of the queries whose rows depend on the working table.
+    pub dependent: Vec<usize>,
 }
 
 /// A set operator.

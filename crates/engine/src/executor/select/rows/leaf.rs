@@ -12,7 +12,7 @@ use crate::executor::select::Select;
 use crate::executor::series::SeriesRows;
 
 /// The values of expressions over the row.
-fn evaluated(execution: &mut Execution<'_>, exprs: &[Expr], row: &[Value]) -> Result<Vec<Value>> {
+pub(super) fn evaluated(execution: &mut Execution<'_>, exprs: &[Expr], row: &[Value]) -> Result<Vec<Value>> {
     if exprs.is_empty() {
         return Ok(Vec::new());
     }

@@ -12,17 +12,21 @@
 //! | `hash`, `keys` | joins by a hash table |
 //! | `merge` | a hash join whose table does not fit |
 //! | `set` | UNION, INTERSECT, EXCEPT |
+//! | `recursive` | recursive queries and their working tables |
+//! | `shared` | common table expressions that are made once |
 
 mod functions;
 mod hash;
 mod keys;
 mod leaf;
 mod merge;
+mod recursive;
 mod repeat;
 mod set;
+pub(crate) mod shared;
 
 use clearway_sql::checkpoint;
-use clearway_sql::error::Result;
+use clearway_sql::error::{EngineError, Result};
 use clearway_sql::plan::Node;
 use clearway_sql::value::Value;
 
@@ -30,8 +34,10 @@ use crate::executor::Execution;
 use functions::FunctionRows;
 use hash::HashRows;
 use leaf::{QueryRows, SeriesLeaf, TableRows, ValuesRows};
+use recursive::{RecursiveRows, WorkingRows};
 use repeat::LoopRows;
 use set::SetRows;
+use shared::SharedReader;
 
 /// A running operator apart from its plan, which each call is given.
 #[derive(Debug)]
@@ -46,6 +52,11 @@ pub(crate) enum Rows {
     Values(ValuesRows),
     Functions(Box<FunctionRows>),
     Set(Box<SetRows>),
+    Shared(Box<SharedReader>),
+    Recursive(Box<RecursiveRows>),
+    Working(Box<WorkingRows>),
+    /// `None`: the condition does not hold.
+    Gate(Option<Box<Rows>>),
     Filter(Box<Rows>),
     Loop(Box<LoopRows>),
     Hash(Box<HashRows>),
@@ -72,6 +83,22 @@ impl Rows {
                 Rows::Functions(Box::new(FunctionRows::open(execution, functions, row)?))
             }
             Node::Set(plan) => Rows::Set(Box::new(SetRows::open(execution, plan)?)),
+            Node::Shared {
+                number, arguments, ..
+            } => {
+                let arguments = leaf::evaluated(execution, arguments, row)?;
+                Rows::Shared(Box::new(SharedReader::open(execution, *number, arguments)))
+            }
+            Node::Recursive(plan) => Rows::Recursive(Box::new(RecursiveRows::open(execution, plan)?)),
+            Node::Working { .. } => Rows::Working(Box::default()),
+            Node::Change => return Err(EngineError::internal("a statement of WITH is run as a query")),
+            Node::Gate { input, condition } => {
+                let open = execution.evaluating(|context| condition.passes(row, context))?;
+                Rows::Gate(match open {
+                    true => Some(Box::new(Rows::open(execution, input, row)?)),
+                    false => None,
+                })
+            }
             Node::Filter { input, .. } => Rows::Filter(Box::new(Rows::open(execution, input, row)?)),
             Node::Loop(join) => Rows::Loop(Box::new(LoopRows::open(execution, join, row)?)),
             Node::Hash(join) => Rows::Hash(Box::new(HashRows::open(execution, join, row)?)),
@@ -104,6 +131,13 @@ impl Rows {
                 rows.next(execution, functions, *base, row)
             }
             (Rows::Set(rows), Node::Set(plan)) => rows.next(execution, plan, row),
+            (Rows::Shared(rows), Node::Shared { base, .. }) => rows.next(execution, *base, row),
+            (Rows::Recursive(rows), Node::Recursive(plan)) => rows.next(execution, plan, row),
+            (Rows::Working(rows), Node::Working { number, base, .. }) => {
+                rows.next(execution, *number, *base, row)
+            }
+            (Rows::Gate(None), _) => Ok(false),
+            (Rows::Gate(Some(rows)), Node::Gate { input, .. }) => rows.next(execution, input, row),
             (Rows::Filter(rows), Node::Filter { input, condition }) => {
                 while rows.next(execution, input, row)? {
                     if execution.evaluating(|context| condition.passes(row, context))? {

@@ -115,7 +115,7 @@ impl SetRows {
 }
 
 /// A side's row in the types of the result.
-fn converted(
+pub(super) fn converted(
     execution: &mut Execution<'_>,
     columns: &[clearway_sql::Expr],
     row: &[Value],
