@@ -208,6 +208,9 @@ pub struct ColumnDef {
     /// True if it takes its default only (`generated always as identity`). COPY may still give it a value, as in
     /// PostgreSQL.
     pub always_generated: bool,
+    /// True if its numbers are an identity (`generated … as identity`), which has no default of its own, and not those of
+    /// a serial column.
+    pub is_identity: bool,
 }
 
 impl ColumnDef {
@@ -220,6 +223,7 @@ impl ColumnDef {
             not_null: false,
             default: None,
             always_generated: false,
+            is_identity: false,
         }
     }
 }

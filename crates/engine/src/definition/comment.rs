@@ -9,9 +9,10 @@ use crate::catalog::{CATALOG_REL, CatalogState};
 use crate::convert::storage_error;
 use crate::definition::{DefinitionChange, raced};
 use crate::output::Notice;
+use clearway_sql::TableDef;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::function::{DATABASE_OID, USER_OID};
-use clearway_sql::plan::{CommentOn, Commented};
+use clearway_sql::plan::{CommentOn, Commented, TablePart, TakenComment};
 
 impl DefinitionChange<'_, '_, '_> {
     pub(super) fn comment(&mut self, comment: &CommentOn) -> Result<()> {
@@ -95,6 +96,36 @@ impl DefinitionChange<'_, '_, '_> {
             text: text.to_owned(),
             tid,
         });
+        Ok(())
+    }
+
+    /// Gives a new table the comments that it takes over.
+    pub(super) fn take_comments(
+        &mut self,
+        state: &mut CatalogState,
+        table: &TableDef,
+        comments: &[TakenComment],
+    ) -> Result<()> {
+        for taken in comments {
+            let Some(text) = state.comment(&taken.from).map(|comment| comment.text.clone()) else {
+                continue;
+            };
+            if table.schema.is_temporary() {
+                return Err(EngineError::not_supported("a comment on a temporary table"));
+            }
+            let index = |place: u16| table.indexes[usize::from(place)].oid;
+            let to = match taken.to {
+                TablePart::Column(place) => ObjectAddress {
+                    column: i32::from(place) + 1,
+                    ..ObjectAddress::relation(table.oid)
+                },
+                TablePart::Index(place) => ObjectAddress::relation(index(place)),
+                TablePart::Constraint(place) => {
+                    ObjectAddress::new(ObjectAddress::PG_CONSTRAINT, index(place))
+                }
+            };
+            self.set_comment(state, to, &text)?;
+        }
         Ok(())
     }
 

@@ -80,6 +80,7 @@ impl DefinitionChange<'_, '_, '_> {
         }
         let table = Arc::clone(&entry.def);
         state.put(entry);
+        self.take_comments(&mut state, &table, &create.comments)?;
         self.keep(state, &table.schema);
         Ok(Some(table))
     }

@@ -92,6 +92,84 @@ fn statistics_arrive_beside_a_reader() {
     assert_eq!(error(&mut reader, "analyze t").sqlstate().as_str(), "25006");
 }
 
+#[test]
+fn schemas_arrive_with_their_tables() {
+    let pair = Pair::new(SETUP);
+    let mut reader = pair.reader();
+    pair.write("create schema s; create table s.t (id int primary key); insert into s.t values (100)");
+    pair.catch_up();
+    assert_eq!(query(&mut reader, "select id from s.t"), "100");
+    assert_eq!(query(&mut reader, "select max(id) from t"), "20");
+    query(&mut reader, "set search_path to s, r");
+    assert_eq!(query(&mut reader, "select id from t"), "100");
+    pair.write("alter schema s rename to r");
+    pair.catch_up();
+    assert_eq!(query(&mut reader, "select id from r.t"), "100");
+    assert_eq!(query(&mut reader, "select id from t"), "100");
+    assert_eq!(
+        error(&mut reader, "select id from s.t").sqlstate().as_str(),
+        "42P01"
+    );
+    assert_eq!(error(&mut reader, "create schema u").sqlstate().as_str(), "25006");
+    pair.write("drop schema r cascade; drop schema public cascade");
+    pair.catch_up();
+    assert_eq!(
+        error(&mut reader, "select id from r.t").sqlstate().as_str(),
+        "42P01"
+    );
+    assert_eq!(
+        query(&mut reader, "select count(*) from pg_namespace where oid >= 2200"),
+        "1"
+    );
+    pair.write("create schema public; create table t (id int)");
+    pair.catch_up();
+    assert_eq!(query(&mut reader, "select count(*) from public.t"), "0");
+}
+
+/// A standby replays the rows of the primary's temporary tables as long as it has their files. Nothing of them is seen, and
+/// the files go with the next change of definitions.
+#[test]
+fn temporary_tables_of_the_primary_are_no_matter() {
+    let pair = Pair::new(SETUP);
+    let mut reader = pair.reader();
+    let mut writer = pair.writer();
+    run(&mut writer, "create temp table t (id serial primary key, v text)");
+    for round in 0..3 {
+        run(
+            &mut writer,
+            "insert into t (v) select g::text from generate_series(1, 1000) g",
+        );
+        pair.catch_up();
+        pair.write(&format!("create table made{round} (a int)"));
+        run(&mut writer, "update t set v = v || '!' where id % 3 = 0");
+        run(
+            &mut writer,
+            "begin; create temp table more (a int) on commit drop; commit",
+        );
+        pair.catch_up();
+        assert_eq!(query(&mut reader, "select count(*) from t"), "20");
+        assert_eq!(
+            query(
+                &mut reader,
+                "select count(*) from pg_class where relpersistence = 't'"
+            ),
+            "0"
+        );
+    }
+    assert_eq!(query(&mut writer, "select count(*) from t"), "3000");
+    assert_eq!(
+        error(&mut reader, "create temp table u (a int)")
+            .sqlstate()
+            .as_str(),
+        "25006"
+    );
+    drop(writer);
+    pair.write("create table last (a int)");
+    pair.catch_up();
+    let rels = |engine: &clearway_engine::Engine| engine.storage().list_rels().unwrap();
+    assert_eq!(rels(pair.standby()), rels(&pair.primary));
+}
+
 /// Many tables in one transaction, and rows of the definitions that move.
 #[test]
 fn many_changes_arrive_in_one_commit() {

@@ -96,6 +96,7 @@ impl Binder<'_> {
                 columns: columns_of(&select.columns, &into.columns)?,
                 indexes: Vec::new(),
                 fillfactor: into.fillfactor.unwrap_or(100),
+                comments: Vec::new(),
             },
             select: Box::new(select),
             with_data: into.with_data,
@@ -141,7 +142,8 @@ fn first_select(body: &ast::SetExpr) -> Option<&ast::Select> {
     }
 }
 
-fn begins_with_into(body: &ast::SetExpr) -> bool {
+/// True for the query of SELECT INTO.
+pub(super) fn begins_with_into(body: &ast::SetExpr) -> bool {
     first_select(body).is_some_and(|select| select.into.is_some())
 }
 

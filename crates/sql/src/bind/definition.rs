@@ -10,7 +10,7 @@ use crate::catalog::{ColumnDef, ColumnDefault, SchemaRef};
 use crate::error::{EngineError, Result, SqlState};
 use crate::parse::utility::check_fillfactor;
 use crate::parse::utility::create_table::LikeClause;
-use crate::plan::{CreateIndex, CreateTable, DefinitionStatement, IndexSpec, OnCommit};
+use crate::plan::{CreateIndex, CreateTable, DefinitionStatement, IndexSpec, OnCommit, TakenComment};
 use crate::value::DataType;
 
 /// The most columns an index may have.
@@ -38,6 +38,7 @@ impl Binder<'_> {
             name,
             columns: Vec::with_capacity(create.columns.len()),
             indexes: Vec::new(),
+            comments: Vec::new(),
         };
         let mut likes = likes.iter().peekable();
         for (number, tree) in create.columns.iter().enumerate() {
@@ -75,6 +76,7 @@ impl Binder<'_> {
             name,
             mut columns,
             indexes,
+            comments,
         } = table;
         for index in indexes.iter().filter(|index| index.primary) {
             index
@@ -91,6 +93,7 @@ impl Binder<'_> {
             columns,
             indexes,
             fillfactor,
+            comments,
         })))
     }
 
@@ -114,6 +117,7 @@ impl Binder<'_> {
             not_null: false,
             default: None,
             always_generated: false,
+            is_identity: false,
         };
         if serial.is_some() {
             column.not_null = true;
@@ -169,6 +173,7 @@ impl Binder<'_> {
                     column.not_null = true;
                     column.default = Some(ColumnDefault::Serial);
                     column.always_generated = *generated_as == ast::GeneratedAs::Always;
+                    column.is_identity = true;
                 }
                 ast::ColumnOption::ForeignKey(_) => {
                     return Err(EngineError::not_supported("REFERENCES (foreign keys)"));
@@ -442,6 +447,7 @@ pub(super) struct NewTable {
     pub(super) name: String,
     pub(super) columns: Vec<ColumnDef>,
     pub(super) indexes: Vec<IndexSpec>,
+    pub(super) comments: Vec<TakenComment>,
 }
 
 impl NewTable {

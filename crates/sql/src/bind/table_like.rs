@@ -1,4 +1,4 @@
-//! LIKE in CREATE TABLE: columns, and keys and indexes if they are asked for, as another table has them.
+//! LIKE in CREATE TABLE: columns, and keys, indexes and comments if they are asked for, as another table has them.
 //!
 //! NOT NULL goes with its column always. A default goes with INCLUDING DEFAULTS; that of a serial column takes its numbers
 //! from the other table's sequence then, as in PostgreSQL. An identity goes with INCLUDING IDENTITY, and has a sequence of
@@ -10,8 +10,9 @@ use crate::bind::definition::{NewTable, default_name};
 use crate::bind::{Binder, bind_default};
 use crate::catalog::{ColumnDef, ColumnDefault, TableDef};
 use crate::error::{EngineError, Result};
+use crate::object_address::ObjectAddress;
 use crate::parse::utility::create_table::{LikeClause, LikeOptions};
-use crate::plan::IndexSpec;
+use crate::plan::{IndexSpec, TablePart, TakenComment};
 
 impl Binder<'_> {
     /// Adds what a LIKE clause stands for.
@@ -24,6 +25,12 @@ impl Binder<'_> {
             table
                 .add_column(column)
                 .map_err(|error| error.or_position(Some(name.position)))?;
+            let mut from = ObjectAddress::relation(source.oid);
+            from.column = number as i32 + 1;
+            let to = TablePart::Column(first + number as u16);
+            table
+                .comments
+                .extend(like.including.comments.then_some(TakenComment { from, to }));
         }
         if like.including.indexes {
             for index in &source.indexes {
@@ -42,7 +49,21 @@ impl Binder<'_> {
                     constraint: index.constraint,
                     columns: index.columns.iter().map(|column| first + column).collect(),
                 };
+                let place = table.indexes.len() as u16;
                 table.add_index(spec)?;
+                if like.including.comments {
+                    let constraint = ObjectAddress::new(ObjectAddress::PG_CONSTRAINT, index.oid);
+                    table.comments.extend([
+                        TakenComment {
+                            from: ObjectAddress::relation(index.oid),
+                            to: TablePart::Index(place),
+                        },
+                        TakenComment {
+                            from: constraint,
+                            to: TablePart::Constraint(place),
+                        },
+                    ]);
+                }
             }
         }
         Ok(())
@@ -59,11 +80,12 @@ impl Binder<'_> {
         column.typmod = other.typmod;
         column.not_null = other.not_null;
         match &other.default {
-            Some(ColumnDefault::Serial) if other.always_generated && including.identity => {
+            Some(ColumnDefault::Serial) if other.is_identity && including.identity => {
                 column.default = Some(ColumnDefault::Serial);
-                column.always_generated = true;
+                column.always_generated = other.always_generated;
+                column.is_identity = true;
             }
-            Some(ColumnDefault::Serial) if !other.always_generated && including.defaults => {
+            Some(ColumnDefault::Serial) if !other.is_identity && including.defaults => {
                 let sequence = self.catalog.sequence_of(source, number).ok_or_else(|| {
                     EngineError::not_supported("LIKE … INCLUDING DEFAULTS of this serial column")
                 })?;

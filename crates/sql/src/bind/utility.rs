@@ -344,6 +344,9 @@ impl Binder<'_> {
                 refuse(changes, "COPY with a statement that changes rows in WITH")?;
                 self.planned = plan.subqueries;
                 self.reads.extend(plan.reads);
+                if let Statement::Definition(_) = plan.statement {
+                    return Err(EngineError::not_supported("COPY (SELECT INTO)"));
+                }
                 let Statement::Rows(RowsStatement::Select(select)) = plan.statement else {
                     return Err(EngineError::not_supported("COPY of anything but a SELECT"));
                 };

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use sqlparser::ast;
 
+use crate::bind::create_table_as::begins_with_into;
 use crate::bind::size::Size;
 use crate::bind::{Binder, Place};
 use crate::catalog::{CatalogView, ColumnDef, SchemaRef, TableDef, TableKind};
@@ -160,7 +161,16 @@ impl<'a> Binder<'a> {
         let query = query_of(&create.query)?;
         let text = &create.query.text;
         let mut apart = self.apart(text, create.query.offset, ViewBinding::default());
-        let block = with_stack_for(query.levels(), || apart.query(query_in(query)?, true))?;
+        let block = with_stack_for(query.levels(), || {
+            let query = query_in(query)?;
+            if begins_with_into(&query.body) {
+                return Err(EngineError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "views must not contain SELECT INTO",
+                ));
+            }
+            apart.query(query, true)
+        })?;
         if !apart.params.is_empty() {
             return Err(EngineError::new(
                 SqlState::UNDEFINED_PARAMETER,

@@ -172,6 +172,28 @@ pub struct CreateTable {
     pub indexes: Vec<IndexSpec>,
     /// WITH (fillfactor = …)
     pub fillfactor: u8,
+    /// Comments that it takes over from other relations.
+    pub comments: Vec<TakenComment>,
+}
+
+/// A comment that a new table takes over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TakenComment {
+    /// The object that has it.
+    pub from: ObjectAddress,
+    /// The part of the new table that gets it.
+    pub to: TablePart,
+}
+
+/// A part of a table that may have a comment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TablePart {
+    /// A column, by its place.
+    Column(u16),
+    /// An index, by its place.
+    Index(u16),
+    /// The constraint that an index enforces, by the index's place.
+    Constraint(u16),
 }
 
 /// CREATE VIEW

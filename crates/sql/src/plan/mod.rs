@@ -40,7 +40,7 @@ pub use control::{
 pub use copy::{CopyDirection, CopyFormat, CopyOptions, CopyPlan};
 pub use definition::{
     AlterViewPlan, CommentOn, Commented, CreateIndex, CreateTable, CreateTableAs, CreateViewPlan,
-    DefinitionStatement, IndexSpec, IntoTable, OnCommit, Owner, ViewChange,
+    DefinitionStatement, IndexSpec, IntoTable, OnCommit, Owner, TablePart, TakenComment, ViewChange,
 };
 pub use rows::{DeletePlan, InsertPlan, InsertSource, JoinedRows, Returning, RowsStatement, UpdatePlan};
 pub use select::{

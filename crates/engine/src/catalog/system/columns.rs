@@ -45,10 +45,10 @@ enum Of {
 fn push(rows: &mut Rows, relation: u32, number: usize, column: &ColumnDef, of: Of) {
     let row = row_of(column.data_type);
     let of_table = of == Of::Table;
-    let identity = if of_table && column.always_generated {
-        "a"
-    } else {
-        ""
+    let identity = match (of_table && column.is_identity, column.always_generated) {
+        (false, _) => "",
+        (true, true) => "a",
+        (true, false) => "d",
     };
     rows.push([
         ("attrelid", oid(relation)),
@@ -83,7 +83,7 @@ fn push(rows: &mut Rows, relation: u32, number: usize, column: &ColumnDef, of: O
 /// True if `pg_attrdef` has the column's default: it does not have the sequence of an identity column.
 pub(super) fn has_default(column: &ColumnDef) -> bool {
     match column.default {
-        Some(ColumnDefault::Serial) => !column.always_generated,
+        Some(ColumnDefault::Serial) => !column.is_identity,
         Some(ColumnDefault::Expression { .. }) => true,
         None => false,
     }

@@ -138,7 +138,7 @@ pub(super) fn dependencies(sources: &Sources<'_>, rows: &mut Rows) {
         for serial in serials(&entry) {
             let sequence = (PG_CLASS_OID, serial.oid(), 0);
             depends(rows, sequence, schema, "n");
-            let is_identity = entry.def.columns[serial.column].always_generated;
+            let is_identity = entry.def.columns[serial.column].is_identity;
             depends(
                 rows,
                 sequence,

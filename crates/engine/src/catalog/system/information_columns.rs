@@ -8,7 +8,7 @@ use super::shape::Schema;
 use super::types::{numbers_of, row_of};
 use clearway_sql::value::datatype::length_of_typmod;
 use clearway_sql::value::{DataType, Value};
-use clearway_sql::{ColumnDef, ColumnDefault, TableDef};
+use clearway_sql::{ColumnDef, TableDef};
 
 /// The most characters and bytes of strings of this type.
 fn lengths_of(data_type: DataType, typmod: i32) -> (Value, Value) {
@@ -58,7 +58,7 @@ fn push(sources: &Sources<'_>, rows: &mut Rows, table: &TableDef, number: usize)
     let row = row_of(column.data_type);
     let (precision, radix, scale) = numbers_of(column.data_type, column.typmod);
     let (characters, bytes) = lengths_of(column.data_type, column.typmod);
-    let is_identity = matches!(column.default, Some(ColumnDefault::Serial)) && column.always_generated;
+    let is_identity = column.is_identity;
     let of_identity = |value: Value| if is_identity { value } else { NULL };
     let has_collation = row.collation != 0 && row.collation != DEFAULT_COLLATION_OID;
     let of_collation = |value: &str| if has_collation { text(value) } else { NULL };
@@ -108,7 +108,13 @@ fn push(sources: &Sources<'_>, rows: &mut Rows, table: &TableDef, number: usize)
         ("dtd_identifier", text(&(number + 1).to_string())),
         ("is_self_referencing", text("NO")),
         ("is_identity", yes_or_no(is_identity)),
-        ("identity_generation", of_identity(text("ALWAYS"))),
+        (
+            "identity_generation",
+            of_identity(text(match column.always_generated {
+                true => "ALWAYS",
+                false => "BY DEFAULT",
+            })),
+        ),
         ("identity_start", of_identity(text("1"))),
         ("identity_increment", of_identity(text("1"))),
         ("identity_maximum", of_identity(identity_maximum(column))),

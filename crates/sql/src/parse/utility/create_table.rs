@@ -31,6 +31,7 @@ pub(crate) struct LikeOptions {
     pub defaults: bool,
     pub identity: bool,
     pub indexes: bool,
+    pub comments: bool,
 }
 
 /// The words that a table's constraint begins with.
@@ -219,13 +220,15 @@ impl Reader<'_> {
                         defaults: wanted,
                         identity: wanted,
                         indexes: wanted,
+                        comments: wanted,
                     }
                 }
                 "defaults" => including.defaults = wanted,
                 "identity" => including.identity = wanted,
                 "indexes" => including.indexes = wanted,
+                "comments" => including.comments = wanted,
                 // There is nothing of these here.
-                "comments" | "compression" | "constraints" | "generated" | "statistics" | "storage" => {}
+                "compression" | "constraints" | "generated" | "statistics" | "storage" => {}
                 _ => return Err(self.syntax_error()),
             }
             self.at += 1;
