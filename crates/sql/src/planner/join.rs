@@ -16,7 +16,7 @@ use crate::plan::{HashJoin, JoinKind, LoopJoin, Node, RecursivePlan, SetPlan};
 use crate::planner::columns::ReadColumns;
 use crate::planner::leaves::{LeafSet, Leaves, rejects_nulls};
 use crate::planner::scan::{all, need, plan_scan};
-use crate::planner::{Planner, estimate};
+use crate::planner::{Planner, alternatives, estimate};
 use crate::query::{Join, Leaf, Relation, Rows, SetOperation};
 use crate::stack::checkpoint;
 use crate::value::{DataType, Value};
@@ -203,9 +203,13 @@ impl Tree<'_, '_> {
         let mut sides = Vec::with_capacity(relations.len());
         for relation in relations {
             let set = self.leaves.in_relation(&relation);
-            let own = take_conditions(&mut pool, |condition| {
+            let mut own = take_conditions(&mut pool, |condition| {
                 !condition.has_subquery() && self.leaves.read_by(condition) & !set == 0
             });
+            own.extend(alternatives::on_one_side(&pool, &|part| {
+                let read = self.leaves.read_by(part);
+                read != 0 && read & !set == 0
+            }));
             sides.push(self.side(relation, own)?);
         }
         let within: LeafSet = sides.iter().fold(0, |set, side| set | side.planned.set);

@@ -16,8 +16,10 @@
 //! | `join` | a tree of operators for a FROM |
 //! | `estimate` | numbers of rows |
 //! | `pull_up` | queries of WHERE as joins |
+//! | `alternatives` | conditions on one side that follow from an OR over several |
 //! | `columns` | the columns that later stages read |
 
+mod alternatives;
 mod columns;
 mod estimate;
 mod join;
