@@ -121,6 +121,7 @@ subjects! {
     aggregates
     analyze
     arithmetic
+    array_assignments
     casts
     conditions
     comments
@@ -130,6 +131,7 @@ subjects! {
     distinct_on
     functions
     functions_with_rows
+    grouping_sets
     joins
     keys
     math_double

@@ -41,6 +41,8 @@ const QUERIES: &[&str] = &[
     "select count(distinct id), count(distinct b), sum(distinct d), avg(distinct n) from t",
     "select a % 10, count(distinct id), sum(distinct d) from t group by 1",
     "select id % 2000, count(distinct b), count(distinct a), count(*) from t group by 1",
+    "select a, b, id % 3, grouping(a, b), count(*), sum(n), count(distinct d) from t
+        group by cube (a, b), rollup (id % 3)",
     "select a, array_agg(distinct b order by b desc), string_agg(id::text, ',' order by d, id) from t group by a",
     "select id % 700, percentile_disc(0.3) within group (order by d), mode() within group (order by b),
         rank(100) within group (order by a), count(distinct n) from t group by 1",

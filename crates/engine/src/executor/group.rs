@@ -24,6 +24,9 @@
 //! 4. The sorter gives the other rows by key, in the order of arrival within a key. Each group is made by itself, and
 //!    its result goes to a second sorter by the place of its first row.
 //!
+//! With grouping sets each row goes into a group of each set. The number of the set is the beginning of a group's key, so
+//! that all sets share the table, the bound and the sorter; an empty set has its group from the start.
+//!
 //! A call that takes its rows in an order (DISTINCT, ORDER BY, WITHIN GROUP) is given none until the end. What it takes
 //! goes to one sorter for all groups and calls, by group, call and the order's keys. There equals stand side by side, and
 //! a call that is DISTINCT takes the first of them. A set keeps the keys that such calls have seen while the bound allows
@@ -73,6 +76,8 @@ type Seen = HashSet<Box<[u8]>>;
 
 #[derive(Debug)]
 struct Group {
+    /// The number of its grouping set; 0 if there is one only.
+    set: usize,
     keys: Vec<Value>,
     accumulators: Vec<Accumulator>,
     /// Rows that wait in the sorter, a number a call; empty if no call takes its rows in an order.
@@ -105,9 +110,23 @@ pub(crate) struct Grouping {
 }
 
 impl Grouping {
-    /// No groups; without GROUP BY the one that is there even without rows.
+    /// No groups but those that are there even without rows: without GROUP BY, and of empty sets.
     pub(crate) fn new(plan: &AggregatePlan, options: &SpillOptions) -> Grouping {
-        let mut grouping = Grouping {
+        let mut grouping = Grouping::empty(options);
+        if plan.keys.is_empty() && plan.sets.is_empty() {
+            grouping.add_group(plan, 0, Vec::new());
+        }
+        for (set, _) in plan.sets.iter().enumerate().filter(|(_, keys)| keys.is_empty()) {
+            let key = set_bytes(set);
+            grouping.bytes += group_bytes(plan, &[], key.len());
+            grouping.by_key.insert(key.into(), grouping.groups.len());
+            grouping.add_group(plan, set, vec![Value::Null; plan.keys.len()]);
+        }
+        grouping
+    }
+
+    fn empty(options: &SpillOptions) -> Grouping {
+        Grouping {
             options: options.clone(),
             groups: Vec::new(),
             by_key: HashMap::new(),
@@ -117,11 +136,7 @@ impl Grouping {
             place: 0,
             key: Vec::new(),
             payload: Vec::new(),
-        };
-        if plan.keys.is_empty() {
-            grouping.add_group(plan, Vec::new());
         }
-        grouping
     }
 
     /// True if there is memory for one group more: a table that is full doubles. Without it the rows overflow as they do
@@ -131,9 +146,10 @@ impl Grouping {
         length < self.groups.capacity() || memory::require(2 * length * entry).is_ok()
     }
 
-    fn add_group(&mut self, plan: &AggregatePlan, keys: Vec<Value>) {
+    fn add_group(&mut self, plan: &AggregatePlan, set: usize, keys: Vec<Value>) {
         let ordered = plan.calls.iter().any(AggregateCall::is_ordered);
         self.groups.push(Group {
+            set,
             keys,
             accumulators: plan.calls.iter().map(AggregateCall::start).collect(),
             waiting: vec![0; if ordered { plan.calls.len() } else { 0 }],
@@ -142,15 +158,41 @@ impl Grouping {
 
     /// Takes a row of the input.
     pub(crate) fn take(&mut self, by: By<'_>, plan: &AggregatePlan, row: &[Value]) -> Result<()> {
-        if plan.keys.is_empty() {
+        if plan.keys.is_empty() && plan.sets.is_empty() {
             return self.take_into(by, plan, 0, row);
         }
         let mut keys = Vec::with_capacity(plan.keys.len());
         evaluate_row(&plan.keys, row, by.context, &mut keys)?;
-        self.key.clear();
-        for (value, data_type) in keys.iter().zip(&plan.key_types) {
-            encode_value(value, *data_type, &mut self.key);
+        if plan.sets.is_empty() {
+            self.key.clear();
+            for (value, data_type) in keys.iter().zip(&plan.key_types) {
+                encode_value(value, *data_type, &mut self.key);
+            }
+            return self.take_by_key(by, plan, 0, keys, row);
         }
+        for (number, set) in plan.sets.iter().enumerate() {
+            by.interrupts.check()?;
+            let mut of_set = vec![Value::Null; keys.len()];
+            self.key.clear();
+            self.key.extend_from_slice(&set_bytes(number));
+            for key in set.iter().map(|key| usize::from(*key)) {
+                encode_value(&keys[key], plan.key_types[key], &mut self.key);
+                of_set[key] = keys[key].clone();
+            }
+            self.take_by_key(by, plan, number, of_set, row)?;
+        }
+        Ok(())
+    }
+
+    /// Takes a row into the group of the key that has been made of these keys of a set.
+    fn take_by_key(
+        &mut self,
+        by: By<'_>,
+        plan: &AggregatePlan,
+        set: usize,
+        keys: Vec<Value>,
+        row: &[Value],
+    ) -> Result<()> {
         if let Some(group) = self.by_key.get(&self.key[..]) {
             return self.take_into(by, plan, *group, row);
         }
@@ -159,11 +201,12 @@ impl Grouping {
         if self.overflow.is_none() && fits {
             self.bytes += added;
             self.by_key.insert(self.key.as_slice().into(), self.groups.len());
-            self.add_group(plan, keys);
+            self.add_group(plan, set, keys);
             return self.take_into(by, plan, self.groups.len() - 1, row);
         }
         self.payload.clear();
         self.payload.extend_from_slice(&self.place.to_be_bytes());
+        self.payload.extend_from_slice(&(set as u64).to_be_bytes());
         self.place += 1;
         write_row(&keys, &mut self.payload);
         write_row(row, &mut self.payload);
@@ -314,6 +357,11 @@ impl Arguments {
     }
 }
 
+/// The beginning of the key of a group of this grouping set.
+fn set_bytes(set: usize) -> [u8; 2] {
+    (set as u16).to_be_bytes()
+}
+
 /// About what a new group takes.
 fn group_bytes(plan: &AggregatePlan, keys: &[Value], key_length: usize) -> usize {
     let texts: usize = keys.iter().filter_map(Value::as_str).map(str::len).sum();
@@ -343,12 +391,13 @@ fn late_groups(by: By<'_>, plan: &AggregatePlan, sorter: Sorter, options: &Spill
     while let Some((key, mut payload)) = by_key.next()? {
         by.interrupts.check()?;
         let place = read_u64(&mut payload)?;
+        let set = read_u64(&mut payload)? as usize;
         read_row(&mut payload, &mut keys)?;
         read_row(&mut payload, &mut row)?;
         if current.as_ref().is_none_or(|(last, ..)| last != key) {
             current.take().map(&mut close).transpose()?;
-            let mut grouping = Grouping::new(plan, options);
-            grouping.add_group(plan, std::mem::take(&mut keys));
+            let mut grouping = Grouping::empty(options);
+            grouping.add_group(plan, set, std::mem::take(&mut keys));
             current = Some((key.to_vec(), place, grouping));
         }
         if let Some((_, _, grouping)) = &mut current {
@@ -359,7 +408,7 @@ fn late_groups(by: By<'_>, plan: &AggregatePlan, sorter: Sorter, options: &Spill
     by_place.finish(by.interrupts)
 }
 
-/// The rows that grouping gives: the keys, then the aggregates' results.
+/// The rows that grouping gives: the keys, the aggregates' results, the values of GROUPING.
 #[derive(Debug)]
 pub(crate) struct GroupRows {
     groups: std::vec::IntoIter<Group>,
@@ -375,6 +424,9 @@ impl GroupRows {
             for (call, accumulator) in plan.calls.iter().zip(group.accumulators) {
                 self.row.push(call.finish(accumulator)?);
             }
+            let groupings = plan.groupings.iter();
+            self.row
+                .extend(groupings.map(|keys| Value::Int4(plan.grouping(keys, group.set))));
             return Ok(true);
         }
         let Some(late) = &mut self.late else {

@@ -8,6 +8,8 @@ use crate::common_type::common_type;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::{CompareOp, Expr};
 use crate::function::{Function, array};
+use crate::parse::parse_expression;
+use crate::stack::with_stack_for;
 use crate::value::DataType;
 use crate::value::array::{DIMENSIONS_MAX, too_many_dimensions};
 use crate::value::cast::{CastContext, can_cast};
@@ -186,14 +188,40 @@ impl Binder<'_> {
             )
             .or_position(position));
         };
+        let (array_type, typmod) = (input.data_type, input.typmod);
+        let (subscripts, is_slice) = self.subscripts(&subscripts, scope, position)?;
+        let arguments: Vec<Expr> = std::iter::once(input.expr).chain(subscripts).collect();
+        Ok(match is_slice {
+            true => Typed {
+                expr: call(array::subscript(true), arguments),
+                data_type: match array_type {
+                    DataType::Array(_) => array_type,
+                    _ => DataType::array_of(element_type),
+                },
+                typmod,
+            },
+            false => Typed {
+                expr: call(array::subscript(false), arguments),
+                data_type: element_type,
+                typmod,
+            },
+        })
+    }
+
+    /// Subscripts as arguments; true if they are of a slice, with two of them a dimension.
+    fn subscripts(
+        &mut self,
+        subscripts: &[&ast::Subscript],
+        scope: &mut Scope,
+        position: Option<u32>,
+    ) -> Result<(Vec<Expr>, bool)> {
         if subscripts.len() > DIMENSIONS_MAX {
             return Err(too_many_dimensions(subscripts.len()).or_position(position));
         }
-        let (array_type, typmod) = (input.data_type, input.typmod);
         let is_slice = subscripts
             .iter()
             .any(|part| matches!(part, ast::Subscript::Slice { .. }));
-        let mut arguments = vec![input.expr];
+        let mut arguments = Vec::with_capacity(2 * subscripts.len());
         for subscript in subscripts {
             match subscript {
                 ast::Subscript::Index { index } if !is_slice => arguments.push(self.subscript(index, scope)?),
@@ -222,21 +250,29 @@ impl Binder<'_> {
                 }
             }
         }
-        Ok(match is_slice {
-            true => Typed {
-                expr: call(array::subscript(true), arguments),
-                data_type: match array_type {
-                    DataType::Array(_) => array_type,
-                    _ => DataType::array_of(element_type),
-                },
-                typmod,
-            },
-            false => Typed {
-                expr: call(array::subscript(false), arguments),
-                data_type: element_type,
-                typmod,
-            },
-        })
+        Ok((arguments, is_slice))
+    }
+
+    /// The subscripts of a part of an array that is assigned to, of their text.
+    pub(super) fn assigned_subscripts(
+        &mut self,
+        text: &str,
+        scope: &mut Scope,
+        position: Option<u32>,
+    ) -> Result<(Vec<Expr>, bool)> {
+        let tree = parse_expression(&format!("x{text}"), 0)?;
+        let ast::Expr::CompoundFieldAccess { access_chain, .. } = &*tree else {
+            return Err(
+                EngineError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \"[\"")
+                    .or_position(position),
+            );
+        };
+        let subscripts = access_chain.iter().map(|access| match access {
+            ast::AccessExpr::Subscript(subscript) => Ok(subscript),
+            ast::AccessExpr::Dot(_) => Err(EngineError::not_supported("an assignment to a field")),
+        });
+        let subscripts = subscripts.collect::<Result<Vec<_>>>()?;
+        with_stack_for(tree.levels(), || self.subscripts(&subscripts, scope, position))
     }
 
     fn subscript(&mut self, tree: &ast::Expr, scope: &mut Scope) -> Result<Expr> {

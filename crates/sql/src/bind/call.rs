@@ -120,6 +120,9 @@ impl Binder<'_> {
             .refuse_aggregate()
             .map_err(|error| error.or_position(position))?;
         let arguments = parts.arguments;
+        if name == "grouping" {
+            return self.grouping_call(&arguments, scope, position);
+        }
         if set::is_set_function(&name) {
             return self.set_call(&name, &arguments, scope, position);
         }

@@ -3,6 +3,7 @@
 use sqlparser::ast::{self, UnaryOperator};
 
 use crate::bind::chain::{after, unsupported};
+use crate::bind::predicate::is_all;
 use crate::bind::scope::{Qualifier, Scope};
 use crate::bind::{Binder, Typed, boolean, fold, normal, plain_name};
 use crate::common_type::common_type;
@@ -106,6 +107,12 @@ impl Binder<'_> {
                 }
                 low => self.between(left, low, high, *negated, scope, position),
             },
+            ast::Expr::Like { any: true, .. } | ast::Expr::ILike { any: true, .. } => {
+                self.like_elements(tree, left, scope, position)
+            }
+            ast::Expr::Like { pattern, .. } | ast::Expr::ILike { pattern, .. } if is_all(pattern) => {
+                self.like_elements(tree, left, scope, position)
+            }
             ast::Expr::Like {
                 negated,
                 any: false,

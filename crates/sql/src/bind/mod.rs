@@ -8,6 +8,7 @@
 mod aggregate;
 mod around;
 mod array;
+mod assignment;
 mod call;
 mod chain;
 mod comment;

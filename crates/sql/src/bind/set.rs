@@ -11,7 +11,15 @@ use crate::value::DataType;
 
 /// True if the function of this name gives rows.
 pub(super) fn is_set_function(name: &str) -> bool {
-    matches!(name, "generate_series" | "unnest" | "generate_subscripts")
+    matches!(
+        name,
+        "generate_series"
+            | "unnest"
+            | "generate_subscripts"
+            | "string_to_table"
+            | "regexp_split_to_table"
+            | "regexp_matches"
+    )
 }
 
 impl Binder<'_> {
@@ -55,6 +63,9 @@ impl Binder<'_> {
             .iter()
             .map(|tree| self.expression(tree, scope))
             .collect::<Result<Vec<_>>>()?;
+        if name.starts_with("regexp_") || name == "string_to_table" {
+            return self.parts_of_text(name, arguments, position);
+        }
         let shown: Vec<String> = arguments
             .iter()
             .map(|argument| argument.data_type.to_string())
@@ -88,6 +99,20 @@ impl Binder<'_> {
             },
             DataType::Int4,
         ))
+    }
+
+    /// The functions whose rows are parts of a text: the elements of an array that a function makes.
+    fn parts_of_text(
+        &mut self,
+        name: &str,
+        arguments: Vec<Typed>,
+        position: Option<u32>,
+    ) -> Result<(SetCall, DataType)> {
+        let array = self.scalar_of(name, arguments, position)?;
+        Ok(match name {
+            "regexp_matches" => (SetCall::Parts(array.expr), array.data_type),
+            _ => (SetCall::Unnest(array.expr), DataType::Text),
+        })
     }
 
     /// `generate_series`

@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use sqlparser::ast::{self, Spanned};
 
+use crate::bind::assignment::{
+    PARTS_MAX, Target, base_of, check_parts, is_part_assignment, parts_in, refuse_default,
+};
 use crate::bind::row_columns::{columns_of, query_of};
 use crate::bind::scope::Names;
 use crate::bind::scope::Scope;
 use crate::bind::select::{From, Places};
-use crate::bind::{Binder, Place, Typed, identifier, refuse, require_heap, split_name};
+use crate::bind::{Binder, Place, Typed, identifier, refuse, require_heap};
 use crate::catalog::{ColumnDefault, TableDef};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::{Expr, Subquery};
@@ -42,7 +45,7 @@ impl Binder<'_> {
             return Err(EngineError::not_supported("INSERT into a function or query"));
         };
         let table = self.heap_table(name)?;
-        let targets = self.target_columns(&insert.columns, &table)?;
+        let targets = self.targets(&insert.columns, &table)?;
         let source = match &insert.source {
             None => InsertSource::Rows(vec![table_defaults(&table)]),
             Some(query) => match &*query.body {
@@ -65,21 +68,16 @@ impl Binder<'_> {
                     let select = Planner::new(self.catalog, &self.subqueries).block(block)?;
                     self.check_count(select.visible, &targets, !insert.columns.is_empty(), None)?;
                     let mut columns = table_defaults(&table);
-                    for (position, (target, output)) in targets.iter().zip(&select.columns).enumerate() {
-                        let def = &table.columns[usize::from(*target)];
-                        if def.always_generated {
-                            return Err(generated_always(
-                                format!("cannot insert a non-DEFAULT value into column \"{}\"", def.name),
-                                &def.name,
-                            ));
-                        }
-                        let typed = Typed {
-                            expr: Expr::Column(position as u16),
-                            data_type: output.data_type,
-                            typmod: output.type_modifier,
-                        };
-                        columns[usize::from(*target)] =
-                            self.assign(typed, def.data_type, def.typmod, &def.name, None)?;
+                    let outputs = select.columns.iter().enumerate().map(|(position, output)| Typed {
+                        expr: Expr::Column(position as u16),
+                        data_type: output.data_type,
+                        typmod: output.type_modifier,
+                    });
+                    for (at, (target, typed)) in targets.iter().zip(outputs).enumerate() {
+                        refuse_generated(&table, target.column)?;
+                        let base = base_of(&targets, at, &columns);
+                        columns[usize::from(target.column)] =
+                            self.assigned(typed, target, base, &table, None)?;
                     }
                     InsertSource::Select {
                         select: Box::new(select),
@@ -98,49 +96,38 @@ impl Binder<'_> {
         })
     }
 
-    /// The column numbers an INSERT names; all when it names none.
-    fn target_columns(&self, names: &[ast::ObjectName], table: &TableDef) -> Result<Vec<u16>> {
+    /// The columns that an INSERT names, or parts of them; all when it names none.
+    fn targets(&mut self, names: &[ast::ObjectName], table: &TableDef) -> Result<Vec<Target>> {
         if names.is_empty() {
-            return Ok((0..table.columns.len() as u16).collect());
+            return Ok((0..table.columns.len() as u16).map(Target::of).collect());
         }
-        let mut targets = Vec::with_capacity(names.len());
+        let mut targets: Vec<Target> = Vec::with_capacity(names.len());
         for name in names {
-            let number = self.target_column(name, table)?;
-            if targets.contains(&number) {
+            let target = self.target(name, table, &mut Scope::empty("INSERT"))?;
+            let is_same = |other: &Target| {
+                other.column == target.column && (other.part.is_none() || target.part.is_none())
+            };
+            if targets.iter().any(is_same) {
                 return Err(EngineError::new(
                     SqlState::DUPLICATE_COLUMN,
                     format!(
                         "column \"{}\" specified more than once",
-                        table.columns[usize::from(number)].name
+                        table.columns[usize::from(target.column)].name
                     ),
                 )
                 .or_position(self.position(name.span())));
             }
-            targets.push(number);
+            targets.push(target);
         }
+        check_parts(&targets)?;
         Ok(targets)
-    }
-
-    fn target_column(&self, name: &ast::ObjectName, table: &TableDef) -> Result<u16> {
-        let (qualifier, column, span) = split_name(name)?;
-        refuse(qualifier.is_some(), "a qualified name of a column to be set")?;
-        table.column_number(&column).ok_or_else(|| {
-            EngineError::new(
-                SqlState::UNDEFINED_COLUMN,
-                format!(
-                    "column \"{column}\" of relation \"{}\" does not exist",
-                    table.name
-                ),
-            )
-            .or_position(self.position(span))
-        })
     }
 
     fn insert_rows(
         &mut self,
         values: &ast::Values,
         table: &TableDef,
-        targets: &[u16],
+        targets: &[Target],
         explicit: bool,
     ) -> Result<Vec<Vec<Expr>>> {
         let rows = values.rows.iter();
@@ -152,7 +139,7 @@ impl Binder<'_> {
     fn more_rows(
         &mut self,
         table: &TableDef,
-        targets: &[u16],
+        targets: &[Target],
         explicit: bool,
         rows: &mut Vec<Vec<Expr>>,
     ) -> Result<()> {
@@ -176,47 +163,31 @@ impl Binder<'_> {
         &mut self,
         row: &[ast::Expr],
         table: &TableDef,
-        targets: &[u16],
+        targets: &[Target],
         explicit: bool,
     ) -> Result<Vec<Expr>> {
         let position = row.first().and_then(|tree| self.position_of(tree));
         self.check_count(row.len(), targets, explicit, position)?;
         let mut columns = table_defaults(table);
-        for (tree, target) in row.iter().zip(targets) {
-            if !is_default(tree) {
-                let def = &table.columns[usize::from(*target)];
-                if def.always_generated {
-                    return Err(generated_always(
-                        format!("cannot insert a non-DEFAULT value into column \"{}\"", def.name),
-                        &def.name,
-                    )
-                    .or_position(self.position(tree.span())));
-                }
-                columns[usize::from(*target)] =
-                    self.value_for(tree, table, *target, &mut Scope::empty("VALUES"))?;
+        for (at, (tree, target)) in row.iter().zip(targets).enumerate() {
+            if is_default(tree) {
+                refuse_default(target)?;
+                continue;
             }
+            refuse_generated(table, target.column)
+                .map_err(|error| error.or_position(self.position(tree.span())))?;
+            let position = self.position_of(tree);
+            let typed = self.expression(tree, &mut Scope::empty("VALUES"))?;
+            let base = base_of(targets, at, &columns);
+            columns[usize::from(target.column)] = self.assigned(typed, target, base, table, position)?;
         }
         Ok(columns)
-    }
-
-    /// An expression, converted to a column's type.
-    fn value_for(
-        &mut self,
-        tree: &ast::Expr,
-        table: &TableDef,
-        column: u16,
-        scope: &mut Scope,
-    ) -> Result<Expr> {
-        let def = &table.columns[usize::from(column)];
-        let position = self.position_of(tree);
-        let typed = self.expression(tree, scope)?;
-        self.assign(typed, def.data_type, def.typmod, &def.name, position)
     }
 
     fn check_count(
         &self,
         given: usize,
-        targets: &[u16],
+        targets: &[Target],
         explicit: bool,
         position: Option<u32>,
     ) -> Result<()> {
@@ -361,8 +332,11 @@ impl Binder<'_> {
         scope: &mut Scope,
         set: &mut Assignments,
     ) -> Result<()> {
-        let column = self.target_column(name, table)?;
-        if set.assigned.iter().any(|(other, _)| *other == column) {
+        let target = self.target(name, table, scope)?;
+        let column = target.column;
+        let before = set.assigned.iter().position(|(other, _)| *other == column);
+        let may_repeat = |value: &Expr| target.part.is_some() && is_part_assignment(value);
+        if before.is_some_and(|at| !may_repeat(&set.assigned[at].1)) {
             return Err(EngineError::new(
                 SqlState::SYNTAX_ERROR,
                 format!(
@@ -381,11 +355,28 @@ impl Binder<'_> {
             )
             .or_position(self.position(name.span())));
         }
-        let value = match value {
-            _ if by_default => table_default(table, column),
-            Assigned::Tree(tree) => self.value_for(tree, table, column, scope)?,
-            Assigned::Column(typed) => self.assign(typed, def.data_type, def.typmod, &def.name, None)?,
+        if by_default {
+            refuse_default(&target)?;
+            set.assigned.push((column, table_default(table, column)));
+            return Ok(());
+        }
+        let (typed, position) = match value {
+            Assigned::Tree(tree) => (self.expression(tree, scope)?, self.position_of(tree)),
+            Assigned::Column(typed) => (typed, None),
         };
+        // Parts of one column are assigned one after the other.
+        let base = match before {
+            Some(at) => set.assigned.swap_remove(at).1,
+            None => scope.names.relations[0].columns[usize::from(column)]
+                .typed
+                .expr
+                .clone(),
+        };
+        let value = self.assigned(typed, &target, base, table, position)?;
+        refuse(
+            parts_in(&value) > PARTS_MAX,
+            "so many assignments to parts of one column",
+        )?;
         set.assigned.push((column, value));
         Ok(())
     }
@@ -584,4 +575,16 @@ fn table_defaults(table: &TableDef) -> Vec<Expr> {
     (0..table.columns.len() as u16)
         .map(|column| table_default(table, column))
         .collect()
+}
+
+/// 428C9 for a column whose values are always generated.
+fn refuse_generated(table: &TableDef, column: u16) -> Result<()> {
+    let def = &table.columns[usize::from(column)];
+    if !def.always_generated {
+        return Ok(());
+    }
+    Err(generated_always(
+        format!("cannot insert a non-DEFAULT value into column \"{}\"", def.name),
+        &def.name,
+    ))
 }

@@ -125,13 +125,20 @@ impl Lines {
             self.depth += 1;
         }
         if let Some(aggregate) = &select.aggregate {
-            self.node(if aggregate.keys.is_empty() {
-                "Aggregate"
-            } else {
-                "HashAggregate"
+            self.node(match aggregate.keys.is_empty() {
+                _ if aggregate.sets.iter().any(Vec::is_empty) => "MixedAggregate",
+                true => "Aggregate",
+                false => "HashAggregate",
             });
-            if !aggregate.keys.is_empty() {
-                let keys: Vec<String> = aggregate.keys.iter().map(|key| show_top(key, &names)).collect();
+            let keys: Vec<String> = aggregate.keys.iter().map(|key| show_top(key, &names)).collect();
+            for set in &aggregate.sets {
+                let of_set: Vec<&str> = set.iter().map(|key| keys[usize::from(*key)].as_str()).collect();
+                match of_set.is_empty() {
+                    true => self.property("Group Key", "()".to_owned()),
+                    false => self.property("Hash Key", of_set.join(", ")),
+                }
+            }
+            if !keys.is_empty() && aggregate.sets.is_empty() {
                 self.property("Group Key", keys.join(", "));
             }
             if let Some(having) = &aggregate.having {
@@ -222,8 +229,14 @@ fn group_names(select: &SelectPlan, names: &Names) -> Names {
             inputs.join(", ")
         )
     });
+    let groupings = aggregate.groupings.iter().map(|keys| {
+        let shown = keys
+            .iter()
+            .map(|key| show_top(&aggregate.keys[usize::from(*key)], names));
+        format!("GROUPING({})", shown.collect::<Vec<_>>().join(", "))
+    });
     Names {
-        columns: keys.chain(calls).collect(),
+        columns: keys.chain(calls).chain(groupings).collect(),
         outer: names.outer.clone(),
     }
 }

@@ -142,6 +142,16 @@ static TABLE: &[Polymorphic] = {
         )
         .at_least(2)
         .called_on_null(),
+        // In PostgreSQL its rows are the elements.
+        function(
+            6160,
+            "string_to_table",
+            &[TEXT, TEXT, TEXT],
+            TEXTS,
+            Pure(string_to_array),
+        )
+        .at_least(2)
+        .called_on_null(),
         function(1193, "array_fill", &[Element, INT4S, INT4S], Array, Typed(fill))
             .at_least(2)
             .called_on_null(),

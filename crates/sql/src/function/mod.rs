@@ -6,12 +6,14 @@
 
 mod acl;
 pub mod array;
+mod array_assign;
 mod array_text;
 mod bits;
 mod catalog;
 mod choice;
 mod datetime;
 mod description;
+mod like;
 mod math;
 mod names;
 mod number;
@@ -39,8 +41,10 @@ use crate::memory;
 use crate::value::text::to_text;
 use crate::value::{DataType, Value};
 
+pub(crate) use array_assign::assignment as array_assignment;
 pub use catalog::{DATABASE_OID, USER_OID, expression_shown};
 pub(crate) use choice::between_symmetric;
+pub(crate) use like::like_elements_function as like_elements;
 pub use quote::quote_identifier;
 pub use recovery::shown as shown_position;
 pub(crate) use resolve::{Overload, best_of};

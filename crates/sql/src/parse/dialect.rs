@@ -11,8 +11,9 @@
 //! | `select 123abc`, `1_000`, `0x1f`, `$1a` | an error: junk behind a number | `123`, in a column called `abc`; `1000`; a string of bits |
 //!
 //! Others gave an error: `between symmetric a and b` (a mark on the word, [`mark_symmetric`]), `U&'…' uescape '…'`,
-//! the calls with a grammar of their own (`special_call`), lists that begin with a query (`in_list`), and
-//! ANY behind an operator with its schema (`operator_any`).
+//! the calls with a grammar of their own (`special_call`), lists that begin with a query (`in_list`), ANY behind an
+//! operator with its schema (`operator_any`), GROUPING SETS inside GROUPING SETS, `GROUP BY DISTINCT` (a key of its own,
+//! [`mark_distinct_groups`]), and parts of arrays that are assigned to (`assigned_parts`).
 //!
 //! The first two are rules of precedence ([`Dialect`]); the others are mended in the list of tokens ([`tokens`]). So are
 //! FOR NO KEY UPDATE and FOR KEY SHARE, which sqlparser does not know: it reads FOR UPDATE and FOR SHARE, and the binder
@@ -140,6 +141,8 @@ pub(super) fn tokens(text: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
     super::in_list::mark(&mut tokens);
     leave_out_keys(&mut tokens);
     write_out_table_queries(&mut tokens);
+    mark_distinct_groups(&mut tokens);
+    super::assigned_parts::mark(&mut tokens, text);
     Ok(with_is_null(tokens))
 }
 
@@ -225,6 +228,41 @@ fn write_out_table_queries(tokens: &mut Vec<TokenWithSpan>) {
         ];
         let written = written.map(|token| TokenWithSpan { token, span });
         tokens.splice(at..=at, written);
+    }
+}
+
+/// The quote of the word DISTINCT behind GROUP BY, which no text can have.
+pub(crate) const DISTINCT_MARK: char = '`';
+
+/// Makes DISTINCT behind GROUP BY a key of its own, with the blank behind it as a comma, and leaves out ALL.
+fn mark_distinct_groups(tokens: &mut [TokenWithSpan]) {
+    let is_keyword = |token: &TokenWithSpan, keyword: Keyword| match &token.token {
+        Token::Word(word) => word.quote_style.is_none() && word.keyword == keyword,
+        _ => false,
+    };
+    let mut behind = 0;
+    for number in 0..tokens.len() {
+        let token = &tokens[number];
+        match &token.token {
+            Token::Whitespace(_) => {}
+            _ if is_keyword(token, Keyword::GROUP) => behind = 1,
+            _ if behind == 1 && is_keyword(token, Keyword::BY) => behind = 2,
+            _ if behind == 2 && is_keyword(token, Keyword::ALL) => {
+                tokens[number].token = Token::Whitespace(Whitespace::Space);
+            }
+            _ if behind == 2 && is_keyword(token, Keyword::DISTINCT) => {
+                if let Some(TokenWithSpan {
+                    token: blank @ Token::Whitespace(_),
+                    ..
+                }) = tokens.get_mut(number + 1)
+                {
+                    *blank = Token::Comma;
+                    tokens[number].token = Token::make_word("distinct", Some(DISTINCT_MARK));
+                }
+                behind = 0;
+            }
+            _ => behind = 0,
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! first is not executed. SELECT, INSERT, UPDATE, DELETE, CREATE and ALTER go to sqlparser; everything else to
 //! `utility`, ours. Errors carry their position in the message, counted in characters from 1.
 
+mod assigned_parts;
 mod dialect;
 mod in_list;
 mod lex;
@@ -16,6 +17,8 @@ mod string_forms;
 mod unsupported;
 pub(crate) mod utility;
 
+pub(crate) use assigned_parts::SUBSCRIPTS_MARK;
+pub(crate) use dialect::DISTINCT_MARK;
 use std::cell::OnceCell;
 use std::sync::Arc;
 

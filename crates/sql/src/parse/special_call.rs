@@ -35,6 +35,13 @@ pub(super) fn parse(parser: &mut Parser<'_>) -> Option<Result<Expr>> {
     let keyword = word.keyword;
     match parser.peek_nth_token_ref(1).token {
         Token::LParen => {}
+        Token::Word(ref next)
+            if keyword == Keyword::GROUPING
+                && next.keyword == Keyword::SETS
+                && parser.peek_nth_token_ref(2).token == Token::LParen =>
+        {
+            return Some(grouping_sets(parser));
+        }
         Token::SingleQuotedString(_) if matches!(keyword, Keyword::NoKeyword | Keyword::NAME) => {
             let name = word.clone();
             return Some(typed_literal(parser, &name, span));
@@ -75,6 +82,26 @@ fn call(name: &str, span: Span, arguments: Vec<Expr>) -> Expr {
         over: None,
         within_group: Vec::new(),
     })
+}
+
+/// GROUPING SETS among the entries of another.
+fn grouping_sets(parser: &mut Parser<'_>) -> Result<Expr> {
+    for _ in 0..3 {
+        parser.advance_token();
+    }
+    let sets = parser.parse_comma_separated(|parser| {
+        if !parser.consume_token(&Token::LParen) {
+            return Ok(vec![parser.parse_expr()?]);
+        }
+        if parser.consume_token(&Token::RParen) {
+            return Ok(Vec::new());
+        }
+        let set = parser.parse_comma_separated(Parser::parse_expr)?;
+        parser.expect_token(&Token::RParen)?;
+        Ok(set)
+    })?;
+    parser.expect_token(&Token::RParen)?;
+    Ok(Expr::GroupingSets(sets))
 }
 
 fn typed_literal(parser: &mut Parser<'_>, name: &Word, span: Span) -> Result<Expr> {

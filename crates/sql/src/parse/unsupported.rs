@@ -98,8 +98,6 @@ const fn named(head: &'static str, words: &'static str, name: &'static str) -> C
 const CLAUSES: &[Clause] = &[
     clause("insert", "overriding system value"),
     clause("insert", "overriding user value"),
-    clause("", "group by distinct"),
-    clause("", "group by all"),
     clause("", "rows from"),
     clause("", "exclude current row"),
     clause("", "exclude group"),
@@ -112,8 +110,6 @@ const CLAUSES: &[Clause] = &[
     clause("", "current of"),
     clause("", "collation for"),
     named("", "from _ *", "an asterisk behind a table's name"),
-    named("update", "set _ [", "an assignment to an element"),
-    named("update", ", _ [", "an assignment to an element"),
     named("", "xmlelement ( _", "XML"),
     named("", "xmlforest ( _", "XML"),
     named("", "xmlparse ( _", "XML"),

@@ -1,86 +1,121 @@
-//! GROUP BY, and expressions over the rows of groups.
+//! The keys of GROUP BY, and expressions over the rows of groups.
 
 use std::sync::Arc;
 
 use sqlparser::ast;
 
+use super::grouping_sets::{Groups, grouping_arguments};
 use super::list::{Output, check_entries, output_number};
 use crate::bind::scope::{Aggregates, Scope, ScopeColumn};
 use crate::bind::{Binder, Typed, normal};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
 
+/// The rows of groups, for expressions over them.
+pub(super) struct OverGroups<'k> {
+    pub(super) keys: &'k [Typed],
+    /// Number of aggregates.
+    pub(super) calls: usize,
+    /// The first column that is no key.
+    pub(super) missing: Option<u16>,
+    /// The keys that each GROUPING is about.
+    pub(super) groupings: Vec<Vec<u16>>,
+}
+
+impl OverGroups<'_> {
+    /// The column of a GROUPING over these arguments; 42803 if one is no key.
+    fn grouping(&mut self, arguments: &[Expr]) -> Result<Expr> {
+        let key_of = |argument: &Expr| self.keys.iter().position(|key| key.expr == *argument);
+        let of_keys: Option<Vec<u16>> = arguments
+            .iter()
+            .map(|argument| key_of(argument).map(|at| at as u16))
+            .collect();
+        let of_keys = of_keys.ok_or_else(|| {
+            EngineError::new(
+                SqlState::GROUPING_ERROR,
+                "arguments to GROUPING must be grouping expressions of the associated query level",
+            )
+        })?;
+        let known = self.groupings.iter().position(|known| *known == of_keys);
+        let at = known.unwrap_or_else(|| {
+            self.groupings.push(of_keys);
+            self.groupings.len() - 1
+        });
+        Ok(Expr::Column((self.keys.len() + self.calls + at) as u16))
+    }
+}
+
 impl Binder<'_> {
-    /// The keys of GROUP BY, each once.
-    pub(super) fn group_by(
+    /// The number of a key of GROUP BY, which is added to the others if it is new.
+    pub(super) fn group_key(
         &mut self,
-        group_by: &ast::GroupByExpr,
+        tree: &ast::Expr,
         scope: &mut Scope,
         outputs: &[Output],
-    ) -> Result<Vec<Typed>> {
-        let trees = match group_by {
-            ast::GroupByExpr::Expressions(trees, modifiers) if modifiers.is_empty() => trees,
-            _ => return Err(EngineError::not_supported("GROUP BY ALL, ROLLUP or CUBE")),
+        groups: &mut Groups,
+    ) -> Result<u16> {
+        // A column of the table comes before an output's name here; in ORDER BY it is the other way round.
+        let named = match tree {
+            ast::Expr::Identifier(ident) if !scope.names.has_column(&normal(ident)) => {
+                outputs.iter().position(|output| output.name == normal(ident))
+            }
+            _ => None,
         };
-        let mut keys = Vec::with_capacity(trees.len());
-        for tree in trees {
-            // A column of the table comes before an output's name here; in ORDER BY it is the other way round.
-            let is_column = |name: &str, scope: &Scope| scope.names.has_column(name);
-            let named = match tree {
-                ast::Expr::Identifier(ident) if !is_column(&normal(ident), scope) => outputs
-                    .iter()
-                    .find(|output| output.name == normal(ident))
-                    .map(|output| output.typed.clone()),
-                _ => None,
-            };
-            let key = match (
-                output_number(tree, outputs.len(), "GROUP BY", self.position_of(tree))?,
-                named,
-            ) {
-                (Some(number), _) => outputs[number].typed.clone(),
-                (None, Some(typed)) => typed,
-                (None, None) => {
-                    let aggregates = std::mem::replace(&mut scope.aggregates, Aggregates::Refused);
-                    let clause = std::mem::replace(&mut scope.clause, "GROUP BY");
-                    let typed = self.expression(tree, scope)?;
-                    scope.aggregates = aggregates;
-                    scope.clause = clause;
-                    self.settle(typed)?
-                }
-            };
-            let mut aggregated = false;
-            key.expr
-                .walk(&mut |part| aggregated |= matches!(part, Expr::Aggregate(_)));
-            if aggregated {
-                return Err(EngineError::new(
-                    SqlState::GROUPING_ERROR,
-                    "aggregate functions are not allowed in GROUP BY",
-                )
-                .or_position(self.position_of(tree)));
+        let number = output_number(tree, outputs.len(), "GROUP BY", self.position_of(tree))?.or(named);
+        let key = match number {
+            Some(number) => outputs[number].typed.clone(),
+            None => {
+                let aggregates = std::mem::replace(&mut scope.aggregates, Aggregates::Refused);
+                let clause = std::mem::replace(&mut scope.clause, "GROUP BY");
+                let typed = self.expression(tree, scope)?;
+                scope.aggregates = aggregates;
+                scope.clause = clause;
+                self.settle(typed)?
             }
-            self.tick()?;
-            if !keys.iter().any(|known: &Typed| known.expr == key.expr) {
-                keys.push(key);
-                check_entries(keys.len())?;
-            }
+        };
+        let mut refused = None;
+        key.expr.walk(&mut |part| match part {
+            Expr::Aggregate(_) => refused = Some("aggregate functions"),
+            part if grouping_arguments(part).is_some() => refused = Some("grouping operations"),
+            _ => {}
+        });
+        if let Some(refused) = refused {
+            return Err(EngineError::new(
+                SqlState::GROUPING_ERROR,
+                format!("{refused} are not allowed in GROUP BY"),
+            )
+            .or_position(self.position_of(tree)));
         }
-        Ok(keys)
+        self.tick()?;
+        if let Some(known) = groups.keys.iter().position(|known| known.expr == key.expr) {
+            let before = &mut groups.outputs[known];
+            groups.has_two_names |= matches!((*before, number), (Some(one), Some(other)) if one != other);
+            *before = before.or(number);
+            return Ok(known as u16);
+        }
+        groups.keys.push(key);
+        groups.outputs.push(number);
+        check_entries(groups.keys.len())?;
+        Ok(groups.keys.len() as u16 - 1)
     }
 
-    /// Turns an expression over input rows into one over group rows: keys and aggregate results by position. Of any
-    /// other column nothing can be made: `missing` tells the first.
-    pub(super) fn regroup(&mut self, expr: Expr, keys: &[Typed], missing: &mut Option<u16>) -> Result<Expr> {
+    /// Turns an expression over input rows into one over group rows: keys, aggregate results and values of GROUPING by
+    /// position. Of any other column nothing can be made.
+    pub(super) fn regroup(&mut self, expr: Expr, over: &mut OverGroups<'_>) -> Result<Expr> {
         self.tick()?;
-        if let Some(at) = keys.iter().position(|key| key.expr == expr) {
+        if let Some(at) = over.keys.iter().position(|key| key.expr == expr) {
             return Ok(Expr::Column(at as u16));
         }
+        if let Some(arguments) = grouping_arguments(&expr) {
+            return over.grouping(arguments);
+        }
         match expr {
-            Expr::Aggregate(number) => Ok(Expr::Column(keys.len() as u16 + number)),
+            Expr::Aggregate(number) => Ok(Expr::Column(over.keys.len() as u16 + number)),
             Expr::Column(column) => {
-                missing.get_or_insert(column);
+                over.missing.get_or_insert(column);
                 Ok(Expr::Column(column))
             }
-            other => other.map_children(&mut |child| self.regroup(child, keys, missing)),
+            other => other.map_children(&mut |child| self.regroup(child, over)),
         }
     }
 

@@ -5,13 +5,14 @@
 //! | `from` | FROM |
 //! | `list` | the select list, RETURNING |
 //! | `distinct_on` | DISTINCT ON |
-//! | `group` | GROUP BY |
+//! | `group`, `grouping_sets` | GROUP BY |
 //! | `order` | ORDER BY, LIMIT, OFFSET |
 //! | `set` | UNION, INTERSECT, EXCEPT, VALUES, queries in parentheses |
 
 mod distinct_on;
 mod from;
 mod group;
+mod grouping_sets;
 mod list;
 mod order;
 mod set;
@@ -31,7 +32,8 @@ use crate::plan::{AggregatePlan, JoinKind, LockStrength, LockWaitPolicy, RowLock
 use crate::planner::scan::conjuncts;
 use crate::query::{Block, Join, Leaf, Relation, Rows};
 pub(super) use from::{From, Places};
-use group::not_grouped;
+use group::{OverGroups, not_grouped};
+use grouping_sets::{Groups, Set};
 pub(super) use list::ENTRIES_MAX;
 use list::Output;
 pub(super) use order::direction;
@@ -118,6 +120,28 @@ fn refuse_lock(block: &Block) -> Result<()> {
     }
 }
 
+/// True if a constant is there more often than as one whole expression.
+fn is_used_again(constant: &Expr, exprs: &[Expr]) -> bool {
+    let mut uses = 0;
+    if let Expr::Constant(_) = constant {
+        for expr in exprs {
+            uses += usize::from(expr != constant);
+            expr.walk(&mut |part| uses += usize::from(part == constant));
+            uses -= usize::from(expr != constant);
+        }
+    }
+    uses > 1
+}
+
+/// True if an expression has a GROUPING inside it.
+fn has_grouping(exprs: &[Expr]) -> bool {
+    let mut found = false;
+    for expr in exprs {
+        expr.walk(&mut |part| found |= grouping_sets::grouping_arguments(part).is_some());
+    }
+    found
+}
+
 impl Binder<'_> {
     /// A query. `settle`: columns without a type become text (an INSERT leaves them open).
     pub(super) fn query(&mut self, query: &ast::Query, settle: bool) -> Result<Block> {
@@ -184,7 +208,7 @@ impl Binder<'_> {
             width += calls.len();
             from.relation = with_functions(from.relation, base, calls);
         }
-        let keys = self.group_by(&select.group_by, &mut scope, &outputs)?;
+        let groups = self.group_by(&select.group_by, &mut scope, &outputs)?;
         let having = match &select.having {
             Some(tree) => {
                 let typed = self.expression(tree, &mut scope)?;
@@ -203,7 +227,7 @@ impl Binder<'_> {
 
         let columns = outputs[..visible].iter().map(Output::describe).collect();
         let mut projection: Vec<Expr> = outputs.into_iter().map(|output| output.typed.expr).collect();
-        let aggregate = self.grouping(&mut scope, keys, having, &mut projection, has_sets)?;
+        let aggregate = self.grouping(&mut scope, groups, having, &mut projection, has_sets)?;
         if aggregate
             .as_ref()
             .is_some_and(|aggregate| !aggregate.calls.is_empty())
@@ -243,7 +267,7 @@ impl Binder<'_> {
     fn grouping(
         &mut self,
         scope: &mut Scope,
-        keys: Vec<Typed>,
+        groups: Groups,
         having: Option<Expr>,
         projection: &mut Vec<Expr>,
         has_sets: bool,
@@ -252,51 +276,75 @@ impl Binder<'_> {
         else {
             return Err(EngineError::internal("aggregates were lost while binding"));
         };
-        if calls.is_empty() && keys.is_empty() && having.is_none() {
+        if calls.is_empty() && !groups.is_there && having.is_none() && !has_grouping(projection) {
             return Ok(None);
         }
         refuse(
             has_sets,
             "a function that gives rows beside GROUP BY or aggregates",
         )?;
-        let mut keys = keys;
-        let (grouped, having) = self.grouped(scope, &mut keys, projection, having, &mut calls)?;
+        let Groups {
+            mut keys, mut sets, ..
+        } = groups;
+        // A set that leaves a key out makes it NULL, but not other constants that are the same.
+        refuse(
+            !sets.is_empty() && keys.iter().any(|key| is_used_again(&key.expr, projection)),
+            "a constant among grouping sets that is used again",
+        )?;
+        let (grouped, having, groupings) =
+            self.grouped(scope, &mut keys, &mut sets, projection, having, &mut calls)?;
         *projection = grouped;
         let (keys, key_types) = keys.into_iter().map(|key| (key.expr, key.data_type)).unzip();
         Ok(Some(AggregatePlan {
             keys,
             key_types,
+            sets,
+            groupings,
             calls,
             having,
         }))
     }
 
-    /// The projection and HAVING over the rows of groups, and direct arguments of aggregates over their keys. Columns that
-    /// follow from a key, because the primary key of their table is among the keys, become keys too.
+    /// The projection and HAVING over the rows of groups, and direct arguments of aggregates over their keys; with them,
+    /// the keys that each GROUPING is about. Columns that follow from a key, because the primary key of their table is
+    /// among the keys, become keys too.
     fn grouped(
         &mut self,
         scope: &Scope,
         keys: &mut Vec<Typed>,
+        sets: &mut [Set],
         projection: &[Expr],
         having: Option<Expr>,
         calls: &mut [AggregateCall],
-    ) -> Result<(Vec<Expr>, Option<Expr>)> {
+    ) -> Result<(Vec<Expr>, Option<Expr>, Vec<Vec<u16>>)> {
         loop {
-            let mut missing = None;
-            let mut over_groups = |expr: &Expr| self.regroup(expr.clone(), keys, &mut missing);
+            let mut over = OverGroups {
+                keys,
+                calls: calls.len(),
+                missing: None,
+                groupings: Vec::new(),
+            };
+            let mut over_groups = |expr: &Expr| self.regroup(expr.clone(), &mut over);
             let grouped: Result<Vec<Expr>> = projection.iter().map(&mut over_groups).collect();
             let regrouped = having.as_ref().map(&mut over_groups).transpose();
             let direct = calls
                 .iter()
                 .map(|call| call.direct.iter().map(&mut over_groups).collect());
             let direct: Result<Vec<Vec<Expr>>> = direct.collect();
+            let OverGroups {
+                missing, groupings, ..
+            } = over;
             let Some(column) = missing else {
                 for (call, direct) in calls.iter_mut().zip(direct?) {
                     call.direct = direct;
                 }
-                return Ok((grouped?, regrouped?));
+                return Ok((grouped?, regrouped?, groupings));
             };
-            let Some(key) = self.dependent(column, keys, scope) else {
+            // What follows from keys does so where all of them are keys of the set.
+            let in_all = |at: usize| sets.iter().all(|set| set.contains(&(at as u16)));
+            let common = keys.iter().enumerate().filter(|(at, _)| in_all(*at));
+            let common: Vec<Typed> = common.map(|(_, key)| key.clone()).collect();
+            let Some(key) = self.dependent(column, &common, scope) else {
                 let read = |expr: &Expr| {
                     let mut read = false;
                     expr.columns(&mut |found| read |= found == column);
@@ -310,6 +358,9 @@ impl Binder<'_> {
                     false => error,
                 });
             };
+            for set in &mut *sets {
+                set.push(keys.len() as u16);
+            }
             keys.push(key);
         }
     }

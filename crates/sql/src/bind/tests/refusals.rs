@@ -34,6 +34,22 @@ fn binding_errors() {
             SqlState::GROUPING_ERROR,
         ),
         ("select sum(count(*)) from sbtest1", SqlState::GROUPING_ERROR),
+        (
+            "select k as x, k as y from sbtest1 group by x, rollup (y)",
+            SqlState::FEATURE_NOT_SUPPORTED,
+        ),
+        (
+            "select 5 as x, 5 as y from sbtest1 group by rollup (x)",
+            SqlState::FEATURE_NOT_SUPPORTED,
+        ),
+        (
+            "select unnest(array_agg(k)) from sbtest1",
+            SqlState::FEATURE_NOT_SUPPORTED,
+        ),
+        (
+            "select (select max(s.k) from sbtest1 t) from sbtest1 s",
+            SqlState::FEATURE_NOT_SUPPORTED,
+        ),
         ("select sum(c) from sbtest1", SqlState::UNDEFINED_FUNCTION),
         (
             "select distinct c from sbtest1 order by k",

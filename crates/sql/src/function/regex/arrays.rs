@@ -1,10 +1,11 @@
-//! `regexp_match` and `regexp_split_to_array`, whose results are arrays of texts.
+//! `regexp_match`, `regexp_split_to_array` and their kin, whose results are arrays of texts.
 
 use super::matching::compiled;
-use super::{behind, options};
+use super::{Options, behind, options};
 use crate::context::SessionFacts;
 use crate::error::{EngineError, Result};
 use crate::function::{made_of, text_of};
+use crate::value::array::nested;
 use crate::value::{ArrayValue, DataType, Value};
 
 /// The type of the results.
@@ -19,15 +20,40 @@ pub(super) fn regexp_match(arguments: &[Value], session: &dyn SessionFacts) -> R
     let Some(spans) = expression.find(text, 0, true, session)? else {
         return Ok(Value::Null);
     };
-    let wanted = match expression.groups() {
-        0 => &spans[..],
+    matched(text, &spans, expression.groups()).map(Value::from)
+}
+
+/// The texts of what the parentheses match, or all if there are none.
+fn matched(text: &str, spans: &[Option<(usize, usize)>], groups: usize) -> Result<ArrayValue> {
+    let wanted = match groups {
+        0 => spans,
         _ => &spans[1..],
     };
     let part = |span: &Option<(usize, usize)>| match *span {
         Some((start, end)) => Value::from(&text[start..end]),
         None => Value::Null,
     };
-    ArrayValue::of(TEXTS, wanted.iter().map(part).collect()).map(Value::from)
+    ArrayValue::of(TEXTS, wanted.iter().map(part).collect())
+}
+
+/// `regexp_matches(text, expression [, options])`: an array of what [`regexp_match`] gives, for the first match or, with
+/// the option `g`, for all.
+pub(super) fn regexp_matches(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    let text = made_of(&arguments[0])?;
+    let letters = arguments.get(2).map_or(Ok(""), text_of)?;
+    let options = Options::default().with(letters)?;
+    let all = options.global;
+    let expression = compiled(text_of(&arguments[1])?, options)?;
+    let mut found = Vec::new();
+    let mut from = Some(0);
+    while let Some(at) = from {
+        let Some(spans) = expression.find(text, at, true, session)? else {
+            break;
+        };
+        found.push(Value::from(matched(text, &spans, expression.groups())?));
+        from = spans[0].filter(|_| all).and_then(|span| behind(text, span));
+    }
+    nested(TEXTS, &found)
 }
 
 fn with_hint(error: EngineError, hint: &str) -> EngineError {
@@ -39,8 +65,17 @@ fn with_hint(error: EngineError, hint: &str) -> EngineError {
 
 /// `regexp_split_to_array(text, expression [, options])`: what stands between the matches.
 pub(super) fn split(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    split_by("regexp_split_to_array", arguments, session)
+}
+
+/// `regexp_split_to_table(text, expression [, options])`: the same, whose rows are the elements.
+pub(super) fn split_to_table(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    split_by("regexp_split_to_table", arguments, session)
+}
+
+fn split_by(name: &str, arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
     let text = made_of(&arguments[0])?;
-    let options = options("regexp_split_to_array", arguments.get(2))?;
+    let options = options(name, arguments.get(2))?;
     let expression = compiled(text_of(&arguments[1])?, options)?;
     let mut parts = Vec::new();
     let (mut copied, mut last_end) = (0, 0);

@@ -5,7 +5,7 @@
 //! | `syntax`, `bracket` | PostgreSQL's syntax, read into a tree over that of the crate `regex` |
 //! | `matching` | where a match and its parentheses begin and end, by PostgreSQL's rules |
 //! | `similar` | patterns of SIMILAR TO |
-//! | `replace`, `arrays` | `regexp_replace`; `regexp_match`, `regexp_split_to_array` |
+//! | `replace`, `arrays` | `regexp_replace`; `regexp_match`, `regexp_matches`, `regexp_split_to_array`, `regexp_split_to_table` |
 //!
 //! Differences from PostgreSQL: back references and constraints that look ahead or behind are refused, since the time of
 //! a match is linear in the text; so are the options `b` and `e` (the older syntaxes).
@@ -183,6 +183,35 @@ pub(super) static ROWS: &[FunctionRow] = &[
         &[Text, Text, Text],
         arrays::TEXTS,
         Session(arrays::regexp_match),
+    ),
+    // The rows of these functions are the elements of what they make here.
+    row(
+        2763,
+        "regexp_matches",
+        &[Text, Text],
+        arrays::TEXTS,
+        Session(arrays::regexp_matches),
+    ),
+    row(
+        2764,
+        "regexp_matches",
+        &[Text, Text, Text],
+        arrays::TEXTS,
+        Session(arrays::regexp_matches),
+    ),
+    row(
+        2765,
+        "regexp_split_to_table",
+        &[Text, Text],
+        arrays::TEXTS,
+        Session(arrays::split_to_table),
+    ),
+    row(
+        2766,
+        "regexp_split_to_table",
+        &[Text, Text, Text],
+        arrays::TEXTS,
+        Session(arrays::split_to_table),
     ),
     row(
         2767,

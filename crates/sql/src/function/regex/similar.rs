@@ -26,10 +26,12 @@ pub(super) fn to_escape(arguments: &[Value]) -> Result<Value> {
     };
     check_length(pattern.len().saturating_mul(3))?;
     let mut result = String::from("^(?:");
-    let (mut escaped, mut in_brackets) = (false, false);
+    // Brackets that are open, and whether the first of them has only begun: a `]` that is the first in it, also behind a
+    // `^`, is a character like others.
+    let (mut escaped, mut brackets, mut at_start) = (false, 0_usize, false);
     for character in pattern.chars() {
         if escaped {
-            if character == '"' && !in_brackets {
+            if character == '"' && brackets == 0 {
                 return Err(EngineError::not_supported(
                     "a separator in the pattern of SIMILAR",
                 ));
@@ -39,17 +41,22 @@ pub(super) fn to_escape(arguments: &[Value]) -> Result<Value> {
             escaped = false;
         } else if Some(character) == escape {
             escaped = true;
-        } else if in_brackets {
+        } else if brackets > 0 {
             if character == '\\' {
                 result.push('\\');
             }
             result.push(character);
-            in_brackets = character != ']';
+            match character {
+                ']' if !at_start => brackets -= 1,
+                '[' => brackets += 1,
+                _ => {}
+            }
+            at_start &= character == '^' && result.ends_with("[^");
         } else {
             match character {
                 '[' => {
                     result.push('[');
-                    in_brackets = true;
+                    (brackets, at_start) = (1, true);
                 }
                 '%' => result.push_str(".*"),
                 '_' => result.push('.'),

@@ -103,6 +103,8 @@ pub struct SetFunctions {
 pub enum SetCall {
     /// `unnest(array)`
     Unnest(Expr),
+    /// The arrays that are the elements of an array of arrays
+    Parts(Expr),
     /// `generate_subscripts(array, dimension [, reverse])`
     Subscripts {
         /// The array.
@@ -120,7 +122,7 @@ impl SetCall {
     /// Calls `visit` for each argument.
     pub fn each_argument(&self, visit: &mut dyn FnMut(&Expr)) {
         match self {
-            SetCall::Unnest(array) => visit(array),
+            SetCall::Unnest(array) | SetCall::Parts(array) => visit(array),
             SetCall::Subscripts {
                 array,
                 dimension,
@@ -137,6 +139,7 @@ impl SetCall {
     pub(crate) fn map_arguments(self, map: &mut dyn FnMut(Expr) -> Result<Expr>) -> Result<SetCall> {
         Ok(match self {
             SetCall::Unnest(array) => SetCall::Unnest(map(array)?),
+            SetCall::Parts(array) => SetCall::Parts(map(array)?),
             SetCall::Subscripts {
                 array,
                 dimension,
@@ -159,14 +162,34 @@ impl SetCall {
 /// Grouping and aggregates.
 #[derive(Debug, Clone)]
 pub struct AggregatePlan {
-    /// GROUP BY, over the input row; empty = one group, present even without rows.
+    /// GROUP BY, over the input row: the keys of all sets. None: one group, present even without rows.
     pub keys: Vec<Expr>,
     /// The keys' types, for comparing.
     pub key_types: Vec<DataType>,
+    /// The grouping sets, of numbers of keys; none: one set of all keys. An empty set has a group without rows too. The
+    /// keys that are not of a group's set are NULL in its row.
+    pub sets: Vec<Vec<u16>>,
+    /// The keys that each GROUPING is about.
+    pub groupings: Vec<Vec<u16>>,
     /// The aggregate calls, over the input row.
     pub calls: Vec<AggregateCall>,
-    /// HAVING, over the group row (keys, then results).
+    /// HAVING, over the group row: keys, results of aggregates, values of GROUPING.
     pub having: Option<Expr>,
+}
+
+impl AggregatePlan {
+    /// The value of a GROUPING in a group of this set: a bit for each key, the first one highest, that is set if the set
+    /// has no such key.
+    pub fn grouping(&self, keys: &[u16], set: usize) -> i32 {
+        let is_absent = |key: &u16| self.sets.get(set).is_some_and(|set| !set.contains(key));
+        keys.iter()
+            .fold(0, |bits, key| bits << 1 | i32::from(is_absent(key)))
+    }
+
+    /// Number of columns of the group row.
+    pub fn width(&self) -> usize {
+        self.keys.len() + self.calls.len() + self.groupings.len()
+    }
 }
 
 /// The strength of the row locks of FOR ….

@@ -17,6 +17,7 @@
 //! | `stored` | the bytes of an array in a row |
 //! | `parts` | elements and slices by subscript; arrays put together |
 
+mod assign;
 mod binary;
 mod parts;
 mod stored;
@@ -28,7 +29,7 @@ use crate::error::{EngineError, Result, SqlState};
 use crate::value::{DataType, Value};
 
 pub(super) use binary::{decode_array_binary, encode_array_binary};
-pub use parts::{Bounds, concatenated, nested, with_element};
+pub use parts::{Bounds, concatenated, nested, parts_of, with_element};
 pub(super) use stored::{push_length, read_array, read_length, with_length, write_array};
 pub(super) use text::{decode_array_text, encode_array_text};
 

@@ -161,6 +161,19 @@ pub fn concatenated(data_type: DataType, left: &Value, right: &Value) -> Result<
     ArrayValue::new(data_type, dimensions, elements).map(Value::from)
 }
 
+/// The arrays that are the elements of an array of two dimensions, with subscripts from 1.
+pub fn parts_of(value: &Value) -> Result<Vec<Value>> {
+    let Value::Array(array) = value else {
+        return Ok(Vec::new());
+    };
+    let [_, inner] = array.dimensions() else {
+        return Ok(Vec::new());
+    };
+    let parts = array.elements().chunks(inner.length as usize);
+    let array_of = |part: &[Value]| ArrayValue::of(array.data_type(), part.to_vec()).map(Value::from);
+    parts.map(array_of).collect()
+}
+
 /// The array of these arrays, which have the same dimensions.
 pub fn nested(data_type: DataType, parts: &[Value]) -> Result<Value> {
     let mut common: Option<&[Dimension]> = None;

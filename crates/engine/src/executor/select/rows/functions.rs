@@ -3,7 +3,7 @@
 use clearway_sql::error::Result;
 use clearway_sql::plan::{SetCall, SetFunctions};
 use clearway_sql::value::Value;
-use clearway_sql::value::array::{elements_of, subscripts_of};
+use clearway_sql::value::array::{elements_of, parts_of, subscripts_of};
 
 use crate::executor::Execution;
 use crate::executor::series::SeriesRows;
@@ -69,6 +69,7 @@ fn given(execution: &mut Execution<'_>, call: &SetCall, row: &[Value]) -> Result
                 let array = array.eval(row, context)?;
                 Given::Values(elements_of(&array)?.to_vec().into_iter())
             }
+            SetCall::Parts(array) => Given::Values(parts_of(&array.eval(row, context)?)?.into_iter()),
             SetCall::Subscripts {
                 array,
                 dimension,
