@@ -153,14 +153,14 @@ fn replace(tokens: &mut [TokenWithSpan], name: usize, ends: &[Token], text: &Pla
         return;
     };
     let (mut open, mut last) = (0_usize, None);
-    for at in first..tokens.len() {
-        match &tokens[at].token {
+    for (at, token) in tokens.iter().enumerate().skip(first) {
+        match &token.token {
             Token::LBracket => open += 1,
             Token::RBracket => {
                 open = open.saturating_sub(1);
                 last = Some(at);
             }
-            _ if open > 0 || blank(&tokens[at]) => {}
+            _ if open > 0 || blank(token) => {}
             _ => break,
         }
     }

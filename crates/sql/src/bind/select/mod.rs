@@ -120,6 +120,9 @@ fn refuse_lock(block: &Block) -> Result<()> {
     }
 }
 
+/// The projection and HAVING over the rows of groups, and the keys that each GROUPING is about.
+type Grouped = (Vec<Expr>, Option<Expr>, Vec<Vec<u16>>);
+
 /// True if a constant is there more often than as one whole expression.
 fn is_used_again(constant: &Expr, exprs: &[Expr]) -> bool {
     let mut uses = 0;
@@ -316,7 +319,7 @@ impl Binder<'_> {
         projection: &[Expr],
         having: Option<Expr>,
         calls: &mut [AggregateCall],
-    ) -> Result<(Vec<Expr>, Option<Expr>, Vec<Vec<u16>>)> {
+    ) -> Result<Grouped> {
         loop {
             let mut over = OverGroups {
                 keys,
