@@ -464,3 +464,23 @@ fn a_damaged_page_is_an_error_that_names_the_file() {
         "{error}"
     );
 }
+
+#[test]
+fn a_crash_leaves_nothing_of_temporary_tables() {
+    let fixture = Fixture::new("create table t (v text); insert into t values ('stays')");
+    let relations = |fixture: &Fixture| fixture.engine.storage().list_rels().unwrap();
+    let before = relations(&fixture);
+    let mut session = fixture.session();
+    run(
+        &mut session,
+        "create temp table t (id serial primary key, v text)",
+    );
+    let insert = "insert into t (v) select g::text from generate_series(1, 1000) g";
+    run(&mut session, insert);
+    fixture.engine.checkpoint().unwrap();
+    run(&mut session, insert);
+    let after = crash(&fixture);
+    assert_eq!(relations(&after), before);
+    assert_eq!(query(&mut after.session(), "select v from t"), "stays");
+    assert_eq!(query(&mut session, "select count(*) from t"), "2000");
+}

@@ -14,6 +14,9 @@
 //! all sessions share. Every state has a version of its own, never used twice, and a plan remembers the
 //! version it was made with: one comparison tells whether it still holds.
 //!
+//! A session's temporary tables are in no row and in no published state (`transaction::temporary` puts them over one). A
+//! relation's name is one in its schema ([`schema`]).
+//!
 //! # Rules
 //!
 //! 1. A transaction that changes definitions holds the *catalog lock* (a relation lock on relation 1) to its

@@ -6,6 +6,7 @@ use crate::output::Output;
 use crate::session::Session;
 use crate::session::prepared::Prepared;
 use crate::session::run::Request;
+use crate::session::text_cache::LookedUpIn;
 use clearway_sql as sql;
 use clearway_sql::error::{EngineError, Result};
 
@@ -24,7 +25,8 @@ impl Session {
             max_rows: 0,
         };
         self.among_others = false;
-        if let Some(prepared) = self.texts.get(sql) {
+        let version = self.txn.catalog_version();
+        if let Some(prepared) = self.texts.get(sql, version, &self.settings.search_path) {
             return self.run_last(&prepared, request, out);
         }
         let whole: Arc<str> = sql.into();
@@ -54,6 +56,11 @@ impl Session {
             if number > 0 {
                 self.begin_statement(&text);
             }
+            // Before binding: what is kept may be for older definitions than it was bound with, and never for newer ones.
+            let looked_up_in = LookedUpIn {
+                version: self.txn.catalog_version(),
+                path: Arc::clone(&self.settings.search_path),
+            };
             let prepared = Arc::new(self.bind(text, Some(parsed), &[], None)?);
             if number + 1 < count {
                 self.run(&prepared, &[], request, out, false)?;
@@ -61,7 +68,7 @@ impl Session {
                 self.run_last(&prepared, request, out)?;
             }
             if count == 1 {
-                self.texts.offer(&prepared);
+                self.texts.offer(&prepared, looked_up_in);
             }
         }
         Ok(())

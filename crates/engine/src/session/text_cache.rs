@@ -1,10 +1,16 @@
 //! Plans of the simple protocol, kept by text.
+//!
+//! A text is a statement of its own each time that it comes: it may have other columns when its tables have changed, or
+//! when the search path leads to others. So what is kept holds for the definitions and the path that it was made with, and
+//! is forgotten when it is asked for under others. (A prepared statement is planned anew then, and may not change its
+//! columns.)
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use crate::session::prepared::Prepared;
+use clearway_sql::SearchPath;
 
 /// The most texts of the simple protocol that keep their plans.
 const CACHED_TEXTS_MAX: usize = 64;
@@ -15,27 +21,46 @@ const SEEN_TEXTS: usize = 256;
 /// A text longer than this is not kept.
 const CACHED_TEXT_BYTES_MAX: usize = 4_096;
 
+/// The definitions, by their version, and the search path that the names in a text were looked up in.
+#[derive(Debug, Clone)]
+pub(crate) struct LookedUpIn {
+    pub(crate) version: u64,
+    pub(crate) path: Arc<SearchPath>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    prepared: Arc<Prepared>,
+    looked_up_in: LookedUpIn,
+    used: u64,
+}
+
 /// Recent texts of the simple protocol. A text is kept when it comes a second time: most texts with literals in them
 /// never do. When the cache is full, the half that was used least recently goes.
 #[derive(Debug, Default)]
 pub(crate) struct TextCache {
-    entries: HashMap<Arc<str>, (Arc<Prepared>, u64)>,
+    entries: HashMap<Arc<str>, Entry>,
     clock: u64,
     /// Hashes of texts seen once, by a few of their bits.
     seen: Vec<u64>,
 }
 
 impl TextCache {
-    /// The statement of this text.
-    pub(crate) fn get(&mut self, text: &str) -> Option<Arc<Prepared>> {
-        let (prepared, used) = self.entries.get_mut(text)?;
+    /// The statement of this text, if it was kept and holds for these definitions and this path.
+    pub(crate) fn get(&mut self, text: &str, version: u64, path: &Arc<SearchPath>) -> Option<Arc<Prepared>> {
+        let entry = self.entries.get_mut(text)?;
+        let made_in = &entry.looked_up_in;
+        if made_in.version != version || !Arc::ptr_eq(&made_in.path, path) {
+            self.entries.remove(text);
+            return None;
+        }
         self.clock += 1;
-        *used = self.clock;
-        Some(Arc::clone(prepared))
+        entry.used = self.clock;
+        Some(Arc::clone(&entry.prepared))
     }
 
     /// Offers a statement that was not found.
-    pub(crate) fn offer(&mut self, prepared: &Arc<Prepared>) {
+    pub(crate) fn offer(&mut self, prepared: &Arc<Prepared>, looked_up_in: LookedUpIn) {
         if prepared.text.len() > CACHED_TEXT_BYTES_MAX {
             return;
         }
@@ -48,14 +73,18 @@ impl TextCache {
             return;
         }
         if self.entries.len() >= CACHED_TEXTS_MAX {
-            let mut used: Vec<u64> = self.entries.values().map(|(_, used)| *used).collect();
+            let mut used: Vec<u64> = self.entries.values().map(|entry| entry.used).collect();
             used.sort_unstable();
             let median = used[used.len() / 2];
-            self.entries.retain(|_, (_, used)| *used > median);
+            self.entries.retain(|_, entry| entry.used > median);
         }
         self.clock += 1;
-        self.entries
-            .insert(Arc::clone(&prepared.text), (Arc::clone(prepared), self.clock));
+        let entry = Entry {
+            prepared: Arc::clone(prepared),
+            looked_up_in,
+            used: self.clock,
+        };
+        self.entries.insert(Arc::clone(&prepared.text), entry);
     }
 
     /// Forgets everything.

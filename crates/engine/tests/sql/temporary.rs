@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use clearway_engine::Engine;
 
-use crate::common::{Fixture, config, error, query, run};
+use crate::common::{Fixture, error, run};
 
 fn relations(engine: &Engine) -> BTreeSet<u32> {
     let listed = engine.storage().list_rels().unwrap();
@@ -50,51 +50,6 @@ fn they_are_gone_with_their_session() {
     assert!(relations(&fixture.engine).len() > before.len());
     drop(session);
     assert_eq!(relations(&fixture.engine), before);
-}
-
-#[test]
-fn a_crash_leaves_nothing_of_them() {
-    let fixture = Fixture::new("create table t (v text); insert into t values ('stays')");
-    let before = relations(&fixture.engine);
-    let mut session = fixture.session();
-    run(
-        &mut session,
-        "create temp table t (id serial primary key, v text)",
-    );
-    run(
-        &mut session,
-        "insert into t (v) select g::text from generate_series(1, 1000) g",
-    );
-    fixture.engine.checkpoint().unwrap();
-    run(
-        &mut session,
-        "insert into t (v) select g::text from generate_series(1, 1000) g",
-    );
-    // The session never ends, and the directory is read as it is on disk.
-    let copy = tempfile::tempdir().unwrap();
-    copy_directory(fixture.directory.path(), copy.path());
-    let engine = Engine::open(copy.path(), config()).unwrap();
-    assert_eq!(relations(&engine), before);
-    let opened = Fixture {
-        engine,
-        directory: copy,
-    };
-    let mut other = opened.session();
-    assert_eq!(query(&mut other, "select v from t"), "stays");
-    assert_eq!(query(&mut session, "select count(*) from t"), "2000");
-}
-
-fn copy_directory(from: &std::path::Path, to: &std::path::Path) {
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            std::fs::create_dir_all(&target).unwrap();
-            copy_directory(&entry.path(), &target);
-        } else {
-            std::fs::copy(entry.path(), &target).unwrap();
-        }
-    }
 }
 
 #[test]
@@ -160,4 +115,23 @@ fn no_other_object_depends_on_them() {
     for sql in ["create view v as select a from t", "comment on table t is 'mine'"] {
         assert_eq!(error(&mut session, sql).sqlstate().as_str(), "0A000", "{sql}");
     }
+}
+
+#[test]
+fn a_text_that_comes_again_may_have_other_columns() {
+    let fixture = Fixture::new("create table t (v text); insert into t values ('shared')");
+    fixture.play(
+        "alice: select * from t => shared
+         alice: select * from t => shared
+         alice: select * from t => shared
+         alice: create temp table t (a int, b int) => CREATE TABLE
+         alice: insert into t values (1, 2) => INSERT 0 1
+         alice: select * from t => 1|2
+         alice: set search_path to public, pg_temp => SET
+         alice: select * from t => shared
+         alice: reset search_path => RESET
+         alice: select * from t => 1|2
+         alice: discard temp => DISCARD TEMP
+         alice: select * from t => shared",
+    );
 }

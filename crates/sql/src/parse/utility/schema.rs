@@ -1,6 +1,6 @@
 //! CREATE, ALTER and DROP SCHEMA.
 
-use crate::error::{EngineError, Result};
+use crate::error::{EngineError, Result, SqlState};
 use crate::parse::lex::Kind;
 use crate::parse::utility::NamedDefinition;
 use crate::parse::utility::reader::Reader;
@@ -26,6 +26,12 @@ impl Reader<'_> {
             false => None,
         };
         if matches!(self.peek_word(), "create" | "grant") {
+            if if_not_exists {
+                return Err(EngineError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "CREATE SCHEMA IF NOT EXISTS cannot include schema elements",
+                ));
+            }
             return Err(EngineError::not_supported(
                 "CREATE SCHEMA with other statements in it",
             ));
