@@ -211,7 +211,36 @@ impl SetOperation {
     }
 }
 
+/// True if an expression may have another value when it is evaluated again: it calls a volatile function, or a query
+/// inside it does. `queries`: those of the statement, by their numbers.
+pub(crate) fn is_volatile(expr: &Expr, queries: &[Block]) -> bool {
+    let mut volatile = false;
+    expr.walk(&mut |part| {
+        volatile |= match part {
+            Expr::NextSerial { .. } => true,
+            Expr::Call { function, .. } => function.is_volatile(),
+            Expr::Subquery(subquery) => {
+                let inner = queries.get(subquery.number);
+                inner.is_some_and(|inner| inner.is_volatile(queries))
+            }
+            _ => false,
+        };
+    });
+    volatile
+}
+
 impl Block {
+    /// True if it may give other rows when it runs again.
+    pub(crate) fn is_volatile(&self, queries: &[Block]) -> bool {
+        let mut volatile = false;
+        checkpoint(|| self.each_expression(&mut |expr| volatile |= is_volatile(expr, queries)));
+        let inner = self.from.queries();
+        volatile
+            || inner
+                .into_iter()
+                .any(|inner| checkpoint(|| inner.is_volatile(queries)))
+    }
+
     /// One empty row.
     pub(crate) fn one_row() -> Block {
         Block {

@@ -312,10 +312,8 @@ impl Binder<'_> {
             return Ok(());
         }
         let Some(values) = columns_of(value) else {
-            return Err(EngineError::not_supported(
-                "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression",
-            )
-            .or_position(position));
+            let message = "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression";
+            return Err(EngineError::new(SqlState::FEATURE_NOT_SUPPORTED, message).or_position(position));
         };
         require_count(values.len())?;
         for (name, value) in names.iter().zip(values) {

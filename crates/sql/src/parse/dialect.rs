@@ -13,7 +13,7 @@
 //! Others gave an error: `between symmetric a and b` (a mark on the word, [`mark_symmetric`]), `U&'…' uescape '…'`,
 //! the calls with a grammar of their own (`special_call`), lists that begin with a query (`in_list`), ANY behind an
 //! operator with its schema (`operator_any`), GROUPING SETS inside GROUPING SETS, `GROUP BY DISTINCT` (a key of its own,
-//! [`mark_distinct_groups`]), and parts of arrays that are assigned to (`assigned_parts`).
+//! [`mark_distinct_groups`]), parts of arrays that are assigned to (`assigned_parts`), and `(values (1))` as a value.
 //!
 //! The first two are rules of precedence ([`Dialect`]); the others are mended in the list of tokens ([`tokens`]). So are
 //! FOR NO KEY UPDATE and FOR KEY SHARE, which sqlparser does not know: it reads FOR UPDATE and FOR SHARE, and the binder
@@ -62,6 +62,14 @@ impl Dialect for Grammar {
                 return Some(low.map(|low| Expr::Prefixed {
                     prefix,
                     value: Box::new(low),
+                }));
+            }
+            Token::LParen if is_values(&parser.peek_nth_token_ref(1).token) => {
+                parser.advance_token();
+                let query = parser.parse_query();
+                return Some(query.and_then(|query| {
+                    parser.expect_token(&Token::RParen)?;
+                    Ok(Expr::Subquery(query))
                 }));
             }
             _ => return super::special_call::parse(parser),
@@ -129,6 +137,11 @@ impl Dialect for Grammar {
         supports_aliased_function_args() -> bool;
         supports_comment_optimizer_hint() -> bool;
     }
+}
+
+/// True for the word VALUES, which cannot begin an expression.
+fn is_values(token: &Token) -> bool {
+    matches!(token, Token::Word(word) if word.quote_style.is_none() && word.keyword == Keyword::VALUES)
 }
 
 /// The tokens of a text: strings that go on in the next line are one, and ISNULL is IS NULL.

@@ -17,7 +17,7 @@ use crate::planner::columns::ReadColumns;
 use crate::planner::leaves::{LeafSet, Leaves, rejects_nulls};
 use crate::planner::scan::{all, need, plan_scan};
 use crate::planner::{Planner, alternatives, estimate};
-use crate::query::{Join, Leaf, Relation, Rows, SetOperation};
+use crate::query::{Block, Join, Leaf, Relation, Rows, SetOperation, is_volatile};
 use crate::stack::checkpoint;
 use crate::value::{DataType, Value};
 
@@ -546,7 +546,7 @@ impl Tree<'_, '_> {
                 ));
             }
             Rows::Query { block, arguments } => Node::Query {
-                plan: std::sync::Arc::new(self.planner.block(*block)?),
+                plan: std::sync::Arc::new(self.planner.block(self.without_unread(*block, base))?),
                 base,
                 arguments,
                 name,
@@ -580,6 +580,25 @@ impl Tree<'_, '_> {
             cost: estimated,
         };
         Ok(filtered(planned, conditions))
+    }
+
+    /// A query of FROM without the values that no later stage reads. Those of queries inside it would run for nothing,
+    /// and PostgreSQL shows none of their errors.
+    fn without_unread(&self, mut block: Block, base: u16) -> Block {
+        if block.distinct || block.distinct_on > 0 {
+            return block;
+        }
+        for at in 0..block.visible {
+            let place = base + at as u16;
+            let is_read = !self.read.within(std::iter::once(place..place + 1)).is_empty();
+            let is_key = block.sort.iter().any(|key| key.column == at);
+            let value = &mut block.projection[at];
+            let volatile = || is_volatile(value, self.planner.bound);
+            if !is_read && !is_key && value.has_subquery() && !volatile() {
+                *value = Expr::Constant(Value::Null);
+            }
+        }
+        block
     }
 
     fn set(&self, operation: SetOperation, base: u16) -> Result<SetPlan> {

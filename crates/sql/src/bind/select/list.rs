@@ -168,6 +168,23 @@ fn column_name(tree: &ast::Expr) -> String {
     name
 }
 
+/// The name of a query's only column.
+fn name_of_query(body: &ast::SetExpr) -> ColumnName {
+    use ColumnName::{Nothing, OfForm, OfPart};
+    match body {
+        ast::SetExpr::Select(select) => match select.projection.as_slice() {
+            [ast::SelectItem::UnnamedExpr(tree)] => match name_of(tree) {
+                Nothing => Nothing,
+                OfPart(name) | OfForm(name) => OfPart(name),
+            },
+            [ast::SelectItem::ExprWithAlias { alias, .. }] => OfPart(normal(alias)),
+            _ => Nothing,
+        },
+        ast::SetExpr::Values(_) => OfPart("column1".to_owned()),
+        _ => Nothing,
+    }
+}
+
 /// The name that an expression suggests for its column.
 enum ColumnName {
     /// A column or a function: a cast around it keeps the name.
@@ -202,17 +219,7 @@ fn name_of(tree: &ast::Expr) -> ColumnName {
             field.map_or_else(|| name_of(root), OfPart)
         }
         // Of a query's only column.
-        ast::Expr::Subquery(query) => match &*query.body {
-            ast::SetExpr::Select(select) => match select.projection.as_slice() {
-                [ast::SelectItem::UnnamedExpr(tree)] => match name_of(tree) {
-                    Nothing => Nothing,
-                    OfPart(name) | OfForm(name) => OfPart(name),
-                },
-                [ast::SelectItem::ExprWithAlias { alias, .. }] => OfPart(normal(alias)),
-                _ => Nothing,
-            },
-            _ => Nothing,
-        },
+        ast::Expr::Subquery(query) => name_of_query(&query.body),
         ast::Expr::Exists { .. } => OfPart("exists".to_owned()),
         ast::Expr::Ceil { .. } => OfPart("ceil".to_owned()),
         ast::Expr::Floor { .. } => OfPart("floor".to_owned()),

@@ -214,7 +214,7 @@ impl Binder<'_> {
         };
         self.name_columns(cte, &mut block.columns)?;
         let inline = match cte.materialized {
-            _ if is_recursive || self.changes(&block) || locks_rows(&block) => Inline::Never,
+            _ if is_recursive || block.is_volatile(&self.subqueries) || locks_rows(&block) => Inline::Never,
             Some(ast::CteAsMaterialized::Materialized) => Inline::Never,
             Some(ast::CteAsMaterialized::NotMaterialized) => Inline::Each,
             None => Inline::Single,
@@ -266,25 +266,6 @@ impl Binder<'_> {
         if self.with.working_uses > before {
             self.with.dependent.insert(number);
         }
-    }
-
-    /// True if a query may give other rows when it runs again: it calls a volatile function.
-    fn changes(&self, block: &Block) -> bool {
-        let mut changes = false;
-        block.each_expression(&mut |expr| {
-            expr.walk(&mut |part| {
-                changes |= match part {
-                    Expr::NextSerial { .. } => true,
-                    Expr::Call { function, .. } => function.is_volatile(),
-                    Expr::Subquery(subquery) => {
-                        let inner = self.subqueries.get(subquery.number);
-                        inner.is_some_and(|inner| self.changes(inner))
-                    }
-                    _ => false,
-                };
-            });
-        });
-        changes || block.from.queries().iter().any(|inner| self.changes(inner))
     }
 
     /// The common table expression of this name, if there is one: its columns and rows.
