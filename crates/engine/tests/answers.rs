@@ -153,6 +153,7 @@ subjects! {
     to_char
     to_number
     transactions
+    updatable_views
     views
     with
     with_changes

@@ -101,11 +101,6 @@ const REFUSED: &[(&str, &str, u32)] = &[
         "CURRENT OF is not supported",
         26,
     ),
-    (
-        "create table u (like t including all)",
-        "INCLUDING is not supported",
-        24,
-    ),
     ("create table u of ty", "CREATE TABLE … OF is not supported", 8),
     (
         "create index i on only t (x)",

@@ -64,6 +64,10 @@ pub trait CatalogFacts {
     fn constraint_definition(&self, oid: u32) -> Option<String>;
     /// The name of the sequence that belongs to a column.
     fn sequence_of(&self, relation: u32, column: i16) -> Option<String>;
+    /// The query of the view of this number, as text; the bool is true for the form with few parentheses.
+    fn view_definition(&self, oid: u32, pretty: bool) -> Result<Option<String>>;
+    /// The rule of this number, as text.
+    fn rule_definition(&self, oid: u32, pretty: bool) -> Result<Option<String>>;
     /// The comment on an object.
     fn comment(&self, on: ObjectAddress) -> Option<String>;
     /// The comment on the object of this number, whatever catalog has it; of those that no other database shares.

@@ -24,6 +24,7 @@
 //! | `catalog`, `object_address` | tables and indexes as statements see them; where the catalogs have an object |
 //! | `common_type`, `search_path`, `sort_key`, `stack` | the type that several are brought to; where names are looked for; keys of ORDER BY; how deep a statement may nest, and the room for it |
 //! | `statistics` | what ANALYZE finds, and the planner's estimates rest on |
+//! | `deparse` | a view's query as text |
 //! | `view` | views as the catalog keeps them |
 //! | `explain` | a plan as text |
 //! | `value` | values, types, their text and binary forms, rows as bytes, index keys |
@@ -38,6 +39,7 @@ pub mod catalog;
 pub mod catalog_facts;
 pub mod common_type;
 pub mod context;
+pub mod deparse;
 pub mod error;
 pub mod explain;
 pub mod expr;
@@ -57,7 +59,7 @@ pub mod value;
 pub mod view;
 
 pub use bind::bind_checked;
-pub use bind::{bind, bind_default};
+pub use bind::{bind, bind_default, changeable_columns};
 pub use catalog::{CatalogView, ColumnDef, ColumnDefault, IndexDef, SchemaRef, TableDef, TableKind};
 pub use context::{EvalContext, SessionFacts};
 pub use expr::Expr;

@@ -99,6 +99,7 @@ impl DefinitionChange<'_, '_, '_> {
                     columns,
                 },
                 returning: None,
+                checks: None,
             };
             let rows = modify::insert(self.execution, &insert, &mut |_, _| Ok(()))?;
             self.outcome.rows = Some(rows);

@@ -14,6 +14,14 @@ use clearway_sql::{TableDef, TableKind};
 
 impl DefinitionChange<'_, '_, '_> {
     pub(super) fn create_view(&mut self, create: &CreateViewPlan) -> Result<()> {
+        if create.made_temporary {
+            let text = format!("view \"{}\" will be a temporary view", create.name);
+            self.outcome.notices.push(notice(SqlState::SUCCESS, text));
+        }
+        let is_temporary = create.schema.is_temporary();
+        if is_temporary {
+            self.execution.txn.open_temporary();
+        }
         let mut state = self.state()?;
         if let Some(replaced) = &create.replaced {
             let entry = self.execution.entry(replaced)?;
@@ -27,7 +35,7 @@ impl DefinitionChange<'_, '_, '_> {
             table.view = Some(Arc::clone(&create.view));
             let sequences = vec![None; table.columns.len()];
             self.replace(&mut state, &entry, table, sequences, ReadableBy::OlderSnapshots)?;
-            self.execution.txn.set_catalog_state(state);
+            self.keep(state, &create.schema);
             return Ok(());
         }
         if state.is_taken(create.schema.oid, &create.name) {
@@ -56,13 +64,15 @@ impl DefinitionChange<'_, '_, '_> {
             statistics: None,
             on_commit: OnCommit::PreserveRows,
         };
-        let bytes = stored::encode(&definition(&entry))?;
-        let context = self.execution.txn.context();
-        entry.tid = Heap::new(CATALOG_REL)
-            .insert(&context, &bytes)
-            .map_err(storage_error)?;
+        if !is_temporary {
+            let bytes = stored::encode(&definition(&entry))?;
+            let context = self.execution.txn.context();
+            entry.tid = Heap::new(CATALOG_REL)
+                .insert(&context, &bytes)
+                .map_err(storage_error)?;
+        }
         state.put(entry);
-        self.execution.txn.set_catalog_state(state);
+        self.keep(state, &create.schema);
         Ok(())
     }
 
@@ -106,7 +116,7 @@ impl DefinitionChange<'_, '_, '_> {
         }
         let sequences = entry.sequences.clone();
         self.replace(&mut state, &entry, table, sequences, ReadableBy::OlderSnapshots)?;
-        self.execution.txn.set_catalog_state(state);
+        self.keep(state, &view.schema);
         Ok(())
     }
 }

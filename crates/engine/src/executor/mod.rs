@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `scan` | rows of a table that satisfy WHERE, by index or from end to end; locking them |
 //! | `select` | SELECT; its `rows`: joins, queries in FROM, set operations |
+//! | `check_option` | WITH CHECK OPTION of views |
 //! | `not_null`, `place` | NULL where it is refused; the place of a row as a value |
 //! | `subquery` | queries inside expressions |
 //! | `change` | statements of WITH that change rows |
@@ -34,6 +35,7 @@
 //! 5. When the row is changed, its tuple locks are given back: from now on the row itself bears this session's id.
 
 mod change;
+mod check_option;
 mod group;
 pub(crate) mod modify;
 mod modify_joined;

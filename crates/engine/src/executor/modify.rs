@@ -3,6 +3,7 @@
 use clearway_storage::heap::{DeleteOutcome, Heap, ROW_MAX, Tid, UpdateOutcome};
 
 use crate::convert::storage_error;
+use crate::executor::check_option::check_row;
 use crate::executor::modify_joined;
 use crate::executor::not_null::check_not_null;
 use crate::executor::scan::{self, LedBy, Scan};
@@ -34,6 +35,9 @@ pub(crate) fn insert(
         }
         insert_row(execution, &plan.table, &row)?;
         count += 1;
+        if let Some(checks) = &plan.checks {
+            check_row(execution, checks, &row)?;
+        }
         if let Some(returning) = &plan.returning {
             send(execution, returning, &row, sink)?;
         }
@@ -101,6 +105,10 @@ pub(crate) fn update(
     while let Some(tid) = rows.next(execution)? {
         if update_row(execution, plan, tid, &rows, &mut changes)? {
             count += 1;
+            if let Some(checks) = &plan.checks {
+                let row = plan.scan.table.codec.decode_all(&changes.payload)?;
+                check_row(execution, checks, &row)?;
+            }
             if let Some(returning) = &plan.returning {
                 let row = plan.scan.table.codec.decode_all(&changes.payload)?;
                 send(execution, returning, &row, sink)?;

@@ -12,6 +12,7 @@ use clearway_sql::value::{TextsTogether, Value};
 use clearway_storage::heap::{DeleteOutcome, Heap, Tid, UpdateOutcome};
 
 use crate::convert::storage_error;
+use crate::executor::check_option::check_row;
 use crate::executor::not_null::check_not_null;
 use crate::executor::place::place_of;
 use crate::executor::scan;
@@ -81,6 +82,9 @@ pub(super) fn update(
         let before = found.row[..found.width].to_vec();
         if let Some(new) = update_row(execution, plan, tid, &mut found)? {
             count += 1;
+            if let Some(checks) = &plan.checks {
+                check_row(execution, checks, &new)?;
+            }
             if let Some(returning) = &plan.returning {
                 found.row[..found.width].clone_from_slice(&new);
                 send(execution, returning, &found.row, sink)?;

@@ -9,7 +9,9 @@ use crate::catalog::system;
 use crate::catalog::system::definition_text::{constraint_definition, index_definition};
 use crate::catalog::{CatalogState, TableEntry};
 use crate::session::expression_session::Facts;
+use crate::session::prepared::{View, Viewer};
 use clearway_sql::catalog_facts::{CatalogFacts, FunctionTypes, RelationBytes, RelationName};
+use clearway_sql::deparse::view_definition;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::function::{USER_OID, quote_identifier};
 use clearway_sql::value::CatalogObject;
@@ -139,7 +141,8 @@ impl CatalogFacts for Facts<'_> {
             })
         };
         if let Some(entry) = state.table(oid) {
-            return named(&entry.def.schema, &entry.def.name, 'r');
+            let kind = if entry.def.view.is_some() { 'v' } else { 'r' };
+            return named(&entry.def.schema, &entry.def.name, kind);
         }
         if let Some((entry, index)) = index_of(&state, oid) {
             return named(&entry.def.schema, &index.name, 'i');
@@ -206,6 +209,38 @@ impl CatalogFacts for Facts<'_> {
         Some(serial.name())
     }
 
+    fn view_definition(&self, oid: u32, pretty: bool) -> Result<Option<String>> {
+        let state = self.definitions();
+        let Some(entry) = state.table(oid).filter(|entry| entry.def.view.is_some()) else {
+            return Ok(None);
+        };
+        let view = View {
+            state: &state,
+            viewer: Viewer {
+                path: &self.settings.search_path,
+                user: &self.info.user,
+                session: self.slot.process_id,
+            },
+        };
+        view_definition(&entry.def, &view, pretty).map(Some)
+    }
+
+    fn rule_definition(&self, oid: u32, pretty: bool) -> Result<Option<String>> {
+        let state = self.definitions();
+        let views = state.views();
+        let Some(entry) = views.iter().find(|entry| system::rule_oid(entry.def.oid) == oid) else {
+            return Ok(None);
+        };
+        let query = self.view_definition(entry.def.oid, pretty)?;
+        let name = quote_identifier(&entry.def.name);
+        let name = match pretty && self.relation_oid(None, &entry.def.name) == Some(entry.def.oid) {
+            true => name,
+            false => format!("{}.{name}", quote_identifier(&entry.def.schema.name)),
+        };
+        Ok(query
+            .map(|query| format!("CREATE RULE \"_RETURN\" AS\n    ON SELECT TO {name} DO INSTEAD {query}")))
+    }
+
     fn comment(&self, on: ObjectAddress) -> Option<String> {
         let state = self.definitions();
         state.comment(&on).map(|comment| comment.text.clone())
@@ -228,7 +263,10 @@ impl CatalogFacts for Facts<'_> {
         let state = self.definitions();
         if let Some(entry) = state.table(oid) {
             return Some(RelationBytes {
-                own: self.bytes_of(entry.rel()),
+                own: match entry.def.view {
+                    Some(_) => 0,
+                    None => self.bytes_of(entry.rel()),
+                },
                 indexes: entry
                     .def
                     .indexes

@@ -23,7 +23,7 @@ use clearway_sql::error::{EngineError, Result};
 pub(crate) struct Facts<'a> {
     pub(super) engine: &'a Engine,
     pub(super) settings: &'a Settings,
-    slot: &'a ActivitySlot,
+    pub(super) slot: &'a ActivitySlot,
     pub(super) info: &'a SessionInfo,
     transaction_us: i64,
     overlay: Option<Arc<CatalogState>>,

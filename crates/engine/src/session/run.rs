@@ -17,7 +17,7 @@ use crate::output::Output;
 use crate::session::expression_session::Facts;
 use crate::session::named_output::NamedOutput;
 use crate::session::portal::{Portal, PortalRows};
-use crate::session::prepared::{CachedPlan, Prepared};
+use crate::session::prepared::{CachedPlan, Prepared, View, Viewer};
 use crate::session::{Completion, Session};
 use crate::spill::Sorter;
 use crate::spill::record::write_row;
@@ -331,6 +331,7 @@ impl Session {
         );
         let (engine, settings) = (&self.engine, &self.settings);
         let (overlay, user) = (self.txn.overlay(), self.info.user.as_str());
+        let session = self.slot.process_id;
         let virtual_rows = |table: &TableDef| {
             let catalog = match &overlay {
                 Some(overlay) => Arc::clone(overlay),
@@ -344,6 +345,14 @@ impl Session {
                 receiver: &|| engine.wal_receiver(),
                 conflicts: &|| engine.conflict_counts(),
                 catalog: &catalog,
+                names: &View {
+                    state: &catalog,
+                    viewer: Viewer {
+                        path: &settings.search_path,
+                        user,
+                        session,
+                    },
+                },
                 storage: &engine.storage,
                 settings,
                 in_force: &|| engine.in_force(),

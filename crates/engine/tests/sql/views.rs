@@ -5,7 +5,7 @@ use clearway_engine::{Collected, Engine};
 use crate::common::{Fixture, config, error, query, run};
 
 const SETUP: &str = "create table t (a int primary key, b text); insert into t values (1, 'one'), (2, 'two');
-    create view v as select * from t where a > 1; create view w as select b, a from v";
+    create view v as select * from t where a > 1; create view w as select v.b, v.a from v";
 
 #[test]
 fn views_are_there_after_a_restart() {
@@ -115,7 +115,6 @@ fn what_a_view_cannot_be_is_refused() {
     fixture.play(&format!(
         "alice: create view v as select last_value from t_a_seq => ERROR 0A000
          alice: create view v as select a from t for update => ERROR 0A000
-         alice: create temp view v as select 1 as x => ERROR 0A000
          alice: create recursive view v (x) as select 1 => ERROR 0A000
          alice: create view v as select '{}' as x => ERROR 54000
          alice: create view nowhere.v as select 1 as x => ERROR 3F000
@@ -144,5 +143,114 @@ fn others_wait_for_a_view_that_is_dropped() {
          bob => ERROR 2BP01
          bob: drop table t cascade => DROP TABLE
          alice: select * from v => ERROR 42P01",
+    );
+}
+
+#[test]
+fn definitions_are_told_as_postgresql_writes_them() {
+    let fixture = Fixture::new(
+        "create table t (a int primary key, b varchar(10), c numeric); create table u (a int, e text);
+         create view v as select * from t where b in ('x', 'y') and a between 1 and 5;
+         create view w (n, m) as select count(*), max(t.c) from t join u using (a) group by t.a order by 1;
+         create view x as select a from v union all select (select 5) from v v2",
+    );
+    let mut session = fixture.session();
+    let plain = "select pg_get_viewdef('v'::regclass)";
+    assert_eq!(
+        query(&mut session, plain),
+        " SELECT t.a,\n    t.b,\n    t.c\n   FROM t\n  WHERE (((t.b)::text = ANY ((ARRAY['x'::character varying, \
+         'y'::character varying])::text[])) AND ((t.a >= 1) AND (t.a <= 5)));"
+    );
+    assert_eq!(
+        query(&mut session, "select pg_get_viewdef('v', true)"),
+        " SELECT t.a,\n    t.b,\n    t.c\n   FROM t\n  WHERE (t.b::text = ANY (ARRAY['x'::character varying, \
+         'y'::character varying]::text[])) AND t.a >= 1 AND t.a <= 5;"
+    );
+    assert_eq!(
+        query(
+            &mut session,
+            "select definition from pg_views where viewname = 'w'"
+        ),
+        " SELECT count(*) AS n,\n    max(t.c) AS m\n   FROM (t\n     JOIN u USING (a))\n  GROUP BY t.a\n  ORDER BY (count(*));"
+    );
+    assert_eq!(
+        query(&mut session, "select pg_get_viewdef('x'::regclass)"),
+        " SELECT v.a\n   FROM v\nUNION ALL\n SELECT ( SELECT 5) AS a\n   FROM v v2;"
+    );
+    query(&mut session, "alter view v rename to renamed");
+    query(&mut session, "set search_path to pg_catalog");
+    assert_eq!(
+        query(
+            &mut session,
+            "select view_definition from information_schema.views where table_name = 'x'"
+        ),
+        " SELECT renamed.a\n   FROM public.renamed\nUNION ALL\n SELECT ( SELECT 5) AS a\n   FROM public.renamed v2;"
+    );
+}
+
+#[test]
+fn the_catalogs_tell_of_views() {
+    let fixture = Fixture::new(SETUP);
+    fixture.play(
+        "alice: select relkind, relhasrules, relnatts, reltuples, relam, relfilenode from pg_class where relname = 'v' => v|t|2|-1|0|0
+         alice: select attname, atttypid::regtype from pg_attribute where attrelid = 'w'::regclass order by attnum => b|text, a|integer
+         alice: select rulename, ev_class::regclass, ev_type, is_instead from pg_rewrite order by ev_class => _RETURN|v|1|t, _RETURN|w|1|t
+         alice: select refobjid::regclass, refobjsubid, deptype from pg_depend d join pg_rewrite r on r.oid = d.objid and d.classid = 'pg_rewrite'::regclass where ev_class = 'w'::regclass order by 1, 2 => v|1|n, v|2|n, w|0|i
+         alice: select table_name, check_option, is_updatable, is_insertable_into from information_schema.views where table_schema = 'public' order by 1 => v|NONE|YES|YES, w|NONE|YES|YES
+         alice: select table_name, table_type, is_insertable_into from information_schema.tables where table_schema = 'public' order by 1 => t|BASE TABLE|YES, v|VIEW|YES, w|VIEW|YES
+         alice: select view_name, table_name, column_name from information_schema.view_column_usage order by 1, 3 => v|t|a, v|t|b, w|v|a, w|v|b
+         alice: select view_name, table_name from information_schema.view_table_usage order by 1 => v|t, w|v
+         alice: create view z as select a + 1 as next, a from t => CREATE VIEW
+         alice: select column_name, is_updatable from information_schema.columns where table_name = 'z' order by ordinal_position => next|NO, a|YES
+         alice: select pg_relation_size('v'), pg_table_size('v') => 0|0",
+    );
+}
+
+#[test]
+fn errors_of_changes_through_views_have_their_reasons() {
+    let fixture = Fixture::new(
+        "create table t (a int primary key, b text); create view d as select distinct a from t;
+        create view v as select a, b || '!' as c from t where a > 0 with check option",
+    );
+    let mut session = fixture.session();
+    let refused = error(&mut session, "update d set a = 1");
+    assert_eq!(refused.message(), "cannot update view \"d\"");
+    assert_eq!(
+        refused.detail(),
+        Some("Views containing DISTINCT are not automatically updatable.")
+    );
+    assert!(
+        refused
+            .hint()
+            .unwrap()
+            .starts_with("To enable updating the view, provide an INSTEAD OF UPDATE trigger")
+    );
+    let column = error(&mut session, "insert into v values (1, 'x')");
+    assert_eq!(column.message(), "cannot insert into column \"c\" of view \"v\"");
+    let check = error(&mut session, "insert into v (a) values (-1)");
+    assert_eq!(check.message(), "new row violates check option for view \"v\"");
+    assert_eq!(check.detail(), Some("Failing row contains (-1, null)."));
+    assert_eq!(query(&mut session, "select count(*) from t"), "0");
+}
+
+#[test]
+fn temporary_views_go_with_their_session() {
+    Fixture::new(SETUP).play(
+        "alice: create temp view mine as select b from w => CREATE VIEW
+         alice: select * from mine => two
+         bob: select * from mine => ERROR 42P01
+         alice: create temp table seen (a int) => CREATE TABLE
+         alice: insert into seen values (7) => INSERT 0 1
+         alice: create view over as select a from seen => CREATE VIEW
+         alice: select * from over => 7
+         alice: select relname, relpersistence from pg_class where relname in ('mine', 'over') order by 1 => mine|t, over|t
+         alice: insert into over values (8) => INSERT 0 1
+         alice: drop table seen => ERROR 2BP01
+         alice: create or replace view over as select a + 1 as a from seen => CREATE VIEW
+         alice: select * from over order by 1 => 8, 9
+         alice: create temp view public.x as select 1 as x => ERROR 42P16
+         alice: discard temp => DISCARD TEMP
+         alice: select * from over => ERROR 42P01
+         bob: drop table t cascade => DROP TABLE",
     );
 }

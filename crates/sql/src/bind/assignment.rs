@@ -5,6 +5,7 @@
 
 use sqlparser::ast::{self, Spanned};
 
+use crate::bind::changed_view::{Change, ChangedRelation};
 use crate::bind::scope::Scope;
 use crate::bind::{Binder, Typed, refuse, split_name};
 use crate::catalog::TableDef;
@@ -84,7 +85,8 @@ impl Binder<'_> {
     pub(super) fn target(
         &mut self,
         name: &ast::ObjectName,
-        table: &TableDef,
+        relation: &ChangedRelation,
+        change: Change,
         scope: &mut Scope,
     ) -> Result<Target> {
         // A mark of ours: see `parse::assigned_parts`.
@@ -99,16 +101,18 @@ impl Binder<'_> {
         let (qualifier, column, span) = split_name(name)?;
         let position = self.position(span);
         refuse(qualifier.is_some(), "a qualified name of a column to be set")?;
-        let column = table.column_number(&column).ok_or_else(|| {
-            EngineError::new(
+        let found = relation.column(&column, change).unwrap_or_else(|| {
+            Err(EngineError::new(
                 SqlState::UNDEFINED_COLUMN,
                 format!(
                     "column \"{column}\" of relation \"{}\" does not exist",
-                    table.name
+                    relation.name()
                 ),
             )
-            .or_position(position)
-        })?;
+            .or_position(position))
+        });
+        let column = found?;
+        let table = &*relation.table;
         let Some(subscripts) = subscripts else {
             return Ok(Target::of(column));
         };

@@ -157,6 +157,7 @@ impl Binder<'_> {
                 _ => self.operand(leaf, scope)?,
             },
         };
+        self.note_type(leaf, &typed);
         if operators.is_empty() {
             return Ok(typed);
         }
@@ -179,6 +180,7 @@ impl Binder<'_> {
                 }
                 _ => self.operator(operator, typed, scope, position)?,
             };
+            self.note_type(operator, &typed);
             in_this_step += 1;
             if in_this_step >= CHAIN_PER_STEP && !operators.is_empty() && !is_leaf(&typed.expr) {
                 steps.push(std::mem::replace(&mut typed.expr, Expr::Previous));

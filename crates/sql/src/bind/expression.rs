@@ -193,6 +193,7 @@ impl Binder<'_> {
         });
         let position = self.position(table.unwrap_or(ident).span);
         if let Some(column) = self.resolve(qualifier, &name, &scope.names, position)? {
+            self.note_name(ident);
             return Ok(column.typed);
         }
         // Some functions are written like columns.

@@ -11,10 +11,12 @@ mod array;
 mod assignment;
 mod call;
 mod chain;
+mod changed_view;
 mod comment;
 mod create_table_as;
 mod definition;
 mod expression;
+mod notes;
 mod operator;
 mod predicate;
 mod row;
@@ -31,6 +33,7 @@ mod tests;
 mod types;
 mod utility;
 mod view;
+mod view_changes;
 mod with;
 mod write;
 
@@ -49,7 +52,10 @@ use crate::planner::Planner;
 use crate::query::Block;
 use crate::stack::with_stack_for;
 use crate::value::DataType;
+pub use changed_view::changeable_columns;
+pub(crate) use notes::{ColumnNote, TreeNotes};
 use scope::{Frame, Scope};
+pub(crate) use view::{annotated, query_of_view};
 
 /// The most parameters a statement may have: the protocol counts them in 16 bits.
 const PARAMETERS_MAX: usize = 65_535;
@@ -413,7 +419,7 @@ fn split_name(name: &ast::ObjectName) -> Result<(Option<String>, String, Span)> 
 }
 
 /// The name without a schema; `pg_catalog` and `public` are left off.
-fn plain_name(name: &ast::ObjectName) -> Result<String> {
+pub(crate) fn plain_name(name: &ast::ObjectName) -> Result<String> {
     let (schema, name, _) = split_name(name)?;
     match schema.as_deref() {
         None | Some("public" | "pg_catalog") => Ok(name),
@@ -436,7 +442,7 @@ fn identifier(ident: &ast::Ident) -> Result<String> {
 }
 
 /// An identifier as the catalog spells it: in lower case unless it was quoted.
-fn normal(ident: &ast::Ident) -> String {
+pub(crate) fn normal(ident: &ast::Ident) -> String {
     match ident.quote_style {
         Some(_) => ident.value.clone(),
         None => ident.value.to_lowercase(),

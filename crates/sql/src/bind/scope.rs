@@ -276,6 +276,7 @@ impl Binder<'_> {
         match find(qualifier, name, names).map_err(|error| error.or_position(position))? {
             Found::Column(column) => {
                 self.note_column(&column);
+                self.note_found(&column, names, 0);
                 return Ok(Some(column));
             }
             Found::NoColumn => no_column = true,
@@ -290,6 +291,10 @@ impl Binder<'_> {
             {
                 Found::Column(mut column) => {
                     self.note_column(&column);
+                    if self.view.is_some() {
+                        let names = self.frames[level].scope.clone();
+                        self.note_found(&column, &names, self.frames.len() - level);
+                    }
                     for frame in &mut self.frames[level..] {
                         column.typed.expr = frame.argument(column.typed.expr);
                     }

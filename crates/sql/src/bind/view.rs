@@ -9,7 +9,9 @@ use std::sync::Arc;
 use sqlparser::ast;
 
 use crate::bind::create_table_as::begins_with_into;
+use crate::bind::notes::TreeNotes;
 use crate::bind::size::Size;
+use crate::bind::view_changes::reason_against_check;
 use crate::bind::{Binder, Place};
 use crate::catalog::{CatalogView, ColumnDef, SchemaRef, TableDef, TableKind};
 use crate::error::{EngineError, Result, SqlState};
@@ -21,14 +23,23 @@ use crate::stack::{Deep, with_stack_for};
 use crate::value::format_type;
 use crate::view::{ConstraintUse, NamedTable, ViewDef, ViewUse};
 
+/// A view's query after it was bound.
+pub(super) struct BoundView {
+    pub(super) statement: ParsedStatement,
+    pub(super) block: Block,
+    pub(super) binding: ViewBinding,
+}
+
 /// A view's query while it is bound.
 #[derive(Debug, Default)]
 pub(super) struct ViewBinding {
     /// The view whose text it is; absent while the view is made.
     given: Option<Arc<ViewDef>>,
-    tables: Vec<NamedTable>,
+    pub(super) tables: Vec<NamedTable>,
     uses: BTreeSet<ViewUse>,
     constraints: BTreeSet<ConstraintUse>,
+    /// The findings in its tree, if it is to be printed.
+    pub(super) notes: Option<TreeNotes>,
 }
 
 impl ViewBinding {
@@ -81,8 +92,12 @@ impl<'a> Binder<'a> {
             Some(given) => {
                 let named = given.tables.iter().find(|named| named.at == at);
                 let found = named.and_then(|named| Some((self.catalog.table_numbered(named.table)?, named)));
-                let (table, named) =
-                    found.ok_or_else(|| EngineError::internal("a table of a view's query is not there"))?;
+                let (table, named) = found.ok_or_else(|| {
+                    EngineError::new(
+                        SqlState::UNDEFINED_TABLE,
+                        "a relation that the view reads does not exist any more",
+                    )
+                })?;
                 (table, usize::from(named.columns))
             }
         };
@@ -106,23 +121,7 @@ impl<'a> Binder<'a> {
     }
 
     fn view_rows_here(&mut self, table: &TableDef, view: &Arc<ViewDef>) -> Result<(Vec<Column>, Rows)> {
-        let statement = parse_one(&view.sql, 0)?;
-        let query = query_of(&statement)?;
-        let binding = ViewBinding {
-            given: Some(Arc::clone(view)),
-            ..ViewBinding::default()
-        };
-        let mut apart = self.apart(&view.sql, 0, binding);
-        apart.subqueries = std::mem::take(&mut self.subqueries);
-        apart.reads = std::mem::take(&mut self.reads);
-        apart.with = self.with.lent();
-        (apart.depth, apart.copied, apart.ticks) = (self.depth, self.copied, self.ticks);
-        let bound = with_stack_for(query.levels(), || apart.query(query_in(query)?, true));
-        self.subqueries = std::mem::take(&mut apart.subqueries);
-        self.reads = std::mem::take(&mut apart.reads);
-        self.with.take_back(&mut apart.with);
-        (self.copied, self.ticks) = (apart.copied, apart.ticks);
-        let block = bound.map_err(EngineError::without_position)?;
+        let block = self.bound_view_of(view)?.block;
         self.note_copy(Size::of_one(block.width + block.projection.len()))?;
         let fits = block.columns.len() == table.columns.len()
             && block
@@ -152,13 +151,48 @@ impl<'a> Binder<'a> {
         ))
     }
 
+    /// The query of a view, bound.
+    pub(super) fn bound_view(&mut self, table: &TableDef) -> Result<BoundView> {
+        let view = Arc::clone(require_view(table)?);
+        self.bound_view_of(&view)
+    }
+
+    fn bound_view_of(&mut self, view: &Arc<ViewDef>) -> Result<BoundView> {
+        let statement = parse_one(&view.sql, 0)?;
+        let query = query_of(&statement)?;
+        let binding = ViewBinding {
+            given: Some(Arc::clone(view)),
+            ..ViewBinding::default()
+        };
+        let mut apart = self.apart(&view.sql, 0, binding);
+        apart.subqueries = std::mem::take(&mut self.subqueries);
+        apart.reads = std::mem::take(&mut self.reads);
+        apart.with = self.with.lent();
+        (apart.depth, apart.copied, apart.ticks) = (self.depth, self.copied, self.ticks);
+        let bound = with_stack_for(query.levels(), || apart.query(query_in(query)?, true));
+        self.subqueries = std::mem::take(&mut apart.subqueries);
+        self.reads = std::mem::take(&mut apart.reads);
+        self.with.take_back(&mut apart.with);
+        (self.copied, self.ticks) = (apart.copied, apart.ticks);
+        let binding = *apart.view.take().unwrap_or_default();
+        drop(apart);
+        let block = bound.map_err(EngineError::without_position)?;
+        Ok(BoundView {
+            statement,
+            block,
+            binding,
+        })
+    }
+
     /// CREATE VIEW
     pub(super) fn create_view(&self, create: &CreateView) -> Result<DefinitionStatement> {
         let (schema, position) = (create.name.schema.as_deref(), create.name.position);
-        let schema = self.schema_for(schema, &create.name.name, Some(position))?;
-        super::refuse(schema.is_temporary(), "a temporary view")?;
+        let written = schema;
+        let mut schema =
+            self.schema_for_table(create.temporary, schema, &create.name.name, Some(position))?;
         let name = create.name.name.clone();
         let query = query_of(&create.query)?;
+        refuse_changes(query_in(query)?)?;
         let text = &create.query.text;
         let mut apart = self.apart(text, create.query.offset, ViewBinding::default());
         let block = with_stack_for(query.levels(), || {
@@ -179,7 +213,10 @@ impl<'a> Binder<'a> {
         }
         super::refuse(block.lock.is_some(), "FOR UPDATE in a view")?;
         let binding = *apart.view.take().unwrap_or_default();
-        check_tables(&binding, self.catalog)?;
+        let made_temporary = reads_temporary(&binding, self.catalog)? && !schema.is_temporary();
+        if made_temporary {
+            schema = self.schema_for_table(true, written, &create.name.name, Some(position))?;
+        }
         let columns = view_columns(&block, create)?;
         let replaced = self.replaced_view(create, &schema, &columns)?;
         if let Some(replaced) = &replaced
@@ -189,6 +226,15 @@ impl<'a> Binder<'a> {
                 SqlState::INVALID_OBJECT_DEFINITION,
                 format!("infinite recursion detected in rules for relation \"{name}\""),
             ));
+        }
+        if create.options.check.is_some()
+            && let Some(why) = reason_against_check(query_in(query)?, &block)
+        {
+            return Err(EngineError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "WITH CHECK OPTION is supported only on automatically updatable views",
+            )
+            .with_hint(why));
         }
         let ViewOptions {
             check,
@@ -210,6 +256,7 @@ impl<'a> Binder<'a> {
             columns,
             view: Arc::new(view),
             replaced,
+            made_temporary,
         })))
     }
 }
@@ -362,15 +409,41 @@ fn require_view(table: &TableDef) -> Result<&Arc<ViewDef>> {
     })
 }
 
+/// A view's query, with what is found in it.
+pub(crate) fn annotated(view: &TableDef, catalog: &dyn CatalogView) -> Result<(ParsedStatement, TreeNotes)> {
+    let definition = require_view(view)?;
+    let statement = parse_one(&definition.sql, 0)?;
+    let check = || Ok(());
+    let place = Place::of(&definition.sql, 0);
+    let mut binder = Binder::new(place, &[], catalog, &[], &check);
+    binder.view = Some(Box::new(ViewBinding {
+        given: Some(Arc::clone(definition)),
+        notes: Some(TreeNotes::default()),
+        ..ViewBinding::default()
+    }));
+    let query = query_of(&statement)?;
+    with_stack_for(query.levels(), || binder.query(query_in(query)?, true))
+        .map_err(EngineError::without_position)?;
+    let notes = binder.view.take().and_then(|view| view.notes).unwrap_or_default();
+    drop(binder);
+    Ok((statement, notes))
+}
+
+/// The tree of a view's query, and its depth.
+pub(crate) fn query_of_view(statement: &ParsedStatement) -> Result<(&ast::Query, u32)> {
+    let tree = query_of(statement)?;
+    Ok((query_in(tree)?, tree.levels()))
+}
+
 /// The tree of a view's query.
-fn query_of(statement: &ParsedStatement) -> Result<&Deep<ast::Statement>> {
+pub(super) fn query_of(statement: &ParsedStatement) -> Result<&Deep<ast::Statement>> {
     match &statement.tree {
         Tree::Sql(tree) => Ok(tree),
         _ => Err(EngineError::internal("a view's query is none")),
     }
 }
 
-fn query_in(tree: &ast::Statement) -> Result<&ast::Query> {
+pub(super) fn query_in(tree: &ast::Statement) -> Result<&ast::Query> {
     match tree {
         ast::Statement::Query(query) => Ok(query),
         _ => Err(EngineError::internal("a view's query is none")),
@@ -401,23 +474,42 @@ fn view_columns(block: &Block, create: &CreateView) -> Result<Vec<ColumnDef>> {
     Ok(columns)
 }
 
-/// 0A000 for what a view's query cannot read.
-fn check_tables(binding: &ViewBinding, catalog: &dyn CatalogView) -> Result<()> {
+/// 0A000 for a WITH that changes rows.
+fn refuse_changes(query: &ast::Query) -> Result<()> {
+    let ctes = query.with.iter().flat_map(|with| &with.cte_tables);
+    let changes = |cte: &ast::Cte| {
+        matches!(
+            &*cte.query.body,
+            ast::SetExpr::Insert(_)
+                | ast::SetExpr::Update(_)
+                | ast::SetExpr::Delete(_)
+                | ast::SetExpr::Merge(_)
+        )
+    };
+    if ctes.into_iter().any(changes) {
+        return Err(EngineError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "views must not contain data-modifying statements in WITH",
+        ));
+    }
+    Ok(())
+}
+
+/// True if a view's query reads a temporary table, so that the view is temporary too; 0A000 for what it cannot read.
+fn reads_temporary(binding: &ViewBinding, catalog: &dyn CatalogView) -> Result<bool> {
     /// The first number of what users make.
     const FIRST_USER_OID: u32 = 16_384;
+    let mut temporary = false;
     for named in &binding.tables {
         let table = catalog.table_numbered(named.table);
-        // It goes with its session, and the view would stay.
-        if table.as_ref().is_some_and(|table| table.schema.is_temporary()) {
-            return Err(EngineError::not_supported("a view over a temporary table"));
-        }
+        temporary |= table.as_ref().is_some_and(|table| table.schema.is_temporary());
         let is_sequence =
             |table: Arc<TableDef>| table.kind == TableKind::Virtual && named.table >= FIRST_USER_OID;
         if table.is_none_or(is_sequence) {
             return Err(EngineError::not_supported("a view over a sequence"));
         }
     }
-    Ok(())
+    Ok(temporary)
 }
 
 /// The tables and columns that a query uses; a table of which columns are used does not stand there by itself.

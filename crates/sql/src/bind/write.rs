@@ -7,11 +7,11 @@ use sqlparser::ast::{self, Spanned};
 use crate::bind::assignment::{
     PARTS_MAX, Target, base_of, check_parts, is_part_assignment, parts_in, refuse_default,
 };
+use crate::bind::changed_view::{Change, ChangedRelation, NO_COLUMN};
 use crate::bind::row_columns::{columns_of, query_of};
-use crate::bind::scope::Names;
 use crate::bind::scope::Scope;
 use crate::bind::select::{From, Places};
-use crate::bind::{Binder, Place, Typed, identifier, refuse, require_heap};
+use crate::bind::{Binder, Place, Typed, identifier, refuse};
 use crate::catalog::{ColumnDefault, TableDef};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::{Expr, Subquery};
@@ -44,8 +44,10 @@ impl Binder<'_> {
         let ast::TableObject::TableName(name) = &insert.table else {
             return Err(EngineError::not_supported("INSERT into a function or query"));
         };
-        let table = self.heap_table(name)?;
-        let targets = self.targets(&insert.columns, &table)?;
+        let alias = insert.table_alias.as_ref().map(|alias| identifier(&alias.alias));
+        let relation = self.changed_relation(name, alias.transpose()?, Change::Insert)?;
+        let table = Arc::clone(&relation.table);
+        let targets = self.targets(&insert.columns, &relation)?;
         let source = match &insert.source {
             None => InsertSource::Rows(vec![table_defaults(&table)]),
             Some(query) => match &*query.body {
@@ -58,8 +60,8 @@ impl Binder<'_> {
                         "WITH, ORDER BY or LIMIT around VALUES",
                     )?;
                     let explicit = !insert.columns.is_empty();
-                    let mut rows = self.insert_rows(values, &table, &targets, explicit)?;
-                    self.more_rows(&table, &targets, explicit, &mut rows)?;
+                    let mut rows = self.insert_rows(values, &relation, &targets, explicit)?;
+                    self.more_rows(&relation, &targets, explicit, &mut rows)?;
                     InsertSource::Rows(rows)
                 }
                 _ => {
@@ -74,6 +76,7 @@ impl Binder<'_> {
                         typmod: output.type_modifier,
                     });
                     for (at, (target, typed)) in targets.iter().zip(outputs).enumerate() {
+                        relation.require_column(target.column, at)?;
                         refuse_generated(&table, target.column)?;
                         let base = base_of(&targets, at, &columns);
                         columns[usize::from(target.column)] =
@@ -86,33 +89,39 @@ impl Binder<'_> {
                 }
             },
         };
-        let alias = insert.table_alias.as_ref().map(|alias| identifier(&alias.alias));
-        let alias = alias.transpose()?;
-        let returning = self.returning(insert.returning.as_ref(), Names::of_table(&table, alias, 0))?;
+        let returning = self.returning(insert.returning.as_ref(), relation.names())?;
         Ok(InsertPlan {
             table,
             source,
             returning,
+            checks: relation.checks(),
         })
     }
 
     /// The columns that an INSERT names, or parts of them; all when it names none.
-    fn targets(&mut self, names: &[ast::ObjectName], table: &TableDef) -> Result<Vec<Target>> {
+    /// A column of a view that is none of its table has no number, and may stand there as long as it gets no value.
+    fn targets(&mut self, names: &[ast::ObjectName], relation: &ChangedRelation) -> Result<Vec<Target>> {
         if names.is_empty() {
-            return Ok((0..table.columns.len() as u16).map(Target::of).collect());
+            let columns = relation.columns().into_iter();
+            return Ok(columns
+                .map(|column| Target::of(column.unwrap_or(NO_COLUMN)))
+                .collect());
         }
         let mut targets: Vec<Target> = Vec::with_capacity(names.len());
         for name in names {
-            let target = self.target(name, table, &mut Scope::empty("INSERT"))?;
+            let target = self.target(name, relation, Change::Insert, &mut Scope::empty("INSERT"))?;
             let is_same = |other: &Target| {
                 other.column == target.column && (other.part.is_none() || target.part.is_none())
             };
             if targets.iter().any(is_same) {
+                if relation.view.is_some() && names.iter().filter(|other| *other == name).count() < 2 {
+                    return Err(assigned_twice(target.column, &relation.table));
+                }
                 return Err(EngineError::new(
                     SqlState::DUPLICATE_COLUMN,
                     format!(
                         "column \"{}\" specified more than once",
-                        table.columns[usize::from(target.column)].name
+                        relation.table.columns[usize::from(target.column)].name
                     ),
                 )
                 .or_position(self.position(name.span())));
@@ -126,19 +135,19 @@ impl Binder<'_> {
     fn insert_rows(
         &mut self,
         values: &ast::Values,
-        table: &TableDef,
+        relation: &ChangedRelation,
         targets: &[Target],
         explicit: bool,
     ) -> Result<Vec<Vec<Expr>>> {
         let rows = values.rows.iter();
-        rows.map(|row| self.insert_row(row, table, targets, explicit))
+        rows.map(|row| self.insert_row(row, relation, targets, explicit))
             .collect()
     }
 
     /// The rows of a long INSERT that are not in its tree: some are parsed and bound, then the next.
     fn more_rows(
         &mut self,
-        table: &TableDef,
+        relation: &ChangedRelation,
         targets: &[Target],
         explicit: bool,
         rows: &mut Vec<Vec<Expr>>,
@@ -151,7 +160,7 @@ impl Binder<'_> {
             let values = parse_rows(text, offset)?;
             let place = std::mem::replace(&mut self.place, Place::of(text, offset));
             let bound = with_stack_for(values.levels(), || {
-                self.insert_rows(&values, table, targets, explicit)
+                self.insert_rows(&values, relation, targets, explicit)
             });
             self.place = place;
             rows.extend(bound?);
@@ -162,14 +171,16 @@ impl Binder<'_> {
     fn insert_row(
         &mut self,
         row: &[ast::Expr],
-        table: &TableDef,
+        relation: &ChangedRelation,
         targets: &[Target],
         explicit: bool,
     ) -> Result<Vec<Expr>> {
         let position = row.first().and_then(|tree| self.position_of(tree));
         self.check_count(row.len(), targets, explicit, position)?;
+        let table = &*relation.table;
         let mut columns = table_defaults(table);
         for (at, (tree, target)) in row.iter().zip(targets).enumerate() {
+            relation.require_column(target.column, at)?;
             if is_default(tree) {
                 refuse_default(target)?;
                 continue;
@@ -216,7 +227,8 @@ impl Binder<'_> {
                 || update.limit.is_some(),
             "this form of UPDATE",
         )?;
-        let (table, alias) = self.changed_table(&update.table)?;
+        let relation = self.changed_table(&update.table, Change::Update)?;
+        let table = Arc::clone(&relation.table);
         let from = match &update.from {
             None => &[][..],
             Some(ast::UpdateTableFromKind::AfterSet(from)) => from,
@@ -224,16 +236,17 @@ impl Binder<'_> {
                 return Err(EngineError::not_supported("FROM before SET"));
             }
         };
-        let changed = self.changed_from(&table, alias, from)?;
+        let changed = self.changed_from(&relation, from)?;
         let mut scope = Scope::of(changed.from.names.clone(), "UPDATE");
         let mut set = Assignments::after(changed.width);
-        self.assignments(&update.assignments, &table, &mut scope, &mut set)?;
+        self.assignments(&update.assignments, &relation, &mut scope, &mut set)?;
         let Assignments {
             assigned: assignments,
             row_queries,
             ..
         } = set;
-        let conditions = self.changed_where(update.selection.as_ref(), &mut scope)?;
+        let mut conditions = self.changed_where(update.selection.as_ref(), &mut scope)?;
+        conditions.extend(relation.conditions());
         let returning = self.returning(update.returning.as_ref(), changed.from.names.clone())?;
         let values = assignments.iter().map(|(_, value)| value);
         let returned = returning.iter().flat_map(|returning| &returning.projection);
@@ -253,6 +266,7 @@ impl Binder<'_> {
             assignments,
             changes_indexed_columns,
             returning,
+            checks: relation.checks(),
         })
     }
 
@@ -260,17 +274,17 @@ impl Binder<'_> {
     fn assignments(
         &mut self,
         trees: &[ast::Assignment],
-        table: &TableDef,
+        relation: &ChangedRelation,
         scope: &mut Scope,
         set: &mut Assignments,
     ) -> Result<()> {
         for assignment in trees {
             match &assignment.target {
                 ast::AssignmentTarget::ColumnName(name) => {
-                    self.assignment(name, Assigned::Tree(&assignment.value), table, scope, set)?;
+                    self.assignment(name, Assigned::Tree(&assignment.value), relation, scope, set)?;
                 }
                 ast::AssignmentTarget::Tuple(names) => {
-                    self.row_assignment(names, &assignment.value, table, scope, set)?;
+                    self.row_assignment(names, &assignment.value, relation, scope, set)?;
                 }
             }
         }
@@ -282,7 +296,7 @@ impl Binder<'_> {
         &mut self,
         names: &[ast::ObjectName],
         value: &ast::Expr,
-        table: &TableDef,
+        relation: &ChangedRelation,
         scope: &mut Scope,
         set: &mut Assignments,
     ) -> Result<()> {
@@ -307,7 +321,7 @@ impl Binder<'_> {
                     data_type: column.data_type,
                     typmod: column.type_modifier,
                 };
-                self.assignment(name, Assigned::Column(typed), table, scope, set)?;
+                self.assignment(name, Assigned::Column(typed), relation, scope, set)?;
             }
             return Ok(());
         }
@@ -317,7 +331,7 @@ impl Binder<'_> {
         };
         require_count(values.len())?;
         for (name, value) in names.iter().zip(values) {
-            self.assignment(name, Assigned::Tree(value), table, scope, set)?;
+            self.assignment(name, Assigned::Tree(value), relation, scope, set)?;
         }
         Ok(())
     }
@@ -326,11 +340,12 @@ impl Binder<'_> {
         &mut self,
         name: &ast::ObjectName,
         value: Assigned<'_>,
-        table: &TableDef,
+        relation: &ChangedRelation,
         scope: &mut Scope,
         set: &mut Assignments,
     ) -> Result<()> {
-        let target = self.target(name, table, scope)?;
+        let target = self.target(name, relation, Change::Update, scope)?;
+        let table = &*relation.table;
         let column = target.column;
         let before = set.assigned.iter().position(|(other, _)| *other == column);
         let may_repeat = |value: &Expr| target.part.is_some() && is_part_assignment(value);
@@ -355,7 +370,12 @@ impl Binder<'_> {
         }
         if by_default {
             refuse_default(&target)?;
-            set.assigned.push((column, table_default(table, column)));
+            // A view's columns have no defaults of their own.
+            let value = match relation.view.is_some() && !def.always_generated {
+                true => Expr::Constant(Value::Null),
+                false => table_default(table, column),
+            };
+            set.assigned.push((column, value));
             return Ok(());
         }
         let (typed, position) = match value {
@@ -365,10 +385,8 @@ impl Binder<'_> {
         // Parts of one column are assigned one after the other.
         let base = match before {
             Some(at) => set.assigned.swap_remove(at).1,
-            None => scope.names.relations[0].columns[usize::from(column)]
-                .typed
-                .expr
-                .clone(),
+            // The changed table is the first of the row.
+            None => Expr::Column(column),
         };
         let value = self.assigned(typed, &target, base, table, position)?;
         refuse(
@@ -391,11 +409,13 @@ impl Binder<'_> {
         let [from] = from.as_slice() else {
             return Err(EngineError::not_supported("DELETE from several tables"));
         };
-        let (table, alias) = self.changed_table(from)?;
+        let relation = self.changed_table(from, Change::Delete)?;
+        let table = Arc::clone(&relation.table);
         let using = delete.using.as_deref().unwrap_or_default();
-        let changed = self.changed_from(&table, alias, using)?;
+        let changed = self.changed_from(&relation, using)?;
         let mut scope = Scope::of(changed.from.names.clone(), "WHERE");
-        let conditions = self.changed_where(delete.selection.as_ref(), &mut scope)?;
+        let mut conditions = self.changed_where(delete.selection.as_ref(), &mut scope)?;
+        conditions.extend(relation.conditions());
         let returning = self.returning(delete.returning.as_ref(), changed.from.names.clone())?;
         let returned = returning.iter().flat_map(|returning| &returning.projection);
         let read: Vec<&Expr> = returned.clone().collect();
@@ -409,15 +429,13 @@ impl Binder<'_> {
     }
 
     /// The changed table, and what FROM or USING says beside it.
-    fn changed_from(
-        &mut self,
-        table: &Arc<TableDef>,
-        alias: Option<String>,
-        from: &[ast::TableWithJoins],
-    ) -> Result<Changed> {
+    fn changed_from(&mut self, relation: &ChangedRelation, from: &[ast::TableWithJoins]) -> Result<Changed> {
         let mut places = Places::default();
-        let target = self.changed(table, alias, &mut places)?;
-        let whole = self.entries_after(Some(target), from, &mut places)?;
+        let mut changed = self.changed(&relation.table, relation.alias.clone(), &mut places)?;
+        if relation.view.is_some() {
+            changed.names = relation.names();
+        }
+        let whole = self.entries_after(Some(changed), from, &mut places)?;
         Ok(Changed {
             from: whole,
             width: places.width,
@@ -458,7 +476,7 @@ impl Binder<'_> {
         Ok(Some(Box::new(joined)))
     }
 
-    fn changed_table(&self, relation: &ast::TableWithJoins) -> Result<(Arc<TableDef>, Option<String>)> {
+    fn changed_table(&mut self, relation: &ast::TableWithJoins, change: Change) -> Result<ChangedRelation> {
         if let Some(join) = relation.joins.first() {
             return Err(
                 EngineError::not_supported("JOIN").or_position(self.position_of_relation(&join.relation))
@@ -471,14 +489,23 @@ impl Binder<'_> {
                 args: None,
                 ..
             } => {
-                let table = self.table(name)?;
-                require_heap(&table)?;
                 let alias = alias.as_ref().map(|alias| identifier(&alias.name));
-                Ok((table, alias.transpose()?))
+                self.changed_relation(name, alias.transpose()?, change)
             }
             other => Err(EngineError::not_supported(format!("changing {other}"))),
         }
     }
+}
+
+/// 42601 for a column that is given two values.
+fn assigned_twice(column: u16, table: &TableDef) -> EngineError {
+    EngineError::new(
+        SqlState::SYNTAX_ERROR,
+        format!(
+            "multiple assignments to same column \"{}\"",
+            table.columns[usize::from(column)].name
+        ),
+    )
 }
 
 /// The FROM of a statement that changes a table.

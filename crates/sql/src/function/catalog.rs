@@ -41,10 +41,23 @@ pub(super) static ROWS: &[FunctionRow] = &[
     .stable(),
     row(1716, "pg_get_expr", &[Text, Oid], Text, Session(expression)).stable(),
     row(2509, "pg_get_expr", &[Text, Oid, Bool], Text, Session(expression)).stable(),
-    // There are no views but those of the system, which no statement defines, no rules and no triggers.
-    row(1641, "pg_get_viewdef", &[Oid], Text, Pure(nothing)).stable(),
-    row(2506, "pg_get_viewdef", &[Oid, Bool], Text, Pure(nothing)).stable(),
-    row(3159, "pg_get_viewdef", &[Oid, Int4], Text, Pure(nothing)).stable(),
+    row(1641, "pg_get_viewdef", &[Oid], Text, Session(view_definition)).stable(),
+    row(
+        2506,
+        "pg_get_viewdef",
+        &[Oid, Bool],
+        Text,
+        Session(view_definition),
+    )
+    .stable(),
+    row(
+        3159,
+        "pg_get_viewdef",
+        &[Oid, Int4],
+        Text,
+        Session(view_definition),
+    )
+    .stable(),
     row(1640, "pg_get_viewdef", &[Text], Text, Session(view_definition)).stable(),
     row(
         2505,
@@ -54,8 +67,16 @@ pub(super) static ROWS: &[FunctionRow] = &[
         Session(view_definition),
     )
     .stable(),
-    row(1573, "pg_get_ruledef", &[Oid], Text, Pure(nothing)).stable(),
-    row(2504, "pg_get_ruledef", &[Oid, Bool], Text, Pure(nothing)).stable(),
+    row(1573, "pg_get_ruledef", &[Oid], Text, Session(rule_definition)).stable(),
+    row(
+        2504,
+        "pg_get_ruledef",
+        &[Oid, Bool],
+        Text,
+        Session(rule_definition),
+    )
+    .stable(),
+    // There are no triggers.
     row(1662, "pg_get_triggerdef", &[Oid], Text, Pure(nothing)).stable(),
     row(2730, "pg_get_triggerdef", &[Oid, Bool], Text, Pure(nothing)).stable(),
     row(3352, "pg_get_partkeydef", &[Oid], Text, Pure(nothing)).stable(),
@@ -327,9 +348,25 @@ pub fn expression_shown(expression: &str, is_visible: &dyn Fn(&str, &str) -> boo
     }
 }
 
+/// By number or name; the second argument asks for few parentheses, or gives a column to wrap lines at, which does.
 fn view_definition(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
-    relation_named(text_of(&arguments[0])?, session.catalog()?)?;
-    Ok(Value::Null)
+    let catalog = session.catalog()?;
+    let view = match &arguments[0] {
+        Value::Oid(oid) => *oid,
+        name => relation_named(text_of(name)?, catalog)?,
+    };
+    let pretty = match arguments.get(1) {
+        Some(Value::Int4(_)) => true,
+        Some(pretty) => pretty.as_bool() == Some(true),
+        None => false,
+    };
+    Ok(optional(catalog.view_definition(view, pretty)?))
+}
+
+fn rule_definition(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    let pretty = arguments.get(1).and_then(Value::as_bool) == Some(true);
+    let rule = oid_of(&arguments[0])?;
+    Ok(optional(session.catalog()?.rule_definition(rule, pretty)?))
 }
 
 fn serial_sequence(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {

@@ -46,6 +46,7 @@ pub use catalog::{DATABASE_OID, USER_OID, expression_shown};
 pub(crate) use choice::between_symmetric;
 pub(crate) use like::like_elements_function as like_elements;
 pub use quote::quote_identifier;
+pub(crate) use quote::quote_literal;
 pub use recovery::shown as shown_position;
 pub(crate) use resolve::{Overload, best_of};
 pub use resolve::{Unresolved, resolve, resolve_operator};

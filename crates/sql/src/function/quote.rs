@@ -208,7 +208,7 @@ pub fn quote_identifier(name: &str) -> String {
 }
 
 /// A text as a statement writes it.
-pub(super) fn quote_literal(text: &str) -> String {
+pub(crate) fn quote_literal(text: &str) -> String {
     let quoted = text.replace('\'', "''");
     if quoted.contains('\\') {
         return format!("E'{}'", quoted.replace('\\', "\\\\"));

@@ -209,6 +209,8 @@ pub struct CreateViewPlan {
     pub view: Arc<ViewDef>,
     /// The view that it replaces.
     pub replaced: Option<Arc<TableDef>>,
+    /// True if it is temporary because it reads a temporary table (a notice tells).
+    pub made_temporary: bool,
 }
 
 /// ALTER VIEW

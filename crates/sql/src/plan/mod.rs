@@ -42,7 +42,9 @@ pub use definition::{
     AlterViewPlan, CommentOn, Commented, CreateIndex, CreateTable, CreateTableAs, CreateViewPlan,
     DefinitionStatement, IndexSpec, IntoTable, OnCommit, Owner, TablePart, TakenComment, ViewChange,
 };
-pub use rows::{DeletePlan, InsertPlan, InsertSource, JoinedRows, Returning, RowsStatement, UpdatePlan};
+pub use rows::{
+    DeletePlan, InsertPlan, InsertSource, JoinedRows, Returning, RowCheck, RowsStatement, UpdatePlan,
+};
 pub use select::{
     AggregatePlan, HashJoin, JoinKind, LockStrength, LockWaitPolicy, LoopJoin, Node, RecursivePlan, RowLock,
     RowsPlan, SelectPlan, Series, SetCall, SetFunctions, SetOperator, SetPlan, Source, TableScan,

@@ -64,6 +64,15 @@ impl RowsStatement {
     }
 }
 
+/// WITH CHECK OPTION of a view that a statement changes rows through.
+#[derive(Debug, Clone)]
+pub struct RowCheck {
+    /// The view's name.
+    pub view: String,
+    /// Its conditions, over the row as it is stored; all must be true.
+    pub conditions: Vec<Expr>,
+}
+
 /// INSERT
 #[derive(Debug, Clone)]
 pub struct InsertPlan {
@@ -73,6 +82,8 @@ pub struct InsertPlan {
     pub source: InsertSource,
     /// RETURNING, over the inserted row.
     pub returning: Option<Returning>,
+    /// The conditions on an inserted row.
+    pub checks: Option<Box<[RowCheck]>>,
 }
 
 /// The source of inserted rows.
@@ -123,6 +134,8 @@ pub struct UpdatePlan {
     pub changes_indexed_columns: bool,
     /// RETURNING, over the new row.
     pub returning: Option<Returning>,
+    /// The conditions on a new row.
+    pub checks: Option<Box<[RowCheck]>>,
 }
 
 /// DELETE

@@ -15,6 +15,7 @@ pub(super) fn columns(sources: &Sources<'_>, rows: &mut Rows) {
             push(rows, table.shape.oid, number, column, Of::Table);
         }
     }
+    of_views(sources, rows);
     for entry in sources.catalog.tables() {
         for (number, column) in entry.def.columns.iter().enumerate() {
             push(rows, entry.def.oid, number, column, Of::Table);
@@ -31,6 +32,15 @@ pub(super) fn columns(sources: &Sources<'_>, rows: &mut Rows) {
                 column.not_null = true;
                 push(rows, serial.oid(), number, &column, Of::Table);
             }
+        }
+    }
+}
+
+/// The columns of views.
+fn of_views(sources: &Sources<'_>, rows: &mut Rows) {
+    for entry in sources.catalog.views() {
+        for (number, column) in entry.def.columns.iter().enumerate() {
+            push(rows, entry.def.oid, number, column, Of::Table);
         }
     }
 }
@@ -89,11 +99,16 @@ pub(super) fn has_default(column: &ColumnDef) -> bool {
     }
 }
 
-/// The number of a column's default: one that no relation has, made of the table's number and the column's.
+/// The number of a column's default: one that no relation has, made of the table's number and the column's. The column
+/// of all ones stands for the table's rule.
 pub(super) fn default_oid(table: u32, column: usize) -> u32 {
     /// More than a table has columns.
     const COLUMNS: u32 = 2_048;
-    1 << 31 | (table.wrapping_mul(COLUMNS).wrapping_add(column as u32 + 1) & (u32::MAX >> 1))
+    1 << 31
+        | (table
+            .wrapping_mul(COLUMNS)
+            .wrapping_add((column as u32).wrapping_add(1))
+            & (u32::MAX >> 1))
 }
 
 /// `pg_attrdef`

@@ -2,18 +2,14 @@
 
 use super::Sources;
 use super::columns::{default_oid, has_default};
+use super::dependency::{PG_ATTRDEF_OID, PG_CLASS_OID, PG_CONSTRAINT_OID, PG_NAMESPACE_OID, depends};
 use super::operator_classes::class_of;
 use super::rows::{NULL, Rows, array, boolean, int2, int4, oid, text};
 use super::types::row_of;
+use super::views;
 use crate::catalog::serial::serials;
 use clearway_sql::IndexDef;
 use clearway_sql::value::{DataType, Value};
-
-/// The catalogs that `pg_depend` names.
-const PG_CLASS_OID: u32 = 1_259;
-const PG_ATTRDEF_OID: u32 = 2_604;
-const PG_CONSTRAINT_OID: u32 = 2_606;
-const PG_NAMESPACE_OID: u32 = 2_615;
 
 /// The numbers of an index's columns, counted from 1.
 fn numbers(index: &IndexDef) -> impl Iterator<Item = Value> {
@@ -113,23 +109,9 @@ pub(super) fn constraints(sources: &Sources<'_>, rows: &mut Rows) {
     }
 }
 
-/// An object: its catalog, its number, the number of a column or 0.
-type Object = (u32, u32, i32);
-
-fn depends(rows: &mut Rows, object: Object, on: Object, kind: &str) {
-    rows.push([
-        ("classid", oid(object.0)),
-        ("objid", oid(object.1)),
-        ("objsubid", int4(object.2)),
-        ("refclassid", oid(on.0)),
-        ("refobjid", oid(on.1)),
-        ("refobjsubid", int4(on.2)),
-        ("deptype", text(kind)),
-    ]);
-}
-
 /// `pg_depend`: what goes with what when it is dropped.
 pub(super) fn dependencies(sources: &Sources<'_>, rows: &mut Rows) {
+    views::dependencies(sources, rows);
     for entry in sources.catalog.tables() {
         let schema = (PG_NAMESPACE_OID, entry.def.schema.oid, 0);
         let table = entry.def.oid;

@@ -1,7 +1,7 @@
 //! `information_schema.columns`.
 
 use super::Sources;
-use super::information_schema::{default_of, each_table, is_of_users, yes_or_no};
+use super::information_schema::{default_of, each_table, yes_or_no};
 use super::rows::{NULL, Rows, int4, text};
 use super::server::DEFAULT_COLLATION_OID;
 use super::shape::Schema;
@@ -38,8 +38,10 @@ fn time_precision_of(data_type: DataType, typmod: i32) -> Value {
 /// `columns`
 pub(super) fn columns(sources: &Sources<'_>, rows: &mut Rows) {
     each_table(sources, |table, _| {
+        let changeable = sources.changeable_columns(table).unwrap_or_default();
         for number in 0..table.columns.len() {
-            push(sources, rows, table, number);
+            let is_updatable = changeable.get(number) == Some(&true);
+            push(sources, rows, table, number, is_updatable);
         }
     });
 }
@@ -53,7 +55,7 @@ fn identity_maximum(column: &ColumnDef) -> Value {
     })
 }
 
-fn push(sources: &Sources<'_>, rows: &mut Rows, table: &TableDef, number: usize) {
+fn push(sources: &Sources<'_>, rows: &mut Rows, table: &TableDef, number: usize, is_updatable: bool) {
     let column = &table.columns[number];
     let row = row_of(column.data_type);
     let (precision, radix, scale) = numbers_of(column.data_type, column.typmod);
@@ -122,6 +124,6 @@ fn push(sources: &Sources<'_>, rows: &mut Rows, table: &TableDef, number: usize)
         ("identity_cycle", text("NO")),
         ("is_generated", text("NEVER")),
         ("generation_expression", NULL),
-        ("is_updatable", yes_or_no(is_of_users(table))),
+        ("is_updatable", yes_or_no(is_updatable)),
     ]);
 }

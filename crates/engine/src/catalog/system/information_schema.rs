@@ -2,13 +2,14 @@
 
 use super::columns::has_default;
 use super::definition_text::default_expression;
+use super::relations::view_text;
 use super::rows::{NULL, Rows, int4, text};
 use super::shape::Schema;
 use super::types::numbers_of;
 use super::{SYSTEM_TABLES, Sources, sequences};
 use clearway_sql::function::{expression_shown, quote_identifier};
 use clearway_sql::value::Value;
-use clearway_sql::{ColumnDef, IndexDef, TableDef, TableKind};
+use clearway_sql::{ColumnDef, IndexDef, TableDef};
 
 /// A truth value as the standard writes it.
 pub(super) fn yes_or_no(value: bool) -> Value {
@@ -20,14 +21,12 @@ pub(super) fn each_table(sources: &Sources<'_>, mut work: impl FnMut(&TableDef, 
     for entry in sources.catalog.tables() {
         work(&entry.def, false);
     }
+    for entry in sources.catalog.views() {
+        work(&entry.def, true);
+    }
     for table in SYSTEM_TABLES.iter() {
         work(&table.definition, table.shape.is_view);
     }
-}
-
-/// True for a table of users.
-pub(super) fn is_of_users(table: &TableDef) -> bool {
-    table.kind != TableKind::Virtual
 }
 
 /// `information_schema_catalog_name`
@@ -70,7 +69,7 @@ pub(super) fn tables(sources: &Sources<'_>, rows: &mut Rows) {
             ("user_defined_type_catalog", NULL),
             ("user_defined_type_schema", NULL),
             ("user_defined_type_name", NULL),
-            ("is_insertable_into", yes_or_no(is_of_users(table))),
+            ("is_insertable_into", yes_or_no(sources.is_changeable(table))),
             ("is_typed", text("NO")),
             (
                 "commit_action",
@@ -84,8 +83,25 @@ pub(super) fn tables(sources: &Sources<'_>, rows: &mut Rows) {
     });
 }
 
-/// `views`: those of the system, which no statement defines.
+/// `views`; no statement defines those of the system.
 pub(super) fn views(sources: &Sources<'_>, rows: &mut Rows) {
+    for entry in sources.catalog.views() {
+        let check = entry.def.view.as_ref().and_then(|view| view.check);
+        let check = check.map_or("NONE".to_owned(), |check| check.word().to_uppercase());
+        let changeable = sources.is_changeable(&entry.def);
+        rows.push([
+            ("table_catalog", text(sources.database)),
+            ("table_schema", text(&entry.def.schema.name)),
+            ("table_name", text(&entry.def.name)),
+            ("view_definition", view_text(sources, &entry.def)),
+            ("check_option", text(&check)),
+            ("is_updatable", yes_or_no(changeable)),
+            ("is_insertable_into", yes_or_no(changeable)),
+            ("is_trigger_updatable", text("NO")),
+            ("is_trigger_deletable", text("NO")),
+            ("is_trigger_insertable_into", text("NO")),
+        ]);
+    }
     for table in SYSTEM_TABLES.iter().filter(|table| table.shape.is_view) {
         rows.push([
             ("table_catalog", text(sources.database)),

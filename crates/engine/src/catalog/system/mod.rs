@@ -17,7 +17,9 @@
 //! | `activity`, `replication`, `statistics`, `internals` | sessions; followers, slots, a standby; counts; latches and memory |
 //! | `information_schema`, `information_columns` | the views of the SQL standard |
 //! | `definition_text` | definitions as SQL text |
+//! | `dependency` | rows of `pg_depend` |
 //! | `descriptions` | comments |
+//! | `views` | `pg_rewrite`, the use of tables by views |
 //!
 //! A table of [`SHAPES`] beside `none` is about what there is nothing of: it is empty, which is the truth. A table that
 //! could only be wrong is not there.
@@ -27,6 +29,7 @@ mod column_statistics;
 mod columns;
 mod constraints;
 pub(crate) mod definition_text;
+mod dependency;
 mod descriptions;
 pub(crate) mod functions;
 mod information_columns;
@@ -44,6 +47,9 @@ pub(crate) mod shape;
 mod shapes;
 mod statistics;
 pub(crate) mod types;
+mod views;
+
+pub(crate) use views::rule_oid;
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -58,10 +64,10 @@ use crate::in_force::InForce;
 use crate::replication_status::{ConflictCounts, WalReceiverStatus};
 use crate::settings::Settings;
 use clearway_sql::value::Value;
-use clearway_sql::{ColumnDef, TableDef, TableKind};
+use clearway_sql::{CatalogView, ColumnDef, TableDef, TableKind};
 use rows::Rows;
 use shape::{Schema, Shape};
-use shapes::{catalogs, information_schema as standard, views};
+use shapes::{catalogs, information_schema as standard, views as system_views};
 
 /// The sources of the rows.
 pub(crate) struct Sources<'a> {
@@ -72,11 +78,25 @@ pub(crate) struct Sources<'a> {
     pub(crate) receiver: &'a dyn Fn() -> Option<WalReceiverStatus>,
     pub(crate) conflicts: &'a dyn Fn() -> ConflictCounts,
     pub(crate) catalog: &'a CatalogState,
+    /// The catalog along the session's search path.
+    pub(crate) names: &'a dyn CatalogView,
     pub(crate) storage: &'a Storage,
     pub(crate) settings: &'a Settings,
     pub(crate) in_force: &'a dyn Fn() -> Arc<InForce>,
     pub(crate) database: &'a str,
     pub(crate) user: &'a str,
+}
+
+impl Sources<'_> {
+    /// True if rows of a relation can be changed: it is a table, or a view that passes changes on.
+    pub(crate) fn is_changeable(&self, table: &TableDef) -> bool {
+        self.changeable_columns(table).is_some()
+    }
+
+    /// True for each column of a relation that can be given a value; `None` if its rows cannot be changed.
+    pub(crate) fn changeable_columns(&self, table: &TableDef) -> Option<Vec<bool>> {
+        clearway_sql::changeable_columns(table, self.names)
+    }
 }
 
 /// Makes the rows of a table.
@@ -129,7 +149,7 @@ static SHAPES: &[(&Shape, MakeRows)] = &[
     (&catalogs::PG_PUBLICATION_REL, none),
     (&catalogs::PG_RANGE, none),
     (&catalogs::PG_REPLICATION_ORIGIN, none),
-    (&catalogs::PG_REWRITE, none),
+    (&catalogs::PG_REWRITE, views::rules),
     (&catalogs::PG_SECLABEL, none),
     (&catalogs::PG_SEQUENCE, sequences::sequences),
     (&catalogs::PG_SHDEPEND, none),
@@ -148,57 +168,75 @@ static SHAPES: &[(&Shape, MakeRows)] = &[
     (&catalogs::PG_TS_TEMPLATE, none),
     (&catalogs::PG_TYPE, types::types),
     (&catalogs::PG_USER_MAPPING, none),
-    (&views::PG_AVAILABLE_EXTENSION_VERSIONS, none),
-    (&views::PG_AVAILABLE_EXTENSIONS, none),
-    (&views::PG_GROUP, none),
-    (&views::PG_INDEXES, relations::indexes),
-    (&views::PG_MATVIEWS, none),
-    (&views::PG_POLICIES, none),
-    (&views::PG_PREPARED_XACTS, none),
-    (&views::PG_PUBLICATION_TABLES, none),
-    (&views::PG_REPLICATION_ORIGIN_STATUS, none),
-    (&views::PG_REPLICATION_SLOTS, replication::slots),
-    (&views::PG_ROLES, server::roles_view),
-    (&views::PG_RULES, none),
-    (&views::PG_SECLABELS, none),
-    (&views::PG_SEQUENCES, sequences::sequences_view),
-    (&views::PG_SETTINGS, settings::settings),
-    (&views::PG_SHADOW, server::shadow),
-    (&views::PG_STAT_ACTIVITY, activity::activity),
-    (&views::PG_STAT_ALL_INDEXES, statistics::of_indexes),
-    (&views::PG_STAT_ALL_TABLES, statistics::of_all_tables),
-    (&views::PG_STAT_ARCHIVER, statistics::of_archiver),
-    (&views::PG_STAT_BGWRITER, statistics::of_background_writer),
-    (&views::PG_STAT_DATABASE, statistics::of_database),
-    (&views::PG_STAT_DATABASE_CONFLICTS, replication::conflicts),
-    (&views::PG_STAT_REPLICATION, replication::followers),
-    (&views::PG_STAT_REPLICATION_SLOTS, none),
-    (&views::PG_STAT_SSL, activity::ssl),
-    (&views::PG_STAT_SUBSCRIPTION, none),
-    (&views::PG_STAT_SUBSCRIPTION_STATS, none),
-    (&views::PG_STAT_SYS_INDEXES, none),
-    (&views::PG_STAT_SYS_TABLES, statistics::of_system_tables),
-    (&views::PG_STAT_USER_FUNCTIONS, none),
-    (&views::PG_STAT_USER_INDEXES, statistics::of_indexes),
-    (&views::PG_STAT_USER_TABLES, statistics::of_user_tables),
-    (&views::PG_STAT_WAL_RECEIVER, replication::receiver),
-    (&views::PG_STATIO_ALL_INDEXES, statistics::pages_of_indexes),
-    (&views::PG_STATIO_ALL_SEQUENCES, statistics::pages_of_sequences),
-    (&views::PG_STATIO_ALL_TABLES, statistics::pages_of_all_tables),
-    (&views::PG_STATIO_SYS_INDEXES, none),
-    (&views::PG_STATIO_SYS_SEQUENCES, none),
-    (&views::PG_STATIO_SYS_TABLES, statistics::pages_of_system_tables),
-    (&views::PG_STATIO_USER_INDEXES, statistics::pages_of_indexes),
-    (&views::PG_STATIO_USER_SEQUENCES, statistics::pages_of_sequences),
-    (&views::PG_STATIO_USER_TABLES, statistics::pages_of_user_tables),
-    (&views::PG_STATS, column_statistics::stats),
-    (&views::PG_STATS_EXT, none),
-    (&views::PG_TABLES, relations::tables),
-    (&views::PG_USER, server::users),
-    (&views::PG_USER_MAPPINGS, none),
-    (&views::PG_VIEWS, relations::views),
-    (&views::CLEARWAY_LATCHES, internals::latches),
-    (&views::CLEARWAY_MEMORY, internals::memory),
+    (&system_views::PG_AVAILABLE_EXTENSION_VERSIONS, none),
+    (&system_views::PG_AVAILABLE_EXTENSIONS, none),
+    (&system_views::PG_GROUP, none),
+    (&system_views::PG_INDEXES, relations::indexes),
+    (&system_views::PG_MATVIEWS, none),
+    (&system_views::PG_POLICIES, none),
+    (&system_views::PG_PREPARED_XACTS, none),
+    (&system_views::PG_PUBLICATION_TABLES, none),
+    (&system_views::PG_REPLICATION_ORIGIN_STATUS, none),
+    (&system_views::PG_REPLICATION_SLOTS, replication::slots),
+    (&system_views::PG_ROLES, server::roles_view),
+    (&system_views::PG_RULES, none),
+    (&system_views::PG_SECLABELS, none),
+    (&system_views::PG_SEQUENCES, sequences::sequences_view),
+    (&system_views::PG_SETTINGS, settings::settings),
+    (&system_views::PG_SHADOW, server::shadow),
+    (&system_views::PG_STAT_ACTIVITY, activity::activity),
+    (&system_views::PG_STAT_ALL_INDEXES, statistics::of_indexes),
+    (&system_views::PG_STAT_ALL_TABLES, statistics::of_all_tables),
+    (&system_views::PG_STAT_ARCHIVER, statistics::of_archiver),
+    (&system_views::PG_STAT_BGWRITER, statistics::of_background_writer),
+    (&system_views::PG_STAT_DATABASE, statistics::of_database),
+    (&system_views::PG_STAT_DATABASE_CONFLICTS, replication::conflicts),
+    (&system_views::PG_STAT_REPLICATION, replication::followers),
+    (&system_views::PG_STAT_REPLICATION_SLOTS, none),
+    (&system_views::PG_STAT_SSL, activity::ssl),
+    (&system_views::PG_STAT_SUBSCRIPTION, none),
+    (&system_views::PG_STAT_SUBSCRIPTION_STATS, none),
+    (&system_views::PG_STAT_SYS_INDEXES, none),
+    (&system_views::PG_STAT_SYS_TABLES, statistics::of_system_tables),
+    (&system_views::PG_STAT_USER_FUNCTIONS, none),
+    (&system_views::PG_STAT_USER_INDEXES, statistics::of_indexes),
+    (&system_views::PG_STAT_USER_TABLES, statistics::of_user_tables),
+    (&system_views::PG_STAT_WAL_RECEIVER, replication::receiver),
+    (&system_views::PG_STATIO_ALL_INDEXES, statistics::pages_of_indexes),
+    (
+        &system_views::PG_STATIO_ALL_SEQUENCES,
+        statistics::pages_of_sequences,
+    ),
+    (
+        &system_views::PG_STATIO_ALL_TABLES,
+        statistics::pages_of_all_tables,
+    ),
+    (&system_views::PG_STATIO_SYS_INDEXES, none),
+    (&system_views::PG_STATIO_SYS_SEQUENCES, none),
+    (
+        &system_views::PG_STATIO_SYS_TABLES,
+        statistics::pages_of_system_tables,
+    ),
+    (
+        &system_views::PG_STATIO_USER_INDEXES,
+        statistics::pages_of_indexes,
+    ),
+    (
+        &system_views::PG_STATIO_USER_SEQUENCES,
+        statistics::pages_of_sequences,
+    ),
+    (
+        &system_views::PG_STATIO_USER_TABLES,
+        statistics::pages_of_user_tables,
+    ),
+    (&system_views::PG_STATS, column_statistics::stats),
+    (&system_views::PG_STATS_EXT, none),
+    (&system_views::PG_TABLES, relations::tables),
+    (&system_views::PG_USER, server::users),
+    (&system_views::PG_USER_MAPPINGS, none),
+    (&system_views::PG_VIEWS, relations::views),
+    (&system_views::CLEARWAY_LATCHES, internals::latches),
+    (&system_views::CLEARWAY_MEMORY, internals::memory),
     (&standard::APPLICABLE_ROLES, none),
     (&standard::CHARACTER_SETS, information_schema::character_sets),
     (
@@ -235,8 +273,8 @@ static SHAPES: &[(&Shape, MakeRows)] = &[
     (&standard::TABLES, information_schema::tables),
     (&standard::TRIGGERS, none),
     (&standard::USER_DEFINED_TYPES, none),
-    (&standard::VIEW_COLUMN_USAGE, none),
-    (&standard::VIEW_TABLE_USAGE, none),
+    (&standard::VIEW_COLUMN_USAGE, views::column_usage),
+    (&standard::VIEW_TABLE_USAGE, views::table_usage),
     (&standard::VIEWS, information_schema::views),
 ];
 

@@ -28,6 +28,7 @@ struct Relation<'a> {
     pages: u32,
     rows: f32,
     has_index: bool,
+    has_rules: bool,
     columns: usize,
     identity: &'static str,
     options: Value,
@@ -55,7 +56,7 @@ impl Relation<'_> {
             ("relkind", text(self.kind)),
             ("relnatts", int2(self.columns as i16)),
             ("relchecks", int2(0)),
-            ("relhasrules", boolean(false)),
+            ("relhasrules", boolean(self.has_rules)),
             ("relhastriggers", boolean(false)),
             ("relhassubclass", boolean(false)),
             ("relrowsecurity", boolean(false)),
@@ -81,6 +82,32 @@ pub(super) fn classes(sources: &Sources<'_>, rows: &mut Rows) {
     for entry in sources.catalog.tables() {
         of_table(sources, &entry, rows);
     }
+    for entry in sources.catalog.views() {
+        of_view(&entry.def).push(rows);
+    }
+}
+
+fn of_view(view: &TableDef) -> Relation<'_> {
+    let options = view.view.as_ref().map(|view| view.options()).unwrap_or_default();
+    Relation {
+        oid: view.oid,
+        name: &view.name,
+        schema: view.schema.oid,
+        temporary: view.schema.is_temporary(),
+        kind: "v",
+        access_method: 0,
+        file: 0,
+        pages: 0,
+        rows: -1.0,
+        has_index: false,
+        has_rules: true,
+        columns: view.columns.len(),
+        identity: "n",
+        options: match options.is_empty() {
+            true => NULL,
+            false => texts(options.into_iter()),
+        },
+    }
 }
 
 fn of_system(table: &SystemTable) -> Relation<'static> {
@@ -99,6 +126,7 @@ fn of_system(table: &SystemTable) -> Relation<'static> {
         pages: 0,
         rows: -1.0,
         has_index: false,
+        has_rules: table.shape.is_view,
         columns: table.definition.columns.len(),
         identity,
         options: NULL,
@@ -142,6 +170,7 @@ fn of_table(sources: &Sources<'_>, entry: &TableEntry, rows: &mut Rows) {
         pages: table_pages,
         rows: count,
         has_index: !table.indexes.is_empty(),
+        has_rules: false,
         columns: table.columns.len(),
         identity: "d",
         options: options_of(table),
@@ -159,6 +188,7 @@ fn of_table(sources: &Sources<'_>, entry: &TableEntry, rows: &mut Rows) {
             pages: pages(sources, index.rel),
             rows: count,
             has_index: false,
+            has_rules: false,
             columns: index.columns.len(),
             identity: "n",
             options: NULL,
@@ -177,12 +207,18 @@ fn of_table(sources: &Sources<'_>, entry: &TableEntry, rows: &mut Rows) {
             pages: 1,
             rows: 1.0,
             has_index: false,
+            has_rules: false,
             columns: 3,
             identity: "n",
             options: NULL,
         }
         .push(rows);
     }
+}
+
+/// The query of a view as `pg_get_viewdef` tells it; NULL if it cannot be told.
+pub(super) fn view_text(sources: &Sources<'_>, view: &TableDef) -> Value {
+    clearway_sql::deparse::view_definition(view, sources.names, false).map_or(NULL, Value::text)
 }
 
 /// `pg_tables`
@@ -208,8 +244,16 @@ pub(super) fn tables(sources: &Sources<'_>, rows: &mut Rows) {
     }
 }
 
-/// `pg_views`: those of the system, which no statement defines.
+/// `pg_views`; no statement defines those of the system.
 pub(super) fn views(sources: &Sources<'_>, rows: &mut Rows) {
+    for entry in sources.catalog.views() {
+        rows.push([
+            ("schemaname", text(&entry.def.schema.name)),
+            ("viewname", text(&entry.def.name)),
+            ("viewowner", text(sources.user)),
+            ("definition", view_text(sources, &entry.def)),
+        ]);
+    }
     for table in SYSTEM_TABLES.iter().filter(|table| table.shape.is_view) {
         rows.push([
             ("schemaname", text(table.shape.schema.name())),

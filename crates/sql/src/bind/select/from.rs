@@ -130,6 +130,9 @@ impl Binder<'_> {
             let right =
                 self.maybe_within(around, |binder| binder.relation(&join.relation, &beside, places))?;
             check_aliases(&left.names, &right.names)?;
+            if matches!(constraint, ast::JoinConstraint::Natural) {
+                self.note_join(join, &left.names, &right.names);
+            }
             let mut bound = self.constraint(kind, constraint, &left.names, &right.names)?;
             bound.names.mark_nullable(kind, left.names.relations.len());
             left = From {
@@ -292,14 +295,24 @@ impl Binder<'_> {
             self.read(&table);
             let (mut columns, rows) = self.view_rows(&table, view)?;
             columns.truncate(seen);
-            return self.leaf(&table.name, &columns, rows, alias, places);
+            let (_, written, _) = split_name(name)?;
+            let mut from = self.leaf(&written, &columns, rows, alias, places)?;
+            from.names.relations[0].schema =
+                alias.is_none().then(|| std::sync::Arc::clone(&table.schema.name));
+            self.note_table(name, &table, &from.names.relations[0].columns);
+            return Ok(from);
         }
         let known_as = alias.map(|alias| identifier(&alias.name)).transpose()?;
         let base = places.take(table.columns.len())?;
         let mut names = Names::of_table(&table, known_as, base);
+        if alias.is_none() && self.view.is_some() {
+            // The table may have another name by now.
+            names.relations[0].alias = split_name(name)?.1;
+        }
         names.relations[0].columns.truncate(seen);
         check_column_aliases(alias, seen)?;
         rename(&mut names.relations[0].columns, alias);
+        self.note_table(name, &table, &names.relations[0].columns);
         names.visible.clone_from(&names.relations[0].columns);
         self.read(&table);
         Ok(From {

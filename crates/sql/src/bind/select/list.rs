@@ -48,6 +48,7 @@ impl Binder<'_> {
                         .visible
                         .iter()
                         .for_each(|column| self.note_column(column));
+                    self.note_star(item, &scope.names.visible, &scope.names, 0);
                     outputs.extend(scope.names.visible.iter().map(Output::of_column));
                     continue;
                 }
@@ -69,6 +70,7 @@ impl Binder<'_> {
                         .or_position(self.position(span)));
                     };
                     columns.iter().for_each(|column| self.note_column(column));
+                    self.note_star(item, &columns, &scope.names, 0);
                     outputs.extend(columns.iter().map(Output::of_column));
                     continue;
                 }

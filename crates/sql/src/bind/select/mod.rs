@@ -151,14 +151,18 @@ impl Binder<'_> {
         refuse_odd_parts(query)?;
         let at_top = std::mem::take(&mut self.with.at_top);
         if query.with.is_none() {
-            return self.deeper(1, |binder| binder.body(query, settle));
+            let block = self.deeper(1, |binder| binder.body(query, settle))?;
+            self.note_query(query, &block.columns);
+            return Ok(block);
         }
         let first = self.subqueries.len();
-        self.after_with(query.with.as_ref(), at_top, |binder| {
+        let block = self.after_with(query.with.as_ref(), at_top, |binder| {
             let mut block = binder.deeper(1, |binder| binder.body(query, settle))?;
             binder.inline_single_uses(first, &mut block);
             Ok(block)
-        })
+        })?;
+        self.note_query(query, &block.columns);
+        Ok(block)
     }
 
     fn body(&mut self, query: &ast::Query, settle: bool) -> Result<Block> {
@@ -228,7 +232,8 @@ impl Binder<'_> {
             _ => 0,
         };
 
-        let columns = outputs[..visible].iter().map(Output::describe).collect();
+        let columns: Vec<_> = outputs[..visible].iter().map(Output::describe).collect();
+        self.note_outputs(select, &columns);
         let mut projection: Vec<Expr> = outputs.into_iter().map(|output| output.typed.expr).collect();
         let aggregate = self.grouping(&mut scope, groups, having, &mut projection, has_sets)?;
         if aggregate

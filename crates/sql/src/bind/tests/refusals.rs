@@ -143,7 +143,7 @@ fn what_is_not_done_is_named() {
         "create index on sbtest1 using hash (k)",
         "alter table sbtest1 add column x int",
         "alter table sbtest1 drop column k",
-        "create temp view v as select 1",
+        "create recursive view v (x) as select 1",
         "create database d",
         "create sequence s",
         "savepoint a",

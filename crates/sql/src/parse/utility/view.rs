@@ -14,6 +14,7 @@ pub(crate) struct CreateView {
     pub columns: Vec<(String, u32)>,
     pub options: ViewOptions,
     pub or_replace: bool,
+    pub temporary: bool,
     pub query: ParsedStatement,
 }
 
@@ -62,10 +63,8 @@ impl Reader<'_> {
     pub(super) fn create_view(&mut self) -> Result<CreateView> {
         let or_replace = self.eat("or replace");
         let scope = self.eat("local") || self.eat("global");
-        if self.eat("temp") || self.eat("temporary") {
-            return Err(EngineError::not_supported("CREATE TEMPORARY VIEW"));
-        }
-        if scope {
+        let temporary = self.eat("temp") || self.eat("temporary");
+        if scope && !temporary {
             return Err(self.syntax_error());
         }
         if self.eat("recursive") {
@@ -105,6 +104,7 @@ impl Reader<'_> {
             columns,
             options,
             or_replace,
+            temporary,
             query,
         })
     }

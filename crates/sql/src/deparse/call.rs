@@ -1,0 +1,221 @@
+//! Calls of functions and aggregates.
+
+use sqlparser::ast;
+
+use super::expression::{query_node, typed_as};
+use super::node::{Aggregate, Node};
+use super::operand::{Typed, coerced};
+use super::{Printer, unprinted};
+use crate::aggregate::is_name;
+use crate::bind::plain_name;
+use crate::error::Result;
+use crate::function::{self, quote_identifier};
+use crate::value::DataType;
+
+/// The trees of a call's arguments; `None` for `*`.
+fn arguments_of(list: &ast::FunctionArgumentList) -> Result<Option<Vec<&ast::Expr>>> {
+    let mut trees = Vec::with_capacity(list.args.len());
+    for argument in &list.args {
+        match argument {
+            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(tree)) => trees.push(tree),
+            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard) => return Ok(None),
+            _ => return Err(unprinted()),
+        }
+    }
+    Ok(Some(trees))
+}
+
+impl Printer<'_> {
+    pub(super) fn call(&mut self, tree: &ast::Expr, call: &ast::Function) -> Result<Typed> {
+        if call.over.is_some() || !call.within_group.is_empty() {
+            return Err(unprinted());
+        }
+        let name = plain_name(&call.name)?;
+        let list = match &call.args {
+            ast::FunctionArguments::None => {
+                let word = super::expression::word(&name).ok_or_else(unprinted)?;
+                let (data_type, typmod) = self.type_of(tree);
+                return Ok(typed_as(word, data_type, typmod));
+            }
+            ast::FunctionArguments::Subquery(query) if name == "array" => {
+                let text = self.inner_query(query)?;
+                return Ok(typed_as(
+                    query_node(None, "ARRAY", text),
+                    self.type_of(tree).0,
+                    -1,
+                ));
+            }
+            ast::FunctionArguments::Subquery(_) => return Err(unprinted()),
+            ast::FunctionArguments::List(list) => Some(list),
+        };
+        if is_name(&name) {
+            let list = list.ok_or_else(unprinted)?;
+            return self.aggregate(tree, &name, call, list);
+        }
+        let arguments = match list {
+            Some(list) => arguments_of(list)?.ok_or_else(unprinted)?,
+            None => Vec::new(),
+        };
+        match (self.written(call).as_str(), arguments.as_slice()) {
+            ("extract", [ast::Expr::Value(field), of]) => {
+                let ast::Value::SingleQuotedString(field) = &field.value else {
+                    return Err(unprinted());
+                };
+                let of = self.node(of)?.node;
+                let texts = vec![format!("EXTRACT({field} FROM "), ")".to_owned()];
+                Ok(special(texts, vec![of], true, self.type_of(tree).0))
+            }
+            ("trim", [of, rest @ ..]) => {
+                let words = match name.as_str() {
+                    "ltrim" => "LEADING",
+                    "rtrim" => "TRAILING",
+                    _ => "BOTH",
+                };
+                let of = coerced(self.node(of)?, DataType::Text)?;
+                let (texts, arguments) = match rest {
+                    [] => (vec![format!("TRIM({words} FROM "), ")".to_owned()], vec![of]),
+                    [cut, ..] => {
+                        let cut = coerced(self.node(cut)?, DataType::Text)?;
+                        let texts = vec![format!("TRIM({words} "), " FROM ".to_owned(), ")".to_owned()];
+                        (texts, vec![cut, of])
+                    }
+                };
+                Ok(special(texts, arguments, true, DataType::Text))
+            }
+            ("position", [of, part]) => {
+                let of = coerced(self.node(of)?, DataType::Text)?;
+                let part = coerced(self.node(part)?, DataType::Text)?;
+                let texts = ["POSITION((", ") IN (", "))"].map(str::to_owned).to_vec();
+                Ok(special(texts, vec![part, of], true, DataType::Int4))
+            }
+            ("substring" | "overlay", _) if self.has_words(call) => Err(unprinted()),
+            _ => self.plain_call(tree, &name, &arguments),
+        }
+    }
+
+    /// The name of a call as the text has it, in lower case.
+    fn written(&self, call: &ast::Function) -> String {
+        let rest = self.rest_of(call);
+        let end = rest.find(|next: char| !next.is_alphanumeric() && next != '_');
+        rest[..end.unwrap_or(rest.len())].to_lowercase()
+    }
+
+    /// The text from the name of a call on.
+    fn rest_of(&self, call: &ast::Function) -> &str {
+        use ast::Spanned as _;
+        let lines = crate::parse::Lines::default();
+        let at = lines
+            .characters_before(self.text, call.name.span().start)
+            .unwrap_or(0);
+        let byte = self
+            .text
+            .char_indices()
+            .nth(at as usize)
+            .map_or(self.text.len(), |(byte, _)| byte);
+        &self.text[byte..]
+    }
+
+    /// True if words separate the arguments of a call, as far as its text tells.
+    fn has_words(&self, call: &ast::Function) -> bool {
+        let rest = self.rest_of(call).to_lowercase();
+        let inside = rest.split(')').next().unwrap_or_default();
+        [" from ", " for ", " placing "]
+            .iter()
+            .any(|word| inside.contains(word))
+    }
+
+    /// A call with commas between its arguments.
+    pub(super) fn plain_call(
+        &mut self,
+        tree: &ast::Expr,
+        name: &str,
+        arguments: &[&ast::Expr],
+    ) -> Result<Typed> {
+        let mut nodes = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            nodes.push(self.node(argument)?);
+        }
+        let types: Vec<DataType> = nodes.iter().map(|typed| typed.data_type).collect();
+        let signature = function::resolve(name, &types).map_err(|_| unprinted())?;
+        let nodes = nodes.into_iter().zip(&signature.arguments);
+        let arguments = nodes
+            .map(|(typed, to)| coerced(typed, *to))
+            .collect::<Result<_>>()?;
+        let name = match name {
+            "coalesce" | "greatest" | "least" | "nullif" => name.to_uppercase(),
+            name => quote_identifier(name),
+        };
+        let (data_type, typmod) = self.type_of(tree);
+        let data_type = match data_type {
+            DataType::Unknown => signature.result,
+            known => known,
+        };
+        Ok(typed_as(Node::Call { name, arguments }, data_type, typmod))
+    }
+
+    fn aggregate(
+        &mut self,
+        tree: &ast::Expr,
+        name: &str,
+        call: &ast::Function,
+        list: &ast::FunctionArgumentList,
+    ) -> Result<Typed> {
+        let arguments = match arguments_of(list)? {
+            None => None,
+            Some(trees) => {
+                let mut nodes = Vec::with_capacity(trees.len());
+                for tree in trees {
+                    let typed = self.node(tree)?;
+                    let to = match typed.data_type {
+                        DataType::Unknown if name.starts_with("bool_") || name == "every" => DataType::Bool,
+                        DataType::Unknown | DataType::Varchar
+                            if matches!(name, "max" | "min" | "string_agg") =>
+                        {
+                            DataType::Text
+                        }
+                        DataType::Unknown => DataType::Text,
+                        other => other,
+                    };
+                    nodes.push(coerced(typed, to)?);
+                }
+                Some(nodes)
+            }
+        };
+        let mut order = Vec::new();
+        for clause in &list.clauses {
+            let ast::FunctionArgumentClause::OrderBy(keys) = clause else {
+                return Err(unprinted());
+            };
+            for key in keys {
+                order.push((self.node(&key.expr)?.node, super::query::direction(&key.options)?));
+            }
+        }
+        let filter = match &call.filter {
+            Some(tree) => Some(coerced(self.node(tree)?, DataType::Bool)?),
+            None => None,
+        };
+        let (data_type, typmod) = self.type_of(tree);
+        Ok(typed_as(
+            Node::Aggregate(Box::new(Aggregate {
+                name: quote_identifier(name),
+                distinct: list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct),
+                arguments,
+                order,
+                filter,
+            })),
+            data_type,
+            typmod,
+        ))
+    }
+}
+
+fn special(texts: Vec<String>, arguments: Vec<Node>, closed: bool, data_type: DataType) -> Typed {
+    Typed::new(
+        Node::Special {
+            texts,
+            arguments,
+            closed,
+        },
+        data_type,
+    )
+}

@@ -1,0 +1,87 @@
+//! From a view's syntax tree back to text, as PostgreSQL writes it.
+//!
+//! ```text
+//! create view v as select a, b || '!' as c from t where a in (1, 2)
+//!
+//!  SELECT t.a,
+//!     (t.b || '!'::text) AS c
+//!    FROM t
+//!   WHERE (t.a = ANY (ARRAY[1, 2]));
+//! ```
+//!
+//! PostgreSQL prints what its analysis has made of a query: names in full, `*` as a list, literals with their types,
+//! implicit casts, IN as an array. So the query is bound once more, and the binder notes at the nodes of the tree what it
+//! found there ([`TreeNotes`](crate::bind::TreeNotes): types, and the relations of columns). From tree and notes comes
+//! an expression as PostgreSQL has it ([`node`]), and from that the text. What has no such form here is 0A000.
+//!
+//! | module | prints |
+//! | --- | --- |
+//! | `layout` | lines and their indentation |
+//! | `query`, `from` | queries and their clauses; FROM and the names of relations |
+//! | `expression`, `call` | makes a `Node` of an expression, of a call |
+//! | `node` | expressions, with as many parentheses as are asked for |
+//! | `operand` | the types that operands are brought to |
+
+mod call;
+mod expression;
+mod from;
+mod layout;
+mod node;
+mod operand;
+mod query;
+
+use crate::bind::{TreeNotes, annotated};
+use crate::catalog::{CatalogView, TableDef};
+use crate::error::{EngineError, Result};
+use crate::stack::with_stack_for;
+use from::Names;
+use layout::Layout;
+
+/// The definition of a view. `pretty`: without the parentheses that precedence makes needless.
+pub fn view_definition(view: &TableDef, catalog: &dyn CatalogView, pretty: bool) -> Result<String> {
+    let Some(definition) = &view.view else {
+        return Err(EngineError::internal("a relation that is no view has no query"));
+    };
+    let (statement, notes) = annotated(view, catalog)?;
+    let (query, levels) = crate::bind::query_of_view(&statement)?;
+    let columns: Vec<&str> = view.columns.iter().map(|column| column.name.as_str()).collect();
+    let printed = with_stack_for(levels, || {
+        let mut printer = Printer {
+            catalog,
+            notes: &notes,
+            text: &definition.sql,
+            pretty,
+            names: Names::of_view(),
+            level: 0,
+        };
+        let mut layout = Layout::default();
+        printer.query(&mut layout, query, Some(&columns), true)?;
+        Ok::<_, EngineError>(layout.finish())
+    });
+    match printed {
+        Ok(text) => Ok(format!("{text};")),
+        // A form that is not printed here: the text as it was written.
+        Err(error) if error.sqlstate() == crate::error::SqlState::FEATURE_NOT_SUPPORTED => {
+            Ok(format!(" {};", definition.sql.trim()))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The state of printing a query.
+struct Printer<'a> {
+    catalog: &'a dyn CatalogView,
+    notes: &'a TreeNotes,
+    /// The text of the query.
+    text: &'a str,
+    /// Few parentheses.
+    pretty: bool,
+    names: Names,
+    /// The level of the clause that is being printed.
+    level: i32,
+}
+
+/// 0A000 for what is not printed.
+fn unprinted() -> EngineError {
+    EngineError::not_supported("printing this expression")
+}

@@ -1,0 +1,167 @@
+//! The types that operands are brought to, as PostgreSQL's operators take them.
+//!
+//! Its operators between numbers of two widths, and between dates and times, take both as they are, where ours bring them
+//! to one type. The text shows PostgreSQL's casts.
+
+use super::node::Node;
+use crate::common_type::common_type;
+use crate::error::Result;
+use crate::function::resolve_operator;
+use crate::value::text::{decode_text, to_text};
+use crate::value::{Category, DataType};
+
+/// A node with its type; a literal whose type is open is unknown.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Typed {
+    pub(super) node: Node,
+    pub(super) data_type: DataType,
+    pub(super) typmod: i32,
+}
+
+impl Typed {
+    pub(super) fn new(node: Node, data_type: DataType) -> Typed {
+        Typed {
+            node,
+            data_type,
+            typmod: -1,
+        }
+    }
+}
+
+/// The node, as a value of another type that it becomes by itself.
+pub(super) fn coerced(typed: Typed, to: DataType) -> Result<Node> {
+    converted(typed, to, -1, true)
+}
+
+/// The node cast to a type.
+pub(super) fn converted(typed: Typed, to: DataType, typmod: i32, implicit: bool) -> Result<Node> {
+    match typed.node {
+        Node::Constant { text, .. } if typed.data_type == DataType::Unknown => {
+            let text = match text {
+                Some(text) => Some(canonical(text, to)),
+                None => None,
+            };
+            Ok(Node::Constant {
+                text,
+                data_type: to,
+                typmod,
+            })
+        }
+        node if typed.data_type == to && (typmod < 0 || typmod == typed.typmod) => Ok(node),
+        node => Ok(Node::Cast {
+            argument: Box::new(node),
+            data_type: to,
+            typmod,
+            implicit,
+        }),
+    }
+}
+
+/// A literal's text as its type writes it; as it is if that depends on the session.
+fn canonical(text: String, to: DataType) -> String {
+    if to == DataType::TimestampTz || to.is_string() {
+        return text;
+    }
+    let value = decode_text(&text, to, 0).ok();
+    value.and_then(|value| to_text(&value)).unwrap_or(text)
+}
+
+/// The type that a string is compared as.
+fn string(data_type: DataType) -> DataType {
+    match data_type {
+        DataType::Varchar | DataType::Unknown => DataType::Text,
+        other => other,
+    }
+}
+
+/// The types of the two sides of an operator.
+pub(super) fn operand_types(symbol: &str, left: DataType, right: DataType) -> (DataType, DataType) {
+    use DataType::{Char, Date, Float8, Name, Numeric, Oid, Text, Timestamp, TimestampTz, Unknown};
+    let (l, r) = match (left, right) {
+        (Unknown, Unknown) => return (Text, Text),
+        (Unknown, other) => (other, other),
+        (other, Unknown) => (other, other),
+        both => both,
+    };
+    let temporal = |side: DataType| matches!(side, Date | Timestamp | TimestampTz);
+    match symbol {
+        "||" if !left.is_array() && !right.is_array() => {
+            let side = |side: DataType| {
+                if side.is_string() || side == Unknown {
+                    Text
+                } else {
+                    side
+                }
+            };
+            return (side(left), side(right));
+        }
+        "~~" | "!~~" | "~~*" | "!~~*" | "~" | "!~" | "~*" | "!~*" => {
+            let left = if matches!(l, Char | Name) { l } else { Text };
+            return (left, Text);
+        }
+        "^" => {
+            let numeric =
+                [left, right].contains(&Numeric) && ![left, right].iter().any(|side| side.is_float());
+            let to = if numeric { Numeric } else { Float8 };
+            return (to, to);
+        }
+        "-" if left == Date && right == Unknown => return (Date, Date),
+        "=" | "<>" | "<" | "<=" | ">" | ">=" | "+" | "-" | "*" | "/" | "%" => {}
+        other => {
+            return match resolve_operator(other, &[left, right]) {
+                Ok(signature) if signature.arguments.len() == 2 => {
+                    (signature.arguments[0], signature.arguments[1])
+                }
+                _ => (l, r),
+            };
+        }
+    }
+    if l.is_integer() && r.is_integer() || l.is_float() && r.is_float() || temporal(l) && temporal(r) {
+        return (l, r);
+    }
+    if temporal(l) && r.is_integer() || temporal(r) && l.is_integer() {
+        return (l, r);
+    }
+    if l.is_string() && r.is_string() {
+        return match (string(l), string(r)) {
+            (Char, Char) => (Char, Char),
+            (Char, _) if right == DataType::Varchar => (Char, Char),
+            (_, Char) if left == DataType::Varchar => (Char, Char),
+            (Name, Text) => (Name, Text),
+            (Text, Name) => (Text, Name),
+            (Name, Name) => (Name, Name),
+            _ => (Text, Text),
+        };
+    }
+    if l.category() == Category::Numeric && r.category() == Category::Numeric && l != r {
+        if l == Oid || r == Oid {
+            return (Oid, Oid);
+        }
+        let to = if l.is_float() || r.is_float() {
+            Float8
+        } else {
+            Numeric
+        };
+        return (to, to);
+    }
+    match common_type(&[l, r]) {
+        Some(common) if l != r => (common, common),
+        _ => (l, r),
+    }
+}
+
+/// Two operands as an operator takes them.
+pub(super) fn operands(symbol: &str, left: Typed, right: Typed) -> Result<(Node, Node)> {
+    let (to_left, to_right) = operand_types(symbol, left.data_type, right.data_type);
+    Ok((coerced(left, to_left)?, coerced(right, to_right)?))
+}
+
+/// An operator between two operands.
+pub(super) fn operator(symbol: &str, left: Typed, right: Typed) -> Result<Node> {
+    let (left, right) = operands(symbol, left, right)?;
+    Ok(Node::Operator {
+        symbol: symbol.to_owned(),
+        left: Some(Box::new(left)),
+        right: Box::new(right),
+    })
+}
