@@ -148,7 +148,6 @@ fn what_is_not_done_is_named() {
         "create sequence s",
         "savepoint a",
         "declare c cursor for select 1",
-        "lock table sbtest1",
         "listen x",
         "select distinct k from sbtest1 for update",
         "merge into sbtest1 using kinds on true when matched then delete",
