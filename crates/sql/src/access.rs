@@ -314,32 +314,77 @@ pub struct Choice {
     pub guaranteed: Vec<usize>,
 }
 
-/// Chooses the path for the conditions (joined by AND) over a table. Without statistics the rules are simple: a unique
-/// key given in full; else the index with most columns given, then one with a range; else an IN list; else all rows.
-pub fn choose(table: &TableDef, conditions: &[Expr]) -> Choice {
+/// The cost of a path with the conditions that it leaves; `None` where nothing is known of the table.
+pub(crate) type PathCost<'a> = dyn Fn(&AccessPath, &[Expr]) -> Option<f64> + 'a;
+
+/// Chooses the path for the conditions (joined by AND) over a table: a unique key given in full, whatever it costs; else
+/// the cheapest. Of a table that nothing is known of: the index with most columns given, then one with a range; else an IN
+/// list; else all rows.
+pub(crate) fn choose(table: &TableDef, conditions: &[Expr], cost: &PathCost<'_>) -> Choice {
     let usable: Vec<Condition<'_>> = conditions
         .iter()
         .enumerate()
         .filter_map(|(at, expr)| condition(table, at, expr))
         .collect();
-    let mut best: Option<(u32, Choice)> = None;
+    let mut choices: Vec<(u32, Choice)> = Vec::new();
     for (number, index) in table.indexes.iter().enumerate() {
-        if let Some((score, choice)) = consider(number, &index.columns, index.unique, &usable)
-            && best.as_ref().is_none_or(|(other, _)| score > *other)
-        {
-            best = Some((score, choice));
+        choices.extend(consider(number, &index.columns, index.unique, &usable));
+    }
+    let by_key = |(_, choice): &&(u32, Choice)| matches!(choice.access, AccessPath::UniquePoint { .. });
+    let has_key = choices.iter().any(|choice| by_key(&choice));
+    if !has_key {
+        choices.extend(points(table, conditions).map(|choice| (0, choice)));
+    }
+    let sequential = Choice {
+        access: AccessPath::Sequential,
+        guaranteed: Vec::new(),
+    };
+    let costs = |choice: &Choice| {
+        let rest = conditions.iter().enumerate();
+        let rest = rest.filter(|(at, _)| !choice.guaranteed.contains(at));
+        cost(
+            &choice.access,
+            &rest.map(|(_, condition)| condition.clone()).collect::<Vec<_>>(),
+        )
+    };
+    match costs(&sequential).filter(|_| !choices.is_empty()) {
+        Some(of_all) => {
+            let mut best = (of_all, sequential);
+            for (_, choice) in choices.into_iter().rev() {
+                let own = costs(&choice).unwrap_or(f64::INFINITY);
+                if own <= best.0 {
+                    best = (own, choice);
+                }
+            }
+            best.1
+        }
+        None => {
+            let mut best: Option<(u32, Choice)> = None;
+            for (score, choice) in choices {
+                if best.as_ref().is_none_or(|(other, _)| score > *other) {
+                    best = Some((score, choice));
+                }
+            }
+            best.map_or(sequential, |(_, choice)| choice)
         }
     }
-    if best.is_none() {
-        best = points(table, conditions).map(|choice| (0, choice));
-    }
-    best.map_or(
-        Choice {
-            access: AccessPath::Sequential,
-            guaranteed: Vec::new(),
-        },
-        |(_, choice)| choice,
-    )
+}
+
+/// True if the conditions give all columns of a unique index.
+pub(crate) fn is_by_key(table: &TableDef, conditions: &[Expr]) -> bool {
+    let usable = conditions.iter().enumerate();
+    let usable: Vec<Condition<'_>> = usable
+        .filter_map(|(at, expr)| condition(table, at, expr))
+        .collect();
+    let given = |column: &u16| {
+        usable
+            .iter()
+            .any(|found| found.column == *column && found.op == CompareOp::Equal)
+    };
+    let indexes = table.indexes.iter();
+    indexes
+        .filter(|index| index.unique)
+        .any(|index| index.columns.iter().all(given))
 }
 
 fn consider(number: usize, columns: &[u16], unique: bool, usable: &[Condition<'_>]) -> Option<(u32, Choice)> {

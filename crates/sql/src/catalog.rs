@@ -7,6 +7,7 @@
 use std::sync::{Arc, LazyLock};
 
 use crate::expr::Expr;
+use crate::settings::PlannerSettings;
 use crate::statistics::TableStatistics;
 use crate::value::{DataType, RowCodec};
 use crate::view::ViewDef;
@@ -60,6 +61,11 @@ pub trait CatalogView {
     fn statistics(&self, table: &TableDef) -> Option<Arc<TableStatistics>> {
         let _ = table;
         None
+    }
+
+    /// The settings that choose among plans.
+    fn planner_settings(&self) -> PlannerSettings {
+        PlannerSettings::default()
     }
 }
 

@@ -26,7 +26,8 @@
 //! | `statistics` | what ANALYZE finds, and the planner's estimates rest on |
 //! | `deparse` | a view's query as text |
 //! | `view` | views as the catalog keeps them |
-//! | `explain` | a plan as text |
+//! | `settings` | the settings that choose among plans |
+//! | `explain`, `explained` | from a plan to what EXPLAIN shows; its forms |
 //! | `value` | values, types, their text and binary forms, rows as bytes, index keys |
 //! | `error`, `memory` | errors with a SQLSTATE; large requests are weighed first |
 
@@ -42,6 +43,7 @@ pub mod context;
 pub mod deparse;
 pub mod error;
 pub mod explain;
+pub mod explained;
 pub mod expr;
 pub mod function;
 pub mod memory;
@@ -51,6 +53,7 @@ pub mod plan;
 pub mod planner;
 pub mod query;
 mod search_path;
+pub mod settings;
 mod sort_key;
 mod stack;
 pub mod statistics;

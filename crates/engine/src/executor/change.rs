@@ -19,7 +19,10 @@ impl Execution<'_> {
                 RowsStatement::Insert(plan) => modify::insert(execution, plan, &mut keep),
                 RowsStatement::Update(plan) => modify::update(execution, plan, &mut keep),
                 RowsStatement::Delete(plan) => modify::delete(execution, plan, &mut keep),
-                RowsStatement::Select(_) | RowsStatement::Copy(_) | RowsStatement::Explain(_) => {
+                RowsStatement::Select(_)
+                | RowsStatement::Copy(_)
+                | RowsStatement::Explain(_)
+                | RowsStatement::Measured(_) => {
                     Err(EngineError::internal("a statement of WITH changes no rows"))
                 }
             }

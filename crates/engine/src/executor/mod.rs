@@ -9,6 +9,7 @@
 //! | `subquery` | queries inside expressions |
 //! | `change` | statements of WITH that change rows |
 //! | `rounds` | duplicates over the rounds of a recursive query |
+//! | `measure`, `measured_statement` | operators that are measured; statements that EXPLAIN ANALYZE runs |
 //! | `modify`, `modify_joined` | INSERT, UPDATE, DELETE; over one table, over several |
 //! | `unique` | index entries and the duplicates they find |
 //! | `group` | GROUP BY, DISTINCT and DISTINCT arguments within a bound of memory |
@@ -37,6 +38,8 @@
 mod change;
 mod check_option;
 mod group;
+pub(crate) mod measure;
+pub(crate) mod measured_statement;
 pub(crate) mod modify;
 mod modify_joined;
 pub(crate) mod not_null;
@@ -97,6 +100,10 @@ pub(crate) fn locks(plan: &Plan, statement: &RowsStatement) -> Vec<(u32, LockMod
     let mut add = |table: &TableDef, mode: LockMode| add_lock(&mut locks, table, mode);
     let of_with = plan.changes.iter().map(|change| &*change.statement);
     for statement in of_with.chain([statement]) {
+        let statement = match statement {
+            RowsStatement::Measured(measured) => &measured.statement,
+            statement => statement,
+        };
         match statement {
             RowsStatement::Insert(plan) => add(&plan.table, LockMode::RowExclusive),
             RowsStatement::Update(plan) => add(&plan.scan.table, LockMode::RowExclusive),
@@ -106,7 +113,7 @@ pub(crate) fn locks(plan: &Plan, statement: &RowsStatement) -> Vec<(u32, LockMod
                     add(table, LockMode::RowExclusive);
                 }
             }
-            RowsStatement::Select(_) | RowsStatement::Explain(_) => {}
+            RowsStatement::Select(_) | RowsStatement::Explain(_) | RowsStatement::Measured(_) => {}
         }
     }
     locks
@@ -182,6 +189,8 @@ pub(crate) struct Execution<'a> {
     /// The rows of those of them that need nothing of the row around them.
     pub(crate) results: &'a mut SubqueryResults,
     pub(crate) ticks: u32,
+    /// Rows that conditions have taken away, as far as they are counted.
+    pub(crate) removed: u32,
 }
 
 impl Execution<'_> {

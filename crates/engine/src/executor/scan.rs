@@ -206,7 +206,9 @@ impl ScanRows {
                 return Ok(None);
             };
             match &plan.filter {
-                Some(filter) if !filter.passes(&self.row, &execution.eval)? => {}
+                Some(filter) if !filter.passes(&self.row, &execution.eval)? => {
+                    execution.removed = execution.removed.wrapping_add(1);
+                }
                 _ => return Ok(Some(found)),
             }
         }

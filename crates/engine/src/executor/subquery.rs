@@ -97,9 +97,10 @@ impl Execution<'_> {
             changes: self.changes,
             results: &mut *self.results,
             ticks: self.ticks,
+            removed: self.removed,
         };
         let result = work(&mut inner);
-        self.ticks = inner.ticks;
+        (self.ticks, self.removed) = (inner.ticks, inner.removed);
         result
     }
 

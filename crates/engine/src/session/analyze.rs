@@ -80,6 +80,10 @@ impl Session {
                 self.tell_of(&analyzed, out)?;
             }
             if !is_part {
+                // What this transaction adds is counted at its end.
+                self.txn.hand_over_counts();
+                let rows = analyzed.statistics.rows as i64;
+                analyzed.entry.runtime.live_rows.store(rows, Ordering::Relaxed);
                 self.txn.end_statement();
                 self.commit(out)?;
                 self.begin(Phase::Implicit);
@@ -148,7 +152,6 @@ impl Session {
                     Some(self.column_of(&entry.def, &sample, column)?.finish(table));
             }
         }
-        entry.runtime.live_rows.store(rows as i64, Ordering::Relaxed);
         Ok(Some(Analyzed {
             entry,
             statistics,

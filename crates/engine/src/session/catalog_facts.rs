@@ -217,7 +217,7 @@ impl CatalogFacts for Facts<'_> {
         let view = View {
             state: &state,
             viewer: Viewer {
-                path: &self.settings.search_path,
+                planning: &self.settings.planning,
                 user: &self.info.user,
                 session: self.slot.process_id,
             },

@@ -9,6 +9,7 @@ use crate::session::run::Request;
 use crate::transaction::Phase;
 use clearway_sql::Expr;
 use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::explained::ExplainOptions;
 use clearway_sql::plan::{Column, ControlStatement, IsolationLevel, TransactionModes};
 use clearway_sql::value::cast::{CastContext, cast};
 use clearway_sql::value::{DataType, Value};
@@ -79,8 +80,12 @@ impl Session {
                 let prepared = self.prepare_text(sql.as_str().into(), types)?;
                 self.named.insert(name.clone(), prepared);
             }
-            ControlStatement::Execute { name, arguments } => {
-                return self.execute_named(name, arguments, request, out);
+            ControlStatement::Execute {
+                name,
+                arguments,
+                explained,
+            } => {
+                return self.execute_named(name, arguments, *explained, request, out);
             }
             ControlStatement::ExecuteInto {
                 name,
@@ -207,11 +212,20 @@ impl Session {
         &mut self,
         name: &str,
         arguments: &[(Expr, DataType)],
+        explained: Option<ExplainOptions>,
         request: Request,
         out: &mut dyn Output,
     ) -> Result<()> {
         let prepared = self.statement_to_execute(name)?;
         let params = self.parameters(name, &prepared, arguments)?;
+        let prepared = match explained {
+            None => prepared,
+            Some(options) => {
+                let types: Vec<Option<DataType>> = prepared.param_types().iter().copied().map(Some).collect();
+                let text = options.written() + prepared.text();
+                self.prepare_text(text.into(), &types)?
+            }
+        };
         self.run_named(&prepared, &params, request, out)
     }
 

@@ -94,7 +94,7 @@ impl Session {
 
     fn viewer(&self) -> Viewer<'_> {
         Viewer {
-            path: &self.settings.search_path,
+            planning: &self.settings.planning,
             user: &self.info.user,
             session: self.slot.process_id,
         }

@@ -16,16 +16,16 @@ use crate::convert::lock_mode;
 use crate::interrupt::Interrupts;
 use crate::planning_memory::{PlanningMemory, Reservation};
 use crate::session::named_output::has_names;
+use crate::settings::PlanningSettings;
 use crate::{definition, executor};
 use clearway_sql::catalog::TableKind;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::function::quote_identifier;
 use clearway_sql::plan::{Column, ControlStatement, Plan, Statement};
+use clearway_sql::settings::PlannerSettings;
 use clearway_sql::statistics::TableStatistics;
 use clearway_sql::value::DataType;
-use clearway_sql::{
-    self as sql, CatalogView, PG_TEMP, ParsedStatement, SchemaRef, SearchPath, TableDef, bind_checked,
-};
+use clearway_sql::{self as sql, CatalogView, PG_TEMP, ParsedStatement, SchemaRef, TableDef, bind_checked};
 
 /// Memory of a prepared statement beside its text and its description: itself, its entry in a map, the name there.
 const PREPARED_BYTES: usize = 512;
@@ -35,8 +35,8 @@ const PREPARED_BYTES: usize = 512;
 pub(crate) struct CachedPlan {
     pub(crate) plan: Plan,
     pub(crate) version: u64,
-    /// The search path along which its names were looked up.
-    path: Arc<SearchPath>,
+    /// The settings that it was made under.
+    planning: Arc<PlanningSettings>,
     pub(crate) uses: Vec<TableUse>,
     /// True if a column of its rows has a type that shows names.
     pub(super) has_names: bool,
@@ -54,7 +54,7 @@ pub(crate) struct View<'a> {
 /// The facts of a session that names in its statements depend on.
 #[derive(Clone, Copy)]
 pub(crate) struct Viewer<'a> {
-    pub(crate) path: &'a Arc<SearchPath>,
+    pub(crate) planning: &'a Arc<PlanningSettings>,
     pub(crate) user: &'a str,
     /// The session's number.
     pub(crate) session: u32,
@@ -67,7 +67,7 @@ impl View<'_> {
             Some(schema) => find(self.state.schema_named(schema)?),
             None => self
                 .state
-                .searched(self.viewer.path, self.viewer.user)
+                .searched(&self.viewer.planning.path, self.viewer.user)
                 .find_map(find),
         }
     }
@@ -92,7 +92,7 @@ impl CatalogView for View<'_> {
     }
 
     fn creation_schema(&self) -> Option<SchemaRef> {
-        let mut names = self.viewer.path.names(self.viewer.user);
+        let mut names = self.viewer.planning.path.names(self.viewer.user);
         names.find_map(|name| match name {
             // It is there as soon as something is created in it.
             PG_TEMP => self.temporary_schema(),
@@ -121,6 +121,10 @@ impl CatalogView for View<'_> {
     fn statistics(&self, table: &TableDef) -> Option<Arc<TableStatistics>> {
         let kept = self.state.table(table.oid)?.statistics.as_ref()?;
         Some(Arc::clone(&kept.of_table))
+    }
+
+    fn planner_settings(&self) -> PlannerSettings {
+        self.viewer.planning.planner
     }
 }
 
@@ -151,7 +155,7 @@ impl CachedPlan {
             has_names: has_names(plan.columns.as_deref()),
             plan,
             version: state.version(),
-            path: Arc::clone(view.viewer.path),
+            planning: Arc::clone(view.viewer.planning),
             uses,
             _memory: memory,
         }
@@ -236,7 +240,7 @@ impl Prepared {
         let mut cached = self.plan.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(plan) = &*cached
             && plan.version == version
-            && (Arc::ptr_eq(&plan.path, viewer.path) || plan.path == *viewer.path)
+            && (Arc::ptr_eq(&plan.planning, viewer.planning) || plan.planning == *viewer.planning)
         {
             return Ok((Arc::clone(plan), false));
         }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::engine::Engine;
 use crate::executor::select::{self, Select, Sink};
 use crate::executor::subquery::SubqueryResults;
-use crate::executor::{Execution, InnerPlans, modify};
+use crate::executor::{Execution, InnerPlans, measured_statement, modify};
 use crate::output::Output;
 use crate::session::expression_session::Facts;
 use crate::session::named_output::NamedOutput;
@@ -348,7 +348,7 @@ impl Session {
                 names: &View {
                     state: &catalog,
                     viewer: Viewer {
-                        path: &settings.search_path,
+                        planning: &settings.planning,
                         user,
                         session,
                     },
@@ -375,6 +375,7 @@ impl Session {
             changes: inner.changes,
             results,
             ticks: 0,
+            removed: 0,
         };
         work(&mut execution, engine)
     }
@@ -402,7 +403,7 @@ impl Session {
     pub(super) fn set_tag(&mut self, statement: &Statement, rows: Option<u64>) {
         self.tag.clear();
         self.tag.push_str(statement.tag());
-        match rows.filter(|_| !matches!(statement, Statement::Rows(RowsStatement::Explain(_)))) {
+        match rows.filter(|_| !is_explanation(statement)) {
             None => {
                 if let Statement::Definition(DefinitionStatement::CreateTableAs(_)) = statement {
                     self.tag.clear();
@@ -419,6 +420,22 @@ impl Session {
             }
         }
     }
+}
+
+/// True for EXPLAIN, whose tag has no count.
+fn is_explanation(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::Rows(RowsStatement::Explain(_) | RowsStatement::Measured(_))
+    )
+}
+
+/// Sends lines, a row each.
+fn send_lines(execution: &mut Execution<'_>, lines: &[String], sink: &mut Sink<'_>) -> Result<u64> {
+    for line in lines {
+        sink(execution, &[Value::text(line.as_str())])?;
+    }
+    Ok(lines.len() as u64)
 }
 
 /// Runs a statement with rows, and sends them.
@@ -461,11 +478,12 @@ fn run_statement(
         RowsStatement::Delete(plan) => run_to_end(execution, max_rows, out, &|execution, sink| {
             modify::delete(execution, plan, sink)
         }),
-        RowsStatement::Explain(lines) => run_to_end(execution, max_rows, out, &|execution, sink| {
-            for line in lines {
-                sink(execution, &[Value::text(line.as_str())])?;
-            }
-            Ok(lines.len() as u64)
+        RowsStatement::Explain(tree) => run_to_end(execution, max_rows, out, &|execution, sink| {
+            send_lines(execution, &tree.lines(None), sink)
+        }),
+        RowsStatement::Measured(measured) => run_to_end(execution, max_rows, out, &|execution, sink| {
+            let ms = measured_statement::run(execution, measured)?;
+            send_lines(execution, &measured.tree.lines(Some(ms)), sink)
         }),
     }
 }

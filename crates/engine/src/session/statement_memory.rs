@@ -133,11 +133,11 @@ mod tests {
         let interrupts = Interrupts::new(slot, Arc::default());
         let text: Arc<str> = " ".repeat(length).into();
         let state = Catalog::new().state();
-        let path = Arc::new(clearway_sql::SearchPath::parse("public"));
+        let planning = Arc::default();
         let view = View {
             state: &state,
             viewer: Viewer {
-                path: &path,
+                planning: &planning,
                 user: "joe",
                 session: 1,
             },
@@ -186,7 +186,7 @@ mod tests {
             .plan(
                 state.version(),
                 Viewer {
-                    path: &Arc::new(clearway_sql::SearchPath::parse("public")),
+                    planning: &Arc::default(),
                     user: "joe",
                     session: 1,
                 },

@@ -1,7 +1,7 @@
 //! The list of settings: names, kinds of values, defaults.
 
 /// The check of a setting's text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Kind {
     /// Kept as it is.
     Text,
@@ -9,6 +9,10 @@ pub(super) enum Kind {
     Boolean,
     /// A whole number in a range.
     Integer(i64, i64),
+    /// A number in a range.
+    Real(f64, f64),
+    /// A size in pages of 8 kB, in a range; a bare number is pages.
+    Pages(u64, u64),
     /// A time of at least this many milliseconds; a bare number is milliseconds.
     Milliseconds(i64),
     /// A size in kilobytes, in a range; a bare number is kilobytes.
@@ -98,6 +102,9 @@ pub(super) static DEFINITIONS: &[Definition] = &[
     setting("check_function_bodies", Kind::Boolean, "on"),
     reported("client_encoding", "client_encoding", Kind::Text, "UTF8"),
     setting("client_min_messages", Kind::Word(LEVELS), "notice"),
+    setting("cpu_index_tuple_cost", Kind::Real(0.0, f64::MAX), "0.005"),
+    setting("cpu_operator_cost", Kind::Real(0.0, f64::MAX), "0.0025"),
+    setting("cpu_tuple_cost", Kind::Real(0.0, f64::MAX), "0.01"),
     setting("data_checksums", Kind::ReadOnly, "on"),
     setting("data_directory_mode", Kind::ReadOnly, "0700"),
     reported("datestyle", "DateStyle", Kind::Text, "ISO, MDY"),
@@ -117,7 +124,26 @@ pub(super) static DEFINITIONS: &[Definition] = &[
         Kind::Boolean,
         "off",
     ),
-    setting("enable_seqscan", Kind::Only(ON), "on"),
+    setting("effective_cache_size", Kind::Pages(1, i32::MAX as u64), "4GB"),
+    setting("enable_bitmapscan", Kind::Boolean, "on"),
+    setting("enable_gathermerge", Kind::Boolean, "on"),
+    setting("enable_hashagg", Kind::Boolean, "on"),
+    setting("enable_hashjoin", Kind::Boolean, "on"),
+    setting("enable_incremental_sort", Kind::Boolean, "on"),
+    setting("enable_indexonlyscan", Kind::Boolean, "on"),
+    setting("enable_indexscan", Kind::Boolean, "on"),
+    setting("enable_material", Kind::Boolean, "on"),
+    setting("enable_memoize", Kind::Boolean, "on"),
+    setting("enable_mergejoin", Kind::Boolean, "on"),
+    setting("enable_nestloop", Kind::Boolean, "on"),
+    setting("enable_parallel_append", Kind::Boolean, "on"),
+    setting("enable_parallel_hash", Kind::Boolean, "on"),
+    setting("enable_partition_pruning", Kind::Boolean, "on"),
+    setting("enable_partitionwise_aggregate", Kind::Boolean, "off"),
+    setting("enable_partitionwise_join", Kind::Boolean, "off"),
+    setting("enable_seqscan", Kind::Boolean, "on"),
+    setting("enable_sort", Kind::Boolean, "on"),
+    setting("enable_tidscan", Kind::Boolean, "on"),
     setting("escape_string_warning", Kind::Boolean, "on"),
     setting("extra_float_digits", Kind::Integer(1, 3), "1"),
     setting("from_collapse_limit", Kind::Integer(1, i32::MAX as i64), "8"),
@@ -161,15 +187,19 @@ pub(super) static DEFINITIONS: &[Definition] = &[
     setting("max_index_keys", Kind::ReadOnly, "32"),
     setting("max_parallel_workers_per_gather", Kind::Integer(0, 1024), "0"),
     setting("max_prepared_transactions", Kind::ReadOnly, "0"),
+    setting("parallel_setup_cost", Kind::Real(0.0, f64::MAX), "1000"),
+    setting("parallel_tuple_cost", Kind::Real(0.0, f64::MAX), "0.1"),
     setting(
         "plan_cache_mode",
         Kind::Word(&["auto", "force_generic_plan"]),
         "auto",
     ),
     setting("quote_all_identifiers", Kind::Only(OFF), "off"),
+    setting("random_page_cost", Kind::Real(0.0, f64::MAX), "4"),
     setting("row_security", Kind::Boolean, "on"),
     reported("scram_iterations", "scram_iterations", Kind::ReadOnly, "4096"),
     setting("search_path", Kind::Text, "\"$user\", public"),
+    setting("seq_page_cost", Kind::Real(0.0, f64::MAX), "1"),
     reported("server_encoding", "server_encoding", Kind::ReadOnly, "UTF8"),
     reported(
         "server_version",

@@ -1,8 +1,10 @@
 //! Settings as `pg_settings` shows them: values in a unit, the kind of values, their bounds.
 
 use super::definitions::{DEFINITIONS, Kind};
-use super::values::{MILLISECONDS_MAX, parse_kilobytes, parse_milliseconds};
+use super::values::{MILLISECONDS_MAX, parse_kilobytes, parse_milliseconds, parse_pages};
 use super::{Settings, lookup};
+use clearway_sql::value::Value;
+use clearway_sql::value::text::to_text;
 
 /// A setting with all that there is to say of it.
 #[derive(Debug)]
@@ -36,9 +38,15 @@ fn plain(kind: Kind, value: &str) -> String {
     match kind {
         Kind::Milliseconds(_) => parse_milliseconds(value).map(|number| number.to_string()),
         Kind::Kilobytes(..) => parse_kilobytes(value).map(|number| number.to_string()),
+        Kind::Pages(..) => parse_pages(value).map(|number| number.to_string()),
         _ => None,
     }
     .unwrap_or_else(|| value.to_owned())
+}
+
+/// A number as PostgreSQL writes it.
+fn real(number: f64) -> Option<String> {
+    to_text(&Value::Float8(number))
 }
 
 impl Settings {
@@ -46,13 +54,19 @@ impl Settings {
     pub(crate) fn described(&self) -> Vec<SettingRow> {
         let row = |definition: &'static super::definitions::Definition| {
             let kind = definition.kind;
+            let number = |number: i64| Some(number.to_string());
             let (unit, kind_name, least, most) = match kind {
                 Kind::Boolean => (None, "bool", None, None),
-                Kind::Integer(least, most) => (None, "integer", Some(least), Some(most)),
-                Kind::Milliseconds(least) => (Some("ms"), "integer", Some(least), Some(MILLISECONDS_MAX)),
+                Kind::Integer(least, most) => (None, "integer", number(least), number(most)),
+                Kind::Real(least, most) => (None, "real", real(least), real(most)),
+                Kind::Pages(least, most) => {
+                    let bounds = (least.cast_signed(), most.cast_signed());
+                    (Some("8kB"), "integer", number(bounds.0), number(bounds.1))
+                }
+                Kind::Milliseconds(least) => (Some("ms"), "integer", number(least), number(MILLISECONDS_MAX)),
                 Kind::Kilobytes(least, most) => {
                     let bounds = (least.cast_signed(), most.cast_signed());
-                    (Some("kB"), "integer", Some(bounds.0), Some(bounds.1))
+                    (Some("kB"), "integer", number(bounds.0), number(bounds.1))
                 }
                 Kind::Word(_) => (None, "enum", None, None),
                 Kind::Text | Kind::Only(_) | Kind::ReadOnly => (None, "string", None, None),
@@ -72,8 +86,8 @@ impl Settings {
                     Kind::Word(words) => Some(words),
                     _ => None,
                 },
-                least: least.map(|number| number.to_string()),
-                most: most.map(|number| number.to_string()),
+                least,
+                most,
                 default: plain(kind, definition.default),
                 reset: plain(kind, reset),
             }

@@ -4,13 +4,14 @@
 //! into fields; those that merely must be accepted keep their text. A name that is neither is 42704, as in
 //! PostgreSQL, except that a client may set any name with a dot (`myapp.user`).
 //!
-//! `definitions` lists them, `values` checks and spells their texts; here is one session's state of them.
+//! `definitions` lists them, `values` checks and spells their texts, `planner` reads those that choose among plans; here is one session's state of them.
 //!
 //! SET inside a transaction is undone when it rolls back, SET LOCAL when it ends; [`Settings::end_transaction`] does
 //! both from one list of what was replaced.
 
 mod definitions;
 mod described;
+mod planner;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -22,10 +23,12 @@ use crate::synchronous_commit::SynchronousCommit;
 use clearway_sql::SearchPath;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::IsolationLevel;
+use clearway_sql::settings::PlannerSettings;
 use definitions::{DEFINITIONS, Kind, definition};
 use values::{checked, parse_kilobytes, parse_milliseconds};
 
 pub(crate) use definitions::level;
+pub(crate) use planner::PlanningSettings;
 
 /// A value that SET replaced within the running transaction.
 #[derive(Debug, Clone)]
@@ -63,6 +66,10 @@ pub(crate) struct Settings {
     pub(crate) work_mem: usize,
     /// The same for making an index.
     pub(crate) maintenance_work_mem: usize,
+    /// The settings that choose among plans.
+    pub(crate) planner: PlannerSettings,
+    /// Those that a plan depends on, together: another one when one of them has changed.
+    pub(crate) planning: Arc<PlanningSettings>,
     /// The isolation of transactions that do not say.
     pub(crate) default_isolation: IsolationLevel,
     /// True if transactions that do not say are read only.
@@ -100,6 +107,8 @@ impl Settings {
             least_notice: level("notice"),
             work_mem: 4 << 20,
             maintenance_work_mem: 64 << 20,
+            planner: PlannerSettings::default(),
+            planning: Arc::default(),
             default_isolation: IsolationLevel::ReadCommitted,
             default_read_only: false,
         }
@@ -303,7 +312,11 @@ impl Settings {
             "idle_in_transaction_session_timeout" => self.idle_in_transaction_timeout = timeout(value),
             "search_path" => self.search_path = Arc::new(SearchPath::parse(value)),
             "client_min_messages" => self.least_notice = level(value),
-            "work_mem" => self.work_mem = bytes(value),
+            "work_mem" => {
+                let size = bytes(value);
+                self.work_mem = size;
+                self.planner.work_bytes = size as f64;
+            }
             "maintenance_work_mem" => self.maintenance_work_mem = bytes(value),
             "default_transaction_isolation" => {
                 self.default_isolation = match value {
@@ -312,7 +325,17 @@ impl Settings {
                 };
             }
             "default_transaction_read_only" => self.default_read_only = value == "on",
-            _ => {}
+            _ => {
+                let mut planner = self.planner;
+                planner::apply(&mut planner, name, value);
+                self.planner = planner;
+            }
+        }
+        if self.planning.planner != self.planner || self.planning.path != self.search_path {
+            self.planning = Arc::new(PlanningSettings {
+                path: Arc::clone(&self.search_path),
+                planner: self.planner,
+            });
         }
     }
 }

@@ -11,6 +11,8 @@ fn documented(definition: &Definition) -> String {
         Kind::Boolean => "on, off".to_owned(),
         Kind::Integer(least, most) if least == most => format!("{least} only"),
         Kind::Integer(least, most) => format!("{least} to {most}"),
+        Kind::Real(..) => "0 or more".to_owned(),
+        Kind::Pages(least, most) => format!("{least} to {most} pages; a bare number is pages"),
         Kind::Milliseconds(_) => "time; a bare number is ms".to_owned(),
         Kind::Kilobytes(least, most) => format!("size, {least}kB to {most}kB; a bare number is kB"),
         Kind::Word(words) => words.join(", "),
@@ -84,10 +86,10 @@ fn values_out_of_range_or_without_effect_are_refused() {
             "parameter \"jit\" requires a Boolean value",
         ),
         (
-            "enable_seqscan",
-            "off",
+            "synchronize_seqscans",
+            "on",
             "0A000",
-            "the value \"off\" of parameter \"enable_seqscan\" is not supported",
+            "the value \"on\" of parameter \"synchronize_seqscans\" is not supported",
         ),
         (
             "default_tablespace",

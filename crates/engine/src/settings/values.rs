@@ -10,13 +10,19 @@ use clearway_sql::error::{EngineError, Result, SqlState};
 pub(super) fn checked(definition: &Definition, value: &str) -> Result<String> {
     // A number may be between blanks; everything else is taken as it is.
     let value = match definition.kind {
-        Kind::Integer(..) | Kind::Milliseconds(_) | Kind::Kilobytes(..) => value.trim(),
+        Kind::Integer(..)
+        | Kind::Real(..)
+        | Kind::Milliseconds(_)
+        | Kind::Kilobytes(..)
+        | Kind::Pages(..) => value.trim(),
         _ => value,
     };
     match definition.kind {
         Kind::Text => text(definition.name, value),
         Kind::Boolean => boolean(definition, value),
         Kind::Integer(least, most) => integer(definition, value, least, most),
+        Kind::Real(least, most) => real(definition, value, least, most),
+        Kind::Pages(least, most) => pages(definition, value, least, most),
         Kind::Milliseconds(least) => milliseconds(definition, value, least),
         Kind::Kilobytes(least, most) => kilobytes(definition, value, least, most),
         Kind::Word(words) => word(definition, value, words),
@@ -120,6 +126,46 @@ fn kilobytes(definition: &Definition, value: &str, least: u64, most: u64) -> Res
         Some(size) => Err(out_of_range(definition, size, " kB", least, most)),
         None => Err(invalid(definition.shown, value)
             .with_hint("Valid units for this parameter are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\".")),
+    }
+}
+
+fn real(definition: &Definition, value: &str, least: f64, most: f64) -> Result<String> {
+    match value.parse::<f64>() {
+        Ok(number) if (least..=most).contains(&number) => Ok(show_real(number)),
+        Ok(number) if !number.is_nan() => Err(out_of_range(
+            definition,
+            show_real(number),
+            "",
+            show_real(least),
+            show_real(most),
+        )),
+        _ => Err(invalid(definition.shown, value)),
+    }
+}
+
+/// A number in as many characters as it takes.
+fn show_real(number: f64) -> String {
+    clearway_sql::value::text::to_text(&clearway_sql::value::Value::Float8(number)).unwrap_or_default()
+}
+
+fn pages(definition: &Definition, value: &str, least: u64, most: u64) -> Result<String> {
+    match parse_pages(value) {
+        Some(size) if (least..=most).contains(&size) => Ok(show_kilobytes(size * KILOBYTES_PER_PAGE)),
+        Some(size) => Err(out_of_range(definition, size, " 8kB", least, most)),
+        None => Err(invalid(definition.shown, value)
+            .with_hint("Valid units for this parameter are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\".")),
+    }
+}
+
+const KILOBYTES_PER_PAGE: u64 = 8;
+
+/// A size in pages, rounded to the nearest.
+pub(super) fn parse_pages(text: &str) -> Option<u64> {
+    let is_bare = text.trim().bytes().all(|byte| byte.is_ascii_digit());
+    let number = parse_kilobytes(text)?;
+    match is_bare {
+        true => Some(number),
+        false => Some(number.saturating_add(KILOBYTES_PER_PAGE / 2) / KILOBYTES_PER_PAGE),
     }
 }
 

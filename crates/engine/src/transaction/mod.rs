@@ -402,6 +402,12 @@ impl Transaction {
         self.counts.count_truncation(oid);
     }
 
+    /// Hands over what the transactions before this one have counted. This one has counted nothing yet.
+    pub(crate) fn hand_over_counts(&mut self) {
+        let state = self.catalog_state();
+        self.counts.hand_over(&state);
+    }
+
     /// The definitions that this session sees, if they are others than the published ones.
     #[inline]
     pub(crate) fn overlay(&self) -> Option<Arc<CatalogState>> {

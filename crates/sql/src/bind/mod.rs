@@ -109,7 +109,7 @@ fn bind_here(
         Tree::Sql(tree) => with_stack_for(tree.levels(), || binder.statement(tree))?,
         Tree::Control(control) => binder.control(control)?,
         Tree::Definition(definition) => binder.named_definition(definition)?,
-        Tree::Explain(explained) => binder.explain(explained)?,
+        Tree::Explain(explained, options) => binder.explain(explained, *options)?,
         Tree::Copy(copy) => (RowsStatement::Copy(Box::new(binder.copy(copy)?)).into(), None),
         Tree::CreateTable { tree, likes } => match &**tree {
             ast::Statement::CreateTable(create) => {

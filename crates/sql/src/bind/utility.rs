@@ -1,25 +1,27 @@
 //! Utility statements: their names looked up, their arguments bound.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use sqlparser::ast;
 
+use crate::access::AccessPath;
 use crate::bind::scope::Scope;
 use crate::bind::write::table_default;
 use crate::bind::{Binder, Bound, bind_checked, refuse, require_heap};
 use crate::catalog::{TableDef, TableKind};
 use crate::error::{EngineError, Result, SqlState};
+use crate::explain::{self, ExplainOptions};
 use crate::expr::Expr;
-use crate::parse::ParsedStatement;
 use crate::parse::utility::{AsRead, Copy, CopySource, Name, NamedDefinition};
+use crate::parse::{ParsedStatement, Tree};
 use crate::plan::{
-    Column, ControlStatement, CopyDirection, CopyPlan, DefinitionStatement, MaintainedTable, RowsStatement,
-    SelectPlan, Source, Statement, TableScan,
+    Column, ControlStatement, CopyDirection, CopyPlan, DefinitionStatement, MaintainedTable,
+    MeasuredStatement, RowsStatement, SelectPlan, Source, Statement, TableScan,
 };
 use crate::planner::scan::need;
 use crate::stack::{Deep, with_stack_for};
 use crate::value::{ColumnSet, DataType};
-use crate::{access::AccessPath, explain};
 
 impl Binder<'_> {
     /// A statement about the transaction, the session, or maintenance: [`ControlStatement`] with its names looked up, and
@@ -77,9 +79,10 @@ impl Binder<'_> {
                 types: self.parameter_types(types)?,
                 sql: sql.clone(),
             },
-            Execute { name, arguments } => Execute {
+            Execute { name, arguments, .. } => Execute {
                 name: name.clone(),
                 arguments: self.arguments(arguments.as_ref())?,
+                explained: None,
             },
             ExecuteInto {
                 name,
@@ -187,13 +190,56 @@ impl Binder<'_> {
         Ok((statement.into(), None))
     }
 
-    /// EXPLAIN: the plan of the statement, as rows of text.
-    pub(super) fn explain(&mut self, statement: &ParsedStatement) -> Result<Bound> {
-        let plan = bind_checked(statement, self.catalog, &self.params, self.check)?;
-        self.params = plan.param_types.iter().copied().map(Some).collect();
-        let lines = explain::explain(&plan.statement)?;
+    /// EXPLAIN: the plan of the statement, run or not.
+    pub(super) fn explain(&mut self, statement: &ParsedStatement, options: ExplainOptions) -> Result<Bound> {
+        let started = Instant::now();
         let columns = vec![Column::computed("QUERY PLAN", DataType::Text)];
-        Ok((RowsStatement::Explain(lines).into(), Some(columns)))
+        if let Tree::Control(ControlStatement::Execute { name, arguments, .. }) = &statement.tree {
+            let execute = ControlStatement::Execute {
+                name: name.clone(),
+                arguments: self.arguments(arguments.as_ref())?,
+                explained: Some(options),
+            };
+            return Ok((execute.into(), Some(columns)));
+        }
+        let mut plan = bind_checked(statement, self.catalog, &self.params, self.check)?;
+        self.params = plan.param_types.iter().copied().map(Some).collect();
+        let changes = options.analyze && !plan.changes.is_empty();
+        refuse(
+            changes,
+            "EXPLAIN ANALYZE of a statement that changes rows in WITH",
+        )?;
+        let mut counters = None;
+        if options.analyze {
+            let timing = options.reads_clock();
+            if let Statement::Rows(statement) = &mut plan.statement {
+                *statement = statement.measured(timing);
+            }
+            let queries = plan.subqueries.iter();
+            self.planned = queries.map(|query| Arc::new(query.measured(timing))).collect();
+            counters = Some((Arc::default(), Arc::default()));
+        }
+        let subqueries = if options.analyze {
+            &self.planned
+        } else {
+            &plan.subqueries
+        };
+        let shown = counters.clone();
+        let mut tree = explain::plan_tree(&plan.statement, subqueries, self.catalog, options, shown)?;
+        tree.planning_ms = started.elapsed().as_secs_f64() * 1e3;
+        let statement = match (plan.statement, counters) {
+            (Statement::Rows(statement), Some((top, changed))) => {
+                self.reads.extend(plan.reads);
+                RowsStatement::Measured(Box::new(MeasuredStatement {
+                    statement,
+                    tree,
+                    top,
+                    changed,
+                }))
+            }
+            _ => RowsStatement::Explain(Box::new(tree)),
+        };
+        Ok((statement.into(), Some(columns)))
     }
 
     fn drop_table(&self, tables: &[Name], if_exists: bool, cascade: bool) -> Result<DefinitionStatement> {

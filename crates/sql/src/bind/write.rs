@@ -12,13 +12,15 @@ use crate::bind::row_columns::{columns_of, query_of};
 use crate::bind::scope::Scope;
 use crate::bind::select::{From, Places};
 use crate::bind::{Binder, Place, Typed, identifier, refuse};
-use crate::catalog::{ColumnDefault, TableDef};
+use crate::catalog::{CatalogView, ColumnDefault, TableDef};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::{Expr, Subquery};
 use crate::parse::parse_rows;
 use crate::plan::{DeletePlan, InsertPlan, InsertSource, JoinedRows, TableScan, UpdatePlan};
 use crate::planner::Planner;
-use crate::planner::scan::{conjuncts, need, plan_scan};
+use crate::planner::cost::Costs;
+use crate::planner::facts::Facts;
+use crate::planner::scan::{ScanFacts, conjuncts, need, plan_scan};
 use crate::stack::with_stack_for;
 use crate::value::{ColumnSet, DataType, Value};
 
@@ -257,7 +259,7 @@ impl Binder<'_> {
         if let Some(joined) = &mut joined {
             joined.row_queries.clone_from(&row_queries);
         }
-        let scan = changed_scan(table, &joined, conditions, values);
+        let scan = changed_scan(self.catalog, table, &joined, conditions, values);
         let table = &scan.table;
         let changes_indexed_columns = assignments.iter().any(|(column, _)| table.is_indexed(*column));
         Ok(UpdatePlan {
@@ -420,7 +422,7 @@ impl Binder<'_> {
         let returned = returning.iter().flat_map(|returning| &returning.projection);
         let read: Vec<&Expr> = returned.clone().collect();
         let joined = self.joined_rows(&table, changed, &conditions, &read, false)?;
-        let scan = changed_scan(table, &joined, conditions, returned);
+        let scan = changed_scan(self.catalog, table, &joined, conditions, returned);
         Ok(DeletePlan {
             scan,
             joined,
@@ -544,17 +546,25 @@ enum Assigned<'t> {
 
 /// The scan of the changed table; all columns for a newer version of a row, where operators find the rows.
 fn changed_scan<'e>(
+    catalog: &dyn CatalogView,
     table: Arc<TableDef>,
     joined: &Option<Box<JoinedRows>>,
     conditions: Vec<Expr>,
     read: impl Iterator<Item = &'e Expr>,
 ) -> TableScan {
+    let around = Facts::default();
+    let facts = ScanFacts {
+        costs: Costs::new(catalog),
+        arguments: &[],
+        around: &around,
+        runs: 1.0,
+    };
     if joined.is_some() {
-        let mut scan = plan_scan(table, Vec::new(), true);
+        let mut scan = plan_scan(&facts, table, Vec::new(), true);
         scan.needed = ColumnSet::all(scan.table.columns.len());
         return scan;
     }
-    let mut scan = plan_scan(table, conditions, true);
+    let mut scan = plan_scan(&facts, table, conditions, true);
     read.for_each(|expr| need(&mut scan.needed, expr));
     scan
 }

@@ -1,79 +1,282 @@
-//! A plan as text, in PostgreSQL's manner but without costs: there are no statistics to make them from.
+//! A plan as EXPLAIN shows it, in PostgreSQL's form.
 //!
 //! ```text
-//! Update on pgbench_accounts
-//!   ->  Index Scan using pgbench_accounts_pkey on pgbench_accounts
+//! Update on pgbench_accounts  (cost=0.29..8.30 rows=0 width=0)
+//!   ->  Index Scan using pgbench_accounts_pkey on pgbench_accounts  (cost=0.29..8.30 rows=1 width=10)
 //!         Index Cond: (aid = $1)
 //! ```
+//!
+//! Costs are computed from the plan, the catalog and the settings ([`crate::planner`]). What was measured lies in counters
+//! that the plan has when it is made for that ([`crate::plan::Counter`]).
+//!
+//! | module | job |
+//! | --- | --- |
+//! | `nodes` | operators of a FROM |
+//! | `facts` | what JSON has for an operator's title |
+//!
+//! The forms of the answer: [`crate::explained`].
 
+mod facts;
 mod nodes;
 
+use std::sync::Arc;
+
 use crate::access::AccessPath;
-use crate::catalog::TableDef;
+use crate::catalog::{CatalogView, EmptyCatalog, TableDef};
 use crate::error::{EngineError, Result};
+use crate::explained::tree::{CounterOf, Shown, ShownNode};
 use crate::expr::{CompareOp, Expr, SubqueryForm};
-use crate::plan::{InsertSource, JoinedRows, RowsStatement, SelectPlan, Source, Statement, TableScan};
+use crate::function::quote_identifier;
+use crate::plan::{
+    Counter, InsertSource, JoinedRows, RowsStatement, SelectPlan, Source, StageCounters, Statement, TableScan,
+};
+use crate::planner::{Cost, Costs, Facts};
+use crate::stack::checkpoint;
 use crate::value::text::to_text;
 use crate::value::{DataType, Value};
 
-/// The lines of a statement's plan.
+pub use crate::explained::{ExplainFormat, ExplainOptions, PlanTree};
+
+/// The lines of a statement's plan, without costs.
 pub fn explain(statement: &Statement) -> Result<Vec<String>> {
+    let options = ExplainOptions {
+        costs: Some(false),
+        ..ExplainOptions::default()
+    };
+    plan_tree(statement, &[], &EmptyCatalog, options, None).map(|tree| tree.lines(None))
+}
+
+/// The counters of a statement that is measured: of the rows that it sends, and of those that it changes.
+pub type StatementCounters = (Arc<Counter>, Arc<Counter>);
+
+/// A statement's plan as it is shown.
+pub fn plan_tree(
+    statement: &Statement,
+    subqueries: &[Arc<SelectPlan>],
+    catalog: &dyn CatalogView,
+    options: ExplainOptions,
+    counters: Option<StatementCounters>,
+) -> Result<PlanTree> {
     let not_explained = || Err(EngineError::not_supported(format!("EXPLAIN {}", statement.tag())));
     let Statement::Rows(statement) = statement else {
         return not_explained();
     };
-    let mut lines = Lines::default();
+    let (top, changed) = counters.unzip();
+    let mut lines = Lines {
+        nodes: Vec::new(),
+        depth: 0,
+        cost: None,
+        counter: top.map(CounterOf::Node),
+        changed: changed.map(CounterOf::Node),
+        costs: Costs::new(catalog),
+        options,
+        subqueries,
+        shown: Vec::new(),
+    };
     match statement {
         RowsStatement::Select(select) => lines.select(select),
         RowsStatement::Insert(insert) => {
-            lines.node(format!("Insert on {}", insert.table.name));
+            lines.changing("Insert", &insert.table);
             match &insert.source {
-                InsertSource::Rows(rows) if rows.len() == 1 => lines.child(|lines| lines.node("Result")),
-                InsertSource::Rows(_) => lines.child(|lines| lines.node("Values Scan on \"*VALUES*\"")),
+                InsertSource::Rows(rows) if rows.len() == 1 => lines.child(|lines| lines.row_of_values(1)),
+                InsertSource::Rows(rows) => lines.child(|lines| lines.row_of_values(rows.len())),
                 InsertSource::Select { select, .. } => lines.child(|lines| lines.select(select)),
             }
         }
         RowsStatement::Update(update) => {
-            lines.node(format!("Update on {}", update.scan.table.name));
+            lines.changing("Update", &update.scan.table);
             lines.child(|lines| lines.changed(&update.scan, update.joined.as_deref()));
         }
         RowsStatement::Delete(delete) => {
-            lines.node(format!("Delete on {}", delete.scan.table.name));
+            lines.changing("Delete", &delete.scan.table);
             lines.child(|lines| lines.changed(&delete.scan, delete.joined.as_deref()));
         }
-        RowsStatement::Copy(_) | RowsStatement::Explain(_) => return not_explained(),
+        RowsStatement::Copy(_) | RowsStatement::Explain(_) | RowsStatement::Measured(_) => {
+            return not_explained();
+        }
     }
-    Ok(lines.lines)
+    Ok(PlanTree {
+        top: lines.finish(),
+        options,
+        planning_ms: 0.0,
+    })
 }
 
-#[derive(Default)]
-struct Lines {
-    lines: Vec<String>,
+/// A plan on its way to what is shown: operators in the order of their lines, with their depths.
+struct Lines<'l> {
+    nodes: Vec<(usize, ShownNode)>,
     depth: usize,
+    /// Of the next operator.
+    cost: Option<Cost>,
+    /// Of the next operator.
+    counter: Option<CounterOf>,
+    /// Of the rows that the statement changes.
+    changed: Option<CounterOf>,
+    costs: Costs<'l>,
+    options: ExplainOptions,
+    subqueries: &'l [Arc<SelectPlan>],
+    /// The queries of expressions that are shown already.
+    shown: Vec<usize>,
 }
 
-impl Lines {
-    fn node(&mut self, text: impl std::fmt::Display) {
-        let line = match self.depth {
-            0 => text.to_string(),
-            depth => format!("{}->  {text}", " ".repeat(6 * depth - 4)),
+impl Lines<'_> {
+    fn node(&mut self, title: impl std::fmt::Display) {
+        let title = title.to_string();
+        let node = ShownNode {
+            facts: facts::members(&title),
+            title,
+            cost: self.cost.take(),
+            counter: self.counter.take(),
+            ..ShownNode::default()
         };
-        self.lines.push(line);
+        self.nodes.push((self.depth, node));
+    }
+
+    /// A node of this cost, unless one is known already.
+    fn costed(&mut self, cost: Cost, title: impl std::fmt::Display) {
+        self.cost.get_or_insert(cost);
+        self.node(title);
     }
 
     fn property(&mut self, name: &str, text: impl std::fmt::Display) {
-        self.lines
-            .push(format!("{}{name}: {text}", " ".repeat(6 * self.depth + 2)));
+        let at = self.nodes.len().saturating_sub(1);
+        self.property_of(at, name, Shown::Text(text.to_string()));
     }
 
-    fn child(&mut self, fill: impl FnOnce(&mut Lines)) {
+    fn list(&mut self, name: &str, texts: Vec<String>) {
+        let at = self.nodes.len().saturating_sub(1);
+        self.property_of(at, name, Shown::Texts(texts));
+    }
+
+    /// A property of the operator at a place; two of one name are shown as one.
+    fn property_of(&mut self, at: usize, name: &str, value: Shown) {
+        let Some((_, node)) = self.nodes.get_mut(at) else {
+            return;
+        };
+        let known = node.properties.iter_mut().find(|(known, _)| known == name);
+        match (known, value) {
+            (Some((_, Shown::Text(before))), Shown::Text(text)) => *before = format!("({before} AND {text})"),
+            (_, value) => node.properties.push((name.to_owned(), value)),
+        }
+    }
+
+    fn child(&mut self, fill: impl FnOnce(&mut Self)) {
         self.depth += 1;
         fill(self);
         self.depth -= 1;
     }
 
+    /// The top of a statement that changes a table: no rows come out.
+    fn changing(&mut self, operation: &str, table: &TableDef) {
+        let shown = self.table_name(table);
+        self.node(format!("{operation} on {shown}"));
+    }
+
+    fn row_of_values(&mut self, rows: usize) {
+        let row = self.costs.one_row();
+        self.counter = self.changed.clone();
+        let cost = Cost {
+            total: row.total * rows as f64,
+            rows: rows as f64,
+            ..row
+        };
+        match rows {
+            1 => self.costed(cost, "Result"),
+            _ => self.costed(cost, "Values Scan on \"*VALUES*\""),
+        }
+    }
+
+    /// A table's name, quoted where it must be; with its schema if that is wanted.
+    fn table_name(&self, table: &TableDef) -> String {
+        let name = quote_identifier(&table.name);
+        match self.options.verbose {
+            true => format!("public.{name}"),
+            false => name.to_string(),
+        }
+    }
+
+    /// The queries of expressions, below the operator at a place.
+    fn queries<'e>(&mut self, at: usize, expressions: impl Iterator<Item = &'e Expr>) {
+        let mut found: Vec<(usize, bool)> = Vec::new();
+        for expression in expressions {
+            expression.walk(&mut |part| {
+                if let Expr::Subquery(subquery) = part {
+                    found.push((subquery.number, is_initial(subquery)));
+                }
+            });
+        }
+        let Some(depth) = self.nodes.get(at).map(|(depth, _)| *depth) else {
+            return;
+        };
+        for (number, is_initial) in found {
+            let Some(plan) = self
+                .subqueries
+                .get(number)
+                .filter(|_| !self.shown.contains(&number))
+            else {
+                continue;
+            };
+            self.shown.push(number);
+            let (plan, first, before) = (Arc::clone(plan), self.nodes.len(), self.depth);
+            (self.depth, self.counter, self.cost) = (depth + 1, None, None);
+            self.select(&plan);
+            self.depth = before;
+            if let Some((_, node)) = self.nodes.get_mut(first) {
+                let (kind, name) = match is_initial {
+                    true => ("InitPlan", format!("InitPlan {} (returns ${number})", number + 1)),
+                    false => ("SubPlan", format!("SubPlan {}", number + 1)),
+                };
+                node.relationship = Some(kind);
+                node.of_query = Some(name);
+            }
+        }
+    }
+
+    /// The tree of the operators.
+    fn finish(self) -> ShownNode {
+        let mut open: Vec<(usize, ShownNode)> = Vec::new();
+        let close = |open: &mut Vec<(usize, ShownNode)>, depth: usize| {
+            while open.len() > 1 && open.last().is_some_and(|(own, _)| *own >= depth) {
+                let Some((_, node)) = open.pop() else { break };
+                let Some((_, above)) = open.last_mut() else { break };
+                let place = above
+                    .inputs
+                    .iter()
+                    .filter(|input| input.of_query.is_none())
+                    .count();
+                let relationship = facts::relationship(&above.title, place);
+                above.inputs.push(ShownNode {
+                    relationship: node.relationship.or(Some(relationship)),
+                    ..node
+                });
+            }
+        };
+        for (depth, node) in self.nodes {
+            close(&mut open, depth);
+            open.push((depth, node));
+        }
+        close(&mut open, 1);
+        open.pop().map(|(_, node)| node).unwrap_or_default()
+    }
+
     fn select(&mut self, select: &SelectPlan) {
-        let names = match &select.source {
+        checkpoint(|| self.select_here(select));
+    }
+
+    fn select_here(&mut self, select: &SelectPlan) {
+        let costs = self.costs.select(select);
+        let counters = match &select.source {
+            Source::Measured(measured) => Some(Arc::clone(&measured.counters)),
+            _ => None,
+        };
+        let stage = |of: fn(&StageCounters) -> &Counter| {
+            counters
+                .as_ref()
+                .map(|counters| CounterOf::Stage(Arc::clone(counters), of))
+        };
+        let first = self.nodes.len();
+        let names = match select.source.unmeasured() {
+            Source::Measured(_) => Names::default(),
             Source::Table(scan) => table_names(&scan.table),
             Source::Series(_) => Names {
                 columns: vec!["generate_series".to_owned()],
@@ -83,20 +286,26 @@ impl Lines {
             Source::Rows(rows) => nodes::names(rows),
         };
         let depth = self.depth;
+        let sorted = costs
+            .sort
+            .or(costs.distinct)
+            .or(costs.aggregate)
+            .unwrap_or(costs.source);
         if select.limit.is_some() || select.offset.is_some() {
-            self.node("Limit");
+            self.costed(costs.top, "Limit");
             self.depth += 1;
         }
         if select.lock.is_some() {
-            self.node("LockRows");
+            self.costed(sorted, "LockRows");
             self.depth += 1;
         }
         if select.distinct_on > 0 {
-            self.node("Unique");
+            self.costed(sorted, "Unique");
             self.depth += 1;
         }
         if !select.sort.is_empty() {
-            self.node("Sort");
+            self.counter = stage(|counters| &counters.sort).or(self.counter.take());
+            self.costed(sorted, "Sort");
             let group_names = group_names(select, &names);
             let keys: Vec<String> = select
                 .sort
@@ -112,59 +321,91 @@ impl Lines {
                     format!("{shown}{direction}{nulls}")
                 })
                 .collect();
-            self.property("Sort Key", keys.join(", "));
+            self.list("Sort Key", keys);
             self.depth += 1;
         }
         if select.distinct {
-            self.node("HashAggregate");
+            self.counter = stage(|counters| &counters.distinct).or(self.counter.take());
+            self.costed(costs.distinct.unwrap_or(sorted), "HashAggregate");
             let shown: Vec<String> = select.projection[..select.visible]
                 .iter()
                 .map(|expr| show_top(expr, &group_names(select, &names)))
                 .collect();
-            self.property("Group Key", shown.join(", "));
+            self.list("Group Key", shown);
             self.depth += 1;
         }
         if let Some(aggregate) = &select.aggregate {
-            self.node(match aggregate.keys.is_empty() {
+            self.counter = stage(|counters| &counters.aggregate).or(self.counter.take());
+            let title = match aggregate.keys.is_empty() {
                 _ if aggregate.sets.iter().any(Vec::is_empty) => "MixedAggregate",
                 true => "Aggregate",
                 false => "HashAggregate",
-            });
+            };
+            self.costed(costs.aggregate.unwrap_or(sorted), title);
             let keys: Vec<String> = aggregate.keys.iter().map(|key| show_top(key, &names)).collect();
             for set in &aggregate.sets {
-                let of_set: Vec<&str> = set.iter().map(|key| keys[usize::from(*key)].as_str()).collect();
-                match of_set.is_empty() {
-                    true => self.property("Group Key", "()".to_owned()),
-                    false => self.property("Hash Key", of_set.join(", ")),
+                let of_set = set.iter().map(|key| keys[usize::from(*key)].clone()).collect();
+                match set.is_empty() {
+                    true => self.list("Group Key", vec!["()".to_owned()]),
+                    false => self.list("Hash Key", of_set),
                 }
             }
             if !keys.is_empty() && aggregate.sets.is_empty() {
-                self.property("Group Key", keys.join(", "));
+                self.list("Group Key", keys);
             }
             if let Some(having) = &aggregate.having {
                 self.property("Filter", show(having, &group_names(select, &names)));
             }
             self.depth += 1;
         }
-        match &select.source {
-            Source::OneRow => self.node("Result"),
+        self.counter = stage(|counters| &counters.source).or(self.counter.take());
+        self.source(select.source.unmeasured(), costs.source, &names);
+        self.depth = depth;
+        if self.options.verbose {
+            let names = group_names(select, &names);
+            let shown = select.projection[..select.visible].iter();
+            let shown = shown.map(|expr| show_top(expr, &names)).collect();
+            self.property_of(first, "Output", Shown::Texts(shown));
+        }
+        let having = select.aggregate.iter().flat_map(|aggregate| &aggregate.having);
+        let keys = select.aggregate.iter().flat_map(|aggregate| &aggregate.keys);
+        let shown = select.projection.iter().chain(having).chain(keys);
+        self.queries(first, shown.chain(&select.limit).chain(&select.offset));
+    }
+
+    fn source(&mut self, source: &Source, cost: Cost, names: &Names) {
+        match source {
+            Source::OneRow => self.costed(cost, "Result"),
             Source::Series(series) => {
-                self.node("Function Scan on generate_series");
+                self.costed(cost, "Function Scan on generate_series");
                 if let Some(filter) = &series.filter {
-                    self.property("Filter", show(filter, &names));
+                    self.property("Filter", show(filter, names));
                 }
             }
-            Source::Table(scan) => self.scan(scan, "", &table_names(&scan.table)),
-            Source::Rows(rows) => self.operator(&rows.node, &names),
+            Source::Table(scan) => {
+                self.cost.get_or_insert(cost);
+                self.scan(scan, "", &table_names(&scan.table));
+            }
+            Source::Rows(rows) => {
+                let facts = Facts::of_node(self.costs.catalog, &rows.node, rows.width);
+                self.operator(&rows.node, names, &facts, 1.0);
+            }
+            Source::Measured(_) => {}
         }
-        self.depth = depth;
     }
 
     /// The rows that a statement changes.
     fn changed(&mut self, scan: &TableScan, joined: Option<&JoinedRows>) {
         match joined {
-            Some(joined) => self.operator(&joined.rows.node, &nodes::names(&joined.rows)),
-            None => self.scan(scan, "", &table_names(&scan.table)),
+            Some(joined) => {
+                let facts = Facts::of_node(self.costs.catalog, &joined.rows.node, joined.rows.width);
+                self.operator(&joined.rows.node, &nodes::names(&joined.rows), &facts, 1.0);
+            }
+            None => {
+                self.cost = Some(self.costs.scan(scan, &[], &Facts::default(), 1.0));
+                self.counter = self.changed.clone();
+                self.scan(scan, "", &table_names(&scan.table));
+            }
         }
     }
 
@@ -172,7 +413,7 @@ impl Lines {
     fn scan(&mut self, scan: &TableScan, known_as: &str, names: &Names) {
         let table = &scan.table;
         match scan.access.index() {
-            None => self.node(format!("Seq Scan on {}{known_as}", table.name)),
+            None => self.node(format!("Seq Scan on {}{known_as}", self.table_name(table))),
             Some(number) => {
                 let backward = match scan.access {
                     AccessPath::Range { reverse: true, .. } => " Backward",
@@ -180,7 +421,8 @@ impl Lines {
                 };
                 self.node(format!(
                     "Index Scan{backward} using {} on {}{known_as}",
-                    table.indexes[number].name, table.name
+                    quote_identifier(&table.indexes[number].name),
+                    self.table_name(table)
                 ));
                 let condition = index_condition(scan, names);
                 if !condition.is_empty() {
@@ -192,6 +434,11 @@ impl Lines {
             self.property("Filter", show(filter, names));
         }
     }
+}
+
+/// True if a query is run once, before all else: it needs nothing of the row around it and gives one value.
+fn is_initial(subquery: &crate::expr::Subquery) -> bool {
+    subquery.arguments.is_empty() && matches!(subquery.form, SubqueryForm::Scalar | SubqueryForm::Exists)
 }
 
 fn table_names(table: &TableDef) -> Names {
@@ -328,6 +575,9 @@ fn show(expr: &Expr, names: &Names) -> String {
             .unwrap_or_else(|| format!("outer {number}")),
         Expr::Aggregate(number) => format!("aggregate {number}"),
         Expr::Subquery(subquery) => {
+            if is_initial(subquery) {
+                return format!("${}", subquery.number);
+            }
             let plan = format!("(SubPlan {})", subquery.number + 1);
             match &subquery.form {
                 SubqueryForm::Scalar => plan,

@@ -1,9 +1,13 @@
 //! The operators of a FROM as text.
 
+use std::sync::Arc;
+
 use super::{Lines, Names, show, show_top, table_names};
 use crate::access::AccessPath;
-use crate::expr::Expr;
+use crate::explained::tree::{CounterOf, Shown};
+use crate::function::quote_identifier;
 use crate::plan::{HashJoin, JoinKind, LoopJoin, Node, RowsPlan, SetOperator};
+use crate::planner::Facts;
 use crate::stack::checkpoint;
 
 /// The names of the columns of a FROM's row.
@@ -24,6 +28,7 @@ fn name_columns(node: &Node, names: &mut [String]) {
     };
     match node {
         Node::OneRow => {}
+        Node::Measured(measured) => name_columns(&measured.input, names),
         Node::Table { scan, base, name, .. } => {
             give(
                 *base,
@@ -70,13 +75,22 @@ fn name_columns(node: &Node, names: &mut [String]) {
     }
 }
 
-impl Lines {
-    pub(super) fn operator(&mut self, node: &Node, names: &Names) {
-        checkpoint(|| self.operator_here(node, names));
+impl Lines<'_> {
+    /// An operator that runs so many times, over a row of which `facts` are known.
+    pub(super) fn operator(&mut self, node: &Node, names: &Names, facts: &Facts, runs: f64) {
+        checkpoint(|| self.operator_here(node, names, facts, runs));
     }
 
-    fn operator_here(&mut self, node: &Node, names: &Names) {
+    fn operator_here(&mut self, node: &Node, names: &Names, facts: &Facts, runs: f64) {
+        if self.cost.is_none() {
+            self.cost = Some(self.costs.node(node, facts, runs));
+        }
         match node {
+            Node::Measured(measured) => {
+                self.counter
+                    .get_or_insert_with(|| CounterOf::Node(Arc::clone(&measured.counter)));
+                self.operator(&measured.input, names, facts, runs);
+            }
             Node::OneRow => self.node("Result"),
             Node::Table {
                 scan,
@@ -87,7 +101,7 @@ impl Lines {
                 let known_as = if *name == scan.table.name {
                     String::new()
                 } else {
-                    format!(" {name}")
+                    format!(" {}", quote_identifier(name))
                 };
                 let names = Names {
                     outer: arguments
@@ -99,11 +113,11 @@ impl Lines {
                 self.scan(scan, &known_as, &names);
             }
             Node::Query { plan, name, .. } => {
-                self.node(format!("Subquery Scan on {name}"));
+                self.node(format!("Subquery Scan on {}", quote_identifier(name)));
                 self.child(|lines| lines.select(plan));
             }
             Node::Series { .. } => self.node("Function Scan on generate_series"),
-            Node::Functions { name, .. } => self.node(format!("Function Scan on {name}")),
+            Node::Functions { name, .. } => self.node(format!("Function Scan on {}", quote_identifier(name))),
             Node::Values { rows, .. } if rows.len() == 1 => self.node("Result"),
             Node::Values { .. } => self.node("Values Scan on \"*VALUES*\""),
             Node::Set(set) => {
@@ -121,8 +135,8 @@ impl Lines {
                     lines.select(&set.right.0);
                 });
             }
-            Node::Shared { name, .. } => self.node(format!("CTE Scan on {name}")),
-            Node::Working { name, .. } => self.node(format!("WorkTable Scan on {name}")),
+            Node::Shared { name, .. } => self.node(format!("CTE Scan on {}", quote_identifier(name))),
+            Node::Working { name, .. } => self.node(format!("WorkTable Scan on {}", quote_identifier(name))),
             Node::Recursive(plan) => {
                 self.node("Recursive Union");
                 self.child(|lines| {
@@ -134,44 +148,44 @@ impl Lines {
             Node::Gate { input, condition } => {
                 self.node("Result");
                 self.property("One-Time Filter", show(condition, names));
-                self.child(|lines| lines.operator(input, names));
+                self.child(|lines| lines.operator(input, names, facts, runs));
             }
-            Node::Filter { input, condition } => self.filter(input, condition, names),
-            Node::Loop(join) => self.loop_join(join, names),
-            Node::Hash(join) => self.hash_join(join, names),
+            Node::Filter { input, condition } => {
+                let at = self.nodes.len();
+                self.operator(input, names, facts, runs);
+                // A filter is a line of the operator that it is above.
+                self.property_of(at, "Filter", Shown::Text(show(condition, names)));
+                self.queries(at, std::iter::once(condition));
+            }
+            Node::Loop(join) => self.loop_join(join, names, facts),
+            Node::Hash(join) => self.hash_join(join, names, facts),
         }
     }
 
-    /// A filter is a line of the operator that it is above.
-    fn filter(&mut self, input: &Node, condition: &Expr, names: &Names) {
-        let at = self.lines.len();
-        self.operator(input, names);
-        let line = format!(
-            "{}Filter: {}",
-            " ".repeat(6 * self.depth + 2),
-            show(condition, names)
-        );
-        self.lines.insert(at + 1, line);
-    }
-
-    fn loop_join(&mut self, join: &LoopJoin, names: &Names) {
+    fn loop_join(&mut self, join: &LoopJoin, names: &Names, facts: &Facts) {
+        let at = self.nodes.len();
         self.node(format!("Nested Loop{}", kind_name(join.kind)));
         if let Some(condition) = &join.condition {
             self.property("Join Filter", show(condition, names));
         }
         self.child(|lines| {
-            lines.operator(&join.left, names);
-            let kept = join.keeps_right && !matches!(&join.right, Node::Table { scan, .. } if matches!(scan.access, AccessPath::UniquePoint { .. }));
+            lines.operator(&join.left, names, facts, 1.0);
+            let left = lines.costs.node(&join.left, facts, 1.0).rows.max(1.0);
+            let right = join.right.unmeasured();
+            let kept = join.keeps_right && !matches!(right, Node::Table { scan, .. } if matches!(scan.access, AccessPath::UniquePoint { .. }));
             if kept {
-                lines.node("Materialize");
-                lines.child(|lines| lines.operator(&join.right, names));
+                let cost = lines.costs.node(&join.right, facts, 1.0);
+                lines.costed(cost, "Materialize");
+                lines.child(|lines| lines.operator(&join.right, names, facts, 1.0));
             } else {
-                lines.operator(&join.right, names);
+                lines.operator(&join.right, names, facts, left);
             }
         });
+        self.queries(at, join.condition.iter());
     }
 
-    fn hash_join(&mut self, join: &HashJoin, names: &Names) {
+    fn hash_join(&mut self, join: &HashJoin, names: &Names, facts: &Facts) {
+        let at = self.nodes.len();
         self.node(format!(
             "Hash{}",
             if join.kind == JoinKind::Inner {
@@ -194,10 +208,19 @@ impl Lines {
             self.property("Join Filter", show(condition, names));
         }
         self.child(|lines| {
-            lines.operator(&join.left, names);
-            lines.node("Hash");
-            lines.child(|lines| lines.operator(&join.right, names));
+            lines.operator(&join.left, names, facts, 1.0);
+            let built = lines.costs.node(&join.right, facts, 1.0);
+            let cost = crate::planner::Cost {
+                startup: built.total,
+                ..built
+            };
+            if let Node::Measured(measured) = &join.right {
+                lines.counter = Some(CounterOf::Node(Arc::clone(&measured.counter)));
+            }
+            lines.costed(cost, "Hash");
+            lines.child(|lines| lines.operator(&join.right, names, facts, 1.0));
         });
+        self.queries(at, join.condition.iter());
     }
 }
 

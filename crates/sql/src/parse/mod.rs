@@ -27,6 +27,7 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, TokenWithSpan};
 
 use crate::error::{EngineError, Result, SqlState};
+use crate::explained::ExplainOptions;
 use crate::plan::{ControlStatement, IntoTable};
 use crate::stack::{self, Deep, NESTING_MAX, with_stack_for};
 use dialect::Grammar;
@@ -79,7 +80,7 @@ pub(crate) enum Tree {
     /// TRUNCATE, DROP, and ALTER TABLE … SET (fillfactor = …).
     Definition(NamedDefinition),
     /// EXPLAIN, with the statement that it is about.
-    Explain(Box<ParsedStatement>),
+    Explain(Box<ParsedStatement>, ExplainOptions),
     /// COPY.
     Copy(Copy),
     /// CREATE TABLE with LIKE clauses, which are not in its tree.

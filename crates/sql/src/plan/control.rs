@@ -12,6 +12,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use crate::catalog::TableDef;
+use crate::explained::ExplainOptions;
 use crate::expr::Expr;
 use crate::plan::IntoTable;
 use crate::value::DataType;
@@ -136,6 +137,8 @@ pub enum ControlStatement<S: Stage = Resolved> {
         name: String,
         /// The arguments.
         arguments: S::Arguments,
+        /// EXPLAIN EXECUTE: the options of EXPLAIN.
+        explained: Option<ExplainOptions>,
     },
     /// CREATE TABLE … AS EXECUTE name (arguments)
     ExecuteInto {
@@ -175,6 +178,9 @@ impl ControlStatement {
             ControlStatement::Lock { .. } => "LOCK TABLE",
             ControlStatement::Checkpoint => "CHECKPOINT",
             ControlStatement::Prepare { .. } => "PREPARE",
+            ControlStatement::Execute {
+                explained: Some(_), ..
+            } => "EXPLAIN",
             ControlStatement::Execute { .. } => "EXECUTE",
             ControlStatement::ExecuteInto { .. } => "CREATE TABLE AS",
             ControlStatement::Deallocate(None) => "DEALLOCATE ALL",

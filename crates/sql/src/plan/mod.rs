@@ -18,11 +18,13 @@
 //! | --- | --- |
 //! | `control` | about the transaction, the session, maintenance |
 //! | `definition` | CREATE, ALTER, DROP, TRUNCATE |
+//! | `measure` | counters of a plan that EXPLAIN ANALYZE runs |
 //! | `rows`, `select`, `copy` | SELECT, INSERT, UPDATE, DELETE, COPY, EXPLAIN |
 
 mod control;
 mod copy;
 mod definition;
+mod measure;
 mod rows;
 mod select;
 
@@ -33,6 +35,7 @@ use crate::value::DataType;
 
 pub use crate::access::{AccessPath, KeyRange, RangeBound};
 pub use crate::aggregate::AggregateCall;
+pub use crate::explained::{Counter, StageCounters};
 pub use crate::sort_key::SortKey;
 pub use control::{
     ControlStatement, IsolationLevel, MaintainedTable, Resolved, Stage, TableLockMode, TransactionModes,
@@ -43,11 +46,13 @@ pub use definition::{
     DefinitionStatement, IndexSpec, IntoTable, OnCommit, Owner, TablePart, TakenComment, ViewChange,
 };
 pub use rows::{
-    DeletePlan, InsertPlan, InsertSource, JoinedRows, Returning, RowCheck, RowsStatement, UpdatePlan,
+    DeletePlan, InsertPlan, InsertSource, JoinedRows, MeasuredStatement, Returning, RowCheck, RowsStatement,
+    UpdatePlan,
 };
 pub use select::{
-    AggregatePlan, HashJoin, JoinKind, LockStrength, LockWaitPolicy, LoopJoin, Node, RecursivePlan, RowLock,
-    RowsPlan, SelectPlan, Series, SetCall, SetFunctions, SetOperator, SetPlan, Source, TableScan,
+    AggregatePlan, HashJoin, JoinKind, LockStrength, LockWaitPolicy, LoopJoin, MeasuredNode, MeasuredSource,
+    Node, RecursivePlan, RowLock, RowsPlan, SelectPlan, Series, SetCall, SetFunctions, SetOperator, SetPlan,
+    Source, TableScan,
 };
 
 /// A column of a result, as a row description tells it.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::catalog::TableDef;
+use crate::explained::{Counter, PlanTree};
 use crate::expr::{Expr, Subquery};
 use crate::plan::{Column, CopyDirection, CopyPlan, LockStrength, RowsPlan, SelectPlan, TableScan};
 
@@ -19,8 +20,10 @@ pub enum RowsStatement {
     Delete(Box<DeletePlan>),
     /// COPY
     Copy(Box<CopyPlan>),
-    /// EXPLAIN: lines of text
-    Explain(Vec<String>),
+    /// EXPLAIN
+    Explain(Box<PlanTree>),
+    /// EXPLAIN ANALYZE
+    Measured(Box<MeasuredStatement>),
 }
 
 impl RowsStatement {
@@ -31,6 +34,7 @@ impl RowsStatement {
             RowsStatement::Insert(_) | RowsStatement::Update(_) | RowsStatement::Delete(_) => true,
             RowsStatement::Copy(copy) => copy.direction == CopyDirection::FromStdin,
             RowsStatement::Explain(_) => false,
+            RowsStatement::Measured(measured) => measured.statement.writes(),
         }
     }
 
@@ -40,6 +44,7 @@ impl RowsStatement {
             RowsStatement::Select(select) => select.lock.as_ref(),
             RowsStatement::Insert(_) => return "INSERT",
             RowsStatement::Copy(_) => return "COPY FROM",
+            RowsStatement::Measured(measured) => return measured.statement.written_name(),
             _ => None,
         };
         match lock.map(|lock| lock.strength) {
@@ -59,7 +64,7 @@ impl RowsStatement {
             RowsStatement::Update(_) => "UPDATE",
             RowsStatement::Delete(_) => "DELETE",
             RowsStatement::Copy(_) => "COPY",
-            RowsStatement::Explain(_) => "EXPLAIN",
+            RowsStatement::Explain(_) | RowsStatement::Measured(_) => "EXPLAIN",
         }
     }
 }
@@ -71,6 +76,19 @@ pub struct RowCheck {
     pub view: String,
     /// Its conditions, over the row as it is stored; all must be true.
     pub conditions: Vec<Expr>,
+}
+
+/// A statement that is run to be measured, and its plan, which shows its counters.
+#[derive(Debug, Clone)]
+pub struct MeasuredStatement {
+    /// The statement.
+    pub statement: RowsStatement,
+    /// Its plan.
+    pub tree: PlanTree,
+    /// Counts the rows that it sends.
+    pub top: Arc<Counter>,
+    /// Counts the rows that it changes.
+    pub changed: Arc<Counter>,
 }
 
 /// INSERT

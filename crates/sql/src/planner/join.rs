@@ -7,16 +7,20 @@
 //! 2. A condition of WHERE goes below an outer join on the side that keeps all rows, never on the side that may be
 //!    NULL; a condition of ON goes to the side that may be NULL, never to the other.
 //! 3. A side that reads columns of the other (LATERAL) is opened again for each row of it.
-//! 4. Inner joins are ordered from few rows to many: first the relation with the fewest, then again and again the one
-//!    that keeps their number lowest, one with a condition to those before it first.
+//! 4. Inner joins are ordered by cost (`order`), and so is each join's method chosen: a hash table of one side or the
+//!    other, an index of the right side, a loop.
 
+use crate::access::AccessPath;
 use crate::error::{EngineError, Result};
 use crate::expr::{CompareOp, Expr};
 use crate::plan::{HashJoin, JoinKind, LoopJoin, Node, RecursivePlan, SetPlan};
+use crate::planner::Planner;
+use crate::planner::alternatives;
 use crate::planner::columns::ReadColumns;
+use crate::planner::cost::{Cost, Costs, JoinMethod, JoinSides};
+use crate::planner::facts::Facts;
 use crate::planner::leaves::{LeafSet, Leaves, rejects_nulls};
-use crate::planner::scan::{all, need, plan_scan};
-use crate::planner::{Planner, alternatives, estimate};
+use crate::planner::scan::{ScanFacts, all, need, plan_scan};
 use crate::query::{Block, Join, Leaf, Relation, Rows, SetOperation, is_volatile};
 use crate::stack::checkpoint;
 use crate::value::{DataType, Value};
@@ -37,6 +41,8 @@ impl Planner<'_> {
             planner: self,
             leaves,
             read,
+            facts: Facts::of_relation(self.catalog, &from),
+            costs: self.costs(),
         };
         let from = tree.without_needless_outer_joins(from, &conditions);
         let node = tree.plan(from, conditions)?.node;
@@ -89,30 +95,54 @@ fn add_read(relation: &Relation, read: &mut ReadColumns) {
     }
 }
 
-struct Tree<'t, 'c> {
+pub(super) struct Tree<'t, 'c> {
     planner: &'t Planner<'c>,
-    leaves: Leaves,
+    pub(super) leaves: Leaves,
     read: ReadColumns,
+    pub(super) facts: Facts,
+    pub(super) costs: Costs<'t>,
 }
 
 /// An operator with what is known of its rows.
-struct Planned {
-    node: Node,
+pub(super) struct Planned {
+    pub(super) node: Node,
     /// The leaves whose columns it gives.
-    set: LeafSet,
-    rows: f64,
-    /// The cost of making all its rows, in rows read.
-    cost: f64,
+    pub(super) set: LeafSet,
+    pub(super) cost: Cost,
 }
 
 /// A side of a join before it is known how it is reached.
-struct Side {
+pub(super) struct Side {
     /// By itself.
-    planned: Planned,
+    pub(super) planned: Planned,
     /// The leaf and its own conditions, if it is a table: an index may find the rows for a row of the other side.
-    table: Option<(Leaf, Vec<Expr>)>,
+    pub(super) table: Option<(Leaf, Vec<Expr>)>,
     /// Leaves that must stand to its left.
-    needs: LeafSet,
+    pub(super) needs: LeafSet,
+}
+
+/// The sides of a join and what is to be true of their rows.
+#[derive(Clone, Copy)]
+pub(super) struct Pair<'p> {
+    pub(super) kind: JoinKind,
+    pub(super) left: Cost,
+    pub(super) left_set: LeafSet,
+    pub(super) right: Cost,
+    pub(super) right_set: LeafSet,
+    /// The right side, if it is a table.
+    pub(super) table: Option<&'p (Leaf, Vec<Expr>)>,
+    /// True if the right side reads columns of the left one.
+    pub(super) lateral: bool,
+    pub(super) conditions: &'p [Expr],
+}
+
+/// The cheapest method for a pair.
+pub(super) struct Method {
+    pub(super) method: JoinMethod,
+    pub(super) cost: Cost,
+    /// The right side as it is looked up, and the conditions that this leaves.
+    lookup: Option<(Planned, Vec<Expr>)>,
+    keys: Vec<(Expr, Expr, DataType)>,
 }
 
 impl Tree<'_, '_> {
@@ -165,12 +195,11 @@ impl Tree<'_, '_> {
 
     fn plan_here(&self, relation: Relation, conditions: Vec<Expr>) -> Result<Planned> {
         match relation {
-            Relation::OneRow => Ok(filtered(
+            Relation::OneRow => Ok(self.filtered(
                 Planned {
                     node: Node::OneRow,
                     set: 0,
-                    rows: 1.0,
-                    cost: 0.0,
+                    cost: self.costs.one_row(),
                 },
                 conditions,
             )),
@@ -213,68 +242,27 @@ impl Tree<'_, '_> {
             sides.push(self.side(relation, own)?);
         }
         let within: LeafSet = sides.iter().fold(0, |set, side| set | side.planned.set);
-        let mut joined: Option<Planned> = None;
-        while !sides.is_empty() {
-            let at = self.next_side(joined.as_ref(), &sides, &pool, within);
-            let side = sides.remove(at);
-            let set = side.planned.set | joined.as_ref().map_or(0, |joined| joined.set);
-            let ready = take_conditions(&mut pool, |condition| {
-                self.leaves.read_by(condition) & within & !set == 0
-            });
-            joined = Some(match joined {
-                None => filtered(side.planned, ready),
-                Some(left) => self.join(JoinKind::Inner, left, side, ready)?,
-            });
+        // What reads none of the sides is looked at once, before all of them.
+        let reads_none = |condition: &Expr| self.leaves.read_by(condition) & within == 0;
+        let once = take_conditions(&mut pool, |condition| {
+            reads_none(condition) && condition.is_repeatable()
+        });
+        // What may differ from row to row is looked at for each row of the whole.
+        let last = take_conditions(&mut pool, reads_none);
+        let joined = self.ordered(sides, pool, within)?;
+        let joined = self.filtered(joined, last);
+        if once.is_empty() {
+            return Ok(joined);
         }
-        let planned = joined.ok_or_else(|| EngineError::internal("a join has no sides"))?;
-        Ok(filtered(planned, pool))
-    }
-
-    /// The side to join next; its place.
-    fn next_side(&self, joined: Option<&Planned>, sides: &[Side], pool: &[Expr], within: LeafSet) -> usize {
-        let before = joined.map_or(0, |joined| joined.set);
-        let candidates = sides
-            .iter()
-            .enumerate()
-            .filter(|(_, side)| side.needs & within & !before == 0);
-        let rank = |side: &Side| -> (bool, f64) {
-            let Some(joined) = joined else {
-                return (false, side.planned.rows);
-            };
-            let set = before | side.planned.set;
-            let ready: Vec<&Expr> = pool
-                .iter()
-                .filter(|condition| {
-                    let read = self.leaves.read_by(condition);
-                    read & within & !set == 0 && read & side.planned.set != 0
-                })
-                .collect();
-            (ready.is_empty(), self.joined_rows(joined, side, &ready))
+        let gate = Planned {
+            node: Node::OneRow,
+            set: 0,
+            cost: self.costs.one_row(),
         };
-        candidates
-            .map(|(at, side)| (at, rank(side)))
-            .min_by(|(_, a), (_, b)| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)))
-            .map_or(0, |(at, _)| at)
-    }
-
-    /// Estimated rows of an inner join.
-    fn joined_rows(&self, left: &Planned, side: &Side, conditions: &[&Expr]) -> f64 {
-        if let Some((leaf, own)) = &side.table {
-            let given = own.iter().chain(conditions.iter().copied()).cloned().collect();
-            if let Ok(lookup) = self.leaf(leaf.clone(), given)
-                && estimate::is_looked_up(&lookup.node)
-            {
-                return left.rows * lookup.rows;
-            }
-        }
-        let most = left.rows.max(side.planned.rows).max(1.0);
-        let part = |condition: &&Expr| match condition {
-            Expr::Compare {
-                op: CompareOp::Equal, ..
-            } => 1.0 / most,
-            other => estimate::selectivity(other),
-        };
-        left.rows * side.planned.rows * conditions.iter().map(part).product::<f64>()
+        let gate = self.filtered(gate, once);
+        let (set, cost) = (joined.set, joined.cost);
+        let node = self.loop_join(JoinKind::Inner, gate, joined, Vec::new(), false);
+        Ok(Planned { node, set, cost })
     }
 
     /// An outer, semi or anti join, by rule 2.
@@ -292,7 +280,7 @@ impl Tree<'_, '_> {
         if kind == JoinKind::Full {
             let left = self.plan(left, Vec::new())?;
             let right = self.side(right, Vec::new())?;
-            return Ok(filtered(self.join(kind, left, right, on)?, conditions));
+            return Ok(self.filtered(self.join(kind, left, right, on)?, conditions));
         }
         let right_set = self.leaves.in_relation(&right);
         let pushed = take_conditions(&mut conditions, |condition| {
@@ -304,83 +292,144 @@ impl Tree<'_, '_> {
         });
         let left = self.plan(left, pushed)?;
         let right = self.side(right, of_right)?;
-        Ok(filtered(self.join(kind, left, right, on)?, conditions))
+        Ok(self.filtered(self.join(kind, left, right, on)?, conditions))
     }
 
     /// Joins two sides by the cheapest method.
-    fn join(&self, kind: JoinKind, left: Planned, right: Side, conditions: Vec<Expr>) -> Result<Planned> {
+    pub(super) fn join(
+        &self,
+        kind: JoinKind,
+        left: Planned,
+        right: Side,
+        conditions: Vec<Expr>,
+    ) -> Result<Planned> {
         let set = left.set | right.planned.set;
         let lateral = right.needs & left.set != 0;
-        let rows = match kind {
-            JoinKind::Semi | JoinKind::Anti => (left.rows / 2.0).max(1.0),
-            JoinKind::Inner => self.joined_rows(&left, &right, &conditions.iter().collect::<Vec<_>>()),
-            _ => {
-                let inner = self.joined_rows(&left, &right, &conditions.iter().collect::<Vec<_>>());
-                inner.max(left.rows)
+        let chosen = self.method(&Pair {
+            kind,
+            left: left.cost,
+            left_set: left.set,
+            right: right.planned.cost,
+            right_set: right.planned.set,
+            table: right.table.as_ref(),
+            lateral,
+            conditions: &conditions,
+        })?;
+        let keys = chosen.keys;
+        let node = match (chosen.method, chosen.lookup) {
+            (JoinMethod::Lookup, Some((found, rest))) => self.loop_join(kind, left, found, rest, false),
+            (JoinMethod::Hash, _) => self.hash_join(kind, left, right.planned, keys, conditions),
+            (JoinMethod::HashLeft, _) => {
+                let keys = keys
+                    .into_iter()
+                    .map(|(one, two, data_type)| (two, one, data_type));
+                self.hash_join(kind, right.planned, left, keys.collect(), conditions)
             }
+            _ => self.loop_join(kind, left, right.planned, conditions, !lateral),
         };
-        let lookup = match &right.table {
-            Some(_) if matches!(kind, JoinKind::Full | JoinKind::Right) => None,
-            Some((leaf, own)) => self.lookup(leaf, own, &conditions)?,
-            None => None,
+        Ok(Planned {
+            node,
+            set,
+            cost: chosen.cost,
+        })
+    }
+
+    /// The cheapest method of a join.
+    pub(super) fn method(&self, pair: &Pair<'_>) -> Result<Method> {
+        let (costs, facts, conditions) = (&self.costs, &self.facts, pair.conditions);
+        let (kind, left, right) = (pair.kind, pair.left, pair.right);
+        let sides = JoinSides {
+            kind,
+            left,
+            right,
+            rows: costs.joined_rows(kind, left.rows, right.rows, facts, conditions),
         };
-        let keys = if lateral {
+        let keys = if pair.lateral {
             Vec::new()
         } else if kind == JoinKind::Full && conditions.iter().all(|condition| self.is_constant(condition)) {
             // All rows are of one key; a constant condition lets all pairs through, or none.
             let one = || Expr::Constant(Value::Int4(1));
             vec![(one(), one(), DataType::Int4)]
         } else {
-            self.equal_keys(&left, &right.planned, &conditions)
+            self.equal_keys(pair.left_set, pair.right_set, conditions)
         };
-        let by_lookup = lookup
-            .as_ref()
-            .map_or(f64::INFINITY, |(found, _)| left.rows * found.cost);
-        let by_hash = if keys.is_empty() {
-            f64::INFINITY
-        } else {
-            right.planned.cost + 2.0 * right.planned.rows + left.rows
-        };
-        let by_loop = match (kind, lateral) {
-            (JoinKind::Full, _) => f64::INFINITY,
-            (_, true) => left.rows * right.planned.cost.max(1.0),
-            (_, false) => right.planned.cost + left.rows * right.planned.rows,
-        };
-        let cost = left.cost + by_lookup.min(by_hash).min(by_loop);
-        let node = if kind == JoinKind::Full && keys.is_empty() {
+        if kind == JoinKind::Full && keys.is_empty() {
             return Err(EngineError::new(
                 crate::error::SqlState::FEATURE_NOT_SUPPORTED,
                 "FULL JOIN is only supported with merge-joinable or hash-joinable join conditions",
             ));
-        } else if by_lookup <= by_hash
-            && by_lookup <= by_loop
-            && let Some((found, rest)) = lookup
-        {
-            self.loop_join(kind, left, found, rest, false)
-        } else if by_hash <= by_loop {
-            self.hash_join(kind, left, right.planned, keys, conditions)
-        } else {
-            self.loop_join(kind, left, right.planned, conditions, !lateral)
+        }
+        let mut best = match (kind, pair.lateral) {
+            (JoinKind::Full, _) => None,
+            (_, true) => Some((JoinMethod::Loop, costs.loop_anew(&sides, conditions.len()))),
+            (_, false) => Some((JoinMethod::Loop, costs.loop_kept(&sides, conditions.len()))),
         };
-        Ok(Planned {
-            node,
-            set,
-            rows,
+        let mut offer = |method: JoinMethod, cost: Cost| {
+            if best.is_none_or(|(_, other): (_, Cost)| cost.total <= other.total) {
+                best = Some((method, cost));
+            }
+        };
+        if !keys.is_empty() {
+            let values = |of: fn(&(Expr, Expr, DataType)) -> &Expr, rows: f64| {
+                let keys: Vec<&Expr> = keys.iter().map(of).collect();
+                costs.groups(facts, &keys, rows)
+            };
+            let of_right = values(|(_, right, _)| right, right.rows);
+            let of_left = values(|(left, _, _)| left, left.rows);
+            if kind == JoinKind::Inner {
+                let swapped = JoinSides {
+                    left: right,
+                    right: left,
+                    ..sides
+                };
+                let cost = costs.hash_join(&swapped, keys.len(), conditions.len(), of_left);
+                offer(JoinMethod::HashLeft, cost);
+            }
+            offer(
+                JoinMethod::Hash,
+                costs.hash_join(&sides, keys.len(), conditions.len(), of_right),
+            );
+        }
+        let lookup = match pair.table {
+            Some((leaf, own)) if !matches!(kind, JoinKind::Full | JoinKind::Right) => {
+                self.lookup(leaf, own, conditions, left.rows)?
+            }
+            _ => None,
+        };
+        if let Some((found, rest)) = &lookup {
+            let sides = JoinSides {
+                right: found.cost,
+                ..sides
+            };
+            offer(JoinMethod::Lookup, costs.loop_anew(&sides, rest.len()));
+        }
+        let (method, cost) = best.ok_or_else(|| EngineError::internal("a join has no method"))?;
+        Ok(Method {
+            method,
             cost,
+            lookup,
+            keys,
         })
     }
 
-    /// A table's rows for a row of the other side, by an index, and the conditions that are left; `None` if no index
-    /// serves.
-    fn lookup(&self, leaf: &Leaf, own: &[Expr], conditions: &[Expr]) -> Result<Option<(Planned, Vec<Expr>)>> {
+    /// A table's rows for a row of the other side, which has so many, by an index, and the conditions that are left; `None`
+    /// if no index serves.
+    fn lookup(
+        &self,
+        leaf: &Leaf,
+        own: &[Expr],
+        conditions: &[Expr],
+        runs: f64,
+    ) -> Result<Option<(Planned, Vec<Expr>)>> {
         let (given, rest): (Vec<Expr>, Vec<Expr>) = conditions
             .iter()
             .cloned()
             .partition(|condition| !condition.has_subquery());
         let given = own.iter().cloned().chain(given).collect();
-        let found = self.leaf(leaf.clone(), given)?;
-        let depends = matches!(&found.node, Node::Table { arguments, .. } if !arguments.is_empty());
-        Ok((depends && estimate::is_looked_up(&found.node)).then_some((found, rest)))
+        let found = self.leaf_for(leaf.clone(), given, runs)?;
+        let is_looked_up = matches!(&found.node, Node::Table { arguments, scan, .. }
+            if !arguments.is_empty() && !matches!(scan.access, AccessPath::Sequential));
+        Ok(is_looked_up.then_some((found, rest)))
     }
 
     /// True if an expression has one value for all rows.
@@ -389,12 +438,7 @@ impl Tree<'_, '_> {
     }
 
     /// The conditions that say that something of one side equals something of the other: left, right, type.
-    fn equal_keys(
-        &self,
-        left: &Planned,
-        right: &Planned,
-        conditions: &[Expr],
-    ) -> Vec<(Expr, Expr, DataType)> {
+    fn equal_keys(&self, left: LeafSet, right: LeafSet, conditions: &[Expr]) -> Vec<(Expr, Expr, DataType)> {
         let only = |expr: &Expr, set: LeafSet| {
             let read = self.leaves.read_by(expr);
             read != 0 && read & !set == 0 && expr.is_repeatable()
@@ -408,9 +452,9 @@ impl Tree<'_, '_> {
                     right: two,
                     data_type,
                 } => {
-                    if only(one, left.set) && only(two, right.set) {
+                    if only(one, left) && only(two, right) {
                         Some(((**one).clone(), (**two).clone(), *data_type))
-                    } else if only(two, left.set) && only(one, right.set) {
+                    } else if only(two, left) && only(one, right) {
                         Some(((**two).clone(), (**one).clone(), *data_type))
                     } else {
                         None
@@ -465,22 +509,6 @@ impl Tree<'_, '_> {
         let condition = all(rest);
         let columns = |planned: &Planned| self.read.within(self.leaves.ranges(planned.set));
         let (left_columns, right_columns) = (columns(&left), columns(&right));
-        // The smaller side lies in the table, where both sides are alike.
-        if kind == JoinKind::Inner && left.rows < right.rows {
-            let keys = keys
-                .into_iter()
-                .map(|(one, two, data_type)| (two, one, data_type))
-                .collect();
-            return Node::Hash(Box::new(HashJoin {
-                kind,
-                left: right.node,
-                right: left.node,
-                left_columns: right_columns,
-                right_columns: left_columns,
-                keys,
-                condition,
-            }));
-        }
         Node::Hash(Box::new(HashJoin {
             kind,
             left: left.node,
@@ -494,12 +522,16 @@ impl Tree<'_, '_> {
 
     /// A leaf with conditions over the block's row.
     fn leaf(&self, leaf: Leaf, conditions: Vec<Expr>) -> Result<Planned> {
+        self.leaf_for(leaf, conditions, 1.0)
+    }
+
+    /// A leaf that is opened so many times.
+    fn leaf_for(&self, leaf: Leaf, conditions: Vec<Expr>, runs: f64) -> Result<Planned> {
         let set = self.leaves.in_relation(&Relation::Leaf(Leaf {
             rows: Rows::Values(Vec::new()),
             name: String::new(),
             ..leaf
         }));
-        let estimated = estimate::rows(self.planner.catalog, &leaf);
         let Leaf {
             base,
             width,
@@ -518,16 +550,18 @@ impl Tree<'_, '_> {
                     .map(|condition| localized(condition, base..base + width, &mut arguments))
                     .collect::<Result<Vec<_>>>()?;
                 let table_width = table.columns.len() as u16;
-                let mut scan = plan_scan(table, own, false);
+                let facts = ScanFacts {
+                    costs: self.costs,
+                    arguments: &arguments,
+                    around: &self.facts,
+                    runs,
+                };
+                let mut scan = plan_scan(&facts, table, own, false);
                 let place = has_place.then(|| base + width - 1);
                 let columns = base..base + table_width;
                 for column in self.read.within(std::iter::once(columns)) {
                     need(&mut scan.needed, &Expr::Column(column - base));
                 }
-                let (rows, cost) = (
-                    estimate::scanned(&scan, estimated),
-                    estimate::scan_cost(&scan, estimated),
-                );
                 let node = Node::Table {
                     scan,
                     base,
@@ -535,15 +569,8 @@ impl Tree<'_, '_> {
                     place,
                     name,
                 };
-                return Ok(filtered(
-                    Planned {
-                        node,
-                        set,
-                        rows,
-                        cost,
-                    },
-                    above,
-                ));
+                let cost = self.costs.node(&node, &self.facts, runs);
+                return Ok(self.filtered(Planned { node, set, cost }, above));
             }
             Rows::Query { block, arguments } => Node::Query {
                 plan: std::sync::Arc::new(self.planner.block(self.without_unread(*block, base))?),
@@ -573,13 +600,23 @@ impl Tree<'_, '_> {
             Rows::Working(number) => Node::Working { number, base, name },
             Rows::Change => Node::Change,
         };
-        let planned = Planned {
-            node,
-            set,
-            rows: estimated,
-            cost: estimated,
-        };
-        Ok(filtered(planned, conditions))
+        let cost = self.costs.node(&node, &self.facts, runs);
+        Ok(self.filtered(Planned { node, set, cost }, conditions))
+    }
+
+    /// The rows that satisfy all conditions.
+    pub(super) fn filtered(&self, planned: Planned, conditions: Vec<Expr>) -> Planned {
+        match all(conditions) {
+            None => planned,
+            Some(condition) => Planned {
+                cost: self.costs.filtered(planned.cost, &self.facts, &condition),
+                node: Node::Filter {
+                    input: Box::new(planned.node),
+                    condition,
+                },
+                ..planned
+            },
+        }
     }
 
     /// A query of FROM without the values that no later stage reads. Those of queries inside it would run for nothing,
@@ -626,28 +663,12 @@ fn flatten(relation: Relation, relations: &mut Vec<Relation>, conditions: &mut V
 }
 
 /// Takes those of the conditions out that `wanted` picks, in their order.
-fn take_conditions(conditions: &mut Vec<Expr>, wanted: impl Fn(&Expr) -> bool) -> Vec<Expr> {
+pub(super) fn take_conditions(conditions: &mut Vec<Expr>, wanted: impl Fn(&Expr) -> bool) -> Vec<Expr> {
     let (taken, left) = std::mem::take(conditions)
         .into_iter()
         .partition(|condition| wanted(condition));
     *conditions = left;
     taken
-}
-
-/// The rows that satisfy all conditions.
-fn filtered(planned: Planned, conditions: Vec<Expr>) -> Planned {
-    let part: f64 = conditions.iter().map(estimate::selectivity).product();
-    match all(conditions) {
-        None => planned,
-        Some(condition) => Planned {
-            rows: (planned.rows * part).max(1.0),
-            node: Node::Filter {
-                input: Box::new(planned.node),
-                condition,
-            },
-            ..planned
-        },
-    }
 }
 
 /// A condition over the row of one leaf: its columns count from its base, and whatever else it reads is an argument.

@@ -5,27 +5,34 @@
 //! 2. A block over one table, one series or nothing keeps its short way: source, groups, projection, sort ([`SelectPlan`]).
 //! 3. Every other FROM becomes a tree of operators (`join`): conditions are split at AND, each is checked as early as
 //!    all its columns are there; an outer join whose missing rows a condition would take away is an inner join; inner
-//!    joins are ordered by estimated rows; each join takes an index of its inner side, a hash table, or a loop.
+//!    joins are ordered by cost; each join takes an index of its inner side, a hash table, or a loop, whichever costs least.
 //!
-//! A plan follows from the statement's text, the catalog and the tables' estimated sizes, and from nothing else.
+//! A plan follows from the statement's text, the catalog with its statistics and sizes, and the planner's settings, and
+//! from nothing else.
 //!
 //! | module | job |
 //! | --- | --- |
 //! | `scan` | how one table is read |
 //! | `leaves` | which leaves an expression reads |
-//! | `join` | a tree of operators for a FROM |
-//! | `estimate` | numbers of rows |
+//! | `join`, `order` | a tree of operators for a FROM; the order of inner joins |
+//! | `facts`, `selectivity` | what is known of tables and columns; the part of the rows that satisfies a condition |
+//! | `cost` | the costs of operators |
+//! | `conditions` | conditions that hold together |
 //! | `pull_up` | queries of WHERE as joins |
 //! | `alternatives` | conditions on one side that follow from an OR over several |
 //! | `columns` | the columns that later stages read |
 
 mod alternatives;
 mod columns;
-mod estimate;
+mod conditions;
+pub(crate) mod cost;
+pub(crate) mod facts;
 mod join;
 mod leaves;
+mod order;
 mod pull_up;
 pub(crate) mod scan;
+mod selectivity;
 
 use std::sync::Arc;
 
@@ -38,7 +45,10 @@ use crate::plan::{AggregatePlan, JoinKind, JoinedRows, RowsPlan, SelectPlan, Ser
 use crate::query::{Block, Leaf, Relation, Rows};
 use crate::stack::checkpoint;
 use crate::value::{DataType, Value};
-use scan::{all, extreme, need, ordered_by_index, plan_scan};
+pub use cost::Cost;
+pub(crate) use cost::Costs;
+pub(crate) use facts::Facts;
+use scan::{ScanFacts, all, extreme, need, ordered_by_index, plan_scan};
 
 /// Plans the blocks of one statement.
 pub(crate) struct Planner<'c> {
@@ -115,7 +125,7 @@ impl<'c> Planner<'c> {
             Relation::Leaf(Leaf {
                 rows: Rows::Table(table),
                 ..
-            }) if simple => Source::Table(table_under(&mut plan, table, conditions)),
+            }) if simple => Source::Table(self.table_under(&mut plan, table, conditions)),
             from => {
                 if plan.lock.is_some() {
                     return Err(EngineError::not_supported(
@@ -134,6 +144,48 @@ impl<'c> Planner<'c> {
 }
 
 impl Planner<'_> {
+    fn costs(&self) -> Costs<'_> {
+        Costs::new(self.catalog)
+    }
+
+    /// The scan of a table for what the plan does with its rows. An index may make the plan's sort needless, and tell that
+    /// the first row is enough.
+    fn table_under(&self, plan: &mut SelectPlan, table: Arc<TableDef>, conditions: Vec<Expr>) -> TableScan {
+        let unconditional = conditions.is_empty();
+        let (costs, around) = (self.costs(), Facts::default());
+        let facts = ScanFacts {
+            costs,
+            arguments: &[],
+            around: &around,
+            runs: 1.0,
+        };
+        let mut scan = plan_scan(&facts, table, conditions, plan.lock.is_some());
+        if let AccessPath::UniquePoint { .. } = scan.access {
+            plan.stop_after = Some(1);
+        }
+        match &plan.aggregate {
+            Some(aggregate) => {
+                if unconditional && let Some(access) = extreme(&scan.table, aggregate) {
+                    scan.access = access;
+                    plan.stop_after = Some(1);
+                }
+                need_of_groups(&mut scan, aggregate);
+            }
+            None => {
+                let prefers_order = plan.limit.is_some() || !costs.settings.sorts;
+                if !plan.distinct
+                    && plan.distinct_on == 0
+                    && ordered_by_index(&mut scan, &plan.projection, &plan.sort, prefers_order)
+                {
+                    plan.sort.clear();
+                }
+                let read = plan.projection.iter();
+                read.for_each(|expr| need(&mut scan.needed, expr));
+            }
+        }
+        scan
+    }
+
     /// The rows that an UPDATE or DELETE changes, of a FROM whose first leaf is the changed table with the place of its
     /// rows. `read`: the expressions that are evaluated over them.
     pub(crate) fn joined(
@@ -206,37 +258,6 @@ fn one_row(conditions: Vec<Expr>) -> Source {
         data_type: DataType::Int4,
         filter: all(conditions),
     })
-}
-
-/// The scan of a table for what the plan does with its rows. An index may make the plan's sort needless, and tell that
-/// the first row is enough.
-fn table_under(plan: &mut SelectPlan, table: Arc<TableDef>, conditions: Vec<Expr>) -> TableScan {
-    let unconditional = conditions.is_empty();
-    let mut scan = plan_scan(table, conditions, plan.lock.is_some());
-    if let AccessPath::UniquePoint { .. } = scan.access {
-        plan.stop_after = Some(1);
-    }
-    match &plan.aggregate {
-        Some(aggregate) => {
-            if unconditional && let Some(access) = extreme(&scan.table, aggregate) {
-                scan.access = access;
-                plan.stop_after = Some(1);
-            }
-            need_of_groups(&mut scan, aggregate);
-        }
-        None => {
-            let limited = plan.limit.is_some();
-            if !plan.distinct
-                && plan.distinct_on == 0
-                && ordered_by_index(&mut scan, &plan.projection, &plan.sort, limited)
-            {
-                plan.sort.clear();
-            }
-            let read = plan.projection.iter();
-            read.for_each(|expr| need(&mut scan.needed, expr));
-        }
-    }
-    scan
 }
 
 fn need_of_groups(scan: &mut TableScan, aggregate: &AggregatePlan) {

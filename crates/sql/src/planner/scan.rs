@@ -1,36 +1,70 @@
 //! From conditions, order and aggregates to the way a table is read.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use crate::access::{self, AccessPath};
 use crate::catalog::{TableDef, TableKind};
 use crate::expr::Expr;
 use crate::plan::{AggregatePlan, SortKey, TableScan};
+pub(crate) use crate::planner::conditions::{all, conjuncts};
+use crate::planner::cost::{Costs, ScanChoice};
+use crate::planner::facts::{Facts, TableFacts};
 use crate::value::ColumnSet;
 
-/// The parts of a condition that must all hold.
-pub(crate) fn conjuncts(condition: Expr) -> Vec<Expr> {
-    match condition {
-        Expr::And(parts) => parts.into_iter().flat_map(conjuncts).collect(),
-        one => vec![one],
-    }
+/// The facts that a scan is planned with.
+pub(crate) struct ScanFacts<'f, 'c> {
+    pub(crate) costs: Costs<'c>,
+    /// The values of `Expr::Outer(n)` in the conditions, over a row of which `around` is known.
+    pub(crate) arguments: &'f [Expr],
+    pub(crate) around: &'f Facts,
+    /// The number of times that the scan will run.
+    pub(crate) runs: f64,
 }
 
-/// All of these as one condition.
-pub(crate) fn all(mut conditions: Vec<Expr>) -> Option<Expr> {
-    match conditions.len() {
-        0 => None,
-        1 => conditions.pop(),
-        _ => Some(Expr::And(conditions)),
+impl ScanFacts<'_, '_> {
+    /// The path for these conditions. One row by its key is found by it; all else goes by cost, where the table was
+    /// analyzed or a method is not wanted.
+    fn choose(&self, table: &Arc<TableDef>, conditions: &[Expr]) -> access::Choice {
+        let settings = &self.costs.settings;
+        let facts = OnceCell::new();
+        let facts = || {
+            facts.get_or_init(|| {
+                let of_table = TableFacts::of(self.costs.catalog, table);
+                let facts = Facts::of_table(of_table.clone(), self.arguments, self.around);
+                (of_table, facts)
+            })
+        };
+        let is_free = settings.index_scans && settings.sequential_scans;
+        let by_key = settings.index_scans && access::is_by_key(table, conditions);
+        let cost = |path: &AccessPath, rest: &[Expr]| {
+            if by_key {
+                return None;
+            }
+            let (of_table, facts) = facts();
+            let choice = ScanChoice {
+                costs: self.costs,
+                table: of_table,
+                facts,
+                runs: self.runs,
+            };
+            (of_table.is_analyzed() || !is_free).then(|| choice.cost(table, path, rest))
+        };
+        access::choose(table, conditions, &cost)
     }
 }
 
 /// Chooses how to find the rows that satisfy all conditions. `locks`: rows are locked or changed, so a newer version of
 /// one may have to satisfy them too.
-pub(crate) fn plan_scan(table: Arc<TableDef>, conditions: Vec<Expr>, locks: bool) -> TableScan {
+pub(crate) fn plan_scan(
+    facts: &ScanFacts<'_, '_>,
+    table: Arc<TableDef>,
+    conditions: Vec<Expr>,
+    locks: bool,
+) -> TableScan {
     let choice = match table.kind {
-        TableKind::Heap { .. } => access::choose(&table, &conditions),
-        TableKind::Virtual | TableKind::View => access::Choice {
+        TableKind::Heap { .. } if !conditions.is_empty() => facts.choose(&table, &conditions),
+        _ => access::Choice {
             access: AccessPath::Sequential,
             guaranteed: Vec::new(),
         },
@@ -62,12 +96,13 @@ pub(crate) fn need(needed: &mut ColumnSet, expr: &Expr) {
 }
 
 /// True if the scan gives this order, or can be made to: an index whose columns, after those that are fixed to one
-/// value, are the sort keys. A sequential scan gives way to an index only when a LIMIT means few rows are read.
+/// value, are the sort keys. A sequential scan gives way to an index only if `prefers_order`: a
+/// LIMIT means that few rows are read, or sorting is not wanted.
 pub(crate) fn ordered_by_index(
     scan: &mut TableScan,
     projection: &[Expr],
     sort: &[SortKey],
-    limited: bool,
+    prefers_order: bool,
 ) -> bool {
     if sort.is_empty() || matches!(scan.access, AccessPath::UniquePoint { .. }) {
         return true;
@@ -102,7 +137,7 @@ pub(crate) fn ordered_by_index(
             *reverse = descending;
             true
         }
-        AccessPath::Sequential if limited && matches!(table.kind, TableKind::Heap { .. }) => {
+        AccessPath::Sequential if prefers_order && matches!(table.kind, TableKind::Heap { .. }) => {
             match table
                 .indexes
                 .iter()

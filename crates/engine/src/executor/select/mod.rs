@@ -19,6 +19,7 @@ pub(crate) mod rows;
 use clearway_storage::heap::Tid;
 
 use crate::executor::group::{By, Distinct, GroupRows, Grouping};
+use crate::executor::measure::{Loop, Stretch};
 use crate::executor::scan::{Locked, ScanRows};
 use crate::executor::series::SeriesRows;
 use crate::executor::{Execution, evaluate_row};
@@ -26,7 +27,7 @@ use crate::spill::record::{read_row, read_u64, write_row, write_sort_key};
 use crate::spill::{Sorted, Sorter};
 use clearway_sql::Expr;
 use clearway_sql::error::{EngineError, Result, SqlState};
-use clearway_sql::plan::{AggregatePlan, SelectPlan, Source};
+use clearway_sql::plan::{AggregatePlan, Counter, MeasuredSource, SelectPlan, Source, StageCounters};
 use clearway_sql::value::{DataType, Value};
 use rows::Rows;
 
@@ -106,12 +107,20 @@ impl Select {
         };
         let input = match (limit, &plan.aggregate) {
             (Some(0), _) => Input::Done,
-            (_, Some(aggregate)) => Input::Groups(Box::new(group(execution, plan, aggregate)?)),
+            (_, Some(aggregate)) => Input::Groups(Box::new(measuring(
+                execution,
+                plan,
+                |counters| &counters.aggregate,
+                |execution| group(execution, plan, aggregate),
+            )?)),
             (_, None) => Input::open(execution, plan)?,
         };
         let distinct = plan.distinct.then(|| {
             let visible = plan.columns.iter().take(plan.visible);
             let types: Vec<DataType> = visible.map(|column| column.data_type).collect();
+            if let Source::Measured(measured) = &plan.source {
+                Counter::add(&measured.counters.distinct.loops, 1);
+            }
             Box::new(DistinctRows::Early(Distinct::new(types, execution.spill)))
         });
         let output = execution.scratch.rows.pop().unwrap_or_default();
@@ -183,7 +192,12 @@ impl Select {
         let sorted = match &mut self.sorted {
             Some(sorted) => sorted,
             None => {
-                let sorted = self.sort(execution, plan)?;
+                let sorted = measuring(
+                    execution,
+                    plan,
+                    |counters| &counters.sort,
+                    |execution| self.sort(execution, plan),
+                )?;
                 self.sorted.insert(Box::new(SortedRows {
                     rows: sorted,
                     last: None,
@@ -207,6 +221,7 @@ impl Select {
             }
             let tid = read_tid(&mut payload);
             read_row(&mut payload, &mut self.output)?;
+            count(plan, |counters| &counters.sort);
             return Ok(Some(tid));
         }
     }
@@ -249,12 +264,22 @@ impl Select {
     ) -> Result<Option<Option<Tid>>> {
         loop {
             let Some(tid) = self.input.next(execution, plan)? else {
-                return Ok(self.next_late(execution)?.then_some(None));
+                let found = self.next_late(execution)?;
+                if found {
+                    count(plan, |counters| &counters.distinct);
+                }
+                return Ok(found.then_some(None));
             };
             self.output.clear();
             project(execution, plan, self.input.row(), &mut self.output)?;
             let is_new = match self.distinct.as_deref_mut() {
-                Some(DistinctRows::Early(distinct)) => distinct.take(execution, &self.output)?,
+                Some(DistinctRows::Early(distinct)) => {
+                    let is_new = distinct.take(execution, &self.output)?;
+                    if is_new {
+                        count(plan, |counters| &counters.distinct);
+                    }
+                    is_new
+                }
                 _ => true,
             };
             if is_new {
@@ -342,7 +367,10 @@ fn row_count(
 
 /// Locks the row if the plan says so; `false` when it is to be left out.
 fn lock(execution: &mut Execution<'_>, plan: &SelectPlan, tid: Tid, output: &mut Vec<Value>) -> Result<bool> {
-    let (Some(row_lock), Source::Table(scan)) = (plan.lock, &plan.source) else {
+    let Some(row_lock) = plan.lock else {
+        return Ok(true);
+    };
+    let Source::Table(scan) = plan.source.unmeasured() else {
         return Ok(true);
     };
     match crate::executor::scan::lock_row(execution, scan, tid, row_lock)? {
@@ -391,6 +419,8 @@ enum Input {
     Groups(Box<GroupRows>),
     /// Operators over one row.
     Rows(Box<RowsInput>),
+    /// Any of these, measured.
+    Measured(Box<MeasuredInput>),
 }
 
 /// Operators and the row that they work on.
@@ -400,9 +430,70 @@ struct RowsInput {
     row: Vec<Value>,
 }
 
+/// An input that is measured.
+#[derive(Debug)]
+struct MeasuredInput {
+    input: Input,
+    current: Loop,
+}
+
+impl MeasuredInput {
+    fn open(execution: &mut Execution<'_>, measured: &MeasuredSource) -> Result<MeasuredInput> {
+        let counters = &measured.counters;
+        let stretch = Stretch::begin(execution, counters.timing);
+        let input = Input::open(execution, &measured.plan)?;
+        let ns = stretch.end(execution, &counters.source);
+        Ok(MeasuredInput {
+            input,
+            current: Loop::opened(&counters.source, ns),
+        })
+    }
+
+    fn next(
+        &mut self,
+        execution: &mut Execution<'_>,
+        measured: &MeasuredSource,
+    ) -> Result<Option<Option<Tid>>> {
+        let counters = &measured.counters;
+        let stretch = Stretch::begin(execution, counters.timing);
+        let found = self.input.next(execution, &measured.plan)?;
+        let ns = stretch.end(execution, &counters.source);
+        self.current.asked(&counters.source, ns, found.is_some());
+        Ok(found)
+    }
+}
+
+/// Counts a row that a stage above the source gives, if it is measured.
+fn count(plan: &SelectPlan, of: fn(&StageCounters) -> &Counter) {
+    if let Source::Measured(measured) = &plan.source {
+        Counter::add(&of(&measured.counters).rows, 1);
+    }
+}
+
+/// Does the work of a stage before its first row, and measures it if that is wanted.
+fn measuring<T>(
+    execution: &mut Execution<'_>,
+    plan: &SelectPlan,
+    of: fn(&StageCounters) -> &Counter,
+    work: impl FnOnce(&mut Execution<'_>) -> Result<T>,
+) -> Result<T> {
+    let Source::Measured(measured) = &plan.source else {
+        return work(execution);
+    };
+    let counter = of(&measured.counters);
+    let stretch = Stretch::begin(execution, measured.counters.timing);
+    let done = work(execution)?;
+    let ns = stretch.end(execution, counter);
+    Loop::opened(counter, ns).asked(counter, 0, false);
+    Ok(done)
+}
+
 impl Input {
     fn open(execution: &mut Execution<'_>, plan: &SelectPlan) -> Result<Input> {
         Ok(match &plan.source {
+            Source::Measured(measured) => {
+                Input::Measured(Box::new(MeasuredInput::open(execution, measured)?))
+            }
             Source::OneRow => Input::OneRow,
             Source::Rows(rows) => {
                 let mut row = vec![Value::Null; rows.width];
@@ -439,11 +530,13 @@ impl Input {
             (Input::Groups(rows), _, Some(aggregate)) => {
                 while rows.next(aggregate)? {
                     execution.tick()?;
-                    let Some(having) = &aggregate.having else {
-                        return Ok(Some(None));
-                    };
                     let row = rows.row();
-                    if execution.evaluating(|context| having.passes(row, context))? {
+                    let passes = match &aggregate.having {
+                        None => true,
+                        Some(having) => execution.evaluating(|context| having.passes(row, context))?,
+                    };
+                    if passes {
+                        count(plan, |counters| &counters.aggregate);
                         return Ok(Some(None));
                     }
                 }
@@ -451,6 +544,9 @@ impl Input {
             (Input::Rows(input), Source::Rows(rows), _) => {
                 let found = input.rows.next(execution, &rows.node, &mut input.row)?;
                 return Ok(found.then_some(None));
+            }
+            (Input::Measured(input), Source::Measured(measured), _) => {
+                return input.next(execution, measured);
             }
             (Input::OneRow, _, _) => {
                 *self = Input::Done;
@@ -469,6 +565,7 @@ impl Input {
             Input::Series(rows) => &rows.row,
             Input::Groups(rows) => rows.row(),
             Input::Rows(input) => &input.row,
+            Input::Measured(measured) => measured.input.row(),
             Input::Done | Input::OneRow => &[],
         }
     }

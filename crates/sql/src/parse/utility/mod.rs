@@ -9,6 +9,7 @@
 mod comment;
 mod copy;
 pub(crate) mod create_table;
+mod explain;
 mod lock;
 mod maintenance;
 mod prepared;
@@ -25,7 +26,7 @@ use sqlparser::ast;
 use crate::error::{EngineError, Result, SqlState};
 use crate::parse::lex::{Kind, Token, lex};
 use crate::parse::unsupported;
-use crate::parse::{ParsedStatement, Tree, parse_one};
+use crate::parse::{ParsedStatement, Tree};
 use crate::plan::{ControlStatement, CopyOptions, OnCommit, Stage};
 use crate::stack::Deep;
 use reader::Reader;
@@ -175,7 +176,10 @@ impl Reader<'_> {
             "alter" if self.eat("schema") => Tree::Definition(self.alter_schema()?),
             "alter" if self.eat("view") => Tree::Definition(NamedDefinition::AlterView(self.alter_view()?)),
             "alter" => Tree::Definition(self.set_fillfactor()?),
-            "explain" => Tree::Explain(Box::new(self.explain()?)),
+            "explain" => {
+                let (statement, options) = self.explain()?;
+                Tree::Explain(Box::new(statement), options)
+            }
             "copy" => Tree::Copy(self.copy()?),
             verb => Tree::Control(self.control(verb)?),
         })
@@ -351,52 +355,6 @@ impl Reader<'_> {
         self.expect_symbol(')')?;
         check_fillfactor(&number)
     }
-
-    /// The statement that EXPLAIN is about.
-    fn explain(&mut self) -> Result<ParsedStatement> {
-        if self.eat_symbol('(') {
-            loop {
-                let (option, _) = self.identifier()?;
-                let value = match self.peek().cloned() {
-                    Some(Kind::Word(word)) => {
-                        self.at += 1;
-                        word
-                    }
-                    _ => "true".to_owned(),
-                };
-                let off = matches!(value.as_str(), "false" | "off");
-                match option.as_str() {
-                    "analyze" | "analyse" | "buffers" | "wal" | "timing" if !off => {
-                        return Err(EngineError::not_supported(format!(
-                            "EXPLAIN ({})",
-                            option.to_uppercase()
-                        )));
-                    }
-                    "format" if value != "text" => {
-                        return Err(EngineError::not_supported(format!(
-                            "EXPLAIN (FORMAT {})",
-                            value.to_uppercase()
-                        )));
-                    }
-                    _ => {}
-                }
-                if !self.eat_symbol(',') {
-                    break;
-                }
-            }
-            self.expect_symbol(')')?;
-        } else {
-            if self.eat("analyze") || self.eat("analyse") {
-                return Err(EngineError::not_supported("EXPLAIN ANALYZE"));
-            }
-            let _ = self.eat("verbose");
-        }
-        if self.peek_word() != "execute" {
-            self.expect_query()?;
-        }
-        let (text, offset) = self.rest();
-        parse_one(&text, offset)
-    }
 }
 
 /// Checks a fillfactor as written.
@@ -483,10 +441,17 @@ mod tests {
         assert_eq!(error("drop table").message(), "syntax error at end of input");
         assert_eq!(error("vacuum t t").position(), Some(10));
         assert_eq!(error("savepoint a").sqlstate(), SqlState::FEATURE_NOT_SUPPORTED);
+        let explained = |options: &str| error(&format!("explain ({options}) select 1"));
         assert_eq!(
-            error("explain analyze select 1").sqlstate(),
+            explained("format xml").sqlstate(),
             SqlState::FEATURE_NOT_SUPPORTED
         );
+        assert_eq!(
+            explained("format 'none'").sqlstate(),
+            SqlState::INVALID_PARAMETER_VALUE
+        );
+        assert_eq!(explained("timing").sqlstate(), SqlState::INVALID_PARAMETER_VALUE);
+        assert_eq!(explained("speed").sqlstate(), SqlState::SYNTAX_ERROR);
         assert_eq!(
             error("copy t from '/etc/passwd'").sqlstate(),
             SqlState::FEATURE_NOT_SUPPORTED

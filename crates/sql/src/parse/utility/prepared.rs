@@ -52,7 +52,11 @@ impl Reader<'_> {
 
     pub(super) fn execute(&mut self) -> Result<ControlStatement<AsRead>> {
         let (name, arguments) = self.executed()?;
-        Ok(ControlStatement::Execute { name, arguments })
+        Ok(ControlStatement::Execute {
+            name,
+            arguments,
+            explained: None,
+        })
     }
 
     /// The name and the arguments behind EXECUTE.

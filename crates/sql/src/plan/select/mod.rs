@@ -8,12 +8,15 @@ use crate::access::AccessPath;
 use crate::aggregate::AggregateCall;
 use crate::catalog::TableDef;
 use crate::error::Result;
+use crate::explained::StageCounters;
 use crate::expr::Expr;
 use crate::plan::Column;
 use crate::sort_key::SortKey;
 use crate::value::{ColumnSet, DataType};
 
-pub use node::{HashJoin, JoinKind, LoopJoin, Node, RecursivePlan, RowsPlan, SetOperator, SetPlan};
+pub use node::{
+    HashJoin, JoinKind, LoopJoin, MeasuredNode, Node, RecursivePlan, RowsPlan, SetOperator, SetPlan,
+};
 
 /// SELECT
 #[derive(Debug, Clone)]
@@ -72,6 +75,27 @@ pub enum Source {
     Series(Series),
     /// Joins, queries in FROM, and whatever else takes operators.
     Rows(Box<RowsPlan>),
+    /// A source that is measured.
+    Measured(Box<MeasuredSource>),
+}
+
+/// The source of a SELECT that is measured.
+#[derive(Debug, Clone)]
+pub struct MeasuredSource {
+    /// A SELECT of the source alone, as far as it is to be read.
+    pub plan: SelectPlan,
+    /// The counters of the stages.
+    pub counters: Arc<StageCounters>,
+}
+
+impl Source {
+    /// The source itself, if it is one that is measured.
+    pub fn unmeasured(&self) -> &Source {
+        match self {
+            Source::Measured(measured) => &measured.plan.source,
+            source => source,
+        }
+    }
 }
 
 /// `generate_series` as a source of rows.

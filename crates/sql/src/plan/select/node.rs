@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use crate::explained::Counter;
 use crate::expr::Expr;
 use crate::plan::{SelectPlan, Series, SetFunctions, TableScan};
 use crate::value::DataType;
@@ -117,6 +118,50 @@ pub enum Node {
     Loop(Box<LoopJoin>),
     /// One side in a hash table.
     Hash(Box<HashJoin>),
+    /// An operator that is measured.
+    Measured(Box<MeasuredNode>),
+}
+
+/// An operator that is measured.
+#[derive(Debug, Clone)]
+pub struct MeasuredNode {
+    /// The operator.
+    pub input: Node,
+    /// Its counter.
+    pub counter: Arc<Counter>,
+    /// False if no clock is read.
+    pub timing: bool,
+}
+
+impl Node {
+    /// The operator itself, if it is one that is measured.
+    pub(crate) fn unmeasured(&self) -> &Node {
+        match self {
+            Node::Measured(measured) => measured.input.unmeasured(),
+            node => node,
+        }
+    }
+
+    /// Calls `visit` for each operator that it reads.
+    pub(crate) fn each_input<'n>(&'n self, visit: &mut dyn FnMut(&'n Node)) {
+        match self {
+            Node::Filter { input, .. } | Node::Gate { input, .. } => visit(input),
+            Node::Loop(join) => [&join.left, &join.right].into_iter().for_each(visit),
+            Node::Hash(join) => [&join.left, &join.right].into_iter().for_each(visit),
+            Node::Measured(measured) => visit(&measured.input),
+            Node::OneRow
+            | Node::Table { .. }
+            | Node::Query { .. }
+            | Node::Series { .. }
+            | Node::Functions { .. }
+            | Node::Values { .. }
+            | Node::Shared { .. }
+            | Node::Recursive(_)
+            | Node::Working { .. }
+            | Node::Change
+            | Node::Set(_) => {}
+        }
+    }
 }
 
 /// A kind of join.

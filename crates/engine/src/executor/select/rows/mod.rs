@@ -14,11 +14,13 @@
 //! | `set` | UNION, INTERSECT, EXCEPT |
 //! | `recursive` | recursive queries and their working tables |
 //! | `shared` | common table expressions that are made once |
+//! | `measured` | any of these, measured |
 
 mod functions;
 mod hash;
 mod keys;
 mod leaf;
+mod measured;
 mod merge;
 mod recursive;
 mod repeat;
@@ -34,6 +36,7 @@ use crate::executor::Execution;
 use functions::FunctionRows;
 use hash::HashRows;
 use leaf::{QueryRows, SeriesLeaf, TableRows, ValuesRows};
+use measured::MeasuredRows;
 use recursive::{RecursiveRows, WorkingRows};
 use repeat::LoopRows;
 use set::SetRows;
@@ -60,6 +63,7 @@ pub(crate) enum Rows {
     Filter(Box<Rows>),
     Loop(Box<LoopRows>),
     Hash(Box<HashRows>),
+    Measured(Box<MeasuredRows>),
 }
 
 impl Rows {
@@ -102,6 +106,9 @@ impl Rows {
             Node::Filter { input, .. } => Rows::Filter(Box::new(Rows::open(execution, input, row)?)),
             Node::Loop(join) => Rows::Loop(Box::new(LoopRows::open(execution, join, row)?)),
             Node::Hash(join) => Rows::Hash(Box::new(HashRows::open(execution, join, row)?)),
+            Node::Measured(measured) => {
+                Rows::Measured(Box::new(MeasuredRows::open(execution, measured, row)?))
+            }
         })
     }
 
@@ -143,11 +150,13 @@ impl Rows {
                     if execution.evaluating(|context| condition.passes(row, context))? {
                         return Ok(true);
                     }
+                    execution.removed = execution.removed.wrapping_add(1);
                 }
                 Ok(false)
             }
             (Rows::Loop(rows), Node::Loop(join)) => rows.next(execution, join, row),
             (Rows::Hash(rows), Node::Hash(join)) => rows.next(execution, join, row),
+            (Rows::Measured(rows), Node::Measured(measured)) => rows.next(execution, measured, row),
             _ => unreachable!("an operator runs with the plan that it was opened with"),
         }
     }

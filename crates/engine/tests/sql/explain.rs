@@ -1,0 +1,157 @@
+//! EXPLAIN: the forms of its answer, and what it counts.
+
+use clearway_engine::Session;
+use serde_json::Value as Json;
+
+use crate::common::{Fixture, query, run};
+
+fn fixture() -> Fixture {
+    Fixture::new(
+        "create table small (id int primary key, kind int, note text);
+         create table \"Big Table\" (id int primary key, small int, v int);
+         insert into small select g, g % 3, 'note ' || g from generate_series(1, 30) g;
+         insert into \"Big Table\" select g, g % 30 + 1, g from generate_series(1, 3000) g;
+         analyze",
+    )
+}
+
+fn json(answer: &str) -> Json {
+    let parsed: Json = serde_json::from_str(answer).expect(answer);
+    parsed[0].clone()
+}
+
+/// The error of a statement, or that it has none.
+fn outcome(session: &mut Session, sql: &str) -> String {
+    match run(session, sql) {
+        error if error.starts_with("ERROR") => error,
+        _ => "done".to_owned(),
+    }
+}
+
+/// The lines of an answer without numbers that depend on time.
+fn counted(answer: &str) -> Vec<String> {
+    let lines = answer.split(", ").map(str::to_owned);
+    lines.filter(|line| !line.contains("Time: ")).collect()
+}
+
+#[test]
+fn json_has_the_members_that_tools_read() {
+    let fixture = fixture();
+    let mut s = fixture.session();
+    let sql = "select b.v from \"Big Table\" b left join small s on b.small = s.id where b.v > 10";
+    let plan = json(&query(&mut s, &format!("explain (format json) {sql}")));
+    let top = &plan["Plan"];
+    assert_eq!(top["Node Type"], "Hash Join");
+    assert_eq!(top["Join Type"], "Left");
+    assert_eq!(top["Hash Cond"], "(b.small = s.id)");
+    assert!(top["Total Cost"].as_f64().unwrap() > top["Startup Cost"].as_f64().unwrap());
+    assert!(top["Plan Rows"].as_u64().unwrap() > 2_900);
+    let inputs = top["Plans"].as_array().unwrap();
+    assert_eq!(inputs[0]["Node Type"], "Seq Scan");
+    assert_eq!(inputs[0]["Relation Name"], "Big Table");
+    assert_eq!(inputs[0]["Alias"], "b");
+    assert_eq!(inputs[0]["Parent Relationship"], "Outer");
+    assert_eq!(inputs[1]["Node Type"], "Hash");
+    assert_eq!(inputs[1]["Parent Relationship"], "Inner");
+    assert!(plan.get("Execution Time").is_none());
+    let plan = json(&query(&mut s, &format!("explain (analyze, format json) {sql}")));
+    assert_eq!(plan["Plan"]["Actual Rows"], 2_990);
+    assert_eq!(plan["Plan"]["Plans"][0]["Rows Removed by Filter"], 10);
+    assert!(plan["Execution Time"].as_f64().unwrap() >= plan["Plan"]["Actual Total Time"].as_f64().unwrap());
+    assert!(plan["Planning Time"].as_f64().is_some());
+}
+
+#[test]
+fn analyze_counts_rows_and_loops() {
+    let fixture = fixture();
+    let mut s = fixture.session();
+    let options = "analyze, costs off, timing off, summary off";
+    query(&mut s, "set enable_hashjoin = off");
+    let mut shown = |sql: &str| counted(&query(&mut s, &format!("explain ({options}) {sql}")));
+    assert_eq!(
+        shown("select * from small where kind = 1"),
+        [
+            "Seq Scan on small (actual rows=10 loops=1)",
+            "  Filter: (kind = 1)",
+            "  Rows Removed by Filter: 20",
+        ]
+    );
+    assert_eq!(
+        shown("select distinct kind from small order by kind limit 2"),
+        [
+            "Limit (actual rows=2 loops=1)",
+            "  ->  Sort (actual rows=2 loops=1)",
+            "        Sort Key: kind",
+            "        ->  HashAggregate (actual rows=3 loops=1)",
+            "              Group Key: kind",
+            "              ->  Seq Scan on small (actual rows=30 loops=1)",
+        ]
+    );
+    assert_eq!(
+        shown("select min(v) from \"Big Table\" where small < 3"),
+        [
+            "Aggregate (actual rows=1 loops=1)",
+            "  ->  Seq Scan on \"Big Table\" (actual rows=200 loops=1)",
+            "        Filter: (small < 3)",
+            "        Rows Removed by Filter: 2800",
+        ]
+    );
+}
+
+#[test]
+fn a_statement_that_is_measured_does_its_work() {
+    let fixture = fixture();
+    let mut s = fixture.session();
+    let options = "analyze, costs off, timing off, summary off";
+    let explain = |sql: &str| format!("explain ({options}) {sql}");
+    assert_eq!(
+        counted(&query(
+            &mut s,
+            &explain("update small set kind = 7 where kind = 1")
+        )),
+        [
+            "Update on small (actual rows=0 loops=1)",
+            "  ->  Seq Scan on small (actual rows=10 loops=1)",
+            "        Filter: (kind = 1)",
+            "        Rows Removed by Filter: 20",
+        ]
+    );
+    assert_eq!(query(&mut s, "select count(*) from small where kind = 7"), "10");
+    query(
+        &mut s,
+        &explain("insert into small select g, 9, 'x' from generate_series(100, 104) g"),
+    );
+    query(
+        &mut s,
+        &explain("delete from small using \"Big Table\" b where b.id = small.id and small.id < 3"),
+    );
+    assert_eq!(query(&mut s, "select count(*) from small"), "33");
+    assert_eq!(outcome(&mut s, "explain analyze select 1"), "done");
+    query(&mut s, "begin read only");
+    assert_eq!(run(&mut s, "explain analyze delete from small"), "ERROR 25006");
+    query(&mut s, "rollback");
+}
+
+#[test]
+fn options_are_checked() {
+    let fixture = fixture();
+    let mut s = fixture.session();
+    for (options, expected) in [
+        ("timing", "ERROR 22023"),
+        ("format text, costs 0", "done"),
+        ("analyze true, timing false", "done"),
+        ("format 'JSON'", "done"),
+        ("format yaml", "ERROR 0A000"),
+        ("format other", "ERROR 22023"),
+        ("buffers", "ERROR 0A000"),
+        ("wal, analyze", "ERROR 0A000"),
+        ("analyze maybe", "ERROR 42601"),
+        ("speed", "ERROR 42601"),
+    ] {
+        assert_eq!(
+            outcome(&mut s, &format!("explain ({options}) select 1")),
+            expected,
+            "{options}"
+        );
+    }
+}

@@ -1,0 +1,130 @@
+//! The options of EXPLAIN.
+
+use crate::error::{EngineError, Result, SqlState};
+
+/// The form of EXPLAIN's answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ExplainFormat {
+    /// Lines, each a row.
+    #[default]
+    Text,
+    /// JSON, in one row.
+    Json,
+}
+
+/// The options of EXPLAIN.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ExplainOptions {
+    /// Run the statement and measure it.
+    pub analyze: bool,
+    /// Show more.
+    pub verbose: bool,
+    /// Show costs; true if not given.
+    pub costs: Option<bool>,
+    /// Show the pages that were read.
+    pub buffers: bool,
+    /// Read the clock in each operator; with ANALYZE true if not given.
+    pub timing: Option<bool>,
+    /// Show the times of planning and execution; with ANALYZE true if not given.
+    pub summary: Option<bool>,
+    /// The form.
+    pub format: ExplainFormat,
+}
+
+impl ExplainOptions {
+    /// Sets an option; `value` is what is behind its name, in lower case.
+    pub(crate) fn set(&mut self, name: &str, value: Option<&str>, position: u32) -> Result<()> {
+        let on = || match value {
+            None | Some("true" | "on" | "1") => Ok(true),
+            Some("false" | "off" | "0") => Ok(false),
+            Some(_) => Err(EngineError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("{name} requires a Boolean value"),
+            )),
+        };
+        let refused =
+            |what: &str| Err(EngineError::not_supported(format!("EXPLAIN ({what})")).with_position(position));
+        match name {
+            "analyze" | "analyse" => self.analyze = on()?,
+            "verbose" => self.verbose = on()?,
+            "costs" => self.costs = Some(on()?),
+            "buffers" => self.buffers = on()?,
+            "timing" => self.timing = Some(on()?),
+            "summary" => self.summary = Some(on()?),
+            "settings" if on()? => return refused("SETTINGS"),
+            "wal" if on()? => return refused("WAL"),
+            "settings" | "wal" => {}
+            "format" => {
+                self.format = match value {
+                    Some("text") => ExplainFormat::Text,
+                    Some("json") => ExplainFormat::Json,
+                    Some(other @ ("xml" | "yaml")) => {
+                        return refused(&format!("FORMAT {}", other.to_uppercase()));
+                    }
+                    other => {
+                        let text = format!(
+                            "unrecognized value for EXPLAIN option \"format\": \"{}\"",
+                            other.unwrap_or_default()
+                        );
+                        let error = EngineError::new(SqlState::INVALID_PARAMETER_VALUE, text);
+                        return Err(error.with_position(position));
+                    }
+                };
+            }
+            _ => {
+                let text = format!("unrecognized EXPLAIN option \"{name}\"");
+                return Err(EngineError::new(SqlState::SYNTAX_ERROR, text).with_position(position));
+            }
+        }
+        Ok(())
+    }
+
+    /// The error of options that do not go together.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.timing == Some(true) && !self.analyze {
+            return Err(EngineError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                "EXPLAIN option TIMING requires ANALYZE",
+            ));
+        }
+        if self.buffers {
+            return Err(EngineError::not_supported("EXPLAIN (BUFFERS)"));
+        }
+        Ok(())
+    }
+
+    /// True if costs are shown.
+    pub(crate) fn shows_costs(&self) -> bool {
+        self.costs.unwrap_or(true)
+    }
+
+    /// True if the clock is read in each operator.
+    pub(crate) fn reads_clock(&self) -> bool {
+        self.analyze && self.timing.unwrap_or(true)
+    }
+
+    /// True if the times of planning and execution are shown.
+    pub(crate) fn shows_summary(&self) -> bool {
+        self.summary.unwrap_or(self.analyze)
+    }
+
+    /// As they are written in front of a statement.
+    pub fn written(&self) -> String {
+        let on = |name: &str, value: Option<bool>| {
+            value.map(|on| format!("{name} {}", if on { "on" } else { "off" }))
+        };
+        let parts = [
+            on("analyze", Some(self.analyze)),
+            on("verbose", Some(self.verbose)),
+            on("costs", self.costs),
+            on("timing", self.timing),
+            on("summary", self.summary),
+            Some(match self.format {
+                ExplainFormat::Text => "format text".to_owned(),
+                ExplainFormat::Json => "format json".to_owned(),
+            }),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        format!("explain ({}) ", parts.join(", "))
+    }
+}

@@ -1,0 +1,137 @@
+//! A plan with counters, to be run and measured (EXPLAIN ANALYZE).
+//!
+//! A plan that is only run has none of this: measuring is a rewriting of the plan. Each operator of a FROM is put into a
+//! [`MeasuredNode`], and the source of each SELECT into a [`MeasuredSource`], which has the counters of the stages above it.
+
+use std::sync::Arc;
+
+use crate::explained::StageCounters;
+use crate::plan::{InsertSource, MeasuredNode, MeasuredSource, Node, RowsStatement, SelectPlan, Source};
+use crate::stack::checkpoint;
+
+impl SelectPlan {
+    /// The same plan with counters.
+    pub fn measured(&self, timing: bool) -> SelectPlan {
+        checkpoint(|| {
+            let mut plan = self.clone();
+            let source = std::mem::replace(&mut plan.source, Source::OneRow);
+            let source = match source {
+                Source::Rows(mut rows) => {
+                    rows.node = rows.node.measured(timing);
+                    Source::Rows(rows)
+                }
+                source => source,
+            };
+            let counters = StageCounters {
+                timing,
+                ..StageCounters::default()
+            };
+            let alone = SelectPlan {
+                source,
+                aggregate: None,
+                projection: Vec::new(),
+                visible: 0,
+                distinct: false,
+                distinct_on: 0,
+                sort: Vec::new(),
+                limit: None,
+                offset: None,
+                stop_after: plan.stop_after,
+                lock: None,
+                has_subqueries: false,
+                columns: Vec::new(),
+            };
+            plan.source = Source::Measured(Box::new(MeasuredSource {
+                plan: alone,
+                counters: Arc::new(counters),
+            }));
+            plan
+        })
+    }
+}
+
+impl Node {
+    /// The same operator with counters, and all below it.
+    pub fn measured(self, timing: bool) -> Node {
+        checkpoint(|| self.measured_here(timing))
+    }
+
+    fn measured_here(self, timing: bool) -> Node {
+        let input = match self {
+            Node::Query {
+                plan,
+                base,
+                arguments,
+                name,
+            } => Node::Query {
+                plan: Arc::new(plan.measured(timing)),
+                base,
+                arguments,
+                name,
+            },
+            Node::Set(mut set) => {
+                set.left.0 = set.left.0.measured(timing);
+                set.right.0 = set.right.0.measured(timing);
+                Node::Set(set)
+            }
+            Node::Recursive(mut plan) => {
+                plan.union.left.0 = plan.union.left.0.measured(timing);
+                plan.union.right.0 = plan.union.right.0.measured(timing);
+                Node::Recursive(plan)
+            }
+            Node::Gate { input, condition } => Node::Gate {
+                input: Box::new(input.measured(timing)),
+                condition,
+            },
+            Node::Filter { input, condition } => Node::Filter {
+                input: Box::new(input.measured(timing)),
+                condition,
+            },
+            Node::Loop(mut join) => {
+                join.left = join.left.measured(timing);
+                join.right = join.right.measured(timing);
+                Node::Loop(join)
+            }
+            Node::Hash(mut join) => {
+                join.left = join.left.measured(timing);
+                join.right = join.right.measured(timing);
+                Node::Hash(join)
+            }
+            leaf => leaf,
+        };
+        Node::Measured(Box::new(MeasuredNode {
+            input,
+            counter: Arc::default(),
+            timing,
+        }))
+    }
+}
+
+impl RowsStatement {
+    /// The same statement with counters.
+    pub fn measured(&self, timing: bool) -> RowsStatement {
+        let mut statement = self.clone();
+        match &mut statement {
+            RowsStatement::Select(select) => *select = Arc::new(select.measured(timing)),
+            RowsStatement::Insert(insert) => {
+                if let InsertSource::Select { select, .. } = &mut insert.source {
+                    **select = select.measured(timing);
+                }
+            }
+            RowsStatement::Update(update) => {
+                if let Some(joined) = &mut update.joined {
+                    joined.rows.node =
+                        std::mem::replace(&mut joined.rows.node, Node::OneRow).measured(timing);
+                }
+            }
+            RowsStatement::Delete(delete) => {
+                if let Some(joined) = &mut delete.joined {
+                    joined.rows.node =
+                        std::mem::replace(&mut joined.rows.node, Node::OneRow).measured(timing);
+                }
+            }
+            RowsStatement::Copy(_) | RowsStatement::Explain(_) | RowsStatement::Measured(_) => {}
+        }
+        statement
+    }
+}
