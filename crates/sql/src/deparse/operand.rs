@@ -37,10 +37,7 @@ pub(super) fn coerced(typed: Typed, to: DataType) -> Result<Node> {
 pub(super) fn converted(typed: Typed, to: DataType, typmod: i32, implicit: bool) -> Result<Node> {
     match typed.node {
         Node::Constant { text, .. } if typed.data_type == DataType::Unknown => {
-            let text = match text {
-                Some(text) => Some(canonical(text, to)),
-                None => None,
-            };
+            let text = text.map(|text| canonical(text, to));
             Ok(Node::Constant {
                 text,
                 data_type: to,

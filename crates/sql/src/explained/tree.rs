@@ -133,9 +133,8 @@ impl PlanTree {
                 .map(|(name, rows)| format!("{indent}{name}: {rows}")),
         );
         for input in &node.inputs {
-            match &input.of_query {
-                Some(name) => lines.push(format!("{indent}{name}")),
-                None => {}
+            if let Some(name) = &input.of_query {
+                lines.push(format!("{indent}{name}"));
             }
             checkpoint(|| self.text(input, depth + 1, lines));
         }
