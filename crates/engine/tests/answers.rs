@@ -155,6 +155,7 @@ subjects! {
     transactions
     updatable_views
     views
+    windows
     with
     with_changes
 }

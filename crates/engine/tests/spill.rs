@@ -50,6 +50,29 @@ const QUERIES: &[&str] = &[
         dense_rank('x') within group (order by b), array_agg(distinct a) filter (where id % 3 = 0) from t",
 ];
 
+/// Windows: partitions that do not fit, and readers that go through them forwards, backwards and far away.
+const WINDOWS: &[&str] = &[
+    "select id, row_number() over (order by a, id), lag(b, 3) over (order by id), lead(b, 5000) over (order by id)
+        from t order by id",
+    "select id, lag(id, (id * 37 % 4000) - 2000) over (order by id),
+        nth_value(id, id * 7919 % 5000 + 1) over (order by id rows between unbounded preceding and unbounded following)
+        from t order by id",
+    "select id, sum(n) over (order by id rows between 10 preceding and 5 following), last_value(id) over (order by a, id),
+        sum(d) over (order by id rows between 3 preceding and 1 following) from t order by id",
+    "select id, count(*) over (order by a range between 5 preceding and 5 following),
+        max(b) over (partition by a % 7 order by id rows between 3 preceding and 3 following exclude current row),
+        ntile(7) over (order by b, id), cume_dist() over (order by b) from t order by id",
+    "select id, sum(d) over (), count(*) over (partition by b), rank() over (order by a),
+        sum(a) over (order by a groups between 2 preceding and 1 preceding) from t order by id",
+    "select a, sum(count(*)) over (order by a), first_value(sum(n)) over (order by count(*), a) from t group by a
+        order by a",
+];
+
+#[test]
+fn windows_give_the_same_rows_however_much_fits() {
+    same_rows_however_much_fits(WINDOWS);
+}
+
 /// Joins, whose rows come in the order of their hash table or of their keys.
 const JOINS: &[&str] = &[
     "select x.id, y.id from t x join t y on x.a = y.a order by 1, 2",
@@ -83,15 +106,19 @@ const JOINS: &[&str] = &[
 
 #[test]
 fn joins_give_the_same_rows_however_much_fits() {
+    same_rows_however_much_fits(JOINS);
+}
+
+fn same_rows_however_much_fits(queries: &[&str]) {
     let _watchdog = Watchdog::over_test();
     let fixture = Fixture::new("");
     let mut s = fixture.session();
     fill(&mut s);
     query(&mut s, "set work_mem = '256MB'");
-    let large: Vec<String> = JOINS.iter().map(|sql| query(&mut s, sql)).collect();
+    let large: Vec<String> = queries.iter().map(|sql| query(&mut s, sql)).collect();
     assert!(!spilled(fixture.directory.path()), "256 MB are enough");
     query(&mut s, "set work_mem = '64kB'");
-    for (sql, large) in JOINS.iter().zip(&large) {
+    for (sql, large) in queries.iter().zip(&large) {
         let _ = std::fs::remove_dir_all(fixture.directory.path().join("tmp"));
         let small = query(&mut s, sql);
         assert!(spilled(fixture.directory.path()), "64 kB are not enough: {sql}");

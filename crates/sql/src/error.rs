@@ -108,6 +108,8 @@ sqlstates! {
     DEADLOCK_DETECTED = b"40P01",
     /// The text is not SQL.
     SYNTAX_ERROR = b"42601",
+    /// A window, or a call over one, is malformed.
+    WINDOWING_ERROR = b"42P20",
     /// A column is used outside an aggregate and not grouped by.
     GROUPING_ERROR = b"42803",
     /// The types of an expression do not fit.

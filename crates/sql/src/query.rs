@@ -14,7 +14,7 @@ use std::sync::Arc;
 use crate::aggregate::AggregateCall;
 use crate::catalog::TableDef;
 use crate::expr::Expr;
-use crate::plan::{AggregatePlan, Column, RowLock, Series, SetFunctions, SetOperator, SortKey};
+use crate::plan::{AggregatePlan, Column, RowLock, Series, SetFunctions, SetOperator, SortKey, WindowPlan};
 use crate::stack::checkpoint;
 use crate::value::DataType;
 
@@ -29,6 +29,8 @@ pub struct Block {
     pub conditions: Vec<Expr>,
     /// Grouping and aggregates, if any.
     pub aggregate: Option<AggregatePlan>,
+    /// Windows; the number of a call counts through all of them.
+    pub windows: Vec<WindowPlan>,
     /// The output row: the visible columns, then hidden ones for sorting.
     pub projection: Vec<Expr>,
     /// Number of output columns that are sent.
@@ -166,6 +168,7 @@ impl Clone for Block {
             width: self.width,
             conditions: self.conditions.clone(),
             aggregate: self.aggregate.clone(),
+            windows: self.windows.clone(),
             projection: self.projection.clone(),
             visible: self.visible,
             distinct: self.distinct,
@@ -198,6 +201,9 @@ impl Block {
                 .for_each(&mut *visit);
             calls.flat_map(|call| &call.direct).for_each(&mut *visit);
         }
+        self.windows
+            .iter()
+            .for_each(|window| window.each_expression(visit));
         self.projection.iter().for_each(&mut *visit);
         self.limit.iter().chain(&self.offset).for_each(visit);
     }
@@ -248,6 +254,7 @@ impl Block {
             width: 0,
             conditions: Vec::new(),
             aggregate: None,
+            windows: Vec::new(),
             projection: Vec::new(),
             visible: 0,
             distinct: false,

@@ -57,7 +57,12 @@ const STATE_BYTES_MAX: usize = 1 << 30;
 /// Counts a state that had `before` bytes on the heap; 53200 if all of them have too many.
 fn count_state(bytes: &mut usize, options: &SpillOptions, before: usize, state: &Accumulator) -> Result<()> {
     *bytes = (*bytes + state.heap_bytes()).saturating_sub(before);
-    if *bytes > options.bytes_max.saturating_add(STATE_BYTES_MAX) {
+    check_state(*bytes, options)
+}
+
+/// 53200 if states of aggregates have so many bytes that they are too many.
+pub(crate) fn check_state(bytes: usize, options: &SpillOptions) -> Result<()> {
+    if bytes > options.bytes_max.saturating_add(STATE_BYTES_MAX) {
         return Err(too_much_state());
     }
     Ok(())

@@ -14,6 +14,8 @@
 //! | `percentile` | percentile_cont, percentile_disc, mode |
 //! | `hypothetical` | rank, dense_rank, percent_rank, cume_dist of a row that is not there |
 //!
+//! `removal` takes values out of a state again, for frames of windows.
+//!
 //! # A group's state
 //!
 //! 1. [`AggregateCall::start`] makes it.
@@ -31,6 +33,7 @@ mod list;
 mod number;
 mod pairs;
 mod percentile;
+mod removal;
 mod row;
 mod spread;
 mod state;
@@ -42,6 +45,7 @@ use crate::expr::Expr;
 use crate::sort_key::SortKey;
 use crate::value::{DataType, Value};
 
+pub use removal::Removal;
 pub use row::{Aggregate, AggregateRow, Kind};
 pub use state::Accumulator;
 pub use table::{Found, resolve, rows};
@@ -76,6 +80,11 @@ impl AggregateCall {
     /// The expressions over the input row.
     pub fn expressions(&self) -> impl Iterator<Item = &Expr> {
         self.inputs.iter().chain(&self.filter)
+    }
+
+    /// The expressions over the input row, to be replaced.
+    pub(crate) fn expressions_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        self.inputs.iter_mut().chain(&mut self.filter)
     }
 
     /// True if its rows have to be sorted before it takes them.

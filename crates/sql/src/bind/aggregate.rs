@@ -29,9 +29,11 @@ impl Binder<'_> {
             };
             return Err(EngineError::new(SqlState::GROUPING_ERROR, message).or_position(position));
         };
+        let windows = std::mem::take(&mut scope.windows);
         let call = self
             .aggregate_call(parts, scope, position)
             .map_err(|error| error.or_position(position))?;
+        scope.windows = windows;
         let result = call.result_type;
         let at = match calls.iter().position(|other| *other == call) {
             Some(at) => at,
@@ -51,7 +53,7 @@ impl Binder<'_> {
         Ok(Typed::new(Expr::Aggregate(at as u16), result))
     }
 
-    /// A call of an aggregate over the rows of a scope, in which aggregates are refused.
+    /// A call of an aggregate over the rows of a scope. Aggregates are refused there, but over a window.
     pub(super) fn aggregate_call(
         &mut self,
         parts: &CallParts<'_>,

@@ -5,6 +5,7 @@ use sqlparser::ast;
 use crate::aggregate;
 use crate::bind::scope::Scope;
 use crate::bind::set;
+use crate::bind::window_calls::is_window_function;
 use crate::bind::{Binder, Typed, fold, plain_name};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
@@ -13,6 +14,7 @@ use crate::value::DataType;
 use crate::value::cast::{CastContext, can_cast};
 
 /// The parts of a call.
+#[derive(Clone)]
 pub(super) struct CallParts<'t> {
     pub(super) name: &'t str,
     pub(super) arguments: Vec<&'t ast::Expr>,
@@ -92,9 +94,6 @@ impl Binder<'_> {
         scope: &mut Scope,
         position: Option<u32>,
     ) -> Result<Typed> {
-        if call.over.is_some() {
-            return Err(EngineError::not_supported("a window function").or_position(position));
-        }
         if call.null_treatment.is_some()
             || call.parameters != ast::FunctionArguments::None
             || call.uses_odbc_syntax
@@ -113,6 +112,16 @@ impl Binder<'_> {
             ast::FunctionArguments::List(list) => Some(list),
         };
         let parts = CallParts::of(call, list, &name).map_err(|error| error.or_position(position))?;
+        if let Some(over) = &call.over {
+            return self.over(&parts, over, scope, position);
+        }
+        if is_window_function(&name) && parts.within.is_empty() {
+            return Err(EngineError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("window function {name} requires an OVER clause"),
+            )
+            .or_position(position));
+        }
         if aggregate::is_name(&name) {
             return self.aggregate(&parts, scope, position);
         }

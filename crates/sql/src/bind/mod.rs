@@ -34,6 +34,8 @@ mod types;
 mod utility;
 mod view;
 mod view_changes;
+mod window;
+mod window_calls;
 mod with;
 mod write;
 

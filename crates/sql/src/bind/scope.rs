@@ -15,6 +15,7 @@
 use std::sync::Arc;
 
 use crate::aggregate::AggregateCall;
+use crate::bind::window_calls::Windows;
 use crate::bind::{Binder, Typed};
 use crate::catalog::TableDef;
 use crate::error::{EngineError, Result, SqlState};
@@ -165,6 +166,7 @@ pub(super) struct Scope {
     /// The clause, for errors.
     pub(super) clause: &'static str,
     pub(super) aggregates: Aggregates,
+    pub(super) windows: Windows,
     /// The calls of functions that give rows, where there may be any: in a select list. They become a leaf of FROM,
     /// whose first column this is.
     pub(super) sets: Option<(u16, Vec<SetCall>)>,
@@ -195,6 +197,7 @@ impl Scope {
             names,
             clause,
             aggregates: Aggregates::Refused,
+            windows: Windows::Refused,
             sets: None,
         }
     }

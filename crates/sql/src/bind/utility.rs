@@ -486,6 +486,7 @@ fn whole_table(table: Arc<TableDef>, columns: &[u16]) -> SelectPlan {
             needed,
         }),
         aggregate: None,
+        windows: None,
         visible: projection.len(),
         projection,
         distinct: false,

@@ -18,6 +18,7 @@
 
 mod facts;
 mod nodes;
+mod windows;
 
 use std::sync::Arc;
 
@@ -306,19 +307,13 @@ impl Lines<'_> {
         if !select.sort.is_empty() {
             self.counter = stage(|counters| &counters.sort).or(self.counter.take());
             self.costed(sorted, "Sort");
-            let group_names = group_names(select, &names);
+            let group_names = windows::with_windows(select, group_names(select, &names));
             let keys: Vec<String> = select
                 .sort
                 .iter()
                 .map(|key| {
                     let shown = show_top(&select.projection[key.column], &group_names);
-                    let direction = if key.descending { " DESC" } else { "" };
-                    let nulls = match (key.nulls_first, key.descending) {
-                        (true, false) => " NULLS FIRST",
-                        (false, true) => " NULLS LAST",
-                        _ => "",
-                    };
-                    format!("{shown}{direction}{nulls}")
+                    format!("{shown}{}", windows::direction(key))
                 })
                 .collect();
             self.list("Sort Key", keys);
@@ -329,11 +324,15 @@ impl Lines<'_> {
             self.costed(costs.distinct.unwrap_or(sorted), "HashAggregate");
             let shown: Vec<String> = select.projection[..select.visible]
                 .iter()
-                .map(|expr| show_top(expr, &group_names(select, &names)))
+                .map(|expr| {
+                    let names = windows::with_windows(select, group_names(select, &names));
+                    show_top(expr, &names)
+                })
                 .collect();
             self.list("Group Key", shown);
             self.depth += 1;
         }
+        self.windows(select, &group_names(select, &names), sorted);
         if let Some(aggregate) = &select.aggregate {
             self.counter = stage(|counters| &counters.aggregate).or(self.counter.take());
             let title = match aggregate.keys.is_empty() {
@@ -573,7 +572,7 @@ fn show(expr: &Expr, names: &Names) -> String {
             .get(usize::from(*number))
             .cloned()
             .unwrap_or_else(|| format!("outer {number}")),
-        Expr::Aggregate(number) => format!("aggregate {number}"),
+        Expr::Aggregate(number) | Expr::Window(number) => format!("aggregate {number}"),
         Expr::Subquery(subquery) => {
             if is_initial(subquery) {
                 return format!("${}", subquery.number);

@@ -42,7 +42,9 @@ impl Expr {
             Expr::Parameter(number) => Ok(parameter(*number, context)?.clone()),
             Expr::Outer(number) => Ok(context.outer(*number)?.clone()),
             Expr::Subquery(subquery) => checkpoint(|| subquery.eval(row, context)),
-            Expr::Aggregate(_) => Err(EngineError::internal("an aggregate was not put in its place")),
+            Expr::Aggregate(_) | Expr::Window(_) => {
+                Err(EngineError::internal("an aggregate was not put in its place"))
+            }
             Expr::Cast {
                 input,
                 from,

@@ -88,6 +88,8 @@ pub enum Expr {
     Outer(u16),
     /// The aggregate of this number; only while a SELECT is bound, until grouping puts it in its place.
     Aggregate(u16),
+    /// The call over a window of this number; only until a SELECT is planned, when its column stands for it.
+    Window(u16),
     /// A query.
     Subquery(Box<Subquery>),
     /// A conversion.

@@ -14,6 +14,7 @@ impl Expr {
             | Expr::Parameter(_)
             | Expr::Outer(_)
             | Expr::Aggregate(_)
+            | Expr::Window(_)
             | Expr::NextSerial { .. }
             | Expr::Previous => {}
             Expr::Steps(steps) => steps.each(|steps| steps.iter().for_each(|step| step.walk(visit))),
@@ -88,6 +89,7 @@ impl Expr {
             | Expr::Parameter(_)
             | Expr::Outer(_)
             | Expr::Aggregate(_)
+            | Expr::Window(_)
             | Expr::NextSerial { .. }
             | Expr::Previous
             | Expr::Steps(_) => Ok(()),
@@ -189,6 +191,7 @@ impl Expr {
             | Expr::Parameter(_)
             | Expr::Outer(_)
             | Expr::Aggregate(_)
+            | Expr::Window(_)
             | Expr::Subquery(_)
             | Expr::NextSerial { .. }
             | Expr::Previous => constant = false,

@@ -156,6 +156,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
     write_out_table_queries(&mut tokens);
     mark_distinct_groups(&mut tokens);
     super::assigned_parts::mark(&mut tokens, text);
+    super::window_frame::mend(&mut tokens);
     Ok(with_is_null(tokens))
 }
 

@@ -16,6 +16,7 @@ mod split;
 mod string_forms;
 mod unsupported;
 pub(crate) mod utility;
+mod window_frame;
 
 pub(crate) use assigned_parts::SUBSCRIPTS_MARK;
 pub(crate) use dialect::DISTINCT_MARK;
@@ -38,6 +39,7 @@ use number_junk::TRAILING_JUNK;
 use split::split;
 use utility::create_table::LikeClause;
 use utility::{AsRead, Copy, NamedDefinition};
+pub(crate) use window_frame::exclusion;
 
 /// Texts of this length or less are not counted where memory is.
 const UNCOUNTED_BYTES: usize = 64 << 10;

@@ -29,6 +29,7 @@ impl SelectPlan {
             let alone = SelectPlan {
                 source,
                 aggregate: None,
+                windows: None,
                 projection: Vec::new(),
                 visible: 0,
                 distinct: false,

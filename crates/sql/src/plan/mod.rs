@@ -50,9 +50,10 @@ pub use rows::{
     UpdatePlan,
 };
 pub use select::{
-    AggregatePlan, HashJoin, JoinKind, LockStrength, LockWaitPolicy, LoopJoin, MeasuredNode, MeasuredSource,
-    Node, RecursivePlan, RowLock, RowsPlan, SelectPlan, Series, SetCall, SetFunctions, SetOperator, SetPlan,
-    Source, TableScan,
+    AggregatePlan, FrameBound, FrameExclusion, FrameUnit, HashJoin, JoinKind, LockStrength, LockWaitPolicy,
+    LoopJoin, MeasuredNode, MeasuredSource, Node, RecursivePlan, RowLock, RowsPlan, SelectPlan, Series,
+    SetCall, SetFunctions, SetOperator, SetPlan, Source, TableScan, WindowCall, WindowFrame, WindowPlan,
+    WindowStage,
 };
 
 /// A column of a result, as a row description tells it.

@@ -46,7 +46,11 @@ pub(super) fn read_above(plan: &SelectPlan, width: usize) -> ReadColumns {
                 .chain(of_calls)
                 .for_each(|expr| read.add(expr));
         }
-        None => plan.projection.iter().for_each(|expr| read.add(expr)),
+        None => {
+            plan.projection.iter().for_each(|expr| read.add(expr));
+            let windows = plan.windows.iter();
+            windows.for_each(|stage| stage.each_expression(&mut |expr| read.add(expr)));
+        }
     }
     read
 }

@@ -21,6 +21,7 @@
 //! | `pull_up` | queries of WHERE as joins |
 //! | `alternatives` | conditions on one side that follow from an OR over several |
 //! | `columns` | the columns that later stages read |
+//! | `windows` | columns for the calls over windows |
 
 mod alternatives;
 mod columns;
@@ -33,6 +34,7 @@ mod order;
 mod pull_up;
 pub(crate) mod scan;
 mod selectivity;
+mod windows;
 
 use std::sync::Arc;
 
@@ -84,6 +86,7 @@ impl<'c> Planner<'c> {
             width,
             conditions,
             aggregate,
+            windows,
             projection,
             visible,
             distinct,
@@ -97,6 +100,7 @@ impl<'c> Planner<'c> {
         let mut plan = SelectPlan {
             source: Source::OneRow,
             aggregate,
+            windows: None,
             projection,
             visible,
             distinct,
@@ -109,6 +113,7 @@ impl<'c> Planner<'c> {
             has_subqueries: false,
             columns,
         };
+        windows::place(&mut plan, windows, width)?;
         let mut above = false;
         each_expression(&plan, &mut |expr| above |= expr.has_subquery());
         plan.has_subqueries = above;
@@ -175,12 +180,23 @@ impl Planner<'_> {
                 let prefers_order = plan.limit.is_some() || !costs.settings.sorts;
                 if !plan.distinct
                     && plan.distinct_on == 0
+                    && plan.windows.is_none()
                     && ordered_by_index(&mut scan, &plan.projection, &plan.sort, prefers_order)
                 {
                     plan.sort.clear();
                 }
-                let read = plan.projection.iter();
-                read.for_each(|expr| need(&mut scan.needed, expr));
+                // Columns behind the table's are those of windows.
+                let width = scan.table.columns.len();
+                let mut read = |expr: &Expr| {
+                    expr.columns(&mut |column| {
+                        if usize::from(column) < width {
+                            scan.needed.insert(column);
+                        }
+                    });
+                };
+                plan.projection.iter().for_each(&mut read);
+                let windows = plan.windows.iter();
+                windows.for_each(|stage| stage.each_expression(&mut read));
             }
         }
         scan
@@ -241,6 +257,7 @@ fn each_expression(plan: &SelectPlan, visit: &mut dyn FnMut(&Expr)) {
     aggregate
         .flat_map(|grouping| &grouping.having)
         .for_each(&mut *visit);
+    plan.windows.iter().for_each(|stage| stage.each_expression(visit));
     plan.projection.iter().for_each(&mut *visit);
     plan.limit.iter().chain(&plan.offset).for_each(visit);
 }

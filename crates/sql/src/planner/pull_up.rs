@@ -177,6 +177,7 @@ fn join_of(condition: &Expr) -> Option<(JoinKind, &Subquery)> {
 /// True if a query's rows are those of its FROM that satisfy its conditions, one for one.
 fn can_merge(block: &Block) -> bool {
     let plain = block.aggregate.is_none()
+        && block.windows.is_empty()
         && block.distinct_on == 0
         && block.limit.is_none()
         && block.offset.is_none()

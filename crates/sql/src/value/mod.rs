@@ -65,6 +65,7 @@ impl From<&str> for Value {
 
 #[cfg(test)]
 mod properties;
+pub mod range_offset;
 pub mod row;
 mod row_bytes;
 pub mod text;

@@ -1,7 +1,7 @@
 //! SELECT: rows from a source, through grouping, projection, DISTINCT, sorting and LIMIT.
 //!
 //! ```text
-//! source ─▶ [group] ─▶ project ─▶ [distinct] ─▶ [sort ─▶ [distinct on]] ─▶ [lock] ─▶ offset, limit ─▶ row
+//! source ─▶ [group] ─▶ [windows] ─▶ project ─▶ [distinct] ─▶ [sort ─▶ [distinct on]] ─▶ [lock] ─▶ offset, limit ─▶ row
 //! ```
 //!
 //! A SELECT is pulled: [`Select::next`] makes one row. Between two calls it holds no latch, no pin and no
@@ -15,6 +15,7 @@
 //! anew, but keeps its place in the order.
 
 pub(crate) mod rows;
+mod windows;
 
 use clearway_storage::heap::Tid;
 
@@ -30,6 +31,7 @@ use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::{AggregatePlan, Counter, MeasuredSource, SelectPlan, Source, StageCounters};
 use clearway_sql::value::{DataType, Value};
 use rows::Rows;
+use windows::WindowRows;
 
 /// Receives output rows.
 pub(crate) type Sink<'s> = dyn FnMut(&mut Execution<'_>, &[Value]) -> Result<()> + 's;
@@ -114,6 +116,10 @@ impl Select {
                 |execution| group(execution, plan, aggregate),
             )?)),
             (_, None) => Input::open(execution, plan)?,
+        };
+        let input = match &plan.windows {
+            Some(stage) => Input::Windows(Box::new(WindowRows::new(input, stage))),
+            None => input,
         };
         let distinct = plan.distinct.then(|| {
             let visible = plan.columns.iter().take(plan.visible);
@@ -421,6 +427,8 @@ enum Input {
     Rows(Box<RowsInput>),
     /// Any of these, measured.
     Measured(Box<MeasuredInput>),
+    /// Windows over one of the others.
+    Windows(Box<WindowRows>),
 }
 
 /// Operators and the row that they work on.
@@ -548,6 +556,9 @@ impl Input {
             (Input::Measured(input), Source::Measured(measured), _) => {
                 return input.next(execution, measured);
             }
+            (Input::Windows(rows), _, _) => {
+                return Ok(rows.next(execution, plan)?.then_some(None));
+            }
             (Input::OneRow, _, _) => {
                 *self = Input::Done;
                 return Ok(Some(None));
@@ -566,6 +577,7 @@ impl Input {
             Input::Groups(rows) => rows.row(),
             Input::Rows(input) => &input.row,
             Input::Measured(measured) => measured.input.row(),
+            Input::Windows(rows) => rows.row(),
             Input::Done | Input::OneRow => &[],
         }
     }

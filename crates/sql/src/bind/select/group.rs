@@ -66,8 +66,10 @@ impl Binder<'_> {
             Some(number) => outputs[number].typed.clone(),
             None => {
                 let aggregates = std::mem::replace(&mut scope.aggregates, Aggregates::Refused);
+                let windows = std::mem::take(&mut scope.windows);
                 let clause = std::mem::replace(&mut scope.clause, "GROUP BY");
                 let typed = self.expression(tree, scope)?;
+                scope.windows = windows;
                 scope.aggregates = aggregates;
                 scope.clause = clause;
                 self.settle(typed)?
@@ -75,16 +77,18 @@ impl Binder<'_> {
         };
         let mut refused = None;
         key.expr.walk(&mut |part| match part {
-            Expr::Aggregate(_) => refused = Some("aggregate functions"),
-            part if grouping_arguments(part).is_some() => refused = Some("grouping operations"),
+            Expr::Aggregate(_) => refused = Some((SqlState::GROUPING_ERROR, "aggregate functions")),
+            Expr::Window(_) => refused = Some((SqlState::WINDOWING_ERROR, "window functions")),
+            part if grouping_arguments(part).is_some() => {
+                refused = Some((SqlState::GROUPING_ERROR, "grouping operations"));
+            }
             _ => {}
         });
-        if let Some(refused) = refused {
-            return Err(EngineError::new(
-                SqlState::GROUPING_ERROR,
-                format!("{refused} are not allowed in GROUP BY"),
-            )
-            .or_position(self.position_of(tree)));
+        if let Some((sqlstate, refused)) = refused {
+            return Err(
+                EngineError::new(sqlstate, format!("{refused} are not allowed in GROUP BY"))
+                    .or_position(self.position_of(tree)),
+            );
         }
         self.tick()?;
         if let Some(known) = groups.keys.iter().position(|known| known.expr == key.expr) {

@@ -145,7 +145,7 @@ fn origin_of(expr: &Expr, scope: &Scope) -> (u32, i16) {
 }
 
 /// 54011 for a list of more than [`ENTRIES_MAX`] entries.
-pub(super) fn check_entries(count: usize) -> Result<()> {
+pub(in crate::bind) fn check_entries(count: usize) -> Result<()> {
     if count <= ENTRIES_MAX {
         return Ok(());
     }

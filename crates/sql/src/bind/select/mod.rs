@@ -23,19 +23,22 @@ use sqlparser::ast::{self, Spanned};
 
 use crate::aggregate::AggregateCall;
 use crate::bind::scope::{Aggregates, Scope};
+use crate::bind::window_calls::WindowCalls;
 use crate::bind::{Binder, Typed, refuse, split_name};
 use crate::catalog::TableKind;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
 use crate::parse::locks_without_keys;
-use crate::plan::{AggregatePlan, JoinKind, LockStrength, LockWaitPolicy, RowLock, SetCall, SetFunctions};
+use crate::plan::{
+    AggregatePlan, JoinKind, LockStrength, LockWaitPolicy, RowLock, SetCall, SetFunctions, SortKey,
+};
 use crate::planner::scan::conjuncts;
 use crate::query::{Block, Join, Leaf, Relation, Rows};
 pub(super) use from::{From, Places};
 use group::{OverGroups, not_grouped};
 use grouping_sets::{Groups, Set};
-pub(super) use list::ENTRIES_MAX;
 use list::Output;
+pub(super) use list::{ENTRIES_MAX, check_entries};
 pub(super) use order::direction;
 pub(super) use set::{keeps_equal_rows, only_leaf};
 
@@ -89,6 +92,23 @@ fn refuse_aggregates_in_recursion(from: &Relation) -> Result<()> {
     }
 }
 
+/// The keys of ORDER BY, GROUP BY and DISTINCT, over the row that the projection reads. `distinct`: the number of columns
+/// of DISTINCT.
+fn known_keys(
+    projection: &[Expr],
+    sort: &[SortKey],
+    aggregate: Option<&AggregatePlan>,
+    distinct: Option<usize>,
+) -> Vec<Expr> {
+    let sorted = sort.iter().map(|key| projection[key.column].clone());
+    let groups = aggregate.map_or(0, |aggregate| aggregate.keys.len() as u16);
+    let distinct = projection[..distinct.unwrap_or(0)].iter().cloned();
+    sorted
+        .chain((0..groups).map(Expr::Column))
+        .chain(distinct)
+        .collect()
+}
+
 /// 0A000 for FOR UPDATE over rows that are no rows of a table.
 fn refuse_lock(block: &Block) -> Result<()> {
     if block.lock.is_none() {
@@ -102,6 +122,7 @@ fn refuse_lock(block: &Block) -> Result<()> {
         block.aggregate.is_some(),
         "FOR UPDATE with GROUP BY or aggregates",
     )?;
+    refuse(!block.windows.is_empty(), "FOR UPDATE with window functions")?;
     match &block.from {
         Relation::OneRow => refuse(true, "FOR UPDATE without a table"),
         Relation::Join(_) => refuse(true, "FOR UPDATE over a join"),
@@ -204,6 +225,7 @@ impl Binder<'_> {
         };
         scope.clause = "the select list";
         scope.aggregates = Aggregates::Collected(Vec::new());
+        self.named_windows(&select.named_window, &mut scope)?;
         scope.sets = Some((width as u16, Vec::new()));
         let mut outputs = self.select_list(&select.projection, &mut scope, settle)?;
         let visible = outputs.len();
@@ -217,10 +239,7 @@ impl Binder<'_> {
         }
         let groups = self.group_by(&select.group_by, &mut scope, &outputs)?;
         let having = match &select.having {
-            Some(tree) => {
-                let typed = self.expression(tree, &mut scope)?;
-                Some(self.condition(typed, "HAVING", self.position_of(tree))?)
-            }
+            Some(tree) => Some(self.having(tree, &mut scope)?),
             None => None,
         };
         let order_by = query.and_then(|query| query.order_by.as_ref());
@@ -235,13 +254,32 @@ impl Binder<'_> {
         let columns: Vec<_> = outputs[..visible].iter().map(Output::describe).collect();
         self.note_outputs(select, &columns);
         let mut projection: Vec<Expr> = outputs.into_iter().map(|output| output.typed.expr).collect();
-        let aggregate = self.grouping(&mut scope, groups, having, &mut projection, has_sets)?;
-        if aggregate
+        let mut windows = scope.take_windows()?;
+        refuse(
+            has_sets && !windows.is_empty(),
+            "a function that gives rows beside window functions",
+        )?;
+        let aggregate = self.grouping(
+            &mut scope,
+            groups,
+            having,
+            &mut projection,
+            &mut windows,
+            has_sets,
+        )?;
+        let aggregates = aggregate
             .as_ref()
-            .is_some_and(|aggregate| !aggregate.calls.is_empty())
-        {
+            .is_some_and(|aggregate| !aggregate.calls.is_empty());
+        if aggregates {
             refuse_aggregates_in_recursion(&from.relation)?;
         }
+        let known = known_keys(
+            &projection,
+            &sort,
+            aggregate.as_ref(),
+            distinct.then_some(visible),
+        );
+        let windows = windows.into_plans(known, &mut projection)?;
         let (limit, offset) = query.map_or(Ok((None, None)), |query| self.limit(query))?;
         let locks = query.map_or(&[][..], |query| &query.locks);
         let block = Block {
@@ -250,6 +288,7 @@ impl Binder<'_> {
             conditions,
             lock: self.row_lock(locks, &scope)?,
             aggregate,
+            windows,
             projection,
             visible,
             distinct,
@@ -271,6 +310,15 @@ impl Binder<'_> {
         Ok(block)
     }
 
+    fn having(&mut self, tree: &ast::Expr, scope: &mut Scope) -> Result<Expr> {
+        let windows = std::mem::take(&mut scope.windows);
+        let clause = std::mem::replace(&mut scope.clause, "HAVING");
+        let typed = self.expression(tree, scope)?;
+        scope.clause = clause;
+        scope.windows = windows;
+        self.condition(typed, "HAVING", self.position_of(tree))
+    }
+
     /// Grouping and the aggregates that were collected, if there are any; the projection then reads the rows of groups.
     fn grouping(
         &mut self,
@@ -278,6 +326,7 @@ impl Binder<'_> {
         groups: Groups,
         having: Option<Expr>,
         projection: &mut Vec<Expr>,
+        windows: &mut WindowCalls,
         has_sets: bool,
     ) -> Result<Option<AggregatePlan>> {
         let Aggregates::Collected(mut calls) = std::mem::replace(&mut scope.aggregates, Aggregates::Refused)
@@ -291,17 +340,21 @@ impl Binder<'_> {
             has_sets,
             "a function that gives rows beside GROUP BY or aggregates",
         )?;
+        let mut above = projection.clone();
+        windows.each(&mut |expr| above.push(expr.clone()));
         let Groups {
             mut keys, mut sets, ..
         } = groups;
         // A set that leaves a key out makes it NULL, but not other constants that are the same.
         refuse(
-            !sets.is_empty() && keys.iter().any(|key| is_used_again(&key.expr, projection)),
+            !sets.is_empty() && keys.iter().any(|key| is_used_again(&key.expr, &above)),
             "a constant among grouping sets that is used again",
         )?;
-        let (grouped, having, groupings) =
-            self.grouped(scope, &mut keys, &mut sets, projection, having, &mut calls)?;
+        let (mut grouped, having, groupings) =
+            self.grouped(scope, &mut keys, &mut sets, &above, having, &mut calls)?;
+        let mut of_windows = grouped.split_off(projection.len()).into_iter();
         *projection = grouped;
+        windows.map(&mut |expr| Ok(of_windows.next().unwrap_or(expr)))?;
         let (keys, key_types) = keys.into_iter().map(|key| (key.expr, key.data_type)).unzip();
         Ok(Some(AggregatePlan {
             keys,
@@ -379,7 +432,6 @@ impl Binder<'_> {
             let place = into.targets.first().map(|target| target.span());
             return Err(error.or_position(place.and_then(|place| self.position(place))));
         }
-        refuse(!select.named_window.is_empty(), "WINDOW")?;
         refuse(select.qualify.is_some(), "QUALIFY")?;
         refuse(select.top.is_some(), "TOP")?;
         refuse(!select.lateral_views.is_empty(), "LATERAL VIEW")?;

@@ -275,6 +275,7 @@ pub(in crate::bind) fn only_leaf(columns: Vec<Column>, rows: Rows) -> Block {
         width,
         conditions: Vec::new(),
         aggregate: None,
+        windows: Vec::new(),
         projection: (0..width as u16).map(Expr::Column).collect(),
         visible: width,
         distinct: false,

@@ -54,6 +54,16 @@ fn index_choice() {
             "Limit\n  ->  Index Scan Backward using sbtest1_pkey on sbtest1",
         ),
         (
+            "select k, sum(k) over (order by k), count(*) over (), rank() over (partition by k order by id desc) from
+                sbtest1 order by rank() over (partition by k order by id desc)",
+            "Sort\n  Sort Key: (rank() OVER (?))\n  ->  WindowAgg\n        ->  WindowAgg\n              ->  WindowAgg\n                    \
+             ->  Sort\n                          Sort Key: k, id DESC\n                          ->  Seq Scan on sbtest1",
+        ),
+        (
+            "select distinct on (k) k from sbtest1",
+            "Unique\n  ->  Sort\n        Sort Key: k\n        ->  Seq Scan on sbtest1",
+        ),
+        (
             "select id from sbtest1 order by id",
             "Sort\n  Sort Key: id\n  ->  Seq Scan on sbtest1",
         ),

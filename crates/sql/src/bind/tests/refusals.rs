@@ -128,7 +128,9 @@ fn positions_are_right_in_later_lines() {
 #[test]
 fn what_is_not_done_is_named() {
     for sql in [
-        "select row_number() over () from sbtest1",
+        "select row_number() over (), generate_series(1, 2) from sbtest1",
+        "select row_number() over () from sbtest1 for update",
+        "select sum(s) over (order by d range '1 day' preceding) from kinds",
         "select distinct on (k) k from sbtest1 for update",
         "insert into sbtest1(k) values (1) on conflict do nothing",
         "create unlogged table t(a int)",

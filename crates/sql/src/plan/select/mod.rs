@@ -1,6 +1,7 @@
-//! SELECT: where its rows come from and what becomes of them. Operators of a FROM: `node`.
+//! SELECT: where its rows come from and what becomes of them. Operators of a FROM: `node`; windows: `window`.
 
 mod node;
+mod window;
 
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ use crate::value::{ColumnSet, DataType};
 pub use node::{
     HashJoin, JoinKind, LoopJoin, MeasuredNode, Node, RecursivePlan, RowsPlan, SetOperator, SetPlan,
 };
+pub use window::{FrameBound, FrameExclusion, FrameUnit, WindowCall, WindowFrame, WindowPlan, WindowStage};
 
 /// SELECT
 #[derive(Debug, Clone)]
@@ -25,6 +27,8 @@ pub struct SelectPlan {
     pub source: Source,
     /// Grouping and aggregates, if any.
     pub aggregate: Option<AggregatePlan>,
+    /// Windows, if any.
+    pub windows: Option<Box<WindowStage>>,
     /// The output row: the visible columns, then hidden ones for sorting.
     pub projection: Vec<Expr>,
     /// Number of output columns that are sent.
