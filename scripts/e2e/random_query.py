@@ -146,7 +146,7 @@ class Query:
             f"({a}) is null", f"({a}) is not null", f"({a}) is distinct from ({b})", f"({a}) is not distinct from ({b})",
             f"({a}) in ({b}, {self.expression(type_, scope, 0)}, {self.expression(type_, scope, 0)})",
             f"({a}) not in ({b}, {self.expression(type_, scope, 0)})",
-            f"({a}) between {b} and ({self.expression(type_, scope, depth)})",
+            f"({a}) between ({b}) and ({self.expression(type_, scope, depth)})",
             f"({text}) like {self.draw.choice(WORDS)!r} || '%'", f"({text}) ~ '^[a-c]+$'", f"({p}) is not true", f"({p}) is unknown",
         ))
 
