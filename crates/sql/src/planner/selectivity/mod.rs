@@ -16,6 +16,7 @@ mod range;
 
 use super::facts::{Fact, Facts};
 use crate::expr::{CompareOp, Expr};
+use crate::value::compare::trim_blanks;
 use crate::value::{DataType, Value};
 
 pub(crate) use equal::{matched_by_columns, of_columns};
@@ -248,7 +249,10 @@ fn scalar(value: &Value) -> Option<f64> {
 /// The order of two values that may have different types of one kind; `None` if there is none.
 fn order(left: &Value, right: &Value) -> Option<std::cmp::Ordering> {
     match (left, right) {
-        (Value::Text(left), Value::Text(right)) => Some(left.as_bytes().cmp(right.as_bytes())),
+        // A value of char(n) is kept with its blanks, and its constant comes without them.
+        (Value::Text(left), Value::Text(right)) => {
+            Some(trim_blanks(left).as_bytes().cmp(trim_blanks(right).as_bytes()))
+        }
         _ => match (left.as_i64(), right.as_i64()) {
             (Some(left), Some(right)) => Some(left.cmp(&right)),
             _ if left.natural_type() == right.natural_type() => {

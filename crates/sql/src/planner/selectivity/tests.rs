@@ -19,8 +19,14 @@ struct Analyzed {
 
 impl Analyzed {
     fn new() -> Analyzed {
-        let types = [DataType::Int4, DataType::Int4, DataType::Int8, DataType::Text];
-        let names = ["id", "few", "part", "name"];
+        let types = [
+            DataType::Int4,
+            DataType::Int4,
+            DataType::Int8,
+            DataType::Text,
+            DataType::Char,
+        ];
+        let names = ["id", "few", "part", "name", "padded"];
         let mut columns: Vec<ColumnDef> = names
             .iter()
             .zip(types)
@@ -37,7 +43,8 @@ impl Analyzed {
             };
             let letter = char::from(b'a' + (n / 100) as u8);
             let name = Value::text(format!("{letter}{n:03}"));
-            let row = [Value::Int4(n), Value::Int4(few), part, name];
+            let padded = Value::text(if n % 4 == 0 { "a  " } else { "b  " });
+            let row = [Value::Int4(n), Value::Int4(few), part, name, padded];
             samples
                 .iter_mut()
                 .zip(row)
@@ -124,6 +131,8 @@ fn values_and_bounds() {
     t.check("not (id < 100)", 895.0, 905.0);
     t.check("id > 5000", 1.0, 1.0);
     t.check("id < 100::bigint", 95.0, 105.0);
+    t.check("padded = 'a'", 250.0, 250.0);
+    t.check("padded in ('b', 'c')", 750.0, 753.0);
     t.check("name < 'b'", 95.0, 112.0);
     t.check("name between 'c5' and 'd5'", 90.0, 150.0);
 }
