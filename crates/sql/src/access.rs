@@ -1,6 +1,6 @@
 //! The access paths of a scan, and the key ranges an index scan reads.
 //!
-//! The path is chosen once, when the statement is bound ([`choose`]); the keys themselves are expressions,
+//! The path is chosen once, when the statement is bound (`choose`); the keys themselves are expressions,
 //! evaluated each time it runs ([`AccessPath::key_ranges`]). A key expression keeps the type it was written with: a
 //! bigint compared with an integer column is turned into the column's type only at run time, where a value the column
 //! cannot hold becomes an empty or an open range rather than an overflow.

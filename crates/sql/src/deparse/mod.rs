@@ -11,8 +11,8 @@
 //!
 //! PostgreSQL prints what its analysis has made of a query: names in full, `*` as a list, literals with their types,
 //! implicit casts, IN as an array. So the query is bound once more, and the binder notes at the nodes of the tree what it
-//! found there ([`TreeNotes`](crate::bind::TreeNotes): types, and the relations of columns). From tree and notes comes
-//! an expression as PostgreSQL has it ([`node`]), and from that the text. What has no such form here is 0A000.
+//! found there (`bind::TreeNotes`: types, and the relations of columns). From tree and notes comes
+//! an expression as PostgreSQL has it (`node`), and from that the text. What has no such form here is 0A000.
 //!
 //! | module | prints |
 //! | --- | --- |
