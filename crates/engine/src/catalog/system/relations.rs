@@ -8,7 +8,7 @@ use clearway_storage::RelId;
 use super::Sources;
 use super::definition_text::index_definition;
 use super::operator_classes::{BTREE_OID, HEAP_OID};
-use super::rows::{NO_TYPE, NULL, Rows, boolean, int2, int4, oid, text, texts};
+use super::rows::{NOT_FROZEN, NULL, Rows, boolean, int2, int4, oid, text, texts};
 use super::server::USER_OID;
 use super::{SYSTEM_TABLES, SystemTable};
 use crate::catalog::TableEntry;
@@ -65,8 +65,8 @@ impl Relation<'_> {
             ("relreplident", text(self.identity)),
             ("relispartition", boolean(false)),
             ("relrewrite", oid(0)),
-            ("relfrozenxid", NO_TYPE),
-            ("relminmxid", NO_TYPE),
+            ("relfrozenxid", NOT_FROZEN),
+            ("relminmxid", NOT_FROZEN),
             ("relacl", NULL),
             ("reloptions", self.options),
             ("relpartbound", NULL),

@@ -58,6 +58,9 @@ pub(super) const NULL: Value = Value::Null;
 /// The value of a column of a type that is left out (see [`shape`](super::shape)).
 pub(super) const NO_TYPE: Value = Value::Null;
 
+/// The transaction up to which everything is frozen: none, since numbers of transactions do not come around.
+pub(super) const NOT_FROZEN: Value = Value::Oid(0);
+
 /// A number of the catalog.
 pub(super) fn oid(oid: u32) -> Value {
     Value::Oid(oid)

@@ -1,7 +1,7 @@
 //! The things that a server has one or a few of: the database, schemas, tablespaces, the user, languages, collations.
 
 use super::Sources;
-use super::rows::{NO_TYPE, NULL, Rows, boolean, int4, oid, text};
+use super::rows::{NOT_FROZEN, NULL, Rows, boolean, int4, oid, text};
 use super::shape::Schema;
 // There is one user, called as the client calls itself.
 pub(super) use clearway_sql::function::{DATABASE_OID, USER_OID};
@@ -39,8 +39,8 @@ pub(super) fn databases(sources: &Sources<'_>, rows: &mut Rows) {
         ("datistemplate", boolean(false)),
         ("datallowconn", boolean(true)),
         ("datconnlimit", int4(-1)),
-        ("datfrozenxid", NO_TYPE),
-        ("datminmxid", NO_TYPE),
+        ("datfrozenxid", NOT_FROZEN),
+        ("datminmxid", NOT_FROZEN),
         ("dattablespace", oid(TABLESPACE_OID)),
         ("datcollate", text("C")),
         ("datctype", text("C.UTF-8")),

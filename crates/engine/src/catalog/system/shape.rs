@@ -17,7 +17,6 @@ const LEFT_OUT: &[&str] = &[
     "pg_lsn",
     "pg_mcv_list",
     "pg_ndistinct",
-    "xid",
 ];
 
 /// A schema that every database has, of the system.

@@ -10,6 +10,7 @@ use crate::bind::set::is_set_function;
 use crate::bind::{Binder, Typed, identifier, normal, plain_name, refuse, split_name};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
+use crate::function::option_columns;
 use crate::plan::{Column, JoinKind, SetCall, SetFunctions};
 use crate::planner::scan::conjuncts;
 use crate::query::{Join, Leaf, Relation, Rows};
@@ -423,6 +424,31 @@ impl Binder<'_> {
         self.leaf(name, &columns, rows, alias, places)
     }
 
+    /// `pg_options_to_table`: two calls side by side.
+    fn options(
+        &mut self,
+        options: Typed,
+        ordinality: bool,
+        alias: Option<&ast::TableAlias>,
+        places: &mut Places,
+    ) -> Result<From> {
+        let options = self.coerce(options, DataType::array_of(DataType::Text), None)?;
+        let mut columns = Vec::new();
+        let mut calls = Vec::new();
+        for (name, function) in option_columns() {
+            columns.push(Column::computed(name, DataType::Text));
+            calls.push(SetCall::Unnest(Expr::Call {
+                function,
+                arguments: vec![options.clone()],
+            }));
+        }
+        if ordinality {
+            columns.push(Column::computed("ordinality", DataType::Int8));
+        }
+        let rows = Rows::Functions(SetFunctions { calls, ordinality });
+        self.leaf("pg_options_to_table", &columns, rows, alias, places)
+    }
+
     /// A function in FROM; its arguments may read what stands to its left.
     fn function(
         &mut self,
@@ -442,6 +468,10 @@ impl Binder<'_> {
             trees.push(tree);
         }
         let mut scope = Scope::of(seen.clone(), "functions in FROM");
+        if let ("pg_options_to_table", [options]) = (function.as_str(), trees.as_slice()) {
+            let options = self.expression(options, &mut scope)?;
+            return self.options(options, ordinality, alias, places);
+        }
         if is_set_function(&function) && (function != "generate_series" || ordinality) {
             let (call, data_type) = self.set_function(&function, &trees, &mut scope, None)?;
             return self.functions(&function, vec![(call, data_type)], ordinality, alias, places);
