@@ -77,11 +77,11 @@ impl Binder<'_> {
         places: &mut Places,
     ) -> Result<From> {
         let mut whole = before;
+        // A table that is changed stands before FROM, and LATERAL does not see it.
+        let mut seen = Names::default();
         for entry in from {
-            let seen = whole
-                .as_ref()
-                .map_or_else(Names::default, |before| before.names.clone());
             let next = self.deeper(entry.joins.len(), |binder| binder.joined(entry, &seen, places))?;
+            seen = seen.and(next.names.clone());
             whole = Some(match whole {
                 None => next,
                 Some(before) => self.cross(before, next)?,
