@@ -147,7 +147,7 @@ fn other_chains_are_done_or_refused_by_a_code_that_says_why() {
         ),
         (
             chain("create view v as select 1", " union select 1", TERMS),
-            "0A000",
+            "54001",
         ),
         (chain("select x", "[1]", TERMS) + " from t", "42804"),
         (chain("select 1::int", "[]", TERMS), "42846"),
