@@ -90,7 +90,8 @@ impl Storage {
                 "replay waits for room on the disk, and has not come to the end of the log: {problem}"
             )));
         }
-        let (whole, acknowledged) = (standby.progress.whole(), standby.acknowledged.position());
+        // Log may be received meanwhile.
+        let (acknowledged, whole) = standby.acknowledged.beside(|| standby.progress.whole());
         if whole < acknowledged {
             return Err(StorageError::AcknowledgedLogLost {
                 dir: self.dir().to_owned(),

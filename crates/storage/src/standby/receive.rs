@@ -216,11 +216,11 @@ impl LogReceiver {
                 crate::disk::sync_failed(&self.storage.log_dir(), &error);
             }
         }
-        self.standby.acknowledged.advance(self.check.whole)?;
-        self.standby.progress.received_up_to(self.written);
-        self.standby
-            .progress
-            .whole_up_to(self.check.whole, self.check.link);
+        let progress = &self.standby.progress;
+        self.standby.acknowledged.advance(self.check.whole, || {
+            progress.received_up_to(self.written);
+            progress.whole_up_to(self.check.whole, self.check.link);
+        })?;
         Ok(self.written)
     }
 

@@ -6,7 +6,10 @@
 //!
 //! 1. The log up to P is durable, and whole records.
 //! 2. P is written here.
-//! 3. P is acknowledged.
+//! 3. Others see that the log up to P is there ([`Progress`](super::progress)), from when on it may be acknowledged.
+//!
+//! 2 and 3 are one step for who compares the two ([`Acknowledged::beside`]): between them a standby that receives would look
+//! like one that has lost log.
 //!
 //! A process that is killed loses no write, so what it leaves is exact. After a power cut the file may say less, since it is
 //! synced once a second only: a sync for each acknowledgement would double what a synchronous commit waits for. It never says
@@ -89,16 +92,23 @@ impl Acknowledged {
         lock(&self.state).position
     }
 
-    /// Step 2.
-    pub(crate) fn advance(&self, position: Lsn) -> Result<()> {
+    /// The position beside another that `other` gives, of which none is ahead of the other because a receiver is between
+    /// steps 2 and 3.
+    pub(crate) fn beside<T>(&self, other: impl FnOnce() -> T) -> (Lsn, T) {
+        let state = lock(&self.state);
+        (state.position, other())
+    }
+
+    /// Step 2, and by `tell` step 3.
+    pub(crate) fn advance(&self, position: Lsn, tell: impl FnOnce()) -> Result<()> {
         let mut state = lock(&self.state);
-        if position <= state.position {
-            return Ok(());
+        if position > state.position {
+            self.write(&mut state, position)?;
+            if self.fsync && state.synced.elapsed() >= SYNC_EVERY {
+                self.sync(&mut state);
+            }
         }
-        self.write(&mut state, position)?;
-        if self.fsync && state.synced.elapsed() >= SYNC_EVERY {
-            self.sync(&mut state);
-        }
+        tell();
         Ok(())
     }
 
@@ -170,9 +180,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = open(dir.path(), false);
         assert_eq!(file.position(), Lsn(0));
-        file.advance(Lsn(800)).unwrap();
-        file.advance(Lsn(900)).unwrap();
-        file.advance(Lsn(100)).unwrap();
+        file.advance(Lsn(800), || {}).unwrap();
+        file.advance(Lsn(900), || {}).unwrap();
+        file.advance(Lsn(100), || {}).unwrap();
         assert_eq!(
             (file.position(), open(dir.path(), false).position()),
             (Lsn(900), Lsn(900))
