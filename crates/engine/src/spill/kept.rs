@@ -6,7 +6,7 @@
 //!
 //! A reader can go to any row ([`KeptRows::seek`]) of rows that were made for it ([`KeptRows::seekable`]). The places of
 //! some rows are kept, at equal distances; a reader goes to the one before the wanted row and passes the rows between.
-//! When the places take too much memory, every second one is dropped, so that they stay within a share of `work_mem`
+//! Every second place is dropped when they take too much memory, so that they stay within a share of `work_mem`
 //! however many rows there are.
 
 use clearway_sql::error::{EngineError, Result};

@@ -155,7 +155,7 @@ impl Binder<'_> {
             let typed = self.settle(typed)?;
             let (descending, nulls_first) = direction(&key.options)?;
             let is_it = |input: &Expr| match input {
-                // A conversion that nobody wrote does not make it another expression.
+                // An implicit conversion leaves it the same expression.
                 Expr::Cast {
                     input,
                     context: CastContext::Implicit,

@@ -6,7 +6,7 @@ use sqlparser::ast::{self, Spanned};
 
 use crate::bind::definition::TABLE_COLUMNS_MAX;
 use crate::bind::schema::on_commit;
-use crate::bind::{Binder, bind_checked, normal, refuse};
+use crate::bind::{Binder, bind_checked, normal, query_columns, refuse};
 use crate::catalog::ColumnDef;
 use crate::error::{EngineError, Result, SqlState};
 use crate::parse::ParsedStatement;
@@ -117,20 +117,7 @@ fn columns_of(described: &[Column], names: &[String]) -> Result<Vec<ColumnDef>> 
             format!("tables can have at most {TABLE_COLUMNS_MAX} columns"),
         ));
     }
-    let mut columns: Vec<ColumnDef> = Vec::with_capacity(described.len());
-    for (number, column) in described.iter().enumerate() {
-        let name = names.get(number).unwrap_or(&column.name);
-        if columns.iter().any(|other| other.name == *name) {
-            return Err(EngineError::new(
-                SqlState::DUPLICATE_COLUMN,
-                format!("column \"{name}\" specified more than once"),
-            ));
-        }
-        let mut definition = ColumnDef::new(name.clone(), column.data_type);
-        definition.typmod = column.type_modifier;
-        columns.push(definition);
-    }
-    Ok(columns)
+    query_columns::named(described, names.iter())
 }
 
 /// The first SELECT of a query, where INTO may stand.

@@ -19,6 +19,7 @@ mod expression;
 mod notes;
 mod operator;
 mod predicate;
+mod query_columns;
 mod row;
 mod row_columns;
 mod schema;

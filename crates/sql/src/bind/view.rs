@@ -12,7 +12,7 @@ use crate::bind::create_table_as::begins_with_into;
 use crate::bind::notes::TreeNotes;
 use crate::bind::size::Size;
 use crate::bind::view_changes::reason_against_check;
-use crate::bind::{Binder, Place};
+use crate::bind::{Binder, Place, query_columns};
 use crate::catalog::{CatalogView, ColumnDef, SchemaRef, TableDef, TableKind};
 use crate::error::{EngineError, Result, SqlState};
 use crate::parse::utility::{AlterView, AlterViewAction, CreateView, Name, ViewOptions};
@@ -458,20 +458,7 @@ fn view_columns(block: &Block, create: &CreateView) -> Result<Vec<ColumnDef>> {
             "CREATE VIEW specifies more column names than columns",
         ));
     }
-    let mut columns: Vec<ColumnDef> = Vec::with_capacity(block.columns.len());
-    for (number, column) in block.columns.iter().enumerate() {
-        let name = create.columns.get(number).map_or(&column.name, |(name, _)| name);
-        if columns.iter().any(|known| known.name == *name) {
-            return Err(EngineError::new(
-                SqlState::DUPLICATE_COLUMN,
-                format!("column \"{name}\" specified more than once"),
-            ));
-        }
-        let mut definition = ColumnDef::new(name.clone(), column.data_type);
-        definition.typmod = column.type_modifier;
-        columns.push(definition);
-    }
-    Ok(columns)
+    query_columns::named(&block.columns, create.columns.iter().map(|(name, _)| name))
 }
 
 /// 0A000 for a WITH that changes rows.

@@ -109,7 +109,7 @@ enum Under<'n> {
     Other,
 }
 
-/// Text of an expression. `implicit`: casts that nobody wrote are shown.
+/// Text of an expression. `implicit`: implicit casts are shown.
 pub(super) fn print(out: &mut Layout, node: &Node, pretty: bool, implicit: bool) {
     crate::stack::checkpoint(|| print_here(out, node, pretty, implicit));
 }

@@ -147,7 +147,7 @@ impl Frame {
         Some(part.end - 1)
     }
 
-    /// Computes the frame of the row that the partition has come to.
+    /// Computes the frame of the current row.
     pub(super) fn move_to(
         &mut self,
         execution: &mut Execution<'_>,

@@ -18,7 +18,7 @@
 //!   rows. So each bound is found by going on from where it was, and its rows are read once.
 //! - W2: the state of an aggregate over a frame is the one it has when the frame's rows are taken in their order into a
 //!   fresh one, to the last digit. It goes on from row to row as long as that holds (`aggregates`).
-//! - W3: a window keeps no row of a partition that has come to its end, and what it keeps for reading does not grow with
+//! - W3: a window keeps no row of a partition that has ended, and what it keeps for reading does not grow with
 //!   the partition.
 //!
 //! | module | job |
