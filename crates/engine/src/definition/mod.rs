@@ -1,8 +1,8 @@
 //! Changing definitions.
 //!
-//! Every statement here holds the catalog lock (rule 1 of [`crate::catalog`]) and the table's own lock in the
-//! mode that [`locks`] tells, changes rows of the catalog heap and the transaction's overlay, and leaves
-//! files to be unlinked to the transaction's end.
+//! Every statement here, those about temporary tables apart (`transaction::temporary`), holds the catalog lock (rule 1 of
+//! [`crate::catalog`]) and the table's own lock in the mode that [`locks`] tells, changes rows of the catalog heap and the
+//! transaction's overlay, and leaves files to be unlinked to the transaction's end.
 
 mod comment;
 mod drop;

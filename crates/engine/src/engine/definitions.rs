@@ -93,14 +93,16 @@ pub(super) fn comment_entry(comment: Comment, tid: Tid) -> CommentEntry {
     }
 }
 
-/// The statistics that a definition names.
-pub(super) fn kept_statistics(
-    context: &TxnContext<'_>,
-    definition: &Definition,
-) -> Result<Option<KeptStatistics>> {
-    let rel = definition.statistics;
-    rel.map(|rel| statistics::read(context, rel, &definition.table))
-        .transpose()
+/// The statistics that a definition names; none if they cannot be read, since a table serves without them.
+pub(super) fn kept_statistics(context: &TxnContext<'_>, definition: &Definition) -> Option<KeptStatistics> {
+    let table = &definition.table;
+    match statistics::read(context, definition.statistics?, table) {
+        Ok(kept) => Some(kept),
+        Err(error) => {
+            tracing::warn!(%error, table = table.name, "its statistics cannot be read; ANALYZE makes new ones");
+            None
+        }
+    }
 }
 
 impl Engine {
@@ -122,7 +124,7 @@ impl Engine {
             let key = decoded.key();
             match decoded {
                 CatalogRow::Table(definition) => {
-                    let kept = kept_statistics(&txn.context(), &definition)?;
+                    let kept = kept_statistics(&txn.context(), &definition);
                     let runtime: Arc<TableRuntime> = Arc::default();
                     if let Some(kept) = &kept {
                         let rows = kept.of_table.rows as i64;

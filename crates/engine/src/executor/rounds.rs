@@ -69,8 +69,7 @@ impl Rounds {
             if last.as_deref() == Some(key) {
                 continue;
             }
-            merged.check(execution)?;
-            let is_new = merged.add(key)?;
+            let is_new = merged.add(execution, key)?;
             last.get_or_insert_default().clear();
             last.get_or_insert_default().extend_from_slice(key);
             if is_new {
@@ -99,8 +98,11 @@ struct Merged<'f> {
 
 impl Merged<'_> {
     /// Adds a key, larger than all before; `false` if it was in the file.
-    fn add(&mut self, key: &[u8]) -> Result<bool> {
-        while self.known.copy(&mut self.into, Some(key))?.is_continue() {}
+    fn add(&mut self, execution: &Execution<'_>, key: &[u8]) -> Result<bool> {
+        self.check(execution)?;
+        while self.known.copy(&mut self.into, Some(key))?.is_continue() {
+            self.check(execution)?;
+        }
         let is_new = self.known.key() != Some(key);
         if is_new {
             self.into.write(key, &[])?;

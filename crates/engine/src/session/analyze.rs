@@ -44,6 +44,8 @@ const MODE: LockMode = LockMode::ShareUpdateExclusive;
 struct Analyzed {
     entry: Arc<TableEntry>,
     statistics: TableStatistics,
+    /// The columns that were looked at; `None` = all.
+    columns: Option<Vec<u16>>,
     sampled: usize,
     pages_read: u32,
 }
@@ -155,6 +157,7 @@ impl Session {
         Ok(Some(Analyzed {
             entry,
             statistics,
+            columns: columns.map(<[u16]>::to_vec),
             sampled: sample.len(),
             pages_read,
         }))
@@ -201,7 +204,7 @@ impl Session {
     }
 
     /// Step 4, unless the table is another by now.
-    fn keep_statistics(&mut self, analyzed: Analyzed) -> Result<()> {
+    fn keep_statistics(&mut self, mut analyzed: Analyzed) -> Result<()> {
         let before = &analyzed.entry;
         let Some(entry) = self.locked_table(before.def.oid)? else {
             return Ok(());
@@ -210,6 +213,15 @@ impl Session {
             |table: &TableDef| -> Vec<_> { table.columns.iter().map(|column| column.data_type).collect() };
         if entry.rel() != before.rel() || types(&entry.def) != types(&before.def) {
             return Ok(());
+        }
+        // Others may have kept those of other columns meanwhile.
+        if let (Some(looked_at), Some(now)) = (&analyzed.columns, &entry.statistics) {
+            let columns = analyzed.statistics.columns.iter_mut();
+            for (place, column) in columns.enumerate() {
+                if !looked_at.contains(&(place as u16)) {
+                    *column = now.of_table.columns.get(place).cloned().flatten();
+                }
+            }
         }
         // As in PostgreSQL a read-only transaction may analyze: no row of a user changes.
         let read_only = std::mem::replace(&mut self.txn.read_only, false);
@@ -231,11 +243,12 @@ impl Session {
             statistics,
             sampled,
             pages_read,
+            ..
         } = analyzed;
         let name = &entry.def.name;
         let (live, dead) = (&entry.runtime.live_rows, &entry.runtime.dead_rows);
         let texts = [
-            format!("analyzing \"public.{name}\""),
+            format!("analyzing \"{}.{name}\"", entry.def.schema.name),
             format!(
                 "\"{name}\": scanned {pages_read} of {} pages, containing {} live rows and {} dead rows; {sampled} \
                  rows in sample, {} estimated total rows",

@@ -106,9 +106,10 @@ impl CatalogView for View<'_> {
 
     fn estimated_rows(&self, table: &TableDef) -> Option<u64> {
         let entry = self.state.table(table.oid)?;
-        // Of a table that was not looked at since the start nothing is known.
-        let live = u64::try_from(entry.runtime.live_rows.load(Ordering::Relaxed)).ok()?;
-        (live > 0).then_some(live)
+        let live = u64::try_from(entry.runtime.live_rows.load(Ordering::Relaxed)).ok();
+        // Of a table that was not looked at since the start the last ANALYZE tells, if there was one.
+        let analyzed = entry.statistics.as_ref().map(|kept| kept.of_table.rows as u64);
+        [live, analyzed].into_iter().flatten().find(|rows| *rows > 0)
     }
 
     fn sequence_of(&self, table: &TableDef, column: usize) -> Option<String> {

@@ -18,7 +18,7 @@
 //! - X2: no temporary table is in a published state.
 //!
 //! # At a commit
-//! A table of ON COMMIT DROP goes, and one of ON COMMIT DELETE ROWS gets new, empty relations, as TRUNCATE gives it: both are
+//! A table of ON COMMIT DROP goes with the views over it, which are temporary too, and one of ON COMMIT DELETE ROWS gets new, empty relations, as TRUNCATE gives it: both are
 //! changes of the transaction that commits.
 
 use std::sync::Arc;
@@ -156,7 +156,7 @@ impl Transaction {
             match entry.on_commit {
                 OnCommit::PreserveRows => {}
                 OnCommit::Drop => {
-                    state.get_or_insert_with(changed).remove(entry.def.oid);
+                    remove_with_views(state.get_or_insert_with(changed), entry.def.oid);
                     self.dropped.extend(entry.relations().map(RelId));
                 }
                 OnCommit::DeleteRows => {
@@ -214,5 +214,19 @@ impl Transaction {
                 self.unlink(RelId(rel));
             }
         }
+    }
+}
+
+/// Removes a temporary table, and the views that read it or one another: they have no files.
+fn remove_with_views(state: &mut CatalogState, table: u32) {
+    let mut gone = vec![table];
+    while let Some(oid) = gone.pop() {
+        let views = state.views();
+        let readers = views.iter().filter(|view| {
+            let uses = view.def.view.iter().flat_map(|view| &view.uses);
+            uses.into_iter().any(|used| used.table == oid)
+        });
+        gone.extend(readers.map(|view| view.def.oid));
+        state.remove(oid);
     }
 }

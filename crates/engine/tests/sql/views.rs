@@ -188,6 +188,40 @@ fn definitions_are_told_as_postgresql_writes_them() {
     );
 }
 
+/// `ORDER BY 1` is the entry once more, BETWEEN its left side: texts that grow with a power of their depth.
+#[test]
+fn a_definition_that_repeats_itself_without_end_is_told_as_it_was_written() {
+    let fixture = Fixture::new("create table t (a int, b bool)");
+    let mut s = fixture.session();
+    let deep = |levels: usize, inner: &str, around: &dyn Fn(&str) -> String| {
+        (0..levels).fold(inner.to_owned(), |inner, _| around(&inner))
+    };
+    let queries = deep(16, "select 1 as x", &|inner| {
+        format!("select ({inner} group by 1 order by 1) as x")
+    });
+    let between = deep(30, "b", &|inner| format!("({inner} between b and true)"));
+    let lists = deep(20, "b", &|inner| format!("({inner} in (b, b, b))"));
+    for (name, text) in [
+        ("queries", format!("{queries} group by 1 order by 1")),
+        ("betweens", format!("select {between} as x from t")),
+        ("lists", format!("select {lists} as x from t")),
+    ] {
+        query(&mut s, &format!("create view {name} as {text}"));
+        let shown = query(&mut s, &format!("select pg_get_viewdef('{name}'::regclass)"));
+        assert_eq!(shown, format!(" {text};"), "{name}");
+    }
+    // One that repeats itself a few times is printed.
+    query(
+        &mut s,
+        "create view few as select b between (a > 1) and true as x from t order by 1",
+    );
+    let shown = query(&mut s, "select pg_get_viewdef('few'::regclass)");
+    assert!(
+        shown.contains("ORDER BY ((t.b >= (t.a > 1)) AND (t.b <= true))"),
+        "{shown}"
+    );
+}
+
 #[test]
 fn the_catalogs_tell_of_views() {
     let fixture = Fixture::new(SETUP);

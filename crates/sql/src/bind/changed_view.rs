@@ -130,7 +130,7 @@ impl ChangedRelation {
         Some(found.base.ok_or_else(|| view.refused_column(name, change)))
     }
 
-    /// The table's columns in the order of the relation's; an error in the place of one that cannot be given a value.
+    /// The table's columns in the order of the relation's; `None` in the place of one that cannot be given a value.
     pub(super) fn columns(&self) -> Vec<Option<u16>> {
         match &self.view {
             None => (0..self.table.columns.len() as u16).map(Some).collect(),

@@ -62,6 +62,8 @@ impl Binder<'_> {
                         "WITH, ORDER BY or LIMIT around VALUES",
                     )?;
                     let explicit = !insert.columns.is_empty();
+                    let width = values.rows.iter().map(|row| row.len()).max().unwrap_or(0);
+                    require_different(&targets, width, explicit, &relation)?;
                     let mut rows = self.insert_rows(values, &relation, &targets, explicit)?;
                     self.more_rows(&relation, &targets, explicit, &mut rows)?;
                     InsertSource::Rows(rows)
@@ -70,7 +72,9 @@ impl Binder<'_> {
                     refuse(!self.more_rows.is_empty(), "this form of INSERT")?;
                     let block = self.query(query, false)?;
                     let select = Planner::new(self.catalog, &self.subqueries).block(block)?;
-                    self.check_count(select.visible, &targets, !insert.columns.is_empty(), None)?;
+                    let explicit = !insert.columns.is_empty();
+                    self.check_count(select.visible, &targets, explicit, None)?;
+                    require_different(&targets, select.visible, explicit, &relation)?;
                     let mut columns = table_defaults(&table);
                     let outputs = select.columns.iter().enumerate().map(|(position, output)| Typed {
                         expr: Expr::Column(position as u16),
@@ -500,6 +504,25 @@ impl Binder<'_> {
 }
 
 /// 42601 for a column that is given two values.
+/// 42601 if two of the columns of a view that get a value, none of which is named, are the same column of its table.
+fn require_different(
+    targets: &[Target],
+    width: usize,
+    explicit: bool,
+    relation: &ChangedRelation,
+) -> Result<()> {
+    if explicit || relation.view.is_none() {
+        return Ok(());
+    }
+    let given = &targets[..width.min(targets.len())];
+    let twice = given.iter().enumerate().find(|(at, target)| {
+        target.column != NO_COLUMN && given[..*at].iter().any(|before| before.column == target.column)
+    });
+    twice.map_or(Ok(()), |(_, target)| {
+        Err(assigned_twice(target.column, &relation.table))
+    })
+}
+
 fn assigned_twice(column: u16, table: &TableDef) -> EngineError {
     EngineError::new(
         SqlState::SYNTAX_ERROR,

@@ -130,24 +130,22 @@ impl Printer<'_> {
                 expr,
                 pattern,
                 escape_char,
-            } => self.like(
-                expr,
-                pattern,
-                escape_char.as_deref(),
-                if *negated { "!~~" } else { "~~" },
-            )?,
-            E::ILike {
+            }
+            | E::ILike {
                 negated,
                 any: false,
                 expr,
                 pattern,
                 escape_char,
-            } => self.like(
-                expr,
-                pattern,
-                escape_char.as_deref(),
-                if *negated { "!~~*" } else { "~~*" },
-            )?,
+            } => {
+                let symbol = match (matches!(tree, E::ILike { .. }), *negated) {
+                    (false, false) => "~~",
+                    (false, true) => "!~~",
+                    (true, false) => "~~*",
+                    (true, true) => "!~~*",
+                };
+                self.like(expr, pattern, escape_char.as_deref(), symbol)?
+            }
             E::SimilarTo {
                 negated,
                 expr,
@@ -345,6 +343,7 @@ impl Printer<'_> {
             constants.append(&mut alone);
             alone = constants;
         }
+        self.repeated(&left.node, alone.len())?;
         for typed in alone {
             parts.push(operator(symbol, left.clone(), typed)?);
         }
@@ -417,6 +416,9 @@ impl Printer<'_> {
             low => (false, low),
         };
         let (low, high) = (self.node(low)?, self.node(high)?);
+        self.repeated(&input.node, if symmetric { 3 } else { 1 })?;
+        self.repeated(&low.node, usize::from(symmetric))?;
+        self.repeated(&high.node, usize::from(symmetric))?;
         let within = |low: Typed, high: Typed| -> Result<Node> {
             let (from, to) = if negated { ("<", ">") } else { (">=", "<=") };
             let parts = vec![
@@ -476,6 +478,7 @@ impl Printer<'_> {
             let test = match &operand {
                 None => coerced(test, DataType::Bool)?,
                 Some(operand) => {
+                    self.repeated(&operand.node, 1)?;
                     let (left, right) = operands("=", operand.clone(), test)?;
                     shown.get_or_insert(left);
                     right

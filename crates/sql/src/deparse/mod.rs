@@ -37,6 +37,11 @@ use crate::stack::with_stack_for;
 use from::Names;
 use layout::Layout;
 
+/// The most bytes of text that are printed for one definition, those of inner queries and of repeated operands counted
+/// with each time they are printed. A text that repeats itself (`ORDER BY 1` is the entry once more, BETWEEN its left side)
+/// grows with a power of its depth: beyond this it is shown as it was written.
+const BYTES_MAX: usize = 4 << 20;
+
 /// The definition of a view. `pretty`: without the parentheses that precedence makes needless.
 pub fn view_definition(view: &TableDef, catalog: &dyn CatalogView, pretty: bool) -> Result<String> {
     let Some(definition) = &view.view else {
@@ -53,6 +58,7 @@ pub fn view_definition(view: &TableDef, catalog: &dyn CatalogView, pretty: bool)
             pretty,
             names: Names::of_view(),
             level: 0,
+            bytes: 0,
         };
         let mut layout = Layout::default();
         printer.query(&mut layout, query, Some(&columns), true)?;
@@ -79,6 +85,29 @@ struct Printer<'a> {
     names: Names,
     /// The level of the clause that is being printed.
     level: i32,
+    /// Bytes printed, as [`BYTES_MAX`] counts them.
+    bytes: usize,
+}
+
+impl Printer<'_> {
+    /// Counts bytes that are printed; 0A000 if they are too many.
+    fn printed(&mut self, bytes: usize) -> Result<()> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > BYTES_MAX {
+            return Err(unprinted());
+        }
+        Ok(())
+    }
+
+    /// Counts copies of an expression.
+    fn repeated(&mut self, node: &node::Node, copies: usize) -> Result<()> {
+        if copies == 0 {
+            return Ok(());
+        }
+        let mut text = Layout::default();
+        node::print(&mut text, node, self.pretty, true);
+        self.printed(text.finish().len().saturating_mul(copies))
+    }
 }
 
 /// 0A000 for what is not printed.

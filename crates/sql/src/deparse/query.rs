@@ -8,7 +8,7 @@ use super::layout::{ENTRY, Layout, STEP};
 use super::node::{Node, print, sort_key};
 use super::operand::coerced;
 use super::{Printer, unprinted};
-use crate::bind::normal;
+use crate::bind::{is_bare, normal};
 use crate::error::Result;
 use crate::function::quote_identifier;
 use crate::value::DataType;
@@ -43,7 +43,10 @@ impl Printer<'_> {
         self.names.enter();
         let printed = crate::stack::checkpoint(|| self.query(&mut inside, query, None, named));
         self.names.leave();
-        printed.map(|()| inside.finish())
+        printed?;
+        let text = inside.finish();
+        self.printed(text.len())?;
+        Ok(text)
     }
 
     /// The text of a query inside an expression.
@@ -172,7 +175,9 @@ impl Printer<'_> {
             out.keyword("", 0, 0, 0);
             let mut inside = out.beside();
             crate::stack::checkpoint(|| self.query(&mut inside, &cte.query, None, true))?;
-            out.push(&inside.finish());
+            let text = inside.finish();
+            self.printed(text.len())?;
+            out.push(&text);
             out.keyword("", 0, 0, 0);
             out.push(")");
         }
@@ -314,16 +319,15 @@ impl Printer<'_> {
                 printed?;
             }
             ast::SetExpr::Query(query) => {
-                let parenthesised = query.with.is_some()
-                    || query.order_by.is_some()
-                    || query.limit_clause.is_some()
-                    || query.fetch.is_some();
+                let parenthesised = query.with.is_some() || !is_bare(query);
                 if parenthesised {
                     out.push("(");
                 }
                 let mut inside = out.beside();
                 self.query(&mut inside, query, columns, named)?;
-                out.push(&inside.finish());
+                let text = inside.finish();
+                self.printed(text.len())?;
+                out.push(&text);
                 if parenthesised {
                     out.push(")");
                 }
@@ -457,6 +461,11 @@ impl Printer<'_> {
 
     /// The entry of the select list that a key names by its number, or by its name if `by_name`.
     fn output_of(&mut self, key: &ast::Expr, select: &ast::Select, by_name: bool) -> Result<Option<Node>> {
+        match key {
+            ast::Expr::Value(_) => {}
+            ast::Expr::Identifier(_) if by_name => {}
+            _ => return Ok(None),
+        }
         let entries = self.entries(select)?;
         match key {
             ast::Expr::Value(value) => {
@@ -520,15 +529,7 @@ impl Printer<'_> {
 /// A side of a set operation without the parentheses that hold nothing but another one.
 fn bare(side: &ast::SetExpr) -> &ast::SetExpr {
     match side {
-        ast::SetExpr::Query(query)
-            if query.with.is_none()
-                && query.order_by.is_none()
-                && query.limit_clause.is_none()
-                && query.fetch.is_none()
-                && query.locks.is_empty() =>
-        {
-            &query.body
-        }
+        ast::SetExpr::Query(query) if query.with.is_none() && is_bare(query) => &query.body,
         side => side,
     }
 }

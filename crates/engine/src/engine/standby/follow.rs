@@ -36,7 +36,7 @@
 //! it makes a relation until after its end was logged (rule 1 of `catalog`). So at the replay of its commit no other
 //! transaction has relations of its own, and what has no name belongs to tables that are gone, to transactions that were
 //! rolled back, or to the time before a crash. A temporary table of the primary has no name here ever: its files go as well,
-//! and replay passes over what is logged of its rows from then on.
+//! and replay passes over what is logged of its rows from then on. Until such a commit they stay.
 //!
 //! # Waiting
 //! Replay queues for the lock as a session does, so that no new reader comes before it, and a session that waits for a
@@ -309,7 +309,7 @@ fn followed(
     let kept = if old.as_ref().map(|kept| kept.rel) == definition.statistics {
         old
     } else {
-        let kept = kept_statistics(context, &definition)?;
+        let kept = kept_statistics(context, &definition);
         if let Some(kept) = &kept {
             let rows = kept.of_table.rows as i64;
             runtime.live_rows.store(rows, Ordering::Relaxed);

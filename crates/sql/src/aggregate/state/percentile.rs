@@ -46,7 +46,7 @@ impl Percentiles {
         }
     }
 
-    /// The bytes that it has on the heap, without the values.
+    /// The bytes that it has on the heap, without the values and the array of fractions.
     pub(in crate::aggregate) fn heap_bytes(&self) -> usize {
         size_of::<Percentiles>() + self.places.len() * (size_of::<Option<Place>>() + size_of::<usize>())
     }

@@ -6,6 +6,7 @@ use sqlparser::ast;
 
 use super::list::Output;
 use crate::bind::around::Around;
+use crate::bind::is_bare;
 use crate::bind::scope::{Names, Scope, ScopeColumn, ScopeRelation};
 use crate::bind::{Binder, Typed};
 use crate::common_type::common_type;
@@ -214,10 +215,30 @@ impl Binder<'_> {
                 origin: (column.table_oid, column.attribute),
             })
             .collect();
+        let visible = outputs.len();
         block.sort = self.order_by(query.order_by.as_ref(), &mut scope, &mut outputs, false)?;
+        if outputs.len() > visible && is_set_operation(&query.body) {
+            return Err(EngineError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "invalid UNION/INTERSECT/EXCEPT ORDER BY clause",
+            )
+            .with_detail("Only result column names can be used, not expressions or functions.")
+            .with_hint(
+                "Add the expression/function to every SELECT, or move the UNION into a FROM clause.",
+            ));
+        }
         block.projection = outputs.into_iter().map(|output| output.typed.expr).collect();
         (block.limit, block.offset) = self.limit(query)?;
         Ok(block)
+    }
+}
+
+/// True for a set operation, in needless parentheses too.
+fn is_set_operation(body: &ast::SetExpr) -> bool {
+    match body {
+        ast::SetExpr::SetOperation { .. } => true,
+        ast::SetExpr::Query(query) => query.with.is_none() && is_bare(query) && is_set_operation(&query.body),
+        _ => false,
     }
 }
 

@@ -22,6 +22,7 @@ use std::sync::Arc;
 use sqlparser::ast;
 
 use crate::bind::around::Around;
+use crate::bind::bare::is_bare;
 use crate::bind::select::{keeps_equal_rows, only_leaf, refuse_odd_parts};
 use crate::bind::with::State;
 use crate::bind::{Binder, identifier};
@@ -287,14 +288,6 @@ impl Binder<'_> {
         }
         Ok(())
     }
-}
-
-/// True if nothing stands around the body of a query but a WITH.
-fn is_bare(query: &ast::Query) -> bool {
-    query.order_by.is_none()
-        && query.limit_clause.is_none()
-        && query.fetch.is_none()
-        && query.locks.is_empty()
 }
 
 /// 0A000 for what a recursive query must not have around its terms; R1.

@@ -30,6 +30,7 @@ use clearway_sql::value::Value;
 
 use crate::executor::Execution;
 use crate::executor::select::Select;
+use crate::spill::record::write_row;
 use crate::spill::{KeptReader, KeptRows};
 
 /// The common table expressions of a statement that have been read, by number.
@@ -71,6 +72,16 @@ enum Making {
     None,
 }
 
+/// True if no query can tell these from those: a NaN is itself, and -0 is not 0.
+fn are_same(one: &[Value], other: &[Value]) -> bool {
+    let bytes = |values: &[Value]| {
+        let mut bytes = Vec::new();
+        write_row(values, &mut bytes);
+        bytes
+    };
+    one.len() == other.len() && (one.is_empty() || bytes(one) == bytes(other))
+}
+
 /// A place in the rows of a common table expression.
 #[derive(Debug)]
 pub(crate) struct SharedReader {
@@ -85,7 +96,7 @@ impl SharedReader {
     pub(super) fn open(execution: &mut Execution<'_>, number: usize, arguments: Vec<Value>) -> SharedReader {
         let shared = &mut execution.results.shared;
         let known = match shared.queries.get(&number) {
-            Some(Some(query)) if query.arguments == arguments => Some(query.run),
+            Some(Some(query)) if are_same(&query.arguments, &arguments) => Some(query.run),
             _ => None,
         };
         let run = known.unwrap_or_else(|| {
