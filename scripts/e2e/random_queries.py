@@ -1,7 +1,7 @@
 """Asks Clearway and a PostgreSQL beside it the same random queries, and compares their rows.
 
-Joins, queries inside queries, aggregates, set operators and common table expressions over four small tables
-(scripts/e2e/random_query.py). A query is known by its seed and number, and is always the same.
+Joins, queries inside queries, aggregates, grouping sets, window functions, set operators and common table expressions,
+also recursive ones, over four small tables and three views (scripts/e2e/random_query.py). A query is known by its seed and number, and is always the same.
 
     scripts/random-queries                          # 2,000 queries
     scripts/random-queries --queries 100000         # the campaign

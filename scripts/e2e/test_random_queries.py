@@ -9,7 +9,7 @@ SEED = int(os.environ.get("SEED", "1"))
 
 
 class RandomQueries(BesidePostgres):
-    def test_joins_subqueries_and_aggregates(self):
+    def test_joins_subqueries_aggregates_and_windows(self):
         print(f"SEED={SEED}", end=" ", flush=True)
         comparison = Comparison(self.ours, self.theirs, SEED)
         for number in range(2000):
