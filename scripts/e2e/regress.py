@@ -1,14 +1,21 @@
 #!/usr/bin/env python3
-"""Runs an SQL file statement by statement on the engine and on a PostgreSQL beside it, and counts the equal answers.
+"""Runs PostgreSQL's regression files statement by statement on the engine and on a PostgreSQL beside it, and counts the
+equal answers. The files come from Debian's source package (support/regression_files.py); a path takes any other.
 
-Made for PostgreSQL's regression tests (src/test/regress/sql/*.sql), which are not part of this repository. An answer is
-the rows as the wire has them in text form, with their columns' names and types, and the command's tag; or an error's
-SQLSTATE, message and detail. Where a query has no ORDER BY, the rows may come in any order. psql's own commands
+An answer is the rows as the wire has them in text form, with their columns' names and types, and the command's tag; or an
+error's SQLSTATE, message and detail. Where a query has no ORDER BY, the rows may come in any order. psql's own commands
 (lines that begin with a backslash) are left out.
 
-    scripts/e2e/regress.py numeric.sql              # how many agree, and why the others do not
-    scripts/e2e/regress.py --show numeric.sql       # each one that does not, with both answers
-    scripts/e2e/regress.py --setup sql/test_setup.sql sql/join.sql   # after the statements that make its tables
+A statement that asks for what Clearway refuses by name (`LEFT_OUT`: inheritance, partitions, rules, triggers, users' own
+functions, types that it will not have) or for the text of a plan is left out on both sides, and so is each later statement
+that names something which such a statement was to make. The rest is what the shares are of. A *tie* is an answer that depends on
+the order of rows with equal keys (regress_ties.py lists them); it does not count as the same.
+
+    scripts/regress                           # the files of the table in docs/log.md, after test_setup.sql
+    scripts/regress join window               # two of them
+    scripts/regress --show all join           # each answer that differs, with both sides
+    scripts/regress --show differ join        # those that are no error
+    scripts/regress --why join window         # the errors given instead, by number
 """
 
 import argparse
@@ -22,7 +29,8 @@ sys.path[:0] = [str(HERE.parent), str(HERE)]
 from psycopg import pq  # noqa: E402
 
 from peer import connect  # noqa: E402
-from support import servers, tools  # noqa: E402
+from regress_ties import is_tie  # noqa: E402
+from support import regression_files, servers, tools  # noqa: E402
 
 # What a statement is made of: a comment, a string, a quoted name, a dollar-quoted text, the end, or any other character.
 TOKEN = re.compile(
@@ -67,6 +75,16 @@ def statements(text):
         yield text[start:].strip(), None
 
 
+def is_ordered(sql):
+    """Whether the statement itself has an ORDER BY; one in parentheses orders no rows of the answer."""
+    outside, depth = [], 0
+    for token in TOKEN.finditer(sql):
+        depth += {"(": 1, ")": -1}.get(token[0], 0)
+        if depth == 0 and not token[0].startswith(("--", "/*", "'", '"')):
+            outside.append(token[0])
+    return re.search(r"\border\s+by\b", "".join(outside), re.IGNORECASE) is not None
+
+
 def answer(connection, sql, data):
     """What a server says to a statement."""
     link = connection.pgconn
@@ -81,56 +99,159 @@ def answer(connection, sql, data):
     if result.status in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):
         columns = [(result.fname(column), result.ftype(column)) for column in range(result.nfields)]
         rows = [tuple(result.get_value(row, column) for column in range(result.nfields)) for row in range(result.ntuples)]
-        if not re.search(r"\border\s+by\b", sql, re.IGNORECASE):
+        if not is_ordered(sql):
             rows.sort(key=repr)
         return result.command_status, columns, rows
     parts = (pq.DiagnosticField.SQLSTATE, pq.DiagnosticField.MESSAGE_PRIMARY, pq.DiagnosticField.MESSAGE_DETAIL)
     return tuple((result.error_field(part) or b"").decode() for part in parts)
 
 
+# What is left out on both sides: a name for it, and how a statement that asks for it looks.
+LEFT_OUT = {
+    "plans": r"^explain\b",
+    "inheritance": r"\binherits?\b|^\s*alter\s+table\s.*\bno\s+inherit\b",
+    "partitions": r"\bpartition\s+(by\s+(range|list|hash)|of)\b|\b(attach|detach)\s+partition\b",
+    "rules": r"^(create(\s+or\s+replace)?|drop|alter)\s+rule\b",
+    "triggers": r"^(create(\s+or\s+replace)?(\s+constraint)?|drop|alter)\s+(event\s+)?trigger\b|\b(enable|disable)\s+trigger\b",
+    "functions": r"^(create(\s+or\s+replace)?|drop|alter)\s+(function|procedure|routine|aggregate|operator|cast)\b|^(do|call)\b",
+    "types": r"\b(money|varbit|bit(\s+varying)?\s*\(\d+\)|tsvector|tsquery|xml|(int[48]|num|date|ts|tstz)(multi)?range)\b",
+}
+MADE = re.compile(
+    r"^create(\s+or\s+replace)?(\s+(temp|temporary|unlogged|constraint|recursive))*\s+"
+    r"(table|view|function|procedure|aggregate|operator\s+class|type|domain|index|sequence)\s+(if\s+not\s+exists\s+)?"
+    r'(\w+\.)?"?(?P<name>\w+)',
+    re.IGNORECASE,
+)
+
+
+class Filter:
+    """Knows which statements of a file do not apply."""
+
+    def __init__(self):
+        self.missing = set()
+
+    def leaves_out(self, sql):
+        """Why a statement is left out, or None. What it was to make is missing from there on."""
+        bare = without_comments(sql)
+        found = next((name for name, look in LEFT_OUT.items() if re.search(look, bare, re.IGNORECASE | re.DOTALL)), None)
+        if found is None:
+            words = {word.lower() for word in re.findall(r"\w+", bare)}
+            found = "follows from one left out" if words & self.missing else None
+        made = MADE.match(bare)
+        if made and found:
+            self.missing.add(made["name"].lower())
+        elif made:
+            self.missing.discard(made["name"].lower())
+        return found
+
+
+def without_comments(sql):
+    """The statement with single blanks."""
+    return " ".join(re.sub(r"--[^\n]*(\n|$)|/\*.*?\*/", " ", sql, flags=re.DOTALL).split())
+
+
+def kind(ours, file="", sql=""):
+    """How an answer differs."""
+    if isinstance(ours[0], str) and len(ours[0]) == 5:
+        return "refused" if ours[0] == "0A000" else "other errors"
+    return "tie" if is_tie(file, without_comments(sql)) else "differ"
+
+
 def reason(ours):
     """Why an answer differs, in short: the error that was given instead, without the names in it."""
-    if isinstance(ours[0], str) and len(ours[0]) == 5:
+    if kind(ours) != "differ":
         return f"{ours[0]} " + re.sub(r'"[^"]*"', '"…"', ours[1])
     return "another answer"
 
 
-def compare(path, show, setup):
+class Outcome:
+    """What came of one file."""
+
+    def __init__(self, name):
+        self.name, self.total, self.same = name, 0, 0
+        self.left_out, self.kinds, self.reasons = collections.Counter(), collections.Counter(), collections.Counter()
+        self.different = []
+
+    @property
+    def counted(self):
+        return self.total - self.left_out.total()
+
+    @property
+    def share(self):
+        return self.same / self.counted if self.counted else 1.0
+
+    def row(self):
+        kinds = " | ".join(str(self.kinds[name]) for name in KINDS)
+        left_out = self.left_out.total()
+        return f"| {self.name} | {self.total} | {left_out} | {self.same} of {self.counted} | {self.share:.0%} | {kinds} |"
+
+
+KINDS = ["refused", "other errors", "tie", "differ"]
+TABLE = """| file | statements | left out | same | share | refused | other errors | tie | differ |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- |"""
+
+
+def compare(path, setup, show=None):
     """Runs one file on two fresh servers, after the statements of `setup`."""
     ours = servers.Clearway(tools.build(), servers.scratch("regress"), 'shared_buffers = "64MB"\n').start()
     settings = [("fsync", "off"), ("timezone", "UTC"), ("datestyle", "ISO, MDY")]
     theirs = servers.Postgres(servers.scratch("regress-peer"), settings).start()
     both = connect(ours), connect(theirs)
+    for connection in both:
+        connection.execute("set statement_timeout = '5s'")
+    applies, outcome = Filter(), Outcome(path.stem)
     for sql, data in statements(with_files(setup.read_text(), setup.parent.parent)) if setup else ():
-        for connection in both:
-            answer(connection, sql, data)
-    total, reasons = 0, collections.Counter()
+        if applies.leaves_out(sql) is None:
+            for connection in both:
+                answer(connection, sql, data)
     for sql, data in statements(with_files(path.read_text(), path.parent.parent)):
-        total += 1
+        outcome.total += 1
+        if left_out := applies.leaves_out(sql):
+            outcome.left_out[left_out] += 1
+            continue
         found, wanted = (answer(connection, sql, data) for connection in both)
         if found == wanted:
+            outcome.same += 1
             continue
-        reasons[reason(found)] += 1
-        if show:
+        how = kind(found, path.stem, sql)
+        outcome.kinds[how] += 1
+        outcome.reasons[reason(found)] += 1
+        if how == "differ":
+            outcome.different.append((sql, found, wanted))
+        if show in ("all", how):
             print(f"{sql}\n  ours   {str(found)[:600]}\n  theirs {str(wanted)[:600]}\n")
-    print(f"{path.name}: {total - reasons.total()} of {total} statements have PostgreSQL's answer")
-    for text, count in reasons.most_common():
-        print(f"{count:6} {text}")
     for connection in both:
         connection.close()
     ours.stop()
     theirs.kill()
+    return outcome
+
+
+# The files whose subject Clearway has.
+FILES = """select select_distinct join subselect with union aggregates groupingsets window arrays strings case limit insert update
+delete returning merge numeric create_view temp truncate copy copy2 copyselect prepare portals btree_index""".split()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="+", type=pathlib.Path)
-    parser.add_argument("--show", action="store_true", help="show both answers where they differ")
-    parser.add_argument("--setup", type=pathlib.Path, help="statements that make the tables, such as test_setup.sql")
+    parser.add_argument("files", nargs="*", default=FILES, help="names of PostgreSQL's files, or paths")
+    parser.add_argument("--show", choices=["all", *KINDS], help="show both answers to these")
+    parser.add_argument("--why", action="store_true", help="count the errors that were given instead")
+    parser.add_argument("--setup", type=pathlib.Path, help="another file of statements that make the tables")
     options = parser.parse_args()
     tools.need("initdb", "postgres")
-    for path in options.files:
-        compare(path, options.show, options.setup)
+    print(TABLE, flush=True)
+    for name in options.files:
+        path = pathlib.Path(name)
+        if not path.suffix:
+            path = regression_files.folder() / "sql" / f"{name}.sql"
+        if not path.exists():
+            sys.exit(f"{path} does not exist: a file of PostgreSQL's is called by its name alone, as in {' '.join(FILES[:3])}")
+        outcome = compare(path, options.setup or path.parent / "test_setup.sql", options.show)
+        print(outcome.row(), flush=True)
+        for text, count in outcome.reasons.most_common() if options.why else ():
+            print(f"{count:6} {text}")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""PostgreSQL's regression files: at least as many statements have its answer as had it before, and none differs without
+an error. The short form of scripts/regress."""
+
+import unittest
+
+import regress
+from support import regression_files, tools
+
+# The statements that have PostgreSQL's answer, and those that differ without an error because an earlier one is refused.
+FLOORS = {
+    "select": (63, 0),
+    "join": (393, 0),
+    "union": (121, 0),
+    "window": (180, 6),
+    "arrays": (377, 1),
+}
+
+
+class RegressionFiles(unittest.TestCase):
+    def test_as_many_statements_agree_as_before(self):
+        tools.need("initdb", "postgres")
+        folder = regression_files.folder() / "sql"
+        for name, (same, differ) in FLOORS.items():
+            outcome = regress.compare(folder / f"{name}.sql", folder / "test_setup.sql")
+            print(outcome.row(), flush=True)
+            with self.subTest(file=name):
+                self.assertGreaterEqual(outcome.same, same, outcome.reasons)
+                self.assertLessEqual(outcome.kinds["differ"], differ, outcome.different)
