@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 use crate::expr::Expr;
 use crate::settings::PlannerSettings;
 use crate::statistics::TableStatistics;
-use crate::value::{DataType, RowCodec};
+use crate::value::{DataType, RowCodec, StoredAttribute, Value};
 use crate::view::ViewDef;
 
 /// The catalog in which a statement's names are looked up.
@@ -160,6 +160,24 @@ pub struct TableDef {
     pub fillfactor: u8,
     /// The query, of a view.
     pub view: Option<Arc<ViewDef>>,
+    /// Its attributes, in the order of their numbers, if they are not its columns in their order: some were dropped, or
+    /// came later than rows.
+    attributes: Vec<Attribute>,
+}
+
+/// An attribute of a table: a column, or what is left of one that was dropped. Its number is its place, from 1; numbers
+/// never change and are never used again, while a column's place is that among the columns that there are.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Attribute {
+    /// The column's place; `None` once it is dropped.
+    pub column: Option<u16>,
+    /// The type.
+    pub data_type: DataType,
+    /// The segment of a row that it is in ([`RowCodec`]); `None` if rows have no place for it: it was dropped before the
+    /// table was written anew.
+    pub segment: Option<u16>,
+    /// The value of a column in rows without its segment.
+    pub missing: Option<Value>,
 }
 
 impl TableDef {
@@ -176,7 +194,71 @@ impl TableDef {
             codec,
             fillfactor: 100,
             view: None,
+            attributes: Vec::new(),
         }
+    }
+
+    /// Its attributes, in the order of their numbers.
+    pub fn attributes(&self) -> Vec<Attribute> {
+        if !self.attributes.is_empty() {
+            return self.attributes.clone();
+        }
+        let columns = (0..).zip(&self.columns);
+        let attributes = columns.map(|(place, column)| Attribute {
+            column: Some(place),
+            data_type: column.data_type,
+            segment: Some(0),
+            missing: None,
+        });
+        attributes.collect()
+    }
+
+    /// Sets its attributes; the columns' types and the layout of rows follow from them.
+    pub fn set_attributes(&mut self, attributes: Vec<Attribute>) {
+        let stored = attributes.iter().filter_map(|attribute| {
+            Some(StoredAttribute {
+                data_type: attribute.data_type,
+                column: attribute.column,
+                segment: attribute.segment?,
+                missing: attribute.missing.clone().unwrap_or(Value::Null),
+            })
+        });
+        self.codec = RowCodec::of_attributes(&stored.collect::<Vec<_>>());
+        let is_plain = |(place, attribute): (usize, &Attribute)| {
+            attribute.column == Some(place as u16) && attribute.segment == Some(0)
+        };
+        self.attributes = match attributes.iter().enumerate().all(is_plain) {
+            true => Vec::new(),
+            false => attributes,
+        };
+    }
+
+    /// The attribute's number of a column, from 1.
+    pub fn attribute_number(&self, column: u16) -> u16 {
+        let found = self
+            .attributes
+            .iter()
+            .position(|attribute| attribute.column == Some(column));
+        found.map_or(column, |place| place as u16) + 1
+    }
+
+    /// The column of an attribute's number; `None` if it is dropped or never was.
+    pub fn column_of_attribute(&self, number: u16) -> Option<u16> {
+        let place = usize::from(number.checked_sub(1)?);
+        match self.attributes.is_empty() {
+            true => (place < self.columns.len()).then_some(place as u16),
+            false => self.attributes.get(place)?.column,
+        }
+    }
+
+    /// Number of its attributes: the number of the last one.
+    pub fn attribute_count(&self) -> usize {
+        self.attributes.len().max(self.columns.len())
+    }
+
+    /// True if an attribute's number is not its column's place.
+    pub fn has_attributes(&self) -> bool {
+        !self.attributes.is_empty()
     }
 
     /// The number of the column of this name.

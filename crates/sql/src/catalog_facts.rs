@@ -51,6 +51,10 @@ pub trait CatalogFacts {
     fn object_oid(&self, _kind: CatalogObject, _schema: Option<&str>, _name: &str) -> Option<u32> {
         None
     }
+    /// True if several functions have this name.
+    fn names_several(&self, _kind: CatalogObject, _name: &str) -> bool {
+        false
+    }
     /// The name of another object, as `regproc` and its kin show it: in quotes and with its schema where that is needed.
     fn object_name(&self, _kind: CatalogObject, _oid: u32) -> Option<String> {
         None

@@ -63,7 +63,9 @@ pub mod view;
 
 pub use bind::bind_checked;
 pub use bind::{bind, bind_default, changeable_columns};
-pub use catalog::{CatalogView, ColumnDef, ColumnDefault, IndexDef, SchemaRef, TableDef, TableKind};
+pub use catalog::{
+    Attribute, CatalogView, ColumnDef, ColumnDefault, IndexDef, SchemaRef, TableDef, TableKind,
+};
 pub use context::{EvalContext, SessionFacts};
 pub use expr::Expr;
 pub use function::registered;

@@ -35,7 +35,7 @@ pub struct NamedTable {
     pub at: u32,
     /// The table's number.
     pub table: u32,
-    /// The columns that the table had.
+    /// The attributes that the table had.
     pub columns: u16,
 }
 
@@ -44,7 +44,7 @@ pub struct NamedTable {
 pub struct ViewUse {
     /// The table's number.
     pub table: u32,
-    /// The column's number, from 1; 0 for the table itself.
+    /// The attribute's number, from 1; 0 for the table itself.
     pub column: u16,
 }
 

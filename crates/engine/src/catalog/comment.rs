@@ -22,7 +22,7 @@ pub(crate) struct CommentEntry {
 pub(crate) fn addresses_of(entry: &TableEntry) -> Vec<ObjectAddress> {
     let relation = ObjectAddress::relation;
     let mut addresses = vec![relation(entry.def.oid)];
-    addresses.extend((1..=entry.def.columns.len()).map(|number| ObjectAddress {
+    addresses.extend((1..=entry.def.attribute_count()).map(|number| ObjectAddress {
         column: number as i32,
         ..relation(entry.def.oid)
     }));

@@ -14,8 +14,11 @@ use serde::{Deserialize, Serialize};
 use crate::catalog::schema::SchemaEntry;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::value::DataType;
+use clearway_sql::value::text::{decode_text, to_text};
 use clearway_sql::view::{CheckOption, ConstraintUse, NamedTable, ViewDef, ViewUse};
-use clearway_sql::{ColumnDef, ColumnDefault, IndexDef, ObjectAddress, SchemaRef, TableDef, TableKind};
+use clearway_sql::{
+    Attribute, ColumnDef, ColumnDefault, IndexDef, ObjectAddress, SchemaRef, TableDef, TableKind,
+};
 
 /// Catalog rows carry this so that a later format can tell them apart.
 const FORMAT: u32 = 1;
@@ -65,6 +68,9 @@ struct StoredTable {
     rel: u32,
     fillfactor: u8,
     columns: Vec<StoredColumn>,
+    /// Absent if the columns are its attributes in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    attributes: Vec<StoredAttribute>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     indexes: Vec<StoredIndex>,
     /// The relation that holds the statistics of the last ANALYZE.
@@ -163,6 +169,50 @@ struct StoredColumn {
     /// The relation that holds the column's sequence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sequence: Option<u32>,
+}
+
+/// An attribute; see [`Attribute`].
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredAttribute {
+    /// Absent for a dropped one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    column: Option<u16>,
+    r#type: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    segment: Option<u16>,
+    /// The missing value as SQL writes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    missing: Option<String>,
+}
+
+fn stored_attributes(table: &TableDef) -> Vec<StoredAttribute> {
+    if !table.has_attributes() {
+        return Vec::new();
+    }
+    let attributes = table.attributes().into_iter();
+    let stored = attributes.map(|attribute| StoredAttribute {
+        column: attribute.column,
+        r#type: attribute.data_type.oid(),
+        segment: attribute.segment,
+        missing: attribute.missing.as_ref().and_then(to_text),
+    });
+    stored.collect()
+}
+
+fn attribute_of(stored: &StoredAttribute, columns: usize) -> Result<Attribute> {
+    let data_type = DataType::from_oid(stored.r#type)
+        .ok_or_else(|| damaged(format!("type {} of an attribute", stored.r#type)))?;
+    if stored.column.is_some_and(|column| usize::from(column) >= columns) {
+        return Err(damaged("an attribute of a column that is not there"));
+    }
+    let missing = stored.missing.as_deref();
+    Ok(Attribute {
+        column: stored.column,
+        data_type,
+        segment: stored.segment,
+        missing: missing.map(|text| decode_text(text, data_type, 0)).transpose()?,
+    })
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -305,6 +355,7 @@ pub(crate) fn encode(definition: &Definition) -> Result<Vec<u8>> {
         rel,
         fillfactor: table.fillfactor,
         columns,
+        attributes: stored_attributes(table),
         indexes,
         statistics: definition.statistics,
         view: table.view.as_deref().map(stored_view),
@@ -450,6 +501,14 @@ fn decode_table(bytes: &[u8]) -> Result<Definition> {
     );
     table.view = stored.view.map(view_of).transpose()?.map(Arc::new);
     table.fillfactor = stored.fillfactor;
+    if !stored.attributes.is_empty() {
+        let attributes = stored.attributes.iter();
+        let attributes = attributes.map(|attribute| attribute_of(attribute, table.columns.len()));
+        table.set_attributes(attributes.collect::<Result<_>>()?);
+        if table.codec.column_count() != table.columns.len() {
+            return Err(damaged("the attributes of a table are not those of its columns"));
+        }
+    }
     if stored.schema != SchemaRef::PUBLIC_OID {
         // The catalog has its name.
         table.schema = SchemaRef::new(stored.schema, "");

@@ -116,7 +116,7 @@ impl DefinitionChange<'_, '_, '_> {
             let index = |place: u16| table.indexes[usize::from(place)].oid;
             let to = match taken.to {
                 TablePart::Column(place) => ObjectAddress {
-                    column: i32::from(place) + 1,
+                    column: i32::from(table.attribute_number(place)),
                     ..ObjectAddress::relation(table.oid)
                 },
                 TablePart::Index(place) => ObjectAddress::relation(index(place)),

@@ -74,6 +74,13 @@ impl Engine {
         Arc::clone(&self.in_force.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// The value in force of a key of the configuration.
+    pub(crate) fn configured(&self, name: &str) -> Option<String> {
+        let values = crate::in_force::values_of(&self.in_force().config);
+        let found = values.into_iter().find(|(key, _)| *key == name);
+        found.map(|(_, value)| value)
+    }
+
     /// Number of times that the configuration was read again.
     #[inline]
     pub(crate) fn reloads(&self) -> u64 {

@@ -167,6 +167,10 @@ impl CatalogFacts for Facts<'_> {
         }
     }
 
+    fn names_several(&self, kind: CatalogObject, name: &str) -> bool {
+        kind == CatalogObject::Function && system::functions::several_named(name)
+    }
+
     fn object_name(&self, kind: CatalogObject, oid: u32) -> Option<String> {
         match kind {
             CatalogObject::Function => system::functions::name_of(oid),
@@ -177,11 +181,13 @@ impl CatalogFacts for Facts<'_> {
     }
 
     fn column_number(&self, relation: u32, name: &str) -> Option<i16> {
-        let number = match self.definitions().table(relation) {
-            Some(entry) => entry.def.column_number(name)?,
-            None => system::by_oid(relation)?.definition.column_number(name)?,
+        let state = self.definitions();
+        let table = match state.table(relation) {
+            Some(entry) => &entry.def,
+            None => &system::by_oid(relation)?.definition,
         };
-        Some(number as i16 + 1)
+        let number = table.attribute_number(table.column_number(name)?);
+        Some(number.cast_signed())
     }
 
     fn index_definition(&self, oid: u32, column: i32, with_schema: bool) -> Option<String> {

@@ -204,7 +204,10 @@ impl Session {
                 };
                 Ok(if read_only { "on" } else { "off" }.to_owned())
             }
-            other => self.settings.show(other),
+            other => self
+                .settings
+                .show(other)
+                .or_else(|error| self.engine.configured(other).ok_or(error)),
         }
     }
 

@@ -120,7 +120,11 @@ impl SessionFacts for Facts<'_> {
         let changed = self.changed.borrow();
         match changed.iter().rev().find(|changed| changed.name == name) {
             Some(changed) => self.settings.would_show(name, changed.value.as_deref()).ok(),
-            None => self.settings.show(name).ok(),
+            None => self
+                .settings
+                .show(name)
+                .ok()
+                .or_else(|| self.engine.configured(name)),
         }
     }
 

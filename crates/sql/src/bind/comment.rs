@@ -35,7 +35,7 @@ impl Binder<'_> {
                     )
                 })?;
                 let mut address = ObjectAddress::relation(table.oid);
-                address.column = i32::from(number) + 1;
+                address.column = i32::from(table.attribute_number(number));
                 Commented::Object(address)
             }
             CommentedName::Constraint(name, table) => {

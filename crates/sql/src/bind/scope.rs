@@ -111,7 +111,7 @@ impl Names {
                     typmod: column.typmod,
                 },
                 origin: if heap {
-                    (table.oid, number as i16 + 1)
+                    (table.oid, table.attribute_number(number as u16).cast_signed())
                 } else {
                     (0, 0)
                 },

@@ -26,7 +26,7 @@ impl Binder<'_> {
                 .add_column(column)
                 .map_err(|error| error.or_position(Some(name.position)))?;
             let mut from = ObjectAddress::relation(source.oid);
-            from.column = number as i32 + 1;
+            from.column = i32::from(source.attribute_number(number as u16));
             let to = TablePart::Column(first + number as u16);
             table
                 .comments

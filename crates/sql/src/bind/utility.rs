@@ -473,7 +473,7 @@ fn whole_table(table: Arc<TableDef>, columns: &[u16]) -> SelectPlan {
                 } else {
                     table.oid
                 },
-                attribute: *column as i16 + 1,
+                attribute: table.attribute_number(*column).cast_signed(),
             }
         })
         .collect();

@@ -83,11 +83,11 @@ impl<'a> Binder<'a> {
             .map(|position| position - self.place.offset - 1);
         let at = at.ok_or_else(|| EngineError::internal("a table of a view's query has no place"))?;
         let given = self.view.as_ref().and_then(|view| view.given.clone());
-        let (table, columns) = match given {
+        let (table, attributes) = match given {
             None => {
                 let table = self.table(name)?;
-                let columns = table.columns.len();
-                (table, columns)
+                let attributes = table.attribute_count();
+                (table, attributes)
             }
             Some(given) => {
                 let named = given.tables.iter().find(|named| named.at == at);
@@ -105,13 +105,15 @@ impl<'a> Binder<'a> {
             view.tables.push(NamedTable {
                 at,
                 table: table.oid,
-                columns: columns as u16,
+                columns: attributes as u16,
             });
             view.uses.insert(ViewUse {
                 table: table.oid,
                 column: 0,
             });
         }
+        let numbers = (1..=attributes as u16).filter_map(|number| table.column_of_attribute(number));
+        let columns = numbers.count();
         Ok((table, columns))
     }
 

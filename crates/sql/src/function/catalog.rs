@@ -89,6 +89,8 @@ pub(super) static ROWS: &[FunctionRow] = &[
     )
     .stable(),
     row(3415, "pg_get_statisticsobjdef", &[Oid], Text, Pure(nothing)).stable(),
+    // No function has a body in SQL.
+    row(6197, "pg_get_function_sqlbody", &[Oid], Text, Pure(nothing)).stable(),
     row(
         1665,
         "pg_get_serial_sequence",
@@ -140,6 +142,15 @@ pub(super) static ROWS: &[FunctionRow] = &[
     row(0, "pg_total_relation_size", &[Text], Int8, Session(total_size)).volatile(),
     row(2168, "pg_database_size", &[Oid], Int8, Session(database_size)).volatile(),
     row(2324, "pg_database_size", &[Name], Int8, Session(database_size)).volatile(),
+    row(2322, "pg_tablespace_size", &[Oid], Int8, Session(tablespace_size)).volatile(),
+    row(
+        2323,
+        "pg_tablespace_size",
+        &[Name],
+        Int8,
+        Session(tablespace_size),
+    )
+    .volatile(),
     row(2288, "pg_size_pretty", &[Int8], Text, Pure(size_in_words)),
     row(1597, "pg_encoding_to_char", &[Int4], Name, Pure(encoding_name)).stable(),
     row(
@@ -469,6 +480,31 @@ fn database_size(arguments: &[Value], session: &dyn SessionFacts) -> Result<Valu
         }
     }
     Ok(Value::Int8(session.catalog()?.database_bytes()))
+}
+
+/// All relations are in one tablespace; the one of shared tables has none of its own.
+fn tablespace_size(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    /// `pg_default`
+    const DEFAULT_OID: u32 = 1_663;
+    /// `pg_global`
+    const GLOBAL_OID: u32 = 1_664;
+    let bytes = || Ok(Value::Int8(session.catalog()?.database_bytes()));
+    match &arguments[0] {
+        Value::Oid(DEFAULT_OID) => bytes(),
+        Value::Oid(GLOBAL_OID) => Ok(Value::Int8(0)),
+        Value::Oid(other) => Err(EngineError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!("tablespace with OID {other} does not exist"),
+        )),
+        name => match text_of(name)? {
+            "pg_default" => bytes(),
+            "pg_global" => Ok(Value::Int8(0)),
+            other => Err(EngineError::new(
+                SqlState::UNDEFINED_OBJECT,
+                format!("tablespace \"{other}\" does not exist"),
+            )),
+        },
+    }
 }
 
 /// A number of bytes with the unit in which it has at most five digits, rounded half up.

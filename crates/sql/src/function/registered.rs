@@ -78,6 +78,12 @@ fn object_number(text: &str, kind: CatalogObject, session: &dyn SessionFacts) ->
         CatalogObject::Schema => catalog.schema_oid(&name),
         kind => catalog.object_oid(kind, schema, &name),
     };
+    if found.is_none() && catalog.names_several(kind, &name) {
+        return Err(EngineError::new(
+            SqlState::AMBIGUOUS_FUNCTION,
+            format!("more than one function named \"{}\"", shortened(text)),
+        ));
+    }
     found.ok_or_else(|| match schema {
         Some(schema) if catalog.schema_oid(schema).is_none() => no_object(CatalogObject::Schema, schema),
         Some(schema) => no_object(kind, &format!("{schema}.{name}")),

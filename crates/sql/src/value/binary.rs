@@ -95,6 +95,7 @@ pub fn decode_binary(bytes: &[u8], data_type: DataType) -> Result<Value> {
         DataType::TimestampTz => Value::TimestampTz(timestamp(bytes, data_type)?),
         DataType::Numeric => Value::Numeric(decode_numeric(bytes)?),
         DataType::Record => return Err(EngineError::not_supported("a record in binary")),
+        DataType::AnyArray => return Err(EngineError::not_supported("anyarray in binary")),
         DataType::Array(_) | DataType::Int2Vector | DataType::OidVector => {
             decode_array_binary(bytes, data_type, decode_binary)?.into()
         }

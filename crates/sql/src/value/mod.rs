@@ -77,7 +77,7 @@ pub use compare::{compare, compare_checked};
 pub use datatype::{CatalogObject, Category, DataType, NO_TYPMOD, format_type};
 pub use key::{KeyBuffer, encode_key};
 pub use numeric::Numeric;
-pub use row::{ColumnSet, RowCodec};
+pub use row::{ColumnSet, RowCodec, StoredAttribute};
 pub use row_bytes::TextsTogether;
 pub use text::{decode_text, encode_text};
 pub use type_table::{ElementType, TypeInfo};

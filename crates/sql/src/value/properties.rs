@@ -111,7 +111,7 @@ fn any_type() -> impl Strategy<Value = DataType> {
     let no_column = |data_type: &DataType| {
         matches!(
             data_type.element().unwrap_or(*data_type),
-            DataType::Void | DataType::Record | DataType::PgNodeTree | DataType::AclItem
+            DataType::Void | DataType::Record | DataType::AnyArray | DataType::PgNodeTree | DataType::AclItem
         )
     };
     prop::sample::select(

@@ -11,6 +11,22 @@
 //! integer is one load, and changing one ([`RowCodec::patch`]) neither moves nor decodes anything else. Numbers are
 //! little-endian. A bit set in the bitmap means NULL.
 //!
+//! # Columns that come and go
+//!
+//! A column that is dropped keeps its place, as NULL in new rows. Columns that are added later make a *segment* of their
+//! own behind the row, of the same form, so that the rows that are there need not change:
+//!
+//! ```text
+//! create table t (a int, b text);  insert …          │ bitmap │ a │ b │
+//! alter table t add c int default 7;                    the same row: c is missing, and reads as 7
+//! insert …                                           │ bitmap │ a │ b │ bitmap │ c │
+//! ```
+//!
+//! 1. A segment has at least one column, so at least one byte: a row that ends behind a segment was written before the
+//!    next one was there.
+//! 2. A row has all segments up to some one: whatever writes a row anew writes all of them.
+//! 3. A column of a segment that a row does not have reads as its *missing value*, the default of when it was added.
+//!
 //! Bytes that do not decode are an error (XX001), never a panic: they come from a file.
 
 use std::fmt;
@@ -86,24 +102,71 @@ impl fmt::Debug for ColumnSet {
     }
 }
 
+/// An attribute of a table as rows have it: a column, or what is left of one.
+#[derive(Debug, Clone)]
+pub struct StoredAttribute {
+    /// The type.
+    pub data_type: DataType,
+    /// The column's place among those that there are; `None` once it is dropped.
+    pub column: Option<u16>,
+    /// The segment that it is in; they are in the order of the attributes.
+    pub segment: u16,
+    /// The value in rows without its segment.
+    pub missing: Value,
+}
+
+/// In the place of a column: it has been dropped.
+const DROPPED: u16 = u16::MAX;
+
 /// The place of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// At this offset from the row's start.
-    Fixed(u32),
+    /// At this offset from the row's start, with this bit of the bitmap.
+    Fixed { offset: u32, bit: u16 },
     /// The n-th varying column.
     Varying(u16),
+    /// In a later segment.
+    Added,
+}
+
+/// A column of fixed width.
+#[derive(Debug, Clone, Copy)]
+struct FixedColumn {
+    column: u16,
+    bit: u16,
+    offset: u32,
+}
+
+/// A varying column.
+#[derive(Debug, Clone, Copy)]
+struct VaryingColumn {
+    /// [`DROPPED`] for one that is not there any more.
+    column: u16,
+    bit: u16,
+}
+
+/// A part of a row with a bitmap of its own.
+#[derive(Debug, Clone, Default)]
+struct Segment {
+    fixed: Vec<FixedColumn>,
+    /// In order, dropped ones included.
+    varying: Vec<VaryingColumn>,
+    /// The start of the varying part.
+    varying_start: usize,
+    /// The bits of dropped columns of fixed width.
+    dropped: Vec<u16>,
+    /// The values in rows that do not have it; of the first one, none.
+    missing: Vec<(u16, Value)>,
 }
 
 /// The layout of one table's rows.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct RowCodec {
     types: Vec<DataType>,
     places: Vec<Place>,
-    /// The varying columns, in order.
-    varying: Vec<u16>,
-    /// The start of the varying part.
-    varying_start: usize,
+    first: Segment,
+    /// The later segments.
+    added: Vec<Segment>,
 }
 
 const fn width(data_type: DataType) -> Option<u32> {
@@ -121,30 +184,131 @@ const fn width(data_type: DataType) -> Option<u32> {
     }
 }
 
+impl Segment {
+    /// The segment of these attributes.
+    fn of(attributes: &[StoredAttribute]) -> Segment {
+        let mut segment = Segment::default();
+        let mut offset = attributes.len().div_ceil(8) as u32;
+        for (bit, attribute) in attributes.iter().enumerate() {
+            let (bit, column) = (bit as u16, attribute.column.unwrap_or(DROPPED));
+            match width(attribute.data_type) {
+                Some(width) => {
+                    match attribute.column {
+                        Some(column) => segment.fixed.push(FixedColumn { column, bit, offset }),
+                        None => segment.dropped.push(bit),
+                    }
+                    offset += width;
+                }
+                None => segment.varying.push(VaryingColumn { column, bit }),
+            }
+            if attribute.column.is_some() {
+                segment.missing.push((column, attribute.missing.clone()));
+            }
+        }
+        segment.varying_start = offset as usize;
+        segment
+    }
+
+    /// Appends its part of a row.
+    fn encode(&self, row: &[Value], types: &[DataType], out: &mut Vec<u8>) {
+        let start = out.len();
+        out.resize(start + self.varying_start, 0);
+        let is_null = |out: &mut Vec<u8>, bit: u16| {
+            out[start + usize::from(bit) / 8] |= 1 << (bit % 8);
+        };
+        for bit in &self.dropped {
+            is_null(out, *bit);
+        }
+        for fixed in &self.fixed {
+            match &row[usize::from(fixed.column)] {
+                Value::Null => is_null(out, fixed.bit),
+                value => write_fixed(value, &mut out[start + fixed.offset as usize..]),
+            }
+        }
+        for varying in &self.varying {
+            let at = usize::from(varying.column);
+            match row.get(at) {
+                Some(value) if !value.is_null() => write_varying(value, types[at], out),
+                _ => is_null(out, varying.bit),
+            }
+        }
+    }
+
+    /// Fills in the needed ones of its first `count` varying columns; the bytes behind them.
+    #[inline]
+    fn decode_varying<'b>(
+        &self,
+        bytes: &'b [u8],
+        count: usize,
+        types: &[DataType],
+        needed: &ColumnSet,
+        row: &mut [Value],
+    ) -> Result<&'b [u8]> {
+        let mut rest = bytes.get(self.varying_start..).ok_or_else(damaged)?;
+        for varying in &self.varying[..count] {
+            let at = usize::from(varying.column);
+            if is_null(bytes, usize::from(varying.bit)) {
+                if needed.contains(varying.column) {
+                    row[at] = Value::Null;
+                }
+                continue;
+            }
+            let (length, used) = read_length(rest).ok_or_else(damaged)?;
+            let end = used + length;
+            let content = rest.get(used..end).ok_or_else(damaged)?;
+            if needed.contains(varying.column) {
+                row[at] = read_varying(content, types[at]).ok_or_else(damaged)?;
+            }
+            rest = &rest[end..];
+        }
+        Ok(rest)
+    }
+}
+
 impl RowCodec {
     /// The layout for columns of these types.
     pub fn new(types: impl IntoIterator<Item = DataType>) -> RowCodec {
-        let types: Vec<DataType> = types.into_iter().collect();
-        let mut offset = types.len().div_ceil(8) as u32;
-        let mut varying = Vec::new();
-        let mut places = Vec::with_capacity(types.len());
-        for (column, data_type) in types.iter().enumerate() {
-            places.push(match width(*data_type) {
-                Some(width) => {
-                    offset += width;
-                    Place::Fixed(offset - width)
-                }
-                None => {
-                    varying.push(column as u16);
-                    Place::Varying(varying.len() as u16 - 1)
-                }
-            });
+        let attributes: Vec<StoredAttribute> = (0..)
+            .zip(types)
+            .map(|(column, data_type)| StoredAttribute {
+                data_type,
+                column: Some(column),
+                segment: 0,
+                missing: Value::Null,
+            })
+            .collect();
+        RowCodec::of_attributes(&attributes)
+    }
+
+    /// The layout for these attributes, in the order of their segments.
+    pub fn of_attributes(attributes: &[StoredAttribute]) -> RowCodec {
+        let mut segments = attributes
+            .chunk_by(|one, other| one.segment == other.segment)
+            .map(Segment::of);
+        let first = segments.next().unwrap_or_default();
+        let added: Vec<Segment> = segments.collect();
+        let mut columns: Vec<(u16, DataType)> = attributes
+            .iter()
+            .filter_map(|attribute| Some((attribute.column?, attribute.data_type)))
+            .collect();
+        columns.sort_unstable_by_key(|(column, _)| *column);
+        let mut places = vec![Place::Added; columns.len()];
+        for fixed in &first.fixed {
+            places[usize::from(fixed.column)] = Place::Fixed {
+                offset: fixed.offset,
+                bit: fixed.bit,
+            };
+        }
+        for (order, varying) in first.varying.iter().enumerate() {
+            if varying.column != DROPPED {
+                places[usize::from(varying.column)] = Place::Varying(order as u16);
+            }
         }
         RowCodec {
-            types,
+            types: columns.into_iter().map(|(_, data_type)| data_type).collect(),
             places,
-            varying,
-            varying_start: offset as usize,
+            first,
+            added,
         }
     }
 
@@ -161,57 +325,69 @@ impl RowCodec {
             "a row has as many values as its table columns"
         );
         out.clear();
-        out.resize(self.varying_start, 0);
-        for (column, value) in row.iter().enumerate() {
-            if value.is_null() {
-                out[column / 8] |= 1 << (column % 8);
-            } else if let Place::Fixed(offset) = self.places[column] {
-                write_fixed(value, &mut out[offset as usize..]);
-            }
-        }
-        for column in &self.varying {
-            write_varying(&row[usize::from(*column)], self.types[usize::from(*column)], out);
+        self.first.encode(row, &self.types, out);
+        for segment in &self.added {
+            segment.encode(row, &self.types, out);
         }
     }
 
     /// Fills in the needed columns of `row`, which is as wide as the table; the others are left as they are.
     pub fn decode(&self, bytes: &[u8], needed: &ColumnSet, row: &mut [Value]) -> Result<()> {
-        if bytes.len() < self.varying_start {
+        if bytes.len() < self.first.varying_start {
             return Err(damaged());
         }
-        let mut last_varying = None;
+        let mut varying = 0;
+        let mut is_added = false;
         for column in needed.iter() {
             let at = usize::from(column);
             match self.places[at] {
-                Place::Fixed(offset) => {
-                    row[at] = if is_null(bytes, at) {
+                Place::Fixed { offset, bit } => {
+                    row[at] = if is_null(bytes, usize::from(bit)) {
                         Value::Null
                     } else {
                         read_fixed(self.types[at], &bytes[offset as usize..])
                     };
                 }
-                Place::Varying(order) => last_varying = Some(usize::from(order)),
+                Place::Varying(order) => varying = usize::from(order) + 1,
+                Place::Added => is_added = true,
             }
         }
-        let Some(last_varying) = last_varying else {
-            return Ok(());
-        };
-        let mut rest = &bytes[self.varying_start..];
-        for column in &self.varying[..=last_varying] {
-            let at = usize::from(*column);
-            if is_null(bytes, at) {
-                if needed.contains(*column) {
-                    row[at] = Value::Null;
+        if is_added {
+            return self.decode_added(bytes, needed, row);
+        }
+        if varying > 0 {
+            self.first
+                .decode_varying(bytes, varying, &self.types, needed, row)?;
+        }
+        Ok(())
+    }
+
+    /// Fills in what is needed of the varying columns and of the later segments.
+    #[cold]
+    fn decode_added(&self, bytes: &[u8], needed: &ColumnSet, row: &mut [Value]) -> Result<()> {
+        let count = self.first.varying.len();
+        let mut rest = self
+            .first
+            .decode_varying(bytes, count, &self.types, needed, row)?;
+        for segment in &self.added {
+            if rest.is_empty() {
+                let missing = segment.missing.iter();
+                for (column, value) in missing.filter(|(column, _)| needed.contains(*column)) {
+                    row[usize::from(*column)] = value.clone();
                 }
                 continue;
             }
-            let (length, used) = read_length(rest).ok_or_else(damaged)?;
-            let end = used + length;
-            let content = rest.get(used..end).ok_or_else(damaged)?;
-            if needed.contains(*column) {
-                row[at] = read_varying(content, self.types[at]).ok_or_else(damaged)?;
+            if rest.len() < segment.varying_start {
+                return Err(damaged());
             }
-            rest = &rest[end..];
+            for fixed in segment.fixed.iter().filter(|fixed| needed.contains(fixed.column)) {
+                let at = usize::from(fixed.column);
+                row[at] = match is_null(rest, usize::from(fixed.bit)) {
+                    true => Value::Null,
+                    false => read_fixed(self.types[at], &rest[fixed.offset as usize..]),
+                };
+            }
+            rest = segment.decode_varying(rest, segment.varying.len(), &self.types, needed, row)?;
         }
         Ok(())
     }
@@ -227,10 +403,10 @@ impl RowCodec {
     #[inline]
     pub fn integer_at(&self, bytes: &[u8], column: u16) -> Option<i64> {
         let at = usize::from(column);
-        let Place::Fixed(offset) = self.places[at] else {
+        let Place::Fixed { offset, bit } = self.places[at] else {
             return None;
         };
-        if bytes.len() < self.varying_start || is_null(bytes, at) {
+        if bytes.len() < self.first.varying_start || is_null(bytes, usize::from(bit)) {
             return None;
         }
         let from = &bytes[offset as usize..];
@@ -242,28 +418,29 @@ impl RowCodec {
         }
     }
 
-    /// True if a column's width never changes, so that [`RowCodec::patch`] takes it.
+    /// True if a column's width never changes and each row has it, so that [`RowCodec::patch`] takes it.
     pub fn is_fixed(&self, column: u16) -> bool {
-        matches!(self.places[usize::from(column)], Place::Fixed(_))
+        matches!(self.places[usize::from(column)], Place::Fixed { .. })
     }
 
     /// Overwrites a fixed-width column of an encoded row, NULL included. The row keeps its length.
     pub fn patch(&self, bytes: &mut [u8], column: u16, value: &Value) {
         let at = usize::from(column);
-        let Place::Fixed(offset) = self.places[at] else {
-            panic!("column {column} has no fixed width")
+        let Place::Fixed { offset, bit } = self.places[at] else {
+            panic!("column {column} has no fixed place")
         };
+        let (byte, mask) = (usize::from(bit) / 8, 1 << (bit % 8));
         if value.is_null() {
-            bytes[at / 8] |= 1 << (at % 8);
+            bytes[byte] |= mask;
         } else {
-            bytes[at / 8] &= !(1 << (at % 8));
+            bytes[byte] &= !mask;
             write_fixed(value, &mut bytes[offset as usize..]);
         }
     }
 
     /// Writes into `out` the row `old` with some columns replaced: patched where all have fixed width, else rebuilt.
     pub fn update(&self, old: &[u8], changes: &[(u16, Value)], out: &mut Vec<u8>) -> Result<()> {
-        if old.len() < self.varying_start {
+        if old.len() < self.first.varying_start {
             return Err(damaged());
         }
         if changes.iter().all(|(column, _)| self.is_fixed(*column)) {
@@ -284,8 +461,8 @@ impl RowCodec {
 }
 
 #[inline]
-fn is_null(bytes: &[u8], column: usize) -> bool {
-    bytes[column / 8] >> (column % 8) & 1 == 1
+fn is_null(bytes: &[u8], bit: usize) -> bool {
+    bytes[bit / 8] >> (bit % 8) & 1 == 1
 }
 
 #[inline]
@@ -441,6 +618,56 @@ mod tests {
         let columns = [0, 3, 63, 64, 200, 255];
         columns.iter().rev().for_each(|&column| set.insert(column));
         assert_eq!(set.iter().collect::<Vec<_>>(), columns);
+    }
+
+    /// A row of before, one of after, and what a change of either makes of it.
+    #[test]
+    fn columns_come_and_go() {
+        let attribute = |data_type, column, segment, missing| StoredAttribute {
+            data_type,
+            column,
+            segment,
+            missing,
+        };
+        let before = RowCodec::new([DataType::Int4, DataType::Text, DataType::Text, DataType::Int8]);
+        let mut old = Vec::new();
+        let values = [
+            Value::Int4(7),
+            Value::text("gone"),
+            Value::text("b"),
+            Value::Int8(9),
+        ];
+        before.encode(&values, &mut old);
+        let after = RowCodec::of_attributes(&[
+            attribute(DataType::Int4, None, 0, Value::Null),
+            attribute(DataType::Text, None, 0, Value::Null),
+            attribute(DataType::Text, Some(0), 0, Value::Null),
+            attribute(DataType::Int8, Some(1), 0, Value::Null),
+            attribute(DataType::Int4, Some(2), 1, Value::Int4(5)),
+            attribute(DataType::Text, Some(3), 1, Value::Null),
+            attribute(DataType::Text, Some(4), 2, Value::text("missing")),
+        ]);
+        let mut row = vec![
+            Value::text("b"),
+            Value::Int8(9),
+            Value::Int4(5),
+            Value::Null,
+            Value::text("missing"),
+        ];
+        assert_eq!(after.decode_all(&old).unwrap(), row);
+        let mut new = Vec::new();
+        after.update(&old, &[(3, Value::text("c"))], &mut new).unwrap();
+        row[3] = Value::text("c");
+        assert_eq!(after.decode_all(&new).unwrap(), row);
+        let mut patched = Vec::new();
+        after.update(&old, &[(1, Value::Int8(10))], &mut patched).unwrap();
+        assert_eq!(patched.len(), old.len(), "a row of before stays one");
+        row[1] = Value::Int8(10);
+        row[3] = Value::Null;
+        assert_eq!(after.decode_all(&patched).unwrap(), row);
+        for length in 0..old.len() {
+            assert!(after.decode_all(&old[..length]).is_err(), "cut to {length}");
+        }
     }
 
     #[test]

@@ -88,7 +88,7 @@ pub fn decode_text(text: &str, data_type: DataType, now: i64) -> Result<Value> {
         | DataType::Regnamespace
         | DataType::Regrole
         | DataType::Regcollation => numbered_object(text, data_type)?,
-        DataType::PgNodeTree | DataType::AclItem => {
+        DataType::PgNodeTree | DataType::AclItem | DataType::AnyArray => {
             return Err(EngineError::new(
                 SqlState::FEATURE_NOT_SUPPORTED,
                 format!("cannot accept a value of type {data_type}"),

@@ -222,6 +222,8 @@ types! {
     Void = 2278, 0, "void", "void", Pseudo, false, 4, 'i', 'p';
     /// `record`: a row of any columns, by its name only
     Record = 2249, 0, "record", "record", Pseudo, false, -1, 'd', 'p';
+    /// `anyarray`: an array of any elements, in the catalog
+    AnyArray = 2277, 0, "anyarray", "anyarray", Pseudo, false, -1, 'd', 'p';
     // The types of varying length that are no text come last, so that reading a row finds them by one comparison.
     /// `int2vector`: column numbers of the catalog
     Int2Vector = 22, 1006, "int2vector", "int2vector", Array, false, -1, 'i', 'b';

@@ -3,34 +3,33 @@
 use super::SYSTEM_TABLES;
 use super::Sources;
 use super::definition_text::default_expression;
-use super::rows::{NO_TYPE, NULL, Rows, boolean, int2, int4, oid, text};
+use super::rows::{NO_TYPE, NULL, Rows, array, boolean, int2, int4, oid, text};
 use super::types::row_of;
 use crate::catalog::serial::{SEQUENCE_COLUMNS, serials};
-use clearway_sql::{ColumnDef, ColumnDefault};
+use clearway_sql::value::{DataType, Value};
+use clearway_sql::{ColumnDef, ColumnDefault, TableDef};
 
 /// `pg_attribute`
 pub(super) fn columns(sources: &Sources<'_>, rows: &mut Rows) {
     for table in SYSTEM_TABLES.iter() {
         for (number, column) in table.definition.columns.iter().enumerate() {
-            push(rows, table.shape.oid, number, column, Of::Table);
+            push(rows, table.shape.oid, number, column, Of::Table, None);
         }
     }
     of_views(sources, rows);
     for entry in sources.catalog.tables() {
-        for (number, column) in entry.def.columns.iter().enumerate() {
-            push(rows, entry.def.oid, number, column, Of::Table);
-        }
+        of_table(&entry.def, rows);
         for index in &entry.def.indexes {
             for (number, column) in index.columns.iter().enumerate() {
                 let column = &entry.def.columns[usize::from(*column)];
-                push(rows, index.oid, number, column, Of::Index);
+                push(rows, index.oid, number, column, Of::Index, None);
             }
         }
         for serial in serials(&entry) {
             for (number, (name, data_type)) in SEQUENCE_COLUMNS.into_iter().enumerate() {
                 let mut column = ColumnDef::new(name, data_type);
                 column.not_null = true;
-                push(rows, serial.oid(), number, &column, Of::Table);
+                push(rows, serial.oid(), number, &column, Of::Table, None);
             }
         }
     }
@@ -40,7 +39,24 @@ pub(super) fn columns(sources: &Sources<'_>, rows: &mut Rows) {
 fn of_views(sources: &Sources<'_>, rows: &mut Rows) {
     for entry in sources.catalog.views() {
         for (number, column) in entry.def.columns.iter().enumerate() {
-            push(rows, entry.def.oid, number, column, Of::Table);
+            push(rows, entry.def.oid, number, column, Of::Table, None);
+        }
+    }
+}
+
+/// The columns of a table, those that have been dropped included.
+fn of_table(table: &TableDef, rows: &mut Rows) {
+    for (number, attribute) in table.attributes().into_iter().enumerate() {
+        match attribute.column {
+            Some(column) => {
+                let column = &table.columns[usize::from(column)];
+                push(rows, table.oid, number, column, Of::Table, attribute.missing);
+            }
+            None => {
+                let name = format!("........pg.dropped.{}........", number + 1);
+                let column = ColumnDef::new(name, attribute.data_type);
+                push(rows, table.oid, number, &column, Of::Dropped, None);
+            }
         }
     }
 }
@@ -50,9 +66,13 @@ fn of_views(sources: &Sources<'_>, rows: &mut Rows) {
 enum Of {
     Table,
     Index,
+    /// A table that does not have the column any more.
+    Dropped,
 }
 
-fn push(rows: &mut Rows, relation: u32, number: usize, column: &ColumnDef, of: Of) {
+fn push(rows: &mut Rows, relation: u32, number: usize, column: &ColumnDef, of: Of, missing: Option<Value>) {
+    let is_dropped = of == Of::Dropped;
+    let kept = |number: u32| if is_dropped { 0 } else { number };
     let row = row_of(column.data_type);
     let of_table = of == Of::Table;
     let identity = match (of_table && column.is_identity, column.always_generated) {
@@ -63,8 +83,8 @@ fn push(rows: &mut Rows, relation: u32, number: usize, column: &ColumnDef, of: O
     rows.push([
         ("attrelid", oid(relation)),
         ("attname", text(&column.name)),
-        ("atttypid", oid(column.data_type.oid())),
-        ("attstattarget", int4(-1)),
+        ("atttypid", oid(kept(column.data_type.oid()))),
+        ("attstattarget", int4(if is_dropped { 0 } else { -1 })),
         ("attlen", int2(row.length)),
         ("attnum", int2(number as i16 + 1)),
         ("attndims", int4(i32::from(row.is_array()))),
@@ -76,18 +96,30 @@ fn push(rows: &mut Rows, relation: u32, number: usize, column: &ColumnDef, of: O
         ("attcompression", text("")),
         ("attnotnull", boolean(of_table && column.not_null)),
         ("atthasdef", boolean(of_table && has_default(column))),
-        ("atthasmissing", boolean(false)),
+        ("atthasmissing", boolean(missing.is_some())),
         ("attidentity", text(identity)),
         ("attgenerated", text("")),
-        ("attisdropped", boolean(false)),
+        ("attisdropped", boolean(is_dropped)),
         ("attislocal", boolean(true)),
         ("attinhcount", int4(0)),
         ("attcollation", oid(row.collation)),
         ("attacl", NULL),
         ("attoptions", NULL),
         ("attfdwoptions", NULL),
-        ("attmissingval", NULL),
+        (
+            "attmissingval",
+            missing.map_or(NULL, |value| shown_missing(column.data_type, value)),
+        ),
     ]);
+}
+
+/// A missing value as `pg_attribute` has it: in an array.
+fn shown_missing(data_type: DataType, value: Value) -> Value {
+    match data_type.array_type() {
+        Some(whole) => array(whole, std::iter::once(value)),
+        // An array, whose elements stand for themselves.
+        None => value,
+    }
 }
 
 /// True if `pg_attrdef` has the column's default: it does not have the sequence of an identity column.
@@ -116,10 +148,11 @@ pub(super) fn defaults(sources: &Sources<'_>, rows: &mut Rows) {
     for entry in sources.catalog.tables() {
         for (number, column) in entry.def.columns.iter().enumerate() {
             if has_default(column) {
+                let attribute = entry.def.attribute_number(number as u16).cast_signed();
                 rows.push([
                     ("oid", oid(default_oid(entry.def.oid, number))),
                     ("adrelid", oid(entry.def.oid)),
-                    ("adnum", int2(number as i16 + 1)),
+                    ("adnum", int2(attribute)),
                     (
                         "adbin",
                         default_expression(&entry, number).map_or(NO_TYPE, |sql| text(&sql)),

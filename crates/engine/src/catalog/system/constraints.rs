@@ -8,12 +8,13 @@ use super::rows::{NULL, Rows, array, boolean, int2, int4, oid, text};
 use super::types::row_of;
 use super::views;
 use crate::catalog::serial::serials;
-use clearway_sql::IndexDef;
 use clearway_sql::value::{DataType, Value};
+use clearway_sql::{IndexDef, TableDef};
 
-/// The numbers of an index's columns, counted from 1.
-fn numbers(index: &IndexDef) -> impl Iterator<Item = Value> {
-    index.columns.iter().map(|number| int2(*number as i16 + 1))
+/// The attributes' numbers of an index's columns.
+fn numbers<'d>(table: &'d TableDef, index: &'d IndexDef) -> impl Iterator<Item = Value> + 'd {
+    let columns = index.columns.iter();
+    columns.map(|column| int2(table.attribute_number(*column).cast_signed()))
 }
 
 fn collations(index: &IndexDef) -> impl Iterator<Item = Value> {
@@ -51,7 +52,7 @@ pub(super) fn indexes(sources: &Sources<'_>, rows: &mut Rows) {
                 ("indisready", boolean(true)),
                 ("indislive", boolean(true)),
                 ("indisreplident", boolean(false)),
-                ("indkey", array(DataType::Int2Vector, numbers(index))),
+                ("indkey", array(DataType::Int2Vector, numbers(&entry.def, index))),
                 ("indcollation", array(DataType::OidVector, collations(index))),
                 ("indclass", array(DataType::OidVector, classes(index))),
                 (
@@ -95,7 +96,7 @@ pub(super) fn constraints(sources: &Sources<'_>, rows: &mut Rows) {
                 ("connoinherit", boolean(true)),
                 (
                     "conkey",
-                    array(DataType::array_of(DataType::Int2), numbers(index)),
+                    array(DataType::array_of(DataType::Int2), numbers(&entry.def, index)),
                 ),
                 ("confkey", NULL),
                 ("conpfeqop", NULL),
@@ -115,7 +116,10 @@ pub(super) fn dependencies(sources: &Sources<'_>, rows: &mut Rows) {
     for entry in sources.catalog.tables() {
         let schema = (PG_NAMESPACE_OID, entry.def.schema.oid, 0);
         let table = entry.def.oid;
-        let column = |number: usize| (PG_CLASS_OID, table, number as i32 + 1);
+        let column = |number: usize| {
+            let number = entry.def.attribute_number(number as u16);
+            (PG_CLASS_OID, table, i32::from(number))
+        };
         depends(rows, (PG_CLASS_OID, table, 0), schema, "n");
         for serial in serials(&entry) {
             let sequence = (PG_CLASS_OID, serial.oid(), 0);

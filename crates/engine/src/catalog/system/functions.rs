@@ -113,6 +113,11 @@ pub(crate) fn only_one_named(name: &str) -> Option<u32> {
     rows.next().is_none().then_some(found.oid)
 }
 
+/// True if several functions have this name.
+pub(crate) fn several_named(name: &str) -> bool {
+    FUNCTIONS.iter().filter(|row| row.name == name).nth(1).is_some()
+}
+
 /// The name of a function, with its schema if the name alone does not lead to it.
 pub(crate) fn name_of(oid: u32) -> Option<String> {
     let place = FUNCTIONS.binary_search_by_key(&oid, |row| row.oid).ok()?;

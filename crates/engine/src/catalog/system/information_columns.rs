@@ -73,7 +73,10 @@ fn push(sources: &Sources<'_>, rows: &mut Rows, table: &TableDef, number: usize,
         ("table_schema", text(&table.schema.name)),
         ("table_name", text(&table.name)),
         ("column_name", text(&column.name)),
-        ("ordinal_position", int4(number as i32 + 1)),
+        (
+            "ordinal_position",
+            int4(i32::from(table.attribute_number(number as u16))),
+        ),
         (
             "column_default",
             default_of(sources, table, number).map_or(NULL, |sql| text(&sql)),

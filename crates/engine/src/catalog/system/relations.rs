@@ -171,7 +171,7 @@ fn of_table(sources: &Sources<'_>, entry: &TableEntry, rows: &mut Rows) {
         rows: count,
         has_index: !table.indexes.is_empty(),
         has_rules: false,
-        columns: table.columns.len(),
+        columns: table.attribute_count(),
         identity: "d",
         options: options_of(table),
     }

@@ -1,8 +1,11 @@
 //! The things that a server has one or a few of: the database, schemas, tablespaces, the user, languages, collations.
 
 use super::Sources;
-use super::rows::{NOT_FROZEN, NULL, Rows, boolean, int4, oid, text};
+use super::rows::{NOT_FROZEN, NULL, Rows, array, boolean, int4, oid, text};
 use super::shape::Schema;
+use clearway_sql::SchemaRef;
+use clearway_sql::function::quote_identifier;
+use clearway_sql::value::{DataType, Value};
 // There is one user, called as the client calls itself.
 pub(super) use clearway_sql::function::{DATABASE_OID, USER_OID};
 
@@ -23,9 +26,22 @@ pub(super) fn schemas(sources: &Sources<'_>, rows: &mut Rows) {
             ("oid", oid(schema.oid)),
             ("nspname", text(&schema.name)),
             ("nspowner", oid(USER_OID)),
-            ("nspacl", NULL),
+            ("nspacl", privileges(sources, schema.oid)),
         ]);
     }
+}
+
+/// The privileges on a schema: on the `public` that each database begins with, they are given; on others, the default.
+fn privileges(sources: &Sources<'_>, schema: u32) -> Value {
+    if schema != SchemaRef::PUBLIC_OID {
+        return NULL;
+    }
+    let owner = quote_identifier(sources.user);
+    let items = [format!("{owner}=UC/{owner}"), format!("=U/{owner}")];
+    array(
+        DataType::array_of(DataType::AclItem),
+        items.into_iter().map(Value::text),
+    )
 }
 
 /// `pg_database`

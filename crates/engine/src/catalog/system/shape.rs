@@ -9,7 +9,6 @@ use clearway_sql::{ColumnDef, SchemaRef, TableDef, TableKind};
 
 /// The types that columns of system tables have in PostgreSQL and that there are not yet.
 const LEFT_OUT: &[&str] = &[
-    "anyarray",
     "bytea",
     "inet",
     "interval",

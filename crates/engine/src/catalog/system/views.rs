@@ -72,6 +72,12 @@ fn each_use(sources: &Sources<'_>, mut work: impl FnMut(&TableDef, &TableEntry, 
     }
 }
 
+/// The name of the column with an attribute's number.
+fn name_of_attribute(table: &TableDef, number: u16) -> &str {
+    let column = table.column_of_attribute(number);
+    column.map_or("", |column| &table.columns[usize::from(column)].name)
+}
+
 /// `view_table_usage`
 pub(super) fn table_usage(sources: &Sources<'_>, rows: &mut Rows) {
     each_use(sources, |view, table, _| {
@@ -97,10 +103,7 @@ pub(super) fn column_usage(sources: &Sources<'_>, rows: &mut Rows) {
                 ("table_catalog", text(sources.database)),
                 ("table_schema", text(&table.def.schema.name)),
                 ("table_name", text(&table.def.name)),
-                (
-                    "column_name",
-                    text(&table.def.columns[usize::from(*column) - 1].name),
-                ),
+                ("column_name", text(name_of_attribute(&table.def, *column))),
             ]);
         }
     });
