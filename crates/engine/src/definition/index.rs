@@ -45,7 +45,7 @@ impl DefinitionChange<'_, '_, '_> {
                 "could not serialize access: an index cannot lead to rows as this transaction's snapshot sees them",
             ));
         }
-        let rel = self.create_tree()?;
+        let rel = self.create_tree(&table.schema)?;
         let index = index_def(spec, rel, &table);
         let spill = self.execution.spill.with_bytes(self.execution.maintenance_bytes);
         self.execution.txn.with_fresh_snapshot(|txn| {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use clearway_storage::RelId;
 use clearway_storage::btree::BTree;
-use clearway_storage::heap::{Heap, UpdateOutcome};
+use clearway_storage::heap::{Heap, Tid, UpdateOutcome};
 use clearway_txn::LockMode;
 
 use crate::catalog::sequence::Sequence;
@@ -27,7 +27,7 @@ use crate::convert::storage_error;
 use crate::executor::Execution;
 use crate::output::Notice;
 use clearway_sql::error::{EngineError, Result, SqlState};
-use clearway_sql::plan::{DefinitionStatement, IndexSpec};
+use clearway_sql::plan::{DefinitionStatement, IndexSpec, OnCommit};
 use clearway_sql::{IndexDef, SchemaRef, TableDef};
 use drop::Dropped;
 pub(crate) use statistics::set_statistics;
@@ -195,15 +195,63 @@ impl DefinitionChange<'_, '_, '_> {
         }
     }
 
-    fn create_rel(&mut self) -> Result<RelId> {
-        let rel = self.execution.storage.create_rel().map_err(storage_error)?;
+    /// A fresh relation for something of this schema.
+    fn create_rel(&mut self, schema: &SchemaRef) -> Result<RelId> {
+        let storage = self.execution.storage;
+        let rel = match schema.is_temporary() {
+            true => storage.create_temporary_rel(),
+            false => storage.create_rel(),
+        }
+        .map_err(storage_error)?;
         self.execution.txn.note_created(rel);
         Ok(rel)
     }
 
-    /// A fresh relation with an empty tree.
-    fn create_tree(&mut self) -> Result<u32> {
-        let rel = self.create_rel()?;
+    /// The number of an object that has no file: that of a relation which this transaction makes and drops, so that nothing
+    /// else gets it.
+    fn fresh_number(&mut self) -> Result<u32> {
+        let rel = self
+            .execution
+            .storage
+            .create_temporary_rel()
+            .map_err(storage_error)?;
+        self.execution.txn.note_created(rel);
+        self.execution.txn.note_dropped(rel);
+        Ok(FIRST_OID + rel.0)
+    }
+
+    /// Adds a relation with this definition: its entry, and its row unless it is temporary.
+    fn add(
+        &mut self,
+        state: &mut CatalogState,
+        table: TableDef,
+        sequences: Vec<Option<Arc<Sequence>>>,
+        on_commit: OnCommit,
+    ) -> Result<Arc<TableDef>> {
+        let mut entry = TableEntry {
+            def: Arc::new(table),
+            tid: Tid { block: 0, slot: 0 },
+            changed_by: self.execution.txn.assign_xid()?,
+            runtime: Arc::default(),
+            sequences,
+            statistics: None,
+            on_commit,
+        };
+        if !entry.def.schema.is_temporary() {
+            let bytes = stored::encode(&definition(&entry))?;
+            let context = self.execution.txn.context();
+            entry.tid = Heap::new(CATALOG_REL)
+                .insert(&context, &bytes)
+                .map_err(storage_error)?;
+        }
+        let table = Arc::clone(&entry.def);
+        state.put(entry);
+        Ok(table)
+    }
+
+    /// A fresh relation with an empty tree, for a table of this schema.
+    fn create_tree(&mut self, schema: &SchemaRef) -> Result<u32> {
+        let rel = self.create_rel(schema)?;
         BTree::create(self.execution.storage, rel).map_err(storage_error)?;
         Ok(rel.0)
     }

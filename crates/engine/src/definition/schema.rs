@@ -8,7 +8,7 @@ use clearway_storage::heap::{DeleteOutcome, Heap, Tid, UpdateOutcome};
 
 use crate::catalog::schema::SchemaEntry;
 use crate::catalog::system::shape::Schema;
-use crate::catalog::{CATALOG_REL, CatalogState, FIRST_OID, stored};
+use crate::catalog::{CATALOG_REL, CatalogState, stored};
 use crate::convert::storage_error;
 use crate::definition::{DefinitionChange, notice, raced};
 use clearway_sql::error::{EngineError, Result, SqlState};
@@ -41,9 +41,7 @@ impl DefinitionChange<'_, '_, '_> {
             self.delete_schema_row(tid, &name)?;
             state.remove_schema(SchemaRef::PUBLIC_OID);
         } else {
-            let rel = self.create_rel()?;
-            self.execution.txn.note_dropped(rel);
-            let schema = SchemaRef::new(FIRST_OID + rel.0, &name);
+            let schema = SchemaRef::new(self.fresh_number()?, &name);
             self.put_schema_row(&mut state, schema, None, false)?;
         }
         self.execution.txn.set_catalog_state(state);

@@ -30,7 +30,7 @@ pub(crate) fn set_statistics(
 impl DefinitionChange<'_, '_, '_> {
     fn set_statistics(&mut self, entry: &TableEntry, found: TableStatistics) -> Result<()> {
         let mut state = self.state()?;
-        let rel = self.create_rel()?.0;
+        let rel = self.create_rel(&entry.def.schema)?.0;
         statistics::write(&self.execution.txn.context(), rel, &found)?;
         if let Some(old) = &entry.statistics {
             self.execution.txn.note_dropped(RelId(old.rel));

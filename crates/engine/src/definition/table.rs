@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use clearway_storage::RelId;
-use clearway_storage::heap::{DeleteOutcome, Heap, Tid};
+use clearway_storage::heap::{DeleteOutcome, Heap};
 
 use crate::catalog::sequence::Sequence;
-use crate::catalog::{CATALOG_REL, FIRST_OID, TableEntry, stored};
+use crate::catalog::{CATALOG_REL, FIRST_OID, TableEntry};
 use crate::convert::storage_error;
-use crate::definition::{DefinitionChange, ReadableBy, already_exists, definition, index_def, notice, raced};
+use crate::definition::{DefinitionChange, ReadableBy, already_exists, index_def, notice, raced};
 use crate::executor::modify;
 use clearway_sql::error::{Result, SqlState};
 use clearway_sql::expr::Expr;
@@ -18,8 +18,7 @@ use clearway_sql::{ColumnDefault, IndexDef, ObjectAddress, TableDef, TableKind};
 impl DefinitionChange<'_, '_, '_> {
     /// The new table; `None` if there is one of its name, and that is no error.
     pub(super) fn create_table(&mut self, create: &CreateTable) -> Result<Option<Arc<TableDef>>> {
-        let is_temporary = create.schema.is_temporary();
-        if is_temporary {
+        if create.schema.is_temporary() {
             self.execution.txn.open_temporary();
         }
         let mut state = self.state()?;
@@ -31,7 +30,7 @@ impl DefinitionChange<'_, '_, '_> {
             }
             return Err(already_exists(&create.name));
         }
-        let rel = self.create_rel()?;
+        let rel = self.create_rel(&create.schema)?;
         let kind = TableKind::Heap { rel: rel.0 };
         let mut table = TableDef::new(
             FIRST_OID + rel.0,
@@ -46,7 +45,7 @@ impl DefinitionChange<'_, '_, '_> {
         for column in &table.columns {
             sequences.push(match column.default {
                 Some(ColumnDefault::Serial) => {
-                    let rel = self.create_rel()?;
+                    let rel = self.create_rel(&create.schema)?;
                     Sequence::create(self.execution.storage, rel)?;
                     Some(self.catalog.sequence(rel.0))
                 }
@@ -59,27 +58,10 @@ impl DefinitionChange<'_, '_, '_> {
             {
                 return Err(already_exists(&spec.name));
             }
-            let rel = self.create_tree()?;
+            let rel = self.create_tree(&create.schema)?;
             table.indexes.push(Arc::new(index_def(spec, rel, &table)));
         }
-        let mut entry = TableEntry {
-            def: Arc::new(table),
-            tid: Tid { block: 0, slot: 0 },
-            changed_by: self.execution.txn.assign_xid()?,
-            runtime: Arc::default(),
-            sequences,
-            statistics: None,
-            on_commit: create.on_commit,
-        };
-        if !is_temporary {
-            let bytes = stored::encode(&definition(&entry))?;
-            let context = self.execution.txn.context();
-            entry.tid = Heap::new(CATALOG_REL)
-                .insert(&context, &bytes)
-                .map_err(storage_error)?;
-        }
-        let table = Arc::clone(&entry.def);
-        state.put(entry);
+        let table = self.add(&mut state, table, sequences, create.on_commit)?;
         self.take_comments(&mut state, &table, &create.comments)?;
         self.keep(state, &table.schema);
         Ok(Some(table))
@@ -113,11 +95,11 @@ impl DefinitionChange<'_, '_, '_> {
         let mut state = self.state()?;
         let entry = self.execution.entry(def)?;
         let mut table = (*entry.def).clone();
-        let rel = self.create_rel()?;
+        let rel = self.create_rel(&def.schema)?;
         self.execution.txn.note_dropped(RelId(entry.rel()));
         table.kind = TableKind::Heap { rel: rel.0 };
         for index in &mut table.indexes {
-            let rel = self.create_tree()?;
+            let rel = self.create_tree(&def.schema)?;
             self.execution.txn.note_dropped(RelId(index.rel));
             *index = Arc::new(IndexDef {
                 rel,
@@ -127,7 +109,7 @@ impl DefinitionChange<'_, '_, '_> {
         let mut sequences = entry.sequences.clone();
         if restart_identity {
             for sequence in sequences.iter_mut().flatten() {
-                let rel = self.create_rel()?;
+                let rel = self.create_rel(&def.schema)?;
                 Sequence::create(self.execution.storage, rel)?;
                 self.execution.txn.note_dropped(RelId(sequence.rel()));
                 let numbered = |rel: u32| ObjectAddress::relation(FIRST_OID + rel);

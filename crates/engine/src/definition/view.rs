@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use clearway_storage::heap::{Heap, Tid};
 use clearway_txn::LockMode;
 
-use crate::catalog::{CATALOG_REL, FIRST_OID, TableEntry, stored};
-use crate::convert::storage_error;
-use crate::definition::{DefinitionChange, ReadableBy, already_exists, definition, notice};
+use crate::catalog::TableEntry;
+use crate::definition::{DefinitionChange, ReadableBy, already_exists, notice};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::{AlterViewPlan, CreateViewPlan, OnCommit, ViewChange};
 use clearway_sql::{TableDef, TableKind};
@@ -18,8 +16,7 @@ impl DefinitionChange<'_, '_, '_> {
             let text = format!("view \"{}\" will be a temporary view", create.name);
             self.outcome.notices.push(notice(SqlState::SUCCESS, text));
         }
-        let is_temporary = create.schema.is_temporary();
-        if is_temporary {
+        if create.schema.is_temporary() {
             self.execution.txn.open_temporary();
         }
         let mut state = self.state()?;
@@ -41,12 +38,8 @@ impl DefinitionChange<'_, '_, '_> {
         if state.is_taken(create.schema.oid, &create.name) {
             return Err(already_exists(&create.name));
         }
-        // A view has no file. Its number is that of a relation which this transaction makes and drops, so that nothing else
-        // gets it.
-        let rel = self.create_rel()?;
-        self.execution.txn.note_dropped(rel);
         let mut table = TableDef::new(
-            FIRST_OID + rel.0,
+            self.fresh_number()?,
             create.name.clone(),
             TableKind::View,
             create.columns.clone(),
@@ -55,23 +48,7 @@ impl DefinitionChange<'_, '_, '_> {
         table.view = Some(Arc::clone(&create.view));
         self.lock_new(table.oid)?;
         let sequences = vec![None; table.columns.len()];
-        let mut entry = TableEntry {
-            def: Arc::new(table),
-            tid: Tid { block: 0, slot: 0 },
-            changed_by: self.execution.txn.assign_xid()?,
-            runtime: Arc::default(),
-            sequences,
-            statistics: None,
-            on_commit: OnCommit::PreserveRows,
-        };
-        if !is_temporary {
-            let bytes = stored::encode(&definition(&entry))?;
-            let context = self.execution.txn.context();
-            entry.tid = Heap::new(CATALOG_REL)
-                .insert(&context, &bytes)
-                .map_err(storage_error)?;
-        }
-        state.put(entry);
+        self.add(&mut state, table, sequences, OnCommit::PreserveRows)?;
         self.keep(state, &create.schema);
         Ok(())
     }

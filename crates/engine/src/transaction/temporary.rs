@@ -2,7 +2,8 @@
 //!
 //! Their definitions are in no row of the catalog heap: the session alone has them, beside those that all sessions share.
 //! So they need no catalog lock, they are no news to other sessions, and nothing is left of them after a crash but files
-//! that no definition names, which the next start removes. Their rows are rows like any others, and are logged.
+//! that no definition names, which the next start removes. Their rows are rows like any others, and are logged; standbys pass
+//! over them.
 //!
 //! # The catalog that the session sees
 //! ```text
@@ -198,7 +199,7 @@ impl Transaction {
     }
 
     fn new_relation(&mut self) -> Result<RelId> {
-        let rel = self.storage.create_rel().map_err(storage_error)?;
+        let rel = self.storage.create_temporary_rel().map_err(storage_error)?;
         self.created.push(rel);
         Ok(rel)
     }

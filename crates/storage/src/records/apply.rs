@@ -5,6 +5,7 @@ use clearway_txn::{Status, Xid};
 use super::meaning::{CheckpointRecord, ForStandbys, Malformed, Meaning, PageParts};
 use super::pages;
 use crate::error::{Result, StorageError};
+use crate::files::created::Lifetime;
 use crate::files::lengths::Lengths;
 use crate::files::status_pages::{StatusPages, storage_error};
 use crate::page::{Lsn, RelId};
@@ -38,6 +39,14 @@ pub(crate) trait ReplayPolicy {
 
     /// Enters the end of a transaction.
     fn end_transaction(&mut self, transaction: TransactionEnd) -> Result<()>;
+
+    /// The number of a relation was handed out.
+    fn handed_out(&mut self, _rel: RelId) {}
+
+    /// True if relations of this kind are made. What follows about one that is not is passed over.
+    fn makes(&self, _lifetime: Lifetime) -> bool {
+        true
+    }
 
     /// The file of a relation was made.
     fn made(&mut self, _rel: RelId) {}
@@ -97,9 +106,12 @@ pub(crate) fn apply(
             end,
             time_us,
         }),
-        Meaning::CreateRel(rel) => {
-            policy.with_room(|| storage.files.create_again(rel))?;
-            policy.made(rel);
+        Meaning::CreateRel(created) => {
+            policy.handed_out(created.rel);
+            if policy.makes(created.lifetime) {
+                policy.with_room(|| storage.files.create_again(created.rel))?;
+                policy.made(created.rel);
+            }
             Ok(())
         }
         Meaning::StatusPage { number, content } => policy.with_room(|| {

@@ -5,8 +5,9 @@ use smallvec::SmallVec;
 
 use crate::change::{self, PagePart};
 use crate::commit::end_record;
+use crate::files::created::CreatedRelation;
 use crate::files::lengths::{self, Lengths};
-use crate::page::{Lsn, PageId, RelId, get_u64};
+use crate::page::{Lsn, PageId, get_u64};
 use crate::replication::cleanup;
 use crate::replication::running_transactions::{self, RunningRecord};
 use crate::wal::record::{Record, RecordKind};
@@ -28,7 +29,7 @@ pub(crate) enum Meaning<'a> {
         time_us: i64,
     },
     /// A relation number was handed out, and its file made.
-    CreateRel(RelId),
+    CreateRel(CreatedRelation),
     /// A page of the commit log as it was about to be written.
     StatusPage {
         /// The page's number.
@@ -86,10 +87,9 @@ impl<'a> Meaning<'a> {
             RecordKind::Change => Ok(Meaning::Change(ChangeRecord(payload))),
             RecordKind::Commit => ended(Status::Committed),
             RecordKind::Abort => ended(Status::Aborted),
-            RecordKind::CreateRel => {
-                let number = payload.try_into().map_err(|_| Malformed)?;
-                Ok(Meaning::CreateRel(RelId(u32::from_le_bytes(number))))
-            }
+            RecordKind::CreateRel => CreatedRelation::decode(payload)
+                .map(Meaning::CreateRel)
+                .ok_or(Malformed),
             RecordKind::StatusPage => {
                 let (number, content) = payload.split_first_chunk().ok_or(Malformed)?;
                 let number = u32::from_le_bytes(*number);
@@ -153,6 +153,8 @@ impl StandbyRecord<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::created::Lifetime;
+    use crate::page::RelId;
     use crate::wal::link::LogLink;
 
     fn meaning(kind: RecordKind, payload: &[u8]) -> Result<Meaning<'_>, Malformed> {
@@ -178,10 +180,19 @@ mod tests {
             };
             assert_eq!((status, time_us), (expected, 5));
         }
-        let Ok(Meaning::CreateRel(rel)) = meaning(RecordKind::CreateRel, &[9, 0, 0, 0]) else {
-            panic!("a relation");
+        let created = |payload: &[u8]| match meaning(RecordKind::CreateRel, payload) {
+            Ok(Meaning::CreateRel(created)) => Some((created.rel, created.lifetime)),
+            _ => None,
         };
-        assert_eq!(rel, RelId(9));
+        for lifetime in [Lifetime::Lasting, Lifetime::Temporary] {
+            let rel = RelId(9);
+            let payload = CreatedRelation { rel, lifetime }.encode();
+            assert_eq!(created(&payload), Some((rel, lifetime)));
+        }
+        assert_eq!(created(&[9, 0, 0, 0]), Some((RelId(9), Lifetime::Lasting)));
+        for malformed in [&[9, 0, 0][..], &[9, 0, 0, 0, 2], &[9, 0, 0, 0, 1, 1]] {
+            assert_eq!(created(malformed), None);
+        }
         let Ok(Meaning::StatusPage { number, content }) =
             meaning(RecordKind::StatusPage, &[3, 0, 0, 0, 1, 2])
         else {

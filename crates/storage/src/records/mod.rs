@@ -9,7 +9,7 @@
 //! | --- | --- | --- | --- | --- |
 //! | `Change` | bytes of pages change | `change` | its pages change, latched all at once | the same; definitions that changed are remembered |
 //! | `Commit`, `Abort` | a transaction has ended, and when | `commit` | its status | the same; then sessions see it |
-//! | `CreateRel` | a relation number was handed out, and its file made | `storage::relations` | the file is made again | the same |
+//! | `CreateRel` | a relation number was handed out, and its file made | `storage::relations` | the file is made again | the same, unless the relation is temporary |
 //! | `StatusPage` | a page of the commit log as it was about to be written | `files::status_pages` | the page is healed | the same |
 //! | `Checkpoint` | a checkpoint is complete | `open::checkpoint` | nothing: the first pass has read it | a restartpoint may be made there |
 //! | `Lengths` | how many pages relations have | `open::checkpoint` | nothing: the first pass has read it | empty pages are added |

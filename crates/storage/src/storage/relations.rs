@@ -6,6 +6,7 @@ use clearway_txn::Xid;
 
 use super::Storage;
 use crate::error::Result;
+use crate::files::created::{CreatedRelation, Lifetime};
 use crate::page::RelId;
 use crate::wal::record::RecordKind;
 
@@ -13,11 +14,21 @@ impl Storage {
     /// Hands out a relation number and makes its empty file. Until something durable names the relation, the
     /// caller is responsible for dropping it.
     pub fn create_rel(&self) -> Result<RelId> {
+        self.create(Lifetime::Lasting)
+    }
+
+    /// [`create_rel`](Self::create_rel) for rows of a session's own, which is gone after a crash. No standby makes its file,
+    /// and each passes over what is logged of its pages.
+    pub fn create_temporary_rel(&self) -> Result<RelId> {
+        self.create(Lifetime::Temporary)
+    }
+
+    fn create(&self, lifetime: Lifetime) -> Result<RelId> {
         self.make_log_room()?;
         let rel = RelId(self.next_rel.fetch_add(1, Ordering::Relaxed));
         self.files.create(rel)?;
-        self.wal
-            .insert_any(RecordKind::CreateRel, Xid::INVALID, &rel.0.to_le_bytes());
+        let payload = CreatedRelation { rel, lifetime }.encode();
+        self.wal.insert_any(RecordKind::CreateRel, Xid::INVALID, &payload);
         Ok(rel)
     }
 

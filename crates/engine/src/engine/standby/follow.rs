@@ -35,8 +35,8 @@
 //! All that no definition names any more, or names yet. On the primary a transaction that changes definitions holds the catalog's lock from before
 //! it makes a relation until after its end was logged (rule 1 of `catalog`). So at the replay of its commit no other
 //! transaction has relations of its own, and what has no name belongs to tables that are gone, to transactions that were
-//! rolled back, or to the time before a crash. A temporary table of the primary has no name here ever: its files go as well,
-//! and replay passes over what is logged of its rows from then on. Until such a commit they stay.
+//! rolled back, or to the time before a crash. Temporary tables of the primary have no files here; those that came with a
+//! copy of its directory go as well.
 //!
 //! # Waiting
 //! Replay queues for the lock as a session does, so that no new reader comes before it, and a session that waits for a

@@ -110,7 +110,7 @@ impl LogToScan<'_> {
                 // Lengths behind the control file's log end belong to a checkpoint that did not finish.
                 Meaning::Lengths(lengths) if end <= control.log_end => scanned.lengths.extend(lengths),
                 Meaning::Checkpoint(checkpoint) if end <= control.log_end => relations = checkpoint.relations,
-                Meaning::CreateRel(rel) => scanned.next_rel = scanned.next_rel.max(rel.0 + 1),
+                Meaning::CreateRel(created) => scanned.next_rel = scanned.next_rel.max(created.rel.0 + 1),
                 _ => {}
             }
             if ends_after {

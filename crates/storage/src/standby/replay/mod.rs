@@ -9,7 +9,8 @@
 //! | `Cleanup` | waits for sessions that may see what is going to be removed (S6) |
 //! | `Lengths` | adds the empty pages that the primary's files had at its checkpoint |
 //! | `Checkpoint` | a restartpoint may be made there |
-//! | `CreateRel`, `StatusPage` | as in recovery (`records`) |
+//! | `CreateRel` | as in recovery (`records`), but for a temporary relation: without its file, all that follows of it is passed over |
+//! | `StatusPage` | as in recovery |
 //!
 //! The choice of the workers that change the pages is the switch `replay`:
 //!
@@ -39,6 +40,7 @@ pub use self::stretch::{ReplayedPages, Stretch};
 pub(crate) use self::threads::ReplayThreads;
 pub use self::workers::{Worker, Workers};
 use crate::error::{Result, StorageError};
+use crate::files::created::Lifetime;
 use crate::files::lengths::Lengths;
 use crate::files::status_pages::StatusPages;
 use crate::page::{Lsn, RelId};
@@ -306,9 +308,16 @@ impl ReplayPolicy for Replayer<'_> {
         }
     }
 
+    fn handed_out(&mut self, rel: RelId) {
+        self.storage.next_rel.fetch_max(rel.0 + 1, Ordering::AcqRel);
+    }
+
+    fn makes(&self, lifetime: Lifetime) -> bool {
+        lifetime == Lifetime::Lasting
+    }
+
     fn made(&mut self, rel: RelId) {
         self.state.changed.made.insert(rel);
-        self.storage.next_rel.fetch_max(rel.0 + 1, Ordering::AcqRel);
     }
 
     // What follows depends on the pages before it, or on the commits (G4).
