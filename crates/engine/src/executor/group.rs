@@ -34,6 +34,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::executor::key_hash::KeyHash;
 use crate::executor::{Execution, evaluate_row};
 use crate::interrupt::Interrupts;
 use crate::memory;
@@ -77,16 +78,16 @@ fn too_much_state() -> EngineError {
 }
 
 /// The keys that a set has seen, as bytes.
-type Seen = HashSet<Box<[u8]>>;
+type Seen = HashSet<Box<[u8]>, KeyHash>;
 
 #[derive(Debug)]
 struct Group {
     /// The number of its grouping set; 0 if there is one only.
     set: usize,
-    keys: Vec<Value>,
-    accumulators: Vec<Accumulator>,
+    keys: Box<[Value]>,
+    accumulators: Box<[Accumulator]>,
     /// Rows that wait in the sorter, a number a call; empty if no call takes its rows in an order.
-    waiting: Vec<i64>,
+    waiting: Box<[i64]>,
 }
 
 /// The context of grouping: it evaluates expressions, and ends early.
@@ -101,7 +102,7 @@ pub(crate) struct By<'b> {
 pub(crate) struct Grouping {
     options: SpillOptions,
     groups: Vec<Group>,
-    by_key: HashMap<Box<[u8]>, usize>,
+    by_key: HashMap<Box<[u8]>, usize, KeyHash>,
     /// About what groups, keys and sets take.
     bytes: usize,
     /// Rows of keys that the table does not have.
@@ -110,6 +111,8 @@ pub(crate) struct Grouping {
     arguments: Option<Box<Arguments>>,
     /// Counts what overflows.
     place: u64,
+    /// Those of the row that is being taken.
+    keys: Vec<Value>,
     key: Vec<u8>,
     payload: Vec<u8>,
 }
@@ -119,13 +122,13 @@ impl Grouping {
     pub(crate) fn new(plan: &AggregatePlan, options: &SpillOptions) -> Grouping {
         let mut grouping = Grouping::empty(options);
         if plan.keys.is_empty() && plan.sets.is_empty() {
-            grouping.add_group(plan, 0, Vec::new());
+            grouping.add_group(plan, 0, Box::default());
         }
         for (set, _) in plan.sets.iter().enumerate().filter(|(_, keys)| keys.is_empty()) {
             let key = set_bytes(set);
             grouping.bytes += group_bytes(plan, &[], key.len());
             grouping.by_key.insert(key.into(), grouping.groups.len());
-            grouping.add_group(plan, set, vec![Value::Null; plan.keys.len()]);
+            grouping.add_group(plan, set, vec![Value::Null; plan.keys.len()].into());
         }
         grouping
     }
@@ -134,11 +137,12 @@ impl Grouping {
         Grouping {
             options: options.clone(),
             groups: Vec::new(),
-            by_key: HashMap::new(),
+            by_key: HashMap::default(),
             bytes: 0,
             overflow: None,
             arguments: None,
             place: 0,
+            keys: Vec::new(),
             key: Vec::new(),
             payload: Vec::new(),
         }
@@ -151,13 +155,12 @@ impl Grouping {
         length < self.groups.capacity() || memory::require(2 * length * entry).is_ok()
     }
 
-    fn add_group(&mut self, plan: &AggregatePlan, set: usize, keys: Vec<Value>) {
-        let ordered = plan.calls.iter().any(AggregateCall::is_ordered);
+    fn add_group(&mut self, plan: &AggregatePlan, set: usize, keys: Box<[Value]>) {
         self.groups.push(Group {
             set,
             keys,
             accumulators: plan.calls.iter().map(AggregateCall::start).collect(),
-            waiting: vec![0; if ordered { plan.calls.len() } else { 0 }],
+            waiting: vec![0; counters(plan)].into(),
         });
     }
 
@@ -166,14 +169,17 @@ impl Grouping {
         if plan.keys.is_empty() && plan.sets.is_empty() {
             return self.take_into(by, plan, 0, row);
         }
-        let mut keys = Vec::with_capacity(plan.keys.len());
+        let mut keys = std::mem::take(&mut self.keys);
+        keys.clear();
         evaluate_row(&plan.keys, row, by.context, &mut keys)?;
         if plan.sets.is_empty() {
             self.key.clear();
             for (value, data_type) in keys.iter().zip(&plan.key_types) {
                 encode_value(value, *data_type, &mut self.key);
             }
-            return self.take_by_key(by, plan, 0, keys, row);
+            self.take_by_key(by, plan, 0, &mut keys, row)?;
+            self.keys = keys;
+            return Ok(());
         }
         for (number, set) in plan.sets.iter().enumerate() {
             by.interrupts.check()?;
@@ -184,36 +190,36 @@ impl Grouping {
                 encode_value(&keys[key], plan.key_types[key], &mut self.key);
                 of_set[key] = keys[key].clone();
             }
-            self.take_by_key(by, plan, number, of_set, row)?;
+            self.take_by_key(by, plan, number, &mut of_set, row)?;
         }
         Ok(())
     }
 
-    /// Takes a row into the group of the key that has been made of these keys of a set.
+    /// Takes a row into the group of the key that has been made of these keys of a set. A new group takes the keys.
     fn take_by_key(
         &mut self,
         by: By<'_>,
         plan: &AggregatePlan,
         set: usize,
-        keys: Vec<Value>,
+        keys: &mut Vec<Value>,
         row: &[Value],
     ) -> Result<()> {
         if let Some(group) = self.by_key.get(&self.key[..]) {
             return self.take_into(by, plan, *group, row);
         }
-        let added = group_bytes(plan, &keys, self.key.len());
+        let added = group_bytes(plan, keys, self.key.len());
         let fits = self.groups.is_empty() || self.bytes + added <= self.options.bytes_max && self.may_grow();
         if self.overflow.is_none() && fits {
             self.bytes += added;
             self.by_key.insert(self.key.as_slice().into(), self.groups.len());
-            self.add_group(plan, set, keys);
+            self.add_group(plan, set, keys.drain(..).collect());
             return self.take_into(by, plan, self.groups.len() - 1, row);
         }
         self.payload.clear();
         self.payload.extend_from_slice(&self.place.to_be_bytes());
         self.payload.extend_from_slice(&(set as u64).to_be_bytes());
         self.place += 1;
-        write_row(&keys, &mut self.payload);
+        write_row(keys, &mut self.payload);
         write_row(row, &mut self.payload);
         self.overflow
             .get_or_insert_with(|| Sorter::new(&self.options))
@@ -226,7 +232,7 @@ impl Grouping {
             waiting,
             ..
         } = &mut self.groups[number];
-        for (at, (call, accumulator)) in plan.calls.iter().zip(accumulators).enumerate() {
+        for (at, (call, accumulator)) in plan.calls.iter().zip(&mut accumulators[..]).enumerate() {
             if call.is_ordered() {
                 let arguments = self
                     .arguments
@@ -285,7 +291,7 @@ impl Grouping {
     /// No more rows come: the groups.
     pub(crate) fn finish(mut self, by: By<'_>, plan: &AggregatePlan) -> Result<GroupRows> {
         self.take_arguments(by, plan)?;
-        self.by_key = HashMap::new();
+        self.by_key = HashMap::default();
         let late = match self.overflow.take() {
             Some(sorter) => Some(late_groups(by, plan, sorter, &self.options)?),
             None => None,
@@ -322,7 +328,7 @@ impl Arguments {
     fn new(options: &SpillOptions) -> Box<Arguments> {
         Box::new(Arguments {
             sorter: Sorter::new(options),
-            seen: Seen::new(),
+            seen: Seen::default(),
             inputs: Vec::new(),
             key: Vec::new(),
             payload: Vec::new(),
@@ -375,7 +381,16 @@ fn group_bytes(plan: &AggregatePlan, keys: &[Value], key_length: usize) -> usize
         + texts
         + size_of::<Group>()
         + size_of_val(keys)
-        + plan.calls.len() * (size_of::<Accumulator>() + size_of::<i64>())
+        + plan.calls.len() * size_of::<Accumulator>()
+        + counters(plan) * size_of::<i64>()
+}
+
+/// The number of counters of rows that wait, in a group.
+fn counters(plan: &AggregatePlan) -> usize {
+    match plan.calls.iter().any(AggregateCall::is_ordered) {
+        true => plan.calls.len(),
+        false => 0,
+    }
 }
 
 /// Step 4.
@@ -402,7 +417,7 @@ fn late_groups(by: By<'_>, plan: &AggregatePlan, sorter: Sorter, options: &Spill
         if current.as_ref().is_none_or(|(last, ..)| last != key) {
             current.take().map(&mut close).transpose()?;
             let mut grouping = Grouping::empty(options);
-            grouping.add_group(plan, set, std::mem::take(&mut keys));
+            grouping.add_group(plan, set, keys.drain(..).collect());
             current = Some((key.to_vec(), place, grouping));
         }
         if let Some((_, _, grouping)) = &mut current {
@@ -425,7 +440,8 @@ impl GroupRows {
     /// Goes to the next row, if there is one.
     pub(crate) fn next(&mut self, plan: &AggregatePlan) -> Result<bool> {
         if let Some(group) = self.groups.next() {
-            self.row = group.keys;
+            self.row.clear();
+            self.row.extend(group.keys);
             for (call, accumulator) in plan.calls.iter().zip(group.accumulators) {
                 self.row.push(call.finish(accumulator)?);
             }
@@ -467,7 +483,7 @@ impl Distinct {
         Distinct {
             options: options.clone(),
             types,
-            seen: Seen::new(),
+            seen: Seen::default(),
             bytes: 0,
             overflow: None,
             place: 0,

@@ -13,6 +13,7 @@
 //! | `modify`, `modify_joined` | INSERT, UPDATE, DELETE; over one table, over several |
 //! | `unique` | index entries and the duplicates they find |
 //! | `group` | GROUP BY, DISTINCT and DISTINCT arguments within a bound of memory |
+//! | `key_hash` | the hash of a key, for tables of one statement |
 //!
 //! # Two sessions, one row
 //!
@@ -38,6 +39,7 @@
 mod change;
 mod check_option;
 mod group;
+mod key_hash;
 pub(crate) mod measure;
 pub(crate) mod measured_statement;
 pub(crate) mod modify;

@@ -2,7 +2,7 @@
 //!
 //! # Steps
 //! 1. The right side is read to its end. A row whose key has a NULL equals nothing: it is kept only where each right
-//!    row comes out (FULL).
+//!    row comes out (FULL). A semi-join or anti-join by the keys alone keeps one row of each key.
 //! 2. Each left row is compared with the rows of its key. A pair counts if the rest of ON holds too.
 //! 3. At the end a FULL join gives the right rows that no left row has met.
 //!
@@ -15,13 +15,17 @@ use clearway_sql::plan::{HashJoin, JoinKind};
 use clearway_sql::value::Value;
 
 use crate::executor::Execution;
+use crate::executor::key_hash::KeyHash;
 use crate::executor::select::rows::keys::{key_of, left_keys, put_copies, right_keys};
 use crate::executor::select::rows::merge::MergeRows;
 use crate::executor::select::rows::{Rows, copied, set_null};
 use crate::memory;
 
-/// About what an entry of the table takes beside its key and values.
-const ENTRY_BYTES: usize = 96;
+/// About what a row takes beside its values.
+const ROW_BYTES: usize = 40;
+
+/// About what the first row of a key takes beside that and the key.
+const KEY_BYTES: usize = 56;
 
 /// A running hash join.
 #[derive(Debug)]
@@ -44,16 +48,28 @@ enum Phase {
 /// The right side.
 #[derive(Debug, Default)]
 struct Table {
-    by_key: HashMap<Box<[u8]>, Vec<u32>>,
+    by_key: HashMap<Box<[u8]>, OfKey, KeyHash>,
     rows: Vec<RightRow>,
     bytes: usize,
-    /// The left row that is being compared: the right rows of its key, the next of them, and if one has fitted.
-    current: Option<(Vec<u32>, usize, bool)>,
+    /// The left row that is being compared: the right row of its key that comes next, and if one has fitted.
+    current: Option<(u32, bool)>,
+}
+
+/// No row.
+const NONE: u32 = u32::MAX;
+
+/// The rows of a key, each of which names the next.
+#[derive(Debug, Clone, Copy)]
+struct OfKey {
+    first: u32,
+    last: u32,
 }
 
 #[derive(Debug)]
 struct RightRow {
     values: Box<[Value]>,
+    /// The next row of the same key.
+    next: u32,
     met: bool,
 }
 
@@ -67,10 +83,15 @@ impl HashRows {
         let mut right = Rows::open(execution, &join.right, row)?;
         let mut key = Vec::new();
         let mut overflow = None;
+        // Whether a key is there is all that is asked.
+        let one_of_each = matches!(join.kind, JoinKind::Semi | JoinKind::Anti) && join.condition.is_none();
         while right.next(execution, &join.right, row)? {
             execution.tick()?;
             let has_key = key_of(execution, right_keys(join), row, &mut key)?;
             if !has_key && join.kind != JoinKind::Full {
+                continue;
+            }
+            if one_of_each && has_key && table.by_key.contains_key(&key[..]) {
                 continue;
             }
             let values = copied(row, &join.right_columns);
@@ -123,7 +144,7 @@ impl HashRows {
                         execution.tick()?;
                         let has_key = key_of(execution, left_keys(join), row, &mut self.key)?;
                         let found = table.by_key.get(&self.key[..]).filter(|_| has_key);
-                        table.current = Some((found.cloned().unwrap_or_default(), 0, false));
+                        table.current = Some((found.map_or(NONE, |of_key| of_key.first), false));
                     }
                     if table.next_pair(execution, join, row)? {
                         return Ok(true);
@@ -138,21 +159,29 @@ impl Table {
     /// Adds a row; `false`, and the row is in the table without a key, if the table is too large with it.
     fn add(&mut self, key: Option<&Vec<u8>>, values: Vec<Value>, bytes_max: usize) -> bool {
         let texts: usize = values.iter().map(Value::heap_bytes).sum();
-        let length = key.map_or(0, Vec::len);
-        self.bytes += ENTRY_BYTES + length + texts + size_of_val(&*values);
+        self.bytes += ROW_BYTES + texts + size_of_val(&*values);
         let number = self.rows.len() as u32;
         self.rows.push(RightRow {
             values: values.into(),
+            next: NONE,
             met: false,
         });
-        if self.rows.len() > 1 && (self.bytes > bytes_max || !self.may_grow()) {
+        if self.rows.len() > 1 && (self.bytes > bytes_max || number >= NONE - 1 || !self.may_grow()) {
             return false;
         }
         if let Some(key) = key {
             match self.by_key.get_mut(&key[..]) {
-                Some(rows) => rows.push(number),
+                Some(of_key) => {
+                    self.rows[of_key.last as usize].next = number;
+                    of_key.last = number;
+                }
                 None => {
-                    self.by_key.insert(key.as_slice().into(), vec![number]);
+                    self.bytes += KEY_BYTES + key.len();
+                    let of_key = OfKey {
+                        first: number,
+                        last: number,
+                    };
+                    self.by_key.insert(key.as_slice().into(), of_key);
                 }
             }
         }
@@ -161,7 +190,8 @@ impl Table {
 
     /// True if there is memory for one row more: a table that is full doubles.
     fn may_grow(&self) -> bool {
-        self.rows.len() < self.rows.capacity() || memory::require(4 * self.rows.len() * ENTRY_BYTES).is_ok()
+        self.rows.len() < self.rows.capacity()
+            || memory::require(4 * self.rows.len() * (ROW_BYTES + KEY_BYTES)).is_ok()
     }
 
     fn into_rows(self) -> impl Iterator<Item = Box<[Value]>> {
@@ -175,12 +205,12 @@ impl Table {
         join: &HashJoin,
         row: &mut [Value],
     ) -> Result<bool> {
-        let Some((found, at, matched)) = &mut self.current else {
+        let Some((next, matched)) = &mut self.current else {
             return Ok(false);
         };
-        while let Some(number) = found.get(*at) {
-            *at += 1;
-            let right = &mut self.rows[*number as usize];
+        while *next != NONE {
+            let right = &mut self.rows[*next as usize];
+            *next = right.next;
             put_copies(row, &join.right_columns, &right.values);
             if let Some(condition) = &join.condition
                 && !execution.evaluating(|context| condition.passes(row, context))?
