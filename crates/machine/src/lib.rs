@@ -53,6 +53,8 @@ mod time_slice;
 #[cfg(feature = "std")]
 mod usage;
 #[cfg(feature = "std")]
+mod wall_clock;
+#[cfg(feature = "std")]
 mod watchdog;
 
 #[cfg(any(feature = "loom", feature = "shuttle"))]
@@ -92,6 +94,8 @@ pub use stderr::stderr_line;
 pub use time_slice::{Clients, TimeSliceVariant};
 #[cfg(feature = "std")]
 pub use usage::Usage;
+#[cfg(feature = "std")]
+pub use wall_clock::wall_clock_us;
 #[cfg(feature = "std")]
 pub use watchdog::Watchdog;
 

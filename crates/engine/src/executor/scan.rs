@@ -186,6 +186,7 @@ impl ScanRows {
     }
 
     /// Gives the buffers back.
+    #[inline]
     pub(crate) fn close(self, execution: &mut Execution<'_>) {
         execution.scratch.rows.push(self.row);
         if self.keep_payload {

@@ -12,6 +12,7 @@ use clearway_sql::error::{EngineError, Result};
 use clearway_sql::value::Value;
 
 use crate::executor::Execution;
+use crate::executor::key_hash::KeyHash;
 use crate::executor::select::Select;
 use crate::executor::select::rows::shared::SharedQueries;
 use crate::spill::{KeptReader, KeptRows};
@@ -19,10 +20,23 @@ use crate::spill::{KeptReader, KeptRows};
 /// Bytes of an entry of a set beside its key.
 const ENTRY_BYTES: usize = 48;
 
-/// The rows of queries that need nothing of the row around them, by the queries' numbers. Every statement makes one: an
-/// empty one takes no instructions to speak of.
+/// The rows of a statement's inner queries: none until the first of them runs. Every statement makes one, and most have
+/// no such query.
 #[derive(Debug, Default)]
-pub(crate) struct SubqueryResults {
+pub(crate) struct SubqueryResults(Option<Box<InnerRows>>);
+
+const _: () = assert!(size_of::<SubqueryResults>() == size_of::<usize>());
+
+impl SubqueryResults {
+    /// The rows, for a query to look at and to add to.
+    pub(crate) fn inner(&mut self) -> &mut InnerRows {
+        self.0.get_or_insert_default()
+    }
+}
+
+/// The rows of queries that need nothing of the row around them, by the queries' numbers.
+#[derive(Debug, Default)]
+pub(crate) struct InnerRows {
     rows: BTreeMap<usize, Read>,
     keys: BTreeMap<usize, Keys>,
     /// Common table expressions.
@@ -31,7 +45,7 @@ pub(crate) struct SubqueryResults {
     pub(super) working: BTreeMap<usize, KeptRows>,
 }
 
-impl SubqueryResults {
+impl InnerRows {
     /// Forgets the rows of queries, which are to be made anew.
     pub(super) fn forget(&mut self, numbers: &[usize]) {
         for number in numbers {
@@ -53,7 +67,7 @@ struct Read {
 /// The keys of a query's rows.
 #[derive(Debug)]
 struct Keys {
-    set: HashSet<Box<[u8]>>,
+    set: HashSet<Box<[u8]>, KeyHash>,
     nulls: bool,
     empty: bool,
 }
@@ -131,7 +145,7 @@ impl Execution<'_> {
     /// enough.
     fn kept_subquery(&mut self, number: usize, each: &mut dyn FnMut(&[Value]) -> Result<bool>) -> Result<()> {
         let mut seen = 0;
-        if let Some(read) = self.results.rows.get(&number) {
+        if let Some(read) = self.results.inner().rows.get(&number) {
             let (mut reader, mut row) = (KeptReader::default(), Vec::new());
             while read.rows.next(&mut reader, &mut row)? {
                 seen += 1;
@@ -153,7 +167,7 @@ impl Execution<'_> {
             }
         })?;
         rows.finish()?;
-        self.results.rows.insert(number, Read { rows, all });
+        self.results.inner().rows.insert(number, Read { rows, all });
         Ok(())
     }
 }
@@ -174,9 +188,9 @@ impl RunSubqueries for Runner<'_, '_> {
 
     fn find(&self, number: usize, key: &[u8], key_of_row: KeyOfRow<'_>) -> Result<Membership> {
         let execution = &mut **self.0.borrow_mut();
-        if !execution.results.keys.contains_key(&number) {
+        if !execution.results.inner().keys.contains_key(&number) {
             let mut keys = Keys {
-                set: HashSet::new(),
+                set: HashSet::default(),
                 nulls: false,
                 empty: true,
             };
@@ -198,9 +212,9 @@ impl RunSubqueries for Runner<'_, '_> {
                 // Too many for a set: the rows are kept, in a file, and looked through.
                 return looked_through(execution, number, key, key_of_row);
             }
-            execution.results.keys.insert(number, keys);
+            execution.results.inner().keys.insert(number, keys);
         }
-        let Some(keys) = execution.results.keys.get(&number) else {
+        let Some(keys) = execution.results.inner().keys.get(&number) else {
             return Err(EngineError::internal("a subquery's keys were lost"));
         };
         Ok(match (keys.empty, keys.set.contains(key), keys.nulls) {

@@ -101,6 +101,8 @@ pub struct Session {
     scratch: Scratch,
     info: SessionInfo,
     tag: String,
+    /// The parts of `tag`.
+    tag_of: (&'static str, Option<u64>),
     random: std::cell::Cell<u64>,
     /// True if the running statement is one of several in a query string: they are one transaction, even where the
     /// first of them has not begun it yet.
@@ -142,6 +144,7 @@ impl Session {
             scratch: Scratch::default(),
             info,
             tag: String::new(),
+            tag_of: ("", None),
             random: std::cell::Cell::new(seed),
             among_others: false,
             begun: false,

@@ -42,7 +42,7 @@ pub struct Portal {
     pub(crate) rows: PortalRows,
     pub(crate) snapshot: PortalSnapshot,
     /// The rows that the queries inside the statement's expressions have given.
-    pub(crate) results: Box<SubqueryResults>,
+    pub(crate) results: SubqueryResults,
 }
 
 /// The rows that have not been sent.
@@ -103,7 +103,7 @@ impl PortalRows {
 
     /// No more rows are wanted: gives the buffers back.
     pub(crate) fn close(self, execution: &mut Execution<'_>) {
-        if let PortalRows::Select { select, .. } = self {
+        if let PortalRows::Select { mut select, .. } = self {
             select.close(execution);
         }
     }

@@ -301,7 +301,7 @@ impl Session {
             Ok(progress)
         })?;
         Ok(match progress {
-            PlanProgress::Suspended(rows, _) => PlanProgress::Suspended(rows, Box::new(results)),
+            PlanProgress::Suspended(rows, _) => PlanProgress::Suspended(rows, results),
             complete => complete,
         })
     }
@@ -330,13 +330,10 @@ impl Session {
             self.txn.read_only,
         );
         let (engine, settings) = (&self.engine, &self.settings);
-        let (overlay, user) = (self.txn.overlay(), self.info.user.as_str());
+        let user = self.info.user.as_str();
         let session = self.slot.process_id;
         let virtual_rows = |table: &TableDef| {
-            let catalog = match &overlay {
-                Some(overlay) => Arc::clone(overlay),
-                None => engine.catalog.state(),
-            };
+            let catalog = facts.definitions();
             let sources = catalog::system::Sources {
                 activity: &|| engine.activity(),
                 background: &|| engine.background_activity(),
@@ -401,15 +398,22 @@ impl Session {
 
     /// The command tag of a statement, with the count of its rows where it has one.
     pub(super) fn set_tag(&mut self, statement: &Statement, rows: Option<u64>) {
-        self.tag.clear();
-        self.tag.push_str(statement.tag());
-        match rows.filter(|_| !is_explanation(statement)) {
-            None => {
-                if let Statement::Definition(DefinitionStatement::CreateTableAs(_)) = statement {
-                    self.tag.clear();
-                    self.tag.push_str("CREATE TABLE AS");
-                }
+        let tag = match statement {
+            Statement::Definition(DefinitionStatement::CreateTableAs(_)) if rows.is_none() => {
+                "CREATE TABLE AS"
             }
+            statement => statement.tag(),
+        };
+        let rows = rows.filter(|_| !is_explanation(statement));
+        // Usually the session's last statement was the same one.
+        if std::ptr::eq(self.tag_of.0, tag) && self.tag_of.1 == rows {
+            return;
+        }
+        self.tag_of = (tag, rows);
+        self.tag.clear();
+        self.tag.push_str(tag);
+        match rows {
+            None => {}
             // The usual counts. Formatting is for any number, and costs some 300 instructions more.
             Some(digit @ 0..=9) => {
                 self.tag.push(' ');
@@ -453,15 +457,14 @@ fn run_statement(
             })
         }
         RowsStatement::Select(plan) => {
-            let rows = Select::open(execution, plan)?;
             if max_rows > 0 {
                 let rows = PortalRows::Select {
                     plan: Arc::clone(plan),
-                    select: Box::new(rows),
+                    select: Box::new(Select::open(execution, plan)?),
                 };
                 return send_first(execution, rows, max_rows, out);
             }
-            let count = select::send(execution, plan, rows, &mut |_, row| out.row(row))?;
+            let count = select::run(execution, plan, &mut |_, row| out.row(row))?;
             Ok(PlanProgress::Complete(Some(count)))
         }
         RowsStatement::Copy(plan) => match plan.direction {
@@ -512,7 +515,7 @@ enum PlanProgress {
     Complete(Option<u64>),
     /// To its row limit, with what its expressions' queries have given. Boxed: what a point SELECT has no use for is
     /// not to be moved with its count.
-    Suspended(Box<PortalRows>, Box<SubqueryResults>),
+    Suspended(Box<PortalRows>, SubqueryResults),
 }
 
 /// Sends the first rows of a portal.
@@ -524,7 +527,10 @@ fn send_first(
 ) -> Result<PlanProgress> {
     let (sent, more) = rows.send(execution, max_rows, out)?;
     if more {
-        return Ok(PlanProgress::Suspended(Box::new(rows), Box::default()));
+        return Ok(PlanProgress::Suspended(
+            Box::new(rows),
+            SubqueryResults::default(),
+        ));
     }
     rows.close(execution);
     Ok(PlanProgress::Complete(Some(sent)))

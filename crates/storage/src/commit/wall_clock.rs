@@ -1,6 +1,6 @@
 //! The time of day, as records of the log and messages of replication have it.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use clearway_machine::wall_clock_us;
 
 /// 2000-01-01 UTC in microseconds since 1970.
 const EPOCH_2000_US: i64 = 946_684_800_000_000;
@@ -8,10 +8,7 @@ const EPOCH_2000_US: i64 = 946_684_800_000_000;
 /// Now, in microseconds since 2000-01-01 UTC. It goes back when the system's clock is set back.
 #[inline]
 pub fn now_us() -> i64 {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    // Not by `as_micros`, which counts in 128 bits: the time is taken twice a statement.
-    let seconds = i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX);
-    seconds.saturating_mul(1_000_000) - EPOCH_2000_US + i64::from(since_1970.subsec_micros())
+    wall_clock_us() - EPOCH_2000_US
 }
 
 #[cfg(test)]

@@ -28,7 +28,9 @@ use crate::spill::record::{read_row, read_u64, write_row, write_sort_key};
 use crate::spill::{Sorted, Sorter};
 use clearway_sql::Expr;
 use clearway_sql::error::{EngineError, Result, SqlState};
-use clearway_sql::plan::{AggregatePlan, Counter, MeasuredSource, SelectPlan, Source, StageCounters};
+use clearway_sql::plan::{
+    AggregatePlan, Counter, MeasuredSource, RowLock, SelectPlan, Source, StageCounters,
+};
 use clearway_sql::value::{DataType, Value};
 use rows::Rows;
 use windows::WindowRows;
@@ -38,17 +40,8 @@ pub(crate) type Sink<'s> = dyn FnMut(&mut Execution<'_>, &[Value]) -> Result<()>
 
 /// Runs a SELECT; the number of rows that went to `sink`.
 pub(crate) fn run(execution: &mut Execution<'_>, plan: &SelectPlan, sink: &mut Sink<'_>) -> Result<u64> {
-    let rows = Select::open(execution, plan)?;
-    send(execution, plan, rows, sink)
-}
-
-/// Gives all rows to `sink`; how many they were.
-pub(crate) fn send(
-    execution: &mut Execution<'_>,
-    plan: &SelectPlan,
-    mut rows: Select,
-    sink: &mut Sink<'_>,
-) -> Result<u64> {
+    let mut rows = Select::default();
+    rows.start(execution, plan)?;
     let mut sent = 0;
     while rows.next(execution, plan)? {
         sink(execution, rows.row(plan))?;
@@ -60,8 +53,8 @@ pub(crate) fn send(
 
 /// A running SELECT apart from its plan, which each call is given.
 ///
-/// It is moved several times while it is opened and closed, so what a point SELECT has no use for is boxed.
-#[derive(Debug)]
+/// It is made where it stays, and what a point SELECT has no use for is boxed: moving it is a copy of all of it.
+#[derive(Debug, Default)]
 pub(crate) struct Select {
     input: Input,
     /// Of a SELECT with DISTINCT.
@@ -99,6 +92,13 @@ const _: () = assert!(size_of::<Select>() <= 192);
 impl Select {
     /// Starts a SELECT. Its table is locked and the snapshot taken.
     pub(crate) fn open(execution: &mut Execution<'_>, plan: &SelectPlan) -> Result<Select> {
+        let mut select = Select::default();
+        select.start(execution, plan)?;
+        Ok(select)
+    }
+
+    /// [`open`](Self::open) in place.
+    fn start(&mut self, execution: &mut Execution<'_>, plan: &SelectPlan) -> Result<()> {
         let limit = match &plan.limit {
             Some(limit) => row_count(execution, limit, SqlState::INVALID_ROW_COUNT_IN_LIMIT, "LIMIT")?,
             None => None,
@@ -107,43 +107,40 @@ impl Select {
             Some(offset) => row_count(execution, offset, SqlState::INVALID_ROW_COUNT_IN_OFFSET, "OFFSET")?,
             None => None,
         };
-        let input = match (limit, &plan.aggregate) {
-            (Some(0), _) => Input::Done,
-            (_, Some(aggregate)) => Input::Groups(Box::new(measuring(
-                execution,
-                plan,
-                |counters| &counters.aggregate,
-                |execution| group(execution, plan, aggregate),
-            )?)),
-            (_, None) => Input::open(execution, plan)?,
-        };
-        let input = match &plan.windows {
-            Some(stage) => Input::Windows(Box::new(WindowRows::new(input, stage))),
-            None => input,
-        };
-        let distinct = plan.distinct.then(|| {
+        match (limit, &plan.aggregate) {
+            (Some(0), _) => {}
+            (_, Some(aggregate)) => {
+                self.input = Input::Groups(Box::new(measuring(
+                    execution,
+                    plan,
+                    |counters| &counters.aggregate,
+                    |execution| group(execution, plan, aggregate),
+                )?));
+            }
+            (_, None) => self.input = Input::open(execution, plan)?,
+        }
+        if let Some(stage) = &plan.windows {
+            let input = std::mem::take(&mut self.input);
+            self.input = Input::Windows(Box::new(WindowRows::new(input, stage)));
+        }
+        if plan.distinct {
             let visible = plan.columns.iter().take(plan.visible);
             let types: Vec<DataType> = visible.map(|column| column.data_type).collect();
             if let Source::Measured(measured) = &plan.source {
                 Counter::add(&measured.counters.distinct.loops, 1);
             }
-            Box::new(DistinctRows::Early(Distinct::new(types, execution.spill)))
-        });
-        let output = execution.scratch.rows.pop().unwrap_or_default();
+            let distinct = DistinctRows::Early(Distinct::new(types, execution.spill));
+            self.distinct = Some(Box::new(distinct));
+        }
+        self.output = execution.scratch.rows.pop().unwrap_or_default();
         // Without groups no more rows come out than come in.
         let most = match plan.aggregate {
             Some(_) => None,
             None => plan.stop_after,
         };
-        let remaining = [limit, most].into_iter().flatten().min();
-        Ok(Select {
-            input,
-            distinct,
-            sorted: None,
-            offset: offset.unwrap_or(0),
-            remaining: remaining.unwrap_or(u64::MAX),
-            output,
-        })
+        self.offset = offset.unwrap_or(0);
+        self.remaining = limit.unwrap_or(u64::MAX).min(most.unwrap_or(u64::MAX));
+        Ok(())
     }
 
     /// Goes to the next row, if there is one.
@@ -158,8 +155,8 @@ impl Select {
                 self.remaining = 0;
                 break;
             };
-            if let Some(tid) = tid
-                && !lock(execution, plan, tid, &mut self.output)?
+            if let (Some(row_lock), Some(tid)) = (plan.lock, tid)
+                && !lock(execution, plan, (tid, row_lock), &mut self.output)?
             {
                 continue;
             }
@@ -180,16 +177,18 @@ impl Select {
     }
 
     /// Gives the buffers back.
-    pub(crate) fn close(mut self, execution: &mut Execution<'_>) {
+    pub(crate) fn close(&mut self, execution: &mut Execution<'_>) {
         // Long texts are not kept.
         self.output.clear();
-        execution.scratch.rows.push(self.output);
-        if let Input::Table { rows, .. } = self.input {
+        execution.scratch.rows.push(std::mem::take(&mut self.output));
+        // Taken apart rather than dropped as a whole, which would ask each part what it is.
+        if let Input::Table { rows, .. } = std::mem::take(&mut self.input) {
             rows.close(execution);
         }
     }
 
     /// The next row in order, into `output`: where it lies, if it lies in a table; `None` at the end.
+    #[inline(never)]
     fn next_sorted(
         &mut self,
         execution: &mut Execution<'_>,
@@ -270,6 +269,9 @@ impl Select {
     ) -> Result<Option<Option<Tid>>> {
         loop {
             let Some(tid) = self.input.next(execution, plan)? else {
+                if self.distinct.is_none() {
+                    return Ok(None);
+                }
                 let found = self.next_late(execution)?;
                 if found {
                     count(plan, |counters| &counters.distinct);
@@ -278,19 +280,13 @@ impl Select {
             };
             self.output.clear();
             project(execution, plan, self.input.row(), &mut self.output)?;
-            let is_new = match self.distinct.as_deref_mut() {
-                Some(DistinctRows::Early(distinct)) => {
-                    let is_new = distinct.take(execution, &self.output)?;
-                    if is_new {
-                        count(plan, |counters| &counters.distinct);
-                    }
-                    is_new
+            if let Some(DistinctRows::Early(distinct)) = self.distinct.as_deref_mut() {
+                if !distinct.take(execution, &self.output)? {
+                    continue;
                 }
-                _ => true,
-            };
-            if is_new {
-                return Ok(Some(tid));
+                count(plan, |counters| &counters.distinct);
             }
+            return Ok(Some(tid));
         }
     }
 
@@ -371,11 +367,14 @@ fn row_count(
     }
 }
 
-/// Locks the row if the plan says so; `false` when it is to be left out.
-fn lock(execution: &mut Execution<'_>, plan: &SelectPlan, tid: Tid, output: &mut Vec<Value>) -> Result<bool> {
-    let Some(row_lock) = plan.lock else {
-        return Ok(true);
-    };
+/// Locks the row; `false` when it is to be left out.
+#[inline(never)]
+fn lock(
+    execution: &mut Execution<'_>,
+    plan: &SelectPlan,
+    (tid, row_lock): (Tid, RowLock),
+    output: &mut Vec<Value>,
+) -> Result<bool> {
     let Source::Table(scan) = plan.source.unmeasured() else {
         return Ok(true);
     };
@@ -411,9 +410,10 @@ fn group(execution: &mut Execution<'_>, plan: &SelectPlan, aggregate: &Aggregate
 }
 
 /// The source of the rows that are projected.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 enum Input {
     /// No more, or none at all.
+    #[default]
     Done,
     /// One empty row.
     OneRow,

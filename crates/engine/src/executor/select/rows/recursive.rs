@@ -46,7 +46,7 @@ pub(crate) struct RecursiveRows {
 
 impl RecursiveRows {
     pub(super) fn open(execution: &mut Execution<'_>, plan: &RecursivePlan) -> Result<RecursiveRows> {
-        execution.results.working.remove(&plan.working);
+        execution.results.inner().working.remove(&plan.working);
         let types = || plan.union.types.clone();
         Ok(RecursiveRows {
             term: Some(Box::new(Select::open(execution, &plan.union.left.0)?)),
@@ -100,7 +100,7 @@ impl RecursiveRows {
                     return Ok(Some(values));
                 }
             }
-            if let Some(term) = self.term.take() {
+            if let Some(mut term) = self.term.take() {
                 term.close(execution);
             }
             if let Some(rounds) = &mut self.rounds {
@@ -130,8 +130,8 @@ impl RecursiveRows {
         }
         let mut table = std::mem::replace(&mut self.next_table, KeptRows::new(execution.spill));
         table.finish()?;
-        execution.results.working.insert(plan.working, table);
-        execution.results.forget(&plan.dependent);
+        execution.results.inner().working.insert(plan.working, table);
+        execution.results.inner().forget(&plan.dependent);
         self.is_right = true;
         self.term = Some(Box::new(Select::open(execution, &plan.union.right.0)?));
         Ok(true)
@@ -154,7 +154,7 @@ impl WorkingRows {
         row: &mut [Value],
     ) -> Result<bool> {
         execution.tick()?;
-        let table = execution.results.working.get(&number);
+        let table = execution.results.inner().working.get(&number);
         let table = table.ok_or_else(|| EngineError::internal("a recursive query has no working table"))?;
         if !table.next(&mut self.reader, &mut self.values)? {
             return Ok(false);

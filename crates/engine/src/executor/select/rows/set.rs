@@ -89,7 +89,7 @@ impl SetRows {
                     }
                     return Ok(true);
                 }
-                if let Some(ended) = select.take() {
+                if let Some(mut ended) = select.take() {
                     ended.close(execution);
                 }
                 if std::mem::replace(right, true) {

@@ -94,7 +94,7 @@ pub(crate) struct SharedReader {
 impl SharedReader {
     /// A place before the first row.
     pub(super) fn open(execution: &mut Execution<'_>, number: usize, arguments: Vec<Value>) -> SharedReader {
-        let shared = &mut execution.results.shared;
+        let shared = &mut execution.results.inner().shared;
         let known = match shared.queries.get(&number) {
             Some(Some(query)) if are_same(&query.arguments, &arguments) => Some(query.run),
             _ => None,
@@ -136,7 +136,7 @@ impl SharedReader {
     }
 
     fn find(&mut self, execution: &mut Execution<'_>) -> Result<bool> {
-        let query = execution.results.shared.get(self.number)?;
+        let query = execution.results.inner().shared.get(self.number)?;
         if query.run != self.run {
             return Err(lost());
         }
@@ -152,7 +152,7 @@ impl SharedReader {
             .any(|change| change.number == self.number)
         {
             execution.run_change(self.number)?;
-            let query = execution.results.shared.get(self.number)?;
+            let query = execution.results.inner().shared.get(self.number)?;
             return query.kept(&mut self.reader, &mut self.values);
         }
         let plan = execution.shared_plan(self.number)?;
@@ -161,7 +161,12 @@ impl SharedReader {
         if made {
             query.rows.skip_all(&mut self.reader);
         }
-        execution.results.shared.queries.insert(self.number, Some(query));
+        execution
+            .results
+            .inner()
+            .shared
+            .queries
+            .insert(self.number, Some(query));
         Ok(made)
     }
 }
@@ -205,7 +210,7 @@ impl SharedQuery {
                 rows.push(values)?;
                 return Ok(true);
             }
-            if let Making::Rest(select) = std::mem::replace(making, Making::None) {
+            if let Making::Rest(mut select) = std::mem::replace(making, Making::None) {
                 select.close(execution);
             }
             rows.finish()?;
@@ -221,7 +226,7 @@ impl<'a> Execution<'a> {
         number: usize,
         run: impl FnOnce(&mut Execution<'_>, &mut KeptRows) -> Result<()>,
     ) -> Result<()> {
-        if !self.results.shared.queries.contains_key(&number) {
+        if !self.results.inner().shared.queries.contains_key(&number) {
             SharedReader::open(self, number, Vec::new());
         }
         let mut query = self.taken(number)?;
@@ -231,7 +236,7 @@ impl<'a> Execution<'a> {
             query.rows.finish()?;
             query.making = Making::None;
         }
-        self.results.shared.queries.insert(number, Some(query));
+        self.results.inner().shared.queries.insert(number, Some(query));
         Ok(())
     }
 
@@ -241,7 +246,7 @@ impl<'a> Execution<'a> {
 
     /// Takes a query out, for as long as it makes rows.
     fn taken(&mut self, number: usize) -> Result<Box<SharedQuery>> {
-        let query = self.results.shared.queries.get_mut(&number);
+        let query = self.results.inner().shared.queries.get_mut(&number);
         query.and_then(Option::take).ok_or_else(lost)
     }
 }
