@@ -154,6 +154,7 @@ subjects! {
     to_number
     transactions
     updatable_views
+    view_text
     views
     windows
     with

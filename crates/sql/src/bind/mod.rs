@@ -60,6 +60,8 @@ pub(crate) use bare::is_bare;
 pub use changed_view::changeable_columns;
 pub(crate) use notes::{ColumnNote, TreeNotes};
 use scope::{Frame, Scope};
+pub(crate) use select::{GroupEntry, without_distinct};
+pub(crate) use set::is_set_function;
 pub(crate) use view::{annotated, query_of_view};
 
 /// The most parameters a statement may have: the protocol counts them in 16 bits.

@@ -37,6 +37,7 @@ pub(crate) struct TreeNotes {
     queries: HashMap<usize, Vec<Column>>,
     types_of_queries: HashMap<usize, Vec<DataType>>,
     outputs: HashMap<usize, Vec<String>>,
+    copies: HashMap<usize, Arc<ast::Cte>>,
     /// The column that was found last.
     found: Option<ColumnNote>,
 }
@@ -95,6 +96,11 @@ impl TreeNotes {
                 .map(|(number, column)| given.get(number).unwrap_or(&column.name).clone())
                 .collect(),
         )
+    }
+
+    /// The tree of a common table expression that was bound, which has the notes.
+    pub(crate) fn bound<'t>(&'t self, cte: &'t ast::Cte) -> &'t ast::Cte {
+        self.copies.get(&address(cte)).map_or(cte, Arc::as_ref)
     }
 
     /// The names of a SELECT's columns.
@@ -200,6 +206,13 @@ impl Binder<'_> {
             notes.queries.insert(address(query), columns.to_vec());
             let types = columns.iter().map(|column| column.data_type);
             notes.types_of_queries.insert(address(query), types.collect());
+        }
+    }
+
+    /// Notes that a copy of a common table expression will be bound.
+    pub(super) fn note_cte(&mut self, cte: &ast::Cte, copy: &Arc<ast::Cte>) {
+        if let Some(notes) = self.notes() {
+            notes.copies.insert(address(cte), Arc::clone(copy));
         }
     }
 

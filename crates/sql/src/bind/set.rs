@@ -10,7 +10,7 @@ use crate::plan::{Series, SetCall};
 use crate::value::DataType;
 
 /// True if the function of this name gives rows.
-pub(super) fn is_set_function(name: &str) -> bool {
+pub(crate) fn is_set_function(name: &str) -> bool {
     matches!(
         name,
         "generate_series"

@@ -2,12 +2,13 @@
 
 use sqlparser::ast;
 
+use super::arguments::{aggregated, set_arguments, window_arguments};
 use super::expression::{query_node, typed_as};
-use super::node::{Aggregate, Node};
+use super::node::{Aggregate, Node, direction};
 use super::operand::{Typed, coerced};
 use super::{Printer, unprinted};
 use crate::aggregate::is_name;
-use crate::bind::plain_name;
+use crate::bind::{is_set_function, plain_name};
 use crate::error::Result;
 use crate::function::{self, quote_identifier};
 use crate::value::DataType;
@@ -27,9 +28,6 @@ fn arguments_of(list: &ast::FunctionArgumentList) -> Result<Option<Vec<&ast::Exp
 
 impl Printer<'_> {
     pub(super) fn call(&mut self, tree: &ast::Expr, call: &ast::Function) -> Result<Typed> {
-        if call.over.is_some() || !call.within_group.is_empty() {
-            return Err(unprinted());
-        }
         let name = plain_name(&call.name)?;
         let list = match &call.args {
             ast::FunctionArguments::None => {
@@ -48,7 +46,7 @@ impl Printer<'_> {
             ast::FunctionArguments::Subquery(_) => return Err(unprinted()),
             ast::FunctionArguments::List(list) => Some(list),
         };
-        if is_name(&name) {
+        if is_name(&name) || call.over.is_some() {
             let list = list.ok_or_else(unprinted)?;
             return self.aggregate(tree, &name, call, list);
         }
@@ -88,7 +86,21 @@ impl Printer<'_> {
                 let texts = ["POSITION((", ") IN (", "))"].map(str::to_owned).to_vec();
                 Ok(special(texts, vec![part, of], true, DataType::Int4))
             }
-            ("substring" | "overlay", _) if self.has_words(call) => Err(unprinted()),
+            ("substring" | "overlay", arguments) if self.has_words(call) => {
+                self.call_with_words(tree, &name, arguments)
+            }
+            _ if name == "grouping" => {
+                let keys = arguments.iter().map(|argument| Ok(self.node(argument)?.node));
+                let arguments = keys.collect::<Result<_>>()?;
+                let name = "GROUPING".to_owned();
+                Ok(Typed::new(Node::Call { name, arguments }, DataType::Int4))
+            }
+            _ if is_set_function(&name) => {
+                let nodes = self.nodes_of(arguments.iter().copied())?;
+                let arguments = set_arguments(&name, nodes)?;
+                let name = quote_identifier(&name);
+                Ok(Typed::new(Node::Call { name, arguments }, self.type_of(tree).0))
+            }
             _ => self.plain_call(tree, &name, &arguments),
         }
     }
@@ -124,6 +136,37 @@ impl Printer<'_> {
             .any(|word| inside.contains(word))
     }
 
+    pub(super) fn nodes_of<'t>(&mut self, trees: impl Iterator<Item = &'t ast::Expr>) -> Result<Vec<Typed>> {
+        trees.map(|tree| self.node(tree)).collect()
+    }
+
+    /// `substring(… from … for …)` or `overlay(… placing … from … for …)`.
+    fn call_with_words(&mut self, tree: &ast::Expr, name: &str, arguments: &[&ast::Expr]) -> Result<Typed> {
+        let nodes = self.nodes_of(arguments.iter().copied())?;
+        let types: Vec<DataType> = nodes.iter().map(|typed| typed.data_type).collect();
+        let signature = function::resolve(name, &types).map_err(|_| unprinted())?;
+        let words: &[&str] = match name {
+            "overlay" => &[" PLACING ", " FROM ", " FOR "],
+            _ => &[" FROM ", " FOR "],
+        };
+        if nodes.len() > words.len() + 1 {
+            return Err(unprinted());
+        }
+        let mut texts = vec![format!("{}(", name.to_uppercase())];
+        texts.extend(
+            words
+                .iter()
+                .take(nodes.len().saturating_sub(1))
+                .map(|word| (*word).to_owned()),
+        );
+        texts.push(")".to_owned());
+        let nodes = nodes.into_iter().zip(&signature.arguments);
+        let arguments = nodes
+            .map(|(typed, to)| coerced(typed, *to))
+            .collect::<Result<_>>()?;
+        Ok(special(texts, arguments, true, self.type_of(tree).0))
+    }
+
     /// A call with commas between its arguments.
     pub(super) fn plain_call(
         &mut self,
@@ -153,6 +196,7 @@ impl Printer<'_> {
         Ok(typed_as(Node::Call { name, arguments }, data_type, typmod))
     }
 
+    /// A call of an aggregate, or of any function over a window.
     fn aggregate(
         &mut self,
         tree: &ast::Expr,
@@ -160,26 +204,21 @@ impl Printer<'_> {
         call: &ast::Function,
         list: &ast::FunctionArgumentList,
     ) -> Result<Typed> {
-        let arguments = match arguments_of(list)? {
+        let direct = match arguments_of(list)? {
             None => None,
-            Some(trees) => {
-                let mut nodes = Vec::with_capacity(trees.len());
-                for tree in trees {
-                    let typed = self.node(tree)?;
-                    let to = match typed.data_type {
-                        DataType::Unknown if name.starts_with("bool_") || name == "every" => DataType::Bool,
-                        DataType::Unknown | DataType::Varchar
-                            if matches!(name, "max" | "min" | "string_agg") =>
-                        {
-                            DataType::Text
-                        }
-                        DataType::Unknown => DataType::Text,
-                        other => other,
-                    };
-                    nodes.push(coerced(typed, to)?);
-                }
-                Some(nodes)
+            Some(trees) => Some(self.nodes_of(trees.into_iter())?),
+        };
+        let mut within = Vec::with_capacity(call.within_group.len());
+        for key in &call.within_group {
+            within.push((self.node(&key.expr)?, direction(&key.options)?));
+        }
+        let (arguments, within) = match direct {
+            None => (None, Vec::new()),
+            Some(direct) if is_name(name) => {
+                let (arguments, within) = aggregated(name, direct, within)?;
+                (Some(arguments), within)
             }
+            Some(direct) => (Some(window_arguments(name, direct)?), Vec::new()),
         };
         let mut order = Vec::new();
         for clause in &list.clauses {
@@ -187,11 +226,15 @@ impl Printer<'_> {
                 return Err(unprinted());
             };
             for key in keys {
-                order.push((self.node(&key.expr)?.node, super::query::direction(&key.options)?));
+                order.push((self.settled(&key.expr)?, direction(&key.options)?));
             }
         }
         let filter = match &call.filter {
             Some(tree) => Some(coerced(self.node(tree)?, DataType::Bool)?),
+            None => None,
+        };
+        let over = match &call.over {
+            Some(over) => Some(self.over(over)?),
             None => None,
         };
         let (data_type, typmod) = self.type_of(tree);
@@ -201,7 +244,9 @@ impl Printer<'_> {
                 distinct: list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct),
                 arguments,
                 order,
+                within,
                 filter,
+                over,
             })),
             data_type,
             typmod,

@@ -5,6 +5,7 @@ use sqlparser::ast::{self, BinaryOperator, UnaryOperator};
 use super::node::{Node, QueryNode, column, print};
 use super::operand::{Typed, coerced, converted, operand_types, operands, operator};
 use super::{Layout, Printer, unprinted};
+use crate::bind::plain_name;
 use crate::common_type::common_type;
 use crate::error::Result;
 use crate::type_name;
@@ -73,6 +74,12 @@ impl Printer<'_> {
                 })
             }
             E::Function(call) => self.call(tree, call)?,
+            E::Collate { expr, collation } => {
+                let collation = plain_name(collation)?;
+                let of = coerced(self.node(expr)?, DataType::Text)?;
+                let node = Node::Collate(Box::new(of), format!("\"{collation}\""));
+                Typed::new(node, DataType::Text)
+            }
             E::Ceil { expr, .. } => self.plain_call(tree, "ceil", &[expr])?,
             E::Floor { expr, .. } => self.plain_call(tree, "floor", &[expr])?,
             _ => self.predicate(tree)?,
@@ -257,12 +264,46 @@ impl Printer<'_> {
             BinaryOperator::NotEq => "<>".to_owned(),
             other => other.to_string(),
         };
-        if matches!(left, ast::Expr::Tuple(_)) || matches!(right, ast::Expr::Tuple(_)) {
-            return Err(unprinted());
+        if let (ast::Expr::Tuple(left), ast::Expr::Tuple(right)) = (left, right) {
+            return self.rows(&symbol, left, right);
         }
         let (left, right) = (self.node(left)?, self.node(right)?);
         let data_type = self.result_of(&symbol, left.data_type, right.data_type);
         Ok(Typed::new(operator(&symbol, left, right)?, data_type))
+    }
+
+    /// A comparison of rows, field by field.
+    fn rows(&mut self, symbol: &str, left: &[ast::Expr], right: &[ast::Expr]) -> Result<Typed> {
+        // An order of rows is no chain of conditions.
+        if !matches!(symbol, "=" | "<>") || left.len() != right.len() || left.is_empty() {
+            return Err(unprinted());
+        }
+        let mut parts = Vec::with_capacity(left.len());
+        for (left, right) in left.iter().zip(right) {
+            let (left, right) = (self.node(left)?, self.node(right)?);
+            parts.push(operator(symbol, left, right)?);
+        }
+        Ok(condition(match (parts.len(), symbol) {
+            (1, _) => parts.remove(0),
+            (_, "=") => Node::And(parts),
+            _ => Node::Or(parts),
+        }))
+    }
+
+    /// A row in a list of rows.
+    fn in_rows(&mut self, symbol: &str, left: &[ast::Expr], list: &[ast::Expr]) -> Result<Typed> {
+        let mut parts = Vec::with_capacity(list.len());
+        for right in list {
+            let ast::Expr::Tuple(right) = right else {
+                return Err(unprinted());
+            };
+            parts.push(self.rows(symbol, left, right)?.node);
+        }
+        Ok(condition(match (parts.len(), symbol) {
+            (1, _) => parts.remove(0),
+            (_, "=") => Node::Or(parts),
+            _ => Node::And(parts),
+        }))
     }
 
     /// The type of an operator's result.
@@ -314,6 +355,9 @@ impl Printer<'_> {
     /// IN over a list: the constants as an array if there are several, and everything else by itself.
     fn in_list(&mut self, left: &ast::Expr, list: &[ast::Expr], negated: bool) -> Result<Typed> {
         let symbol = if negated { "<>" } else { "=" };
+        if let ast::Expr::Tuple(left) = left {
+            return self.in_rows(symbol, left, list);
+        }
         let left = self.node(left)?;
         let mut nodes = Vec::with_capacity(list.len());
         for tree in list {

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use sqlparser::ast;
 
+use super::arguments::set_arguments;
 use super::expression::named;
 use super::layout::{ENTRY, JOIN, Layout, STEP};
 use super::node::{Node, print};
@@ -159,6 +160,15 @@ fn name_of(factor: &ast::TableFactor) -> Result<String> {
             _ => Err(unprinted()),
         },
     }
+}
+
+/// The trees of a function's arguments.
+fn trees_of(args: &[ast::FunctionArg]) -> Result<Vec<&ast::Expr>> {
+    let tree = |argument| match argument {
+        &ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(ref tree)) => Ok(tree),
+        _ => Err(unprinted()),
+    };
+    args.iter().map(tree).collect()
 }
 
 impl Printer<'_> {
@@ -316,17 +326,50 @@ impl Printer<'_> {
                 name,
                 alias,
                 args: Some(args),
-                with_ordinality: false,
+                with_ordinality,
                 ..
-            } => self.function(out, factor, name, &args.args, alias.as_ref()),
+            } => {
+                let trees = trees_of(&args.args)?;
+                self.function(
+                    out,
+                    factor,
+                    &plain_name(name)?,
+                    trees,
+                    *with_ordinality,
+                    alias.as_ref(),
+                )
+            }
             F::Function {
                 name,
                 args,
                 alias,
-                with_ordinality: false,
-                lateral: false,
+                with_ordinality,
+                lateral,
                 ..
-            } => self.function(out, factor, name, args, alias.as_ref()),
+            } => {
+                if *lateral {
+                    out.push("LATERAL ");
+                }
+                let trees = trees_of(args)?;
+                self.function(
+                    out,
+                    factor,
+                    &plain_name(name)?,
+                    trees,
+                    *with_ordinality,
+                    alias.as_ref(),
+                )
+            }
+            F::UNNEST {
+                alias,
+                array_exprs,
+                with_offset: false,
+                with_ordinality,
+                ..
+            } => {
+                let trees = array_exprs.iter().collect();
+                self.function(out, factor, "unnest", trees, *with_ordinality, alias.as_ref())
+            }
             _ => Err(unprinted()),
         }
     }
@@ -335,40 +378,41 @@ impl Printer<'_> {
         &mut self,
         out: &mut Layout,
         factor: &ast::TableFactor,
-        name: &ast::ObjectName,
-        args: &[ast::FunctionArg],
+        name: &str,
+        trees: Vec<&ast::Expr>,
+        with_ordinality: bool,
         alias: Option<&ast::TableAlias>,
     ) -> Result<()> {
-        let name = plain_name(name)?;
-        let mut nodes = Vec::new();
-        let mut types = Vec::new();
-        for argument in args {
-            let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(tree)) = argument else {
-                return Err(unprinted());
-            };
-            let typed = self.node(tree)?;
-            types.push(typed.data_type);
-            nodes.push(typed);
-        }
-        let to = match name.as_str() {
-            "generate_series" => crate::common_type::common_type(&types).ok_or_else(unprinted)?,
-            _ => return Err(unprinted()),
-        };
-        out.push(&quote_identifier(&name));
-        out.push("(");
-        for (number, typed) in nodes.into_iter().enumerate() {
-            if number > 0 {
-                out.push(", ");
-            }
-            print(out, &super::operand::coerced(typed, to)?, self.pretty, true);
-        }
-        out.push(") ");
+        let several = name == "unnest" && trees.len() > 1;
+        let nodes = self.nodes_of(trees.into_iter())?;
         let known_as = name_of(factor)?;
+        let mut columns = match several {
+            true => vec!["unnest".to_owned(); nodes.len()],
+            false => vec![known_as.clone()],
+        };
+        out.push(&if several {
+            "UNNEST".to_owned()
+        } else {
+            quote_identifier(name)
+        });
+        out.push("(");
+        for (number, node) in set_arguments(name, nodes)?.iter().enumerate() {
+            out.push(if number == 0 { "" } else { ", " });
+            print(out, node, self.pretty, true);
+        }
+        out.push(")");
+        if with_ordinality {
+            out.push(" WITH ORDINALITY");
+            columns.push("ordinality".to_owned());
+        }
+        out.push(" ");
         let printed = self.names.printed(&known_as).to_owned();
         out.push(&quote_identifier(&printed));
-        let column = alias.and_then(|alias| alias.columns.first());
-        let column = column.map_or(known_as, |column| normal(&column.name));
-        self.column_names(out, Some(&[column]));
+        let given = alias.map_or(&[][..], |alias| alias.columns.as_slice());
+        for (column, given) in columns.iter_mut().zip(given) {
+            *column = normal(&given.name);
+        }
+        self.column_names(out, Some(&columns));
         Ok(())
     }
 

@@ -18,17 +18,21 @@
 //! | --- | --- |
 //! | `layout` | lines and their indentation |
 //! | `query`, `from` | queries and their clauses; FROM and the names of relations |
+//! | `grouping`, `window` | GROUP BY with its sets of keys; OVER and WINDOW |
 //! | `expression`, `call` | makes a `Node` of an expression, of a call |
 //! | `node` | expressions, with as many parentheses as are asked for |
-//! | `operand` | the types that operands are brought to |
+//! | `operand`, `arguments` | the types that operands and arguments are brought to |
 
+mod arguments;
 mod call;
 mod expression;
 mod from;
+mod grouping;
 mod layout;
 mod node;
 mod operand;
 mod query;
+mod window;
 
 use crate::bind::{TreeNotes, annotated};
 use crate::catalog::{CatalogView, TableDef};

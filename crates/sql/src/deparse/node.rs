@@ -4,7 +4,11 @@
 //! under what it is an operand of: a column, a constant or a call always is, an arithmetic operator under one that binds
 //! less tightly, a condition under AND.
 
+use sqlparser::ast;
+
 use super::layout::{ENTRY, Layout};
+use super::unprinted;
+use crate::error::Result;
 use crate::function::{quote_identifier, quote_literal};
 use crate::value::{DataType, format_type};
 
@@ -40,6 +44,8 @@ pub(super) enum Node {
         data_type: DataType,
         typmod: i32,
         implicit: bool,
+        /// A function makes it.
+        by_function: bool,
     },
     /// An operator; one before its operand has no left side.
     Operator {
@@ -67,6 +73,8 @@ pub(super) enum Node {
     },
     /// ARRAY[…]; the type if it has no elements.
     Array(Vec<Node>, DataType),
+    /// A value under another collation.
+    Collate(Box<Node>, String),
     /// A part of an array.
     Part {
         of: Box<Node>,
@@ -76,7 +84,7 @@ pub(super) enum Node {
     Query(Box<QueryNode>),
 }
 
-/// An aggregate's call.
+/// A call of an aggregate or of a window function.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Aggregate {
     pub(super) name: String,
@@ -85,7 +93,11 @@ pub(super) struct Aggregate {
     pub(super) arguments: Option<Vec<Node>>,
     /// Each with what follows it.
     pub(super) order: Vec<(Node, &'static str)>,
+    /// The keys of WITHIN GROUP, each with what follows it.
+    pub(super) within: Vec<(Node, &'static str)>,
     pub(super) filter: Option<Node>,
+    /// The text behind OVER.
+    pub(super) over: Option<String>,
 }
 
 /// A query in an expression.
@@ -185,6 +197,13 @@ fn print_here(out: &mut Layout, node: &Node, pretty: bool, implicit: bool) {
             operand(out, inner, pretty, false, Under::Logical(node));
             close(out);
         }
+        Node::Collate(inner, collation) => {
+            open(out);
+            operand(out, inner, pretty, true, Under::Other);
+            out.push(" COLLATE ");
+            out.push(collation);
+            close(out);
+        }
         Node::Distinct(left, right) => {
             open(out);
             operand(out, left, pretty, true, Under::Other);
@@ -280,16 +299,29 @@ fn aggregate(out: &mut Layout, call: &Aggregate, pretty: bool) {
         None => out.push("*"),
         Some(arguments) => list(out, arguments, pretty),
     }
-    for (number, (key, words)) in call.order.iter().enumerate() {
-        out.push(if number == 0 { " ORDER BY " } else { ", " });
-        sort_key(out, key, pretty);
-        out.push(words);
-    }
+    keys(out, " ORDER BY ", &call.order, pretty);
     out.push(")");
+    if !call.within.is_empty() {
+        keys(out, " WITHIN GROUP (ORDER BY ", &call.within, pretty);
+        out.push(")");
+    }
     if let Some(filter) = &call.filter {
         out.push(" FILTER (WHERE ");
         print(out, filter, pretty, false);
         out.push(")");
+    }
+    if let Some(over) = &call.over {
+        out.push(" OVER ");
+        out.push(over);
+    }
+}
+
+/// Keys of an order behind a keyword.
+fn keys(out: &mut Layout, keyword: &str, keys: &[(Node, &'static str)], pretty: bool) {
+    for (number, (key, words)) in keys.iter().enumerate() {
+        out.push(if number == 0 { keyword } else { ", " });
+        sort_key(out, key, pretty);
+        out.push(words);
     }
 }
 
@@ -392,7 +424,7 @@ fn is_simple(node: &Node, under: Under<'_>) -> bool {
             },
             _ => false,
         },
-        Node::OverArray { .. } => false,
+        Node::OverArray { .. } | Node::Collate(..) => false,
     }
 }
 
@@ -421,7 +453,13 @@ pub(super) fn sort_key(out: &mut Layout, node: &Node, pretty: bool) {
         _ => {
             let call = matches!(
                 node,
-                Node::Call { .. } | Node::Aggregate(_) | Node::Special { .. }
+                Node::Call { .. }
+                    | Node::Aggregate(_)
+                    | Node::Special { .. }
+                    | Node::Cast {
+                        by_function: true,
+                        ..
+                    }
             );
             if pretty || call {
                 out.push("(");
@@ -432,6 +470,21 @@ pub(super) fn sort_key(out: &mut Layout, node: &Node, pretty: bool) {
             }
         }
     }
+}
+
+/// The words behind a sort key.
+pub(super) fn direction(options: &ast::OrderByOptions) -> Result<&'static str> {
+    let descending = match options.sort {
+        None | Some(ast::OrderBySort::Asc) => false,
+        Some(ast::OrderBySort::Desc) => true,
+        Some(_) => return Err(unprinted()),
+    };
+    Ok(match (descending, options.nulls_first) {
+        (false, Some(true)) => " NULLS FIRST",
+        (false, _) => "",
+        (true, Some(false)) => " DESC NULLS LAST",
+        (true, _) => " DESC",
+    })
 }
 
 /// The type behind a constant.

@@ -50,7 +50,20 @@ pub(super) fn converted(typed: Typed, to: DataType, typmod: i32, implicit: bool)
             data_type: to,
             typmod,
             implicit,
+            by_function: is_by_function(typed.data_type, to, typmod),
         }),
+    }
+}
+
+/// True if a cast calls a function of its own, rather than taking the bytes as they are or the text.
+fn is_by_function(from: DataType, to: DataType, typmod: i32) -> bool {
+    let is_number = |data_type: DataType| data_type.is_oid() || data_type == DataType::Int4;
+    match (from.is_string(), to.is_string()) {
+        _ if typmod >= 0 => true,
+        // A char(n) loses its padding.
+        (true, true) => from == DataType::Char,
+        (false, false) => !(is_number(from) && is_number(to)),
+        _ => false,
     }
 }
 

@@ -5,28 +5,13 @@ use sqlparser::ast;
 use super::expression::literal;
 use super::from::relations_of;
 use super::layout::{ENTRY, Layout, STEP};
-use super::node::{Node, print, sort_key};
+use super::node::{Node, direction, print, sort_key};
 use super::operand::coerced;
 use super::{Printer, unprinted};
 use crate::bind::{is_bare, normal};
 use crate::error::Result;
 use crate::function::quote_identifier;
 use crate::value::DataType;
-
-/// The words behind a sort key.
-pub(super) fn direction(options: &ast::OrderByOptions) -> Result<&'static str> {
-    let descending = match options.sort {
-        None | Some(ast::OrderBySort::Asc) => false,
-        Some(ast::OrderBySort::Desc) => true,
-        Some(_) => return Err(unprinted()),
-    };
-    Ok(match (descending, options.nulls_first) {
-        (false, Some(true)) => " NULLS FIRST",
-        (false, _) => "",
-        (true, Some(false)) => " DESC NULLS LAST",
-        (true, _) => " DESC",
-    })
-}
 
 /// The SELECT that a query is, if it is one alone.
 fn select_of(body: &ast::SetExpr) -> Option<&ast::Select> {
@@ -151,7 +136,9 @@ impl Printer<'_> {
     fn with(&mut self, out: &mut Layout, with: &ast::With) -> Result<()> {
         out.level += STEP;
         out.push(" ");
+        let notes = self.notes;
         for (number, cte) in with.cte_tables.iter().enumerate() {
+            let cte = notes.bound(cte);
             out.push(match (number, with.recursive) {
                 (0, true) => "WITH RECURSIVE ",
                 (0, false) => "WITH ",
@@ -294,7 +281,8 @@ impl Printer<'_> {
             out.push("(");
         }
         out.keyword("", if nested { STEP } else { 0 }, 0, 0);
-        self.set(out, right, columns, named)?;
+        // Its names are not those of the columns.
+        self.set(out, right, columns, false)?;
         if nested {
             out.level -= STEP;
             out.keyword(")", 0, 0, 0);
@@ -345,15 +333,22 @@ impl Printer<'_> {
         columns: Option<&[&str]>,
         named: bool,
     ) -> Result<()> {
-        if !select.named_window.is_empty() {
-            return Err(unprinted());
-        }
         out.level += STEP;
         out.push(" SELECT");
         match &select.distinct {
             None | Some(ast::Distinct::All) => {}
             Some(ast::Distinct::Distinct) => out.push(" DISTINCT"),
-            Some(_) => return Err(unprinted()),
+            Some(ast::Distinct::On(keys)) => {
+                for (number, key) in keys.iter().enumerate() {
+                    out.push(if number == 0 { " DISTINCT ON (" } else { ", " });
+                    let node = match self.output_of(key, select, true)? {
+                        Some(node) => node,
+                        None => self.node(key)?.node,
+                    };
+                    sort_key(out, &node, self.pretty);
+                }
+                out.push(")");
+            }
         }
         self.level = out.level;
         self.targets(out, select, columns, named)?;
@@ -362,24 +357,12 @@ impl Printer<'_> {
             out.clause(" WHERE ", 1);
             self.shown(out, tree, false)?;
         }
-        let ast::GroupByExpr::Expressions(keys, modifiers) = &select.group_by else {
-            return Err(unprinted());
-        };
-        if !modifiers.is_empty() {
-            return Err(unprinted());
-        }
-        for (number, key) in keys.iter().enumerate() {
-            match number {
-                0 => out.clause(" GROUP BY ", 1),
-                _ => out.push(", "),
-            }
-            self.grouped_by(out, key, select)?;
-        }
+        self.group_by(out, select)?;
         if let Some(tree) = &select.having {
             out.clause(" HAVING ", 0);
             self.shown(out, tree, false)?;
         }
-        Ok(())
+        self.windows(out, &select.named_window)
     }
 
     /// The select list.
@@ -446,21 +429,13 @@ impl Printer<'_> {
         Ok(entries)
     }
 
-    fn grouped_by(&mut self, out: &mut Layout, key: &ast::Expr, select: &ast::Select) -> Result<()> {
-        let is_column = match key {
-            ast::Expr::Identifier(ident) => self.notes.column(ident).is_some(),
-            _ => false,
-        };
-        let node = match self.output_of(key, select, !is_column)? {
-            Some(node) => node,
-            None => self.node(key)?.node,
-        };
-        sort_key(out, &node, self.pretty);
-        Ok(())
-    }
-
     /// The entry of the select list that a key names by its number, or by its name if `by_name`.
-    fn output_of(&mut self, key: &ast::Expr, select: &ast::Select, by_name: bool) -> Result<Option<Node>> {
+    pub(super) fn output_of(
+        &mut self,
+        key: &ast::Expr,
+        select: &ast::Select,
+        by_name: bool,
+    ) -> Result<Option<Node>> {
         match key {
             ast::Expr::Value(_) => {}
             ast::Expr::Identifier(_) if by_name => {}

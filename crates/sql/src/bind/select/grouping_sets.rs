@@ -75,11 +75,14 @@ pub(super) fn grouping_arguments(expr: &Expr) -> Option<&[Expr]> {
 }
 
 /// An entry of GROUPING SETS, or of the clause.
-enum Entry<'t> {
+pub(crate) enum Entry<'t> {
     /// The expressions of one set.
     Set(&'t [ast::Expr]),
+    /// The elements of ROLLUP.
     Rollup(Vec<&'t [ast::Expr]>),
+    /// The elements of CUBE.
     Cube(Vec<&'t [ast::Expr]>),
+    /// The entries of GROUPING SETS.
     Sets(&'t [Vec<ast::Expr>]),
 }
 
@@ -104,7 +107,8 @@ fn of_call(call: &ast::Function) -> Option<Vec<&[ast::Expr]>> {
 }
 
 impl<'t> Entry<'t> {
-    fn of(tree: &'t ast::Expr) -> Entry<'t> {
+    /// An entry of the clause.
+    pub(crate) fn of(tree: &'t ast::Expr) -> Entry<'t> {
         let slices = |lists: &'t [Vec<ast::Expr>]| lists.iter().map(Vec::as_slice).collect();
         match tree {
             ast::Expr::Rollup(lists) => Entry::Rollup(slices(lists)),
@@ -117,6 +121,32 @@ impl<'t> Entry<'t> {
             },
             tree => Entry::Set(of_tuple(tree)),
         }
+    }
+
+    /// True if it is keys, and one at least.
+    pub(crate) fn has_keys(&self) -> bool {
+        matches!(self, Entry::Set([_, ..]))
+    }
+
+    /// True if it may be more sets than one.
+    pub(crate) fn is_sets(&self) -> bool {
+        !matches!(self, Entry::Set(_))
+    }
+
+    /// An entry of GROUPING SETS.
+    pub(crate) fn of_list(list: &'t [ast::Expr]) -> Entry<'t> {
+        match list {
+            [one] => Entry::of(one),
+            several => Entry::Set(several),
+        }
+    }
+}
+
+/// The entries of a clause, and true if the clause is GROUP BY DISTINCT: a mark of ours (`parse::dialect`).
+pub(crate) fn without_distinct(trees: &[ast::Expr]) -> (bool, &[ast::Expr]) {
+    match trees {
+        [ast::Expr::Identifier(mark), rest @ ..] if mark.quote_style == Some(DISTINCT_MARK) => (true, rest),
+        trees => (false, trees),
     }
 }
 
@@ -153,13 +183,7 @@ impl Binder<'_> {
             ast::GroupByExpr::Expressions(trees, modifiers) if modifiers.is_empty() => trees.as_slice(),
             _ => return Err(EngineError::not_supported("GROUP BY … WITH")),
         };
-        // A mark of ours: see `parse::dialect`.
-        let (distinct, trees) = match trees {
-            [ast::Expr::Identifier(mark), rest @ ..] if mark.quote_style == Some(DISTINCT_MARK) => {
-                (true, rest)
-            }
-            trees => (false, trees),
-        };
+        let (distinct, trees) = without_distinct(trees);
         let mut groups = Groups {
             is_there: !trees.is_empty(),
             ..Groups::default()
@@ -242,10 +266,7 @@ impl Binder<'_> {
             Entry::Sets(lists) => {
                 let mut sets = Vec::new();
                 for list in *lists {
-                    let entry = match list.as_slice() {
-                        [one] => Entry::of(one),
-                        several => Entry::Set(several),
-                    };
+                    let entry = Entry::of_list(list);
                     let more = self.deeper(1, |binder| binder.sets_of(&entry, scope, outputs, groups))?;
                     sets.extend(more);
                     if sets.len() > SETS_MAX {

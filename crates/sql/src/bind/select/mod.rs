@@ -36,6 +36,7 @@ use crate::planner::scan::conjuncts;
 use crate::query::{Block, Join, Leaf, Relation, Rows};
 pub(super) use from::{From, Places};
 use group::{OverGroups, not_grouped};
+pub(crate) use grouping_sets::{Entry as GroupEntry, without_distinct};
 use grouping_sets::{Groups, Set};
 use list::Output;
 pub(super) use list::{ENTRIES_MAX, check_entries};

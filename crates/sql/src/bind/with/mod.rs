@@ -173,13 +173,15 @@ impl Binder<'_> {
                 return Err(EngineError::new(SqlState::FEATURE_NOT_SUPPORTED, message).or_position(position));
             }
             if with.recursive {
+                let tree = Arc::new(cte.clone());
+                self.note_cte(cte, &tree);
                 // Each is in sight of all.
                 self.with.in_sight.push(Cte {
                     name,
                     clause,
                     depth: self.frames.len(),
                     parts: self.with.around.len(),
-                    state: State::Waiting(Arc::new(cte.clone())),
+                    state: State::Waiting(tree),
                 });
                 continue;
             }
