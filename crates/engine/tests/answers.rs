@@ -123,12 +123,13 @@ subjects! {
     arithmetic
     array_assignments
     casts
-    conditions
     comments
+    conditions
     copy
     create_table_as
     dates
     distinct_on
+    expressions
     functions
     functions_with_rows
     grouping_sets
@@ -138,8 +139,11 @@ subjects! {
     math_exact
     math_numeric
     nested_queries
+    outer_aggregates
     predicates
     prepared
+    records
+    row_functions
     row_queries
     rows
     schemas

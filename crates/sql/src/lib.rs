@@ -19,6 +19,7 @@
 //! | `plan` | the data structures of a plan |
 //! | `access` | index or sequential scan; key ranges at run time |
 //! | `expr`, `function`, `aggregate` | compiled expressions and their evaluation |
+//! | `deviations` | sums of doubles and of their deviations from the means |
 //! | `context` | what an evaluation can ask of its session |
 //! | `catalog_facts` | what functions ask of the catalog |
 //! | `catalog`, `object_address` | tables and indexes as statements see them; where the catalogs have an object |
@@ -41,6 +42,7 @@ pub mod catalog_facts;
 pub mod common_type;
 pub mod context;
 pub mod deparse;
+mod deviations;
 pub mod error;
 pub mod explain;
 pub mod explained;

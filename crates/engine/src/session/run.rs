@@ -32,6 +32,7 @@ use clearway_sql::plan::{
     TableLockMode,
 };
 use clearway_sql::value::Value;
+use clearway_sql::value::text::FloatDigits;
 
 /// The caller's request: if row descriptions are sent, and how many rows may come.
 #[derive(Debug, Clone, Copy)]
@@ -315,6 +316,7 @@ impl Session {
         work: impl FnOnce(&mut Execution<'_>, &Engine) -> Result<T>,
     ) -> Result<T> {
         self.spill.bytes_max = self.settings.work_mem;
+        let _digits = FloatDigits::rounded(self.settings.float_digits);
         let facts = Facts::new(
             &self.engine,
             &self.settings,

@@ -24,6 +24,7 @@ use clearway_sql::SearchPath;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::IsolationLevel;
 use clearway_sql::settings::PlannerSettings;
+use clearway_sql::value::text::SHORTEST;
 use definitions::{DEFINITIONS, Kind, definition};
 use values::{checked, parse_kilobytes, parse_milliseconds};
 
@@ -60,6 +61,8 @@ pub(crate) struct Settings {
     pub(crate) idle_in_transaction_timeout: Option<Duration>,
     /// The schemas that names without one are looked for in.
     pub(crate) search_path: Arc<SearchPath>,
+    /// `extra_float_digits`
+    pub(crate) float_digits: i32,
     /// The place of the least notice that the client wants, among those of `client_min_messages`.
     pub(crate) least_notice: usize,
     /// The bytes that a stage of a statement keeps in memory.
@@ -104,6 +107,7 @@ impl Settings {
             idle_session_timeout: None,
             idle_in_transaction_timeout: None,
             search_path: Arc::new(SearchPath::parse("\"$user\", public")),
+            float_digits: SHORTEST,
             least_notice: level("notice"),
             work_mem: 4 << 20,
             maintenance_work_mem: 64 << 20,
@@ -311,6 +315,7 @@ impl Settings {
             "idle_session_timeout" => self.idle_session_timeout = timeout(value),
             "idle_in_transaction_session_timeout" => self.idle_in_transaction_timeout = timeout(value),
             "search_path" => self.search_path = Arc::new(SearchPath::parse(value)),
+            "extra_float_digits" => self.float_digits = value.parse().unwrap_or(SHORTEST),
             "client_min_messages" => self.least_notice = level(value),
             "work_mem" => {
                 let size = bytes(value);

@@ -11,7 +11,8 @@ fn documented(definition: &Definition) -> String {
         Kind::Boolean => "on, off".to_owned(),
         Kind::Integer(least, most) if least == most => format!("{least} only"),
         Kind::Integer(least, most) => format!("{least} to {most}"),
-        Kind::Real(..) => "0 or more".to_owned(),
+        Kind::Real(least, f64::MAX) => format!("{least} or more"),
+        Kind::Real(least, most) => format!("{least} to {most}"),
         Kind::Pages(least, most) => format!("{least} to {most} pages; a bare number is pages"),
         Kind::Milliseconds(_) => "time; a bare number is ms".to_owned(),
         Kind::Kilobytes(least, most) => format!("size, {least}kB to {most}kB; a bare number is kB"),
@@ -71,7 +72,7 @@ fn values_out_of_range_or_without_effect_are_refused() {
             "extra_float_digits",
             "9",
             "22023",
-            "9 is outside the valid range for parameter \"extra_float_digits\" (1 .. 3)",
+            "9 is outside the valid range for parameter \"extra_float_digits\" (-15 .. 3)",
         ),
         (
             "client_min_messages",

@@ -35,6 +35,7 @@ pub(crate) fn write_value(value: &Value, out: &mut Vec<u8>) {
         Value::Array(_) => ARRAY,
         Value::Lsn(_) => 14,
         Value::Tid(..) => 15,
+        Value::Record(_) => RECORD,
     };
     out.push(kind);
     if let Value::Text(text) = value {
@@ -45,7 +46,7 @@ pub(crate) fn write_value(value: &Value, out: &mut Vec<u8>) {
         out.extend_from_slice(&array.data_type().oid().to_ne_bytes());
     }
     let start = out.len();
-    let counted = matches!(kind, NUMERIC | ARRAY);
+    let counted = matches!(kind, NUMERIC | ARRAY | RECORD);
     if counted {
         out.extend_from_slice(&[0; 4]);
     }
@@ -61,6 +62,7 @@ const NUMERIC: u8 = 6;
 const TEXT: u8 = 7;
 /// The array's type follows.
 const ARRAY: u8 = 13;
+const RECORD: u8 = 16;
 
 /// Replaces `row` by the row at the front of `bytes`, and takes it off.
 pub(crate) fn read_row(bytes: &mut &[u8], row: &mut Vec<Value>) -> Result<()> {
@@ -91,6 +93,7 @@ pub(crate) fn read_value(bytes: &mut &[u8]) -> Result<Value> {
         12 => (DataType::Float4, 4),
         14 => (DataType::PgLsn, 8),
         15 => (DataType::Tid, 6),
+        RECORD => (DataType::Record, read_u32(bytes)? as usize),
         ARRAY => {
             let data_type = DataType::from_oid(read_u32(bytes)?).ok_or_else(damaged)?;
             (data_type, read_u32(bytes)? as usize)

@@ -87,6 +87,14 @@ impl AggregateCall {
         self.inputs.iter_mut().chain(&mut self.filter)
     }
 
+    /// All its expressions, to be replaced.
+    pub(crate) fn all_expressions_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        self.inputs
+            .iter_mut()
+            .chain(&mut self.filter)
+            .chain(&mut self.direct)
+    }
+
     /// True if its rows have to be sorted before it takes them.
     pub fn is_ordered(&self) -> bool {
         !self.order.is_empty()

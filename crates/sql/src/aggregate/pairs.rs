@@ -5,7 +5,8 @@
 
 use super::AggregateCall;
 use super::row::{AggregateRow, other_state, row};
-use super::state::{Accumulator, Pairs, State};
+use super::state::{Accumulator, State};
+use crate::deviations::Pairs;
 use crate::error::Result;
 use crate::value::DataType::{self, Float8, Int8};
 use crate::value::Value;

@@ -6,7 +6,8 @@
 
 use super::AggregateCall;
 use super::row::{AggregateRow, other_state, row};
-use super::state::{Accumulator, Deviations, State};
+use super::state::{Accumulator, State};
+use crate::deviations::Deviations;
 use crate::error::Result;
 use crate::value::DataType::{Float4, Float8, Int2, Int4, Int8, Numeric};
 use crate::value::Value;

@@ -2,55 +2,67 @@
 
 use crate::aggregate::{AggregateCall, Found, Kind, resolve, rows};
 use crate::bind::call::{CallParts, no_function};
-use crate::bind::scope::{Aggregates, Scope};
+use crate::bind::scope::{Aggregates, Frame, Scope};
 use crate::bind::select::{ENTRIES_MAX, direction};
-use crate::bind::{Binder, Typed, refuse};
+use crate::bind::set::SETS_IN_WINDOW_CALL;
+use crate::bind::{Binder, Typed};
 use crate::common_type::common_type;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
 use crate::sort_key::SortKey;
-use crate::value::DataType;
 use crate::value::cast::CastContext;
+use crate::value::{DataType, Value};
 
 impl Binder<'_> {
-    /// A call of an aggregate: its number among those of the query.
+    /// A call of an aggregate: its number among those of the query that it belongs to.
+    ///
+    /// It is bound as one of this query. If it then reads columns of queries around it only, it belongs to the innermost
+    /// of those: its expressions are brought there, and its value becomes an argument of the queries between.
     pub(super) fn aggregate(
         &mut self,
         parts: &CallParts<'_>,
         scope: &mut Scope,
         position: Option<u32>,
     ) -> Result<Typed> {
-        // While its parts are bound, aggregates inside it are refused.
-        let Aggregates::Collected(mut calls) = std::mem::replace(&mut scope.aggregates, Aggregates::Refused)
-        else {
-            let message = match scope.clause {
-                ARGUMENT => "aggregate function calls cannot be nested".to_owned(),
-                clause => format!("aggregate functions are not allowed in {clause}"),
-            };
-            return Err(EngineError::new(SqlState::GROUPING_ERROR, message).or_position(position));
-        };
+        // While its parts are bound, aggregates of this query inside it are refused.
+        let aggregates = std::mem::take(&mut scope.aggregates);
         let windows = std::mem::take(&mut scope.windows);
+        let known: Vec<usize> = self.frames.iter().map(Frame::argument_count).collect();
         let call = self
             .aggregate_call(parts, scope, position)
             .map_err(|error| error.or_position(position))?;
         scope.windows = windows;
+        scope.aggregates = aggregates;
         let result = call.result_type;
-        let at = match calls.iter().position(|other| *other == call) {
-            Some(at) => at,
-            None => {
-                calls.push(call);
-                if calls.len() > ENTRIES_MAX {
-                    return Err(EngineError::new(
-                        SqlState::TOO_MANY_COLUMNS,
-                        format!("a query can have at most {ENTRIES_MAX} different aggregates"),
-                    )
-                    .or_position(position));
-                }
-                calls.len() - 1
+        let (call, out) = self.brought_out(call)?;
+        if out == 0 {
+            let clause = scope.clause;
+            let value = collect(&mut scope.aggregates, clause, call, position)?;
+            return Ok(Typed::new(value, result));
+        }
+        let level = self.frames.len() - out;
+        // Its arguments are no longer read between here and there.
+        for (frame, known) in self.frames.iter_mut().zip(known).skip(level) {
+            frame.forget_arguments(known);
+        }
+        let frame = &mut self.frames[level];
+        let clause = frame.clause;
+        let value = collect(&mut frame.aggregates, clause, call, position)?;
+        Ok(Typed::new(self.from_around(value, out), result))
+    }
+
+    /// The call over the row of the query that it belongs to, with the number of frames out from this one.
+    fn brought_out(&self, mut call: AggregateCall) -> Result<(AggregateCall, usize)> {
+        let mut out = 0;
+        while out < self.frames.len() && reads_around_only(&call) {
+            let frame = &self.frames[self.frames.len() - 1 - out];
+            for expr in call.all_expressions_mut() {
+                let inner = std::mem::replace(expr, Expr::Constant(Value::Null));
+                *expr = frame.over_its_row(inner)?;
             }
-        };
-        scope.aggregates = Aggregates::Collected(calls);
-        Ok(Typed::new(Expr::Aggregate(at as u16), result))
+            out += 1;
+        }
+        Ok((call, out))
     }
 
     /// A call of an aggregate over the rows of a scope. Aggregates are refused there, but over a window.
@@ -63,6 +75,10 @@ impl Binder<'_> {
         refuse_form(parts)?;
         let clause = std::mem::replace(&mut scope.clause, "FILTER");
         let sets = scope.sets.take();
+        let refused = scope.sets_refused;
+        if refused != Some(SETS_IN_WINDOW_CALL) {
+            scope.sets_refused = Some("aggregate function calls cannot contain set-returning function calls");
+        }
         let filter = match parts.filter {
             Some(tree) => {
                 let typed = self.expression(tree, scope)?;
@@ -79,9 +95,7 @@ impl Binder<'_> {
         self.order_of(&mut call, parts, scope)?;
         scope.clause = clause;
         scope.sets = sets;
-        for expr in call.expressions() {
-            refuse_outer(expr)?;
-        }
+        scope.sets_refused = refused;
         if matches!(parts.name, "min" | "max") {
             // The least or greatest is the same with and without its equals.
             call.distinct = false;
@@ -277,14 +291,53 @@ fn refuse_form(parts: &CallParts<'_>) -> Result<()> {
     Ok(())
 }
 
-/// 0A000 for an aggregate that reads columns of queries around its own only: it would be an aggregate of the query
-/// around.
-fn refuse_outer(argument: &Expr) -> Result<()> {
+/// True if a call reads columns of queries around its own, and none of its own.
+fn reads_around_only(call: &AggregateCall) -> bool {
     let (mut outer, mut own) = (false, false);
-    argument.walk(&mut |part| match part {
-        Expr::Outer(_) => outer = true,
-        Expr::Column(_) => own = true,
-        _ => {}
+    let exprs = call.expressions().chain(&call.direct);
+    exprs.for_each(|expr| {
+        expr.walk(&mut |part| match part {
+            Expr::Outer(_) => outer = true,
+            Expr::Column(_) | Expr::Aggregate(_) => own = true,
+            _ => {}
+        });
     });
-    refuse(outer && !own, "an aggregate over columns of a query around it")
+    outer && !own
+}
+
+/// Adds a call to the aggregates of a query, and gives what stands for it; 42803 where there may be none.
+fn collect(
+    aggregates: &mut Aggregates,
+    clause: &'static str,
+    call: AggregateCall,
+    position: Option<u32>,
+) -> Result<Expr> {
+    let refused = |message: String| EngineError::new(SqlState::GROUPING_ERROR, message).or_position(position);
+    let mut nested = false;
+    let exprs = call.expressions().chain(&call.direct);
+    exprs.for_each(|expr| expr.walk(&mut |part| nested |= matches!(part, Expr::Aggregate(_))));
+    let calls = match aggregates {
+        _ if nested => return Err(refused("aggregate function calls cannot be nested".to_owned())),
+        Aggregates::Collected(calls) => calls,
+        Aggregates::Refused if clause == ARGUMENT => {
+            return Err(refused("aggregate function calls cannot be nested".to_owned()));
+        }
+        Aggregates::Refused => {
+            return Err(refused(format!(
+                "aggregate functions are not allowed in {clause}"
+            )));
+        }
+    };
+    if let Some(at) = calls.iter().position(|other| *other == call) {
+        return Ok(Expr::Aggregate(at as u16));
+    }
+    calls.push(call);
+    if calls.len() > ENTRIES_MAX {
+        return Err(EngineError::new(
+            SqlState::TOO_MANY_COLUMNS,
+            format!("a query can have at most {ENTRIES_MAX} different aggregates"),
+        )
+        .or_position(position));
+    }
+    Ok(Expr::Aggregate(calls.len() as u16 - 1))
 }

@@ -163,21 +163,38 @@ impl Binder<'_> {
             true => self.expression(root, scope)?,
             false => self.expression(&ast::Expr::CompoundIdentifier(named), scope)?,
         };
-        if chain.is_empty() {
-            return Ok(input);
-        }
-        let mut subscripts = Vec::with_capacity(chain.len());
-        for access in chain {
-            match access {
-                ast::AccessExpr::Subscript(subscript) => subscripts.push(subscript),
-                ast::AccessExpr::Dot(_) => {
-                    return Err(EngineError::not_supported("access to a field").or_position(position));
-                }
+        let mut input = input;
+        let mut rest = chain;
+        while let Some(access) = rest.first() {
+            if let ast::AccessExpr::Dot(name) = access {
+                input = self.field(input, name, position)?;
+                rest = &rest[1..];
+                continue;
             }
+            let subscripts: Vec<&ast::Subscript> = rest
+                .iter()
+                .map_while(|access| match access {
+                    ast::AccessExpr::Subscript(subscript) => Some(subscript),
+                    ast::AccessExpr::Dot(_) => None,
+                })
+                .collect();
+            rest = &rest[subscripts.len()..];
+            input = self.element_or_slice(input, &subscripts, scope, position)?;
         }
+        Ok(input)
+    }
+
+    /// An element of an array, or a slice of it.
+    fn element_or_slice(
+        &mut self,
+        input: Typed,
+        subscripts: &[&ast::Subscript],
+        scope: &mut Scope,
+        position: Option<u32>,
+    ) -> Result<Typed> {
         let Some(element_type) = input.data_type.element() else {
             if input.data_type == DataType::Name {
-                return self.first_byte_of_name(input, &subscripts, position);
+                return self.first_byte_of_name(input, subscripts, position);
             }
             return Err(EngineError::new(
                 SqlState::DATATYPE_MISMATCH,
@@ -189,7 +206,7 @@ impl Binder<'_> {
             .or_position(position));
         };
         let (array_type, typmod) = (input.data_type, input.typmod);
-        let (subscripts, is_slice) = self.subscripts(&subscripts, scope, position)?;
+        let (subscripts, is_slice) = self.subscripts(subscripts, scope, position)?;
         let arguments: Vec<Expr> = std::iter::once(input.expr).chain(subscripts).collect();
         Ok(match is_slice {
             true => Typed {

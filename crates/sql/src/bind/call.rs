@@ -1,10 +1,13 @@
 //! Calls of functions. Those of aggregates: `aggregate`.
 
+use std::borrow::Cow;
+
 use sqlparser::ast;
 
 use crate::aggregate;
+use crate::bind::row_columns::argument_tree;
 use crate::bind::scope::Scope;
-use crate::bind::set;
+use crate::bind::set::{self, SETS_IN_WINDOW_CALL};
 use crate::bind::window_calls::is_window_function;
 use crate::bind::{Binder, Typed, fold, plain_name};
 use crate::error::{EngineError, Result, SqlState};
@@ -29,11 +32,14 @@ pub(super) struct CallParts<'t> {
 }
 
 impl<'t> CallParts<'t> {
+    /// `rows`: the arguments `t.*`.
     fn of(
         call: &'t ast::Function,
         list: Option<&'t ast::FunctionArgumentList>,
+        rows: &'t [ast::Expr],
         name: &'t str,
     ) -> Result<CallParts<'t>> {
+        let mut rows = rows.iter();
         let mut parts = CallParts {
             name,
             arguments: Vec::new(),
@@ -60,6 +66,9 @@ impl<'t> CallParts<'t> {
         for argument in &list.args {
             match argument {
                 ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(tree)) => parts.arguments.push(tree),
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::QualifiedWildcard(_)) => {
+                    parts.arguments.extend(rows.next());
+                }
                 ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard) => parts.star = true,
                 _ => return Err(EngineError::not_supported(format!("the argument {argument}"))),
             }
@@ -111,9 +120,12 @@ impl Binder<'_> {
             }
             ast::FunctionArguments::List(list) => Some(list),
         };
-        let parts = CallParts::of(call, list, &name).map_err(|error| error.or_position(position))?;
+        let rows = list.map_or_else(Vec::new, whole_rows);
+        let parts = CallParts::of(call, list, &rows, &name).map_err(|error| error.or_position(position))?;
         if let Some(over) = &call.over {
-            return self.over(&parts, over, scope, position);
+            return self.without_sets(SETS_IN_WINDOW_CALL, scope, |binder, scope| {
+                binder.over(&parts, over, scope, position)
+            });
         }
         if is_window_function(&name) && parts.within.is_empty() {
             return Err(EngineError::new(
@@ -134,6 +146,12 @@ impl Binder<'_> {
         }
         if set::is_set_function(&name) {
             return self.set_call(&name, &arguments, scope, position);
+        }
+        if name == "coalesce" {
+            let message = "set-returning functions are not allowed in COALESCE";
+            return self.without_sets(message, scope, |binder, scope| {
+                binder.scalar(&name, &arguments, scope, position)
+            });
         }
         self.scalar(&name, &arguments, scope, position)
     }
@@ -190,6 +208,17 @@ impl Binder<'_> {
         });
         Ok(Typed::new(expr, signature.result))
     }
+}
+
+/// The arguments `t.*` of a call.
+fn whole_rows(list: &ast::FunctionArgumentList) -> Vec<ast::Expr> {
+    let trees = list.args.iter().filter_map(|argument| match argument {
+        ast::FunctionArg::Unnamed(argument @ ast::FunctionArgExpr::QualifiedWildcard(_)) => {
+            argument_tree(argument)
+        }
+        _ => None,
+    });
+    trees.map(Cow::into_owned).collect()
 }
 
 /// The type that a call by its name converts to.

@@ -142,7 +142,9 @@ impl Binder<'_> {
         }
         let position = self.position_of(leaf);
         let mut row = None;
-        if let (Some(columns), Some(operator)) = (columns_of(leaf), operators.last()) {
+        if let Some(operator) = operators.last()
+            && let Some(columns) = columns_of(leaf)
+        {
             row = self.row_operator(&columns, operator, scope, position)?;
         }
         let mut typed = match row {
@@ -257,7 +259,6 @@ pub(super) fn unsupported(tree: &ast::Expr) -> EngineError {
         E::JsonAccess { .. } => "access to a part of a json value",
         E::UnaryOp { op, .. } => return EngineError::not_supported(format!("the operator {op}")),
         E::Interval(_) => "INTERVAL",
-        E::Tuple(_) => "a row value",
         E::Cast { .. } => "this form of CAST",
         E::GroupingSets(_) => "GROUPING SETS",
         E::Cube(_) => "CUBE",

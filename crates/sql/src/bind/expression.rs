@@ -4,6 +4,7 @@ use sqlparser::ast::{self, UnaryOperator};
 
 use crate::bind::chain::{after, unsupported};
 use crate::bind::predicate::is_all;
+use crate::bind::row_columns::is_row;
 use crate::bind::scope::{Qualifier, Scope};
 use crate::bind::{Binder, Typed, boolean, fold, normal, plain_name};
 use crate::common_type::common_type;
@@ -36,13 +37,17 @@ impl Binder<'_> {
                 conditions,
                 else_result,
                 ..
-            } => self.case(
-                operand.as_deref(),
-                conditions,
-                else_result.as_deref(),
-                scope,
-                at(self),
-            ),
+            } => {
+                let position = at(self);
+                let message = "set-returning functions are not allowed in CASE";
+                self.without_sets(message, scope, |binder, scope| {
+                    let operand = operand.as_deref();
+                    binder.case(operand, conditions, else_result.as_deref(), scope, position)
+                })
+            }
+            ast::Expr::Function(call) if is_row(&call.name) => self.record(tree, scope, at(self)),
+            ast::Expr::Tuple(_) => self.record(tree, scope, at(self)),
+            ast::Expr::QualifiedWildcard(name, _) => self.whole_row_of(name, scope),
             ast::Expr::Function(call) => self.call(call, scope, at(self)),
             ast::Expr::Array(array) => self.array(array, scope, at(self)),
             ast::Expr::CompoundFieldAccess { root, access_chain } => {
@@ -154,7 +159,15 @@ impl Binder<'_> {
     }
 
     fn cast(&mut self, input: Typed, data_type: &ast::DataType, position: Option<u32>) -> Result<Typed> {
-        let (data_type, typmod) = self.data_type(data_type).map_err(|e| e.or_position(position))?;
+        let (data_type, typmod) = match self.data_type(data_type) {
+            Ok(known) => known,
+            // Types that values have, but no columns.
+            Err(error) => match data_type.to_string().to_ascii_lowercase().as_str() {
+                "record" => (DataType::Record, -1),
+                "record[]" => (DataType::array_of(DataType::Record), -1),
+                _ => return Err(error.or_position(position)),
+            },
+        };
         self.cast_explicitly(input, data_type, typmod, position)
     }
 
@@ -213,6 +226,12 @@ impl Binder<'_> {
             )
         {
             return self.scalar(&name, &[], &mut Scope::empty(""), None);
+        }
+        if table.is_none()
+            && let Some(typed) = self.whole_row(&name, &scope.names, position)?
+        {
+            self.note_name(ident);
+            return Ok(typed);
         }
         let shown = match table {
             Some(table) => format!("column {}.{name} does not exist", normal(table)),

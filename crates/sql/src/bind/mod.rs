@@ -21,6 +21,7 @@ mod notes;
 mod operator;
 mod predicate;
 mod query_columns;
+mod record;
 mod row;
 mod row_columns;
 mod schema;
@@ -58,7 +59,8 @@ use crate::stack::with_stack_for;
 use crate::value::DataType;
 pub(crate) use bare::is_bare;
 pub use changed_view::changeable_columns;
-pub(crate) use notes::{ColumnNote, TreeNotes};
+pub(crate) use notes::{ColumnNote, TreeNotes, WHOLE_ROW};
+pub(crate) use row_columns::columns_of;
 use scope::{Frame, Scope};
 pub(crate) use select::{GroupEntry, without_distinct};
 pub(crate) use set::is_set_function;
@@ -216,6 +218,8 @@ struct Binder<'a> {
     depth: usize,
     /// Columns of the copies of common table expressions and views.
     copied: usize,
+    /// The fields of records whose type modifier is their number here.
+    records: Vec<record::RecordShape>,
     /// The view whose query is being bound.
     view: Option<Box<view::ViewBinding>>,
 }
@@ -264,6 +268,7 @@ impl<'a> Binder<'a> {
             with: with::WithState::default(),
             depth: 0,
             copied: 0,
+            records: Vec::new(),
             view: None,
         }
     }
@@ -283,7 +288,8 @@ impl Binder<'_> {
                     return self.after_with(query.with.as_ref(), true, |binder| binder.statement(changing));
                 }
                 self.with.at_top = true;
-                let block = self.query(query, true)?;
+                let mut block = self.query(query, true)?;
+                record::forget_shapes(&mut block.columns);
                 let select = Planner::new(self.catalog, &self.subqueries).block(block)?;
                 let columns = select.columns.clone();
                 Ok((RowsStatement::Select(Arc::new(select)).into(), Some(columns)))

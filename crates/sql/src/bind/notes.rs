@@ -25,6 +25,9 @@ pub(crate) struct ColumnNote {
     pub(crate) name: String,
 }
 
+/// The name in the note of a whole row; no column has it.
+pub(crate) const WHOLE_ROW: &str = "\0";
+
 /// The findings.
 #[derive(Debug, Default)]
 pub(crate) struct TreeNotes {
@@ -142,6 +145,18 @@ impl Binder<'_> {
     pub(super) fn note_found(&mut self, column: &ScopeColumn, names: &Names, level: usize) {
         if let Some(notes) = self.notes() {
             notes.found = Some(note_of(column, names, level));
+        }
+    }
+
+    /// Notes that a relation's whole row was found, so many queries out.
+    #[inline]
+    pub(super) fn note_whole_row(&mut self, relation: &str, level: usize) {
+        if let Some(notes) = self.notes() {
+            notes.found = Some(ColumnNote {
+                level,
+                relation: Some(relation.to_owned()),
+                name: WHOLE_ROW.to_owned(),
+            });
         }
     }
 

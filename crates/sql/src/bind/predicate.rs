@@ -132,6 +132,19 @@ impl Binder<'_> {
         }))
     }
 
+    /// IS NULL of a column of a row value: a record in there is not asked for its fields.
+    pub(super) fn is_null_column(&mut self, column: Typed, negated: bool) -> Result<Expr> {
+        if column.data_type != DataType::Record {
+            return Ok(self.is_null(column, negated)?.expr);
+        }
+        Ok(Expr::Distinct {
+            left: Box::new(column.expr),
+            right: Box::new(Expr::Constant(Value::Null)),
+            data_type: DataType::Record,
+            negated: !negated,
+        })
+    }
+
     pub(super) fn is_truth(
         &mut self,
         input: Typed,
@@ -139,7 +152,15 @@ impl Binder<'_> {
         negated: bool,
         position: Option<u32>,
     ) -> Result<Typed> {
-        let input = self.condition(input, "IS TRUE, IS FALSE or IS UNKNOWN", position)?;
+        let test = match (truth, negated) {
+            (Some(true), false) => "IS TRUE",
+            (Some(true), true) => "IS NOT TRUE",
+            (Some(false), false) => "IS FALSE",
+            (Some(false), true) => "IS NOT FALSE",
+            (None, false) => "IS UNKNOWN",
+            (None, true) => "IS NOT UNKNOWN",
+        };
+        let input = self.condition(input, test, position)?;
         Ok(boolean(Expr::IsTruth {
             input: Box::new(input),
             truth,

@@ -19,6 +19,12 @@ pub(super) fn named<'n>(
                 format!("column \"{name}\" specified more than once"),
             ));
         }
+        if column.data_type.kind() == 'p' && column.data_type != crate::value::DataType::Unknown {
+            return Err(EngineError::new(
+                SqlState::INVALID_TABLE_DEFINITION,
+                format!("column \"{name}\" has pseudo-type {}", column.data_type),
+            ));
+        }
         let mut definition = ColumnDef::new(name.clone(), column.data_type);
         definition.typmod = column.type_modifier;
         columns.push(definition);

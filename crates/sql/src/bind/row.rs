@@ -1,6 +1,7 @@
 //! Row values: `(a, b)` where it is compared, looked for, or asked whether it is NULL.
 //!
-//! A row is no value here: it exists only on both sides of an operator, which is bound to one over its columns.
+//! Such a row is no record: it exists only on both sides of an operator, which is bound to one over its columns. Where
+//! there is no row on the other side it becomes a record ([`super::record`]).
 //!
 //! | text | is |
 //! | --- | --- |
@@ -15,7 +16,7 @@
 use sqlparser::ast;
 
 use crate::bind::predicate::comparison;
-use crate::bind::row_columns::{columns_of, query_of};
+use crate::bind::row_columns::{RowColumn, columns_of, query_of};
 use crate::bind::scope::Scope;
 use crate::bind::types::comparison_type;
 use crate::bind::{Binder, Typed, boolean};
@@ -27,7 +28,7 @@ impl Binder<'_> {
     /// An operator that has a row value on its left; `None` if it is none that takes one.
     pub(super) fn row_operator(
         &mut self,
-        left: &[&ast::Expr],
+        left: &[RowColumn<'_>],
         operator: &ast::Expr,
         scope: &mut Scope,
         position: Option<u32>,
@@ -95,9 +96,8 @@ impl Binder<'_> {
             ast::Expr::IsNull(_) | ast::Expr::IsNotNull(_) => {
                 let negated = matches!(operator, ast::Expr::IsNotNull(_));
                 let mut all = Vec::with_capacity(left.len());
-                for column in left {
-                    let column = self.expression(column, scope)?;
-                    all.push(self.is_null(column, negated)?.expr);
+                for column in self.row_of(left, scope)? {
+                    all.push(self.is_null_column(column, negated)?);
                 }
                 Expr::And(all)
             }
@@ -106,27 +106,35 @@ impl Binder<'_> {
         Ok(Some(boolean(expr)))
     }
 
-    pub(super) fn row_of(&mut self, columns: &[&ast::Expr], scope: &mut Scope) -> Result<Vec<Typed>> {
-        columns
-            .iter()
-            .map(|column| self.expression(column, scope))
-            .collect()
+    pub(super) fn row_of(&mut self, columns: &[RowColumn<'_>], scope: &mut Scope) -> Result<Vec<Typed>> {
+        let mut all = Vec::with_capacity(columns.len());
+        for column in columns {
+            match &**column {
+                ast::Expr::QualifiedWildcard(name, _) => all.extend(self.columns_of_relation(name, scope)?),
+                column => all.push(self.expression(column, scope)?),
+            }
+        }
+        Ok(all)
     }
 
     fn compare_rows(
         &mut self,
-        left: &[&ast::Expr],
+        left: &[RowColumn<'_>],
         op: CompareOp,
-        right: &[&ast::Expr],
+        right: &[RowColumn<'_>],
         scope: &mut Scope,
         position: Option<u32>,
     ) -> Result<Expr> {
-        require_same_length(left.len(), right.len(), position)?;
-        if left.is_empty() {
-            return Err(EngineError::not_supported("a comparison of rows of no column").or_position(position));
-        }
         let left = self.row_of(left, scope)?;
         let right = self.row_of(right, scope)?;
+        require_same_length(left.len(), right.len(), position)?;
+        if left.is_empty() {
+            return Err(EngineError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "cannot compare rows of zero length",
+            )
+            .or_position(position));
+        }
         if matches!(op, CompareOp::Equal | CompareOp::NotEqual) {
             let pairs = left.into_iter().zip(right);
             let pairs = pairs.map(|(left, right)| self.compare(left, op, right, position));
@@ -154,15 +162,15 @@ impl Binder<'_> {
 
     fn distinct_rows(
         &mut self,
-        left: &[&ast::Expr],
-        right: &[&ast::Expr],
+        left: &[RowColumn<'_>],
+        right: &[RowColumn<'_>],
         negated: bool,
         scope: &mut Scope,
         position: Option<u32>,
     ) -> Result<Expr> {
-        require_same_length(left.len(), right.len(), position)?;
         let left = self.row_of(left, scope)?;
         let right = self.row_of(right, scope)?;
+        require_same_length(left.len(), right.len(), position)?;
         let mut pairs = Vec::with_capacity(left.len());
         for (left, right) in left.into_iter().zip(right) {
             let (left, right, data_type) = self.both_sides(left, "IS DISTINCT FROM", right, position)?;
@@ -182,8 +190,8 @@ impl Binder<'_> {
 
     fn row_in(
         &mut self,
-        left: &[&ast::Expr],
-        rows: &[Vec<&ast::Expr>],
+        left: &[RowColumn<'_>],
+        rows: &[Vec<RowColumn<'_>>],
         negated: bool,
         scope: &mut Scope,
         position: Option<u32>,
@@ -192,8 +200,8 @@ impl Binder<'_> {
         let mut types: Vec<DataType> = left.iter().map(|column| column.data_type).collect();
         let mut bound = Vec::with_capacity(rows.len());
         for row in rows {
-            require_same_length(left.len(), row.len(), position)?;
             let row = self.row_of(row, scope)?;
+            require_same_length(left.len(), row.len(), position)?;
             for (data_type, column) in types.iter_mut().zip(&row) {
                 *data_type = comparison_type(*data_type, column.data_type)
                     .ok_or_else(|| self.no_operator(*data_type, "=", column.data_type, position))?;

@@ -50,28 +50,43 @@ pub(super) struct ScopeRelation {
 }
 
 impl ScopeRelation {
-    /// The system column `tableoid`: the number of the row's table.
-    fn table_number(&self) -> Result<ScopeColumn> {
-        let number = Expr::Constant(Value::Oid(self.table_oid));
-        let expr = match &self.present {
-            _ if !self.nullable => number,
-            Some(present) => Expr::Case {
+    /// A column that a condition compares.
+    fn compared_column(&self, on: &[Expr]) -> Option<Expr> {
+        let own = |expr: &Expr| self.columns.iter().any(|column| column.typed.expr == *expr);
+        on.iter().find_map(|condition| match condition {
+            Expr::Compare { left, right, .. } => [left, right]
+                .into_iter()
+                .find(|side| own(side))
+                .map(|side| (**side).clone()),
+            _ => None,
+        })
+    }
+
+    /// The value for each of its rows, and NULL where an outer join has none.
+    pub(super) fn where_present(&self, value: Expr, what: &str) -> Result<Expr> {
+        match &self.present {
+            _ if !self.nullable => Ok(value),
+            Some(present) => Ok(Expr::Case {
                 branches: vec![(
                     Expr::IsNull {
                         input: Box::new(present.clone()),
                         negated: true,
                     },
-                    number,
+                    value,
                 )],
                 otherwise: Box::new(Expr::Constant(Value::Null)),
-            },
-            None => {
-                return Err(EngineError::not_supported(format!(
-                    "tableoid of \"{}\", whose rows an outer join may lack,",
-                    self.alias
-                )));
-            }
-        };
+            }),
+            None => Err(EngineError::not_supported(format!(
+                "{what} of \"{}\", whose rows an outer join may lack,",
+                self.alias
+            ))),
+        }
+    }
+
+    /// The system column `tableoid`: the number of the row's table.
+    fn table_number(&self) -> Result<ScopeColumn> {
+        let number = Expr::Constant(Value::Oid(self.table_oid));
+        let expr = self.where_present(number, "tableoid")?;
         Ok(ScopeColumn {
             name: "tableoid".to_owned(),
             typed: Typed::new(expr, DataType::Oid),
@@ -138,7 +153,9 @@ impl Names {
     }
 
     /// Marks the relations whose rows a join of this kind may lack; the first `of_left` are those of its left side.
-    pub(super) fn mark_nullable(&mut self, kind: JoinKind, of_left: usize) {
+    /// A column of `on` that such a relation is compared by is NULL only where it has no row: a comparison with NULL
+    /// finds none.
+    pub(super) fn mark_nullable(&mut self, kind: JoinKind, of_left: usize, on: &[Expr]) {
         let (left, right) = self.relations.split_at_mut(of_left);
         let (left_lacks, right_lacks) = match kind {
             JoinKind::Left => (false, true),
@@ -146,11 +163,15 @@ impl Names {
             JoinKind::Full => (true, true),
             JoinKind::Inner | JoinKind::Semi | JoinKind::Anti => (false, false),
         };
-        left.iter_mut()
-            .for_each(|relation| relation.nullable |= left_lacks);
-        right
-            .iter_mut()
-            .for_each(|relation| relation.nullable |= right_lacks);
+        let both = left_lacks && right_lacks;
+        for (relations, lacks) in [(left, left_lacks), (right, right_lacks)] {
+            for relation in relations.iter_mut().filter(|_| lacks) {
+                if !relation.nullable && !both && relation.present.is_none() {
+                    relation.present = relation.compared_column(on);
+                }
+                relation.nullable = true;
+            }
+        }
     }
 
     /// True if a column without qualifier has this name.
@@ -170,6 +191,8 @@ pub(super) struct Scope {
     /// The calls of functions that give rows, where there may be any: in a select list. They become a leaf of FROM,
     /// whose first column this is.
     pub(super) sets: Option<(u16, Vec<SetCall>)>,
+    /// The error for such a call inside an expression that may have none.
+    pub(super) sets_refused: Option<&'static str>,
 }
 
 /// The treatment of an aggregate call.
@@ -187,6 +210,11 @@ impl Scope {
         Scope::of(Names::default(), clause)
     }
 
+    /// True if an aggregate was collected.
+    pub(super) fn has_aggregates(&self) -> bool {
+        matches!(&self.aggregates, Aggregates::Collected(calls) if !calls.is_empty())
+    }
+
     /// The clause, if it may have no query inside it: there is no statement that would run it.
     pub(super) fn without_queries(&self) -> Option<&'static str> {
         Some(self.clause).filter(|clause| matches!(*clause, "DEFAULT expressions" | "EXECUTE parameters"))
@@ -199,6 +227,7 @@ impl Scope {
             aggregates: Aggregates::Refused,
             windows: Windows::Refused,
             sets: None,
+            sets_refused: None,
         }
     }
 }
@@ -210,9 +239,35 @@ pub(super) struct Frame {
     scope: Names,
     /// Its arguments, over the row around it.
     arguments: Vec<Expr>,
+    /// The aggregates of the query around it.
+    pub(super) aggregates: Aggregates,
+    /// The clause that it stands in.
+    pub(super) clause: &'static str,
 }
 
 impl Frame {
+    /// Number of its arguments.
+    pub(super) fn argument_count(&self) -> usize {
+        self.arguments.len()
+    }
+
+    /// Leaves these arguments only, the first.
+    pub(super) fn forget_arguments(&mut self, kept: usize) {
+        self.arguments.truncate(kept);
+    }
+
+    /// An expression of the query inside, which reads its arguments only, over the row around it.
+    pub(super) fn over_its_row(&self, expr: Expr) -> Result<Expr> {
+        match expr {
+            Expr::Outer(number) => self
+                .arguments
+                .get(usize::from(number))
+                .cloned()
+                .ok_or_else(|| EngineError::internal("an argument of a query was lost")),
+            other => other.map_children(&mut |child| self.over_its_row(child)),
+        }
+    }
+
     /// The argument of this value; a new one if there is none.
     pub(super) fn argument(&mut self, value: Expr) -> Expr {
         let at = self.arguments.iter().position(|known| *known == value);
@@ -250,20 +305,32 @@ enum Found {
 }
 
 impl Binder<'_> {
-    /// Binds a query inside another: `names` are those it may see around it. With the result come the arguments that it
-    /// needs.
+    /// Binds a query in FROM: `names` are those it may see around it. With the result come the arguments that it needs.
     pub(super) fn inside<T>(
         &mut self,
         names: Names,
         bind: impl FnOnce(&mut Self) -> Result<T>,
     ) -> Result<(T, Vec<Expr>)> {
+        let mut scope = Scope::of(names, "FROM clause of their own query level");
+        self.inside_expression(&mut scope, bind)
+    }
+
+    /// Binds a query inside an expression of this scope. With the result come the arguments that it needs.
+    pub(super) fn inside_expression<T>(
+        &mut self,
+        scope: &mut Scope,
+        bind: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<(T, Vec<Expr>)> {
         self.frames.push(Frame {
-            scope: names,
+            scope: scope.names.clone(),
             arguments: Vec::new(),
+            aggregates: std::mem::take(&mut scope.aggregates),
+            clause: scope.clause,
         });
         let bound = bind(self);
         let frame = self.frames.pop();
         let frame = frame.ok_or_else(|| EngineError::internal("a query's frame was lost"))?;
+        scope.aggregates = frame.aggregates;
         Ok((bound?, frame.arguments))
     }
 
@@ -325,6 +392,35 @@ impl Binder<'_> {
         if let Some(view) = &mut self.view {
             view.note_column(column.origin);
         }
+    }
+
+    /// The relation that a name in front of a column means, with the number of frames out from this query: none if it
+    /// is its own.
+    pub(super) fn relation_of(
+        &self,
+        qualifier: Qualifier<'_>,
+        names: &Names,
+    ) -> Option<(ScopeRelation, usize)> {
+        let of = |names: &Names| {
+            names
+                .relations
+                .iter()
+                .find(|known| qualifier.names(known))
+                .cloned()
+        };
+        if let Some(found) = of(names) {
+            return Some((found, 0));
+        }
+        let mut levels = (0..self.frames.len()).rev();
+        levels.find_map(|level| Some((of(&self.frames[level].scope)?, self.frames.len() - level)))
+    }
+
+    /// A value of a query so many frames out, as an argument of this one.
+    pub(super) fn from_around(&mut self, value: Expr, out: usize) -> Expr {
+        let level = self.frames.len() - out;
+        self.frames[level..]
+            .iter_mut()
+            .fold(value, |value, frame| frame.argument(value))
     }
 
     /// The columns of `relation.*`, of this query or of one around it.

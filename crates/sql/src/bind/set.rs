@@ -7,7 +7,15 @@ use crate::bind::{Binder, Typed};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
 use crate::plan::{Series, SetCall};
+use crate::query::is_volatile;
 use crate::value::DataType;
+
+/// The most calls in a select list.
+const CALLS_MAX: usize = 1_664;
+
+/// The error for a function that gives rows inside a call over a window.
+pub(super) const SETS_IN_WINDOW_CALL: &str =
+    "window function calls cannot contain set-returning function calls";
 
 /// True if the function of this name gives rows.
 pub(crate) fn is_set_function(name: &str) -> bool {
@@ -31,19 +39,58 @@ impl Binder<'_> {
         scope: &mut Scope,
         position: Option<u32>,
     ) -> Result<Typed> {
-        // Its arguments may not have such calls inside them.
-        let Some((base, mut calls)) = scope.sets.take() else {
+        if scope.sets.is_none() {
+            let message = match scope.sets_refused {
+                Some(message) => message.to_owned(),
+                None => format!("set-returning functions are not allowed in {}", scope.clause),
+            };
+            let mut error = EngineError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
+            if scope.sets_refused.is_some() {
+                error = error.with_hint(
+                    "You might be able to move the set-returning function into a LATERAL FROM item.",
+                );
+            }
+            return Err(error.or_position(position));
+        }
+        let (call, data_type) = self.set_function(name, trees, scope, position)?;
+        let mut volatile = false;
+        call.each_argument(&mut |argument| volatile |= is_volatile(argument, &self.subqueries));
+        let Some((base, calls)) = &mut scope.sets else {
+            return Err(EngineError::internal("the functions that give rows were lost"));
+        };
+        // It may be one that is there already, which has the same rows.
+        let known = calls.iter().position(|known| !volatile && *known == call);
+        let number = known.unwrap_or(calls.len());
+        if number >= CALLS_MAX {
             return Err(EngineError::new(
-                SqlState::FEATURE_NOT_SUPPORTED,
-                format!("set-returning functions are not allowed in {}", scope.clause),
+                SqlState::TOO_MANY_COLUMNS,
+                format!("a query can have at most {CALLS_MAX} calls of functions that give rows"),
             )
             .or_position(position));
+        }
+        if known.is_none() {
+            calls.push(call);
+        }
+        Ok(Typed::new(Expr::Column(*base + number as u16), data_type))
+    }
+
+    /// Binds what may have no function inside it that gives rows.
+    pub(super) fn without_sets<T>(
+        &mut self,
+        message: &'static str,
+        scope: &mut Scope,
+        bind: impl FnOnce(&mut Self, &mut Scope) -> Result<T>,
+    ) -> Result<T> {
+        let sets = scope.sets.take();
+        // Where there may be none anyway, that is what an error says.
+        let refused = match &sets {
+            Some(_) => scope.sets_refused.replace(message),
+            None => scope.sets_refused,
         };
-        let (call, data_type) = self.set_function(name, trees, scope, position)?;
-        let column = base + calls.len() as u16;
-        calls.push(call);
-        scope.sets = Some((base, calls));
-        Ok(Typed::new(Expr::Column(column), data_type))
+        let bound = bind(self, scope)?;
+        scope.sets_refused = refused;
+        scope.sets = sets;
+        Ok(bound)
     }
 
     /// A call of a function that gives rows, and the type of its column.

@@ -4,7 +4,7 @@ use sqlparser::ast::{self, BinaryOperator};
 
 use crate::bind::around::Around;
 use crate::bind::predicate::comparison;
-use crate::bind::scope::{Names, Scope};
+use crate::bind::scope::Scope;
 use crate::bind::types::comparison_type;
 use crate::bind::{Binder, Typed, boolean};
 use crate::error::{EngineError, Result, SqlState};
@@ -18,10 +18,9 @@ impl Binder<'_> {
         if let Some(place) = scope.without_queries() {
             return Err(EngineError::not_supported(format!("a query in {place}")));
         }
-        let names: Names = scope.names.clone();
         let before = self.with.working_uses;
         let (block, arguments) = self.within(Around::Subquery, |binder| {
-            binder.inside(names, |binder| binder.query(query, true))
+            binder.inside_expression(scope, |binder| binder.query(query, true))
         })?;
         let columns = block.columns.clone();
         self.subqueries.push(block);
@@ -74,7 +73,11 @@ impl Binder<'_> {
     ) -> Result<Typed> {
         let (number, arguments, column) =
             self.single_column(query, scope, "subquery must return only one column", position)?;
-        let data_type = column.data_type.array_type().ok_or_else(|| {
+        let array_type = match column.data_type {
+            array @ DataType::Array(_) => Some(array),
+            element => element.array_type(),
+        };
+        let data_type = array_type.ok_or_else(|| {
             EngineError::not_supported(format!("ARRAY over a query of {}", column.data_type))
                 .or_position(position)
         })?;
@@ -82,7 +85,10 @@ impl Binder<'_> {
             Expr::Subquery(Box::new(Subquery {
                 number,
                 arguments,
-                form: SubqueryForm::Array(data_type),
+                form: match column.data_type {
+                    DataType::Array(_) => SubqueryForm::Arrays(data_type),
+                    _ => SubqueryForm::Array(data_type),
+                },
             })),
             data_type,
         ))
@@ -127,6 +133,14 @@ impl Binder<'_> {
         let mut query = right;
         while let ast::Expr::Nested(inner) = query {
             query = inner;
+        }
+        if is_arithmetic(op) {
+            let right = self.expression(right, scope)?;
+            let message = match right.data_type.is_array() || right.data_type == DataType::Unknown {
+                true => "op ANY/ALL (array) requires operator to yield boolean",
+                false => "op ANY/ALL (array) requires array on right side",
+            };
+            return Err(EngineError::new(SqlState::WRONG_OBJECT_TYPE, message).or_position(position));
         }
         let Some(op) = comparison(op) else {
             let word = if all { "ALL" } else { "ANY" };
@@ -216,6 +230,15 @@ impl Binder<'_> {
             columns,
         ))
     }
+}
+
+/// True for an operator whose result is no truth value.
+fn is_arithmetic(op: &BinaryOperator) -> bool {
+    use BinaryOperator::{Divide, Minus, Modulo, Multiply, PGExp, Plus, StringConcat};
+    matches!(
+        op,
+        Plus | Minus | Multiply | Divide | Modulo | PGExp | StringConcat
+    )
 }
 
 fn negated_if(negated: bool, condition: Expr) -> Typed {

@@ -335,9 +335,22 @@ impl Binder<'_> {
             let message = "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression";
             return Err(EngineError::new(SqlState::FEATURE_NOT_SUPPORTED, message).or_position(position));
         };
-        require_count(values.len())?;
-        for (name, value) in names.iter().zip(values) {
-            self.assignment(name, Assigned::Tree(value), relation, scope, set)?;
+        let mut assigned = Vec::with_capacity(values.len());
+        for value in &values {
+            match &**value {
+                ast::Expr::QualifiedWildcard(name, _) => {
+                    assigned.extend(
+                        self.columns_of_relation(name, scope)?
+                            .into_iter()
+                            .map(Assigned::Column),
+                    );
+                }
+                value => assigned.push(Assigned::Tree(value)),
+            }
+        }
+        require_count(assigned.len())?;
+        for (name, value) in names.iter().zip(assigned) {
+            self.assignment(name, value, relation, scope, set)?;
         }
         Ok(())
     }

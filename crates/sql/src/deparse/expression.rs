@@ -1,11 +1,13 @@
 //! From a syntax tree to an expression as PostgreSQL has it.
 
+use std::borrow::Cow;
+
 use sqlparser::ast::{self, BinaryOperator, UnaryOperator};
 
 use super::node::{Node, QueryNode, column, print};
 use super::operand::{Typed, coerced, converted, operand_types, operands, operator};
 use super::{Layout, Printer, unprinted};
-use crate::bind::plain_name;
+use crate::bind::{columns_of, plain_name};
 use crate::common_type::common_type;
 use crate::error::Result;
 use crate::type_name;
@@ -73,6 +75,8 @@ impl Printer<'_> {
                     exists
                 })
             }
+            E::Tuple(_) => self.row(tree)?,
+            E::Function(_) if columns_of(tree).is_some() => self.row(tree)?,
             E::Function(call) => self.call(tree, call)?,
             E::Collate { expr, collation } => {
                 let collation = plain_name(collation)?;
@@ -173,6 +177,19 @@ impl Printer<'_> {
             }
             _ => return Err(unprinted()),
         })
+    }
+
+    /// `row(a, b)`
+    fn row(&mut self, tree: &ast::Expr) -> Result<Typed> {
+        let mut arguments = Vec::new();
+        for column in columns_of(tree).ok_or_else(unprinted)? {
+            match column {
+                Cow::Borrowed(column) => arguments.push(self.node(column)?.node),
+                Cow::Owned(_) => return Err(unprinted()),
+            }
+        }
+        let name = "ROW".to_owned();
+        Ok(Typed::new(Node::Call { name, arguments }, DataType::Record))
     }
 
     /// The type that the binder found for a tree.

@@ -12,7 +12,7 @@ use super::expression::named;
 use super::layout::{ENTRY, JOIN, Layout, STEP};
 use super::node::{Node, print};
 use super::{Printer, unprinted};
-use crate::bind::{ColumnNote, TreeNotes, normal, plain_name};
+use crate::bind::{ColumnNote, TreeNotes, WHOLE_ROW, normal, plain_name};
 use crate::error::Result;
 use crate::function::quote_identifier;
 
@@ -95,7 +95,12 @@ impl Names {
                 .and_then(|scope| scope.get(relation))
                 .map_or(relation, String::as_str)
         });
-        named(relation, &note.name)
+        match relation {
+            Some(relation) if note.name == WHOLE_ROW => {
+                Node::Column(format!("{}.*", quote_identifier(relation)))
+            }
+            _ => named(relation, &note.name),
+        }
     }
 }
 

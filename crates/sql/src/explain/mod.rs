@@ -580,7 +580,7 @@ fn show(expr: &Expr, names: &Names) -> String {
             let plan = format!("(SubPlan {})", subquery.number + 1);
             match &subquery.form {
                 SubqueryForm::Scalar => plan,
-                SubqueryForm::Array(_) => format!("ARRAY{plan}"),
+                SubqueryForm::Array(_) | SubqueryForm::Arrays(_) => format!("ARRAY{plan}"),
                 SubqueryForm::Exists => format!("EXISTS{plan}"),
                 SubqueryForm::Quantified(quantified) => format!(
                     "({} {} {} {plan})",
@@ -690,6 +690,8 @@ fn show(expr: &Expr, names: &Names) -> String {
                 show(pattern, names)
             )
         }
+        Expr::Row { fields, .. } => format!("ROW({})", join(fields, ", ")),
+        Expr::Field { input, number, .. } => format!("({}).f{}", show(input, names), number + 1),
         Expr::Case { branches, otherwise } => {
             let branches: Vec<String> = branches
                 .iter()

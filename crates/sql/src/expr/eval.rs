@@ -1,5 +1,7 @@
 //! The value of an expression for a row.
 
+use std::sync::Arc;
+
 use crate::context::EvalContext;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::{CompareOp, Expr, row_test};
@@ -8,7 +10,7 @@ use crate::registered::cast_with_names;
 use crate::stack::checkpoint;
 use crate::value::array::elements_of;
 use crate::value::cast::cast;
-use crate::value::{DataType, Value, arithmetic, compare_checked, text};
+use crate::value::{DataType, RecordValue, Value, arithmetic, compare_checked, text};
 
 /// Bytes of text to work on between two looks if the statement is to stop.
 const BYTES_PER_LOOK: usize = 64 << 10;
@@ -111,6 +113,12 @@ impl Expr {
                 look_around(context, bytes + value.heap_bytes())?;
                 Ok(value)
             }
+            Expr::Row { fields, types } => record(fields, types, row, context),
+            Expr::Field {
+                input,
+                number,
+                data_type,
+            } => with(input, row, context, |value, _| field(value, *number, *data_type)),
             Expr::NextSerial { table_oid, column } => {
                 context.session.next_serial(*table_oid, *column).map(Value::Int8)
             }
@@ -151,7 +159,8 @@ impl Expr {
             Expr::Or(any) => settled(any, true, row, context),
             Expr::Not(input) => Ok(input.truth(row, context)?.map(|truth| !truth)),
             Expr::IsNull { input, negated } => with(input, row, context, |value, _| {
-                Ok(Some(value.is_null() != *negated))
+                let (is_null, is_not_null) = value.nulls();
+                Ok(Some(if *negated { is_not_null } else { is_null }))
             }),
             Expr::IsTruth {
                 input,
@@ -210,6 +219,53 @@ impl Expr {
     #[inline]
     pub fn passes(&self, row: &[Value], context: &EvalContext<'_>) -> Result<bool> {
         Ok(self.truth(row, context)? == Some(true))
+    }
+}
+
+/// A record of the values of these expressions.
+fn record(
+    fields: &[Expr],
+    types: &Arc<[DataType]>,
+    row: &[Value],
+    context: &EvalContext<'_>,
+) -> Result<Value> {
+    let mut around = *context;
+    let mut values = Vec::with_capacity(fields.len());
+    for field in fields {
+        let value = field.eval(row, &around)?;
+        around = around.keeping(value.heap_bytes())?;
+        values.push(value);
+    }
+    RecordValue::new(values, Arc::clone(types)).map(Value::from)
+}
+
+/// A field of a record, which must be of this type.
+fn field(value: &Value, number: u16, data_type: DataType) -> Result<Value> {
+    let record = match value {
+        Value::Null => return Ok(Value::Null),
+        Value::Record(record) => record,
+        other => {
+            return Err(EngineError::internal(format!(
+                "a field of {other:?} is asked for"
+            )));
+        }
+    };
+    match record.typed_fields().nth(usize::from(number)) {
+        Some((value, found)) if found == data_type => Ok(value.clone()),
+        // Two records that one column may have can be of different types.
+        Some((_, found)) => Err(EngineError::new(
+            SqlState::DATATYPE_MISMATCH,
+            format!("attribute {} has wrong type", number + 1),
+        )
+        .with_detail(format!("Table has type {found}, but query expects {data_type}."))),
+        None => Err(EngineError::new(
+            SqlState::DATATYPE_MISMATCH,
+            format!(
+                "attribute number {} exceeds number of columns {}",
+                number + 1,
+                record.fields().len()
+            ),
+        )),
     }
 }
 

@@ -11,6 +11,7 @@ mod subquery;
 mod walk;
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use crate::function::Function;
 use crate::value::arithmetic::ArithmeticOp;
@@ -146,7 +147,7 @@ pub enum Expr {
     Or(Vec<Expr>),
     /// NOT
     Not(Box<Expr>),
-    /// IS \[NOT\] NULL
+    /// IS \[NOT\] NULL; of a record, what it is of all its fields
     IsNull {
         /// The value that is looked at.
         input: Box<Expr>,
@@ -211,6 +212,22 @@ pub enum Expr {
         ignore_case: bool,
         /// NOT …
         negated: bool,
+    },
+    /// A record of these values.
+    Row {
+        /// The values.
+        fields: Vec<Expr>,
+        /// Their types.
+        types: Arc<[DataType]>,
+    },
+    /// A field of a record; NULL if the record is.
+    Field {
+        /// The record.
+        input: Box<Expr>,
+        /// The field's number, counted from 0.
+        number: u16,
+        /// The field's type.
+        data_type: DataType,
     },
     /// CASE WHEN … THEN … ELSE … END
     Case {

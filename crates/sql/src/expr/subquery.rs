@@ -10,6 +10,7 @@
 use crate::context::{EvalContext, Membership};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::{CompareOp, Expr};
+use crate::value::array::{check_accumulated, nested};
 use crate::value::key::encode_value;
 use crate::value::{ArrayValue, DataType, Value, compare_checked};
 
@@ -34,6 +35,8 @@ pub enum SubqueryForm {
     Exists,
     /// The array of its rows' values, of this type: `ARRAY(SELECT …)`.
     Array(DataType),
+    /// The array of the arrays that its rows have.
+    Arrays(DataType),
     /// `operand op ANY (query)` or `operand op ALL (query)`.
     Quantified(Quantified),
     /// `operand op (query)`, of rows: the comparison with its only row; NULL without a row, 21000 for more than one.
@@ -87,7 +90,18 @@ impl Subquery {
                         elements.push(found[0].clone());
                         Ok(true)
                     })?;
-                ArrayValue::of(*data_type, elements).map(|array| Value::Array(Box::new(array)))
+                ArrayValue::of(*data_type, elements).map(Value::from)
+            }
+            SubqueryForm::Arrays(data_type) => {
+                let mut parts: Vec<Value> = Vec::new();
+                context
+                    .subqueries()?
+                    .rows(self.number, &arguments, &mut |found| {
+                        check_accumulated(parts.first(), &found[0])?;
+                        parts.push(found[0].clone());
+                        Ok(true)
+                    })?;
+                nested(*data_type, &parts)
             }
             SubqueryForm::Quantified(quantified) => {
                 let operand = values(&quantified.operand, row, context)?;

@@ -22,7 +22,8 @@ impl Expr {
             | Expr::Negate(input)
             | Expr::Not(input)
             | Expr::IsNull { input, .. }
-            | Expr::IsTruth { input, .. } => input.walk(visit),
+            | Expr::IsTruth { input, .. }
+            | Expr::Field { input, .. } => input.walk(visit),
             Expr::Compare { left, right, .. }
             | Expr::Distinct { left, right, .. }
             | Expr::Arithmetic { left, right, .. }
@@ -30,7 +31,9 @@ impl Expr {
                 left.walk(visit);
                 right.walk(visit);
             }
-            Expr::And(parts) | Expr::Or(parts) => parts.iter().for_each(|part| part.walk(visit)),
+            Expr::And(parts) | Expr::Or(parts) | Expr::Row { fields: parts, .. } => {
+                parts.iter().for_each(|part| part.walk(visit));
+            }
             Expr::InList { input, list, .. } => {
                 input.walk(visit);
                 list.iter().for_each(|part| part.walk(visit));
@@ -97,7 +100,8 @@ impl Expr {
             | Expr::Negate(input)
             | Expr::Not(input)
             | Expr::IsNull { input, .. }
-            | Expr::IsTruth { input, .. } => visit(input),
+            | Expr::IsTruth { input, .. }
+            | Expr::Field { input, .. } => visit(input),
             Expr::Compare { left, right, .. }
             | Expr::Distinct { left, right, .. }
             | Expr::Arithmetic { left, right, .. }
@@ -115,7 +119,9 @@ impl Expr {
                 visit(left)?;
                 visit(right)
             }
-            Expr::And(parts) | Expr::Or(parts) => parts.iter_mut().try_for_each(visit),
+            Expr::And(parts) | Expr::Or(parts) | Expr::Row { fields: parts, .. } => {
+                parts.iter_mut().try_for_each(visit)
+            }
             Expr::InList { input, list, .. } => {
                 visit(input)?;
                 list.iter_mut().try_for_each(visit)
@@ -138,7 +144,10 @@ impl Expr {
                     SubqueryForm::Quantified(quantified) | SubqueryForm::Row(quantified) => {
                         quantified.operand.iter_mut().try_for_each(visit)
                     }
-                    SubqueryForm::Scalar | SubqueryForm::Exists | SubqueryForm::Array(_) => Ok(()),
+                    SubqueryForm::Scalar
+                    | SubqueryForm::Exists
+                    | SubqueryForm::Array(_)
+                    | SubqueryForm::Arrays(_) => Ok(()),
                 }
             }
         }
@@ -198,6 +207,10 @@ impl Expr {
             Expr::Call { function, .. } if !function.is_immutable() => constant = false,
             // Names are those of the time when it runs.
             Expr::Cast { from, to, .. } if from.has_names() || to.has_names() => constant = false,
+            // The digits of floats are those that the session asks for.
+            Expr::Cast { from, to, .. } if to.is_string() && from.element().unwrap_or(*from).is_float() => {
+                constant = false;
+            }
             // Text to time may depend on the day ('now', 'today').
             Expr::Cast { from, to, .. } if from.is_string() && to.holds_time() => constant = false,
             _ => {}

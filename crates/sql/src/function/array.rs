@@ -156,6 +156,7 @@ static TABLE: &[Polymorphic] = {
             .at_least(2)
             .called_on_null(),
         function(6172, "trim_array", &[Array, INT4], Array, Pure(trim)),
+        function(3218, "width_bucket", &[Element, Array], INT4, Typed(width_bucket)).compatible(),
         function(2748, "arraycontains", &[Array, Array], BOOL, Pure(contains)),
         function(2749, "arraycontained", &[Array, Array], BOOL, Pure(is_contained)),
         function(2747, "arrayoverlap", &[Array, Array], BOOL, Pure(overlap)),
@@ -252,6 +253,33 @@ fn prepend(arguments: &[Value], array_type: DataType) -> Result<Value> {
 fn cat(arguments: &[Value], array_type: DataType) -> Result<Value> {
     require(arguments)?;
     concatenated(array_type, &arguments[0], &arguments[1])
+}
+
+/// The number of thresholds that are not above the value; they ascend.
+fn width_bucket(arguments: &[Value], array_type: DataType) -> Result<Value> {
+    let thresholds = array(&arguments[1])?;
+    if thresholds.dimensions().len() > 1 {
+        return Err(EngineError::new(
+            SqlState::ARRAY_SUBSCRIPT_ERROR,
+            "thresholds must be one-dimensional array",
+        ));
+    }
+    if thresholds.elements().iter().any(Value::is_null) {
+        return Err(EngineError::new(
+            SqlState::NULL_VALUE_NOT_ALLOWED,
+            "thresholds array must not contain NULLs",
+        ));
+    }
+    let element = array_type.element().unwrap_or(array_type);
+    let (mut low, mut high) = (0, thresholds.elements().len());
+    while low < high {
+        let middle = (low + high) / 2;
+        match compare_checked(&arguments[0], &thresholds.elements()[middle], element)?.is_lt() {
+            true => high = middle,
+            false => low = middle + 1,
+        }
+    }
+    Ok(Value::Int4(low as i32))
 }
 
 fn length(arguments: &[Value]) -> Result<Value> {

@@ -13,6 +13,7 @@ mod catalog;
 mod choice;
 mod datetime;
 mod description;
+mod float_states;
 mod like;
 mod math;
 mod names;

@@ -26,6 +26,9 @@ use crate::value::{ArrayValue, CatalogObject, DataType, Value, is_space};
 
 /// Reads the text form of a value of this type, an array of such included.
 pub fn read(text: &str, data_type: DataType, session: &dyn SessionFacts) -> Result<Value> {
+    if data_type == DataType::Record {
+        return crate::value::decode_text(text, data_type, 0);
+    }
     let Some(kind) = data_type.catalog_object() else {
         let texts = crate::value::decode_text(text, DataType::array_of(DataType::Text), 0)?;
         return match (texts, data_type.element()) {
@@ -183,6 +186,9 @@ pub(crate) fn cast_with_names(
     session: &dyn SessionFacts,
 ) -> Result<Value> {
     let is_text = |data_type: DataType| data_type.is_string() || data_type == DataType::Unknown;
+    if from == to {
+        return cast(value, from, to, typmod, rules, 0);
+    }
     let named = match &value {
         Value::Null => return Ok(Value::Null),
         Value::Text(text) if to.has_names() => {
@@ -201,11 +207,21 @@ pub(crate) fn cast_with_names(
         Value::Array(_) if to.element().is_some_and(is_text) || is_text(to) => {
             with_names(&value, from, session).into_owned()
         }
+        Value::Record(_) => {
+            return cast(
+                with_names(&value, from, session).into_owned(),
+                from,
+                to,
+                typmod,
+                rules,
+                0,
+            );
+        }
         Value::Oid(_) if is_text(to) => with_names(&value, from, session).into_owned(),
         _ => return cast(value, from, to, typmod, rules, 0),
     };
-    let from = match named {
-        Value::Array(_) => DataType::array_of(DataType::Text),
+    let from = match &named {
+        Value::Array(array) => array.data_type(),
         _ => DataType::Text,
     };
     cast(named, from, to, typmod, rules, 0)
@@ -216,6 +232,21 @@ pub fn with_names<'v>(value: &'v Value, data_type: DataType, session: &dyn Sessi
     match value {
         Value::Oid(oid) if data_type.catalog_object().is_some() => {
             Cow::Owned(Value::text(shown(*oid, data_type, session)))
+        }
+        Value::Record(record) => Cow::Owned(Value::from(record.map(
+            |field, data_type| with_names(field, data_type, session).into_owned(),
+            |data_type| match (data_type, data_type.element()) {
+                (_, Some(element)) if element.catalog_object().is_some() => {
+                    DataType::array_of(DataType::Text)
+                }
+                (other, _) if other.catalog_object().is_some() => DataType::Text,
+                (other, _) => other,
+            },
+        ))),
+        Value::Array(array) if array.element_type() == DataType::Record => {
+            let element = |element: Value| Ok(with_names(&element, DataType::Record, session).into_owned());
+            let named = array.as_ref().clone().try_map(data_type, element);
+            named.map_or(Cow::Borrowed(value), |named| Cow::Owned(named.into()))
         }
         Value::Array(array) if data_type.has_names() => {
             let names = array.elements().iter().map(|element| match element {

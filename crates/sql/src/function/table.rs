@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 
 use super::row::FunctionRow;
 use super::{
-    acl, bits, catalog, datetime, description, math, number, objects, privilege, quote, recovery, regex,
-    sequence, session, text, trigonometry,
+    acl, bits, catalog, datetime, description, float_states, math, number, objects, privilege, quote,
+    recovery, regex, sequence, session, text, trigonometry,
 };
 
 /// The rows of each file of functions.
@@ -18,6 +18,7 @@ static TABLES: &[&[FunctionRow]] = &[
     catalog::ROWS,
     datetime::ROWS,
     description::ROWS,
+    float_states::ROWS,
     math::ROWS,
     number::ROWS,
     objects::ROWS,

@@ -12,7 +12,7 @@
 //!
 //! Others gave an error: `between symmetric a and b` (a mark on the word, [`mark_symmetric`]), `U&'…' uescape '…'`,
 //! the calls with a grammar of their own (`special_call`), lists that begin with a query (`in_list`), ANY behind an
-//! operator with its schema (`operator_any`), GROUPING SETS inside GROUPING SETS, `GROUP BY DISTINCT` (a key of its own,
+//! operator with its schema (`operator_any`), `.*` behind parentheses or before an operator (`row_wildcards`), ONLY and `*` beside tables' names (`children`), GROUPING SETS inside GROUPING SETS, `GROUP BY DISTINCT` (a key of its own,
 //! [`mark_distinct_groups`]), parts of arrays that are assigned to (`assigned_parts`), and `(values (1))` as a value.
 //!
 //! The first two are rules of precedence ([`Dialect`]); the others are mended in the list of tokens ([`tokens`]). So are
@@ -155,6 +155,8 @@ pub(super) fn tokens(text: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
     leave_out_keys(&mut tokens);
     write_out_table_queries(&mut tokens);
     mark_distinct_groups(&mut tokens);
+    super::children::leave_out(&mut tokens);
+    super::row_wildcards::mend(&mut tokens);
     super::assigned_parts::mark(&mut tokens, text);
     super::window_frame::mend(&mut tokens);
     Ok(with_is_null(tokens))

@@ -5,12 +5,14 @@
 //! `utility`, ours. Errors carry their position in the message, counted in characters from 1.
 
 mod assigned_parts;
+mod children;
 mod dialect;
 mod in_list;
 mod lex;
 mod long_insert;
 mod number_junk;
 mod operator_any;
+mod row_wildcards;
 mod special_call;
 mod split;
 mod string_forms;
@@ -36,6 +38,7 @@ use lex::first_token;
 pub(crate) use long_insert::Piece;
 use long_insert::{Cut, cut};
 use number_junk::TRAILING_JUNK;
+pub(crate) use row_wildcards::is_all_fields;
 use split::split;
 use utility::create_table::LikeClause;
 use utility::{AsRead, Copy, NamedDefinition};

@@ -105,7 +105,6 @@ const CLAUSES: &[Clause] = &[
     named("with", "cycle _ ,", "the CYCLE clause of WITH"),
     clause("", "current of"),
     clause("", "collation for"),
-    named("", "from _ *", "an asterisk behind a table's name"),
     named("", "xmlelement ( _", "XML"),
     named("", "xmlforest ( _", "XML"),
     named("", "xmlparse ( _", "XML"),

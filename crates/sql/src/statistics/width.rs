@@ -34,6 +34,11 @@ fn content(value: &Value) -> usize {
             });
             dimensions + bytes.sum::<usize>()
         }
+        // The header of a row, a bit a field if one is NULL, and the fields.
+        Value::Record(record) => {
+            let fields = record.typed_fields().filter(|(field, _)| !field.is_null());
+            24 + fields.map(|(field, of)| stored_width(field, of)).sum::<usize>()
+        }
         other => other.heap_bytes(),
     }
 }

@@ -10,12 +10,13 @@
 //! | xid, cid, regclass and its kin | 4, as oid |
 //! | pg_lsn; tid | 8; 4 for the page, 2 for the number in it |
 //! | strings, void | UTF-8 |
-//! | arrays | see `array::binary` |
+//! | arrays, records | see `array::binary`, `record` |
 //! | numeric | digit count, weight, sign, scale (2 each), then digits in base 10,000 (2 each) |
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::value::array::{decode_array_binary, encode_array_binary};
 use crate::value::numeric::Groups;
+use crate::value::record::RecordValue;
 use crate::value::text::check_text;
 use crate::value::{DataType, Numeric, Value};
 
@@ -48,6 +49,7 @@ pub fn encode_binary(value: &Value, out: &mut Vec<u8>) {
         Value::Text(v) => out.extend_from_slice(v.as_bytes()),
         Value::Numeric(v) => encode_numeric(v, out),
         Value::Array(v) => encode_array_binary(v, encode_binary, out),
+        Value::Record(v) => v.encode_binary(encode_binary, out),
     }
 }
 
@@ -94,7 +96,7 @@ pub fn decode_binary(bytes: &[u8], data_type: DataType) -> Result<Value> {
         DataType::Timestamp => Value::Timestamp(timestamp(bytes, data_type)?),
         DataType::TimestampTz => Value::TimestampTz(timestamp(bytes, data_type)?),
         DataType::Numeric => Value::Numeric(decode_numeric(bytes)?),
-        DataType::Record => return Err(EngineError::not_supported("a record in binary")),
+        DataType::Record => RecordValue::decode_binary(bytes, decode_binary)?.into(),
         DataType::AnyArray => return Err(EngineError::not_supported("anyarray in binary")),
         DataType::Array(_) | DataType::Int2Vector | DataType::OidVector => {
             decode_array_binary(bytes, data_type, decode_binary)?.into()

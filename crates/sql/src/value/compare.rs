@@ -11,6 +11,7 @@
 use std::cmp::Ordering;
 
 use crate::error::{EngineError, Result};
+use crate::value::record::dissimilar;
 use crate::value::{DataType, Value};
 
 /// The order of two values, neither of them NULL, or an error when their types have no common order.
@@ -57,6 +58,7 @@ fn order(left: &Value, right: &Value, data_type: DataType) -> Option<Ordering> {
         (Value::Lsn(l), Value::Lsn(r)) => l.cmp(r),
         (Value::Tid(l, first), Value::Tid(r, second)) => (l, first).cmp(&(r, second)),
         (Value::Array(l), Value::Array(r)) => l.order(r, order)?,
+        (Value::Record(l), Value::Record(r)) => l.order(r, order)?,
         (Value::Float4(l), Value::Float8(r)) => compare_floats(f64::from(*l), *r),
         (l, r) => l.as_i64()?.cmp(&r.as_i64()?),
     })
@@ -64,6 +66,27 @@ fn order(left: &Value, right: &Value, data_type: DataType) -> Option<Ordering> {
 
 #[cold]
 fn mismatch(left: &Value, right: &Value, data_type: DataType) -> EngineError {
+    let unordered = |(left, right): &(&Value, &Value)| {
+        !left.is_null() && !right.is_null() && order(left, right, left.natural_type()).is_none()
+    };
+    match (left, right) {
+        (Value::Record(l), Value::Record(r)) => {
+            let mut pairs = l.fields().iter().zip(r.fields());
+            return match pairs.find(unordered) {
+                Some((left, right)) if matches!((left, right), (Value::Record(_), Value::Record(_))) => {
+                    mismatch(left, right, DataType::Record)
+                }
+                _ => dissimilar(l, r),
+            };
+        }
+        (Value::Array(l), Value::Array(r)) => {
+            let mut pairs = l.elements().iter().zip(r.elements());
+            if let Some((left, right)) = pairs.find(unordered) {
+                return mismatch(left, right, l.element_type());
+            }
+        }
+        _ => {}
+    }
     EngineError::internal(format!(
         "a value of type {} is compared with one of type {} as {data_type}",
         left.natural_type(),

@@ -131,7 +131,10 @@ impl DataType {
     /// The type's category.
     pub const fn category(self) -> Category {
         match self {
-            DataType::Array(_) => Category::Array,
+            DataType::Array(element) => match element.data_type() {
+                DataType::Record => Category::Pseudo,
+                _ => Category::Array,
+            },
             scalar => scalar.info().category,
         }
     }
@@ -156,8 +159,8 @@ impl DataType {
     /// `b` for a base type, `p` for a pseudo-type (`pg_type.typtype`).
     pub const fn kind(self) -> char {
         match self {
-            DataType::Array(_) => 'b',
-            scalar => scalar.info().kind,
+            // `b`, but for arrays of a pseudo-type.
+            other => other.info().kind,
         }
     }
 
@@ -197,10 +200,12 @@ impl DataType {
         })
     }
 
-    /// True if the text of its values, or of their elements, is the names of objects: it needs the catalog.
+    /// True if the text of its values, or of their elements, is the names of objects or may have some inside: it needs
+    /// the catalog.
     pub const fn has_names(self) -> bool {
         match self {
-            DataType::Array(element) => element.data_type().catalog_object().is_some(),
+            DataType::Array(element) => element.data_type().has_names(),
+            DataType::Record => true,
             other => other.catalog_object().is_some(),
         }
     }

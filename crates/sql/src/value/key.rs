@@ -13,6 +13,7 @@
 //! | oid and its kin, pg_lsn, tid | big-endian |
 //! | bool | `00` or `01` |
 //! | strings | UTF-8, then `00` (no string holds that byte); `char(n)` without its blanks |
+//! | records | the fields, each as a column, `00` |
 //! | arrays | the elements, each as a column, `00`, then the dimensions (`array`) |
 //! | numeric | a byte for the kind (below), then for a positive number weight, digits, `00`; for a negative one those bytes inverted |
 //!
@@ -86,6 +87,7 @@ pub fn encode_value(value: &Value, data_type: DataType, key: &mut Vec<u8>) {
         }
         Value::Numeric(v) => encode_numeric(v, key),
         Value::Array(v) => v.encode_key(encode_value, key),
+        Value::Record(v) => v.encode_key(encode_value, key),
     }
 }
 

@@ -15,6 +15,7 @@
 //! | `numeric` | exact decimals |
 //! | `lsn` | positions in the log, places of rows |
 //! | `array` | arrays: elements, dimensions, their forms |
+//! | `record` | records: fields and their types, their forms |
 //! | `arithmetic` | `+ - * / %`, with overflow found |
 //! | `cast` | conversion between types; what is implicit, on assignment, explicit |
 //! | `key` | order-preserving bytes for index keys |
@@ -66,6 +67,7 @@ impl From<&str> for Value {
 #[cfg(test)]
 mod properties;
 pub mod range_offset;
+pub mod record;
 pub mod row;
 mod row_bytes;
 pub mod text;
@@ -77,6 +79,7 @@ pub use compare::{compare, compare_checked};
 pub use datatype::{CatalogObject, Category, DataType, NO_TYPMOD, format_type};
 pub use key::{KeyBuffer, encode_key};
 pub use numeric::Numeric;
+pub use record::RecordValue;
 pub use row::{ColumnSet, RowCodec, StoredAttribute};
 pub use row_bytes::TextsTogether;
 pub use text::{decode_text, encode_text};
@@ -118,6 +121,8 @@ pub enum Value {
     Tid(u32, u16),
     /// An array, or a vector of the catalog
     Array(Box<ArrayValue>),
+    /// A record
+    Record(Box<RecordValue>),
 }
 
 const _: () = assert!(size_of::<Value>() == 24);
@@ -134,7 +139,21 @@ impl Value {
             Value::Text(text) => text.len(),
             Value::Numeric(number) => number.heap_bytes(),
             Value::Array(array) => array.heap_bytes(),
+            Value::Record(record) => record.heap_bytes(),
             _ => 0,
+        }
+    }
+
+    /// The answers of IS NULL and of IS NOT NULL: of a record both ask all its fields.
+    #[inline]
+    pub fn nulls(&self) -> (bool, bool) {
+        match self {
+            Value::Null => (true, false),
+            Value::Record(record) => (
+                record.fields().iter().all(Value::is_null),
+                !record.fields().iter().any(Value::is_null),
+            ),
+            _ => (false, true),
         }
     }
 
@@ -193,6 +212,7 @@ impl Value {
             Value::Lsn(_) => DataType::PgLsn,
             Value::Tid(..) => DataType::Tid,
             Value::Array(array) => array.data_type(),
+            Value::Record(_) => DataType::Record,
         }
     }
 }

@@ -33,7 +33,7 @@ use std::fmt;
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::value::array::{push_length, read_array, read_length, with_length, write_array};
-use crate::value::{DataType, Numeric, Value};
+use crate::value::{DataType, Numeric, Value, decode_binary, encode_binary};
 
 /// The columns of a table that are wanted.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -522,6 +522,7 @@ fn write_varying(value: &Value, data_type: DataType, out: &mut Vec<u8>) {
         }
         Value::Numeric(value) => with_length(out, |out| value.to_stored(out)),
         Value::Array(array) => with_length(out, |out| write_array(array, write_element, out)),
+        Value::Record(_) => with_length(out, |out| encode_binary(value, out)),
         Value::Null => {}
         other => panic!("{other:?} has no place in a column of type {data_type}"),
     }
@@ -535,6 +536,7 @@ fn read_varying(content: &[u8], data_type: DataType) -> Option<Value> {
         DataType::Array(_) | DataType::Int2Vector | DataType::OidVector => {
             read_array(content, data_type, read_element)?.into()
         }
+        DataType::Record => decode_binary(content, data_type).ok()?,
         _ => Value::Text(std::str::from_utf8(content).ok()?.into()),
     })
 }

@@ -1,5 +1,6 @@
 //! PostgreSQL's text form of values, and LIKE.
 
+use std::cell::Cell;
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
@@ -29,6 +30,7 @@ pub fn encode_text(value: &Value, out: &mut String) {
         Value::Lsn(v) => lsn::format_lsn(*v, out),
         Value::Tid(page, number) => lsn::format_tid(*page, *number, out),
         Value::Array(v) => encode_array_text(v, encode_text, out),
+        Value::Record(v) => v.encode_text(encode_text, out),
         Value::Date(v) => datetime::format_date(*v, out),
         Value::Timestamp(v) => datetime::format_timestamp(*v, "", out),
         Value::TimestampTz(v) => datetime::format_timestamp(*v, "+00", out),
@@ -225,6 +227,52 @@ impl Float for f64 {
     const MANTISSA_BITS: i32 = f64::MANTISSA_DIGITS as i32;
 }
 
+/// The `extra_float_digits` from which on floats are written with the fewest digits that read back.
+pub const SHORTEST: i32 = 1;
+
+thread_local! {
+    /// `extra_float_digits` of the session whose statement this thread runs.
+    static EXTRA_FLOAT_DIGITS: Cell<i32> = const { Cell::new(SHORTEST) };
+}
+
+/// While it lives, floats that this thread writes have other digits than the fewest that read back.
+#[derive(Debug)]
+pub struct FloatDigits(());
+
+impl FloatDigits {
+    /// As many digits as every value keeps, and `extra` more; `None` if that is the usual form.
+    #[inline]
+    pub fn rounded(extra: i32) -> Option<FloatDigits> {
+        (extra < SHORTEST).then(|| {
+            EXTRA_FLOAT_DIGITS.set(extra);
+            FloatDigits(())
+        })
+    }
+}
+
+impl Drop for FloatDigits {
+    fn drop(&mut self) {
+        EXTRA_FLOAT_DIGITS.set(SHORTEST);
+    }
+}
+
+/// Digits as C's `%g` writes them, so many at most: plain if the exponent is at least −4 and less than their number.
+fn push_rounded(value: f64, digits: i32, out: &mut String) {
+    let scientific = format!("{value:.*e}", digits as usize - 1);
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let without_zeros = |text: &str| match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text.to_owned(),
+    };
+    if (-4..digits).contains(&exponent) {
+        let behind_point = (digits - 1 - exponent) as usize;
+        return out.push_str(&without_zeros(&format!("{value:.behind_point$}")));
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    let _ = write!(out, "{}e{sign}{:02}", without_zeros(mantissa), exponent.abs());
+}
+
 /// The shortest digits that read back as the same number, written as PostgreSQL writes them: plain between 1e-4 and
 /// 1e15 (`real`: 1e6), else with an exponent of at least two digits.
 fn push_float<F: Float>(value: F, out: &mut String) {
@@ -234,6 +282,10 @@ fn push_float<F: Float>(value: F, out: &mut String) {
     }
     if wide.is_infinite() {
         return out.push_str(if wide > 0.0 { "Infinity" } else { "-Infinity" });
+    }
+    let extra = EXTRA_FLOAT_DIGITS.get();
+    if extra < SHORTEST {
+        return push_rounded(wide, (F::DIGITS + extra).max(1), out);
     }
     let mut scientific = format!("{value:e}");
     // PostgreSQL wants digits that lie nearer to this number than to its neighbours; those of the library may lie
@@ -515,6 +567,24 @@ mod tests {
             decode_text("1e400", DataType::Float8, 0).unwrap_err().sqlstate(),
             SqlState::NUMERIC_VALUE_OUT_OF_RANGE
         );
+    }
+
+    #[test]
+    fn floats_may_have_fewer_digits() {
+        let digits = FloatDigits::rounded(0);
+        let written = |value: f64| to_text(&Value::Float8(value)).unwrap();
+        assert_eq!(written(1.0 / 3.0), "0.333333333333333");
+        assert_eq!(written(1e15), "1e+15");
+        assert_eq!(written(100_000.0), "100000");
+        assert_eq!(written(0.000_01), "1e-05");
+        assert_eq!(written(999_999_999_999_999.9), "1e+15");
+        assert_eq!(to_text(&Value::Float4(123_456.789)).unwrap(), "123457");
+        drop(digits);
+        assert_eq!(written(1.0 / 3.0), "0.3333333333333333");
+        assert!(FloatDigits::rounded(3).is_none());
+        let _digits = FloatDigits::rounded(-15);
+        assert_eq!(written(12_345.0), "1e+04");
+        assert_eq!(written(-0.5), "-0.5");
     }
 
     #[test]

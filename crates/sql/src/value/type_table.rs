@@ -220,8 +220,8 @@ types! {
     Regcollation = 4191, 4192, "regcollation", "regcollation", Numeric, false, 4, 'i', 'b';
     /// `void`: the result of a function that has none; its text is empty
     Void = 2278, 0, "void", "void", Pseudo, false, 4, 'i', 'p';
-    /// `record`: a row of any columns, by its name only
-    Record = 2249, 0, "record", "record", Pseudo, false, -1, 'd', 'p';
+    /// `record`: a row of any columns
+    Record = 2249, 2287, "record", "record", Pseudo, false, -1, 'd', 'p';
     /// `anyarray`: an array of any elements, in the catalog
     AnyArray = 2277, 0, "anyarray", "anyarray", Pseudo, false, -1, 'd', 'p';
     // The types of varying length that are no text come last, so that reading a row finds them by one comparison.

@@ -1,8 +1,9 @@
 //! Values that are kept one by one, and texts that are put together.
 
 use crate::aggregate::AggregateCall;
-use crate::error::{EngineError, Result, SqlState};
+use crate::error::Result;
 use crate::function::check_length;
+use crate::value::array::check_accumulated;
 use crate::value::{DataType, Value};
 
 /// The values of one group.
@@ -16,28 +17,11 @@ impl List {
     /// Keeps one more value; 2202E or 22004 for one that does not go into an array of arrays.
     pub(in crate::aggregate) fn push(&mut self, call: &AggregateCall, value: &Value) -> Result<()> {
         if let DataType::Array(_) = call.argument_types[0] {
-            self.check_part(value)?;
+            check_accumulated(self.values.first(), value)?;
         }
         self.bytes += size_of::<Value>() + value.heap_bytes();
         self.values.push(value.clone());
         Ok(())
-    }
-
-    fn check_part(&self, value: &Value) -> Result<()> {
-        let Value::Array(part) = value else {
-            return Err(EngineError::new(
-                SqlState::NULL_VALUE_NOT_ALLOWED,
-                "cannot accumulate null arrays",
-            ));
-        };
-        let refused = match self.values.first() {
-            _ if part.dimensions().is_empty() => "cannot accumulate empty arrays",
-            Some(Value::Array(first)) if first.dimensions() != part.dimensions() => {
-                "cannot accumulate arrays of different dimensionality"
-            }
-            _ => return Ok(()),
-        };
-        Err(EngineError::new(SqlState::ARRAY_SUBSCRIPT_ERROR, refused))
     }
 
     /// The bytes that it has on the heap.

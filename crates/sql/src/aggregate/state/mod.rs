@@ -2,21 +2,18 @@
 
 mod hypothetical;
 mod list;
-mod pairs;
 mod percentile;
-mod spread;
 
 use std::cmp::Ordering;
 
 use super::AggregateCall;
-use crate::error::{EngineError, Result, SqlState};
+use crate::deviations::{Deviations, Pairs, overflow};
+use crate::error::{EngineError, Result};
 use crate::value::numeric::PowerSums;
 use crate::value::{Numeric, Value, compare_checked};
 pub(super) use hypothetical::Hypothetical;
 pub(super) use list::{Joined, List};
-pub(super) use pairs::Pairs;
 pub(super) use percentile::{Mode, Percentiles, Place};
-pub(super) use spread::Deviations;
 
 /// One group's state of one aggregate call.
 #[derive(Debug, Clone)]
@@ -195,12 +192,4 @@ fn checked_short_sum(sum: f32, added: &Value) -> Option<Result<f32>> {
         return Some(Err(overflow()));
     }
     Some(Ok(total))
-}
-
-#[cold]
-pub(super) fn overflow() -> EngineError {
-    EngineError::new(
-        SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-        "value out of range: overflow",
-    )
 }

@@ -8,6 +8,7 @@ use crate::bind::around::Around;
 use crate::bind::scope::{Names, Scope, ScopeColumn, ScopeRelation};
 use crate::bind::set::is_set_function;
 use crate::bind::{Binder, Typed, identifier, normal, plain_name, refuse, split_name};
+use crate::common_type::common_type;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
 use crate::function::option_columns;
@@ -135,7 +136,9 @@ impl Binder<'_> {
                 self.note_join(join, &left.names, &right.names);
             }
             let mut bound = self.constraint(kind, constraint, &left.names, &right.names)?;
-            bound.names.mark_nullable(kind, left.names.relations.len());
+            bound
+                .names
+                .mark_nullable(kind, left.names.relations.len(), &bound.on);
             left = From {
                 relation: Relation::Join(Box::new(Join {
                     kind,
@@ -188,6 +191,20 @@ impl Binder<'_> {
             self.note_column(&two);
             let comparison = crate::expr::CompareOp::Equal;
             on.push(self.compare(one.typed.clone(), comparison, two.typed.clone(), None)?);
+            let common = common_type(&[one.typed.data_type, two.typed.data_type]);
+            if let Some(common) = common.filter(|_| one.typed.data_type != two.typed.data_type) {
+                let of = match kind {
+                    JoinKind::Right => Typed::new(self.coerce(two.typed, common, None)?, common),
+                    JoinKind::Full => self.scalar_of("coalesce", vec![one.typed, two.typed], None)?,
+                    _ => Typed::new(self.coerce(one.typed, common, None)?, common),
+                };
+                merged.push(ScopeColumn {
+                    name: name.clone(),
+                    typed: of,
+                    origin: (0, 0),
+                });
+                continue;
+            }
             merged.push(match kind {
                 JoinKind::Right => two,
                 JoinKind::Full => ScopeColumn {
@@ -413,6 +430,12 @@ impl Binder<'_> {
             _ => name.to_owned(),
         };
         let (calls, types): (Vec<SetCall>, Vec<DataType>) = calls.into_iter().unzip();
+        if types.contains(&DataType::Record) {
+            return Err(EngineError::new(
+                SqlState::SYNTAX_ERROR,
+                "a column definition list is required for functions returning \"record\"",
+            ));
+        }
         let mut columns: Vec<Column> = types
             .into_iter()
             .map(|data_type| Column::computed(shown.clone(), data_type))

@@ -18,6 +18,10 @@ pub(super) struct OverGroups<'k> {
     pub(super) calls: usize,
     /// The first column that is no key.
     pub(super) missing: Option<u16>,
+    /// True if it is an argument of a query in the expression.
+    pub(super) missing_inside: bool,
+    /// Number of queries whose arguments are being looked at.
+    pub(super) inside: usize,
     /// The keys that each GROUPING is about.
     pub(super) groupings: Vec<Vec<u16>>,
 }
@@ -116,8 +120,17 @@ impl Binder<'_> {
         match expr {
             Expr::Aggregate(number) => Ok(Expr::Column(over.keys.len() as u16 + number)),
             Expr::Column(column) => {
+                if over.missing.is_none() {
+                    over.missing_inside = over.inside > 0;
+                }
                 over.missing.get_or_insert(column);
                 Ok(Expr::Column(column))
+            }
+            Expr::Subquery(subquery) => {
+                over.inside += 1;
+                let regrouped = Expr::Subquery(subquery).map_children(&mut |child| self.regroup(child, over));
+                over.inside -= 1;
+                regrouped
             }
             other => other.map_children(&mut |child| self.regroup(child, over)),
         }
@@ -151,8 +164,8 @@ impl Binder<'_> {
     }
 }
 
-/// 42803 for a column that is neither grouped by nor aggregated.
-pub(super) fn not_grouped(column: u16, scope: &Scope) -> EngineError {
+/// 42803 for a column that is neither grouped by nor aggregated; `inside`: a query in the expression reads it.
+pub(super) fn not_grouped(column: u16, inside: bool, scope: &Scope) -> EngineError {
     let mut shown = "?".to_owned();
     for relation in &scope.names.relations {
         let found = relation
@@ -163,8 +176,13 @@ pub(super) fn not_grouped(column: u16, scope: &Scope) -> EngineError {
             shown = format!("{}.{}", relation.alias, found.name);
         }
     }
-    EngineError::new(
-        SqlState::GROUPING_ERROR,
-        format!("column \"{shown}\" must appear in the GROUP BY clause or be used in an aggregate function"),
-    )
+    let message = match inside {
+        true => format!("subquery uses ungrouped column \"{shown}\" from outer query"),
+        false => {
+            format!(
+                "column \"{shown}\" must appear in the GROUP BY clause or be used in an aggregate function"
+            )
+        }
+    };
+    EngineError::new(SqlState::GROUPING_ERROR, message)
 }

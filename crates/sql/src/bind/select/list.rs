@@ -2,10 +2,12 @@
 
 use sqlparser::ast;
 
+use crate::bind::record::forget_shapes;
 use crate::bind::scope::{Names, Qualifier, Scope, ScopeColumn};
 use crate::bind::{Binder, Typed, identifier, normal, plain_name, refuse, split_name};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
+use crate::parse::is_all_fields;
 use crate::plan::{Column, Returning};
 use crate::type_name::internal_type_name;
 
@@ -76,6 +78,20 @@ impl Binder<'_> {
                 }
                 other => return Err(EngineError::not_supported(format!("the select item {other}"))),
             };
+            if let ast::Expr::CompoundFieldAccess { root, access_chain } = tree
+                && alias.is_none()
+                && let Some((ast::AccessExpr::Dot(ast::Expr::Identifier(last)), inner)) =
+                    access_chain.split_last()
+                && is_all_fields(last)
+            {
+                let fields = self.all_fields(root, inner, scope)?;
+                outputs.extend(fields.into_iter().map(|(name, typed)| Output {
+                    origin: origin_of(&typed.expr, scope),
+                    typed,
+                    name,
+                }));
+                continue;
+            }
             let mut typed = self.expression(tree, scope)?;
             if settle {
                 typed = self.settle(typed)?;
@@ -100,7 +116,8 @@ impl Binder<'_> {
         let Some(items) = items else { return Ok(None) };
         let mut scope = Scope::of(names, "RETURNING");
         let outputs = self.select_list(items, &mut scope, true)?;
-        let columns = outputs.iter().map(Output::describe).collect();
+        let mut columns: Vec<Column> = outputs.iter().map(Output::describe).collect();
+        forget_shapes(&mut columns);
         let projection = outputs.into_iter().map(|output| output.typed.expr).collect();
         Ok(Some(Returning { projection, columns }))
     }
@@ -213,6 +230,11 @@ fn name_of(tree: &ast::Expr) -> ColumnName {
             _ => OfForm("case".to_owned()),
         },
         ast::Expr::Array(_) => OfPart("array".to_owned()),
+        ast::Expr::Tuple(_) => OfPart("row".to_owned()),
+        ast::Expr::QualifiedWildcard(name, _) => match name.0.last() {
+            Some(ast::ObjectNamePart::Identifier(ident)) => OfPart(normal(ident)),
+            _ => Nothing,
+        },
         ast::Expr::CompoundFieldAccess { root, access_chain } => {
             let field = access_chain.iter().rev().find_map(|access| match access {
                 ast::AccessExpr::Dot(ast::Expr::Identifier(name)) => Some(normal(name)),

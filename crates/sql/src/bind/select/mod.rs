@@ -6,6 +6,7 @@
 //! | `list` | the select list, RETURNING |
 //! | `distinct_on` | DISTINCT ON |
 //! | `group`, `grouping_sets` | GROUP BY |
+//! | `project_set` | functions of the select list that give rows |
 //! | `order` | ORDER BY, LIMIT, OFFSET |
 //! | `set` | UNION, INTERSECT, EXCEPT, VALUES, queries in parentheses |
 
@@ -15,6 +16,7 @@ mod group;
 mod grouping_sets;
 mod list;
 mod order;
+mod project_set;
 mod set;
 
 use std::sync::Arc;
@@ -41,6 +43,7 @@ use grouping_sets::{Groups, Set};
 use list::Output;
 pub(super) use list::{ENTRIES_MAX, check_entries};
 pub(super) use order::direction;
+use project_set::Calls;
 pub(super) use set::{keeps_equal_rows, only_leaf};
 
 /// A FROM with functions of the select list that give rows: each of its rows as often as they give one.
@@ -230,15 +233,7 @@ impl Binder<'_> {
         scope.sets = Some((width as u16, Vec::new()));
         let mut outputs = self.select_list(&select.projection, &mut scope, settle)?;
         let visible = outputs.len();
-        let mut has_sets = false;
-        if let Some((base, calls)) = scope.sets.take()
-            && !calls.is_empty()
-        {
-            has_sets = true;
-            width += calls.len();
-            from.relation = with_functions(from.relation, base, calls);
-        }
-        let groups = self.group_by(&select.group_by, &mut scope, &outputs)?;
+        let mut groups = self.group_by(&select.group_by, &mut scope, &outputs)?;
         let having = match &select.having {
             Some(tree) => Some(self.having(tree, &mut scope)?),
             None => None,
@@ -256,30 +251,37 @@ impl Binder<'_> {
         self.note_outputs(select, &columns);
         let mut projection: Vec<Expr> = outputs.into_iter().map(|output| output.typed.expr).collect();
         let mut windows = scope.take_windows()?;
-        refuse(
-            has_sets && !windows.is_empty(),
-            "a function that gives rows beside window functions",
-        )?;
-        let aggregate = self.grouping(
-            &mut scope,
-            groups,
-            having,
-            &mut projection,
-            &mut windows,
-            has_sets,
-        )?;
+        let mut above = None;
+        if let Some((base, calls)) = scope.sets.take()
+            && !calls.is_empty()
+        {
+            let calls = Calls { base, calls };
+            let is_grouped = groups.is_there || having.is_some() || scope.has_aggregates();
+            if is_grouped || !windows.is_empty() || has_grouping(&projection) {
+                let (relation, columns, outer) =
+                    calls.place_around(from.relation, &mut groups, &mut projection)?;
+                (from.relation, width, above) = (relation, columns, Some(outer));
+            } else {
+                (from.relation, width) = calls.place(from.relation, &mut projection)?;
+            }
+        }
+        let aggregate = self.grouping(&mut scope, groups, having, &mut projection, &mut windows)?;
         let aggregates = aggregate
             .as_ref()
             .is_some_and(|aggregate| !aggregate.calls.is_empty());
         if aggregates {
             refuse_aggregates_in_recursion(&from.relation)?;
         }
-        let known = known_keys(
-            &projection,
-            &sort,
-            aggregate.as_ref(),
-            distinct.then_some(visible),
-        );
+        // What sorts and tells rows apart above is no key of the inner SELECT.
+        let known = match &above {
+            Some(_) => known_keys(&projection, &[], aggregate.as_ref(), None),
+            None => known_keys(
+                &projection,
+                &sort,
+                aggregate.as_ref(),
+                distinct.then_some(visible),
+            ),
+        };
         let windows = windows.into_plans(known, &mut projection)?;
         let (limit, offset) = query.map_or(Ok((None, None)), |query| self.limit(query))?;
         let locks = query.map_or(&[][..], |query| &query.locks);
@@ -300,6 +302,9 @@ impl Binder<'_> {
             columns,
         };
         refuse_lock(&block)?;
+        if let Some(above) = above {
+            return above.around(block);
+        }
         if let (Some(_), Relation::Leaf(leaf)) = (&block.lock, &block.from)
             && let Rows::Table(table) = &leaf.rows
         {
@@ -314,7 +319,9 @@ impl Binder<'_> {
     fn having(&mut self, tree: &ast::Expr, scope: &mut Scope) -> Result<Expr> {
         let windows = std::mem::take(&mut scope.windows);
         let clause = std::mem::replace(&mut scope.clause, "HAVING");
+        let sets = scope.sets.take();
         let typed = self.expression(tree, scope)?;
+        scope.sets = sets;
         scope.clause = clause;
         scope.windows = windows;
         self.condition(typed, "HAVING", self.position_of(tree))
@@ -328,7 +335,6 @@ impl Binder<'_> {
         having: Option<Expr>,
         projection: &mut Vec<Expr>,
         windows: &mut WindowCalls,
-        has_sets: bool,
     ) -> Result<Option<AggregatePlan>> {
         let Aggregates::Collected(mut calls) = std::mem::replace(&mut scope.aggregates, Aggregates::Refused)
         else {
@@ -337,10 +343,6 @@ impl Binder<'_> {
         if calls.is_empty() && !groups.is_there && having.is_none() && !has_grouping(projection) {
             return Ok(None);
         }
-        refuse(
-            has_sets,
-            "a function that gives rows beside GROUP BY or aggregates",
-        )?;
         let mut above = projection.clone();
         windows.each(&mut |expr| above.push(expr.clone()));
         let Groups {
@@ -384,6 +386,8 @@ impl Binder<'_> {
                 keys,
                 calls: calls.len(),
                 missing: None,
+                missing_inside: false,
+                inside: 0,
                 groupings: Vec::new(),
             };
             let mut over_groups = |expr: &Expr| self.regroup(expr.clone(), &mut over);
@@ -394,7 +398,10 @@ impl Binder<'_> {
                 .map(|call| call.direct.iter().map(&mut over_groups).collect());
             let direct: Result<Vec<Vec<Expr>>> = direct.collect();
             let OverGroups {
-                missing, groupings, ..
+                missing,
+                missing_inside,
+                groupings,
+                ..
             } = over;
             let Some(column) = missing else {
                 for (call, direct) in calls.iter_mut().zip(direct?) {
@@ -412,7 +419,7 @@ impl Binder<'_> {
                     expr.columns(&mut |found| read |= found == column);
                     read
                 };
-                let error = not_grouped(column, scope);
+                let error = not_grouped(column, missing_inside, scope);
                 return Err(match calls.iter().any(|call| call.direct.iter().any(read)) {
                     true => error.with_detail(
                         "Direct arguments of an ordered-set aggregate must use only grouped columns.",

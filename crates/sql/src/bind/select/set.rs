@@ -2,11 +2,14 @@
 //!
 //! Each becomes the only leaf of a block, so that ORDER BY and LIMIT around it are those of any block.
 
+use std::borrow::Cow;
+
 use sqlparser::ast;
 
 use super::list::Output;
 use crate::bind::around::Around;
 use crate::bind::is_bare;
+use crate::bind::row_columns::RowColumn;
 use crate::bind::scope::{Names, Scope, ScopeColumn, ScopeRelation};
 use crate::bind::{Binder, Typed};
 use crate::common_type::common_type;
@@ -130,6 +133,14 @@ impl Binder<'_> {
         let mut rows = Vec::with_capacity(values.rows.len());
         for row in &values.rows {
             let mut scope = Scope::empty("VALUES");
+            if row
+                .iter()
+                .any(|tree| matches!(tree, ast::Expr::QualifiedWildcard(..)))
+            {
+                let columns: Vec<RowColumn<'_>> = row.iter().map(Cow::Borrowed).collect();
+                rows.push(self.row_of(&columns, &mut scope)?);
+                continue;
+            }
             let bound = row.iter().map(|tree| self.expression(tree, &mut scope));
             rows.push(bound.collect::<Result<Vec<Typed>>>()?);
         }
@@ -168,7 +179,13 @@ impl Binder<'_> {
                     self.coerce(typed, data_type, None)?
                 });
             }
-            columns.push(Column::computed(format!("column{}", number + 1), data_type));
+            let mut column = Column::computed(format!("column{}", number + 1), data_type);
+            // Records of one shape keep it.
+            let shape = rows.first().map_or(-1, |row| row[number].typmod);
+            if data_type == DataType::Record && rows.iter().all(|row| row[number].typmod == shape) {
+                column.type_modifier = shape;
+            }
+            columns.push(column);
         }
         Ok(only_leaf(columns, Rows::Values(converted)))
     }

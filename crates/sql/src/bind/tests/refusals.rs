@@ -42,14 +42,6 @@ fn binding_errors() {
             "select 5 as x, 5 as y from sbtest1 group by rollup (x)",
             SqlState::FEATURE_NOT_SUPPORTED,
         ),
-        (
-            "select unnest(array_agg(k)) from sbtest1",
-            SqlState::FEATURE_NOT_SUPPORTED,
-        ),
-        (
-            "select (select max(s.k) from sbtest1 t) from sbtest1 s",
-            SqlState::FEATURE_NOT_SUPPORTED,
-        ),
         ("select sum(c) from sbtest1", SqlState::UNDEFINED_FUNCTION),
         (
             "select distinct c from sbtest1 order by k",

@@ -62,7 +62,11 @@ impl Binder<'_> {
         let (bound, data_type) = bound.map_err(|error| error.or_position(position))?;
         scope.windows = Windows::Refused;
         let clause = std::mem::replace(&mut scope.clause, "window definitions");
+        let refused = scope
+            .sets_refused
+            .replace("a function that gives rows in a window definition is not supported");
         let window = self.window_of(over, &mut windows.windows, scope, position)?;
+        scope.sets_refused = refused;
         scope.clause = clause;
         let entry = (window, bound);
         let at = match windows.calls.iter().position(|known| *known == entry) {

@@ -103,7 +103,7 @@ impl Source {
 }
 
 /// `generate_series` as a source of rows.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Series {
     /// First value.
     pub start: Expr,
@@ -127,7 +127,7 @@ pub struct SetFunctions {
 }
 
 /// A call of a function that gives rows.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum SetCall {
     /// `unnest(array)`
     Unnest(Expr),

@@ -29,7 +29,7 @@ use crate::error::{EngineError, Result, SqlState};
 use crate::value::{DataType, Value};
 
 pub(super) use binary::{decode_array_binary, encode_array_binary};
-pub use parts::{Bounds, concatenated, nested, parts_of, with_element};
+pub use parts::{Bounds, check_accumulated, concatenated, nested, parts_of, with_element};
 pub(super) use stored::{push_length, read_array, read_length, with_length, write_array};
 pub(super) use text::{decode_array_text, encode_array_text};
 

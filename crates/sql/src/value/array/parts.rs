@@ -174,6 +174,24 @@ pub fn parts_of(value: &Value) -> Result<Vec<Value>> {
     parts.map(array_of).collect()
 }
 
+/// 2202E or 22004 for a value that does not go into an array of arrays, whose first is `first`.
+pub fn check_accumulated(first: Option<&Value>, value: &Value) -> Result<()> {
+    let Value::Array(part) = value else {
+        return Err(EngineError::new(
+            SqlState::NULL_VALUE_NOT_ALLOWED,
+            "cannot accumulate null arrays",
+        ));
+    };
+    let refused = match first {
+        _ if part.dimensions().is_empty() => "cannot accumulate empty arrays",
+        Some(Value::Array(first)) if first.dimensions() != part.dimensions() => {
+            "cannot accumulate arrays of different dimensionality"
+        }
+        _ => return Ok(()),
+    };
+    Err(EngineError::new(SqlState::ARRAY_SUBSCRIPT_ERROR, refused))
+}
+
 /// The array of these arrays, which have the same dimensions.
 pub fn nested(data_type: DataType, parts: &[Value]) -> Result<Value> {
     let mut common: Option<&[Dimension]> = None;
