@@ -132,7 +132,7 @@ impl Transaction {
         if sees_own {
             self.settle_temporary(true);
         }
-        self.counts.settle(true, &self.catalog);
+        self.counts.settle(true, &self.catalog, self.overlay.as_ref());
         self.created.clear();
         for rel in std::mem::take(&mut self.dropped) {
             self.unlink(rel);
@@ -176,7 +176,7 @@ impl Transaction {
             Some(xid) => {
                 self.roll_back(xid);
                 self.forget();
-                self.counts.settle(false, &self.catalog);
+                self.counts.settle(false, &self.catalog, self.overlay.as_ref());
             }
         }
         for rel in std::mem::take(&mut self.created) {

@@ -4,6 +4,7 @@
 //! The numbers need not be exact, so a session saves them up and hands them over now and then: that spares all
 //! sessions a shared cache line per row.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::catalog::{Catalog, CatalogState};
@@ -78,10 +79,11 @@ impl RowCounts {
         self.truncated.push(oid);
     }
 
-    /// The transaction has ended.
-    pub(super) fn settle(&mut self, committed: bool, catalog: &Catalog) {
+    /// The transaction has ended. Its session sees the tables of `overlay`, temporary ones among them, if it is there.
+    pub(super) fn settle(&mut self, committed: bool, catalog: &Catalog, overlay: Option<&Arc<CatalogState>>) {
+        let state = || overlay.map_or_else(|| catalog.state(), Arc::clone);
         for oid in self.truncated.drain(..) {
-            if committed && let Some(entry) = catalog.state().table(oid) {
+            if committed && let Some(entry) = state().table(oid) {
                 entry.runtime.live_rows.store(0, Ordering::Relaxed);
                 entry.runtime.dead_rows.store(0, Ordering::Relaxed);
             }
@@ -90,7 +92,7 @@ impl RowCounts {
             count.settle(committed);
         }
         if self.counted >= COUNTED_MAX {
-            self.hand_over(&catalog.state());
+            self.hand_over(&state());
         }
     }
 

@@ -165,6 +165,7 @@ impl Transaction {
                     if pages.map_err(storage_error)? > 0 {
                         let mut kept = state.take().unwrap_or_else(changed);
                         kept.put(self.emptied(&entry)?);
+                        self.count_truncation(entry.def.oid);
                         state = Some(kept);
                     }
                 }

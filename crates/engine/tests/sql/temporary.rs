@@ -134,3 +134,28 @@ fn a_text_that_comes_again_may_have_other_columns() {
          alice: select * from t => shared",
     );
 }
+
+/// The planner knows their size, as that of any other table, before they are analyzed.
+#[test]
+fn their_rows_are_counted() {
+    let fixture = Fixture::new("");
+    let count = "select reltuples from pg_class where relname = 't'";
+    fixture.play(&format!(
+        "alice: create temp table t (a int) => CREATE TABLE
+         alice: insert into t select generate_series(1, 1000) => INSERT 0 1000
+         alice: {count} => 1000
+         alice: begin => BEGIN
+         alice: insert into t select generate_series(1, 500) => INSERT 0 500
+         alice: rollback => ROLLBACK
+         alice: {count} => 1000
+         alice: delete from t where a > 200 => DELETE 800
+         alice: {count} => 200
+         alice: drop table t => DROP TABLE
+         alice: create temp table t (a int) on commit delete rows => CREATE TABLE
+         alice: insert into t select generate_series(1, 1000) => INSERT 0 1000
+         alice: {count} => 0
+         alice: create table shared (a int) => CREATE TABLE
+         alice: insert into shared select generate_series(1, 1000) => INSERT 0 1000
+         bob:   select reltuples from pg_class where relname = 'shared' => 1000",
+    ));
+}
