@@ -133,17 +133,20 @@ subjects! {
     functions
     functions_with_rows
     grouping_sets
+    join_names
     joins
     keys
     math_double
     math_exact
     math_numeric
+    merge
     nested_queries
     outer_aggregates
     predicates
     prepared
     records
     row_functions
+    row_locks
     row_queries
     rows
     schemas

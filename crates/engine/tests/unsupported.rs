@@ -49,11 +49,6 @@ fn statements_of_postgresql_are_no_syntax_errors() {
 /// Statements with the message that refuses them, and its place.
 const REFUSED: &[(&str, &str, u32)] = &[
     (
-        "create recursive view v (x) as select 1",
-        "CREATE RECURSIVE VIEW is not supported",
-        8,
-    ),
-    (
         "  create extension if not exists e",
         "CREATE EXTENSION is not supported",
         3,

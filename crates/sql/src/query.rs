@@ -45,8 +45,8 @@ pub struct Block {
     pub limit: Option<Expr>,
     /// OFFSET, a bigint.
     pub offset: Option<Expr>,
-    /// FOR UPDATE and its relatives.
-    pub lock: Option<RowLock>,
+    /// True if a lock of the query around it is one of its own rows too.
+    pub is_locked_from_outside: bool,
     /// The columns sent.
     pub columns: Vec<Column>,
 }
@@ -68,10 +68,12 @@ pub enum Relation {
 pub struct Leaf {
     /// Its first column in the block's row.
     pub base: u16,
-    /// Number of its columns; with the place of its rows, if that is one.
+    /// Number of its columns.
     pub width: u16,
-    /// True if its last column is the place of the row in the table (as `plan::Node` has it).
-    pub has_place: bool,
+    /// The column of the block's row that has the place of its row in the table (as `plan::Node` has it), if that is wanted.
+    pub place: Option<u16>,
+    /// FOR UPDATE and its relatives, of a table.
+    pub lock: Option<RowLock>,
     /// The name it is known by.
     pub name: String,
     /// Its rows.
@@ -176,7 +178,7 @@ impl Clone for Block {
             sort: self.sort.clone(),
             limit: self.limit.clone(),
             offset: self.offset.clone(),
-            lock: self.lock,
+            is_locked_from_outside: self.is_locked_from_outside,
             columns: self.columns.clone(),
         })
     }
@@ -262,7 +264,7 @@ impl Block {
             sort: Vec::new(),
             limit: None,
             offset: None,
-            lock: None,
+            is_locked_from_outside: false,
             columns: Vec::new(),
         }
     }
@@ -282,6 +284,29 @@ impl Block {
 }
 
 impl Relation {
+    /// Calls `visit` for each leaf.
+    pub fn each_leaf<'r>(&'r self, visit: &mut dyn FnMut(&'r Leaf)) {
+        match self {
+            Relation::OneRow => {}
+            Relation::Leaf(leaf) => visit(leaf),
+            Relation::Join(join) => {
+                join.left.each_leaf(visit);
+                join.right.each_leaf(visit);
+            }
+        }
+    }
+
+    /// True if rows of its tables are locked, or rows of queries inside it.
+    pub fn locks_rows(&self) -> bool {
+        let mut locks = false;
+        self.each_leaf(&mut |leaf| locks |= leaf.lock.is_some());
+        locks
+            || self
+                .queries()
+                .into_iter()
+                .any(|inner| checkpoint(|| inner.from.locks_rows()))
+    }
+
     /// The queries among its leaves.
     pub fn queries(&self) -> Vec<&Block> {
         match self {

@@ -20,6 +20,7 @@ impl Execution<'_> {
                 RowsStatement::Update(plan) => modify::update(execution, plan, &mut keep),
                 RowsStatement::Delete(plan) => modify::delete(execution, plan, &mut keep),
                 RowsStatement::Select(_)
+                | RowsStatement::Merge(_)
                 | RowsStatement::Copy(_)
                 | RowsStatement::Explain(_)
                 | RowsStatement::Measured(_) => {

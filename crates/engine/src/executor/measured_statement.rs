@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
-use crate::executor::{Execution, modify, select};
+use crate::executor::{Execution, modify, modify_merge, select};
 use clearway_sql::error::Result;
 use clearway_sql::plan::{Counter, MeasuredStatement, RowsStatement};
 
@@ -25,6 +25,7 @@ pub(crate) fn run(execution: &mut Execution<'_>, measured: &MeasuredStatement) -
         RowsStatement::Insert(plan) => modify::insert(execution, plan, &mut sink)?,
         RowsStatement::Update(plan) => modify::update(execution, plan, &mut sink)?,
         RowsStatement::Delete(plan) => modify::delete(execution, plan, &mut sink)?,
+        RowsStatement::Merge(plan) => modify_merge::merge(execution, plan)?,
         RowsStatement::Copy(_) | RowsStatement::Explain(_) | RowsStatement::Measured(_) => 0,
     };
     let elapsed = started.elapsed();

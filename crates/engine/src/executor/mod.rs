@@ -11,6 +11,7 @@
 //! | `rounds` | duplicates over the rounds of a recursive query |
 //! | `measure`, `measured_statement` | operators that are measured; statements that EXPLAIN ANALYZE runs |
 //! | `modify`, `modify_joined` | INSERT, UPDATE, DELETE; over one table, over several |
+//! | `modify_merge` | MERGE |
 //! | `unique` | index entries and the duplicates they find |
 //! | `group` | GROUP BY, DISTINCT and DISTINCT arguments within a bound of memory |
 //! | `key_hash` | the hash of a key, for tables of one statement |
@@ -44,6 +45,7 @@ pub(crate) mod measure;
 pub(crate) mod measured_statement;
 pub(crate) mod modify;
 mod modify_joined;
+pub(crate) mod modify_merge;
 pub(crate) mod not_null;
 mod place;
 mod rounds;
@@ -110,6 +112,7 @@ pub(crate) fn locks(plan: &Plan, statement: &RowsStatement) -> Vec<(u32, LockMod
             RowsStatement::Insert(plan) => add(&plan.table, LockMode::RowExclusive),
             RowsStatement::Update(plan) => add(&plan.scan.table, LockMode::RowExclusive),
             RowsStatement::Delete(plan) => add(&plan.scan.table, LockMode::RowExclusive),
+            RowsStatement::Merge(plan) => add(&plan.scan.table, LockMode::RowExclusive),
             RowsStatement::Copy(plan) => {
                 if let (Some(table), CopyDirection::FromStdin) = (&plan.table, plan.direction) {
                     add(table, LockMode::RowExclusive);
@@ -126,8 +129,8 @@ pub(crate) fn read_locks(plan: &Plan) -> Vec<(u32, LockMode)> {
     let mut locks = Vec::new();
     for read in &plan.reads {
         let mode = match read.locked {
-            true => LockMode::RowShare,
-            false => LockMode::AccessShare,
+            Some(_) => LockMode::RowShare,
+            None => LockMode::AccessShare,
         };
         add_lock(&mut locks, &read.table, mode);
     }

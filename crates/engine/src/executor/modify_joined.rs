@@ -5,10 +5,11 @@
 //! for as in `modify`; its newest version takes the place of the one that was found, beside the same partners, and all
 //! conditions are looked at again.
 
-use clearway_sql::Expr;
 use clearway_sql::error::Result;
+use clearway_sql::expr::Subquery;
 use clearway_sql::plan::{DeletePlan, JoinedRows, LockWaitPolicy, Returning, TableScan, UpdatePlan};
 use clearway_sql::value::{TextsTogether, Value};
+use clearway_sql::{Expr, TableDef};
 use clearway_storage::heap::{DeleteOutcome, Heap, Tid, UpdateOutcome};
 
 use crate::convert::storage_error;
@@ -21,16 +22,20 @@ use crate::executor::unique::insert_entries;
 use crate::executor::{Execution, Queued, heap_rel, select};
 
 /// The rows that are found, one after the other.
-struct Found<'p> {
+pub(super) struct Found<'p> {
     plan: &'p JoinedRows,
     rows: Rows,
-    row: Vec<Value>,
+    pub(super) row: Vec<Value>,
     /// Number of columns of the changed table.
-    width: usize,
+    pub(super) width: usize,
 }
 
 impl<'p> Found<'p> {
-    fn open(execution: &mut Execution<'_>, plan: &'p JoinedRows, scan: &TableScan) -> Result<Found<'p>> {
+    pub(super) fn open(
+        execution: &mut Execution<'_>,
+        plan: &'p JoinedRows,
+        scan: &TableScan,
+    ) -> Result<Found<'p>> {
         let mut row = vec![Value::Null; plan.rows.width];
         Ok(Found {
             rows: Rows::open(execution, &plan.rows.node, &mut row)?,
@@ -40,12 +45,22 @@ impl<'p> Found<'p> {
         })
     }
 
+    /// Goes to the next row, if there is one.
+    pub(super) fn advance(&mut self, execution: &mut Execution<'_>) -> Result<bool> {
+        self.rows.next(execution, &self.plan.rows.node, &mut self.row)
+    }
+
+    /// The place of the changed table's row; `None` if there is none.
+    pub(super) fn place(&self) -> Option<Tid> {
+        place_of(&self.row[self.width])
+    }
+
     /// The place of the next row.
     fn next(&mut self, execution: &mut Execution<'_>) -> Result<Option<Tid>> {
-        if !self.rows.next(execution, &self.plan.rows.node, &mut self.row)? {
-            return Ok(None);
-        }
-        Ok(place_of(&self.row[self.width]))
+        Ok(match self.advance(execution)? {
+            true => self.place(),
+            false => None,
+        })
     }
 
     /// Puts the newest version of the row in the place of the one that was found: its place, or `None` if the row is
@@ -59,13 +74,21 @@ impl<'p> Found<'p> {
     ) -> Result<Option<Tid>> {
         let newest = scan::newest(execution, scan, latest, LockWaitPolicy::Block, queued)?;
         let Some(newest) = newest else { return Ok(None) };
+        Ok(self.passes_with(execution, &newest)?.then_some(newest.tid))
+    }
+
+    /// Puts a version of the row in the place of the one that was found; true if all conditions hold with it.
+    pub(super) fn passes_with(
+        &mut self,
+        execution: &mut Execution<'_>,
+        newest: &scan::Newest,
+    ) -> Result<bool> {
         self.row[..self.width].clone_from_slice(&newest.row);
         let row = &self.row;
-        let passes = match &self.plan.recheck {
-            Some(recheck) => execution.evaluating(|context| recheck.passes(row, context))?,
-            None => true,
-        };
-        Ok(passes.then_some(newest.tid))
+        match &self.plan.recheck {
+            Some(recheck) => execution.evaluating(|context| recheck.passes(row, context)),
+            None => Ok(true),
+        }
     }
 }
 
@@ -149,13 +172,25 @@ fn update_row(
 
 /// The columns of the new version of the row at hand.
 fn assigned(execution: &mut Execution<'_>, plan: &UpdatePlan, found: &Found<'_>) -> Result<Vec<Value>> {
+    let queries = &found.plan.row_queries;
+    assigned_by(execution, &plan.scan.table, &plan.assignments, queries, found)
+}
+
+/// The columns of the new version of the row at hand, by these assignments and the queries beside them.
+pub(super) fn assigned_by(
+    execution: &mut Execution<'_>,
+    table: &TableDef,
+    assignments: &[(u16, Expr)],
+    row_queries: &[(Subquery, usize)],
+    found: &Found<'_>,
+) -> Result<Vec<Value>> {
     let mut new = found.row[..found.width].to_vec();
     let mut texts = TextsTogether::default();
     execution.evaluating(|context| {
         let mut extended = Vec::new();
-        if !found.plan.row_queries.is_empty() {
+        if !row_queries.is_empty() {
             extended.clone_from(&found.row);
-            for (query, width) in &found.plan.row_queries {
+            for (query, width) in row_queries {
                 extended.extend(query.row_values(*width, &found.row, context)?);
             }
         }
@@ -164,14 +199,14 @@ fn assigned(execution: &mut Execution<'_>, plan: &UpdatePlan, found: &Found<'_>)
         } else {
             &extended
         };
-        for (column, expr) in &plan.assignments {
+        for (column, expr) in assignments {
             let value = Expr::eval(expr, row, context)?;
             texts.add(&value)?;
             new[usize::from(*column)] = value;
         }
         Ok(())
     })?;
-    check_not_null(&plan.scan.table, &new)?;
+    check_not_null(table, &new)?;
     Ok(new)
 }
 

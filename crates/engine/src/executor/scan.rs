@@ -371,6 +371,16 @@ pub(crate) struct Newest {
     pub(crate) payload: Vec<u8>,
 }
 
+/// The end of a row's chain of versions.
+pub(crate) enum Followed {
+    /// The newest version.
+    Row(Newest),
+    /// The row is to be left out.
+    Left,
+    /// This transaction has changed the newest version.
+    SelfModified,
+}
+
 /// Follows a row from the version at `from`, which replaced the one that was seen, to its newest one, waiting for each
 /// transaction in the way; `None` when the row is to be left out.
 ///
@@ -386,6 +396,20 @@ pub(crate) fn newest(
     policy: LockWaitPolicy,
     queued: &mut Queued,
 ) -> Result<Option<Newest>> {
+    Ok(match followed(execution, scan, from, policy, queued)? {
+        Followed::Row(newest) => Some(newest),
+        Followed::Left | Followed::SelfModified => None,
+    })
+}
+
+/// As [`newest`], with the reason why the row is to be left out.
+pub(crate) fn followed(
+    execution: &mut Execution<'_>,
+    scan: &TableScan,
+    from: Tid,
+    policy: LockWaitPolicy,
+    queued: &mut Queued,
+) -> Result<Followed> {
     let table = &*scan.table;
     let heap = Heap::new(heap_rel(table));
     let mut tid = from;
@@ -395,7 +419,7 @@ pub(crate) fn newest(
             VersionOutcome::NoConflict(payload) => payload,
             VersionOutcome::Wait(xid) => {
                 if !execution.wait_for_row(table, tid, xid, policy, queued)? {
-                    return Ok(None);
+                    return Ok(Followed::Left);
                 }
                 continue;
             }
@@ -403,13 +427,14 @@ pub(crate) fn newest(
                 tid = latest;
                 continue;
             }
-            VersionOutcome::SelfModified | VersionOutcome::Deleted => return Ok(None),
+            VersionOutcome::SelfModified => return Ok(Followed::SelfModified),
+            VersionOutcome::Deleted => return Ok(Followed::Left),
         };
         let mut row = vec![Value::Null; table.columns.len()];
         table.codec.decode(&payload, &scan.needed, &mut row)?;
         return match &scan.recheck {
-            Some(recheck) if !recheck.passes(&row, &execution.eval)? => Ok(None),
-            _ => Ok(Some(Newest { tid, row, payload })),
+            Some(recheck) if !recheck.passes(&row, &execution.eval)? => Ok(Followed::Left),
+            _ => Ok(Followed::Row(Newest { tid, row, payload })),
         };
     }
 }

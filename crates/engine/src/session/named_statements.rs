@@ -59,7 +59,8 @@ impl Session {
                 RowsStatement::Select(_)
                 | RowsStatement::Insert(_)
                 | RowsStatement::Update(_)
-                | RowsStatement::Delete(_),
+                | RowsStatement::Delete(_)
+                | RowsStatement::Merge(_),
             ) => Ok(prepared),
             other => Err(EngineError::not_supported(format!(
                 "EXECUTE of a statement {} that was prepared by Parse",

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::engine::Engine;
 use crate::executor::select::{self, Select, Sink};
 use crate::executor::subquery::SubqueryResults;
-use crate::executor::{Execution, InnerPlans, measured_statement, modify};
+use crate::executor::{Execution, InnerPlans, measured_statement, modify, modify_merge};
 use crate::output::Output;
 use crate::session::expression_session::Facts;
 use crate::session::named_output::NamedOutput;
@@ -483,6 +483,10 @@ fn run_statement(
         RowsStatement::Delete(plan) => run_to_end(execution, max_rows, out, &|execution, sink| {
             modify::delete(execution, plan, sink)
         }),
+        RowsStatement::Merge(plan) => {
+            let count = modify_merge::merge(execution, plan)?;
+            Ok(PlanProgress::Complete(Some(count)))
+        }
         RowsStatement::Explain(tree) => run_to_end(execution, max_rows, out, &|execution, sink| {
             send_lines(execution, &tree.lines(None), sink)
         }),

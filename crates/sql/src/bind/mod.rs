@@ -17,6 +17,7 @@ mod comment;
 mod create_table_as;
 mod definition;
 mod expression;
+mod merge;
 mod notes;
 mod operator;
 mod predicate;
@@ -61,6 +62,7 @@ pub(crate) use bare::is_bare;
 pub use changed_view::changeable_columns;
 pub(crate) use notes::{ColumnNote, TreeNotes, WHOLE_ROW};
 pub(crate) use row_columns::columns_of;
+use merge::refuse_recursion_around_merge;
 use scope::{Frame, Scope};
 pub(crate) use select::{GroupEntry, without_distinct};
 pub(crate) use set::is_set_function;
@@ -206,6 +208,9 @@ struct Binder<'a> {
     place: Place<'a>,
     /// The queries around the one that is being bound.
     frames: Vec<Frame>,
+    /// The relations that FROM clauses have named so far: of the query that is being bound, behind those of the queries
+    /// around it.
+    entries: Vec<scope::Entry>,
     /// The queries inside expressions, by their numbers.
     subqueries: Vec<Block>,
     /// Queries that were planned with a statement inside this one.
@@ -262,6 +267,7 @@ impl<'a> Binder<'a> {
             nesting: 0,
             place,
             frames: Vec::new(),
+            entries: Vec::new(),
             subqueries: Vec::new(),
             planned: Vec::new(),
             reads: Vec::new(),
@@ -283,8 +289,10 @@ impl Binder<'_> {
                 }
                 if let ast::SetExpr::Insert(changing)
                 | ast::SetExpr::Update(changing)
-                | ast::SetExpr::Delete(changing) = &*query.body
+                | ast::SetExpr::Delete(changing)
+                | ast::SetExpr::Merge(changing) = &*query.body
                 {
+                    refuse_recursion_around_merge(query)?;
                     return self.after_with(query.with.as_ref(), true, |binder| binder.statement(changing));
                 }
                 self.with.at_top = true;
@@ -308,6 +316,10 @@ impl Binder<'_> {
                 let plan = self.delete(delete)?;
                 let columns = plan.returning.as_ref().map(|returning| returning.columns.clone());
                 Ok((RowsStatement::Delete(Box::new(plan)).into(), columns))
+            }
+            ast::Statement::Merge(merge) => {
+                let plan = self.merge(merge)?;
+                Ok((RowsStatement::Merge(Box::new(plan)).into(), None))
             }
             ast::Statement::CreateTable(create) => Ok((self.create_table(create, &[])?.into(), None)),
             ast::Statement::CreateIndex(create) => Ok((self.create_index(create)?.into(), None)),
@@ -345,7 +357,7 @@ impl Binder<'_> {
     fn read(&mut self, table: &Arc<TableDef>) {
         self.reads.push(TableRead {
             table: Arc::clone(table),
-            locked: false,
+            locked: None,
         });
     }
 

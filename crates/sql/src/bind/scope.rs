@@ -180,6 +180,14 @@ impl Names {
     }
 }
 
+/// A relation that a FROM names, whether it is in sight or not.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) alias: String,
+    /// The name of the table, if it is one.
+    pub(super) table: Option<String>,
+}
+
 /// The names that an expression can see.
 #[derive(Debug, Default)]
 pub(super) struct Scope {
@@ -375,13 +383,47 @@ impl Binder<'_> {
             }
         }
         match qualifier {
-            Some(qualifier) if !no_column => Err(EngineError::new(
-                SqlState::UNDEFINED_TABLE,
-                format!("missing FROM-clause entry for table \"{}\"", qualifier.relation),
-            )
-            .or_position(position)),
+            Some(qualifier) if !no_column => Err(self
+                .missing_entry(qualifier.relation, names)
+                .or_position(position)),
             _ => Ok(None),
         }
+    }
+
+    /// 42P01 for a qualifier that nothing in sight has.
+    pub(super) fn missing_entry(&self, name: &str, names: &Names) -> EngineError {
+        let named = |entry: &&Entry| entry.alias == name || entry.table.as_deref() == Some(name);
+        let Some(entry) = self.entries.iter().rev().find(named) else {
+            return EngineError::new(
+                SqlState::UNDEFINED_TABLE,
+                format!("missing FROM-clause entry for table \"{name}\""),
+            );
+        };
+        let in_sight = |names: &Names| names.relations.iter().any(|known| known.alias == entry.alias);
+        let is_seen = in_sight(names) || self.frames.iter().any(|frame| in_sight(&frame.scope));
+        let hint = match entry.alias != name && is_seen {
+            true => format!(
+                "Perhaps you meant to reference the table alias \"{}\".",
+                entry.alias
+            ),
+            false => format!(
+                "There is an entry for table \"{}\", but it cannot be referenced from this part of the query.",
+                entry.alias
+            ),
+        };
+        EngineError::new(
+            SqlState::UNDEFINED_TABLE,
+            format!("invalid reference to FROM-clause entry for table \"{name}\""),
+        )
+        .with_hint(hint)
+    }
+
+    /// Binds a query; the relations that its FROM names are forgotten with it.
+    pub(super) fn with_entries<T>(&mut self, bind: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let before = self.entries.len();
+        let bound = bind(self);
+        self.entries.truncate(before);
+        bound
     }
 }
 

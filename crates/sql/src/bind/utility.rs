@@ -393,6 +393,10 @@ impl Binder<'_> {
                 if let Statement::Definition(_) = plan.statement {
                     return Err(EngineError::not_supported("COPY (SELECT INTO)"));
                 }
+                if let Statement::Rows(RowsStatement::Merge(_)) = plan.statement {
+                    let message = "MERGE not supported in COPY";
+                    return Err(EngineError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+                }
                 let Statement::Rows(RowsStatement::Select(select)) = plan.statement else {
                     return Err(EngineError::not_supported("COPY of anything but a SELECT"));
                 };
@@ -496,6 +500,7 @@ fn whole_table(table: Arc<TableDef>, columns: &[u16]) -> SelectPlan {
         offset: None,
         stop_after: None,
         lock: None,
+        locked: None,
         has_subqueries: false,
         columns: described,
     }

@@ -213,7 +213,7 @@ impl<'a> Binder<'a> {
                 "there is no parameter $1",
             ));
         }
-        super::refuse(block.lock.is_some(), "FOR UPDATE in a view")?;
+        super::refuse(block.from.locks_rows(), "FOR UPDATE in a view")?;
         let binding = *apart.view.take().unwrap_or_default();
         let made_temporary = reads_temporary(&binding, self.catalog)? && !schema.is_temporary();
         if made_temporary {

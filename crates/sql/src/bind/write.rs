@@ -95,6 +95,8 @@ impl Binder<'_> {
                 }
             },
         };
+        let alias = relation.alias.as_deref().unwrap_or(relation.name());
+        self.enter(alias, Some(relation.name()));
         let returning = self.returning(insert.returning.as_ref(), relation.names())?;
         Ok(InsertPlan {
             table,
@@ -106,7 +108,11 @@ impl Binder<'_> {
 
     /// The columns that an INSERT names, or parts of them; all when it names none.
     /// A column of a view that is none of its table has no number, and may stand there as long as it gets no value.
-    fn targets(&mut self, names: &[ast::ObjectName], relation: &ChangedRelation) -> Result<Vec<Target>> {
+    pub(super) fn targets(
+        &mut self,
+        names: &[ast::ObjectName],
+        relation: &ChangedRelation,
+    ) -> Result<Vec<Target>> {
         if names.is_empty() {
             let columns = relation.columns().into_iter();
             return Ok(columns
@@ -146,7 +152,7 @@ impl Binder<'_> {
         explicit: bool,
     ) -> Result<Vec<Vec<Expr>>> {
         let rows = values.rows.iter();
-        rows.map(|row| self.insert_row(row, relation, targets, explicit))
+        rows.map(|row| self.insert_row(row, relation, targets, explicit, &mut Scope::empty("VALUES")))
             .collect()
     }
 
@@ -174,12 +180,14 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn insert_row(
+    /// A row of VALUES, over what the scope sees: per column of the table an expression.
+    pub(super) fn insert_row(
         &mut self,
         row: &[ast::Expr],
         relation: &ChangedRelation,
         targets: &[Target],
         explicit: bool,
+        scope: &mut Scope,
     ) -> Result<Vec<Expr>> {
         let position = row.first().and_then(|tree| self.position_of(tree));
         self.check_count(row.len(), targets, explicit, position)?;
@@ -194,7 +202,7 @@ impl Binder<'_> {
             refuse_generated(table, target.column)
                 .map_err(|error| error.or_position(self.position(tree.span())))?;
             let position = self.position_of(tree);
-            let typed = self.expression(tree, &mut Scope::empty("VALUES"))?;
+            let typed = self.expression(tree, scope)?;
             let base = base_of(targets, at, &columns);
             columns[usize::from(target.column)] = self.assigned(typed, target, base, table, position)?;
         }
@@ -263,7 +271,7 @@ impl Binder<'_> {
         if let Some(joined) = &mut joined {
             joined.row_queries.clone_from(&row_queries);
         }
-        let scan = changed_scan(self.catalog, table, &joined, conditions, values);
+        let scan = changed_scan(self.catalog, table, joined.is_some(), conditions, values);
         let table = &scan.table;
         let changes_indexed_columns = assignments.iter().any(|(column, _)| table.is_indexed(*column));
         Ok(UpdatePlan {
@@ -277,7 +285,7 @@ impl Binder<'_> {
     }
 
     /// The assignments of SET.
-    fn assignments(
+    pub(super) fn assignments(
         &mut self,
         trees: &[ast::Assignment],
         relation: &ChangedRelation,
@@ -439,7 +447,7 @@ impl Binder<'_> {
         let returned = returning.iter().flat_map(|returning| &returning.projection);
         let read: Vec<&Expr> = returned.clone().collect();
         let joined = self.joined_rows(&table, changed, &conditions, &read, false)?;
-        let scan = changed_scan(self.catalog, table, &joined, conditions, returned);
+        let scan = changed_scan(self.catalog, table, joined.is_some(), conditions, returned);
         Ok(DeletePlan {
             scan,
             joined,
@@ -555,17 +563,17 @@ struct Changed {
 }
 
 /// The assignments of SET.
-struct Assignments {
-    assigned: Vec<(u16, Expr)>,
+pub(super) struct Assignments {
+    pub(super) assigned: Vec<(u16, Expr)>,
     /// The queries of `SET (…) = (SELECT …)` with the number of their columns.
-    row_queries: Vec<(Subquery, usize)>,
+    pub(super) row_queries: Vec<(Subquery, usize)>,
     /// Number of columns of the row with those of the queries behind it.
     width: usize,
 }
 
 impl Assignments {
     /// None yet; over a row of so many columns.
-    fn after(width: usize) -> Assignments {
+    pub(super) fn after(width: usize) -> Assignments {
         Assignments {
             assigned: Vec::new(),
             row_queries: Vec::new(),
@@ -581,10 +589,10 @@ enum Assigned<'t> {
 }
 
 /// The scan of the changed table; all columns for a newer version of a row, where operators find the rows.
-fn changed_scan<'e>(
+pub(super) fn changed_scan<'e>(
     catalog: &dyn CatalogView,
     table: Arc<TableDef>,
-    joined: &Option<Box<JoinedRows>>,
+    joined: bool,
     conditions: Vec<Expr>,
     read: impl Iterator<Item = &'e Expr>,
 ) -> TableScan {
@@ -595,7 +603,7 @@ fn changed_scan<'e>(
         around: &around,
         runs: 1.0,
     };
-    if joined.is_some() {
+    if joined {
         let mut scan = plan_scan(&facts, table, Vec::new(), true);
         scan.needed = ColumnSet::all(scan.table.columns.len());
         return scan;
@@ -642,7 +650,7 @@ pub(super) fn table_default(table: &TableDef, column: u16) -> Expr {
     }
 }
 
-fn table_defaults(table: &TableDef) -> Vec<Expr> {
+pub(super) fn table_defaults(table: &TableDef) -> Vec<Expr> {
     (0..table.columns.len() as u16)
         .map(|column| table_default(table, column))
         .collect()

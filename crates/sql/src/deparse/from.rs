@@ -15,6 +15,7 @@ use super::{Printer, unprinted};
 use crate::bind::{ColumnNote, TreeNotes, WHOLE_ROW, normal, plain_name};
 use crate::error::Result;
 use crate::function::quote_identifier;
+use crate::parse::using_alias;
 
 /// The names of the relations of the queries that are being printed.
 #[derive(Debug, Default)]
@@ -228,8 +229,11 @@ impl Printer<'_> {
             O::FullOuter(constraint) => ("FULL ", constraint),
             _ => return Err(unprinted()),
         };
+        let mut alias = None;
         let shared = match constraint {
             ast::JoinConstraint::Using(columns) => {
+                let (columns, named) = using_alias(columns);
+                alias = named;
                 columns.iter().map(plain_name).collect::<Result<Vec<_>>>()?
             }
             ast::JoinConstraint::Natural => self.notes.shared(join).to_vec(),
@@ -250,6 +254,9 @@ impl Printer<'_> {
         if !shared.is_empty() {
             let names: Vec<String> = shared.iter().map(|name| quote_identifier(name)).collect();
             out.push(&format!(" USING ({})", names.join(", ")));
+            if let Some(alias) = alias {
+                out.push(&format!(" AS {}", quote_identifier(&normal(&alias))));
+            }
         } else if let Some(tree) = on {
             out.push(" ON ");
             if !self.pretty {

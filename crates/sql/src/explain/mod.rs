@@ -92,6 +92,15 @@ pub fn plan_tree(
             lines.changing("Delete", &delete.scan.table);
             lines.child(|lines| lines.changed(&delete.scan, delete.joined.as_deref()));
         }
+        RowsStatement::Merge(merge) => {
+            let shown = lines.table_name(&merge.scan.table);
+            let known_as = match merge.name == merge.scan.table.name {
+                true => String::new(),
+                false => format!(" {}", quote_identifier(&merge.name)),
+            };
+            lines.node(format!("Merge on {shown}{known_as}"));
+            lines.child(|lines| lines.changed(&merge.scan, Some(&merge.joined)));
+        }
         RowsStatement::Copy(_) | RowsStatement::Explain(_) | RowsStatement::Measured(_) => {
             return not_explained();
         }
@@ -296,7 +305,7 @@ impl Lines<'_> {
             self.costed(costs.top, "Limit");
             self.depth += 1;
         }
-        if select.lock.is_some() {
+        if select.lock.is_some() || select.locked.is_some() {
             self.costed(sorted, "LockRows");
             self.depth += 1;
         }

@@ -13,11 +13,11 @@
 //! Others gave an error: `between symmetric a and b` (a mark on the word, [`mark_symmetric`]), `U&'…' uescape '…'`,
 //! the calls with a grammar of their own (`special_call`), lists that begin with a query (`in_list`), ANY behind an
 //! operator with its schema (`operator_any`), `.*` behind parentheses or before an operator (`row_wildcards`), ONLY and `*` beside tables' names (`children`), GROUPING SETS inside GROUPING SETS, `GROUP BY DISTINCT` (a key of its own,
-//! [`mark_distinct_groups`]), parts of arrays that are assigned to (`assigned_parts`), and `(values (1))` as a value.
+//! [`mark_distinct_groups`]), parts of arrays that are assigned to (`assigned_parts`), forms of MERGE (`merge`), names of joins
+//! behind USING (`using_alias`), and `(values (1))` as a value.
 //!
 //! The first two are rules of precedence ([`Dialect`]); the others are mended in the list of tokens ([`tokens`]). So are
-//! FOR NO KEY UPDATE and FOR KEY SHARE, which sqlparser does not know: it reads FOR UPDATE and FOR SHARE, and the binder
-//! looks at the text for what it was. `TABLE x`, whose name sqlparser keeps without its quotes, is written out there.
+//! locks of rows (`row_locks`). `TABLE x`, whose name sqlparser keeps without its quotes, is written out there.
 
 use std::any::TypeId;
 
@@ -152,13 +152,15 @@ pub(super) fn tokens(text: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
     join_strings(&mut tokens);
     mark_symmetric(&mut tokens);
     super::in_list::mark(&mut tokens);
-    leave_out_keys(&mut tokens);
+    super::row_locks::mend(&mut tokens);
     write_out_table_queries(&mut tokens);
     mark_distinct_groups(&mut tokens);
     super::children::leave_out(&mut tokens);
     super::row_wildcards::mend(&mut tokens);
     super::assigned_parts::mark(&mut tokens, text);
     super::window_frame::mend(&mut tokens);
+    super::merge::mend(&mut tokens);
+    super::using_alias::mend(&mut tokens);
     Ok(with_is_null(tokens))
 }
 
@@ -278,36 +280,6 @@ fn mark_distinct_groups(tokens: &mut [TokenWithSpan]) {
                 behind = 0;
             }
             _ => behind = 0,
-        }
-    }
-}
-
-/// FOR NO KEY UPDATE becomes FOR UPDATE, and FOR KEY SHARE FOR SHARE.
-fn leave_out_keys(tokens: &mut [TokenWithSpan]) {
-    let is_word = |token: &TokenWithSpan, text: &str| match &token.token {
-        Token::Word(word) => word.quote_style.is_none() && word.value.eq_ignore_ascii_case(text),
-        _ => false,
-    };
-    for number in 0..tokens.len() {
-        if !is_word(&tokens[number], "for") {
-            continue;
-        }
-        let significant = |number: &usize| !matches!(tokens[*number].token, Token::Whitespace(_));
-        let next: Vec<usize> = (number + 1..tokens.len()).filter(significant).take(3).collect();
-        let reads = |words: &[&str]| {
-            words.len() <= next.len()
-                && words
-                    .iter()
-                    .zip(&next)
-                    .all(|(word, number)| is_word(&tokens[*number], word))
-        };
-        let left_out = match () {
-            () if reads(&["no", "key", "update"]) => 2,
-            () if reads(&["key", "share"]) => 1,
-            () => 0,
-        };
-        for number in &next[..left_out] {
-            tokens[*number].token = Token::Whitespace(Whitespace::Space);
         }
     }
 }

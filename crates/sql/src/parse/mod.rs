@@ -10,13 +10,16 @@ mod dialect;
 mod in_list;
 mod lex;
 mod long_insert;
+mod merge;
 mod number_junk;
 mod operator_any;
 mod row_wildcards;
+mod row_locks;
 mod special_call;
 mod split;
 mod string_forms;
 mod unsupported;
+mod using_alias;
 pub(crate) mod utility;
 mod window_frame;
 
@@ -37,9 +40,12 @@ use dialect::Grammar;
 use lex::first_token;
 pub(crate) use long_insert::Piece;
 use long_insert::{Cut, cut};
+pub(crate) use merge::DEFAULT_VALUES_MARK;
 use number_junk::TRAILING_JUNK;
 pub(crate) use row_wildcards::is_all_fields;
+pub(crate) use row_locks::lock_of;
 use split::split;
+pub(crate) use using_alias::using_alias;
 use utility::create_table::LikeClause;
 use utility::{AsRead, Copy, NamedDefinition};
 pub(crate) use window_frame::exclusion;
@@ -249,13 +255,6 @@ fn parse_tokens<T>(
             next => Err(left_over(next.span.start)),
         }
     })
-}
-
-/// True if the lock of rows that a query asks for was written with KEY: FOR NO KEY UPDATE, FOR KEY SHARE.
-pub(crate) fn locks_without_keys(text: &str) -> bool {
-    let tokens = lex::lex(text, usize::MAX);
-    let occurs = |words| (0..tokens.len()).any(|start| unsupported::begins_with(&tokens[start..], words));
-    occurs("for no key update") || occurs("for key share")
 }
 
 /// Parses a text that is one expression (a column's default in the catalog, an EXECUTE argument).

@@ -39,6 +39,7 @@ impl SelectPlan {
                 offset: None,
                 stop_after: plan.stop_after,
                 lock: None,
+                locked: None,
                 has_subqueries: false,
                 columns: Vec::new(),
             };
@@ -130,6 +131,10 @@ impl RowsStatement {
                     joined.rows.node =
                         std::mem::replace(&mut joined.rows.node, Node::OneRow).measured(timing);
                 }
+            }
+            RowsStatement::Merge(merge) => {
+                let node = &mut merge.joined.rows.node;
+                *node = std::mem::replace(node, Node::OneRow).measured(timing);
             }
             RowsStatement::Copy(_) | RowsStatement::Explain(_) | RowsStatement::Measured(_) => {}
         }

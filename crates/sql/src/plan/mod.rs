@@ -19,7 +19,7 @@
 //! | `control` | about the transaction, the session, maintenance |
 //! | `definition` | CREATE, ALTER, DROP, TRUNCATE |
 //! | `measure` | counters of a plan that EXPLAIN ANALYZE runs |
-//! | `rows`, `select`, `copy` | SELECT, INSERT, UPDATE, DELETE, COPY, EXPLAIN |
+//! | `rows`, `select`, `copy` | SELECT, INSERT, UPDATE, DELETE, MERGE, COPY, EXPLAIN |
 
 mod control;
 mod copy;
@@ -46,14 +46,14 @@ pub use definition::{
     DefinitionStatement, IndexSpec, IntoTable, OnCommit, Owner, TablePart, TakenComment, ViewChange,
 };
 pub use rows::{
-    DeletePlan, InsertPlan, InsertSource, JoinedRows, MeasuredStatement, Returning, RowCheck, RowsStatement,
-    UpdatePlan,
+    DeletePlan, InsertPlan, InsertSource, JoinedRows, MeasuredStatement, MergeAction, MergeClause, MergePlan,
+    Returning, RowAssignments, RowCheck, RowsStatement, UpdatePlan,
 };
 pub use select::{
     AggregatePlan, FrameBound, FrameExclusion, FrameUnit, HashJoin, JoinKind, LockStrength, LockWaitPolicy,
-    LoopJoin, MeasuredNode, MeasuredSource, Node, RecursivePlan, RowLock, RowsPlan, SelectPlan, Series,
-    SetCall, SetFunctions, SetOperator, SetPlan, Source, TableScan, WindowCall, WindowFrame, WindowPlan,
-    WindowStage,
+    LockedRows, LockedTable, LoopJoin, MeasuredNode, MeasuredSource, Node, Recheck, RecursivePlan, RowLock,
+    RowsPlan, SelectPlan, Series, SetCall, SetFunctions, SetOperator, SetPlan, Source, TableScan, WindowCall,
+    WindowFrame, WindowPlan, WindowStage,
 };
 
 /// A column of a result, as a row description tells it.
@@ -116,8 +116,11 @@ impl Plan {
         match &self.statement {
             Statement::Definition(statement) => Some(statement.written_name()),
             Statement::Rows(statement) => {
-                let writes = statement.writes() || !self.changes.is_empty();
-                writes.then(|| statement.written_name())
+                if statement.writes() || !self.changes.is_empty() {
+                    return Some(statement.written_name());
+                }
+                let locked = self.reads.iter().find_map(|read| read.locked);
+                locked.filter(|_| statement.runs()).map(LockStrength::statement)
             }
             Statement::Control(_) => None,
         }
@@ -129,8 +132,8 @@ impl Plan {
 pub struct TableRead {
     /// The table.
     pub table: Arc<TableDef>,
-    /// True if its rows are locked (FOR UPDATE).
-    pub locked: bool,
+    /// The strength of the lock of its rows, if they are locked.
+    pub locked: Option<LockStrength>,
 }
 
 /// A bound statement, by what runs it: the session itself, `definition`, or the executor.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::catalog::TableDef;
 use crate::explained::{Counter, PlanTree};
 use crate::expr::{Expr, Subquery};
-use crate::plan::{Column, CopyDirection, CopyPlan, LockStrength, RowsPlan, SelectPlan, TableScan};
+use crate::plan::{Column, CopyDirection, CopyPlan, RowsPlan, SelectPlan, TableScan};
 
 /// A statement that reads or writes rows.
 #[derive(Debug, Clone)]
@@ -18,6 +18,8 @@ pub enum RowsStatement {
     Update(Box<UpdatePlan>),
     /// DELETE
     Delete(Box<DeletePlan>),
+    /// MERGE
+    Merge(Box<MergePlan>),
     /// COPY
     Copy(Box<CopyPlan>),
     /// EXPLAIN
@@ -27,32 +29,31 @@ pub enum RowsStatement {
 }
 
 impl RowsStatement {
-    /// True if it is refused in a read-only transaction.
+    /// True if it changes rows, which a read-only transaction refuses.
     pub fn writes(&self) -> bool {
         match self {
-            RowsStatement::Select(select) => select.lock.is_some(),
-            RowsStatement::Insert(_) | RowsStatement::Update(_) | RowsStatement::Delete(_) => true,
+            RowsStatement::Insert(_)
+            | RowsStatement::Update(_)
+            | RowsStatement::Delete(_)
+            | RowsStatement::Merge(_) => true,
             RowsStatement::Copy(copy) => copy.direction == CopyDirection::FromStdin,
-            RowsStatement::Explain(_) => false,
+            RowsStatement::Select(_) | RowsStatement::Explain(_) => false,
             RowsStatement::Measured(measured) => measured.statement.writes(),
         }
     }
 
+    /// False for EXPLAIN, which only shows a plan.
+    pub fn runs(&self) -> bool {
+        !matches!(self, RowsStatement::Explain(_))
+    }
+
     /// As a refusal to write names it.
     pub fn written_name(&self) -> &'static str {
-        let lock = match self {
-            RowsStatement::Select(select) => select.lock.as_ref(),
-            RowsStatement::Insert(_) => return "INSERT",
-            RowsStatement::Copy(_) => return "COPY FROM",
-            RowsStatement::Measured(measured) => return measured.statement.written_name(),
-            _ => None,
-        };
-        match lock.map(|lock| lock.strength) {
-            Some(LockStrength::Update) => "SELECT FOR UPDATE",
-            Some(LockStrength::NoKeyUpdate) => "SELECT FOR NO KEY UPDATE",
-            Some(LockStrength::Share) => "SELECT FOR SHARE",
-            Some(LockStrength::KeyShare) => "SELECT FOR KEY SHARE",
-            None => self.tag(),
+        match self {
+            RowsStatement::Insert(_) => "INSERT",
+            RowsStatement::Copy(_) => "COPY FROM",
+            RowsStatement::Measured(measured) => measured.statement.written_name(),
+            _ => self.tag(),
         }
     }
 
@@ -63,6 +64,7 @@ impl RowsStatement {
             RowsStatement::Insert(_) => "INSERT 0",
             RowsStatement::Update(_) => "UPDATE",
             RowsStatement::Delete(_) => "DELETE",
+            RowsStatement::Merge(_) => "MERGE",
             RowsStatement::Copy(_) => "COPY",
             RowsStatement::Explain(_) | RowsStatement::Measured(_) => "EXPLAIN",
         }
@@ -165,4 +167,52 @@ pub struct DeletePlan {
     pub joined: Option<Box<JoinedRows>>,
     /// RETURNING, over the old row.
     pub returning: Option<Returning>,
+}
+
+/// MERGE
+#[derive(Debug, Clone)]
+pub struct MergePlan {
+    /// The target, for newer versions of its rows.
+    pub scan: TableScan,
+    /// The source's rows beside the target's; the place of the target's row is NULL where none fits. `recheck` is ON.
+    pub joined: JoinedRows,
+    /// WHEN, in order. The first that fits a row is the one that counts.
+    pub clauses: Vec<MergeClause>,
+    /// The name that the target is known by.
+    pub name: String,
+}
+
+/// WHEN … THEN of MERGE.
+#[derive(Debug, Clone)]
+pub struct MergeClause {
+    /// True if it is for rows of the source that a row of the target fits, false if for the others.
+    pub matched: bool,
+    /// AND, over the row.
+    pub condition: Option<Expr>,
+    /// THEN
+    pub action: MergeAction,
+}
+
+/// The action of a WHEN.
+#[derive(Debug, Clone)]
+pub enum MergeAction {
+    /// UPDATE
+    Update(RowAssignments),
+    /// DELETE
+    Delete,
+    /// INSERT: per column of the target an expression over the row, converted to the column's type.
+    Insert(Vec<Expr>),
+    /// DO NOTHING
+    Nothing,
+}
+
+/// SET of a statement whose rows operators find.
+#[derive(Debug, Clone)]
+pub struct RowAssignments {
+    /// New values by column number, over the row with those of the queries behind it.
+    pub values: Vec<(u16, Expr)>,
+    /// The queries of `SET (…) = (SELECT …)` with the number of their columns.
+    pub row_queries: Vec<(Subquery, usize)>,
+    /// True if any assigned column is in an index.
+    pub changes_indexed_columns: bool,
 }

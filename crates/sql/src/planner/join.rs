@@ -33,17 +33,10 @@ impl Planner<'_> {
         conditions: Vec<Expr>,
         mut read: ReadColumns,
     ) -> Result<Node> {
-        let leaves = Leaves::of(&from)?;
         let (gates, conditions): (Vec<Expr>, Vec<Expr>) = conditions.into_iter().partition(is_gate);
         conditions.iter().for_each(|condition| read.add(condition));
         add_read(&from, &mut read);
-        let tree = Tree {
-            planner: self,
-            leaves,
-            read,
-            facts: Facts::of_relation(self.catalog, &from),
-            costs: self.costs(),
-        };
+        let tree = self.tree(&from, read)?;
         let from = tree.without_needless_outer_joins(from, &conditions);
         let node = tree.plan(from, conditions)?.node;
         Ok(match all(gates) {
@@ -52,6 +45,18 @@ impl Planner<'_> {
                 input: Box::new(node),
                 condition,
             },
+        })
+    }
+}
+
+impl<'c> Planner<'c> {
+    pub(super) fn tree(&self, from: &Relation, read: ReadColumns) -> Result<Tree<'_, 'c>> {
+        Ok(Tree {
+            planner: self,
+            leaves: Leaves::of(from)?,
+            read,
+            facts: Facts::of_relation(self.catalog, from),
+            costs: self.costs(),
         })
     }
 }
@@ -147,7 +152,7 @@ pub(super) struct Method {
 
 impl Tree<'_, '_> {
     /// Turns outer joins whose additional rows a condition takes away into inner joins.
-    fn without_needless_outer_joins(&self, relation: Relation, conditions: &[Expr]) -> Relation {
+    pub(super) fn without_needless_outer_joins(&self, relation: Relation, conditions: &[Expr]) -> Relation {
         let Relation::Join(join) = relation else {
             return relation;
         };
@@ -527,17 +532,14 @@ impl Tree<'_, '_> {
 
     /// A leaf that is opened so many times.
     fn leaf_for(&self, leaf: Leaf, conditions: Vec<Expr>, runs: f64) -> Result<Planned> {
-        let set = self.leaves.in_relation(&Relation::Leaf(Leaf {
-            rows: Rows::Values(Vec::new()),
-            name: String::new(),
-            ..leaf
-        }));
+        let set = self.leaves.of_leaf(&leaf);
         let Leaf {
             base,
             width,
-            has_place,
+            place,
             name,
             rows,
+            lock: _,
         } = leaf;
         let node = match rows {
             Rows::Table(table) => {
@@ -549,7 +551,6 @@ impl Tree<'_, '_> {
                     .into_iter()
                     .map(|condition| localized(condition, base..base + width, &mut arguments))
                     .collect::<Result<Vec<_>>>()?;
-                let table_width = table.columns.len() as u16;
                 let facts = ScanFacts {
                     costs: self.costs,
                     arguments: &arguments,
@@ -557,8 +558,7 @@ impl Tree<'_, '_> {
                     runs,
                 };
                 let mut scan = plan_scan(&facts, table, own, false);
-                let place = has_place.then(|| base + width - 1);
-                let columns = base..base + table_width;
+                let columns = base..base + width;
                 for column in self.read.within(std::iter::once(columns)) {
                     need(&mut scan.needed, &Expr::Column(column - base));
                 }

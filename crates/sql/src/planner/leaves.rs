@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
-use crate::query::{Relation, Rows};
+use crate::query::{Leaf, Relation, Rows};
 
 /// A set of leaves, by their numbers.
 pub(super) type LeafSet = u128;
@@ -12,7 +12,8 @@ pub(super) type LeafSet = u128;
 /// The places of a FROM's leaves in its row, in order.
 #[derive(Debug, Default)]
 pub(super) struct Leaves {
-    ranges: Vec<Range<u16>>,
+    /// Per leaf its columns, and that of the place of its rows.
+    ranges: Vec<(Range<u16>, Option<u16>)>,
 }
 
 impl Leaves {
@@ -20,7 +21,7 @@ impl Leaves {
     pub(super) fn of(relation: &Relation) -> Result<Leaves> {
         let mut leaves = Leaves::default();
         leaves.add(relation);
-        leaves.ranges.sort_by_key(|range| range.start);
+        leaves.ranges.sort_by_key(|(range, _)| range.start);
         if leaves.ranges.len() > LeafSet::BITS as usize {
             return Err(EngineError::new(
                 SqlState::STATEMENT_TOO_COMPLEX,
@@ -33,7 +34,7 @@ impl Leaves {
     fn add(&mut self, relation: &Relation) {
         match relation {
             Relation::OneRow => {}
-            Relation::Leaf(leaf) => self.ranges.push(leaf.base..leaf.base + leaf.width),
+            Relation::Leaf(leaf) => self.ranges.push((leaf.base..leaf.base + leaf.width, leaf.place)),
             Relation::Join(join) => {
                 self.add(&join.left);
                 self.add(&join.right);
@@ -49,24 +50,25 @@ impl Leaves {
     }
 
     fn with(&self, column: u16) -> LeafSet {
-        let at = self.ranges.partition_point(|range| range.end <= column);
+        let at = self.ranges.partition_point(|(range, _)| range.end <= column);
         match self.ranges.get(at) {
-            Some(range) if range.contains(&column) => 1 << at,
+            Some((range, _)) if range.contains(&column) => 1 << at,
             _ => 0,
         }
+    }
+
+    /// A leaf as a set.
+    pub(super) fn of_leaf(&self, leaf: &Leaf) -> LeafSet {
+        let own = leaf.base..leaf.base + leaf.width;
+        let at = self.ranges.iter().position(|(range, _)| *range == own);
+        at.map_or(0, |at| 1 << at)
     }
 
     /// The leaves of a relation.
     pub(super) fn in_relation(&self, relation: &Relation) -> LeafSet {
         match relation {
             Relation::OneRow => 0,
-            Relation::Leaf(leaf) => {
-                let at = self
-                    .ranges
-                    .iter()
-                    .position(|range| *range == (leaf.base..leaf.base + leaf.width));
-                at.map_or(0, |at| 1 << at)
-            }
+            Relation::Leaf(leaf) => self.of_leaf(leaf),
             Relation::Join(join) => self.in_relation(&join.left) | self.in_relation(&join.right),
         }
     }
@@ -103,12 +105,15 @@ impl Leaves {
         }
     }
 
-    /// The places of these leaves in the row.
+    /// The columns of these leaves in the row, with the places of their rows.
     pub(super) fn ranges(&self, set: LeafSet) -> impl Iterator<Item = Range<u16>> + '_ {
         let ranges = self.ranges.iter().enumerate();
         ranges
             .filter(move |(at, _)| set & (1 << at) != 0)
-            .map(|(_, range)| range.clone())
+            .flat_map(|(_, (range, place))| {
+                let place = place.map(|place| place..place + 1);
+                std::iter::once(range.clone()).chain(place)
+            })
     }
 }
 

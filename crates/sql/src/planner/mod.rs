@@ -15,6 +15,7 @@
 //! | `scan` | how one table is read |
 //! | `leaves` | which leaves an expression reads |
 //! | `join`, `order` | a tree of operators for a FROM; the order of inner joins |
+//! | `lock` | FOR UPDATE over operators |
 //! | `facts`, `selectivity` | what is known of tables and columns; the part of the rows that satisfies a condition |
 //! | `cost` | the costs of operators |
 //! | `conditions` | conditions that hold together |
@@ -30,6 +31,7 @@ pub(crate) mod cost;
 pub(crate) mod facts;
 mod join;
 mod leaves;
+mod lock;
 mod order;
 mod pull_up;
 pub(crate) mod scan;
@@ -41,7 +43,7 @@ use std::sync::Arc;
 use crate::access::AccessPath;
 use crate::aggregate::AggregateCall;
 use crate::catalog::{CatalogView, TableDef};
-use crate::error::{EngineError, Result};
+use crate::error::Result;
 use crate::expr::Expr;
 use crate::plan::{AggregatePlan, JoinKind, JoinedRows, RowsPlan, SelectPlan, Series, Source, TableScan};
 use crate::query::{Block, Leaf, Relation, Rows};
@@ -81,6 +83,8 @@ impl<'c> Planner<'c> {
     }
 
     fn block_here(&self, block: Block) -> Result<SelectPlan> {
+        let block = self.merged_for_locks(block)?;
+        let looked_at_again = self.looked_at_again(&block)?;
         let Block {
             from,
             width,
@@ -94,8 +98,8 @@ impl<'c> Planner<'c> {
             sort,
             limit,
             offset,
-            lock,
             columns,
+            is_locked_from_outside: _,
         } = self.pulled_up(block)?;
         let mut plan = SelectPlan {
             source: Source::OneRow,
@@ -109,7 +113,8 @@ impl<'c> Planner<'c> {
             limit,
             offset,
             stop_after: None,
-            lock,
+            lock: None,
+            locked: None,
             has_subqueries: false,
             columns,
         };
@@ -129,13 +134,15 @@ impl<'c> Planner<'c> {
             }
             Relation::Leaf(Leaf {
                 rows: Rows::Table(table),
+                lock,
                 ..
-            }) if simple => Source::Table(self.table_under(&mut plan, table, conditions)),
+            }) if simple => {
+                plan.lock = lock;
+                Source::Table(self.table_under(&mut plan, table, conditions))
+            }
             from => {
-                if plan.lock.is_some() {
-                    return Err(EngineError::not_supported(
-                        "FOR UPDATE over anything but the rows of one table, or with a subquery",
-                    ));
+                if let Some(again) = looked_at_again {
+                    again.place(&mut plan, width);
                 }
                 let read = columns::read_above(&plan, width);
                 Source::Rows(Box::new(RowsPlan {

@@ -47,9 +47,6 @@ fn leaves_of(relation: &Relation) -> usize {
 impl Planner<'_> {
     /// Turns the queries among a block's conditions into joins, where that is right.
     pub(super) fn pulled_up(&self, mut block: Block) -> Result<Block> {
-        if block.lock.is_some() {
-            return Ok(block);
-        }
         let mut conditions = VecDeque::from(std::mem::take(&mut block.conditions));
         while let Some(condition) = conditions.pop_front() {
             if let Some((kind, subquery)) = join_of(&condition)
@@ -123,7 +120,8 @@ impl Planner<'_> {
         let leaf = Leaf {
             base: base as u16,
             width: visible as u16,
-            has_place: false,
+            place: None,
+            lock: None,
             name: "ANY_subquery".to_owned(),
             rows: Rows::Query {
                 block: Box::new(inner),
@@ -174,14 +172,18 @@ fn join_of(condition: &Expr) -> Option<(JoinKind, &Subquery)> {
     }
 }
 
-/// True if a query's rows are those of its FROM that satisfy its conditions, one for one.
+/// True if a query's rows are those of its FROM that satisfy its conditions, one for one, and none is locked.
 fn can_merge(block: &Block) -> bool {
+    is_plain(block) && !block.from.locks_rows()
+}
+
+/// True if a query's rows are those of its FROM that satisfy its conditions, one for one.
+pub(super) fn is_plain(block: &Block) -> bool {
     let plain = block.aggregate.is_none()
         && block.windows.is_empty()
         && block.distinct_on == 0
         && block.limit.is_none()
-        && block.offset.is_none()
-        && block.lock.is_none();
+        && block.offset.is_none();
     let repeatable = |expr: &Expr| {
         let mut changes = false;
         expr.walk(&mut |part| {
@@ -263,7 +265,7 @@ fn over_outputs(expr: Expr, outputs: &[Expr]) -> Result<Expr> {
 }
 
 /// An expression of the query over the block's row.
-fn moved(expr: Expr, base: u16, arguments: &[Expr]) -> Result<Expr> {
+pub(super) fn moved(expr: Expr, base: u16, arguments: &[Expr]) -> Result<Expr> {
     match expr {
         Expr::Column(column) => Ok(Expr::Column(base + column)),
         Expr::Outer(number) => Ok(arguments[usize::from(number)].clone()),
@@ -271,7 +273,7 @@ fn moved(expr: Expr, base: u16, arguments: &[Expr]) -> Result<Expr> {
     }
 }
 
-fn moved_relation(
+pub(super) fn moved_relation(
     relation: Relation,
     base: u16,
     moved: &mut dyn FnMut(Expr) -> Result<Expr>,
@@ -290,6 +292,7 @@ fn moved_relation(
         }
         Relation::Leaf(leaf) => Relation::Leaf(Leaf {
             base: leaf.base + base,
+            place: leaf.place.map(|place| place + base),
             rows: match leaf.rows {
                 Rows::Query { block, arguments } => Rows::Query {
                     block,

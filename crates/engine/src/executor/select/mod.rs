@@ -14,6 +14,7 @@
 //! it returns. A row that changed while its lock was waited for is looked at again (READ COMMITTED) and projected
 //! anew, but keeps its place in the order.
 
+mod lock;
 pub(crate) mod rows;
 mod windows;
 
@@ -21,7 +22,7 @@ use clearway_storage::heap::Tid;
 
 use crate::executor::group::{By, Distinct, GroupRows, Grouping};
 use crate::executor::measure::{Loop, Stretch};
-use crate::executor::scan::{Locked, ScanRows};
+use crate::executor::scan::ScanRows;
 use crate::executor::series::SeriesRows;
 use crate::executor::{Execution, evaluate_row};
 use crate::spill::record::{read_row, read_u64, write_row, write_sort_key};
@@ -155,9 +156,17 @@ impl Select {
                 self.remaining = 0;
                 break;
             };
-            if let (Some(row_lock), Some(tid)) = (plan.lock, tid)
-                && !lock(execution, plan, (tid, row_lock), &mut self.output)?
-            {
+            let wanted = match tid {
+                Some(tid) => match plan.lock {
+                    Some(row_lock) => lock::lock(execution, plan, (tid, row_lock), &mut self.output)?,
+                    None => true,
+                },
+                None => match &plan.locked {
+                    Some(locked) => lock::lock_all(execution, plan, locked, &mut self.output)?,
+                    None => true,
+                },
+            };
+            if !wanted {
                 continue;
             }
             if self.offset > 0 {
@@ -236,6 +245,7 @@ impl Select {
         match plan.lock {
             // A row whose lock shows that it is gone makes room for another.
             Some(_) => u64::MAX,
+            None if plan.locked.is_some() => u64::MAX,
             // Of many equal rows one comes out.
             None if plan.distinct_on > 0 => u64::MAX,
             None => self.remaining.saturating_add(self.offset),
@@ -255,7 +265,12 @@ impl Select {
             }
             write_sort_key(&self.output, &plan.sort[plan.distinct_on..], &mut key);
             write_tid(tid.filter(|_| plan.lock.is_some()), &mut payload);
-            write_row(&self.output[..plan.visible], &mut payload);
+            let written = match &plan.locked {
+                None => plan.visible,
+                // To be looked at again.
+                Some(_) => self.output.len(),
+            };
+            write_row(&self.output[..written], &mut payload);
             sorter.push(&key, &payload, execution.interrupts)?;
         }
         sorter.finish(execution.interrupts)
@@ -364,28 +379,6 @@ fn row_count(
         Some(count) => u64::try_from(count)
             .map(Some)
             .map_err(|_| EngineError::new(sqlstate, format!("{clause} must not be negative"))),
-    }
-}
-
-/// Locks the row; `false` when it is to be left out.
-#[inline(never)]
-fn lock(
-    execution: &mut Execution<'_>,
-    plan: &SelectPlan,
-    (tid, row_lock): (Tid, RowLock),
-    output: &mut Vec<Value>,
-) -> Result<bool> {
-    let Source::Table(scan) = plan.source.unmeasured() else {
-        return Ok(true);
-    };
-    match crate::executor::scan::lock_row(execution, scan, tid, row_lock)? {
-        Locked::AsSeen => Ok(true),
-        Locked::Gone => Ok(false),
-        Locked::Newer(row) => {
-            output.clear();
-            evaluate_row(&plan.projection, &row, &execution.eval, output)?;
-            Ok(true)
-        }
     }
 }
 

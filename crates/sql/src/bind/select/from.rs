@@ -5,13 +5,14 @@
 use sqlparser::ast;
 
 use crate::bind::around::Around;
-use crate::bind::scope::{Names, Scope, ScopeColumn, ScopeRelation};
+use crate::bind::scope::{Entry, Names, Scope, ScopeColumn, ScopeRelation};
 use crate::bind::set::is_set_function;
 use crate::bind::{Binder, Typed, identifier, normal, plain_name, refuse, split_name};
 use crate::common_type::common_type;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
 use crate::function::option_columns;
+use crate::parse::using_alias;
 use crate::plan::{Column, JoinKind, SetCall, SetFunctions};
 use crate::planner::scan::conjuncts;
 use crate::query::{Join, Leaf, Relation, Rows};
@@ -37,14 +38,20 @@ impl Places {
     fn take(&mut self, columns: usize) -> Result<u16> {
         let base = self.width;
         self.width += columns;
-        if self.width > WIDTH_MAX {
-            return Err(EngineError::new(
-                SqlState::TOO_MANY_COLUMNS,
-                format!("the relations of a FROM clause can have at most {WIDTH_MAX} columns together"),
-            ));
-        }
+        check_width(self.width)?;
         Ok(base as u16)
     }
+}
+
+/// 54011 for a FROM's row that is too wide.
+pub(super) fn check_width(width: usize) -> Result<()> {
+    if width > WIDTH_MAX {
+        return Err(EngineError::new(
+            SqlState::TOO_MANY_COLUMNS,
+            format!("the relations of a FROM clause can have at most {WIDTH_MAX} columns together"),
+        ));
+    }
+    Ok(())
 }
 
 /// A join's constraint, bound.
@@ -168,10 +175,16 @@ impl Binder<'_> {
                 let on = conjuncts(self.condition(typed, "JOIN/ON", self.position_of(tree))?);
                 return Ok(Bound { on, names });
             }
-            ast::JoinConstraint::Using(columns) => columns
-                .iter()
-                .map(|name| Ok(split_name(name)?.1))
-                .collect::<Result<Vec<_>>>()?,
+            ast::JoinConstraint::Using(columns) => {
+                let (columns, alias) = using_alias(columns);
+                let shared = columns.iter().map(|name| Ok(split_name(name)?.1));
+                let shared = shared.collect::<Result<Vec<_>>>()?;
+                let mut bound = self.using(kind, &shared, left, right)?;
+                if let Some(alias) = alias {
+                    self.name_shared(&alias, shared.len(), &mut bound.names)?;
+                }
+                return Ok(bound);
+            }
             ast::JoinConstraint::Natural => {
                 let columns = left.visible.iter().map(|column| column.name.clone());
                 columns.filter(|name| right.has_column(name)).collect()
@@ -227,6 +240,24 @@ impl Binder<'_> {
         names.visible.extend(others(left));
         names.visible.extend(others(right));
         Ok(Bound { on, names })
+    }
+
+    /// Gives the shared columns of a join, which are the first that are visible, the name behind USING.
+    fn name_shared(&self, alias: &ast::Ident, shared: usize, names: &mut Names) -> Result<()> {
+        let named = Names {
+            visible: Vec::new(),
+            relations: vec![ScopeRelation {
+                schema: None,
+                alias: identifier(alias)?,
+                columns: names.visible[..shared].to_vec(),
+                table_oid: 0,
+                nullable: false,
+                present: None,
+            }],
+        };
+        check_aliases(names, &named)?;
+        names.relations.extend(named.relations);
+        Ok(())
     }
 
     fn relation(&mut self, factor: &ast::TableFactor, seen: &Names, places: &mut Places) -> Result<From> {
@@ -290,7 +321,10 @@ impl Binder<'_> {
                 let inner = self.deeper(joins, |binder| binder.joined(table_with_joins, seen, places))?;
                 match alias {
                     None => Ok(inner),
-                    Some(alias) => renamed(inner, alias),
+                    Some(alias) => {
+                        self.enter(&identifier(&alias.name)?, None);
+                        renamed(inner, alias)
+                    }
                 }
             }
             other => Err(EngineError::not_supported(format!("{other} in FROM"))),
@@ -317,6 +351,9 @@ impl Binder<'_> {
             let mut from = self.leaf(&written, &columns, rows, alias, places)?;
             from.names.relations[0].schema =
                 alias.is_none().then(|| std::sync::Arc::clone(&table.schema.name));
+            if let Some(entry) = self.entries.last_mut() {
+                entry.table = Some(table.name.clone());
+            }
             self.note_table(name, &table, &from.names.relations[0].columns);
             return Ok(from);
         }
@@ -332,12 +369,14 @@ impl Binder<'_> {
         rename(&mut names.relations[0].columns, alias);
         self.note_table(name, &table, &names.relations[0].columns);
         names.visible.clone_from(&names.relations[0].columns);
+        self.enter(&names.relations[0].alias, Some(&table.name));
         self.read(&table);
         Ok(From {
             relation: Relation::Leaf(Leaf {
                 base,
                 width: table.columns.len() as u16,
-                has_place: false,
+                place: None,
+                lock: None,
                 name: names.relations[0].alias.clone(),
                 rows: Rows::Table(table),
             }),
@@ -345,26 +384,36 @@ impl Binder<'_> {
         })
     }
 
-    /// The table that a statement changes: the first leaf, with the place of its rows as last column.
+    /// The table that a statement changes: the first leaf, with the place of its rows behind its columns.
     pub(in crate::bind) fn changed(
         &mut self,
         table: &std::sync::Arc<crate::catalog::TableDef>,
         alias: Option<String>,
         places: &mut Places,
     ) -> Result<From> {
-        let width = table.columns.len() + 1;
-        let base = places.take(width)?;
+        let width = table.columns.len() as u16;
+        let base = places.take(usize::from(width) + 1)?;
         let names = Names::of_table(table, alias, base);
+        self.enter(&names.relations[0].alias, Some(&table.name));
         Ok(From {
             relation: Relation::Leaf(Leaf {
                 base,
-                width: width as u16,
-                has_place: true,
+                width,
+                place: Some(base + width),
+                lock: None,
                 name: names.relations[0].alias.clone(),
                 rows: Rows::Table(std::sync::Arc::clone(table)),
             }),
             names,
         })
+    }
+
+    /// Notes that FROM names a relation.
+    pub(in crate::bind) fn enter(&mut self, alias: &str, table: Option<&str>) {
+        self.entries.push(Entry {
+            alias: alias.to_owned(),
+            table: table.map(str::to_owned),
+        });
     }
 
     /// A leaf with these columns.
@@ -396,11 +445,13 @@ impl Binder<'_> {
             })
             .collect();
         rename(&mut described, alias);
+        self.enter(&known_as, None);
         Ok(From {
             relation: Relation::Leaf(Leaf {
                 base,
                 width: columns.len() as u16,
-                has_place: false,
+                place: None,
+                lock: None,
                 name: known_as.clone(),
                 rows,
             }),

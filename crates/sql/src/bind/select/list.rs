@@ -65,11 +65,8 @@ impl Binder<'_> {
                         relation: &table,
                     };
                     let Some(columns) = self.all_of(relation, &scope.names) else {
-                        return Err(EngineError::new(
-                            SqlState::UNDEFINED_TABLE,
-                            format!("missing FROM-clause entry for table \"{table}\""),
-                        )
-                        .or_position(self.position(span)));
+                        let error = self.missing_entry(&table, &scope.names);
+                        return Err(error.or_position(self.position(span)));
                     };
                     columns.iter().for_each(|column| self.note_column(column));
                     self.note_star(item, &columns, &scope.names, 0);

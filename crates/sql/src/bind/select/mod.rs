@@ -1,4 +1,4 @@
-//! SELECT: here the clauses come together as a block, with WHERE, DISTINCT, HAVING and FOR UPDATE.
+//! SELECT: here the clauses come together as a block, with WHERE, DISTINCT and HAVING.
 //!
 //! | module | clauses |
 //! | --- | --- |
@@ -6,6 +6,7 @@
 //! | `list` | the select list, RETURNING |
 //! | `distinct_on` | DISTINCT ON |
 //! | `group`, `grouping_sets` | GROUP BY |
+//! | `lock` | FOR UPDATE |
 //! | `project_set` | functions of the select list that give rows |
 //! | `order` | ORDER BY, LIMIT, OFFSET |
 //! | `set` | UNION, INTERSECT, EXCEPT, VALUES, queries in parentheses |
@@ -15,25 +16,20 @@ mod from;
 mod group;
 mod grouping_sets;
 mod list;
+mod lock;
 mod order;
 mod project_set;
 mod set;
-
-use std::sync::Arc;
 
 use sqlparser::ast::{self, Spanned};
 
 use crate::aggregate::AggregateCall;
 use crate::bind::scope::{Aggregates, Scope};
 use crate::bind::window_calls::WindowCalls;
-use crate::bind::{Binder, Typed, refuse, split_name};
-use crate::catalog::TableKind;
+use crate::bind::{Binder, Typed, refuse};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
-use crate::parse::locks_without_keys;
-use crate::plan::{
-    AggregatePlan, JoinKind, LockStrength, LockWaitPolicy, RowLock, SetCall, SetFunctions, SortKey,
-};
+use crate::plan::{AggregatePlan, JoinKind, SetCall, SetFunctions, SortKey};
 use crate::planner::scan::conjuncts;
 use crate::query::{Block, Join, Leaf, Relation, Rows};
 pub(super) use from::{From, Places};
@@ -46,13 +42,17 @@ pub(super) use order::direction;
 use project_set::Calls;
 pub(super) use set::{keeps_equal_rows, only_leaf};
 
+/// The name of the relation of functions of the select list that give rows.
+const OF_SELECT_LIST: &str = "ProjectSet";
+
 /// A FROM with functions of the select list that give rows: each of its rows as often as they give one.
 fn with_functions(left: Relation, base: u16, calls: Vec<SetCall>) -> Relation {
     let right = Relation::Leaf(Leaf {
         base,
         width: calls.len() as u16,
-        has_place: false,
-        name: "ProjectSet".to_owned(),
+        place: None,
+        lock: None,
+        name: OF_SELECT_LIST.to_owned(),
         rows: Rows::Functions(SetFunctions {
             calls,
             ordinality: false,
@@ -111,38 +111,6 @@ fn known_keys(
         .chain((0..groups).map(Expr::Column))
         .chain(distinct)
         .collect()
-}
-
-/// 0A000 for FOR UPDATE over rows that are no rows of a table.
-fn refuse_lock(block: &Block) -> Result<()> {
-    if block.lock.is_none() {
-        return Ok(());
-    }
-    refuse(
-        block.distinct || block.distinct_on > 0,
-        "FOR UPDATE with DISTINCT",
-    )?;
-    refuse(
-        block.aggregate.is_some(),
-        "FOR UPDATE with GROUP BY or aggregates",
-    )?;
-    refuse(!block.windows.is_empty(), "FOR UPDATE with window functions")?;
-    match &block.from {
-        Relation::OneRow => refuse(true, "FOR UPDATE without a table"),
-        Relation::Join(_) => refuse(true, "FOR UPDATE over a join"),
-        Relation::Leaf(leaf) => match &leaf.rows {
-            Rows::Table(table) => refuse(table.kind == TableKind::Virtual, "FOR UPDATE over a system view"),
-            Rows::Query { .. }
-            | Rows::Set(_)
-            | Rows::Shared { .. }
-            | Rows::Recursive(_)
-            | Rows::Working(_)
-            | Rows::Change => refuse(true, "FOR UPDATE over a query"),
-            Rows::Series(_) | Rows::Functions(_) | Rows::Values(_) => {
-                refuse(true, "FOR UPDATE over a function")
-            }
-        },
-    }
 }
 
 /// The projection and HAVING over the rows of groups, and the keys that each GROUPING is about.
@@ -209,6 +177,15 @@ impl Binder<'_> {
 
     /// A SELECT, with the clauses of the query around it if it is the whole body of one.
     pub(super) fn select(
+        &mut self,
+        select: &ast::Select,
+        query: Option<&ast::Query>,
+        settle: bool,
+    ) -> Result<Block> {
+        self.with_entries(|binder| binder.select_here(select, query, settle))
+    }
+
+    fn select_here(
         &mut self,
         select: &ast::Select,
         query: Option<&ast::Query>,
@@ -285,11 +262,11 @@ impl Binder<'_> {
         let windows = windows.into_plans(known, &mut projection)?;
         let (limit, offset) = query.map_or(Ok((None, None)), |query| self.limit(query))?;
         let locks = query.map_or(&[][..], |query| &query.locks);
-        let block = Block {
+        let mut block = Block {
             from: from.relation,
             width,
             conditions,
-            lock: self.row_lock(locks, &scope)?,
+            is_locked_from_outside: false,
             aggregate,
             windows,
             projection,
@@ -301,17 +278,9 @@ impl Binder<'_> {
             offset,
             columns,
         };
-        refuse_lock(&block)?;
+        self.lock_rows(locks, &scope.names, &mut block)?;
         if let Some(above) = above {
             return above.around(block);
-        }
-        if let (Some(_), Relation::Leaf(leaf)) = (&block.lock, &block.from)
-            && let Rows::Table(table) = &leaf.rows
-        {
-            let mut reads = self.reads.iter_mut().rev();
-            if let Some(read) = reads.find(|read| Arc::ptr_eq(&read.table, table)) {
-                read.locked = true;
-            }
         }
         Ok(block)
     }
@@ -453,40 +422,5 @@ impl Binder<'_> {
         refuse(select.value_table_mode.is_some(), "SELECT AS")?;
         refuse(select.select_modifiers.is_some(), "a select modifier")?;
         refuse(select.flavor != ast::SelectFlavor::Standard, "FROM before SELECT")
-    }
-
-    fn row_lock(&self, locks: &[ast::LockClause], scope: &Scope) -> Result<Option<RowLock>> {
-        let lock = match locks {
-            [] => return Ok(None),
-            [lock] => lock,
-            _ => return Err(EngineError::not_supported("several FOR UPDATE clauses")),
-        };
-        if let Some(of) = &lock.of {
-            let (_, name, span) = split_name(of)?;
-            if !scope
-                .names
-                .relations
-                .iter()
-                .any(|relation| relation.alias == name)
-            {
-                return Err(EngineError::new(
-                    SqlState::UNDEFINED_TABLE,
-                    format!("relation \"{name}\" in FOR UPDATE clause not found in FROM clause"),
-                )
-                .or_position(self.position(span)));
-            }
-        }
-        let strength = match (&lock.lock_type, locks_without_keys(self.place.text)) {
-            (ast::LockType::Update, false) => LockStrength::Update,
-            (ast::LockType::Update, true) => LockStrength::NoKeyUpdate,
-            (ast::LockType::Share, false) => LockStrength::Share,
-            (ast::LockType::Share, true) => LockStrength::KeyShare,
-        };
-        let wait = match lock.nonblock {
-            None => LockWaitPolicy::Block,
-            Some(ast::NonBlock::Nowait) => LockWaitPolicy::NoWait,
-            Some(ast::NonBlock::SkipLocked) => LockWaitPolicy::SkipLocked,
-        };
-        Ok(Some(RowLock { strength, wait }))
     }
 }

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use sqlparser::ast;
 
 use super::list::Output;
+use super::lock::refuse_locks_around;
 use crate::bind::around::Around;
 use crate::bind::is_bare;
 use crate::bind::row_columns::RowColumn;
@@ -192,9 +193,7 @@ impl Binder<'_> {
 
     /// ORDER BY, LIMIT and OFFSET around a query that has its own.
     pub(in crate::bind) fn around(&mut self, block: Block, query: &ast::Query) -> Result<Block> {
-        if !query.locks.is_empty() {
-            return Err(EngineError::not_supported("FOR UPDATE over a query"));
-        }
+        refuse_locks_around(query)?;
         // A set operation and VALUES have no such clauses yet.
         let open = block.sort.is_empty() && block.limit.is_none() && block.offset.is_none();
         let plain = matches!(
@@ -246,12 +245,13 @@ impl Binder<'_> {
         }
         block.projection = outputs.into_iter().map(|output| output.typed.expr).collect();
         (block.limit, block.offset) = self.limit(query)?;
+        self.lock_rows(&query.locks, &Names::default(), &mut block)?;
         Ok(block)
     }
 }
 
 /// True for a set operation, in needless parentheses too.
-fn is_set_operation(body: &ast::SetExpr) -> bool {
+pub(super) fn is_set_operation(body: &ast::SetExpr) -> bool {
     match body {
         ast::SetExpr::SetOperation { .. } => true,
         ast::SetExpr::Query(query) => query.with.is_none() && is_bare(query) && is_set_operation(&query.body),
@@ -306,7 +306,8 @@ pub(in crate::bind) fn only_leaf(columns: Vec<Column>, rows: Rows) -> Block {
         from: Relation::Leaf(Leaf {
             base: 0,
             width: width as u16,
-            has_place: false,
+            place: None,
+            lock: None,
             name: "*VALUES*".to_owned(),
             rows,
         }),
@@ -321,7 +322,7 @@ pub(in crate::bind) fn only_leaf(columns: Vec<Column>, rows: Rows) -> Block {
         sort: Vec::new(),
         limit: None,
         offset: None,
-        lock: None,
+        is_locked_from_outside: false,
         columns,
     }
 }

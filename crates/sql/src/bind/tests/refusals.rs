@@ -121,9 +121,7 @@ fn positions_are_right_in_later_lines() {
 fn what_is_not_done_is_named() {
     for sql in [
         "select row_number() over (), generate_series(1, 2) from sbtest1",
-        "select row_number() over () from sbtest1 for update",
         "select sum(s) over (order by d range '1 day' preceding) from kinds",
-        "select distinct on (k) k from sbtest1 for update",
         "insert into sbtest1(k) values (1) on conflict do nothing",
         "create unlogged table t(a int)",
         "create table t(a int references sbtest1)",
@@ -137,14 +135,11 @@ fn what_is_not_done_is_named() {
         "create index on sbtest1 using hash (k)",
         "alter table sbtest1 add column x int",
         "alter table sbtest1 drop column k",
-        "create recursive view v (x) as select 1",
         "create database d",
         "create sequence s",
         "savepoint a",
         "declare c cursor for select 1",
         "listen x",
-        "select distinct k from sbtest1 for update",
-        "merge into sbtest1 using kinds on true when matched then delete",
     ] {
         let error = match plan_with(sql, &[]) {
             Err(error) => error,

@@ -10,7 +10,7 @@ use sqlparser::ast;
 use crate::bind::Binder;
 use crate::bind::select::only_leaf;
 use crate::bind::with::{Bound, Inline};
-use crate::error::{EngineError, Result};
+use crate::error::{EngineError, Result, SqlState};
 use crate::plan::{Change, Statement};
 use crate::query::Rows;
 
@@ -28,10 +28,16 @@ impl Binder<'_> {
             ast::SetExpr::Insert(statement)
             | ast::SetExpr::Update(statement)
             | ast::SetExpr::Delete(statement) => statement,
-            _ => return Err(EngineError::not_supported("MERGE in WITH")),
+            _ => {
+                return Err(EngineError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "MERGE not supported in WITH query",
+                )
+                .or_position(self.position(cte.alias.name.span)));
+            }
         };
         let (statement, columns) = self.after_with(cte.query.with.as_ref(), false, |binder| {
-            binder.statement(statement)
+            binder.with_entries(|binder| binder.statement(statement))
         })?;
         let Statement::Rows(statement) = statement else {
             return Err(EngineError::internal("a statement of WITH changes no rows"));

@@ -216,7 +216,9 @@ impl Binder<'_> {
         };
         self.name_columns(cte, &mut block.columns)?;
         let inline = match cte.materialized {
-            _ if is_recursive || block.is_volatile(&self.subqueries) || locks_rows(&block) => Inline::Never,
+            _ if is_recursive || block.is_volatile(&self.subqueries) || block.from.locks_rows() => {
+                Inline::Never
+            }
             Some(ast::CteAsMaterialized::Materialized) => Inline::Never,
             Some(ast::CteAsMaterialized::NotMaterialized) => Inline::Each,
             None => Inline::Single,
@@ -331,9 +333,4 @@ impl Binder<'_> {
         let block = Box::new(block);
         Ok((columns, Rows::Query { block, arguments }))
     }
-}
-
-/// True if a query locks rows.
-fn locks_rows(block: &Block) -> bool {
-    block.lock.is_some() || block.from.queries().into_iter().any(locks_rows)
 }

@@ -1,6 +1,7 @@
 //! CREATE VIEW, ALTER VIEW and DROP VIEW.
 
 use crate::error::{EngineError, Result, SqlState};
+use crate::function::quote_identifier;
 use crate::parse::lex::Kind;
 use crate::parse::utility::reader::{Name, Reader};
 use crate::parse::{ParsedStatement, parse_one};
@@ -67,9 +68,7 @@ impl Reader<'_> {
         if scope && !temporary {
             return Err(self.syntax_error());
         }
-        if self.eat("recursive") {
-            return Err(EngineError::not_supported("CREATE RECURSIVE VIEW"));
-        }
+        let recursive = self.eat("recursive");
         self.expect("view")?;
         let name = self.name()?;
         let mut columns = Vec::new();
@@ -81,6 +80,8 @@ impl Reader<'_> {
                 }
             }
             self.expect_symbol(')')?;
+        } else if recursive {
+            return Err(self.syntax_error());
         }
         let mut options = ViewOptions::default();
         if self.eat("with") {
@@ -97,7 +98,16 @@ impl Reader<'_> {
             return Err(self.syntax_error());
         };
         let offset = self.position_of(start) - 1;
-        let query = parse_one(&self.text[start..end], offset)?;
+        let query = match recursive {
+            true if options.check.is_some() => {
+                return Err(EngineError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "WITH CHECK OPTION not supported on recursive views",
+                ));
+            }
+            true => recursive_query(&name.name, &columns, &self.text[start..end], offset)?,
+            false => parse_one(&self.text[start..end], offset)?,
+        };
         self.at = self.tokens.len();
         Ok(CreateView {
             name,
@@ -247,6 +257,25 @@ impl Reader<'_> {
         self.expect_symbol(')')?;
         Ok(names)
     }
+}
+
+/// The query of a recursive view, which refers to the view by its name.
+fn recursive_query(
+    name: &str,
+    columns: &[(String, u32)],
+    query: &str,
+    offset: u32,
+) -> Result<ParsedStatement> {
+    let name = quote_identifier(name);
+    let columns: Vec<_> = columns
+        .iter()
+        .map(|(column, _)| quote_identifier(column))
+        .collect();
+    let columns = columns.join(", ");
+    let before = format!("WITH RECURSIVE {name}({columns}) AS (");
+    // Places in the query are where they were.
+    let offset = offset.saturating_sub(before.chars().count() as u32);
+    parse_one(&format!("{before}{query}) SELECT {columns} FROM {name}"), offset)
 }
 
 fn unknown_option(name: &str) -> EngineError {

@@ -1,5 +1,7 @@
-//! SELECT: where its rows come from and what becomes of them. Operators of a FROM: `node`; windows: `window`.
+//! SELECT: where its rows come from and what becomes of them. Operators of a FROM: `node`; windows: `window`; FOR
+//! UPDATE: `lock`.
 
+mod lock;
 mod node;
 mod window;
 
@@ -15,6 +17,7 @@ use crate::plan::Column;
 use crate::sort_key::SortKey;
 use crate::value::{ColumnSet, DataType};
 
+pub use lock::{LockStrength, LockWaitPolicy, LockedRows, LockedTable, Recheck, RowLock};
 pub use node::{
     HashJoin, JoinKind, LoopJoin, MeasuredNode, Node, RecursivePlan, RowsPlan, SetOperator, SetPlan,
 };
@@ -45,8 +48,10 @@ pub struct SelectPlan {
     pub offset: Option<Expr>,
     /// Stop the scan after this many rows that pass the filter (min and max over an index, one key of a unique index).
     pub stop_after: Option<u64>,
-    /// FOR UPDATE and its relatives.
+    /// FOR UPDATE and its relatives, of the table that is the source.
     pub lock: Option<RowLock>,
+    /// The same over any other source.
+    pub locked: Option<Box<LockedRows>>,
     /// True if an expression of the stages above the source has a query inside it.
     pub has_subqueries: bool,
     /// The columns sent.
@@ -218,37 +223,4 @@ impl AggregatePlan {
     pub fn width(&self) -> usize {
         self.keys.len() + self.calls.len() + self.groupings.len()
     }
-}
-
-/// The strength of the row locks of FOR ….
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LockStrength {
-    /// FOR UPDATE
-    Update,
-    /// FOR NO KEY UPDATE
-    NoKeyUpdate,
-    /// FOR SHARE
-    Share,
-    /// FOR KEY SHARE
-    KeyShare,
-}
-
-/// The treatment of a row that someone else has locked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LockWaitPolicy {
-    /// Wait.
-    Block,
-    /// NOWAIT: error 55P03.
-    NoWait,
-    /// SKIP LOCKED: leave it out.
-    SkipLocked,
-}
-
-/// A FOR UPDATE clause.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RowLock {
-    /// The strength.
-    pub strength: LockStrength,
-    /// The treatment of a row that is taken.
-    pub wait: LockWaitPolicy,
 }

@@ -163,7 +163,7 @@ impl Rows {
 }
 
 /// Sets columns to NULL.
-fn set_null(row: &mut [Value], columns: &[u16]) {
+pub(super) fn set_null(row: &mut [Value], columns: &[u16]) {
     for column in columns {
         row[usize::from(*column)] = Value::Null;
     }
