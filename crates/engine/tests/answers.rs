@@ -141,6 +141,7 @@ subjects! {
     math_numeric
     merge
     nested_queries
+    on_conflict
     outer_aggregates
     predicates
     prepared

@@ -10,7 +10,7 @@
 
 mod common;
 
-use common::Fixture;
+use common::{Fixture, query, run};
 
 fn accounts() -> Fixture {
     Fixture::new(
@@ -400,6 +400,117 @@ fn locks_through_views_are_of_the_rows_that_are_found() {
          alice: commit => COMMIT
          bob    => UPDATE 1",
     );
+}
+
+/// ON CONFLICT waits for the row in its way, and then does to it as it is what it says, or inserts.
+#[test]
+fn on_conflict_waits_for_the_row_in_its_way() {
+    let upsert = "insert into accounts values (3, 'bob', 5) on conflict (id) \
+         do update set owner = accounts.owner || '+', balance = accounts.balance + excluded.balance";
+    let nothing = "insert into accounts values (3, 'bob', 5) on conflict do nothing";
+    let insert = "insert into accounts values (3, 'alice', 300)";
+    for (statement, end, tag, row) in [
+        (upsert, "commit", "INSERT 0 1", "alice+|305"),
+        (upsert, "rollback", "INSERT 0 1", "bob|5"),
+        (nothing, "commit", "INSERT 0 0", "alice|300"),
+        (nothing, "rollback", "INSERT 0 1", "bob|5"),
+    ] {
+        accounts().play(&format!(
+            "alice: begin => BEGIN
+             alice: {insert} => INSERT 0 1
+             bob:   {statement} => waits
+             alice: {end} => {upper}
+             bob    => {tag}
+             bob:   select owner, balance from accounts where id = 3 => {row}",
+            upper = end.to_uppercase(),
+        ));
+    }
+    // The row in the way is changed, moved or deleted.
+    for (change, row) in [
+        ("update accounts set balance = 400 where id = 3", "alice+|405"),
+        ("update accounts set id = 4 where id = 3", "bob|5"),
+        ("delete from accounts where id = 3", "bob|5"),
+    ] {
+        let tag = change.split(' ').next().unwrap_or_default().to_uppercase();
+        accounts().play(&format!(
+            "alice: {insert} => INSERT 0 1
+             alice: begin => BEGIN
+             alice: {change} => {tag} 1
+             bob:   {upsert} => waits
+             alice: commit => COMMIT
+             bob    => INSERT 0 1
+             bob:   select owner, balance from accounts where id = 3 => {row}"
+        ));
+    }
+}
+
+/// Under REPEATABLE READ a row that the snapshot does not show is an error, and so is one that has been changed since.
+#[test]
+fn on_conflict_under_repeatable_read() {
+    for statement in [
+        "insert into accounts values (3, 'bob', 5) on conflict (id) do update set balance = 5",
+        "insert into accounts values (3, 'bob', 5) on conflict (id) do nothing",
+    ] {
+        accounts().play(&format!(
+            "bob:   begin isolation level repeatable read => BEGIN
+             bob:   select count(*) from accounts => 2
+             alice: insert into accounts values (3, 'alice', 300) => INSERT 0 1
+             bob:   {statement} => ERROR 40001
+             bob:   rollback => ROLLBACK
+             bob:   select balance from accounts where id = 3 => 300"
+        ));
+    }
+    accounts().play(
+        "bob:   begin isolation level repeatable read => BEGIN
+         bob:   select count(*) from accounts => 2
+         alice: update accounts set balance = 7 where id = 1 => UPDATE 1
+         bob:   insert into accounts values (1, 'bob', 5) on conflict (id) do update set balance = 5 => ERROR 40001
+         bob:   rollback => ROLLBACK",
+    );
+}
+
+/// Many sessions count by ON CONFLICT DO UPDATE, while others delete what is there: each key's count and deletions add up to
+/// the number of statements, nobody sees 23505, and no key has two rows.
+#[test]
+fn on_conflict_loses_no_update() {
+    let fixture = Fixture::new(
+        "create table counts (k int primary key, other int unique, n int not null);
+         create table taken (n int)",
+    );
+    let (sessions, rounds, keys) = (6, 60, 3);
+    std::thread::scope(|scope| {
+        for number in 0..sessions {
+            let fixture = &fixture;
+            scope.spawn(move || {
+                let mut session = fixture.session();
+                for round in 0..rounds {
+                    let key = (number + round) % keys;
+                    let sql = format!(
+                        "insert into counts values ({key}, {key}, 1) on conflict (k) do update set n = counts.n + 1"
+                    );
+                    assert_eq!(run(&mut session, &sql), "INSERT 0 1");
+                    if round % 10 == 9 {
+                        let sql = format!(
+                            "with gone as (delete from counts where k = {key} returning n) \
+                             insert into taken select n from gone"
+                        );
+                        assert!(run(&mut session, &sql).starts_with("INSERT 0 "));
+                    }
+                }
+            });
+        }
+    });
+    let mut session = fixture.session();
+    let total = "select coalesce((select sum(n) from counts), 0) + coalesce((select sum(n) from taken), 0)";
+    assert_eq!(query(&mut session, total), (sessions * rounds).to_string());
+    let twice = "select count(*) from (select k from counts group by k having count(*) > 1) s";
+    assert_eq!(query(&mut session, twice), "0");
+    // The indexes lead to the same rows.
+    for key in 0..keys {
+        let by_index = query(&mut session, &format!("select n from counts where other = {key}"));
+        let by_key = query(&mut session, &format!("select n from counts where k = {key}"));
+        assert_eq!(by_index, by_key);
+    }
 }
 
 #[test]

@@ -80,6 +80,7 @@ impl DefinitionChange<'_, '_, '_> {
                     select: create.select.clone(),
                     columns,
                 },
+                conflict: None,
                 returning: None,
                 checks: None,
             };

@@ -12,6 +12,7 @@
 //! | `measure`, `measured_statement` | operators that are measured; statements that EXPLAIN ANALYZE runs |
 //! | `modify`, `modify_joined` | INSERT, UPDATE, DELETE; over one table, over several |
 //! | `modify_merge` | MERGE |
+//! | `on_conflict` | ON CONFLICT of INSERT |
 //! | `unique` | index entries and the duplicates they find |
 //! | `group` | GROUP BY, DISTINCT and DISTINCT arguments within a bound of memory |
 //! | `key_hash` | the hash of a key, for tables of one statement |
@@ -47,6 +48,7 @@ pub(crate) mod modify;
 mod modify_joined;
 pub(crate) mod modify_merge;
 pub(crate) mod not_null;
+mod on_conflict;
 mod place;
 mod rounds;
 pub(crate) mod scan;

@@ -6,6 +6,7 @@ use crate::convert::storage_error;
 use crate::executor::check_option::check_row;
 use crate::executor::modify_joined;
 use crate::executor::not_null::check_not_null;
+use crate::executor::on_conflict::{self, Stored};
 use crate::executor::scan::{self, LedBy, Scan};
 use crate::executor::unique::insert_entries;
 use crate::executor::{Execution, Queued, evaluate_row, heap_rel, select};
@@ -24,7 +25,7 @@ pub(crate) fn insert(
     plan: &InsertPlan,
     sink: &mut select::Sink<'_>,
 ) -> Result<u64> {
-    let mut count = 0;
+    let (mut inserted, mut updated) = (0, 0);
     let mut one = |execution: &mut Execution<'_>, exprs: &[Expr], input: &[Value]| -> Result<()> {
         let mut row = execution.scratch.rows.pop().unwrap_or_default();
         row.clear();
@@ -33,8 +34,23 @@ pub(crate) fn insert(
         } else {
             execution.evaluating(|context| evaluate_row(exprs, input, context, &mut row))?;
         }
-        insert_row(execution, &plan.table, &row)?;
-        count += 1;
+        match &plan.conflict {
+            None => {
+                insert_row(execution, &plan.table, &row)?;
+                inserted += 1;
+            }
+            Some(conflict) => match on_conflict::insert_or(execution, plan, conflict, &row)? {
+                Stored::Inserted => inserted += 1,
+                Stored::Updated(new) => {
+                    updated += 1;
+                    row = new;
+                }
+                Stored::LeftOut => {
+                    execution.scratch.rows.push(row);
+                    return Ok(());
+                }
+            },
+        }
         if let Some(checks) = &plan.checks {
             check_row(execution, checks, &row)?;
         }
@@ -60,8 +76,8 @@ pub(crate) fn insert(
             })?;
         }
     }
-    execution.txn.count_rows(plan.table.oid, count as i64, 0);
-    Ok(count)
+    execution.txn.count_rows(plan.table.oid, inserted as i64, updated);
+    Ok(inserted + updated)
 }
 
 /// Stores a row and its index entries.

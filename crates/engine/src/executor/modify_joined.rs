@@ -173,32 +173,35 @@ fn update_row(
 /// The columns of the new version of the row at hand.
 fn assigned(execution: &mut Execution<'_>, plan: &UpdatePlan, found: &Found<'_>) -> Result<Vec<Value>> {
     let queries = &found.plan.row_queries;
-    assigned_by(execution, &plan.scan.table, &plan.assignments, queries, found)
+    assigned_by(
+        execution,
+        &plan.scan.table,
+        &plan.assignments,
+        queries,
+        &found.row,
+    )
 }
 
-/// The columns of the new version of the row at hand, by these assignments and the queries beside them.
+/// The columns of the new version of a table's row, by these assignments and the queries beside them. `row` begins with its
+/// columns.
 pub(super) fn assigned_by(
     execution: &mut Execution<'_>,
     table: &TableDef,
     assignments: &[(u16, Expr)],
     row_queries: &[(Subquery, usize)],
-    found: &Found<'_>,
+    row: &[Value],
 ) -> Result<Vec<Value>> {
-    let mut new = found.row[..found.width].to_vec();
+    let mut new = row[..table.columns.len()].to_vec();
     let mut texts = TextsTogether::default();
     execution.evaluating(|context| {
         let mut extended = Vec::new();
         if !row_queries.is_empty() {
-            extended.clone_from(&found.row);
+            extended.extend_from_slice(row);
             for (query, width) in row_queries {
-                extended.extend(query.row_values(*width, &found.row, context)?);
+                extended.extend(query.row_values(*width, row, context)?);
             }
         }
-        let row = if extended.is_empty() {
-            &found.row
-        } else {
-            &extended
-        };
+        let row = if extended.is_empty() { row } else { &extended };
         for (column, expr) in assignments {
             let value = Expr::eval(expr, row, context)?;
             texts.add(&value)?;

@@ -157,7 +157,7 @@ fn update(
 ) -> Result<Outcome> {
     let heap = Heap::new(heap_rel(table));
     execution.txn.assign_xid()?;
-    let new = assigned_by(execution, table, &set.values, &set.row_queries, found)?;
+    let new = assigned_by(execution, table, &set.values, &set.row_queries, &found.row)?;
     let mut payload = Vec::new();
     table.codec.encode(&new, &mut payload);
     let hot_allowed = !set.changes_indexed_columns;

@@ -506,7 +506,7 @@ fn answers_with_rows(plan: &Plan) -> bool {
         Statement::Control(_) => false,
         Statement::Definition(_) => true,
         Statement::Rows(RowsStatement::Insert(insert)) => {
-            matches!(insert.source, InsertSource::Select { .. })
+            insert.conflict.is_some() || matches!(insert.source, InsertSource::Select { .. })
         }
         Statement::Rows(RowsStatement::Update(update)) => update.joined.is_some(),
         Statement::Rows(RowsStatement::Delete(delete)) => delete.joined.is_some(),

@@ -26,7 +26,6 @@ use crate::value::{ColumnSet, DataType, Value};
 
 impl Binder<'_> {
     pub(super) fn insert(&mut self, insert: &ast::Insert) -> Result<InsertPlan> {
-        refuse(insert.on.is_some(), "INSERT … ON CONFLICT")?;
         refuse(
             insert.or.is_some()
                 || insert.ignore
@@ -95,12 +94,17 @@ impl Binder<'_> {
                 }
             },
         };
+        let conflict = match &insert.on {
+            None => None,
+            Some(on) => Some(Box::new(self.on_conflict(on, &relation)?)),
+        };
         let alias = relation.alias.as_deref().unwrap_or(relation.name());
         self.enter(alias, Some(relation.name()));
         let returning = self.returning(insert.returning.as_ref(), relation.names())?;
         Ok(InsertPlan {
             table,
             source,
+            conflict,
             returning,
             checks: relation.checks(),
         })

@@ -29,7 +29,8 @@ use crate::explained::tree::{CounterOf, Shown, ShownNode};
 use crate::expr::{CompareOp, Expr, SubqueryForm};
 use crate::function::quote_identifier;
 use crate::plan::{
-    Counter, InsertSource, JoinedRows, RowsStatement, SelectPlan, Source, StageCounters, Statement, TableScan,
+    Counter, InsertSource, JoinedRows, OnConflict, RowsStatement, SelectPlan, Source, StageCounters,
+    Statement, TableScan,
 };
 use crate::planner::{Cost, Costs, Facts};
 use crate::stack::checkpoint;
@@ -78,6 +79,9 @@ pub fn plan_tree(
         RowsStatement::Select(select) => lines.select(select),
         RowsStatement::Insert(insert) => {
             lines.changing("Insert", &insert.table);
+            if let Some(conflict) = &insert.conflict {
+                lines.conflict(conflict, &insert.table);
+            }
             match &insert.source {
                 InsertSource::Rows(rows) if rows.len() == 1 => lines.child(|lines| lines.row_of_values(1)),
                 InsertSource::Rows(rows) => lines.child(|lines| lines.row_of_values(rows.len())),
@@ -180,6 +184,33 @@ impl Lines<'_> {
     fn changing(&mut self, operation: &str, table: &TableDef) {
         let shown = self.table_name(table);
         self.node(format!("{operation} on {shown}"));
+    }
+
+    /// ON CONFLICT, as properties of the INSERT.
+    fn conflict(&mut self, conflict: &OnConflict, table: &TableDef) {
+        let resolution = if conflict.update.is_some() {
+            "UPDATE"
+        } else {
+            "NOTHING"
+        };
+        self.property("Conflict Resolution", resolution);
+        if conflict.names_arbiters {
+            let names = conflict.arbiters.iter().map(|at| table.indexes[*at].name.clone());
+            self.list("Conflict Arbiter Indexes", names.collect());
+        }
+        if let Some(condition) = conflict
+            .update
+            .as_ref()
+            .and_then(|update| update.condition.as_ref())
+        {
+            let mut names = table_names(table);
+            let excluded = table
+                .columns
+                .iter()
+                .map(|column| format!("excluded.{}", column.name));
+            names.columns.extend(excluded);
+            self.property("Conflict Filter", show(condition, &names));
+        }
     }
 
     fn row_of_values(&mut self, rows: usize) {

@@ -51,10 +51,25 @@ pub(super) fn mend(tokens: &mut Vec<TokenWithSpan>) {
         if tokens[open].token != Token::LParen {
             continue;
         }
-        let is_close = |at: &usize| tokens[*at].token == Token::RParen;
-        let Some(close) = (open..tokens.len()).find(is_close) else {
+        // Names alone: `USING (SELECT …) AS x` of DELETE and MERGE is no list of columns.
+        let in_list = |at: &usize| {
+            matches!(
+                tokens[*at].token,
+                Token::Whitespace(_) | Token::Word(_) | Token::Comma
+            )
+        };
+        let Some(close) = (open + 1..tokens.len()).find(|at| !in_list(at)) else {
             return;
         };
+        let words = tokens[open..close]
+            .iter()
+            .filter(|token| matches!(token.token, Token::Word(_)));
+        let commas = tokens[open..close]
+            .iter()
+            .filter(|token| token.token == Token::Comma);
+        if tokens[close].token != Token::RParen || words.count() != commas.count() + 1 {
+            continue;
+        }
         let Some(word) = meant(tokens, close + 1) else {
             return;
         };

@@ -46,8 +46,8 @@ pub use definition::{
     DefinitionStatement, IndexSpec, IntoTable, OnCommit, Owner, TablePart, TakenComment, ViewChange,
 };
 pub use rows::{
-    DeletePlan, InsertPlan, InsertSource, JoinedRows, MeasuredStatement, MergeAction, MergeClause, MergePlan,
-    Returning, RowAssignments, RowCheck, RowsStatement, UpdatePlan,
+    ConflictUpdate, DeletePlan, InsertPlan, InsertSource, JoinedRows, MeasuredStatement, MergeAction,
+    MergeClause, MergePlan, OnConflict, Returning, RowAssignments, RowCheck, RowsStatement, UpdatePlan,
 };
 pub use select::{
     AggregatePlan, FrameBound, FrameExclusion, FrameUnit, HashJoin, JoinKind, LockStrength, LockWaitPolicy,

@@ -100,6 +100,8 @@ pub struct InsertPlan {
     pub table: Arc<TableDef>,
     /// The rows to insert.
     pub source: InsertSource,
+    /// ON CONFLICT
+    pub conflict: Option<Box<OnConflict>>,
     /// RETURNING, over the inserted row.
     pub returning: Option<Returning>,
     /// The conditions on an inserted row.
@@ -215,4 +217,24 @@ pub struct RowAssignments {
     pub row_queries: Vec<(Subquery, usize)>,
     /// True if any assigned column is in an index.
     pub changes_indexed_columns: bool,
+}
+
+/// ON CONFLICT of INSERT.
+#[derive(Debug, Clone)]
+pub struct OnConflict {
+    /// The unique indexes in which a row of the same key is a conflict, by their places among those of the table.
+    pub arbiters: Vec<usize>,
+    /// True if the statement says which.
+    pub names_arbiters: bool,
+    /// DO UPDATE; `None`: DO NOTHING.
+    pub update: Option<ConflictUpdate>,
+}
+
+/// DO UPDATE of ON CONFLICT, over the row that is there and, behind it, the row that was to be inserted (EXCLUDED).
+#[derive(Debug, Clone)]
+pub struct ConflictUpdate {
+    /// SET
+    pub set: RowAssignments,
+    /// WHERE
+    pub condition: Option<Expr>,
 }

@@ -20,7 +20,7 @@ use crate::planner::scan::all;
 use crate::query::{Block, Leaf, Relation, Rows};
 use crate::value::ColumnSet;
 
-/// What is known of the locks of a block before its conditions become joins.
+/// FROM and WHERE of a block that locks rows, before conditions become joins.
 pub(super) struct LookedAtAgain {
     from: Relation,
     conditions: Vec<Expr>,

@@ -132,7 +132,9 @@ impl<'c> Planner<'c> {
                 series.filter = all(conditions);
                 Source::Series(series)
             }
+            // The scan's expressions count in the table's row.
             Relation::Leaf(Leaf {
+                base: 0,
                 rows: Rows::Table(table),
                 lock,
                 ..

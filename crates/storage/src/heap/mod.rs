@@ -51,7 +51,7 @@ pub(crate) mod visibility;
 use clearway_txn::{ProcId, Xid};
 
 pub use lock::LockOutcome;
-pub use scan::{HeapScan, VersionOutcome};
+pub use scan::{HeapScan, Rival, VersionOutcome};
 pub use update::{DeleteOutcome, UpdateOutcome};
 pub use visibility::Liveness;
 

@@ -54,6 +54,17 @@ pub(crate) fn chain(page: HintedPage<'_>, start: u16) -> impl Iterator<Item = (u
     })
 }
 
+/// The row that stands where another is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rival {
+    /// There is none, and there will be none.
+    None,
+    /// This version is alive.
+    Alive(Tid),
+    /// That depends on how this transaction ends.
+    DependsOn(Xid),
+}
+
 impl Heap {
     /// The visible version of the row that index entries lead to by `root`: `read` gets its place and bytes.
     #[inline]
@@ -140,6 +151,24 @@ impl Heap {
             }
         }
         Ok(Liveness::Dead)
+    }
+
+    /// The row that index entries lead to by `root`, for a transaction that wants to put another with the same key there.
+    pub fn rival(&self, ctx: &TxnContext<'_>, root: Tid) -> Result<Rival> {
+        let page = self.shared_page(ctx, root.block)?;
+        let hinted = page.hinted();
+        let Some(start) = chain_start(hinted, root.slot) else {
+            return Ok(Rival::None);
+        };
+        for (slot, tuple) in chain(hinted, start) {
+            let block = root.block;
+            match liveness(ctx, &tuple)? {
+                Liveness::Dead => {}
+                Liveness::Alive => return Ok(Rival::Alive(Tid { block, slot })),
+                Liveness::DependsOn(xid) => return Ok(Rival::DependsOn(xid)),
+            }
+        }
+        Ok(Rival::None)
     }
 
     /// A scan over the rows on one page that are visible to `ctx`; none if there is no such page.

@@ -224,4 +224,21 @@ impl Heap {
         change.finish()?;
         Ok(DeleteOutcome::Deleted)
     }
+
+    /// Takes back a row that this command has inserted: no transaction will ever see it. Index entries may lead to it.
+    pub fn withdraw(&self, ctx: &TxnContext<'_>, tid: Tid) -> Result<()> {
+        let mut change = ctx.storage.begin_change(ctx.writing_xid())?;
+        let mut page = ctx
+            .storage
+            .pin(PageId {
+                rel: self.rel,
+                block: tid.block,
+            })?
+            .into_exclusive();
+        let own = Tuple::at(page.hinted(), tid.slot).is_some_and(|tuple| ctx.xid == Some(Xid(tuple.xmin())));
+        assert!(own, "a row is withdrawn by the transaction that has inserted it");
+        mark(ctx, &mut change, &mut page, tid.slot, None, 0);
+        change.finish()?;
+        Ok(())
+    }
 }

@@ -216,6 +216,10 @@ pub enum Liveness {
 /// The state of the version for a unique check by the transaction of `ctx`.
 pub(crate) fn liveness(ctx: &TxnContext<'_>, tuple: &Tuple<'_>) -> Result<Liveness> {
     let xmin = Xid(tuple.xmin());
+    if xmin.is_valid() && tuple.xmax() == xmin.0 && !tuple.has(LOCK_ONLY) {
+        // Whatever becomes of its inserter, which has replaced, deleted or withdrawn it.
+        return Ok(Liveness::Dead);
+    }
     if ctx.xid != Some(xmin) {
         match met_inserter(ctx, tuple)? {
             TransactionState::Running => return Ok(Liveness::DependsOn(xmin)),

@@ -29,9 +29,7 @@ use crate::spill::record::{read_row, read_u64, write_row, write_sort_key};
 use crate::spill::{Sorted, Sorter};
 use clearway_sql::Expr;
 use clearway_sql::error::{EngineError, Result, SqlState};
-use clearway_sql::plan::{
-    AggregatePlan, Counter, MeasuredSource, RowLock, SelectPlan, Source, StageCounters,
-};
+use clearway_sql::plan::{AggregatePlan, Counter, MeasuredSource, SelectPlan, Source, StageCounters};
 use clearway_sql::value::{DataType, Value};
 use rows::Rows;
 use windows::WindowRows;

@@ -9,8 +9,7 @@
 use sqlparser::ast;
 
 use crate::bind::scope::Names;
-use crate::bind::select::set::is_set_operation;
-use crate::bind::{Binder, refuse, split_name};
+use crate::bind::{Binder, is_bare, refuse, split_name};
 use crate::catalog::TableKind;
 use crate::error::{EngineError, Result, SqlState};
 use crate::parse::lock_of;
@@ -30,6 +29,15 @@ pub(super) fn refuse_locks_around(query: &ast::Query) -> Result<()> {
             Err(refused(strength, "is not allowed with UNION/INTERSECT/EXCEPT"))
         }
         _ => Ok(()),
+    }
+}
+
+/// True for a set operation, in needless parentheses too.
+pub(super) fn is_set_operation(body: &ast::SetExpr) -> bool {
+    match body {
+        ast::SetExpr::SetOperation { .. } => true,
+        ast::SetExpr::Query(query) => query.with.is_none() && is_bare(query) && is_set_operation(&query.body),
+        _ => false,
     }
 }
 

@@ -127,7 +127,8 @@ impl Above {
         let leaf = Relation::Leaf(Leaf {
             base: 0,
             width: width as u16,
-            has_place: false,
+            place: None,
+            lock: None,
             name: "grouped".to_owned(),
             rows: Rows::Query {
                 block: Box::new(inner),

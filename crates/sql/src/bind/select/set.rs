@@ -7,9 +7,8 @@ use std::borrow::Cow;
 use sqlparser::ast;
 
 use super::list::Output;
-use super::lock::refuse_locks_around;
+use super::lock::{is_set_operation, refuse_locks_around};
 use crate::bind::around::Around;
-use crate::bind::is_bare;
 use crate::bind::row_columns::RowColumn;
 use crate::bind::scope::{Names, Scope, ScopeColumn, ScopeRelation};
 use crate::bind::{Binder, Typed};
@@ -247,15 +246,6 @@ impl Binder<'_> {
         (block.limit, block.offset) = self.limit(query)?;
         self.lock_rows(&query.locks, &Names::default(), &mut block)?;
         Ok(block)
-    }
-}
-
-/// True for a set operation, in needless parentheses too.
-pub(super) fn is_set_operation(body: &ast::SetExpr) -> bool {
-    match body {
-        ast::SetExpr::SetOperation { .. } => true,
-        ast::SetExpr::Query(query) => query.with.is_none() && is_bare(query) && is_set_operation(&query.body),
-        _ => false,
     }
 }
 

@@ -1,0 +1,264 @@
+//! INSERT … ON CONFLICT.
+//!
+//! Invariant: a row is stored under a key of an arbiter index only if no other row has the key; whoever loses a race for
+//! a key finds the winner's row, and neither an error of uniqueness nor a lost update comes of it.
+//!
+//! 1. The arbiters are asked for a row with the same key. One that depends on a running transaction is waited for, with
+//!    nothing of this row stored: two that wait for each other's rows in one statement would be a deadlock without need.
+//! 2. There is none: the row is stored, and its entries. The tree looks once more under the leaf's latch. If a row of
+//!    another transaction has come meanwhile, this one is *withdrawn* ([`Heap::withdraw`]: nobody will see it, and
+//!    nobody waits for it), and all begins again.
+//! 3. There is one, and DO NOTHING: the row is left out.
+//! 4. There is one, and DO UPDATE: it is locked. If it has been changed or deleted meanwhile, all begins again. The
+//!    snapshot does not matter in READ COMMITTED: the row is updated as it is now. WHERE may leave it as it is; its lock
+//!    stays.
+//!
+//! REPEATABLE READ gives up with 40001 where the row that is there is not the one that its snapshot shows. A row that this
+//! statement has stored or updated itself is not updated again (21000).
+
+use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::plan::{ConflictUpdate, InsertPlan, IsolationLevel, LockWaitPolicy, OnConflict};
+use clearway_sql::value::Value;
+use clearway_sql::value::key::encode_key_of_row;
+use clearway_sql::{IndexDef, TableDef};
+use clearway_storage::btree::{BTree, InsertOutcome};
+use clearway_storage::heap::{Heap, LockOutcome, Rival, Tid, UpdateOutcome, VersionOutcome};
+use clearway_txn::Xid;
+
+use crate::convert::storage_error;
+use crate::executor::modify_joined::assigned_by;
+use crate::executor::not_null::check_not_null;
+use crate::executor::unique::{insert_entries, violation};
+use crate::executor::{Execution, Queued, heap_rel};
+
+/// The outcome for a row that was to be inserted.
+pub(super) enum Stored {
+    /// It is there.
+    Inserted,
+    /// The row that was there is this now.
+    Updated(Vec<Value>),
+    /// Nothing was changed.
+    LeftOut,
+}
+
+/// Inserts a row, or does what ON CONFLICT says.
+pub(super) fn insert_or(
+    execution: &mut Execution<'_>,
+    plan: &InsertPlan,
+    conflict: &OnConflict,
+    row: &[Value],
+) -> Result<Stored> {
+    let table = &*plan.table;
+    check_not_null(table, row)?;
+    execution.txn.assign_xid()?;
+    loop {
+        execution.check_interrupts()?;
+        let Some(rival) = find_rival(execution, table, conflict, row)? else {
+            if store(execution, table, conflict, row)? {
+                return Ok(Stored::Inserted);
+            }
+            continue;
+        };
+        execution.txn.note_in_tags();
+        match &conflict.update {
+            None => {
+                check_seen(execution, table, rival, true)?;
+                return Ok(Stored::LeftOut);
+            }
+            Some(update) => {
+                if let Some(stored) = update_rival(execution, table, update, rival, row)? {
+                    return Ok(stored);
+                }
+            }
+        }
+    }
+}
+
+/// Step 1: the row that has a key of this one in an arbiter.
+fn find_rival(
+    execution: &mut Execution<'_>,
+    table: &TableDef,
+    conflict: &OnConflict,
+    row: &[Value],
+) -> Result<Option<Tid>> {
+    let heap = Heap::new(heap_rel(table));
+    let (mut key, mut roots) = (Vec::new(), Vec::new());
+    for at in &conflict.arbiters {
+        let index = &table.indexes[*at];
+        if encode_key_of_row(row, &index.columns, &index.types, &mut key) {
+            continue;
+        }
+        'again: loop {
+            roots.clear();
+            BTree::new(index.rel)
+                .lookup(execution.storage, &key, &mut roots)
+                .map_err(storage_error)?;
+            for root in &roots {
+                let found = heap.rival(&execution.txn.context(), *root);
+                match found.map_err(storage_error)? {
+                    Rival::None => {}
+                    Rival::Alive(tid) => return Ok(Some(tid)),
+                    Rival::DependsOn(xid) => {
+                        wait(execution, xid)?;
+                        continue 'again;
+                    }
+                }
+            }
+            break;
+        }
+    }
+    Ok(None)
+}
+
+fn wait(execution: &mut Execution<'_>, xid: Xid) -> Result<()> {
+    execution
+        .txn
+        .wait_for_transaction(xid, execution.interrupts, execution.lock_timeout)
+}
+
+/// Step 2; `false` if another row has come meanwhile.
+fn store(
+    execution: &mut Execution<'_>,
+    table: &TableDef,
+    conflict: &OnConflict,
+    row: &[Value],
+) -> Result<bool> {
+    let heap = Heap::new(heap_rel(table));
+    let mut payload = std::mem::take(&mut execution.scratch.payload);
+    table.codec.encode(row, &mut payload);
+    let stored = heap.insert(&execution.txn.context(), &payload);
+    execution.scratch.payload = payload;
+    let tid = stored.map_err(storage_error)?;
+    for (at, index) in table.indexes.iter().enumerate() {
+        let is_arbiter = conflict.arbiters.contains(&at);
+        if !enter(execution, table, index, is_arbiter, row, tid)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Enters a row into an index; `false` if it had to be withdrawn.
+fn enter(
+    execution: &mut Execution<'_>,
+    table: &TableDef,
+    index: &IndexDef,
+    is_arbiter: bool,
+    row: &[Value],
+    tid: Tid,
+) -> Result<bool> {
+    let (tree, heap) = (BTree::new(index.rel), Heap::new(heap_rel(table)));
+    let mut key = Vec::new();
+    let any_null = encode_key_of_row(row, &index.columns, &index.types, &mut key);
+    let unique = (index.unique && !any_null).then_some(heap_rel(table));
+    loop {
+        let context = execution.txn.context();
+        let outcome = tree.insert(&context, &key, tid, unique);
+        match outcome.map_err(storage_error)? {
+            InsertOutcome::Inserted => return Ok(true),
+            InsertOutcome::Duplicate { .. } if !is_arbiter => return Err(violation(table, index, row)),
+            InsertOutcome::WaitFor(xid) if !is_arbiter => wait(execution, xid)?,
+            // Step 1 waits.
+            InsertOutcome::Duplicate { .. } | InsertOutcome::WaitFor(_) => {
+                heap.withdraw(&context, tid).map_err(storage_error)?;
+                return Ok(false);
+            }
+        }
+    }
+}
+
+/// Step 4; `None`: the row has changed, and all begins again.
+fn update_rival(
+    execution: &mut Execution<'_>,
+    table: &TableDef,
+    update: &ConflictUpdate,
+    rival: Tid,
+    row: &[Value],
+) -> Result<Option<Stored>> {
+    let heap = Heap::new(heap_rel(table));
+    let mut queued = Queued::default();
+    let is_locked = loop {
+        let outcome = heap.lock_row(&execution.txn.context(), rival, true);
+        match outcome.map_err(storage_error)? {
+            LockOutcome::Locked => break true,
+            LockOutcome::SelfModified => return Err(second_time()),
+            LockOutcome::Wait(xid) => {
+                execution.wait_for_row(table, rival, xid, LockWaitPolicy::Block, &mut queued)?;
+            }
+            LockOutcome::Deleted => {
+                execution.check_concurrent("delete")?;
+                break false;
+            }
+            LockOutcome::Changed { .. } => {
+                execution.check_concurrent("update")?;
+                break false;
+            }
+        }
+    };
+    queued.release(execution.txn);
+    if !is_locked {
+        return Ok(None);
+    }
+    check_seen(execution, table, rival, false)?;
+    let found = heap.version(&execution.txn.context(), rival, |bytes| bytes.to_vec());
+    let VersionOutcome::NoConflict(payload) = found.map_err(storage_error)? else {
+        return Err(EngineError::internal("a row that is locked has changed"));
+    };
+    let mut both = table.codec.decode_all(&payload)?;
+    both.extend_from_slice(row);
+    if let Some(condition) = &update.condition
+        && !execution.evaluating(|context| condition.passes(&both, context))?
+    {
+        return Ok(Some(Stored::LeftOut));
+    }
+    let set = &update.set;
+    let new = assigned_by(execution, table, &set.values, &set.row_queries, &both)?;
+    let mut payload = Vec::new();
+    table.codec.encode(&new, &mut payload);
+    let outcome = heap.update(
+        &execution.txn.context(),
+        rival,
+        &payload,
+        !set.changes_indexed_columns,
+    );
+    match outcome.map_err(storage_error)? {
+        UpdateOutcome::Updated { tid, hot } => {
+            if !hot {
+                insert_entries(execution, table, &new, tid)?;
+            }
+            Ok(Some(Stored::Updated(new)))
+        }
+        // A query of SET cannot change it, and no other transaction can.
+        _ => Err(EngineError::internal("a row that is locked has changed")),
+    }
+}
+
+/// 40001 under REPEATABLE READ for a row that its snapshot does not show; `own`: unless this statement has made it.
+fn check_seen(execution: &mut Execution<'_>, table: &TableDef, tid: Tid, own: bool) -> Result<()> {
+    if execution.txn.isolation == IsolationLevel::ReadCommitted {
+        return Ok(());
+    }
+    let heap = Heap::new(heap_rel(table));
+    let context = execution.txn.context();
+    let seen = heap.fetch(&context, tid, &mut |found, _: &[u8]| found);
+    if seen.map_err(storage_error)? == Some(tid) {
+        return Ok(());
+    }
+    let state = heap.version(&context, tid, |_| ());
+    if own && state.map_err(storage_error)? == VersionOutcome::SelfModified {
+        return Ok(());
+    }
+    execution.check_concurrent("update")
+}
+
+/// 21000
+#[cold]
+fn second_time() -> EngineError {
+    EngineError::new(
+        SqlState::from_code("21000"),
+        "ON CONFLICT DO UPDATE command cannot affect row a second time",
+    )
+    .with_hint(
+        "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
+    )
+}
