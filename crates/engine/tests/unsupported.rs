@@ -112,7 +112,6 @@ const REFUSED: &[(&str, &str, u32)] = &[
         "ALTER TABLE … INHERIT is not supported",
         15,
     ),
-    ("select * from only t", "ONLY is not supported", 15),
     ("vacuum full t", "VACUUM FULL is not supported", 8),
     ("vacuum (analyze, full) t", "VACUUM FULL is not supported", 18),
     ("vacuum (full true) t", "VACUUM FULL is not supported", 9),
