@@ -20,6 +20,12 @@ create table kinds (b bool default true, s smallint, i int, l bigint, r real, d 
   n2 numeric(12,3), t text, v varchar, v2 varchar(7), c char(4), c1 char, dd date, ts timestamp, ts3 timestamp(3),
   tz timestamptz, tz0 timestamptz(0), nm name, o oid, x "char", lsn pg_lsn, place tid, rel regclass, typ regtype,
   ints int[], texts text[], nums numeric(6,2)[], days date[], bools bool[]);
+create table grown (a int, b text, c int default 1, unique (c));
+insert into grown values (1, 'one', 2);
+alter table grown drop column b, add column d text not null default 'new', add column e date default '2000-01-01';
+alter table grown rename column c to renamed; alter table grown alter column a type bigint, alter column e drop default;
+insert into grown (a, renamed) values (2, 3);
+alter table grown add primary key (a);
 create view cheap as select id, name from shop where price < 10;
 create view apart.names as select c.name from cheap c where c.name > 'a' with cascaded check option;
 create view sums as select n, count(*) as count, sum(n) from shop_log group by n having count(*) > 0 order by n;
@@ -40,7 +46,7 @@ insert into kinds values (false, -32768, 2147483647, -9223372036854775808, 0.1, 
   '{1,null,3}', '{"a b",null,"","NULL"}', '{1.50,2.25}', '[2:3]={2000-01-01,infinity}', '{{t,f},{f,t}}');
 insert into kinds (i) values (null);
 """
-RELATIONS = ["shop", "shop_log", "numbered", "apart.pairs", "apart.small", '"Odd Schema"."Odd ""one"', "kinds", "cheap",
+RELATIONS = ["shop", "shop_log", "numbered", "apart.pairs", "apart.small", '"Odd Schema"."Odd ""one"', "kinds", "grown", "cheap",
              "apart.names", "sums", "joined", "shop_id_seq", "apart.small_n_seq", "numbered_other_seq"]
 # What differs between two servers of any kind, and the schema public, whose owner is another role.
 NOISE = re.compile(

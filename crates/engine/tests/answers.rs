@@ -119,6 +119,7 @@ macro_rules! subjects {
 subjects! {
     aggregate_calls
     aggregates
+    alter_table
     analyze
     arithmetic
     array_assignments

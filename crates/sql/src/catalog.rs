@@ -296,6 +296,8 @@ pub struct ColumnDef {
     /// True if it takes its default only (`generated always as identity`). COPY may still give it a value, as in
     /// PostgreSQL.
     pub always_generated: bool,
+    /// The name of its sequence, if that is not made of its own and the table's: one of them had another name.
+    pub sequence_name: Option<String>,
     /// True if its numbers are an identity (`generated … as identity`), which has no default of its own, and not those of
     /// a serial column.
     pub is_identity: bool,
@@ -311,6 +313,7 @@ impl ColumnDef {
             not_null: false,
             default: None,
             always_generated: false,
+            sequence_name: None,
             is_identity: false,
         }
     }

@@ -1,7 +1,8 @@
 //! The sequences of serial and identity columns as relations: their numbers and names.
 //!
 //! A sequence belongs to its column and is stored with it. It has a number and a name of its own, made as PostgreSQL
-//! makes the names of such sequences: `table_column_seq`, the longer part shortened until it fits.
+//! makes the names of such sequences: `table_column_seq`, the longer part shortened until it fits. The name stays when
+//! table or column get another one; it is stored then.
 
 use std::sync::Arc;
 
@@ -54,7 +55,11 @@ impl Serial<'_> {
 
     /// Its name.
     pub(crate) fn name(&self) -> String {
-        sequence_name(&self.entry.def.name, &self.entry.def.columns[self.column].name)
+        let column = &self.entry.def.columns[self.column];
+        match &column.sequence_name {
+            Some(name) => name.clone(),
+            None => sequence_name(&self.entry.def.name, &column.name),
+        }
     }
 
     /// The type of its numbers.

@@ -169,6 +169,9 @@ struct StoredColumn {
     /// The relation that holds the column's sequence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sequence: Option<u32>,
+    /// The sequence's name, if it is not that of table and column.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sequence_name: Option<String>,
 }
 
 /// An attribute; see [`Attribute`].
@@ -332,6 +335,7 @@ pub(crate) fn encode(definition: &Definition) -> Result<Vec<u8>> {
                 Some(ColumnDefault::Serial) | None => None,
             },
             sequence: *sequence,
+            sequence_name: column.sequence_name.clone(),
         })
         .collect();
     let indexes = table
@@ -476,6 +480,7 @@ fn decode_table(bytes: &[u8]) -> Result<Definition> {
         let mut definition = ColumnDef::new(column.name, data_type);
         definition.typmod = column.modifier;
         definition.not_null = column.not_null;
+        definition.sequence_name = column.sequence_name;
         definition.always_generated = column.always;
         definition.is_identity = column.always || column.identity;
         definition.default = match (column.sequence, column.default) {

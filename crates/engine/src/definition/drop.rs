@@ -102,7 +102,11 @@ impl Dependents<'_> {
             return format!("schema {name}");
         }
         if address.catalog != ObjectAddress::PG_CONSTRAINT {
-            return relation(address.object);
+            let table = relation(address.object);
+            return match self.column_name(address) {
+                Some(name) => format!("column {} of {table}", quote_identifier(&name)),
+                None => table,
+            };
         }
         let owner = self.state.owner(address.object);
         let index =
@@ -115,6 +119,14 @@ impl Dependents<'_> {
             ),
             _ => format!("constraint {}", address.object),
         }
+    }
+
+    /// The name of the column that an address is of, if it is of one.
+    fn column_name(&self, address: ObjectAddress) -> Option<String> {
+        let number = u16::try_from(address.column).ok().filter(|number| *number > 0)?;
+        let table = &self.state.table(address.object)?.def;
+        let column = table.column_of_attribute(number)?;
+        Some(table.columns[usize::from(column)].name.clone())
     }
 
     /// A relation's name, with its schema where it is not found without.
@@ -141,7 +153,10 @@ fn depends(view: &TableDef, on: ObjectAddress) -> bool {
     let Some(view) = &view.view else { return false };
     match on.catalog {
         ObjectAddress::PG_CONSTRAINT => view.constraints.iter().any(|used| used.index == on.object),
-        _ => view.uses.iter().any(|used| used.table == on.object),
+        _ => view
+            .uses
+            .iter()
+            .any(|used| used.table == on.object && (on.column == 0 || i32::from(used.column) == on.column)),
     }
 }
 
@@ -239,7 +254,7 @@ impl DefinitionChange<'_, '_, '_> {
         let relations = found
             .targets
             .iter()
-            .filter(|target| target.address.catalog == ObjectAddress::PG_CLASS);
+            .filter(|target| target.address.catalog == ObjectAddress::PG_CLASS && target.address.column == 0);
         Ok(relations.map(|target| target.address.object).collect())
     }
 

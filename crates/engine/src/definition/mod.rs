@@ -4,10 +4,12 @@
 //! [`crate::catalog`]) and the table's own lock in the mode that [`locks`] tells, changes rows of the catalog heap and the
 //! transaction's overlay, and leaves files to be unlinked to the transaction's end.
 
+mod alter;
 mod comment;
 mod drop;
 mod index;
 mod index_build;
+mod rewrite;
 mod schema;
 mod statistics;
 mod table;
@@ -75,8 +77,9 @@ pub(crate) fn locks(statement: &DefinitionStatement) -> Vec<(u32, LockMode)> {
             of(&tables.iter().collect::<Vec<_>>(), AccessExclusive)
         }
         DefinitionStatement::CreateIndex(create) => of(&[&create.table], Share),
-        DefinitionStatement::AddConstraint(create) => of(&[&create.table], AccessExclusive),
-        DefinitionStatement::DropConstraint { table, .. } => of(&[table], AccessExclusive),
+        DefinitionStatement::AlterTable(alter) => {
+            of(&alter.table.iter().collect::<Vec<_>>(), AccessExclusive)
+        }
         DefinitionStatement::SetFillfactor { table, .. } => of(&[table], ShareUpdateExclusive),
     }
 }
@@ -127,9 +130,7 @@ pub(crate) fn run(
                 change.truncate(table, *restart_identity)?;
             }
         }
-        DefinitionStatement::CreateIndex(create) | DefinitionStatement::AddConstraint(create) => {
-            change.create_index(create)?
-        }
+        DefinitionStatement::CreateIndex(create) => change.create_index(create)?,
         DefinitionStatement::DropIndex {
             indexes, if_exists, ..
         } => {
@@ -137,12 +138,7 @@ pub(crate) fn run(
                 change.drop_index(name, def.as_deref(), *if_exists)?;
             }
         }
-        DefinitionStatement::DropConstraint {
-            table,
-            name,
-            if_exists,
-            cascade,
-        } => change.drop_constraint(table, name, *if_exists, *cascade)?,
+        DefinitionStatement::AlterTable(alter) => change.alter_table(alter)?,
         DefinitionStatement::CreateSchema {
             name,
             owner,

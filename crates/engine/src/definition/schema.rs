@@ -154,7 +154,7 @@ impl DefinitionChange<'_, '_, '_> {
     }
 
     /// The name of the owner that a statement names: the only role there is.
-    fn owner(&self, owner: &Owner) -> Result<String> {
+    pub(super) fn owner(&self, owner: &Owner) -> Result<String> {
         let user = self.execution.eval.session.user();
         match owner {
             Owner::Named(name) if name != user => Err(EngineError::new(

@@ -5,7 +5,8 @@
 //!
 //! - the parameters' types. Values that a Bind has decoded already have these types, and an expression that expects
 //!   another type would read them wrongly. The types that were inferred first are declared types from then on.
-//! - the result's columns: a client that expects two columns must not get three (0A000).
+//! - the result's columns: a client that expects two columns must not get three (0A000). In a simple query they are
+//!   described when the statement runs, and may be others by then.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -171,6 +172,8 @@ pub struct Prepared {
     columns: Option<Box<[Column]>>,
     /// True if a transaction that has failed takes it: COMMIT, ROLLBACK and an empty text.
     pub(crate) fits_failed_transaction: bool,
+    /// True until a client knows its columns: they are told when it runs.
+    columns_may_change: bool,
     /// Absent when other statements were used more recently: then it is planned from its text.
     plan: Mutex<Option<Arc<CachedPlan>>>,
     /// Its last use, by its session's count.
@@ -197,6 +200,7 @@ impl Prepared {
             param_types: plan.param_types.as_slice().into(),
             columns: plan.columns.as_deref().map(Box::from),
             fits_failed_transaction: statement.fits_failed_transaction(),
+            columns_may_change: false,
             plan: Mutex::new(Some(Arc::new(CachedPlan::new(plan, view, memory)))),
             used: AtomicU64::new(0),
             charge: OnceLock::new(),
@@ -211,6 +215,12 @@ impl Prepared {
             + size_of_val(&*self.param_types)
             + self.columns.as_deref().map_or(0, size_of_val)
             + names.sum::<usize>()
+    }
+
+    /// The same statement in a simple query, whose columns are described when it runs.
+    pub(super) fn in_simple_query(mut self) -> Prepared {
+        self.columns_may_change = true;
+        self
     }
 
     /// The types of `$1`, `$2`, …
@@ -266,7 +276,7 @@ impl Prepared {
             (None, None) => true,
             _ => false,
         };
-        if !same_types(plan.columns.as_deref(), self.columns.as_deref()) {
+        if !self.columns_may_change && !same_types(plan.columns.as_deref(), self.columns.as_deref()) {
             return Err(EngineError::new(
                 SqlState::FEATURE_NOT_SUPPORTED,
                 "cached plan must not change result type",

@@ -61,7 +61,7 @@ impl Session {
                 version: self.txn.catalog_version(),
                 path: Arc::clone(&self.settings.search_path),
             };
-            let prepared = Arc::new(self.bind(text, Some(parsed), &[], None)?);
+            let prepared = Arc::new(self.bind(text, Some(parsed), &[], None)?.in_simple_query());
             if number + 1 < count {
                 self.run(&prepared, &[], request, out, false)?;
             } else {

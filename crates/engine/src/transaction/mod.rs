@@ -421,6 +421,11 @@ impl Transaction {
         self.isolation == IsolationLevel::ReadCommitted || fresh.is_same_as(&self.snapshot)
     }
 
+    /// The notes of what the session's answers depend on.
+    pub(crate) fn seen_commits(&self) -> Arc<SeenCommits> {
+        Arc::clone(&self.seen)
+    }
+
     /// Runs `work` under a snapshot of this moment, whatever the isolation level.
     pub(crate) fn with_fresh_snapshot<T>(&mut self, work: impl FnOnce(&mut Transaction) -> T) -> T {
         let mut fresh = SessionSnapshot::default();

@@ -5,6 +5,7 @@ mod common;
 
 mod activity;
 mod aggregates;
+mod alter_table;
 mod arrays;
 mod catalog_functions;
 mod catalogs;

@@ -51,6 +51,14 @@ fn each_change_arrives() {
     assert_eq!(error(&mut reader, "select * from u").sqlstate().as_str(), "42P01");
     assert_eq!(query(&mut reader, "select id, at from v"), "1|5");
 
+    pair.write("create table w (a int, b int); insert into w values (1, 2)");
+    pair.write("alter table w drop column a, add column c text default 'x'");
+    pair.catch_up();
+    assert_eq!(query(&mut reader, "select * from w"), "2|x");
+    pair.write("alter table w alter column b type text; alter table w rename column b to d");
+    pair.catch_up();
+    assert_eq!(query(&mut reader, "select d || c from w"), "2x");
+
     pair.write("drop table t");
     pair.catch_up();
     assert_eq!(error(&mut reader, "select * from t").sqlstate().as_str(), "42P01");

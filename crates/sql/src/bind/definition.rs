@@ -1,4 +1,4 @@
-//! CREATE TABLE, CREATE INDEX, ALTER TABLE, and the names of types.
+//! CREATE TABLE and CREATE INDEX.
 
 use sqlparser::ast;
 use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
@@ -99,7 +99,7 @@ impl Binder<'_> {
 
     /// A column, and whether it is a key by itself: primary or unique, and the constraint's name.
     #[expect(clippy::type_complexity, reason = "used once, right here")]
-    fn column_def(
+    pub(super) fn column_def(
         &mut self,
         tree: &ast::ColumnDef,
         table: &str,
@@ -117,6 +117,7 @@ impl Binder<'_> {
             not_null: false,
             default: None,
             always_generated: false,
+            sequence_name: None,
             is_identity: false,
         };
         if serial.is_some() {
@@ -239,72 +240,6 @@ impl Binder<'_> {
         })))
     }
 
-    pub(super) fn alter_table(&mut self, alter: &ast::AlterTable) -> Result<DefinitionStatement> {
-        refuse(
-            alter.location.is_some() || alter.on_cluster.is_some(),
-            "this form of ALTER TABLE",
-        )?;
-        let [operation] = alter.operations.as_slice() else {
-            return Err(EngineError::not_supported("ALTER TABLE with several actions"));
-        };
-        if let ast::AlterTableOperation::DropConstraint {
-            if_exists,
-            name,
-            drop_behavior,
-        } = operation
-        {
-            return Ok(DefinitionStatement::DropConstraint {
-                table: self.heap_table(&alter.name)?,
-                name: normal(name),
-                if_exists: *if_exists,
-                cascade: *drop_behavior == Some(ast::DropBehavior::Cascade),
-            });
-        }
-        let ast::AlterTableOperation::AddConstraint {
-            constraint,
-            not_valid: false,
-        } = operation
-        else {
-            let shown = operation.to_string();
-            let words: Vec<&str> = shown
-                .split_whitespace()
-                .take_while(|word| word.chars().all(|c| c.is_ascii_uppercase()))
-                .collect();
-            return Err(EngineError::not_supported(format!(
-                "ALTER TABLE … {}",
-                words.join(" ")
-            )));
-        };
-        let (primary, given, keys) = unique_constraint(constraint)?;
-        let table = self.heap_table(&alter.name)?;
-        if primary && table.primary_key().is_some() {
-            return Err(EngineError::new(
-                SqlState::INVALID_TABLE_DEFINITION,
-                format!(
-                    "multiple primary keys for table \"{}\" are not allowed",
-                    table.name
-                ),
-            ));
-        }
-        let (names, columns) = self.key_columns(keys, &table.columns)?;
-        let name = match given {
-            Some(name) => name,
-            None => self.free_name(&table.schema, &default_name(&table.name, &names, primary)),
-        };
-        Ok(DefinitionStatement::AddConstraint(Box::new(CreateIndex {
-            table,
-            index: IndexSpec {
-                name,
-                unique: true,
-                primary,
-                constraint: true,
-                columns,
-            },
-            if_not_exists: false,
-            concurrently: false,
-        })))
-    }
-
     /// A name that no table or index has: the wanted one, or with a number behind it.
     fn free_name(&self, schema: &SchemaRef, wanted: &str) -> String {
         let schema = Some(&*schema.name);
@@ -407,7 +342,7 @@ fn serial_type(tree: &ast::DataType) -> Option<DataType> {
 }
 
 /// Primary or not, the name given, the columns.
-fn unique_constraint(
+pub(super) fn unique_constraint(
     constraint: &ast::TableConstraint,
 ) -> Result<(bool, Option<String>, &[ast::IndexColumn])> {
     match constraint {
@@ -551,7 +486,7 @@ fn fillfactor(options: &ast::CreateTableOptions) -> Result<u8> {
     for option in options {
         match option {
             ast::SqlOption::KeyValue { key, value } if normal(key) == "fillfactor" => {
-                fillfactor = check_fillfactor(&value.to_string())?;
+                fillfactor = check_fillfactor(value.to_string().trim_matches('\''))?;
             }
             // When vacuum comes by is our own business.
             ast::SqlOption::KeyValue { key, .. } if normal(key).starts_with("autovacuum_") => {}

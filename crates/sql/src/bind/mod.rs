@@ -6,6 +6,7 @@
 //! to the end is text.
 
 mod aggregate;
+mod alter_table;
 mod around;
 mod array;
 mod assignment;
@@ -325,6 +326,9 @@ impl Binder<'_> {
             ast::Statement::CreateTable(create) => Ok((self.create_table(create, &[])?.into(), None)),
             ast::Statement::CreateIndex(create) => Ok((self.create_index(create)?.into(), None)),
             ast::Statement::AlterTable(alter) => Ok((self.alter_table(alter)?.into(), None)),
+            ast::Statement::AlterIndex { name, operation } => {
+                Ok((self.alter_index(name, operation)?.into(), None))
+            }
             other => Err(EngineError::not_supported(first_words(&other.to_string()))),
         }
     }

@@ -75,6 +75,12 @@ pub(super) const MODIFIERS: &[&str] = &[
     "procedural",
 ];
 
+/// True if RENAME TO is behind the kind of an object and a name, with or without its schema.
+fn renames(named: &[Token]) -> bool {
+    let behind = |at: usize| named.get(at..).is_some_and(|rest| begins_with(rest, "rename to"));
+    behind(2) || behind(4)
+}
+
 /// A clause: the words its statement begins with, its own words, and its name if that is more than its words. `_`
 /// stands for any identifier.
 struct Clause {
@@ -174,7 +180,7 @@ pub(super) fn statement(text: &str) -> Option<(EngineError, usize)> {
     }
     let named = &tokens[kind.min(tokens.len())..];
     let object = match verb {
-        "alter" if begins_with(named, "index") => "index",
+        "alter" if begins_with(named, "index") && !renames(named) => "index",
         _ => OBJECTS.iter().find(|object| begins_with(named, object))?,
     };
     let error = EngineError::not_supported(format!("{verb} {object}").to_uppercase());

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::catalog::{ColumnDef, SchemaRef, TableDef};
 use crate::object_address::ObjectAddress;
 use crate::plan::SelectPlan;
+use crate::plan::{AlterTablePlan, Owner};
 use crate::view::ViewDef;
 
 /// A statement that changes definitions.
@@ -54,19 +55,8 @@ pub enum DefinitionStatement {
         /// Said to be CONCURRENTLY: the same here, but refused in a transaction.
         concurrently: bool,
     },
-    /// ALTER TABLE … ADD PRIMARY KEY or ADD UNIQUE: an index to create, its columns to become NOT NULL when primary
-    AddConstraint(Box<CreateIndex>),
-    /// ALTER TABLE … DROP CONSTRAINT
-    DropConstraint {
-        /// The table.
-        table: Arc<TableDef>,
-        /// The constraint's name, which is its index's.
-        name: String,
-        /// True if a missing constraint is no error (a notice tells).
-        if_exists: bool,
-        /// True if what depends on it goes as well.
-        cascade: bool,
-    },
+    /// ALTER TABLE, ALTER INDEX
+    AlterTable(Box<AlterTablePlan>),
     /// CREATE SCHEMA
     CreateSchema {
         /// Its name; the owner's if there is none.
@@ -110,15 +100,6 @@ pub enum DefinitionStatement {
     Comment(Box<CommentOn>),
 }
 
-/// The owner that a statement names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Owner {
-    /// The session's user.
-    Current,
-    /// The role of this name.
-    Named(String),
-}
-
 impl DefinitionStatement {
     /// As a refusal to write names it.
     pub fn written_name(&self) -> &'static str {
@@ -147,9 +128,8 @@ impl DefinitionStatement {
             }
             DefinitionStatement::DropSchema { .. } => "DROP SCHEMA",
             DefinitionStatement::DropIndex { .. } => "DROP INDEX",
-            DefinitionStatement::AddConstraint(_)
-            | DefinitionStatement::DropConstraint { .. }
-            | DefinitionStatement::SetFillfactor { .. } => "ALTER TABLE",
+            DefinitionStatement::AlterTable(alter) => alter.tag,
+            DefinitionStatement::SetFillfactor { .. } => "ALTER TABLE",
             DefinitionStatement::Comment(_) => "COMMENT",
         }
     }
@@ -351,7 +331,7 @@ pub struct IndexSpec {
     pub columns: Vec<u16>,
 }
 
-/// CREATE INDEX, or ALTER TABLE … ADD PRIMARY KEY | UNIQUE
+/// CREATE INDEX, or the index of a key that ALTER TABLE adds
 #[derive(Debug, Clone)]
 pub struct CreateIndex {
     /// The table.

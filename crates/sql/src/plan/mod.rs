@@ -17,10 +17,11 @@
 //! | module | statements |
 //! | --- | --- |
 //! | `control` | about the transaction, the session, maintenance |
-//! | `definition` | CREATE, ALTER, DROP, TRUNCATE |
+//! | `definition`, `alter_table` | CREATE, ALTER, DROP, TRUNCATE |
 //! | `measure` | counters of a plan that EXPLAIN ANALYZE runs |
 //! | `rows`, `select`, `copy` | SELECT, INSERT, UPDATE, DELETE, MERGE, COPY, EXPLAIN |
 
+mod alter_table;
 mod control;
 mod copy;
 mod definition;
@@ -37,13 +38,14 @@ pub use crate::access::{AccessPath, KeyRange, RangeBound};
 pub use crate::aggregate::AggregateCall;
 pub use crate::explained::{Counter, StageCounters};
 pub use crate::sort_key::SortKey;
+pub use alter_table::{AlterTablePlan, NewKey, Owner, TableAction};
 pub use control::{
     ControlStatement, IsolationLevel, MaintainedTable, Resolved, Stage, TableLockMode, TransactionModes,
 };
 pub use copy::{CopyDirection, CopyFormat, CopyOptions, CopyPlan};
 pub use definition::{
     AlterViewPlan, CommentOn, Commented, CreateIndex, CreateTable, CreateTableAs, CreateViewPlan,
-    DefinitionStatement, IndexSpec, IntoTable, OnCommit, Owner, TablePart, TakenComment, ViewChange,
+    DefinitionStatement, IndexSpec, IntoTable, OnCommit, TablePart, TakenComment, ViewChange,
 };
 pub use rows::{
     ConflictUpdate, DeletePlan, InsertPlan, InsertSource, JoinedRows, MeasuredStatement, MergeAction,

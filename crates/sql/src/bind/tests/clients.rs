@@ -104,10 +104,6 @@ fn pgbench_initialisation() {
         code("alter table pgbench_branches add constraint c foreign key (bid) references pgbench_accounts"),
         SqlState::FEATURE_NOT_SUPPORTED
     );
-    assert_eq!(
-        code("alter table pgbench_accounts add primary key (bid)"),
-        SqlState::INVALID_TABLE_DEFINITION
-    );
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::error::SqlState;
 use crate::explain::explain;
 use crate::expr::CompareOp;
 use crate::parse;
-use crate::plan::{DefinitionStatement, InsertSource, RowsStatement, SelectPlan, Source};
+use crate::plan::{DefinitionStatement, InsertSource, RowsStatement, SelectPlan, Source, TableAction};
 use crate::value::Value;
 use crate::value::text::to_text;
 
@@ -83,9 +83,7 @@ fn make_tables() -> Tables {
                 }
                 tables.0.push(Arc::new(table));
             }
-            Statement::Definition(
-                DefinitionStatement::CreateIndex(create) | DefinitionStatement::AddConstraint(create),
-            ) => {
+            Statement::Definition(DefinitionStatement::CreateIndex(create)) => {
                 let at = tables
                     .0
                     .iter()
@@ -94,6 +92,31 @@ fn make_tables() -> Tables {
                 let mut table = (*tables.0[at]).clone();
                 let index = index_of(&table, &create.index);
                 table.indexes.push(index);
+                tables.0[at] = Arc::new(table);
+            }
+            Statement::Definition(DefinitionStatement::AlterTable(alter)) => {
+                let altered = alter.table.as_ref().unwrap();
+                let at = tables
+                    .0
+                    .iter()
+                    .position(|table| table.oid == altered.oid)
+                    .unwrap();
+                let mut table = (*tables.0[at]).clone();
+                for action in &alter.actions {
+                    let TableAction::AddKey(key) = action else {
+                        panic!("{action:?}")
+                    };
+                    let columns = key.columns.iter();
+                    let spec = crate::plan::IndexSpec {
+                        name: format!("{}_pkey", table.name),
+                        unique: true,
+                        primary: key.primary,
+                        constraint: true,
+                        columns: columns.map(|name| table.column_number(name).unwrap()).collect(),
+                    };
+                    let index = index_of(&table, &spec);
+                    table.indexes.push(index);
+                }
                 tables.0[at] = Arc::new(table);
             }
             other => panic!("{other:?}"),

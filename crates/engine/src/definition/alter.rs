@@ -1,0 +1,581 @@
+//! ALTER TABLE.
+//!
+//! Each action makes a new definition of the newest one, so that it sees what those before it have done. Rows stay as
+//! they are where they can (`value::row` of the SQL crate): a dropped column keeps its place in them, and an added one is
+//! behind them, with its default of now as the value of older rows. They are written anew when a type changes the stored
+//! values, and when an added column's default is another one in each row.
+
+use std::sync::Arc;
+
+use clearway_storage::RelId;
+
+use crate::catalog::TableEntry;
+use crate::catalog::comment::addresses_of_index;
+use crate::catalog::sequence::Sequence;
+use crate::catalog::serial::serials;
+use crate::convert::storage_error;
+use crate::definition::{DefinitionChange, ReadableBy, already_exists, notice};
+use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::expr::Expr;
+use clearway_sql::plan::{AlterTablePlan, CreateIndex, IndexSpec, NewKey, TableAction};
+use clearway_sql::value::{DataType, Value};
+use clearway_sql::{Attribute, ColumnDef, ColumnDefault, IndexDef, ObjectAddress, TableDef};
+
+/// The most attributes a table may have, dropped ones included.
+const ATTRIBUTES_MAX: usize = 1_600;
+
+impl DefinitionChange<'_, '_, '_> {
+    pub(super) fn alter_table(&mut self, alter: &AlterTablePlan) -> Result<()> {
+        let Some(table) = &alter.table else {
+            let text = format!("relation \"{}\" does not exist, skipping", alter.name);
+            self.outcome.notices.push(notice(SqlState::SUCCESS, text));
+            return Ok(());
+        };
+        for action in &alter.actions {
+            let entry = self.execution.entry(table)?;
+            self.table_action(&entry, action)?;
+        }
+        Ok(())
+    }
+
+    fn table_action(&mut self, entry: &TableEntry, action: &TableAction) -> Result<()> {
+        match action {
+            TableAction::DropColumn {
+                name,
+                if_exists,
+                cascade,
+            } => self.drop_column(entry, name, *if_exists, *cascade),
+            TableAction::DropConstraint {
+                name,
+                if_exists,
+                cascade,
+            } => self.drop_constraint(&entry.def, name, *if_exists, *cascade),
+            TableAction::SetType {
+                name,
+                data_type,
+                typmod,
+                value,
+                default,
+            } => {
+                let column = column_named(&entry.def, name)?;
+                let to = (*data_type, *typmod);
+                self.set_type(entry, column, to, value.as_deref(), default.as_ref())
+            }
+            TableAction::AddColumn {
+                column,
+                if_not_exists,
+                keys,
+            } => self.add_column(entry, column, *if_not_exists, keys),
+            TableAction::SetDefault { name, default } => self.set_default(entry, name, default.as_ref()),
+            TableAction::AddIdentity { name, always } => self.add_identity(entry, name, *always),
+            TableAction::SetNotNull { name, not_null } => self.set_not_null(entry, name, *not_null),
+            TableAction::AddKey(key) => self.add_key(&entry.def, key),
+            TableAction::Rename(name) => self.rename_table(entry, name),
+            TableAction::RenameColumn { from, to } => self.rename_column(entry, from, to),
+            TableAction::RenameConstraint { from, to } => self.rename_index(entry, from, to, true),
+            TableAction::RenameIndex { from, to } => self.rename_index(entry, from, to, false),
+            TableAction::Owner(owner) => self.owner(owner).map(drop),
+        }
+    }
+
+    /// Replaces a definition by one under which rows are read as they are.
+    fn redefine(&mut self, entry: &TableEntry, table: TableDef) -> Result<()> {
+        let sequences = entry.sequences.clone();
+        self.redefine_with(entry, table, sequences)
+    }
+
+    fn redefine_with(
+        &mut self,
+        entry: &TableEntry,
+        table: TableDef,
+        sequences: Vec<Option<Arc<Sequence>>>,
+    ) -> Result<()> {
+        let mut state = self.state()?;
+        let schema = table.schema.clone();
+        self.replace(&mut state, entry, table, sequences, ReadableBy::OlderSnapshots)?;
+        self.keep(state, &schema);
+        Ok(())
+    }
+
+    fn drop_column(&mut self, entry: &TableEntry, name: &str, if_exists: bool, cascade: bool) -> Result<()> {
+        let Some(place) = entry.def.column_number(name) else {
+            let error = no_column(&entry.def, name);
+            if !if_exists {
+                return Err(error);
+            }
+            let text = format!("{}, skipping", error.message());
+            self.outcome.notices.push(notice(SqlState::SUCCESS, text));
+            return Ok(());
+        };
+        let address = ObjectAddress {
+            column: i32::from(entry.def.attribute_number(place)),
+            ..ObjectAddress::relation(entry.def.oid)
+        };
+        let has_column = |index: &Arc<IndexDef>| index.columns.contains(&place);
+        let (gone, kept): (Vec<_>, Vec<_>) = entry.def.indexes.iter().cloned().partition(has_column);
+        let mut roots = vec![address];
+        let constraints = gone.iter().filter(|index| index.constraint);
+        roots.extend(constraints.map(|index| ObjectAddress::new(ObjectAddress::PG_CONSTRAINT, index.oid)));
+        for view in self.dropped_with(&roots, cascade)? {
+            self.drop_relation(view)?;
+        }
+        let mut state = self.state()?;
+        let mut table = (*entry.def).clone();
+        table.columns.remove(usize::from(place));
+        table.set_attributes(without_column(&entry.def, place));
+        table.indexes = kept.iter().map(|index| moved(index, place)).collect();
+        let mut addresses = vec![address];
+        for index in &gone {
+            self.execution.txn.note_dropped(RelId(index.rel));
+            addresses.extend(addresses_of_index(index.oid));
+        }
+        let mut sequences = entry.sequences.clone();
+        let own = serials(entry).find(|serial| serial.column == usize::from(place));
+        if let Some(own) = own {
+            addresses.push(ObjectAddress::relation(own.oid()));
+            self.execution.txn.note_dropped(RelId(own.sequence.rel()));
+        }
+        sequences.remove(usize::from(place));
+        if !entry.def.schema.is_temporary() {
+            self.remove_comments(&mut state, &addresses)?;
+        }
+        let before = self.without_statistics(entry);
+        self.replace(&mut state, &before, table, sequences, ReadableBy::OlderSnapshots)?;
+        self.keep(state, &entry.def.schema);
+        Ok(())
+    }
+
+    fn add_column(
+        &mut self,
+        entry: &TableEntry,
+        column: &ColumnDef,
+        if_not_exists: bool,
+        keys: &[NewKey],
+    ) -> Result<()> {
+        let name = &column.name;
+        if entry.def.column_number(name).is_some() {
+            let text = format!(
+                "column \"{name}\" of relation \"{}\" already exists",
+                entry.def.name
+            );
+            if !if_not_exists {
+                return Err(EngineError::new(SqlState::DUPLICATE_COLUMN, text));
+            }
+            let text = format!("{text}, skipping");
+            self.outcome
+                .notices
+                .push(notice(SqlState::DUPLICATE_COLUMN, text));
+            return Ok(());
+        }
+        if entry.def.attribute_count() >= ATTRIBUTES_MAX {
+            return Err(EngineError::new(
+                SqlState::TOO_MANY_COLUMNS,
+                format!("tables can have at most {ATTRIBUTES_MAX} columns"),
+            ));
+        }
+        let pages = self.execution.storage.block_count(RelId(entry.rel()));
+        let is_empty = pages.map_err(storage_error)? == 0;
+        let value = match &column.default {
+            None => Some(Value::Null),
+            Some(ColumnDefault::Expression { expr, .. }) if expr.is_repeatable() => {
+                Some(expr.eval(&[], &self.execution.eval)?)
+            }
+            Some(_) => None,
+        };
+        let table = with_column(&entry.def, column, value.as_ref().filter(|_| !is_empty), is_empty);
+        let mut sequences = entry.sequences.clone();
+        sequences.push(match column.default {
+            Some(ColumnDefault::Serial) => {
+                let rel = self.create_rel(&entry.def.schema)?;
+                Sequence::create(self.execution.storage, rel)?;
+                Some(self.catalog.sequence(rel.0))
+            }
+            _ => None,
+        });
+        if value.is_none() && !is_empty {
+            self.rewrite_with_default(entry, table, sequences, column)?;
+        } else {
+            if column.not_null && value == Some(Value::Null) && !is_empty {
+                self.require_no_nulls(&table, table.columns.len() as u16 - 1)?;
+            }
+            self.redefine_with(entry, table, sequences)?;
+        }
+        for key in keys {
+            let entry = self.execution.entry(&entry.def)?;
+            self.add_key(&entry.def, key)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the rows anew, with a default of a new column that is another one in each.
+    fn rewrite_with_default(
+        &mut self,
+        entry: &TableEntry,
+        table: TableDef,
+        sequences: Vec<Option<Arc<Sequence>>>,
+        column: &ColumnDef,
+    ) -> Result<()> {
+        let storage = Arc::clone(self.execution.storage);
+        let sequence = sequences.last().cloned().flatten();
+        let seen = self.execution.txn.seen_commits();
+        let data_type = column.data_type;
+        let max = largest(data_type);
+        self.rewrite(entry, table, sequences, &mut |mut row, context| {
+            row.push(match (&column.default, &sequence) {
+                (Some(ColumnDefault::Expression { expr, .. }), _) => expr.eval(&[], context)?,
+                (_, Some(sequence)) => {
+                    // R3 of `sequence`.
+                    let next = sequence.next(&storage, max)?;
+                    integer(next.noted_in(&seen, storage.secured()), data_type)
+                }
+                _ => Value::Null,
+            });
+            Ok(row)
+        })
+    }
+
+    fn set_type(
+        &mut self,
+        entry: &TableEntry,
+        column: u16,
+        (data_type, typmod): (DataType, i32),
+        value: Option<&Expr>,
+        default: Option<&ColumnDefault>,
+    ) -> Result<()> {
+        let place = usize::from(column);
+        self.require_unread(entry, column)?;
+        let mut table = (*entry.def).clone();
+        let changed = &mut table.columns[place];
+        changed.data_type = data_type;
+        changed.typmod = typmod;
+        changed.default = default.cloned();
+        let mut attributes = table.attributes();
+        for attribute in &mut attributes {
+            if attribute.column == Some(column) {
+                attribute.data_type = data_type;
+            }
+        }
+        table.set_attributes(attributes);
+        let Some(value) = value else {
+            table.indexes = table.indexes.iter().map(|index| retyped(index, &table)).collect();
+            let before = self.without_statistics(entry);
+            return self.redefine(&before, table);
+        };
+        let sequences = entry.sequences.clone();
+        self.rewrite(entry, table, sequences, &mut |mut row, context| {
+            row[place] = value.eval(&row, context)?;
+            Ok(row)
+        })
+    }
+
+    /// 0A000 for a column whose type or name a view depends on.
+    fn require_unread(&self, entry: &TableEntry, column: u16) -> Result<()> {
+        let number = entry.def.attribute_number(column);
+        let state = self.execution.txn.catalog_state();
+        let reads = |view: &Arc<TableEntry>| {
+            let uses = view.def.view.iter().flat_map(|view| &view.uses);
+            uses.into_iter()
+                .any(|used| used.table == entry.def.oid && used.column == number)
+        };
+        match state.views().iter().any(reads) {
+            true => Err(EngineError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "cannot alter type of a column used by a view or rule",
+            )),
+            false => Ok(()),
+        }
+    }
+
+    fn set_default(&mut self, entry: &TableEntry, name: &str, default: Option<&ColumnDefault>) -> Result<()> {
+        let place = usize::from(column_named(&entry.def, name)?);
+        let mut table = (*entry.def).clone();
+        let column = &mut table.columns[place];
+        if column.is_identity {
+            let error = EngineError::new(
+                SqlState::SYNTAX_ERROR,
+                format!(
+                    "column \"{name}\" of relation \"{}\" is an identity column",
+                    entry.def.name
+                ),
+            );
+            return Err(match default {
+                None => error.with_hint("Use ALTER TABLE ... ALTER COLUMN ... DROP IDENTITY instead."),
+                Some(_) => error,
+            });
+        }
+        if matches!(column.default, Some(ColumnDefault::Serial)) {
+            return Err(EngineError::not_supported(
+                "another default of a serial column, whose sequence is its own",
+            ));
+        }
+        column.default = default.cloned();
+        self.redefine(entry, table)
+    }
+
+    fn add_identity(&mut self, entry: &TableEntry, name: &str, always: bool) -> Result<()> {
+        let place = usize::from(column_named(&entry.def, name)?);
+        let mut table = (*entry.def).clone();
+        let column = &mut table.columns[place];
+        let problem = match (&column.default, column.is_identity, column.not_null) {
+            (_, true, _) => Some("is already an identity column"),
+            (Some(_), _, _) => Some("already has a default value"),
+            (None, _, false) => Some("must be declared NOT NULL before identity can be added"),
+            _ => None,
+        };
+        if let Some(problem) = problem {
+            let what = format!("column \"{name}\" of relation \"{}\" {problem}", entry.def.name);
+            return Err(EngineError::new(SqlState::from_code("55000"), what));
+        }
+        if !column.data_type.is_integer() {
+            return Err(EngineError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                "identity column type must be smallint, integer, or bigint",
+            ));
+        }
+        column.default = Some(ColumnDefault::Serial);
+        column.is_identity = true;
+        column.always_generated = always;
+        let rel = self.create_rel(&entry.def.schema)?;
+        Sequence::create(self.execution.storage, rel)?;
+        let mut sequences = entry.sequences.clone();
+        sequences[place] = Some(self.catalog.sequence(rel.0));
+        self.redefine_with(entry, table, sequences)
+    }
+
+    fn set_not_null(&mut self, entry: &TableEntry, name: &str, not_null: bool) -> Result<()> {
+        let column = column_named(&entry.def, name)?;
+        let mut table = (*entry.def).clone();
+        let is_key = table
+            .primary_key()
+            .is_some_and(|index| index.columns.contains(&column));
+        if !not_null && is_key {
+            return Err(EngineError::new(
+                SqlState::INVALID_TABLE_DEFINITION,
+                format!("column \"{name}\" is in a primary key"),
+            ));
+        }
+        if !not_null && table.columns[usize::from(column)].is_identity {
+            return Err(EngineError::new(
+                SqlState::SYNTAX_ERROR,
+                format!(
+                    "column \"{name}\" of relation \"{}\" is an identity column",
+                    table.name
+                ),
+            ));
+        }
+        if not_null && !table.columns[usize::from(column)].not_null {
+            self.require_no_nulls(&entry.def, column)?;
+        }
+        table.columns[usize::from(column)].not_null = not_null;
+        self.redefine(entry, table)
+    }
+
+    fn add_key(&mut self, table: &Arc<TableDef>, key: &NewKey) -> Result<()> {
+        let mut columns = Vec::with_capacity(key.columns.len());
+        for name in &key.columns {
+            let number = table.column_number(name).ok_or_else(|| {
+                EngineError::new(
+                    SqlState::UNDEFINED_COLUMN,
+                    format!("column \"{name}\" named in key does not exist"),
+                )
+            })?;
+            if columns.contains(&number) {
+                let kind = if key.primary { "primary key" } else { "unique" };
+                return Err(EngineError::new(
+                    SqlState::DUPLICATE_COLUMN,
+                    format!("column \"{name}\" appears twice in {kind} constraint"),
+                ));
+            }
+            columns.push(number);
+        }
+        let name = match &key.name {
+            Some(name) => name.clone(),
+            None => self.free_key_name(table, key),
+        };
+        let create = CreateIndex {
+            table: Arc::clone(table),
+            index: IndexSpec {
+                name,
+                unique: true,
+                primary: key.primary,
+                constraint: true,
+                columns,
+            },
+            if_not_exists: false,
+            concurrently: false,
+        };
+        self.create_index(&create)
+    }
+
+    /// The name that PostgreSQL gives to a key: that of table and columns, with a number behind it if it is taken.
+    fn free_key_name(&self, table: &TableDef, key: &NewKey) -> String {
+        let wanted = match key.primary {
+            true => format!("{}_pkey", table.name),
+            false => format!("{}_{}_key", table.name, key.columns.join("_")),
+        };
+        let state = self.execution.txn.catalog_state();
+        let numbered = (1..).map(|number| format!("{wanted}{number}"));
+        let mut names = std::iter::once(wanted.clone()).chain(numbered);
+        let free = names.find(|name| !state.is_taken(table.schema.oid, name));
+        free.unwrap_or(wanted)
+    }
+
+    fn rename_table(&mut self, entry: &TableEntry, name: &str) -> Result<()> {
+        if self.state()?.is_taken(entry.def.schema.oid, name) {
+            return Err(already_exists(name));
+        }
+        let mut table = (*entry.def).clone();
+        keep_sequence_names(entry, &mut table);
+        table.name = name.to_owned();
+        self.redefine(entry, table)
+    }
+
+    fn rename_column(&mut self, entry: &TableEntry, from: &str, to: &str) -> Result<()> {
+        let Some(column) = entry.def.column_number(from) else {
+            return Err(EngineError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!("column \"{from}\" does not exist"),
+            ));
+        };
+        if entry.def.column_number(to).is_some() {
+            return Err(EngineError::new(
+                SqlState::DUPLICATE_COLUMN,
+                format!(
+                    "column \"{to}\" of relation \"{}\" already exists",
+                    entry.def.name
+                ),
+            ));
+        }
+        // Their texts have the old name.
+        let state = self.execution.txn.catalog_state();
+        let reads = |view: &Arc<TableEntry>| {
+            let tables = view.def.view.iter().flat_map(|view| &view.tables);
+            tables.into_iter().any(|named| named.table == entry.def.oid)
+        };
+        if state.views().iter().any(reads) {
+            return Err(EngineError::not_supported(
+                "RENAME COLUMN of a table that views read",
+            ));
+        }
+        let mut table = (*entry.def).clone();
+        keep_sequence_names(entry, &mut table);
+        table.columns[usize::from(column)].name = to.to_owned();
+        self.redefine(entry, table)
+    }
+
+    fn rename_index(&mut self, entry: &TableEntry, from: &str, to: &str, is_constraint: bool) -> Result<()> {
+        let found = |index: &Arc<IndexDef>| index.name == from && (index.constraint || !is_constraint);
+        let Some(place) = entry.def.indexes.iter().position(found) else {
+            return Err(EngineError::new(
+                SqlState::UNDEFINED_OBJECT,
+                format!(
+                    "constraint \"{from}\" for table \"{}\" does not exist",
+                    entry.def.name
+                ),
+            ));
+        };
+        if self.state()?.is_taken(entry.def.schema.oid, to) {
+            return Err(already_exists(to));
+        }
+        let mut table = (*entry.def).clone();
+        table.indexes[place] = Arc::new(IndexDef {
+            name: to.to_owned(),
+            ..(*table.indexes[place]).clone()
+        });
+        self.redefine(entry, table)
+    }
+}
+
+/// Notes the names of sequences that are made of those of their table and column, before one of these changes.
+fn keep_sequence_names(entry: &TableEntry, table: &mut TableDef) {
+    for serial in serials(entry) {
+        table.columns[serial.column].sequence_name = Some(serial.name());
+    }
+}
+
+/// A definition with one more column. Rows that are there have `missing` in it.
+fn with_column(before: &TableDef, column: &ColumnDef, missing: Option<&Value>, is_empty: bool) -> TableDef {
+    let mut table = before.clone();
+    let mut attributes = table.attributes();
+    let last = attributes.iter().filter_map(|attribute| attribute.segment).max();
+    let segment = match (last, is_empty) {
+        (last, true) => last.unwrap_or(0),
+        (last, false) => last.map_or(1, |last| last + 1),
+    };
+    attributes.push(Attribute {
+        column: Some(table.columns.len() as u16),
+        data_type: column.data_type,
+        segment: Some(segment),
+        missing: missing.filter(|value| !value.is_null()).cloned(),
+    });
+    table.columns.push(column.clone());
+    table.set_attributes(attributes);
+    table
+}
+
+/// The attributes without the column at this place, which leaves its own behind.
+fn without_column(before: &TableDef, place: u16) -> Vec<Attribute> {
+    let attributes = before.attributes().into_iter();
+    let without = attributes.map(|attribute| match attribute.column {
+        Some(column) if column == place => Attribute {
+            column: None,
+            missing: None,
+            ..attribute
+        },
+        Some(column) if column > place => Attribute {
+            column: Some(column - 1),
+            ..attribute
+        },
+        _ => attribute,
+    });
+    without.collect()
+}
+
+/// An index of a table that has lost the column at this place.
+fn moved(index: &Arc<IndexDef>, place: u16) -> Arc<IndexDef> {
+    let columns = index.columns.iter();
+    let columns = columns.map(|column| if *column > place { column - 1 } else { *column });
+    Arc::new(IndexDef {
+        columns: columns.collect(),
+        ..(**index).clone()
+    })
+}
+
+/// An index over columns whose types are others, of which values have the same keys.
+fn retyped(index: &Arc<IndexDef>, table: &TableDef) -> Arc<IndexDef> {
+    let types = index.columns.iter();
+    let types = types.map(|column| table.columns[usize::from(*column)].data_type);
+    Arc::new(IndexDef {
+        types: types.collect(),
+        ..(**index).clone()
+    })
+}
+
+/// The largest number of an integer type.
+fn largest(data_type: DataType) -> i64 {
+    match data_type {
+        DataType::Int2 => i64::from(i16::MAX),
+        DataType::Int4 => i64::from(i32::MAX),
+        _ => i64::MAX,
+    }
+}
+
+/// A number that fits, as a value of an integer type.
+fn integer(number: i64, data_type: DataType) -> Value {
+    match data_type {
+        DataType::Int2 => Value::Int2(number as i16),
+        DataType::Int4 => Value::Int4(number as i32),
+        _ => Value::Int8(number),
+    }
+}
+
+fn column_named(table: &TableDef, name: &str) -> Result<u16> {
+    table.column_number(name).ok_or_else(|| no_column(table, name))
+}
+
+fn no_column(table: &TableDef, name: &str) -> EngineError {
+    EngineError::new(
+        SqlState::UNDEFINED_COLUMN,
+        format!("column \"{name}\" of relation \"{}\" does not exist", table.name),
+    )
+}

@@ -1,0 +1,185 @@
+//! Reading all rows of a table whose definition changes, and writing them anew.
+//!
+//! W1. The statement has the table for itself, so the rows are those that a snapshot of this moment sees.
+//! W2. The rows go into a new relation with new trees, and the old ones go when the transaction commits. A snapshot from
+//! before finds its row versions in neither, which rule 4 of [`crate::catalog`] is about.
+
+use std::sync::Arc;
+
+use clearway_sql::value::{ColumnSet, Value};
+use clearway_sql::{Attribute, IndexDef, TableDef, TableKind};
+use clearway_storage::RelId;
+use clearway_storage::heap::Heap;
+
+use crate::catalog::TableEntry;
+use crate::catalog::sequence::Sequence;
+use crate::convert::storage_error;
+use crate::definition::{DefinitionChange, ReadableBy, index_build};
+use crate::executor::Execution;
+use clearway_sql::context::EvalContext;
+use clearway_sql::error::{EngineError, Result, SqlState};
+
+/// Rows between two looks at the interrupts.
+const ROWS_PER_CHECK: usize = 1_024;
+
+/// Makes a row of the new table of one of the old.
+type MakeRow<'m> = &'m mut dyn FnMut(Vec<Value>, &EvalContext<'_>) -> Result<Vec<Value>>;
+
+impl DefinitionChange<'_, '_, '_> {
+    /// 40001 for a snapshot that would not find what is written anew.
+    fn require_current_snapshot(&self) -> Result<()> {
+        match self.execution.txn.snapshot_is_current() {
+            true => Ok(()),
+            false => Err(EngineError::new(
+                SqlState::SERIALIZATION_FAILURE,
+                "could not serialize access: a table cannot be rewritten for this transaction's snapshot",
+            )),
+        }
+    }
+
+    /// 23502 if a column is NULL in a row.
+    pub(super) fn require_no_nulls(&mut self, table: &TableDef, column: u16) -> Result<()> {
+        let TableKind::Heap { rel } = table.kind else {
+            return Ok(());
+        };
+        let mut needed = ColumnSet::new();
+        needed.insert(column);
+        let mut row = vec![Value::Null; table.columns.len()];
+        let interrupts = self.execution.interrupts;
+        self.execution.txn.with_fresh_snapshot(|txn| {
+            let context = txn.context();
+            let mut rows = Heap::new(rel).scan(&context).map_err(storage_error)?;
+            let mut count = 0usize;
+            while let Some(read) = rows
+                .next(&context, |_, bytes| table.codec.decode(bytes, &needed, &mut row))
+                .map_err(storage_error)?
+            {
+                read?;
+                if row[usize::from(column)].is_null() {
+                    return Err(has_nulls(table, column));
+                }
+                count += 1;
+                if count.is_multiple_of(ROWS_PER_CHECK) {
+                    interrupts.check()?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Replaces the definition by `table`, whose rows are made of those that there are.
+    pub(super) fn rewrite(
+        &mut self,
+        entry: &TableEntry,
+        mut table: TableDef,
+        sequences: Vec<Option<Arc<Sequence>>>,
+        make: MakeRow<'_>,
+    ) -> Result<()> {
+        self.require_current_snapshot()?;
+        let mut state = self.state()?;
+        let rel = self.create_rel(&entry.def.schema)?;
+        table.kind = TableKind::Heap { rel: rel.0 };
+        table.set_attributes(whole_rows(table.attributes()));
+        self.copy_rows(entry, &table, make)?;
+        // The new rows are those of an earlier command for what reads them now.
+        self.execution.txn.next_command();
+        self.execution.txn.note_dropped(RelId(entry.rel()));
+        for place in 0..table.indexes.len() {
+            let before = Arc::clone(&table.indexes[place]);
+            self.execution.txn.note_dropped(RelId(before.rel));
+            let types = before.columns.iter();
+            let types = types.map(|column| table.columns[usize::from(*column)].data_type);
+            let index = IndexDef {
+                rel: self.create_tree(&entry.def.schema)?,
+                types: types.collect(),
+                ..(*before).clone()
+            };
+            let spill = self.execution.spill.with_bytes(self.execution.maintenance_bytes);
+            self.execution.txn.with_fresh_snapshot(|txn| {
+                index_build::build(
+                    self.execution.storage,
+                    txn,
+                    self.execution.interrupts,
+                    &spill,
+                    &table,
+                    &index,
+                )
+            })?;
+            table.indexes[place] = Arc::new(index);
+        }
+        let schema = table.schema.clone();
+        let before = self.without_statistics(entry);
+        self.replace(&mut state, &before, table, sequences, ReadableBy::NewSnapshots)?;
+        self.keep(state, &schema);
+        Ok(())
+    }
+
+    fn copy_rows(&mut self, entry: &TableEntry, table: &TableDef, make: MakeRow<'_>) -> Result<()> {
+        let TableKind::Heap { rel } = table.kind else {
+            return Ok(());
+        };
+        let Execution {
+            txn,
+            eval,
+            interrupts,
+            ..
+        } = &mut *self.execution;
+        txn.with_fresh_snapshot(|txn| {
+            let context = txn.context();
+            let mut rows = Heap::new(entry.rel()).scan(&context).map_err(storage_error)?;
+            let new = Heap::new(rel);
+            let mut payload = Vec::new();
+            let mut count = 0usize;
+            while let Some(row) = rows
+                .next(&context, |_, bytes| entry.def.codec.decode_all(bytes))
+                .map_err(storage_error)?
+            {
+                let row = make(row?, eval)?;
+                let is_missing = |column: &usize| table.columns[*column].not_null && row[*column].is_null();
+                if let Some(column) = (0..row.len()).find(is_missing) {
+                    return Err(has_nulls(table, column as u16));
+                }
+                table.codec.encode(&row, &mut payload);
+                new.insert(&context, &payload).map_err(storage_error)?;
+                count += 1;
+                if count.is_multiple_of(ROWS_PER_CHECK) {
+                    interrupts.check()?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// The entry without statistics, which are by the places of columns; their relation goes.
+    pub(super) fn without_statistics(&mut self, entry: &TableEntry) -> TableEntry {
+        let mut entry = entry.clone();
+        if let Some(kept) = entry.statistics.take() {
+            self.execution.txn.note_dropped(RelId(kept.rel));
+        }
+        entry
+    }
+}
+
+/// The attributes of a table of which each row has all columns, and no place for what was dropped.
+fn whole_rows(attributes: Vec<Attribute>) -> Vec<Attribute> {
+    let whole = attributes.into_iter().map(|attribute| Attribute {
+        segment: attribute.column.map(|_| 0),
+        missing: None,
+        ..attribute
+    });
+    whole.collect()
+}
+
+/// 23502 for a column that is to be NOT NULL.
+pub(super) fn has_nulls(table: &TableDef, column: u16) -> EngineError {
+    let name = &table.columns[usize::from(column)].name;
+    EngineError::new(
+        SqlState::NOT_NULL_VIOLATION,
+        format!(
+            "column \"{name}\" of relation \"{}\" contains null values",
+            table.name
+        ),
+    )
+    .with_table(&table.schema.name, &table.name)
+    .with_column(name)
+}

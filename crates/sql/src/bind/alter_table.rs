@@ -1,0 +1,340 @@
+//! ALTER TABLE and ALTER INDEX: their actions ([`TableAction`]), bound.
+//!
+//! Columns are looked up when the actions run, except where an expression needs their types now.
+
+use sqlparser::ast;
+
+use crate::bind::definition::unique_constraint;
+use crate::bind::scope::{Names, Scope};
+use crate::bind::{Binder, Typed, bind_default, identifier, normal, refuse, require_heap, split_name};
+use crate::catalog::{ColumnDefault, TableDef};
+use crate::error::{EngineError, Result, SqlState};
+use crate::plan::{AlterTablePlan, DefinitionStatement, NewKey, Owner, TableAction};
+use crate::value::DataType;
+use crate::value::cast::{CastContext, can_cast};
+
+impl Binder<'_> {
+    pub(super) fn alter_table(&mut self, alter: &ast::AlterTable) -> Result<DefinitionStatement> {
+        refuse(
+            alter.location.is_some() || alter.on_cluster.is_some(),
+            "this form of ALTER TABLE",
+        )?;
+        let (schema, name, _) = split_name(&alter.name)?;
+        let found = self.catalog.lookup_table(schema.as_deref(), &name);
+        let table = match found {
+            None if alter.if_exists => None,
+            _ => Some(self.heap_table(&alter.name)?),
+        };
+        let mut actions = Vec::with_capacity(alter.operations.len());
+        if let Some(table) = &table {
+            for operation in &alter.operations {
+                self.table_actions(table, operation, &mut actions)?;
+            }
+        }
+        actions.sort_by_key(TableAction::turn);
+        Ok(DefinitionStatement::AlterTable(Box::new(AlterTablePlan {
+            name,
+            table,
+            actions,
+            tag: "ALTER TABLE",
+        })))
+    }
+
+    pub(super) fn alter_index(
+        &mut self,
+        name: &ast::ObjectName,
+        operation: &ast::AlterIndexOperation,
+    ) -> Result<DefinitionStatement> {
+        let ast::AlterIndexOperation::RenameIndex { index_name } = operation;
+        let (schema, name, span) = split_name(name)?;
+        let (_, to, _) = split_name(index_name)?;
+        let Some(table) = self.catalog.lookup_index(schema.as_deref(), &name) else {
+            return Err(EngineError::new(
+                SqlState::UNDEFINED_TABLE,
+                format!("relation \"{name}\" does not exist"),
+            )
+            .or_position(self.position(span)));
+        };
+        require_heap(&table)?;
+        let action = TableAction::RenameIndex {
+            from: name.clone(),
+            to,
+        };
+        Ok(DefinitionStatement::AlterTable(Box::new(AlterTablePlan {
+            name,
+            table: Some(table),
+            actions: vec![action],
+            tag: "ALTER INDEX",
+        })))
+    }
+
+    /// Adds the actions of one operation.
+    fn table_actions(
+        &mut self,
+        table: &TableDef,
+        operation: &ast::AlterTableOperation,
+        actions: &mut Vec<TableAction>,
+    ) -> Result<()> {
+        use ast::AlterTableOperation as Operation;
+        let is_cascade = |behavior: &Option<ast::DropBehavior>| *behavior == Some(ast::DropBehavior::Cascade);
+        actions.push(match operation {
+            Operation::DropConstraint {
+                if_exists,
+                name,
+                drop_behavior,
+            } => TableAction::DropConstraint {
+                name: normal(name),
+                if_exists: *if_exists,
+                cascade: is_cascade(drop_behavior),
+            },
+            Operation::DropColumn {
+                column_names,
+                if_exists,
+                drop_behavior,
+                ..
+            } => {
+                actions.extend(column_names.iter().map(|name| TableAction::DropColumn {
+                    name: normal(name),
+                    if_exists: *if_exists,
+                    cascade: is_cascade(drop_behavior),
+                }));
+                return Ok(());
+            }
+            Operation::AddConstraint {
+                constraint,
+                not_valid: false,
+            } => {
+                let (primary, name, keys) = unique_constraint(constraint)?;
+                TableAction::AddKey(NewKey {
+                    primary,
+                    name,
+                    columns: self.key_names(keys)?,
+                })
+            }
+            Operation::AddColumn {
+                if_not_exists,
+                column_def,
+                column_position: None,
+                ..
+            } => self.added_column(table, column_def, *if_not_exists)?,
+            Operation::RenameTable {
+                table_name: ast::RenameTableNameKind::To(name),
+            } => TableAction::Rename(split_name(name)?.1),
+            Operation::RenameColumn {
+                old_column_name,
+                new_column_name,
+            } => TableAction::RenameColumn {
+                from: normal(old_column_name),
+                to: identifier(new_column_name)?,
+            },
+            Operation::RenameConstraint { old_name, new_name } => TableAction::RenameConstraint {
+                from: normal(old_name),
+                to: identifier(new_name)?,
+            },
+            Operation::OwnerTo { new_owner } => TableAction::Owner(match new_owner {
+                ast::Owner::Ident(name) => Owner::Named(normal(name)),
+                _ => Owner::Current,
+            }),
+            Operation::AlterColumn { column_name, op } => {
+                self.column_action(table, &normal(column_name), op)?
+            }
+            other => return Err(refused(other)),
+        });
+        Ok(())
+    }
+
+    fn added_column(
+        &mut self,
+        table: &TableDef,
+        tree: &ast::ColumnDef,
+        if_not_exists: bool,
+    ) -> Result<TableAction> {
+        let position = self.position(tree.name.span);
+        let (column, keys) = self
+            .column_def(tree, &table.name)
+            .map_err(|error| error.or_position(position))?;
+        let keys = keys.into_iter().map(|(primary, name)| NewKey {
+            primary,
+            name,
+            columns: vec![column.name.clone()],
+        });
+        Ok(TableAction::AddColumn {
+            keys: keys.collect(),
+            column: Box::new(column),
+            if_not_exists,
+        })
+    }
+
+    fn column_action(
+        &mut self,
+        table: &TableDef,
+        name: &str,
+        operation: &ast::AlterColumnOperation,
+    ) -> Result<TableAction> {
+        use ast::AlterColumnOperation as Operation;
+        let column = || {
+            table
+                .column_number(name)
+                .map(|number| &table.columns[usize::from(number)])
+        };
+        Ok(match operation {
+            Operation::SetNotNull => TableAction::SetNotNull {
+                name: name.to_owned(),
+                not_null: true,
+            },
+            Operation::DropNotNull => TableAction::SetNotNull {
+                name: name.to_owned(),
+                not_null: false,
+            },
+            Operation::DropDefault => TableAction::SetDefault {
+                name: name.to_owned(),
+                default: None,
+            },
+            Operation::SetDefault { value } => {
+                let column = column().ok_or_else(|| no_column(table, name))?;
+                let position = self.position_of(value);
+                let typed = self.expression(value, &mut Scope::empty("DEFAULT expressions"))?;
+                let expr = self.assign(typed, column.data_type, column.typmod, name, position)?;
+                let sql = value.to_string();
+                TableAction::SetDefault {
+                    name: name.to_owned(),
+                    default: Some(ColumnDefault::Expression { sql, expr }),
+                }
+            }
+            Operation::AddGenerated {
+                generated_as: Some(generated_as),
+                sequence_options,
+            } => {
+                let given = sequence_options.as_ref();
+                refuse(given.is_some_and(|given| !given.is_empty()), "sequence options")?;
+                TableAction::AddIdentity {
+                    name: name.to_owned(),
+                    always: *generated_as == ast::GeneratedAs::Always,
+                }
+            }
+            Operation::SetDataType { data_type, using, .. } => {
+                self.changed_type(table, name, data_type, using.as_ref())?
+            }
+            other => {
+                return Err(EngineError::not_supported(format!(
+                    "ALTER TABLE … ALTER COLUMN … {other}"
+                )));
+            }
+        })
+    }
+
+    /// ALTER COLUMN … TYPE
+    fn changed_type(
+        &mut self,
+        table: &TableDef,
+        name: &str,
+        tree: &ast::DataType,
+        using: Option<&ast::Expr>,
+    ) -> Result<TableAction> {
+        let number = table.column_number(name).ok_or_else(|| no_column(table, name))?;
+        let column = &table.columns[usize::from(number)];
+        let (data_type, typmod) = self.data_type(tree)?;
+        let typed = match using {
+            None => Typed {
+                expr: crate::expr::Expr::Column(number),
+                data_type: column.data_type,
+                typmod: column.typmod,
+            },
+            Some(using) => {
+                let names = Names::of_table(table, None, 0);
+                self.expression(using, &mut Scope::of(names, "transform expressions"))?
+            }
+        };
+        refuse(typed.expr.has_subquery(), "a subquery in a transform expression")?;
+        if !can_cast(typed.data_type, data_type, CastContext::Assignment) {
+            return Err(not_cast(name, data_type, using.is_some()));
+        }
+        let is_as_before =
+            using.is_none() && keeps_values((column.data_type, column.typmod), (data_type, typmod));
+        let value = self.assign(typed, data_type, typmod, name, None)?;
+        let default = match &column.default {
+            Some(ColumnDefault::Expression { sql, .. }) => {
+                let expr = bind_default(sql, data_type, typmod).map_err(|_| {
+                    EngineError::new(
+                        SqlState::DATATYPE_MISMATCH,
+                        format!(
+                            "default for column \"{name}\" cannot be cast automatically to type {data_type}"
+                        ),
+                    )
+                })?;
+                let sql = sql.clone();
+                Some(ColumnDefault::Expression { sql, expr })
+            }
+            Some(ColumnDefault::Serial) => {
+                refuse(!data_type.is_integer(), "a serial column that is no integer")?;
+                Some(ColumnDefault::Serial)
+            }
+            None => None,
+        };
+        Ok(TableAction::SetType {
+            name: name.to_owned(),
+            data_type,
+            typmod,
+            value: (!is_as_before).then(|| Box::new(value)),
+            default,
+        })
+    }
+
+    /// The columns that a key names.
+    fn key_names(&self, keys: &[ast::IndexColumn]) -> Result<Vec<String>> {
+        let name =
+            |key: &ast::IndexColumn| match &key.column.expr {
+                ast::Expr::Identifier(ident) => Ok(normal(ident)),
+                other => Err(EngineError::not_supported("an index on an expression")
+                    .or_position(self.position_of(other))),
+            };
+        keys.iter().map(name).collect()
+    }
+}
+
+/// True if stored values of one type with its modifier are those of the other.
+fn keeps_values((from, from_typmod): (DataType, i32), (to, to_typmod): (DataType, i32)) -> bool {
+    use DataType::{Text, Varchar};
+    match (from, to) {
+        (Text | Varchar, Text | Varchar) => {
+            to_typmod == -1 || from == Varchar && from_typmod != -1 && from_typmod <= to_typmod
+        }
+        _ => from == to && (to_typmod == -1 || from_typmod == to_typmod) && from != DataType::Char,
+    }
+}
+
+fn not_cast(name: &str, data_type: DataType, has_using: bool) -> EngineError {
+    let (what, hint) = match has_using {
+        true => (
+            format!("result of USING clause for column \"{name}\""),
+            "You might need to add an explicit cast.".to_owned(),
+        ),
+        false => (
+            format!("column \"{name}\""),
+            format!(
+                "You might need to specify \"USING {}::{data_type}\".",
+                crate::function::quote_identifier(name)
+            ),
+        ),
+    };
+    EngineError::new(
+        SqlState::DATATYPE_MISMATCH,
+        format!("{what} cannot be cast automatically to type {data_type}"),
+    )
+    .with_hint(hint)
+}
+
+fn no_column(table: &TableDef, name: &str) -> EngineError {
+    EngineError::new(
+        SqlState::UNDEFINED_COLUMN,
+        format!("column \"{name}\" of relation \"{}\" does not exist", table.name),
+    )
+}
+
+/// 0A000 for an operation that there is not, by its words.
+fn refused(operation: &ast::AlterTableOperation) -> EngineError {
+    let shown = operation.to_string();
+    let is_word = |word: &&str| word.chars().all(|c| c.is_ascii_uppercase());
+    let words: Vec<&str> = shown.split_whitespace().take_while(is_word).collect();
+    EngineError::not_supported(format!("ALTER TABLE … {}", words.join(" ")))
+}

@@ -1,0 +1,157 @@
+//! ALTER TABLE as it runs: a table, and actions in the order in which they are done.
+//!
+//! As in PostgreSQL the order is not that of the text: what is dropped goes first, then types change, columns come,
+//! their defaults and NOT NULL change, and keys come last. So `add unique (a), add a int` is one statement that works.
+//! Actions name columns, since an action before may have moved them.
+
+use std::sync::Arc;
+
+use crate::catalog::{ColumnDef, ColumnDefault, TableDef};
+use crate::expr::Expr;
+use crate::value::DataType;
+
+/// ALTER TABLE, or ALTER INDEX … RENAME
+#[derive(Debug, Clone)]
+pub struct AlterTablePlan {
+    /// The name as it is written.
+    pub name: String,
+    /// The table; `None` if there is none and that is no error (a notice tells).
+    pub table: Option<Arc<TableDef>>,
+    /// The actions.
+    pub actions: Vec<TableAction>,
+    /// The command tag.
+    pub tag: &'static str,
+}
+
+/// The owner that a statement names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Owner {
+    /// The session's user.
+    Current,
+    /// The role of this name.
+    Named(String),
+}
+
+/// A key to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewKey {
+    /// The primary key.
+    pub primary: bool,
+    /// Its name, if one is given.
+    pub name: Option<String>,
+    /// Its columns.
+    pub columns: Vec<String>,
+}
+
+/// An action of ALTER TABLE.
+#[derive(Debug, Clone)]
+pub enum TableAction {
+    /// DROP COLUMN
+    DropColumn {
+        /// The column.
+        name: String,
+        /// True if a missing one is no error.
+        if_exists: bool,
+        /// True if views over it go too.
+        cascade: bool,
+    },
+    /// DROP CONSTRAINT
+    DropConstraint {
+        /// The constraint.
+        name: String,
+        /// True if a missing one is no error.
+        if_exists: bool,
+        /// True if views that need it go too.
+        cascade: bool,
+    },
+    /// ALTER COLUMN … TYPE
+    SetType {
+        /// The column.
+        name: String,
+        /// Its new type.
+        data_type: DataType,
+        /// The type's modifier.
+        typmod: i32,
+        /// The new value, of a row as it was before the statement; `None` if values are what they were.
+        value: Option<Box<Expr>>,
+        /// Its default, converted.
+        default: Option<ColumnDefault>,
+    },
+    /// ADD COLUMN
+    AddColumn {
+        /// The column.
+        column: Box<ColumnDef>,
+        /// True if there may be one of its name.
+        if_not_exists: bool,
+        /// The keys that it makes by itself.
+        keys: Vec<NewKey>,
+    },
+    /// ALTER COLUMN … SET DEFAULT, DROP DEFAULT
+    SetDefault {
+        /// The column.
+        name: String,
+        /// The new default.
+        default: Option<ColumnDefault>,
+    },
+    /// ALTER COLUMN … ADD GENERATED … AS IDENTITY
+    AddIdentity {
+        /// The column.
+        name: String,
+        /// GENERATED ALWAYS
+        always: bool,
+    },
+    /// ALTER COLUMN … SET NOT NULL, DROP NOT NULL
+    SetNotNull {
+        /// The column.
+        name: String,
+        /// SET
+        not_null: bool,
+    },
+    /// ADD PRIMARY KEY, ADD UNIQUE
+    AddKey(NewKey),
+    /// RENAME TO
+    Rename(String),
+    /// RENAME COLUMN
+    RenameColumn {
+        /// The column.
+        from: String,
+        /// Its new name.
+        to: String,
+    },
+    /// RENAME CONSTRAINT
+    RenameConstraint {
+        /// The constraint.
+        from: String,
+        /// Its new name.
+        to: String,
+    },
+    /// ALTER INDEX … RENAME
+    RenameIndex {
+        /// The index.
+        from: String,
+        /// Its new name.
+        to: String,
+    },
+    /// OWNER TO
+    Owner(Owner),
+}
+
+impl TableAction {
+    /// Its turn among the actions of its statement.
+    pub(crate) fn turn(&self) -> u8 {
+        match self {
+            TableAction::DropColumn { .. } | TableAction::DropConstraint { .. } => 0,
+            TableAction::SetType { .. } => 1,
+            TableAction::AddColumn { .. } => 2,
+            TableAction::SetDefault { .. }
+            | TableAction::AddIdentity { .. }
+            | TableAction::SetNotNull { .. } => 3,
+            TableAction::AddKey(_) => 4,
+            TableAction::Rename(_)
+            | TableAction::RenameColumn { .. }
+            | TableAction::RenameConstraint { .. }
+            | TableAction::RenameIndex { .. }
+            | TableAction::Owner(_) => 5,
+        }
+    }
+}
