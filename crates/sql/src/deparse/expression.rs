@@ -69,11 +69,7 @@ impl Printer<'_> {
             }
             E::Exists { subquery, negated } => {
                 let exists = query_node(None, "EXISTS ", self.inner_query(subquery)?);
-                condition(if *negated {
-                    Node::Not(Box::new(exists))
-                } else {
-                    exists
-                })
+                condition(not_if(*negated, exists))
             }
             E::Tuple(_) => self.row(tree)?,
             E::Function(_) if columns_of(tree).is_some() => self.row(tree)?,
@@ -112,11 +108,7 @@ impl Printer<'_> {
             } => {
                 let test = self.node(expr)?;
                 let inside = self.test_of_query(test, "=", " IN ", subquery)?;
-                condition(if *negated {
-                    Node::Not(Box::new(inside))
-                } else {
-                    inside
-                })
+                condition(not_if(*negated, inside))
             }
             E::AnyOp {
                 left,
@@ -276,11 +268,7 @@ impl Printer<'_> {
             parts.push(right);
             return Ok(condition(if and { Node::And(parts) } else { Node::Or(parts) }));
         }
-        let symbol = match op {
-            BinaryOperator::PGCustomBinaryOperator(parts) => parts.last().cloned().unwrap_or_default(),
-            BinaryOperator::NotEq => "<>".to_owned(),
-            other => other.to_string(),
-        };
+        let symbol = symbol_of(op);
         if let (ast::Expr::Tuple(left), ast::Expr::Tuple(right)) = (left, right) {
             return self.rows(&symbol, left, right);
         }
@@ -362,11 +350,7 @@ impl Printer<'_> {
         let (left, right) = (self.node(left)?, self.node(right)?);
         let (left, right) = operands("=", left, right)?;
         let distinct = Node::Distinct(Box::new(left), Box::new(right));
-        Ok(condition(if negated {
-            Node::Not(Box::new(distinct))
-        } else {
-            distinct
-        }))
+        Ok(condition(not_if(negated, distinct)))
     }
 
     /// IN over a list: the constants as an array if there are several, and everything else by itself.
@@ -430,11 +414,7 @@ impl Printer<'_> {
         right: &ast::Expr,
         all: bool,
     ) -> Result<Typed> {
-        let symbol = match op {
-            BinaryOperator::PGCustomBinaryOperator(parts) => parts.last().cloned().unwrap_or_default(),
-            BinaryOperator::NotEq => "<>".to_owned(),
-            other => other.to_string(),
-        };
+        let symbol = symbol_of(op);
         let left = self.node(left)?;
         let mut inner = right;
         while let ast::Expr::Nested(nested) = inner {
@@ -653,6 +633,22 @@ pub(super) fn typed_as(node: Node, data_type: DataType, typmod: i32) -> Typed {
 
 fn condition(node: Node) -> Typed {
     Typed::new(node, DataType::Bool)
+}
+
+fn not_if(negated: bool, node: Node) -> Node {
+    match negated {
+        true => Node::Not(Box::new(node)),
+        false => node,
+    }
+}
+
+/// An operator as it is written, without the schema that `operator(…)` names.
+fn symbol_of(op: &BinaryOperator) -> String {
+    match op {
+        BinaryOperator::PGCustomBinaryOperator(parts) => parts.last().cloned().unwrap_or_default(),
+        BinaryOperator::NotEq => "<>".to_owned(),
+        other => other.to_string(),
+    }
 }
 
 pub(super) fn query_node(test: Option<(Node, String)>, word: &'static str, text: String) -> Node {
