@@ -123,6 +123,7 @@ subjects! {
     analyze
     arithmetic
     array_assignments
+    bytes
     casts
     comments
     conditions
@@ -134,6 +135,7 @@ subjects! {
     functions
     functions_with_rows
     grouping_sets
+    intervals
     join_names
     joins
     keys
@@ -158,11 +160,13 @@ subjects! {
     spill
     tables
     temporary
+    times
     timestamps
     to_char
     to_number
     transactions
     updatable_views
+    uuids
     view_text
     views
     windows

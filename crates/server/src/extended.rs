@@ -302,7 +302,7 @@ fn decode_parameters(
                 let text = text_parameter(bytes).map_err(|error| {
                     EngineError::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, error.to_string())
                 })?;
-                match data_type.has_names() {
+                match data_type.needs_session() {
                     true => session.read_name(text, *data_type)?,
                     false => decode_text(text, *data_type, now)?,
                 }

@@ -22,6 +22,8 @@ pub trait SessionFacts {
     fn next_serial(&self, table_oid: u32, column: u16) -> Result<i64>;
     /// A random number in 0 ≤ x < 1.
     fn random(&self) -> f64;
+    /// Bytes that nobody can foresee.
+    fn random_bytes(&self) -> Result<[u8; 16]>;
     /// An error if the statement is to stop.
     fn check_interrupts(&self) -> Result<()>;
     /// Sleeps; an error if the statement is ended meanwhile.
@@ -84,6 +86,9 @@ impl SessionFacts for NoSession {
     }
     fn random(&self) -> f64 {
         0.0
+    }
+    fn random_bytes(&self) -> Result<[u8; 16]> {
+        Err(EngineError::internal("randomness outside a session"))
     }
     fn check_interrupts(&self) -> Result<()> {
         Ok(())

@@ -72,6 +72,7 @@ pub use context::{EvalContext, SessionFacts};
 pub use expr::Expr;
 pub use function::registered;
 pub use function::shown_position;
+pub use function::styled;
 pub use object_address::ObjectAddress;
 pub use parse::{ParsedStatement, parse};
 pub use parse::{memory_of_plan, memory_to_plan};

@@ -5,6 +5,7 @@ use sqlparser::ast;
 use crate::error::{EngineError, Result, SqlState};
 use crate::value::DataType;
 use crate::value::datatype::numeric_typmod;
+use crate::value::datetime::{IntervalField, interval_typmod};
 
 /// The most characters that a `char(n)` or `varchar(n)` may be declared with.
 const LENGTH_MAX: i64 = 10_485_760;
@@ -46,6 +47,9 @@ pub(crate) fn written(tree: &ast::DataType) -> Result<(DataType, i32)> {
     let typmod = match (data_type, tree) {
         // A char without a length has one.
         (DataType::Char, ast::DataType::Char(None) | ast::DataType::Character(None)) => 5,
+        (DataType::Interval, ast::DataType::Interval { fields, precision }) => {
+            interval_modifier(fields.as_ref(), *precision)?
+        }
         _ => modifier(data_type, &modifiers)?,
     };
     Ok((data_type, typmod))
@@ -70,6 +74,9 @@ fn spelled(tree: &ast::DataType) -> Result<(DataType, Vec<i64>)> {
         T::Char(n) | T::Character(n) => Ok((DataType::Char, length(n)?)),
         T::Timestamp(p, Z::None | Z::WithoutTimeZone) => Ok((DataType::Timestamp, precision(*p))),
         T::Timestamp(p, Z::WithTimeZone | Z::Tz) => Ok((DataType::TimestampTz, precision(*p))),
+        T::Time(p, Z::None | Z::WithoutTimeZone) => Ok((DataType::Time, precision(*p))),
+        T::Time(p, Z::WithTimeZone | Z::Tz) => Ok((DataType::TimeTz, precision(*p))),
+        T::Interval { .. } => plain(DataType::Interval),
         T::Custom(name, modifiers) => {
             let name = plain_name(name)?;
             let data_type = known(&name).ok_or_else(|| unknown_type(&name))?;
@@ -162,6 +169,11 @@ fn modifier(data_type: DataType, numbers: &[i64]) -> Result<i32> {
             0..=6 => Ok(*digits as i32),
             _ => invalid("the precision of a timestamp must be 0 to 6".to_owned()),
         },
+        (DataType::Time | DataType::TimeTz, [digits]) => match *digits {
+            // More digits than there are become as many as there are.
+            0.. => Ok((*digits).min(6) as i32),
+            _ => invalid(format!("TIME({digits}) precision must not be negative")),
+        },
         (DataType::Numeric, [precision] | [precision, _]) => {
             let scale = numbers.get(1).copied().unwrap_or(0);
             if !(1..=1000).contains(precision) {
@@ -185,12 +197,91 @@ fn modifier(data_type: DataType, numbers: &[i64]) -> Result<i32> {
     }
 }
 
+/// The modifier of an interval.
+fn interval_modifier(fields: Option<&ast::IntervalFields>, precision: Option<u64>) -> Result<i32> {
+    use IntervalField::{Day, Hour, Minute, Month, Second, Year};
+    use ast::IntervalFields as F;
+    let fields = fields.map(|fields| match fields {
+        F::Year => (Year, Year),
+        F::Month => (Month, Month),
+        F::Day => (Day, Day),
+        F::Hour => (Hour, Hour),
+        F::Minute => (Minute, Minute),
+        F::Second => (Second, Second),
+        F::YearToMonth => (Year, Month),
+        F::DayToHour => (Day, Hour),
+        F::DayToMinute => (Day, Minute),
+        F::DayToSecond => (Day, Second),
+        F::HourToMinute => (Hour, Minute),
+        F::HourToSecond => (Hour, Second),
+        F::MinuteToSecond => (Minute, Second),
+    });
+    interval_typmod_of(fields, precision)
+}
+
+fn interval_typmod_of(fields: Option<(IntervalField, IntervalField)>, precision: Option<u64>) -> Result<i32> {
+    let digits = precision.map(|digits| digits.min(6) as i32);
+    if digits.is_some() && fields.is_some_and(|(_, last)| last != IntervalField::Second) {
+        return Err(EngineError::new(
+            SqlState::SYNTAX_ERROR,
+            "syntax error at or near \"(\"",
+        ));
+    }
+    Ok(interval_typmod(fields, digits))
+}
+
+/// The modifier that follows an interval's text: `interval '1' day`, `interval '1:2' minute to second(3)`.
+pub(crate) fn literal_modifier(interval: &ast::Interval) -> Result<i32> {
+    let field = |field: &ast::DateTimeField| {
+        Some(match field {
+            ast::DateTimeField::Year => IntervalField::Year,
+            ast::DateTimeField::Month => IntervalField::Month,
+            ast::DateTimeField::Day => IntervalField::Day,
+            ast::DateTimeField::Hour => IntervalField::Hour,
+            ast::DateTimeField::Minute => IntervalField::Minute,
+            ast::DateTimeField::Second => IntervalField::Second,
+            _ => return None,
+        })
+    };
+    let wrong = || {
+        EngineError::new(
+            SqlState::SYNTAX_ERROR,
+            "syntax error in the fields of an interval",
+        )
+    };
+    let first = interval
+        .leading_field
+        .as_ref()
+        .map(|first| field(first).ok_or_else(wrong))
+        .transpose()?;
+    let last = interval
+        .last_field
+        .as_ref()
+        .map(|last| field(last).ok_or_else(wrong))
+        .transpose()?;
+    let fields = match (first, last) {
+        (None, _) => None,
+        (Some(first), None) => Some((first, first)),
+        (Some(first), Some(last)) => {
+            // From years to months, or from a larger field to a smaller one of the rest.
+            let kind = |field: IntervalField| field <= IntervalField::Month;
+            if first >= last || kind(first) != kind(last) {
+                return Err(wrong());
+            }
+            Some((first, last))
+        }
+    };
+    interval_typmod_of(
+        fields,
+        interval
+            .fractional_seconds_precision
+            .or(interval.leading_precision),
+    )
+}
+
 /// The error for a name that no type has: 0A000 if PostgreSQL has one.
 fn unknown_type(name: &str) -> EngineError {
-    let known_elsewhere = [
-        "bytea", "json", "jsonb", "uuid", "interval", "money", "inet", "cidr", "xml", "point", "time",
-        "timetz", "bit",
-    ];
+    let known_elsewhere = ["json", "jsonb", "money", "inet", "cidr", "xml", "point", "bit"];
     if known_elsewhere.contains(&name) {
         return EngineError::not_supported(format!("type {name}"));
     }

@@ -19,8 +19,9 @@ use batch::Batch;
 use clearway_sql::TableDef;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::CopyPlan;
-use clearway_sql::registered;
+use clearway_sql::value::cast::apply_typmod;
 use clearway_sql::value::{Value, encode_text};
+use clearway_sql::{registered, styled};
 use field_value::field_value;
 use reader::{Fields, RowReader};
 
@@ -102,6 +103,10 @@ fn fill_row(
             row[usize::from(*column)] = match definition.data_type {
                 data_type if data_type.has_names() => {
                     registered::read(text, data_type, execution.eval.session)?
+                }
+                data_type if data_type.has_style() => {
+                    let value = styled::read(text, data_type, definition.typmod, execution.eval.session)?;
+                    apply_typmod(value, data_type, definition.typmod, false)?
                 }
                 _ => field_value(text, definition, now)?,
             };

@@ -4,7 +4,7 @@ use crate::executor::Execution;
 use clearway_sql::context::EvalContext;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::Series;
-use clearway_sql::value::{DataType, Numeric, Value};
+use clearway_sql::value::{DataType, Interval, Numeric, Value};
 
 /// The rows of one `generate_series`.
 #[derive(Debug)]
@@ -27,6 +27,14 @@ enum Numbers {
         next: Option<Numeric>,
         stop: Numeric,
         step: Numeric,
+    },
+    Times {
+        /// The next one; `None` when there is none.
+        next: Option<i64>,
+        stop: i64,
+        step: Interval,
+        /// True if the step leads backwards.
+        backwards: bool,
     },
 }
 
@@ -61,6 +69,19 @@ impl SeriesRows {
                     step,
                 }
             }
+            (
+                Value::Timestamp(start) | Value::TimestampTz(start),
+                Value::Timestamp(stop) | Value::TimestampTz(stop),
+                Value::Interval(step),
+            ) => {
+                check_step(step.span() == 0)?;
+                Numbers::Times {
+                    next: Some(start),
+                    stop,
+                    step,
+                    backwards: step.span() < 0,
+                }
+            }
             (start, stop, step) => {
                 let (Some(start), Some(stop), Some(step)) = (start.as_i64(), stop.as_i64(), step.as_i64())
                 else {
@@ -82,7 +103,7 @@ impl SeriesRows {
 
     /// Makes the next row that passes the filter; `false` when there is none.
     pub(super) fn next(&mut self, execution: &mut Execution<'_>, series: &Series) -> Result<bool> {
-        while let Some(value) = self.numbers.take(series.data_type) {
+        while let Some(value) = self.numbers.take(series.data_type)? {
             execution.tick()?;
             self.row = [value];
             match &series.filter {
@@ -96,7 +117,37 @@ impl SeriesRows {
 
 impl Numbers {
     #[inline]
-    fn take(&mut self, data_type: DataType) -> Option<Value> {
+    fn take(&mut self, data_type: DataType) -> Result<Option<Value>> {
+        if let Numbers::Times {
+            next,
+            stop,
+            step,
+            backwards,
+        } = self
+        {
+            let Some(current) = *next else {
+                return Ok(None);
+            };
+            let past = if *backwards {
+                current < *stop
+            } else {
+                current > *stop
+            };
+            if past {
+                *next = None;
+                return Ok(None);
+            }
+            *next = Some(step.after(current)?);
+            return Ok(Some(match data_type {
+                DataType::Timestamp => Value::Timestamp(current),
+                _ => Value::TimestampTz(current),
+            }));
+        }
+        Ok(self.take_number(data_type))
+    }
+
+    #[inline]
+    fn take_number(&mut self, data_type: DataType) -> Option<Value> {
         match self {
             Numbers::Whole { next, stop, step } => {
                 let current = (*next)?;
@@ -129,6 +180,7 @@ impl Numbers {
                 *next = current.add(step).ok();
                 Some(Value::Numeric(current))
             }
+            Numbers::Times { .. } => None,
         }
     }
 }

@@ -1,5 +1,9 @@
 //! Facts that an expression can ask of its session.
 
+use std::fs::File;
+use std::io::Read as _;
+use std::sync::OnceLock;
+
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -198,6 +202,17 @@ impl SessionFacts for Facts<'_> {
 
     fn catalog(&self) -> Result<&dyn CatalogFacts> {
         Ok(self)
+    }
+
+    fn random_bytes(&self) -> Result<[u8; 16]> {
+        // The kernel's generator, opened once.
+        static SOURCE: OnceLock<Option<File>> = OnceLock::new();
+        let mut bytes = [0; 16];
+        let source = SOURCE.get_or_init(|| File::open("/dev/urandom").ok()).as_ref();
+        match source.map(|mut source| source.read_exact(&mut bytes)) {
+            Some(Ok(())) => Ok(bytes),
+            _ => Err(EngineError::internal("could not generate random values")),
+        }
     }
 
     fn random(&self) -> f64 {

@@ -1,4 +1,5 @@
-//! Rows with names instead of numbers, where a column's type shows names: `regclass` and its kin.
+//! Rows with names instead of numbers, where a column's type shows names: `regclass` and its kin. Values whose form a
+//! setting chooses, as intervals, are shown here too.
 //!
 //! The numbers become texts on their way out, because only here both the catalog and the columns' types are at hand. A
 //! column that the client wants in binary keeps its numbers.
@@ -8,6 +9,7 @@ use clearway_sql::SessionFacts;
 use clearway_sql::error::EngineError;
 use clearway_sql::plan::Column;
 use clearway_sql::registered::with_names;
+use clearway_sql::styled::is_styled;
 use clearway_sql::value::cast::CastContext;
 use clearway_sql::value::{DataType, Value};
 
@@ -30,7 +32,10 @@ impl<'a> NamedOutput<'a> {
         columns: &[Column],
     ) -> NamedOutput<'a> {
         let types = columns.iter().map(|column| column.data_type).enumerate();
-        let columns = types.filter(|(at, data_type)| data_type.has_names() && out.is_text(*at));
+        let columns = types.filter(|(at, data_type)| {
+            let differs = data_type.has_names() || is_styled(*data_type, session);
+            differs && out.is_text(*at)
+        });
         NamedOutput {
             columns: columns.collect(),
             out,
@@ -40,9 +45,9 @@ impl<'a> NamedOutput<'a> {
     }
 }
 
-/// True if some of these columns have names.
+/// True if the text of some of these columns needs the session.
 pub(crate) fn has_names(columns: Option<&[Column]>) -> bool {
-    columns.is_some_and(|columns| columns.iter().any(|column| column.data_type.has_names()))
+    columns.is_some_and(|columns| columns.iter().any(|column| column.data_type.needs_session()))
 }
 
 impl Output for NamedOutput<'_> {
@@ -51,6 +56,9 @@ impl Output for NamedOutput<'_> {
     }
 
     fn row(&mut self, values: &[Value]) -> Result<(), EngineError> {
+        if self.columns.is_empty() {
+            return self.out.row(values);
+        }
         self.row.clear();
         self.row.extend_from_slice(values);
         for (at, data_type) in &self.columns {
@@ -69,7 +77,7 @@ impl Output for NamedOutput<'_> {
 }
 
 impl Session {
-    /// Reads the text of a parameter whose type shows names.
+    /// Reads the text of a parameter whose type's text needs the session.
     pub fn read_name(&self, text: &str, data_type: DataType) -> Result<Value, EngineError> {
         self.evaluate(&Expr::Cast {
             input: Box::new(Expr::Constant(Value::from(text))),

@@ -36,6 +36,11 @@ pub(crate) fn write_value(value: &Value, out: &mut Vec<u8>) {
         Value::Lsn(_) => 14,
         Value::Tid(..) => 15,
         Value::Record(_) => RECORD,
+        Value::Time(_) => 17,
+        Value::TimeTz(..) => 18,
+        Value::Interval(_) => 19,
+        Value::Uuid(_) => 20,
+        Value::Bytes(_) => BYTES,
     };
     out.push(kind);
     if let Value::Text(text) = value {
@@ -46,7 +51,7 @@ pub(crate) fn write_value(value: &Value, out: &mut Vec<u8>) {
         out.extend_from_slice(&array.data_type().oid().to_ne_bytes());
     }
     let start = out.len();
-    let counted = matches!(kind, NUMERIC | ARRAY | RECORD);
+    let counted = matches!(kind, NUMERIC | ARRAY | RECORD | BYTES);
     if counted {
         out.extend_from_slice(&[0; 4]);
     }
@@ -60,6 +65,7 @@ pub(crate) fn write_value(value: &Value, out: &mut Vec<u8>) {
 const NULL: u8 = 0;
 const NUMERIC: u8 = 6;
 const TEXT: u8 = 7;
+const BYTES: u8 = 21;
 /// The array's type follows.
 const ARRAY: u8 = 13;
 const RECORD: u8 = 16;
@@ -94,6 +100,11 @@ pub(crate) fn read_value(bytes: &mut &[u8]) -> Result<Value> {
         14 => (DataType::PgLsn, 8),
         15 => (DataType::Tid, 6),
         RECORD => (DataType::Record, read_u32(bytes)? as usize),
+        17 => (DataType::Time, 8),
+        18 => (DataType::TimeTz, 12),
+        19 => (DataType::Interval, 16),
+        20 => (DataType::Uuid, 16),
+        BYTES => (DataType::Bytea, read_u32(bytes)? as usize),
         ARRAY => {
             let data_type = DataType::from_oid(read_u32(bytes)?).ok_or_else(damaged)?;
             (data_type, read_u32(bytes)? as usize)

@@ -304,9 +304,6 @@ select session_user
 select current_role
 select current_catalog
 select localtimestamp
-select current_time
-select interval '1 day'
-select interval '1' day
 select b'101'
 select x'1F'
 select U&'d\0061'

@@ -5,8 +5,8 @@ use super::row::{AggregateRow, other_state, row};
 use super::state::{Accumulator, State};
 use crate::error::Result;
 use crate::value::DataType::{
-    Bool, Char, Date, Float4, Float8, Int2, Int4, Int8, Numeric, Oid, PgLsn, Text, Tid, Timestamp,
-    TimestampTz, Unknown,
+    Bool, Char, Date, Float4, Float8, Int2, Int4, Int8, Interval, Numeric, Oid, PgLsn, Text, Tid, Time,
+    TimeTz, Timestamp, TimestampTz, Unknown,
 };
 use crate::value::{DataType, Value};
 
@@ -47,6 +47,9 @@ pub(super) static ROWS: &[AggregateRow] = extremes! {
     Date 2122 2138;
     Timestamp 2126 2142;
     TimestampTz 2127 2143;
+    Time 2123 2139;
+    TimeTz 2124 2140;
+    Interval 2128 2144;
     Text 2129 2145;
     Numeric 2130 2146;
     Char 2244 2245;

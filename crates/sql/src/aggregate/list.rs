@@ -4,7 +4,7 @@ use super::AggregateCall;
 use super::row::{AggregateRow, other_state, row};
 use super::state::{Accumulator, State};
 use crate::error::Result;
-use crate::value::DataType::{Text, Unknown};
+use crate::value::DataType::{Bytea, Text, Unknown};
 use crate::value::array::nested;
 use crate::value::{ArrayValue, DataType, Value};
 
@@ -42,6 +42,16 @@ pub(super) static ROWS: &[AggregateRow] = &[
     )
     .with_nulls()
     .in_order(),
+    row(
+        3545,
+        "string_agg",
+        &[Bytea, Bytea],
+        Bytea,
+        |_| State::Bytes(Box::default()),
+        bytes,
+    )
+    .with_nulls()
+    .in_order(),
 ];
 
 fn elements(arguments: &[DataType]) -> Option<(Vec<DataType>, DataType)> {
@@ -74,6 +84,15 @@ fn array(call: &AggregateCall, state: Accumulator) -> Result<Value> {
 fn text(call: &AggregateCall, state: Accumulator) -> Result<Value> {
     match state.state {
         State::Text(joined) => Ok(joined.text.map_or(Value::Null, Value::text)),
+        _ => Err(other_state(call)),
+    }
+}
+
+fn bytes(call: &AggregateCall, state: Accumulator) -> Result<Value> {
+    match state.state {
+        State::Bytes(joined) => Ok(joined
+            .bytes
+            .map_or(Value::Null, |bytes| Value::Bytes(bytes.into()))),
         _ => Err(other_state(call)),
     }
 }

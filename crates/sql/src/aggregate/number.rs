@@ -7,7 +7,7 @@ use super::row::{AggregateRow, other_state, row};
 use super::spread::no_deviations;
 use super::state::{Accumulator, State};
 use crate::error::{EngineError, Result, SqlState};
-use crate::value::DataType::{Float4, Float8, Int2, Int4, Int8, Numeric, Unknown};
+use crate::value::DataType::{Float4, Float8, Int2, Int4, Int8, Interval, Numeric, Unknown};
 use crate::value::{self, DataType, Value};
 
 /// The aggregates.
@@ -22,12 +22,14 @@ pub(super) static ROWS: &[AggregateRow] = &[
     row(2110, "sum", &[Float4], Float4, |_| State::ShortFloat(0.0), sum).in_order(),
     row(2111, "sum", &[Float8], Float8, |_| State::Float(0.0), sum).in_order(),
     row(2114, "sum", &[Numeric], Numeric, no_numeric, sum),
+    row(2113, "sum", &[Interval], Interval, no_interval, sum),
     row(2100, "avg", &[Int8], Numeric, |_| State::Whole(0), average),
     row(2101, "avg", &[Int4], Numeric, |_| State::Whole(0), average),
     row(2102, "avg", &[Int2], Numeric, |_| State::Whole(0), average),
     row(2103, "avg", &[Numeric], Numeric, no_numeric, average),
     row(2104, "avg", &[Float4], Float8, no_deviations, average).in_order(),
     row(2105, "avg", &[Float8], Float8, no_deviations, average).in_order(),
+    row(2106, "avg", &[Interval], Interval, no_interval, average),
 ];
 
 /// Values of any type are counted as they are.
@@ -37,6 +39,10 @@ fn counted(arguments: &[DataType]) -> Option<(Vec<DataType>, DataType)> {
         [any] => Some((vec![any], Int8)),
         _ => None,
     }
+}
+
+fn no_interval(_: &AggregateCall) -> State {
+    State::Interval(value::Interval::default())
 }
 
 fn no_numeric(_: &AggregateCall) -> State {
@@ -57,6 +63,7 @@ fn sum(call: &AggregateCall, state: Accumulator) -> Result<Value> {
         State::Float(sum) => Value::Float8(sum),
         State::ShortFloat(sum) => Value::Float4(sum),
         State::Numeric(sum) => Value::Numeric(sum),
+        State::Interval(sum) => Value::Interval(sum),
         _ => return Err(other_state(call)),
     })
 }
@@ -66,6 +73,7 @@ fn average(call: &AggregateCall, state: Accumulator) -> Result<Value> {
     Ok(match state.state {
         State::Whole(sum) => Value::Numeric(value::Numeric::from(sum).divide(&rows)?),
         State::Numeric(sum) => Value::Numeric(sum.divide(&rows)?),
+        State::Interval(sum) => Value::Interval(sum.divide(state.rows as f64)?),
         State::Deviations(sums) => Value::Float8(sums.sum / state.rows as f64),
         _ => return Err(other_state(call)),
     })

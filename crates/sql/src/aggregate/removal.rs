@@ -1,7 +1,7 @@
 //! Taking values out of an aggregate's state again, for frames whose start moves.
 //!
 //! The result must be the one of a fresh state over the values that remain, digit for digit. That holds for counts and
-//! for sums of whole numbers and of numerics, which are exact; a sum of doubles depends on all that went through it, so
+//! for sums of whole numbers, of numerics and of intervals, which are exact; a sum of doubles depends on all that went through it, so
 //! it is never reduced. A sum of numerics shows as many digits behind the point as the value with the most of them: when
 //! the last such value goes, the sum is made anew. So it is while NaN or an infinity is among the values.
 
@@ -29,7 +29,9 @@ impl AggregateCall {
             "count" => true,
             "sum" | "avg" => matches!(
                 self.argument_types.first(),
-                Some(DataType::Int2 | DataType::Int4 | DataType::Int8 | DataType::Numeric)
+                Some(
+                    DataType::Int2 | DataType::Int4 | DataType::Int8 | DataType::Numeric | DataType::Interval
+                )
             ),
             _ => false,
         };
@@ -100,6 +102,7 @@ impl AggregateCall {
         match (&mut accumulator.state, &value) {
             (State::Count, _) => {}
             (State::Numeric(sum), Value::Numeric(number)) => *sum = sum.subtract(number)?,
+            (State::Interval(sum), Value::Interval(taken)) => *sum = sum.subtract(*taken)?,
             (State::Whole(sum), value) => match value.as_i64() {
                 Some(number) => *sum -= i128::from(number),
                 None => return Err(self.unexpected(value)),

@@ -1,7 +1,8 @@
 //! Calls of aggregates.
 
 use crate::aggregate::{AggregateCall, Found, Kind, resolve, rows};
-use crate::bind::call::{CallParts, no_function};
+use crate::bind::call::CallParts;
+use crate::bind::missing_function::no_function;
 use crate::bind::scope::{Aggregates, Frame, Scope};
 use crate::bind::select::{ENTRIES_MAX, direction};
 use crate::bind::set::SETS_IN_WINDOW_CALL;

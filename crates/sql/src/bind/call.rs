@@ -5,16 +5,17 @@ use std::borrow::Cow;
 use sqlparser::ast;
 
 use crate::aggregate;
+use crate::bind::missing_function::no_function;
 use crate::bind::row_columns::argument_tree;
 use crate::bind::scope::Scope;
 use crate::bind::set::{self, SETS_IN_WINDOW_CALL};
 use crate::bind::window_calls::is_window_function;
-use crate::bind::{Binder, Typed, fold, plain_name};
+use crate::bind::{Binder, Typed, fold, normal, plain_name};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
-use crate::function::{self, Signature, Unresolved};
-use crate::value::DataType;
+use crate::function::{self, Signature};
 use crate::value::cast::{CastContext, can_cast};
+use crate::value::{DataType, Value};
 
 /// The parts of a call.
 #[derive(Clone)]
@@ -29,6 +30,8 @@ pub(super) struct CallParts<'t> {
     /// WITHIN GROUP
     pub(super) within: &'t [ast::OrderByExpr],
     pub(super) filter: Option<&'t ast::Expr>,
+    /// Arguments that are given by names, in lower case.
+    pub(super) named: Vec<(String, &'t ast::Expr)>,
 }
 
 impl<'t> CallParts<'t> {
@@ -48,6 +51,7 @@ impl<'t> CallParts<'t> {
             order: &[],
             within: &call.within_group,
             filter: call.filter.as_deref(),
+            named: Vec::new(),
         };
         let Some(list) = list else {
             return Ok(parts);
@@ -65,11 +69,24 @@ impl<'t> CallParts<'t> {
         }
         for argument in &list.args {
             match argument {
-                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(tree)) => parts.arguments.push(tree),
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(tree)) => match by_name(tree) {
+                    Some((name, value)) => parts.named.push((normal(name), value)),
+                    None => parts.arguments.push(tree),
+                },
                 ast::FunctionArg::Unnamed(ast::FunctionArgExpr::QualifiedWildcard(_)) => {
                     parts.arguments.extend(rows.next());
                 }
                 ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard) => parts.star = true,
+                ast::FunctionArg::Named {
+                    name,
+                    arg: ast::FunctionArgExpr::Expr(tree),
+                    ..
+                } => parts.named.push((normal(name), tree)),
+                ast::FunctionArg::ExprNamed {
+                    name: ast::Expr::Identifier(name),
+                    arg: ast::FunctionArgExpr::Expr(tree),
+                    ..
+                } => parts.named.push((normal(name), tree)),
                 _ => return Err(EngineError::not_supported(format!("the argument {argument}"))),
             }
         }
@@ -140,6 +157,14 @@ impl Binder<'_> {
         parts
             .refuse_aggregate()
             .map_err(|error| error.or_position(position))?;
+        if let Some(parameters) = function::parameters_of(&name) {
+            return self.call_with_defaults(&parts, parameters, scope, position);
+        }
+        if let Some((_, tree)) = parts.named.first() {
+            return Err(
+                EngineError::not_supported(format!("the argument {tree} by its name")).or_position(position),
+            );
+        }
         let arguments = parts.arguments;
         if name == "grouping" {
             return self.grouping_call(&arguments, scope, position);
@@ -154,6 +179,50 @@ impl Binder<'_> {
             });
         }
         self.scalar(&name, &arguments, scope, position)
+    }
+
+    /// A call of a function whose arguments may be given by name, and may be missing.
+    fn call_with_defaults(
+        &mut self,
+        parts: &CallParts<'_>,
+        parameters: &[&str],
+        scope: &mut Scope,
+        position: Option<u32>,
+    ) -> Result<Typed> {
+        let mut trees: Vec<Option<&ast::Expr>> = parts.arguments.iter().copied().map(Some).collect();
+        let mut missing = trees.len() > parameters.len();
+        trees.resize(parameters.len().max(trees.len()), None);
+        for (name, tree) in &parts.named {
+            match parameters.iter().position(|parameter| parameter == name) {
+                Some(at) if trees[at].is_none() => trees[at] = Some(tree),
+                _ => missing = true,
+            }
+        }
+        if missing {
+            let mut shown = Vec::new();
+            for tree in &parts.arguments {
+                shown.push(self.expression(tree, scope)?.data_type.to_string());
+            }
+            for (name, tree) in &parts.named {
+                shown.push(format!("{name} => {}", self.expression(tree, scope)?.data_type));
+            }
+            return Err(EngineError::new(
+                SqlState::UNDEFINED_FUNCTION,
+                format!("function {}({}) does not exist", parts.name, shown.join(", ")),
+            )
+            .with_hint(
+                "No function matches the given name and argument types. You might need to add explicit type casts.",
+            )
+            .or_position(position));
+        }
+        let mut arguments = Vec::with_capacity(trees.len());
+        for tree in trees {
+            arguments.push(match tree {
+                Some(tree) => self.expression(tree, scope)?,
+                None => Typed::new(Expr::Constant(Value::Int4(0)), DataType::Int4),
+            });
+        }
+        self.scalar_of(parts.name, arguments, position)
     }
 
     pub(super) fn scalar(
@@ -221,6 +290,21 @@ fn whole_rows(list: &ast::FunctionArgumentList) -> Vec<ast::Expr> {
     trees.map(Cow::into_owned).collect()
 }
 
+/// Name and value of an argument `name := value`, which sqlparser takes for an operator.
+pub(crate) fn by_name(tree: &ast::Expr) -> Option<(&ast::Ident, &ast::Expr)> {
+    match tree {
+        ast::Expr::BinaryOp {
+            left,
+            op: ast::BinaryOperator::Assignment,
+            right,
+        } => match &**left {
+            ast::Expr::Identifier(name) => Some((name, right)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 /// The type that a call by its name converts to.
 fn conversion(name: &str) -> Option<DataType> {
     Some(match name {
@@ -239,35 +323,11 @@ fn conversion(name: &str) -> Option<DataType> {
         "date" => DataType::Date,
         "timestamp" => DataType::Timestamp,
         "timestamptz" => DataType::TimestampTz,
+        "time" => DataType::Time,
+        "timetz" => DataType::TimeTz,
+        "interval" => DataType::Interval,
+        "uuid" => DataType::Uuid,
+        "bytea" => DataType::Bytea,
         _ => return None,
     })
-}
-
-/// The error for a call that means no function, or several.
-pub(super) fn no_function(name: &str, types: &[DataType], reason: Unresolved) -> EngineError {
-    if matches!(name, "current_time" | "localtime") {
-        return EngineError::not_supported(format!("{name} (it takes the type time)"));
-    }
-    if matches!(name, "coalesce" | "greatest" | "least") && !types.is_empty() {
-        return EngineError::new(
-            SqlState::DATATYPE_MISMATCH,
-            format!("the types in {} cannot be matched", name.to_uppercase()),
-        );
-    }
-    let shown: Vec<&str> = types.iter().map(|data_type| data_type.name()).collect();
-    let call = format!("{name}({})", shown.join(", "));
-    match reason {
-        Unresolved::Missing => EngineError::new(
-            SqlState::UNDEFINED_FUNCTION,
-            format!("function {call} does not exist"),
-        )
-        .with_hint(
-            "No function matches the given name and argument types. You might need to add explicit type casts.",
-        ),
-        Unresolved::Ambiguous => EngineError::new(
-            SqlState::AMBIGUOUS_FUNCTION,
-            format!("function {call} is not unique"),
-        )
-        .with_hint("Several functions fit equally well. You might need to add explicit type casts."),
-    }
 }

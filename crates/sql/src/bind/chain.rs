@@ -258,7 +258,6 @@ pub(super) fn unsupported(tree: &ast::Expr) -> EngineError {
         E::RLike { .. } => "RLIKE",
         E::JsonAccess { .. } => "access to a part of a json value",
         E::UnaryOp { op, .. } => return EngineError::not_supported(format!("the operator {op}")),
-        E::Interval(_) => "INTERVAL",
         E::Cast { .. } => "this form of CAST",
         E::GroupingSets(_) => "GROUPING SETS",
         E::Cube(_) => "CUBE",

@@ -10,6 +10,7 @@ use crate::bind::{Binder, Typed, boolean, fold, normal, plain_name};
 use crate::common_type::common_type;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::{CompareOp, Expr};
+use crate::type_name;
 use crate::value::arithmetic::ArithmeticOp;
 use crate::value::{DataType, Numeric, Value};
 
@@ -30,6 +31,17 @@ impl Binder<'_> {
                 let (data_type, typmod) = self.data_type(&typed.data_type)?;
                 let literal = self.literal(&typed.value)?;
                 self.cast_explicitly(literal, data_type, typmod, at(self))
+            }
+            ast::Expr::Interval(interval) => {
+                let typmod = type_name::literal_modifier(interval).map_err(|e| e.or_position(at(self)))?;
+                let ast::Expr::Value(value) = &*interval.value else {
+                    return Err(
+                        EngineError::not_supported("INTERVAL before anything but a string")
+                            .or_position(at(self)),
+                    );
+                };
+                let literal = self.literal(value)?;
+                self.cast_explicitly(literal, DataType::Interval, typmod, at(self))
             }
             ast::Expr::UnaryOp { op, expr } => self.unary(*op, expr, scope, at(self)),
             ast::Expr::Case {
@@ -217,6 +229,8 @@ impl Binder<'_> {
                 "current_timestamp"
                     | "current_date"
                     | "localtimestamp"
+                    | "current_time"
+                    | "localtime"
                     | "current_user"
                     | "session_user"
                     | "user"
@@ -269,6 +283,13 @@ impl Binder<'_> {
     }
 
     pub(super) fn concat(&mut self, l: Typed, r: Typed, position: Option<u32>) -> Result<Typed> {
+        if [&l, &r].iter().any(|side| side.data_type == DataType::Bytea)
+            && [&l, &r]
+                .iter()
+                .all(|side| matches!(side.data_type, DataType::Bytea | DataType::Unknown))
+        {
+            return self.operator_of("||", vec![l, r], position);
+        }
         let stringy = |typed: &Typed| typed.data_type.is_string() || typed.data_type == DataType::Unknown;
         if !stringy(&l) && !stringy(&r) {
             return Err(self.no_operator(l.data_type, "||", r.data_type, position));
@@ -319,6 +340,9 @@ impl Binder<'_> {
                     DataType::Unknown => DataType::Float8,
                     other => other,
                 };
+                if op == UnaryOperator::Minus && data_type == DataType::Interval {
+                    return self.operator_of("-", vec![operand], position);
+                }
                 if ArithmeticOp::Add.resolve(data_type, data_type) != Some((data_type, data_type, data_type))
                 {
                     return Err(EngineError::new(

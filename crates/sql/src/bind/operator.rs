@@ -7,8 +7,8 @@ use crate::bind::{Binder, Typed, boolean, fold};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::{CompareOp, Expr};
 use crate::function::{Unresolved, resolve_operator};
+use crate::value::DataType;
 use crate::value::arithmetic::ArithmeticOp;
-use crate::value::{Category, DataType};
 
 /// The symbol of an operator; its schema must be `pg_catalog` if it has one.
 fn symbol_of(op: &BinaryOperator) -> Result<String> {
@@ -117,19 +117,8 @@ impl Binder<'_> {
 
     fn arithmetic(&mut self, l: Typed, op: ArithmeticOp, r: Typed, position: Option<u32>) -> Result<Typed> {
         let Some((left_type, right_type, result)) = op.resolve(l.data_type, r.data_type) else {
-            if [l.data_type, r.data_type]
-                .iter()
-                .any(|side| side.category() == Category::DateTime)
-            {
-                return Err(EngineError::not_supported(format!(
-                    "{} {} {} (it takes the type interval)",
-                    l.data_type,
-                    op.symbol(),
-                    r.data_type
-                ))
-                .or_position(position));
-            }
-            return Err(self.no_operator(l.data_type, op.symbol(), r.data_type, position));
+            // Operators of dates and times are functions.
+            return self.operator_of(op.symbol(), vec![l, r], position);
         };
         let l = Box::new(self.coerce(l, left_type, position)?);
         let r = Box::new(self.coerce(r, right_type, position)?);

@@ -2,10 +2,12 @@
 
 use sqlparser::ast;
 
+use crate::bind::missing_function::no_function;
 use crate::bind::scope::Scope;
 use crate::bind::{Binder, Typed};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
+use crate::function::Unresolved;
 use crate::plan::{Series, SetCall};
 use crate::query::is_volatile;
 use crate::value::DataType;
@@ -176,23 +178,22 @@ impl Binder<'_> {
             DataType::Int8
         } else if all(|t| t.is_integer() || *t == DataType::Numeric) {
             DataType::Numeric
+        } else if let Some(times) = times(&types) {
+            times
         } else {
-            return Err(EngineError::not_supported(
-                "generate_series over anything but integers and numerics",
-            ));
+            return Err(no_function("generate_series", &types, Unresolved::Missing));
         };
-        if !(2..=3).contains(&bounds.len()) {
-            return Err(EngineError::new(
-                SqlState::UNDEFINED_FUNCTION,
-                format!(
-                    "function generate_series with {} arguments does not exist",
-                    bounds.len()
-                ),
-            ));
+        let is_time = data_type.holds_time();
+        if !(if is_time { 3..=3 } else { 2..=3 }).contains(&bounds.len()) {
+            return Err(no_function("generate_series", &types, Unresolved::Missing));
         }
         let mut bounds = bounds
             .into_iter()
-            .map(|bound| self.coerce(bound, data_type, None))
+            .enumerate()
+            .map(|(number, bound)| match number {
+                2 if is_time => self.coerce(bound, DataType::Interval, None),
+                _ => self.coerce(bound, data_type, None),
+            })
             .collect::<Result<Vec<_>>>()?
             .into_iter();
         Ok(Series {
@@ -203,4 +204,22 @@ impl Binder<'_> {
             filter: None,
         })
     }
+}
+
+/// The type of a series of timestamps between bounds of these types, with a step of the third.
+fn times(types: &[DataType]) -> Option<DataType> {
+    use DataType::{Date, Interval, Timestamp, TimestampTz, Unknown};
+    let [start, stop, Interval | Unknown] = *types else {
+        return None;
+    };
+    let time = |data_type| matches!(data_type, Date | Timestamp | TimestampTz | Unknown);
+    if !time(start) || !time(stop) || types.iter().all(|data_type| *data_type == Unknown) {
+        return None;
+    }
+    Some(
+        match [start, stop].contains(&Timestamp) && ![start, stop].contains(&TimestampTz) {
+            true => Timestamp,
+            false => TimestampTz,
+        },
+    )
 }

@@ -8,8 +8,8 @@ use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
 use crate::type_name;
 use crate::value::cast::{CastContext, apply_typmod, can_cast};
-use crate::value::datetime::is_relative;
-use crate::value::text::decode_text;
+use crate::value::datetime::{IntervalStyle, depends_on_style, is_relative};
+use crate::value::text::{decode_intervals, decode_text};
 use crate::value::{Category, DataType, Value};
 
 /// The type two sides are compared in; `None`: there is no such operator.
@@ -133,7 +133,11 @@ impl Binder<'_> {
             Expr::Constant(Value::Text(text)) if from == DataType::Unknown => {
                 // `now` and its like must not be settled before the statement runs.
                 // Nor what a name means.
-                if to.has_names() || to.holds_time() && parts_of(&text, to).any(is_relative) {
+                let interval = to.element().unwrap_or(to) == DataType::Interval;
+                let unsettled = to.has_names()
+                    || to.holds_time() && parts_of(&text, to).any(is_relative)
+                    || interval && parts_of(&text, to).any(depends_on_style);
+                if unsettled {
                     return Ok(Expr::Cast {
                         input: Box::new(Expr::Constant(Value::Text(text))),
                         from: DataType::Text,
@@ -142,7 +146,10 @@ impl Binder<'_> {
                         context,
                     });
                 }
-                let value = decode_text(&text, to, 0)?;
+                let value = match interval {
+                    true => decode_intervals(&text, to, typmod, IntervalStyle::default())?,
+                    false => decode_text(&text, to, 0)?,
+                };
                 Ok(
                     match apply_typmod(value.clone(), to, typmod, context == CastContext::Explicit) {
                         Ok(fitted) => Expr::Constant(fitted),

@@ -8,7 +8,7 @@ use super::node::{Aggregate, Node, direction};
 use super::operand::{Typed, coerced};
 use super::{Printer, unprinted};
 use crate::aggregate::is_name;
-use crate::bind::{is_set_function, plain_name};
+use crate::bind::{by_name, is_set_function, plain_name};
 use crate::error::Result;
 use crate::function::{self, quote_identifier};
 use crate::value::DataType;
@@ -49,6 +49,9 @@ impl Printer<'_> {
         if is_name(&name) || call.over.is_some() {
             let list = list.ok_or_else(unprinted)?;
             return self.aggregate(tree, &name, call, list);
+        }
+        if let (Some(parameters), Some(list)) = (function::parameters_of(&name), list) {
+            return self.call_by_names(tree, &name, parameters, list);
         }
         let arguments = match list {
             Some(list) => arguments_of(list)?.ok_or_else(unprinted)?,
@@ -164,6 +167,61 @@ impl Printer<'_> {
         let arguments = nodes
             .map(|(typed, to)| coerced(typed, *to))
             .collect::<Result<_>>()?;
+        Ok(special(texts, arguments, true, self.type_of(tree).0))
+    }
+
+    /// A call of a function whose arguments may be given by name: `make_interval(days => 10)`.
+    fn call_by_names(
+        &mut self,
+        tree: &ast::Expr,
+        name: &str,
+        parameters: &[&str],
+        list: &ast::FunctionArgumentList,
+    ) -> Result<Typed> {
+        use ast::FunctionArgExpr::Expr;
+        let mut given = Vec::with_capacity(list.args.len());
+        for argument in &list.args {
+            given.push(match argument {
+                ast::FunctionArg::Unnamed(Expr(tree)) => match by_name(tree) {
+                    Some((name, value)) => (Some(crate::bind::normal(name)), value),
+                    None => (None, tree),
+                },
+                ast::FunctionArg::Named {
+                    name,
+                    arg: Expr(tree),
+                    ..
+                }
+                | ast::FunctionArg::ExprNamed {
+                    name: ast::Expr::Identifier(name),
+                    arg: Expr(tree),
+                    ..
+                } => (Some(crate::bind::normal(name)), tree),
+                _ => return Err(unprinted()),
+            });
+        }
+        let integers = vec![DataType::Int4; parameters.len()];
+        let signature = function::resolve(name, &integers).map_err(|_| unprinted())?;
+        let (mut texts, mut arguments) = (vec![format!("{}(", quote_identifier(name))], Vec::new());
+        for (at, (word, tree)) in given.into_iter().enumerate() {
+            let place = match &word {
+                None => at,
+                Some(word) => parameters
+                    .iter()
+                    .position(|known| known == word)
+                    .ok_or_else(unprinted)?,
+            };
+            let to = *signature.arguments.get(place).ok_or_else(unprinted)?;
+            arguments.push(coerced(self.node(tree)?, to)?);
+            let before = texts.last_mut().ok_or_else(unprinted)?;
+            if let Some(word) = word {
+                before.push_str(&format!("{} => ", quote_identifier(&word)));
+            }
+            texts.push(", ".to_owned());
+        }
+        match arguments.is_empty() {
+            true => texts = vec![format!("{}()", quote_identifier(name))],
+            false => *texts.last_mut().ok_or_else(unprinted)? = ")".to_owned(),
+        }
         Ok(special(texts, arguments, true, self.type_of(tree).0))
     }
 

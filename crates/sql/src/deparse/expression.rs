@@ -39,11 +39,27 @@ impl Printer<'_> {
                 let argument = self.node(expr)?;
                 typed_as(converted(argument, data_type, typmod, false)?, data_type, typmod)
             }
+            E::Interval(interval) => {
+                let typmod = type_name::literal_modifier(interval)?;
+                let ast::Expr::Value(value) = &*interval.value else {
+                    return Err(unprinted());
+                };
+                let literal = literal(&value.value)?;
+                typed_as(
+                    converted(literal, DataType::Interval, typmod, false)?,
+                    DataType::Interval,
+                    typmod,
+                )
+            }
             E::UnaryOp { op, expr } => self.unary(*op, expr)?,
             E::BinaryOp { left, op, right } => self.binary(left, op, right)?,
             E::AtTimeZone { timestamp, time_zone } => {
                 let of = self.node(timestamp)?.node;
-                let zone = coerced(self.node(time_zone)?, DataType::Text)?;
+                let zone = self.node(time_zone)?;
+                let zone = match zone.data_type {
+                    DataType::Interval => zone.node,
+                    _ => coerced(zone, DataType::Text)?,
+                };
                 let texts = ["(", " AT TIME ZONE ", ")"].map(str::to_owned).to_vec();
                 Typed::new(
                     Node::Special {
@@ -608,6 +624,8 @@ pub(super) fn word(name: &str) -> Option<Node> {
         "current_date" => "CURRENT_DATE",
         "current_timestamp" => "CURRENT_TIMESTAMP",
         "localtimestamp" => "LOCALTIMESTAMP",
+        "current_time" => "CURRENT_TIME",
+        "localtime" => "LOCALTIME",
         "current_user" => "CURRENT_USER",
         "session_user" => "SESSION_USER",
         "user" => "USER",

@@ -9,7 +9,7 @@ use sqlparser::ast;
 use super::layout::{ENTRY, Layout};
 use super::unprinted;
 use crate::error::Result;
-use crate::function::{quote_identifier, quote_literal};
+use crate::function::quote_identifier;
 use crate::value::{DataType, format_type};
 
 /// An expression.
@@ -511,8 +511,8 @@ fn constant(text: Option<&str>, data_type: DataType, typmod: i32, label: Label) 
             (text.to_owned(), typmod >= 0)
         }
         DataType::Bool => ((if text == "t" { "true" } else { "false" }).to_owned(), false),
-        DataType::Unknown => (quote_literal(text), false),
-        _ => (quote_literal(text), true),
+        DataType::Unknown => (quoted(text), false),
+        _ => (quoted(text), true),
     };
     match label {
         Label::Never => shown,
@@ -527,4 +527,9 @@ pub(super) fn column(relation: Option<&str>, name: &str) -> Node {
         Some(relation) => format!("{}.{}", quote_identifier(relation), quote_identifier(name)),
         None => quote_identifier(name),
     })
+}
+
+/// A literal, in which a backslash is itself.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
 }

@@ -7,7 +7,9 @@ use super::node::Node;
 use crate::common_type::common_type;
 use crate::error::Result;
 use crate::function::resolve_operator;
-use crate::value::text::{decode_text, to_text};
+use crate::value::cast::apply_typmod;
+use crate::value::datetime::IntervalStyle;
+use crate::value::text::{decode_intervals, decode_text, to_text};
 use crate::value::{Category, DataType};
 
 /// A node with its type; a literal whose type is open is unknown.
@@ -37,7 +39,7 @@ pub(super) fn coerced(typed: Typed, to: DataType) -> Result<Node> {
 pub(super) fn converted(typed: Typed, to: DataType, typmod: i32, implicit: bool) -> Result<Node> {
     match typed.node {
         Node::Constant { text, .. } if typed.data_type == DataType::Unknown => {
-            let text = text.map(|text| canonical(text, to));
+            let text = text.map(|text| canonical(text, to, typmod));
             Ok(Node::Constant {
                 text,
                 data_type: to,
@@ -68,11 +70,15 @@ fn is_by_function(from: DataType, to: DataType, typmod: i32) -> bool {
 }
 
 /// A literal's text as its type writes it; as it is if that depends on the session.
-fn canonical(text: String, to: DataType) -> String {
+fn canonical(text: String, to: DataType, typmod: i32) -> String {
     if to == DataType::TimestampTz || to.is_string() {
         return text;
     }
-    let value = decode_text(&text, to, 0).ok();
+    let value = match to {
+        DataType::Interval => decode_intervals(&text, to, typmod, IntervalStyle::default()),
+        _ => decode_text(&text, to, 0),
+    };
+    let value = value.and_then(|value| apply_typmod(value, to, typmod, true)).ok();
     value.and_then(|value| to_text(&value)).unwrap_or(text)
 }
 
@@ -82,6 +88,15 @@ fn string(data_type: DataType) -> DataType {
         DataType::Varchar | DataType::Unknown => DataType::Text,
         other => other,
     }
+}
+
+/// True if the type's operators are functions.
+fn of_times(data_type: DataType) -> bool {
+    matches!(data_type.category(), Category::DateTime | Category::Timespan)
+}
+
+fn is_comparison(symbol: &str) -> bool {
+    matches!(symbol, "=" | "<>" | "<" | "<=" | ">" | ">=")
 }
 
 /// The types of the two sides of an operator.
@@ -95,6 +110,11 @@ pub(super) fn operand_types(symbol: &str, left: DataType, right: DataType) -> (D
     };
     let temporal = |side: DataType| matches!(side, Date | Timestamp | TimestampTz);
     match symbol {
+        "||" if left == DataType::Bytea && matches!(right, DataType::Bytea | Unknown)
+            || right == DataType::Bytea && left == Unknown =>
+        {
+            return (DataType::Bytea, DataType::Bytea);
+        }
         "||" if !left.is_array() && !right.is_array() => {
             let side = |side: DataType| {
                 if side.is_string() || side == Unknown {
@@ -125,6 +145,12 @@ pub(super) fn operand_types(symbol: &str, left: DataType, right: DataType) -> (D
                 _ => (l, r),
             };
         }
+    }
+    if [left, right].iter().any(|side| of_times(*side))
+        && !is_comparison(symbol)
+        && let Ok(found) = resolve_operator(symbol, &[left, right])
+    {
+        return (found.arguments[0], found.arguments[1]);
     }
     if l.is_integer() && r.is_integer() || l.is_float() && r.is_float() || temporal(l) && temporal(r) {
         return (l, r);

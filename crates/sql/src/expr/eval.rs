@@ -55,7 +55,7 @@ impl Expr {
                 context: rules,
             } => {
                 let value = input.eval(row, context)?;
-                if from.has_names() || to.has_names() {
+                if from.needs_session() || to.needs_session() {
                     return cast_with_names(value, *from, *to, *typmod, *rules, context.session);
                 }
                 let now = match value {

@@ -211,6 +211,12 @@ impl Expr {
             Expr::Cast { from, to, .. } if to.is_string() && from.element().unwrap_or(*from).is_float() => {
                 constant = false;
             }
+            // So is the form of intervals and bytes.
+            Expr::Cast { from, to, .. }
+                if from.has_style() != to.has_style() && (from.is_text() || to.is_text()) =>
+            {
+                constant = false;
+            }
             // Text to time may depend on the day ('now', 'today').
             Expr::Cast { from, to, .. } if from.is_string() && to.holds_time() => constant = false,
             _ => {}

@@ -9,10 +9,12 @@ pub mod array;
 mod array_assign;
 mod array_text;
 mod bits;
+mod bytes;
 mod catalog;
 mod choice;
 mod datetime;
 mod description;
+mod encoding;
 mod float_states;
 mod like;
 mod math;
@@ -31,9 +33,11 @@ mod row;
 mod sequence;
 mod session;
 mod signature;
+pub mod styled;
 mod table;
 mod text;
 mod trigonometry;
+mod uuid;
 
 use std::borrow::Cow;
 
@@ -49,12 +53,12 @@ pub(crate) use choice::between_symmetric;
 pub(crate) use like::like_elements_function as like_elements;
 pub(crate) use options::columns as option_columns;
 pub use quote::quote_identifier;
-pub(crate) use quote::quote_literal;
 pub use recovery::shown as shown_position;
 pub(crate) use resolve::{Overload, best_of};
 pub use resolve::{Unresolved, resolve, resolve_operator};
 pub use row::{FunctionRow, Implementation, Volatility};
 pub use signature::Signature;
+pub(crate) use table::parameters_of;
 pub use table::rows;
 
 /// The version we tell clients that ask.

@@ -16,6 +16,7 @@ use std::borrow::Cow;
 
 use super::names::parts_of_name;
 use super::quote_identifier;
+use super::styled::{cast_with_style, shown as shown_in_style};
 use crate::catalog_facts::{CatalogFacts, no_relation};
 use crate::context::SessionFacts;
 use crate::error::{EngineError, Result, SqlState, shown as shortened};
@@ -176,7 +177,7 @@ fn relation_shown(oid: u32, catalog: &dyn CatalogFacts) -> Option<String> {
     })
 }
 
-/// A cast from or to a type that shows names, or an array of one.
+/// A cast from or to a type whose text needs the session, or an array of one.
 pub(crate) fn cast_with_names(
     value: Value,
     from: DataType,
@@ -185,6 +186,9 @@ pub(crate) fn cast_with_names(
     rules: CastContext,
     session: &dyn SessionFacts,
 ) -> Result<Value> {
+    if from.has_style() || to.has_style() {
+        return cast_with_style(value, from, to, typmod, rules, session);
+    }
     let is_text = |data_type: DataType| data_type.is_string() || data_type == DataType::Unknown;
     if from == to {
         return cast(value, from, to, typmod, rules, 0);
@@ -227,9 +231,11 @@ pub(crate) fn cast_with_names(
     cast(named, from, to, typmod, rules, 0)
 }
 
-/// The value with names instead of numbers, if its type has names: a text, or an array of texts.
+/// The value with names instead of numbers, if its type has names, or in the session's style, if it has one: a text, or
+/// an array of texts.
 pub fn with_names<'v>(value: &'v Value, data_type: DataType, session: &dyn SessionFacts) -> Cow<'v, Value> {
     match value {
+        value if data_type.has_style() => shown_in_style(value, data_type, session),
         Value::Oid(oid) if data_type.catalog_object().is_some() => {
             Cow::Owned(Value::text(shown(*oid, data_type, session)))
         }

@@ -88,6 +88,8 @@ fn signature(row: &'static FunctionRow, arguments: &[DataType]) -> Signature {
         .iter()
         .map(|data_type| match data_type {
             DataType::Unknown => DataType::Text,
+            // The session makes their text.
+            other if other.needs_session() => DataType::Text,
             other => *other,
         });
     Signature {
@@ -139,7 +141,9 @@ pub(crate) fn best_of<R: Overload>(
         }
     }
     if left.len() > 1 {
-        left = as_the_others(&left, arguments).ok_or(Unresolved::Ambiguous)?;
+        left = as_the_others(&left, arguments)
+            .filter(|left| left.len() == 1)
+            .ok_or(Unresolved::Ambiguous)?;
     }
     match *left {
         [] => Err(Unresolved::Missing),

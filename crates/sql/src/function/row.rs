@@ -46,6 +46,8 @@ pub struct FunctionRow {
     pub volatility: Volatility,
     /// True if it gives NULL for NULL without being called.
     pub strict: bool,
+    /// The names of its arguments, if it may be called by them and without some; then the others are zero.
+    pub parameters: &'static [&'static str],
     /// The operator that it is written as, if there is one.
     pub operator: Option<&'static str>,
     /// Its code.
@@ -68,6 +70,7 @@ pub(super) const fn row(
         result,
         volatility: Volatility::Immutable,
         strict: true,
+        parameters: &[],
         operator: None,
         implementation,
     }
@@ -95,6 +98,12 @@ impl FunctionRow {
     /// The same, written as an operator too.
     pub(super) const fn operator(mut self, symbol: &'static str) -> FunctionRow {
         self.operator = Some(symbol);
+        self
+    }
+
+    /// The same, with names of its arguments, each of which may be missing.
+    pub(super) const fn with_defaults(mut self, parameters: &'static [&'static str]) -> FunctionRow {
+        self.parameters = parameters;
         self
     }
 

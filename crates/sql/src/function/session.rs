@@ -5,7 +5,9 @@ use super::row::Implementation::{Pure, Session};
 use super::row::{FunctionRow, row};
 use crate::context::SessionFacts;
 use crate::error::{EngineError, Result, SqlState};
-use crate::value::DataType::{Bool, Date, Float8, Int4, Name, Text, Timestamp, TimestampTz};
+use crate::value::DataType::{
+    Bool, Date, Float8, Int4, Name, Text, Time, TimeTz, Timestamp, TimestampTz, Void,
+};
 use crate::value::datetime::MICROS_PER_DAY;
 use crate::value::{Value, datetime};
 
@@ -56,6 +58,10 @@ pub(super) static ROWS: &[FunctionRow] = &[
     .volatile(),
     row(0, "current_date", &[], Date, Session(current_date)).stable(),
     row(0, "localtimestamp", &[], Timestamp, Session(local_timestamp)).stable(),
+    row(0, "current_time", &[], TimeTz, Session(current_time)).stable(),
+    row(0, "current_time", &[Int4], TimeTz, Session(current_time)).stable(),
+    row(0, "localtime", &[], Time, Session(local_time)).stable(),
+    row(0, "localtime", &[Int4], Time, Session(local_time)).stable(),
     row(861, "current_database", &[], Name, Session(database)).stable(),
     row(0, "current_catalog", &[], Name, Session(database)).stable(),
     row(1402, "current_schema", &[], Name, Session(current_schema)).stable(),
@@ -100,7 +106,7 @@ pub(super) static ROWS: &[FunctionRow] = &[
         Session(|_, session| Ok(Value::Float8(session.random()))),
     )
     .volatile(),
-    row(2626, "pg_sleep", &[Float8], Text, Session(sleep)).volatile(),
+    row(2626, "pg_sleep", &[Float8], Void, Session(sleep)).volatile(),
 ];
 
 /// Digits of a second that a timestamp is rounded to, if they are given. As in PostgreSQL there are 6 at most.
@@ -128,6 +134,20 @@ fn current_date(_: &[Value], session: &dyn SessionFacts) -> Result<Value> {
 fn local_timestamp(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
     let at = datetime::round_timestamp(session.transaction_timestamp(), precision(arguments));
     Ok(Value::Timestamp(at))
+}
+
+/// The time of day at the transaction's start.
+fn time_of_day(arguments: &[Value], session: &dyn SessionFacts) -> i64 {
+    let time = session.transaction_timestamp().rem_euclid(MICROS_PER_DAY);
+    datetime::round_time(time, precision(arguments))
+}
+
+fn current_time(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    Ok(Value::TimeTz(time_of_day(arguments, session), 0))
+}
+
+fn local_time(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    Ok(Value::Time(time_of_day(arguments, session)))
 }
 
 fn database(_: &[Value], session: &dyn SessionFacts) -> Result<Value> {

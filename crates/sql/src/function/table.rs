@@ -7,17 +7,22 @@ use std::sync::LazyLock;
 
 use super::row::FunctionRow;
 use super::{
-    acl, bits, catalog, datetime, description, float_states, math, number, objects, privilege, quote,
-    recovery, regex, sequence, session, text, trigonometry,
+    acl, bits, bytes, catalog, datetime, description, encoding, float_states, math, number, objects,
+    privilege, quote, recovery, regex, sequence, session, text, trigonometry, uuid,
 };
 
 /// The rows of each file of functions.
 static TABLES: &[&[FunctionRow]] = &[
     acl::ROWS,
     bits::ROWS,
+    bytes::ROWS,
     catalog::ROWS,
     datetime::ROWS,
+    datetime::interval::ROWS,
+    datetime::operators::ROWS,
+    datetime::time::ROWS,
     description::ROWS,
+    encoding::ROWS,
     float_states::ROWS,
     math::ROWS,
     number::ROWS,
@@ -32,6 +37,7 @@ static TABLES: &[&[FunctionRow]] = &[
     text::format::ROWS,
     text::part::ROWS,
     trigonometry::ROWS,
+    uuid::ROWS,
 ];
 
 /// All functions that have a row: what `pg_proc` lists.
@@ -63,4 +69,10 @@ pub(super) fn operators(symbol: &str) -> &'static [&'static FunctionRow] {
         by_symbol
     });
     BY_SYMBOL.get(symbol).map_or(&[], Vec::as_slice)
+}
+
+/// The names of the arguments of a function of this name, if it may be called by them.
+pub(crate) fn parameters_of(name: &str) -> Option<&'static [&'static str]> {
+    let found = named(name).iter().find(|row| !row.parameters.is_empty());
+    found.map(|row| row.parameters)
 }

@@ -33,6 +33,9 @@ pub(super) fn parse(parser: &mut Parser<'_>) -> Option<Result<Expr>> {
         return None;
     }
     let keyword = word.keyword;
+    if keyword == Keyword::INTERVAL && is_precision(parser) {
+        return Some(interval_with_precision(parser));
+    }
     match parser.peek_nth_token_ref(1).token {
         Token::LParen => {}
         Token::Word(ref next)
@@ -64,6 +67,26 @@ pub(super) fn parse(parser: &mut Parser<'_>) -> Option<Result<Expr>> {
         Ok(call(name, span, arguments))
     });
     Some(call)
+}
+
+/// True if `(p) '…'` follows the next token.
+fn is_precision(parser: &Parser<'_>) -> bool {
+    let token = |at: usize| &parser.peek_nth_token_ref(at).token;
+    *token(1) == Token::LParen
+        && matches!(token(2), Token::Number(..))
+        && *token(3) == Token::RParen
+        && matches!(token(4), Token::SingleQuotedString(_))
+}
+
+/// `interval(p) '…'`, of which sqlparser would lose the digits.
+fn interval_with_precision(parser: &mut Parser<'_>) -> Result<Expr> {
+    let data_type = parser.parse_data_type()?;
+    let value = parser.parse_value()?;
+    Ok(Expr::TypedString(ast::TypedString {
+        data_type,
+        value,
+        uses_odbc_syntax: false,
+    }))
 }
 
 fn call(name: &str, span: Span, arguments: Vec<Expr>) -> Expr {

@@ -9,16 +9,21 @@
 //! | timestamp, timestamptz | 8: microseconds since 2000-01-01 |
 //! | xid, cid, regclass and its kin | 4, as oid |
 //! | pg_lsn; tid | 8; 4 for the page, 2 for the number in it |
+//! | time; timetz | 8: microseconds; and 4: seconds west of Greenwich |
+//! | interval | 8: microseconds, 4: days, 4: months |
+//! | uuid | 16 |
+//! | bytea | as it is |
 //! | strings, void | UTF-8 |
 //! | arrays, records | see `array::binary`, `record` |
 //! | numeric | digit count, weight, sign, scale (2 each), then digits in base 10,000 (2 each) |
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::value::array::{decode_array_binary, encode_array_binary};
+use crate::value::datetime::MICROS_PER_DAY;
 use crate::value::numeric::Groups;
 use crate::value::record::RecordValue;
 use crate::value::text::check_text;
-use crate::value::{DataType, Numeric, Value};
+use crate::value::{DataType, Interval, Numeric, Value};
 
 const NUMERIC_POSITIVE: u16 = 0x0000;
 const NUMERIC_NEGATIVE: u16 = 0x4000;
@@ -35,7 +40,7 @@ pub fn encode_binary(value: &Value, out: &mut Vec<u8>) {
         Value::Bool(v) => out.push(u8::from(*v)),
         Value::Int2(v) => out.extend_from_slice(&v.to_be_bytes()),
         Value::Int4(v) | Value::Date(v) => out.extend_from_slice(&v.to_be_bytes()),
-        Value::Int8(v) | Value::Timestamp(v) | Value::TimestampTz(v) => {
+        Value::Int8(v) | Value::Timestamp(v) | Value::TimestampTz(v) | Value::Time(v) => {
             out.extend_from_slice(&v.to_be_bytes())
         }
         Value::Oid(v) => out.extend_from_slice(&v.to_be_bytes()),
@@ -44,6 +49,17 @@ pub fn encode_binary(value: &Value, out: &mut Vec<u8>) {
             out.extend_from_slice(&page.to_be_bytes());
             out.extend_from_slice(&number.to_be_bytes());
         }
+        Value::TimeTz(time, zone) => {
+            out.extend_from_slice(&time.to_be_bytes());
+            out.extend_from_slice(&zone.to_be_bytes());
+        }
+        Value::Interval(v) => {
+            out.extend_from_slice(&v.micros.to_be_bytes());
+            out.extend_from_slice(&v.days.to_be_bytes());
+            out.extend_from_slice(&v.months.to_be_bytes());
+        }
+        Value::Uuid(v) => out.extend_from_slice(v),
+        Value::Bytes(v) => out.extend_from_slice(v),
         Value::Float4(v) => out.extend_from_slice(&v.to_be_bytes()),
         Value::Float8(v) => out.extend_from_slice(&v.to_be_bytes()),
         Value::Text(v) => out.extend_from_slice(v.as_bytes()),
@@ -95,6 +111,30 @@ pub fn decode_binary(bytes: &[u8], data_type: DataType) -> Result<Value> {
         }
         DataType::Timestamp => Value::Timestamp(timestamp(bytes, data_type)?),
         DataType::TimestampTz => Value::TimestampTz(timestamp(bytes, data_type)?),
+        DataType::Time => Value::Time(time(i64::from_be_bytes(fixed(bytes, data_type)?))?),
+        DataType::TimeTz => {
+            let (micros, zone) = bytes
+                .split_first_chunk::<8>()
+                .ok_or_else(|| wrong_length(data_type))?;
+            let zone = i32::from_be_bytes(fixed(zone, data_type)?);
+            if !(-ZONE_SECONDS_MAX..ZONE_SECONDS_MAX).contains(&zone) {
+                return Err(EngineError::new(
+                    SqlState::INVALID_TIME_ZONE_DISPLACEMENT,
+                    "time zone displacement out of range",
+                ));
+            }
+            Value::TimeTz(time(i64::from_be_bytes(*micros))?, zone)
+        }
+        DataType::Interval => {
+            let number = u128::from_be_bytes(fixed(bytes, data_type)?);
+            Value::Interval(Interval {
+                micros: (number >> 64) as i64,
+                days: (number >> 32) as i32,
+                months: number as i32,
+            })
+        }
+        DataType::Uuid => Value::Uuid(fixed(bytes, data_type)?),
+        DataType::Bytea => Value::Bytes(bytes.into()),
         DataType::Numeric => Value::Numeric(decode_numeric(bytes)?),
         DataType::Record => RecordValue::decode_binary(bytes, decode_binary)?.into(),
         DataType::AnyArray => return Err(EngineError::not_supported("anyarray in binary")),
@@ -132,6 +172,19 @@ fn timestamp(bytes: &[u8], data_type: DataType) -> Result<i64> {
         ));
     }
     Ok(micros)
+}
+
+/// One past the seconds that a zone may be away from Greenwich.
+const ZONE_SECONDS_MAX: i32 = 16 * 3_600;
+
+fn time(micros: i64) -> Result<i64> {
+    match (0..=MICROS_PER_DAY).contains(&micros) {
+        true => Ok(micros),
+        false => Err(EngineError::new(
+            SqlState::DATETIME_FIELD_OVERFLOW,
+            "time out of range",
+        )),
+    }
 }
 
 fn fixed<const N: usize>(bytes: &[u8], data_type: DataType) -> Result<[u8; N]> {

@@ -10,7 +10,7 @@ use crate::value::datetime::{self, MICROS_PER_DAY};
 use crate::value::text::{
     byte_of, char_byte, decode_text, fit_length, fit_name, one_byte, parse_float, to_text,
 };
-use crate::value::{DataType, Numeric, Value};
+use crate::value::{DataType, Interval, Numeric, Value};
 
 /// The occasion of a conversion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,6 +48,8 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
         (Name | CharByte, Varchar | Char) | (Text | Varchar | Char, CharByte) => Assignment,
         (Date, Timestamp | TimestampTz) | (Timestamp, TimestampTz) => Implicit,
         (Timestamp, Date) | (TimestampTz, Date | Timestamp) => Assignment,
+        (Time, TimeTz | Interval) => Implicit,
+        (Timestamp, Time) | (TimestampTz, Time | TimeTz) | (TimeTz, Time) | (Interval, Time) => Assignment,
         (_, Text | Varchar | Char) => Assignment,
         (Text | Varchar | Char, _) => Explicit,
         _ => return None,
@@ -113,6 +115,9 @@ pub fn apply_typmod(value: Value, data_type: DataType, typmod: i32, explicit: bo
             })?
             .into()
         }
+        Value::Interval(v) => Value::Interval(datetime::fit_interval(v, typmod)),
+        Value::Time(v) => Value::Time(datetime::round_time(v, typmod)),
+        Value::TimeTz(v, zone) => Value::TimeTz(datetime::round_time(v, typmod), zone),
         Value::Timestamp(v) => Value::Timestamp(datetime::round_timestamp(v, typmod)),
         Value::TimestampTz(v) => Value::TimestampTz(datetime::round_timestamp(v, typmod)),
         other => other,
@@ -181,6 +186,16 @@ fn convert(value: Value, from: DataType, to: DataType, now: i64) -> Result<Value
             i64::MIN => i32::MIN,
             v => v.div_euclid(MICROS_PER_DAY) as i32,
         })),
+        (Value::Timestamp(i64::MAX | i64::MIN), DataType::Time)
+        | (Value::TimestampTz(i64::MAX | i64::MIN), DataType::Time | DataType::TimeTz) => Ok(Value::Null),
+        (Value::Timestamp(v) | Value::TimestampTz(v), DataType::Time) => {
+            Ok(Value::Time(v.rem_euclid(MICROS_PER_DAY)))
+        }
+        (Value::TimestampTz(v), DataType::TimeTz) => Ok(Value::TimeTz(v.rem_euclid(MICROS_PER_DAY), 0)),
+        (Value::TimeTz(v, _), DataType::Time) => Ok(Value::Time(v)),
+        (Value::Time(v), DataType::TimeTz) => Ok(Value::TimeTz(v, 0)),
+        (Value::Time(v), DataType::Interval) => Ok(Value::Interval(Interval::new(0, 0, v))),
+        (Value::Interval(v), DataType::Time) => Ok(Value::Time(v.micros.rem_euclid(MICROS_PER_DAY))),
         (Value::Float8(v), DataType::Numeric) => Numeric::from_f64(v).map(Value::Numeric),
         (Value::Float4(v), DataType::Numeric) => Numeric::from_f32(v).map(Value::Numeric),
         (Value::Numeric(v), Float8) => v.to_f64().map(Value::Float8).ok_or_else(|| {

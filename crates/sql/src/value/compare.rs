@@ -11,6 +11,7 @@
 use std::cmp::Ordering;
 
 use crate::error::{EngineError, Result};
+use crate::value::datetime::time_in_greenwich;
 use crate::value::record::dissimilar;
 use crate::value::{DataType, Value};
 
@@ -54,6 +55,13 @@ fn order(left: &Value, right: &Value, data_type: DataType) -> Option<Ordering> {
         (Value::Date(l), Value::Date(r)) => l.cmp(r),
         (Value::Timestamp(l), Value::Timestamp(r)) => l.cmp(r),
         (Value::TimestampTz(l), Value::TimestampTz(r)) => l.cmp(r),
+        (Value::Interval(l), Value::Interval(r)) => l.compare(*r),
+        (Value::Time(l), Value::Time(r)) => l.cmp(r),
+        (Value::TimeTz(l, zone), Value::TimeTz(r, other)) => {
+            (time_in_greenwich(*l, *zone), zone).cmp(&(time_in_greenwich(*r, *other), other))
+        }
+        (Value::Uuid(l), Value::Uuid(r)) => l.cmp(r),
+        (Value::Bytes(l), Value::Bytes(r)) => l.cmp(r),
         (Value::Oid(l), Value::Oid(r)) => l.cmp(r),
         (Value::Lsn(l), Value::Lsn(r)) => l.cmp(r),
         (Value::Tid(l, first), Value::Tid(r, second)) => (l, first).cmp(&(r, second)),

@@ -3,10 +3,11 @@
 //! A *typmod* is an `i32` next to the type, encoded as PostgreSQL encodes it, because it goes over the wire in a row
 //! description: −1 = none; `char(n)` and `varchar(n)` are n + 4; `numeric(p, s)` is (p << 16 | s) + 4,
 //! s being 11 bits with a sign;
-//! `timestamp(p)` is p.
+//! `timestamp(p)` and `time(p)` are p; that of an interval has its fields too (`datetime::interval`).
 
 use std::fmt;
 
+use crate::value::datetime;
 use crate::value::type_table::{ElementType, SCALARS, TypeInfo};
 
 pub use crate::value::type_table::{Category, DataType};
@@ -210,9 +211,30 @@ impl DataType {
         }
     }
 
+    /// True if the text of its values, or of their elements, is made as a setting of the session says.
+    pub const fn has_style(self) -> bool {
+        match self {
+            DataType::Array(element) => matches!(element.data_type(), DataType::Interval | DataType::Bytea),
+            other => matches!(other, DataType::Interval | DataType::Bytea),
+        }
+    }
+
+    /// True if the text of its values needs the session: the catalog for names, or a setting.
+    pub const fn needs_session(self) -> bool {
+        self.has_names() || self.has_style()
+    }
+
     /// True if its values are whole numbers that can be compared with those of another such type as they are.
     pub const fn is_whole(self) -> bool {
         self.is_integer() || self.is_oid()
+    }
+
+    /// True if values of the type are texts, or arrays of them.
+    pub const fn is_text(self) -> bool {
+        match self {
+            DataType::Array(element) => element.data_type().is_string(),
+            other => other.is_string() || matches!(other, DataType::Unknown),
+        }
     }
 
     /// True if it is a string type.
@@ -261,6 +283,9 @@ pub fn format_type(data_type: DataType, typmod: i32) -> String {
         },
         DataType::Timestamp if typmod >= 0 => format!("timestamp({typmod}) without time zone"),
         DataType::TimestampTz if typmod >= 0 => format!("timestamp({typmod}) with time zone"),
+        DataType::Time if typmod >= 0 => format!("time({typmod}) without time zone"),
+        DataType::TimeTz if typmod >= 0 => format!("time({typmod}) with time zone"),
+        DataType::Interval if typmod >= 0 => datetime::type_with_modifier(typmod),
         _ => data_type.name().to_owned(),
     }
 }

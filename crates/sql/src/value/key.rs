@@ -10,7 +10,10 @@
 //! | NULL | `02`: after all values |
 //! | integers, date, timestamps | big-endian, sign bit flipped |
 //! | float4, float8 | IEEE bits; sign bit flipped if positive, all bits if negative; −0 as 0, one NaN above infinity |
-//! | oid and its kin, pg_lsn, tid | big-endian |
+//! | oid and its kin, pg_lsn, tid, uuid | big-endian |
+//! | interval | its length where a month has 30 days, as an integer of 16 bytes |
+//! | time; timetz | as integers; the time in Greenwich, then the zone |
+//! | bytea | the bytes, `00` as `00 ff`, then `00 00` |
 //! | bool | `00` or `01` |
 //! | strings | UTF-8, then `00` (no string holds that byte); `char(n)` without its blanks |
 //! | records | the fields, each as a column, `00` |
@@ -23,6 +26,7 @@
 //! give one key.
 
 use crate::value::compare::trim_blanks;
+use crate::value::datetime::time_in_greenwich;
 use crate::value::{DataType, Numeric, Value};
 
 const PRESENT: u8 = 0x01;
@@ -73,6 +77,15 @@ pub fn encode_value(value: &Value, data_type: DataType, key: &mut Vec<u8>) {
             key.extend_from_slice(&page.to_be_bytes());
             key.extend_from_slice(&number.to_be_bytes());
         }
+        Value::Time(v) => key.extend_from_slice(&v.to_be_bytes()),
+        Value::TimeTz(time, zone) => {
+            let greenwich = time_in_greenwich(*time, *zone);
+            key.extend_from_slice(&((greenwich as u64) ^ (1 << 63)).to_be_bytes());
+            key.extend_from_slice(&((*zone as u32) ^ (1 << 31)).to_be_bytes());
+        }
+        Value::Interval(v) => key.extend_from_slice(&((v.span() as u128) ^ (1 << 127)).to_be_bytes()),
+        Value::Uuid(v) => key.extend_from_slice(v),
+        Value::Bytes(v) => encode_bytes(v, key),
         Value::Bool(v) => key.push(u8::from(*v)),
         Value::Float4(v) => key.extend_from_slice(&narrow_float_bits(*v).to_be_bytes()),
         Value::Float8(v) => key.extend_from_slice(&float_bits(*v).to_be_bytes()),
@@ -89,6 +102,16 @@ pub fn encode_value(value: &Value, data_type: DataType, key: &mut Vec<u8>) {
         Value::Array(v) => v.encode_key(encode_value, key),
         Value::Record(v) => v.encode_key(encode_value, key),
     }
+}
+
+fn encode_bytes(bytes: &[u8], key: &mut Vec<u8>) {
+    for byte in bytes {
+        key.push(*byte);
+        if *byte == 0 {
+            key.push(0xff);
+        }
+    }
+    key.extend_from_slice(&[0, 0]);
 }
 
 /// The least byte string above all that begin with `prefix`; `None` if there is none.

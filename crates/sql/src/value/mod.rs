@@ -14,6 +14,7 @@
 //! | `compare` | order and equality |
 //! | `numeric` | exact decimals |
 //! | `lsn` | positions in the log, places of rows |
+//! | `bytes`, `uuid` | the text forms of `bytea` and `uuid` |
 //! | `array` | arrays: elements, dimensions, their forms |
 //! | `record` | records: fields and their types, their forms |
 //! | `arithmetic` | `+ - * / %`, with overflow found |
@@ -28,6 +29,7 @@
 pub mod arithmetic;
 pub mod array;
 pub mod binary;
+pub mod bytes;
 pub mod cast;
 pub mod compare;
 pub mod datatype;
@@ -72,11 +74,13 @@ pub mod row;
 mod row_bytes;
 pub mod text;
 pub mod type_table;
+pub mod uuid;
 
 pub use array::ArrayValue;
 pub use binary::{decode_binary, encode_binary};
 pub use compare::{compare, compare_checked};
 pub use datatype::{CatalogObject, Category, DataType, NO_TYPMOD, format_type};
+pub use datetime::Interval;
 pub use key::{KeyBuffer, encode_key};
 pub use numeric::Numeric;
 pub use record::RecordValue;
@@ -113,6 +117,16 @@ pub enum Value {
     Timestamp(i64),
     /// `timestamptz`: microseconds since 2000-01-01 00:00 UTC
     TimestampTz(i64),
+    /// `time`: microseconds since midnight, up to 24:00
+    Time(i64),
+    /// `timetz`: microseconds since midnight, and seconds west of Greenwich
+    TimeTz(i64, i32),
+    /// `interval`
+    Interval(Interval),
+    /// `uuid`
+    Uuid([u8; 16]),
+    /// `bytea`
+    Bytes(Box<[u8]>),
     /// `oid`, the types that show names for one, `xid` and `cid`
     Oid(u32),
     /// `pg_lsn`
@@ -137,6 +151,7 @@ impl Value {
     pub fn heap_bytes(&self) -> usize {
         match self {
             Value::Text(text) => text.len(),
+            Value::Bytes(bytes) => bytes.len(),
             Value::Numeric(number) => number.heap_bytes(),
             Value::Array(array) => array.heap_bytes(),
             Value::Record(record) => record.heap_bytes(),
@@ -208,6 +223,11 @@ impl Value {
             Value::Date(_) => DataType::Date,
             Value::Timestamp(_) => DataType::Timestamp,
             Value::TimestampTz(_) => DataType::TimestampTz,
+            Value::Time(_) => DataType::Time,
+            Value::TimeTz(..) => DataType::TimeTz,
+            Value::Interval(_) => DataType::Interval,
+            Value::Uuid(_) => DataType::Uuid,
+            Value::Bytes(_) => DataType::Bytea,
             Value::Oid(_) => DataType::Oid,
             Value::Lsn(_) => DataType::PgLsn,
             Value::Tid(..) => DataType::Tid,

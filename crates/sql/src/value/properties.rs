@@ -40,6 +40,21 @@ fn value_of(data_type: DataType) -> BoxedStrategy<Value> {
         data_type if data_type.is_oid() || matches!(data_type, DataType::Xid | DataType::Cid) => {
             any::<u32>().prop_map(Value::Oid).boxed()
         }
+        DataType::Time => (0..=86_400_000_000i64).prop_map(Value::Time).boxed(),
+        DataType::TimeTz => (0..=86_400_000_000i64, -57_599..57_600i32)
+            .prop_map(|(time, zone)| Value::TimeTz(time, zone))
+            .boxed(),
+        DataType::Interval => prop_oneof![
+            (any::<i32>(), any::<i32>(), any::<i64>()),
+            (-3..3i32, -91..91i32, -3..3i64)
+                .prop_map(|(months, days, days_of_time)| { (months, days, days_of_time * 86_400_000_000) }),
+        ]
+        .prop_map(|(months, days, micros)| Value::Interval(Interval::new(months, days, micros)))
+        .boxed(),
+        DataType::Uuid => any::<[u8; 16]>().prop_map(Value::Uuid).boxed(),
+        DataType::Bytea => prop::collection::vec(prop_oneof![any::<u8>(), 0..2u8], 0..8)
+            .prop_map(|bytes| Value::Bytes(bytes.into()))
+            .boxed(),
         DataType::PgLsn => any::<u64>().prop_map(Value::Lsn).boxed(),
         DataType::Tid => any::<(u32, u16)>()
             .prop_map(|(page, number)| Value::Tid(page, number))

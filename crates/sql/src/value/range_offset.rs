@@ -6,7 +6,8 @@
 use std::cmp::Ordering;
 
 use crate::error::{EngineError, Result, SqlState};
-use crate::value::{DataType, Numeric, Value};
+use crate::value::datetime::MICROS_PER_DAY;
+use crate::value::{DataType, Interval, Numeric, Value, compare_checked};
 
 /// The types of offsets that a column of this type can have.
 pub(crate) fn offset_types(column: DataType) -> &'static [DataType] {
@@ -16,6 +17,7 @@ pub(crate) fn offset_types(column: DataType) -> &'static [DataType] {
         Int8 => &[Int8],
         Float4 | Float8 => &[Float8],
         Numeric => &[Numeric],
+        Date | Time | TimeTz | Timestamp | TimestampTz | Interval => &[Interval],
         _ => &[],
     }
 }
@@ -60,6 +62,7 @@ pub fn in_range(
         (Value::Numeric(value), Value::Numeric(base), Value::Numeric(offset)) => {
             numeric_in_range(value, base, offset, subtract, side)
         }
+        (value, base, Value::Interval(offset)) => time_in_range(value, base, *offset, subtract, side),
         (value, base, Value::Float8(offset)) => match (float(value), float(base)) {
             (Some(value), Some(base)) => float_in_range(value, base, *offset, subtract, side),
             _ => Err(EngineError::internal("a RANGE offset for values of another type")),
@@ -125,4 +128,67 @@ fn numeric_in_range(
         base.add(offset)?
     };
     Ok(bound.is_nan() || side.holds(value.compare(&bound)))
+}
+
+fn time_in_range(
+    value: &Value,
+    base: &Value,
+    offset: Interval,
+    subtract: bool,
+    side: RangeSide,
+) -> Result<bool> {
+    let moved = |timestamp: i64| match subtract {
+        true => offset.before(timestamp),
+        false => offset.after(timestamp),
+    };
+    match (value, base) {
+        (Value::Time(_) | Value::TimeTz(..), _) => {
+            // Only its time counts, and so only it must not be negative.
+            require(offset.micros >= 0)?;
+            let distance = if subtract { -offset.micros } else { offset.micros };
+            match (value, base) {
+                (Value::Time(value), Value::Time(base)) => {
+                    Ok(side.holds(i128::from(*value).cmp(&(i128::from(*base) + i128::from(distance)))))
+                }
+                (Value::TimeTz(..), Value::TimeTz(base, zone)) => {
+                    let bound = base
+                        .checked_add(distance)
+                        .map(|bound| Value::TimeTz(bound, *zone));
+                    // What no 64 bits hold is beyond every time.
+                    Ok(match bound {
+                        None => side == RangeSide::AtMost,
+                        Some(bound) => side.holds(compare_checked(value, &bound, DataType::TimeTz)?),
+                    })
+                }
+                _ => Err(EngineError::internal("a RANGE offset for values of another type")),
+            }
+        }
+        _ => {
+            require(offset.span() >= 0)?;
+            let ordering = match (value, base) {
+                (Value::Date(value), Value::Date(base)) => moment_of(*value).cmp(&moved(moment_of(*base))?),
+                (Value::Timestamp(value), Value::Timestamp(base))
+                | (Value::TimestampTz(value), Value::TimestampTz(base)) => value.cmp(&moved(*base)?),
+                (Value::Interval(value), Value::Interval(base)) => {
+                    let bound = if subtract {
+                        base.subtract(offset)?
+                    } else {
+                        base.add(offset)?
+                    };
+                    value.compare(bound)
+                }
+                _ => return Err(EngineError::internal("a RANGE offset for values of another type")),
+            };
+            Ok(side.holds(ordering))
+        }
+    }
+}
+
+/// The first moment of a day.
+fn moment_of(days: i32) -> i64 {
+    match days {
+        i32::MAX => i64::MAX,
+        i32::MIN => i64::MIN,
+        days => i64::from(days).saturating_mul(MICROS_PER_DAY),
+    }
 }

@@ -4,7 +4,7 @@
 //! ┌─────────────┬──────────────────────────────┬───────────────────────────────────────────┐
 //! │ null bitmap │ fixed-width columns, in order│ varying columns, in order: length, bytes… │
 //! └─────────────┴──────────────────────────────┴───────────────────────────────────────────┘
-//!  ⌈columns/8⌉    1, 2, 4 or 8 bytes each          length: 1 byte to 127, else 2 to 4
+//!  ⌈columns/8⌉    1 to 16 bytes each                length: 1 byte to 127, else 2 to 4
 //! ```
 //!
 //! A fixed-width column keeps its place even when it is NULL, so its offset is known when the table is: reading one
@@ -33,7 +33,7 @@ use std::fmt;
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::value::array::{push_length, read_array, read_length, with_length, write_array};
-use crate::value::{DataType, Numeric, Value, decode_binary, encode_binary};
+use crate::value::{DataType, Interval, Numeric, Value, decode_binary, encode_binary};
 
 /// The columns of a table that are wanted.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -177,6 +177,9 @@ const fn width(data_type: DataType) -> Option<u32> {
         DataType::Int8 | DataType::Float8 | DataType::Timestamp | DataType::TimestampTz | DataType::PgLsn => {
             Some(8)
         }
+        DataType::Time => Some(8),
+        DataType::TimeTz => Some(12),
+        DataType::Interval | DataType::Uuid => Some(16),
         DataType::Xid | DataType::Cid => Some(4),
         DataType::Tid => Some(6),
         other if other.is_oid() => Some(4),
@@ -473,7 +476,7 @@ fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
 fn write_fixed(value: &Value, out: &mut [u8]) {
     match value {
         Value::Int4(v) | Value::Date(v) => out[..4].copy_from_slice(&v.to_le_bytes()),
-        Value::Int8(v) | Value::Timestamp(v) | Value::TimestampTz(v) => {
+        Value::Int8(v) | Value::Timestamp(v) | Value::TimestampTz(v) | Value::Time(v) => {
             out[..8].copy_from_slice(&v.to_le_bytes())
         }
         Value::Int2(v) => out[..2].copy_from_slice(&v.to_le_bytes()),
@@ -486,6 +489,16 @@ fn write_fixed(value: &Value, out: &mut [u8]) {
             out[..4].copy_from_slice(&page.to_le_bytes());
             out[4..6].copy_from_slice(&number.to_le_bytes());
         }
+        Value::TimeTz(time, zone) => {
+            out[..8].copy_from_slice(&time.to_le_bytes());
+            out[8..12].copy_from_slice(&zone.to_le_bytes());
+        }
+        Value::Interval(v) => {
+            out[..8].copy_from_slice(&v.micros.to_le_bytes());
+            out[8..12].copy_from_slice(&v.days.to_le_bytes());
+            out[12..16].copy_from_slice(&v.months.to_le_bytes());
+        }
+        Value::Uuid(v) => out[..16].copy_from_slice(v),
         other => panic!("{other:?} has no fixed width"),
     }
 }
@@ -507,6 +520,17 @@ fn read_fixed(data_type: DataType, bytes: &[u8]) -> Value {
             u32::from_le_bytes(array(bytes)),
             u16::from_le_bytes(array(&bytes[4..])),
         ),
+        DataType::Time => Value::Time(i64::from_le_bytes(array(bytes))),
+        DataType::TimeTz => Value::TimeTz(
+            i64::from_le_bytes(array(bytes)),
+            i32::from_le_bytes(array(&bytes[8..])),
+        ),
+        DataType::Interval => Value::Interval(Interval {
+            micros: i64::from_le_bytes(array(bytes)),
+            days: i32::from_le_bytes(array(&bytes[8..])),
+            months: i32::from_le_bytes(array(&bytes[12..])),
+        }),
+        DataType::Uuid => Value::Uuid(array(bytes)),
         // The types of numbers of the catalog: no other has a fixed width.
         _ => Value::Oid(u32::from_le_bytes(array(bytes))),
     }
@@ -519,6 +543,10 @@ fn write_varying(value: &Value, data_type: DataType, out: &mut Vec<u8>) {
         Value::Text(text) => {
             push_length(text.len(), out);
             out.extend_from_slice(text.as_bytes());
+        }
+        Value::Bytes(bytes) => {
+            push_length(bytes.len(), out);
+            out.extend_from_slice(bytes);
         }
         Value::Numeric(value) => with_length(out, |out| value.to_stored(out)),
         Value::Array(array) => with_length(out, |out| write_array(array, write_element, out)),
@@ -533,6 +561,7 @@ fn write_varying(value: &Value, data_type: DataType, out: &mut Vec<u8>) {
 fn read_varying(content: &[u8], data_type: DataType) -> Option<Value> {
     Some(match data_type {
         DataType::Numeric => Value::Numeric(Numeric::from_stored(content)?),
+        DataType::Bytea => Value::Bytes(content.into()),
         DataType::Array(_) | DataType::Int2Vector | DataType::OidVector => {
             read_array(content, data_type, read_element)?.into()
         }

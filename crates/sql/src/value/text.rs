@@ -10,7 +10,7 @@ use crate::error::{EngineError, Result, SqlState, shown};
 use crate::memory;
 use crate::value::array::{decode_array_text, encode_array_text};
 use crate::value::datatype::length_of_typmod;
-use crate::value::{DataType, Numeric, Value, datetime, lsn};
+use crate::value::{DataType, NO_TYPMOD, Numeric, Value, bytes, datetime, lsn, uuid};
 
 /// Appends the text form of a value that is not NULL.
 pub fn encode_text(value: &Value, out: &mut String) {
@@ -29,6 +29,11 @@ pub fn encode_text(value: &Value, out: &mut String) {
         Value::Text(v) => out.push_str(v),
         Value::Lsn(v) => lsn::format_lsn(*v, out),
         Value::Tid(page, number) => lsn::format_tid(*page, *number, out),
+        Value::Time(v) => datetime::format_time(*v, out),
+        Value::TimeTz(time, zone) => datetime::format_time_with_zone(*time, *zone, out),
+        Value::Interval(v) => datetime::format_interval(*v, datetime::IntervalStyle::Postgres, out),
+        Value::Uuid(v) => uuid::format_uuid(v, out),
+        Value::Bytes(v) => bytes::format_hex(v, out),
         Value::Array(v) => encode_array_text(v, encode_text, out),
         Value::Record(v) => v.encode_text(encode_text, out),
         Value::Date(v) => datetime::format_date(*v, out),
@@ -107,6 +112,18 @@ pub fn decode_text(text: &str, data_type: DataType, now: i64) -> Result<Value> {
         DataType::Date => Value::Date(datetime::parse_date(text, now)?),
         DataType::Timestamp => Value::Timestamp(datetime::parse_timestamp(text, false, now)?),
         DataType::TimestampTz => Value::TimestampTz(datetime::parse_timestamp(text, true, now)?),
+        DataType::Time => Value::Time(datetime::parse_time(text, now)?),
+        DataType::TimeTz => {
+            let (time, zone) = datetime::parse_time_with_zone(text, now)?;
+            Value::TimeTz(time, zone)
+        }
+        DataType::Interval => Value::Interval(datetime::parse_interval(
+            text,
+            NO_TYPMOD,
+            datetime::IntervalStyle::Postgres,
+        )?),
+        DataType::Uuid => Value::Uuid(uuid::parse_uuid(text)?),
+        DataType::Bytea => Value::Bytes(bytes::parse_bytes(text)?),
         DataType::Array(_) | DataType::Int2Vector | DataType::OidVector => {
             let element_type = data_type.element().unwrap_or(DataType::Unknown);
             decode_array_text(text, data_type, &mut |element| {
@@ -115,6 +132,22 @@ pub fn decode_text(text: &str, data_type: DataType, now: i64) -> Result<Value> {
             .into()
         }
     })
+}
+
+/// Reads an interval, or an array of them, in a style.
+pub(crate) fn decode_intervals(
+    text: &str,
+    data_type: DataType,
+    typmod: i32,
+    style: datetime::IntervalStyle,
+) -> Result<Value> {
+    match data_type {
+        DataType::Array(_) => {
+            let read = &mut |text: &str| datetime::parse_interval(text, typmod, style).map(Value::Interval);
+            decode_array_text(text, data_type, read).map(Value::from)
+        }
+        _ => datetime::parse_interval(text, typmod, style).map(Value::Interval),
+    }
 }
 
 /// The number of an object in digits. Names need the catalog: what may meet one reads it with a session.

@@ -25,6 +25,8 @@ pub enum Category {
     Pseudo,
     /// Strings
     String,
+    /// Lengths of time
+    Timespan,
     /// All that is in no other category
     User,
     /// Not settled
@@ -42,6 +44,7 @@ impl Category {
             Category::Numeric => 'N',
             Category::Pseudo => 'P',
             Category::String => 'S',
+            Category::Timespan => 'T',
             Category::User => 'U',
             Category::Unknown => 'X',
         }
@@ -180,6 +183,14 @@ types! {
     Timestamp = 1114, 1115, "timestamp", "timestamp without time zone", DateTime, false, 8, 'd', 'b';
     /// `timestamp with time zone`
     TimestampTz = 1184, 1185, "timestamptz", "timestamp with time zone", DateTime, true, 8, 'd', 'b';
+    /// `time without time zone`
+    Time = 1083, 1183, "time", "time without time zone", DateTime, false, 8, 'd', 'b';
+    /// `time with time zone`
+    TimeTz = 1266, 1270, "timetz", "time with time zone", DateTime, false, 12, 'd', 'b';
+    /// `interval`
+    Interval = 1186, 1187, "interval", "interval", Timespan, true, 16, 'd', 'b';
+    /// `uuid`
+    Uuid = 2950, 2951, "uuid", "uuid", User, false, 16, 'c', 'b';
     /// PostgreSQL's one-byte `"char"`, which some drivers (sysbench's) name as a parameter's type
     CharByte = 18, 1002, "char", "\"char\"", Internal, false, 1, 'c', 'b';
     /// `pg_node_tree`: expressions in the catalog, here as their text
@@ -229,6 +240,8 @@ types! {
     Int2Vector = 22, 1006, "int2vector", "int2vector", Array, false, -1, 'i', 'b';
     /// `oidvector`: catalog numbers
     OidVector = 30, 1013, "oidvector", "oidvector", Array, false, -1, 'i', 'b';
+    /// `bytea`
+    Bytea = 17, 1001, "bytea", "bytea", User, false, -1, 'i', 'b';
     /// `numeric`
     Numeric = 1700, 1231, "numeric", "numeric", Numeric, false, -1, 'i', 'b';
 }

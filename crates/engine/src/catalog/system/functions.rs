@@ -75,8 +75,18 @@ impl FunctionRow {
             ("f", false) => function::resolve(self.name, &types)
                 .is_ok_and(|found| found.arguments == types && found.result == result),
             ("f", true) => {
-                let whole = |data_type: &DataType| matches!(data_type, DataType::Int4 | DataType::Int8);
-                self.name == "generate_series" && types.iter().all(whole)
+                let known = |data_type: &DataType| {
+                    matches!(
+                        data_type,
+                        DataType::Int4
+                            | DataType::Int8
+                            | DataType::Numeric
+                            | DataType::Timestamp
+                            | DataType::TimestampTz
+                            | DataType::Interval
+                    )
+                };
+                self.name == "generate_series" && types.iter().all(known)
             }
             _ => false,
         }

@@ -29,8 +29,15 @@ fn lengths_of(data_type: DataType, typmod: i32) -> (Value, Value) {
 fn time_precision_of(data_type: DataType, typmod: i32) -> Value {
     match data_type {
         DataType::Date => int4(0),
-        DataType::Timestamp | DataType::TimestampTz if typmod >= 0 => int4(typmod),
-        DataType::Timestamp | DataType::TimestampTz => int4(6),
+        DataType::Timestamp | DataType::TimestampTz | DataType::Time | DataType::TimeTz if typmod >= 0 => {
+            int4(typmod)
+        }
+        DataType::Interval if typmod >= 0 && typmod & 0xffff != 0xffff => int4(typmod & 0xffff),
+        DataType::Timestamp
+        | DataType::TimestampTz
+        | DataType::Time
+        | DataType::TimeTz
+        | DataType::Interval => int4(6),
         _ => NULL,
     }
 }

@@ -7,6 +7,7 @@ use super::functions;
 use super::rows::{Rows, boolean, oid, text};
 use super::server::USER_OID;
 use super::shape::Schema;
+use clearway_sql::function::resolve_operator;
 use clearway_sql::value::DataType;
 use clearway_sql::value::arithmetic::ArithmeticOp;
 use clearway_sql::value::cast::{CastContext, cast_context};
@@ -58,6 +59,12 @@ impl OperatorRow {
         })
     }
 
+    /// True if it is a function here, of exactly these operands.
+    fn is_function(&self, symbol: &str, operands: &[DataType]) -> bool {
+        resolve_operator(symbol, operands)
+            .is_ok_and(|found| found.arguments == operands && found.result.oid() == self.result)
+    }
+
     /// True if there is this operator here.
     fn exists(&self) -> bool {
         use DataType::{Float4, Float8, Int2, Int4, Int8, Numeric, Text};
@@ -66,8 +73,10 @@ impl OperatorRow {
         };
         let left = DataType::from_oid(self.left);
         match (self.name, left) {
-            ("+" | "-", None) => matches!(right, Int2 | Int4 | Int8 | Float4 | Float8 | Numeric),
+            ("+" | "-", None) if matches!(right, Int2 | Int4 | Int8 | Float4 | Float8 | Numeric) => true,
+            (symbol, None) if self.is_function(symbol, &[right]) => true,
             (_, None) => false,
+            (symbol, Some(left)) if self.is_function(symbol, &[left, right]) => true,
             ("=" | "<>" | "<" | "<=" | ">" | ">=", Some(left)) => {
                 left == right || left.is_integer() && right.is_integer()
             }

@@ -59,3 +59,34 @@ impl Joined {
         self.text.as_ref().map_or(0, String::capacity)
     }
 }
+
+/// The bytes of one group, with a delimiter in front of each value but the first.
+#[derive(Debug, Clone, Default)]
+pub(in crate::aggregate) struct JoinedBytes {
+    /// NULL until the first value that is not.
+    pub(in crate::aggregate) bytes: Option<Vec<u8>>,
+}
+
+impl JoinedBytes {
+    /// Takes a value; NULL is passed by, with its delimiter.
+    pub(in crate::aggregate) fn take(&mut self, value: &Value, delimiter: &Value) -> Result<()> {
+        let Value::Bytes(value) = value else {
+            return Ok(());
+        };
+        let Some(bytes) = &mut self.bytes else {
+            self.bytes = Some(value.to_vec());
+            return Ok(());
+        };
+        check_length(bytes.len() + delimiter.heap_bytes() + value.len())?;
+        if let Value::Bytes(delimiter) = delimiter {
+            bytes.extend_from_slice(delimiter);
+        }
+        bytes.extend_from_slice(value);
+        Ok(())
+    }
+
+    /// The bytes that it has on the heap.
+    pub(in crate::aggregate) fn heap_bytes(&self) -> usize {
+        self.bytes.as_ref().map_or(0, Vec::capacity)
+    }
+}

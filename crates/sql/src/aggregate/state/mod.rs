@@ -10,9 +10,9 @@ use super::AggregateCall;
 use crate::deviations::{Deviations, Pairs, overflow};
 use crate::error::{EngineError, Result};
 use crate::value::numeric::PowerSums;
-use crate::value::{Numeric, Value, compare_checked};
+use crate::value::{Interval, Numeric, Value, compare_checked};
 pub(super) use hypothetical::Hypothetical;
-pub(super) use list::{Joined, List};
+pub(super) use list::{Joined, JoinedBytes, List};
 pub(super) use percentile::{Mode, Percentiles, Place};
 
 /// One group's state of one aggregate call.
@@ -39,6 +39,7 @@ impl Accumulator {
             State::Powers(sums) => sums.heap_bytes(),
             State::List(list) => list.heap_bytes(),
             State::Text(text) => text.heap_bytes(),
+            State::Bytes(bytes) => bytes.heap_bytes(),
             State::Pairs(_) => size_of::<Pairs>(),
             State::Percentiles(wanted) => wanted.heap_bytes(),
             _ => 0,
@@ -59,6 +60,8 @@ pub(super) enum State {
     ShortFloat(f32),
     /// A sum of numerics
     Numeric(Numeric),
+    /// A sum of intervals
+    Interval(Interval),
     /// A sum of doubles, and of the squared deviations from the mean so far
     Deviations(Deviations),
     /// Sums of numerics and of their squares
@@ -83,6 +86,8 @@ pub(super) enum State {
     List(Box<List>),
     /// The text of `string_agg`
     Text(Box<Joined>),
+    /// The bytes of `string_agg`
+    Bytes(Box<JoinedBytes>),
     /// Rows of an order, by their numbers
     Percentiles(Box<Percentiles>),
     /// The most frequent value of an order
@@ -107,6 +112,7 @@ impl State {
                 _ => Err(call.unexpected(y)),
             },
             (State::Text(text), [value, delimiter]) => text.take(value, delimiter),
+            (State::Bytes(bytes), [value, delimiter]) => bytes.take(value, delimiter),
             _ => Err(EngineError::internal(format!(
                 "{:?} is given other arguments",
                 call.function.row()
@@ -127,6 +133,10 @@ impl State {
                 Value::Numeric(added) => *sum = sum.add(added)?,
                 _ => return Err(unexpected()),
             },
+            State::Interval(sum) => match value {
+                Value::Interval(added) => *sum = sum.add(*added)?,
+                _ => return Err(unexpected()),
+            },
             State::Deviations(sums) => sums.take(rows as f64, double()?)?,
             State::Powers(sums) => match (value, value.as_i64()) {
                 (Value::Numeric(value), _) => sums.take(value),
@@ -143,7 +153,7 @@ impl State {
             State::List(list) => list.push(call, value)?,
             State::Percentiles(wanted) => wanted.take(rows, value),
             State::Mode(mode) => mode.take(call, value),
-            State::Count | State::Pairs(_) | State::Text(_) | State::Hypothetical(_) => {
+            State::Count | State::Pairs(_) | State::Text(_) | State::Bytes(_) | State::Hypothetical(_) => {
                 return Err(unexpected());
             }
         }

@@ -62,6 +62,7 @@ static GROUPING: FunctionRow = FunctionRow {
     // So that nothing computes it before.
     volatility: Volatility::Volatile,
     strict: false,
+    parameters: &[],
     operator: None,
     implementation: Implementation::Pure(|_| Err(EngineError::internal("GROUPING was not put in its place"))),
 };

@@ -244,6 +244,7 @@ fn name_of(tree: &ast::Expr) -> ColumnName {
         ast::Expr::Exists { .. } => OfPart("exists".to_owned()),
         ast::Expr::Ceil { .. } => OfPart("ceil".to_owned()),
         ast::Expr::Floor { .. } => OfPart("floor".to_owned()),
+        ast::Expr::Interval(_) => OfForm("interval".to_owned()),
         ast::Expr::TypedString(typed) => OfForm(internal_type_name(&typed.data_type)),
         _ => Nothing,
     }

@@ -711,8 +711,6 @@ fn columns_are_named_after_what_a_form_is_a_call_of() {
     ] {
         assert_eq!(name(&format!("select {expression}")), column, "{expression}");
     }
-    assert_eq!(code("select current_time"), SqlState::FEATURE_NOT_SUPPORTED);
-    assert_eq!(code("select localtime(3)"), SqlState::FEATURE_NOT_SUPPORTED);
 }
 
 #[test]

@@ -121,7 +121,6 @@ fn positions_are_right_in_later_lines() {
 fn what_is_not_done_is_named() {
     for sql in [
         "select row_number() over (order by generate_series(1, 2)) from sbtest1",
-        "select sum(s) over (order by d range '1 day' preceding) from kinds",
         "create unlogged table t(a int)",
         "create table t(a int references sbtest1)",
         "create table t(a int check (a > 0))",

@@ -274,13 +274,10 @@ fn range_offset_type(column: DataType, given: DataType) -> Result<DataType> {
     const MODE: &str = "RANGE with offset PRECEDING/FOLLOWING";
     let refused = |message: String| EngineError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
     let types = offset_types(column);
-    if types.is_empty() && !column.holds_time() {
+    if types.is_empty() {
         return Err(refused(format!(
             "{MODE} is not supported for column type {column}"
         )));
-    }
-    if column.holds_time() && given == DataType::Unknown {
-        return Err(EngineError::not_supported("an offset of type interval"));
     }
     let exact = if given == DataType::Unknown { column } else { given };
     if types.contains(&exact) {

@@ -5,7 +5,7 @@ use super::unit::{Unit, not_recognized, not_supported};
 use crate::error::{EngineError, Result};
 use crate::function::text_of;
 use crate::value::datetime::MICROS_PER_DAY;
-use crate::value::{Numeric, Value};
+use crate::value::{Interval, Numeric, Value};
 
 /// Seconds from 1970-01-01 to 2000-01-01.
 const UNIX_SECONDS: i64 = 10_957 * 86_400;
@@ -14,7 +14,7 @@ const UNIX_SECONDS: i64 = 10_957 * 86_400;
 enum Part {
     Whole(i64),
     /// A number of units, the last digits of which are behind the point.
-    Scaled(i64, i32),
+    Scaled(i128, i32),
     /// A Julian day and microseconds of the day.
     Julian(i64, i64),
     Infinite(bool),
@@ -26,17 +26,17 @@ pub(super) fn extract(arguments: &[Value]) -> Result<Value> {
     let name = text_of(&arguments[0])?;
     let part = match &arguments[1] {
         Value::Date(days) => of_date(name, *days)?,
+        Value::Interval(interval) => of_interval(name, *interval)?,
+        Value::Time(micros) => of_time(name, *micros, None)?,
+        Value::TimeTz(micros, zone) => of_time(name, *micros, Some(*zone))?,
         value => of_timestamp(name, value)?,
     };
     let number = match part {
         Part::Whole(number) => Numeric::from(number),
         Part::Scaled(number, digits) => {
-            let unit = 10i64.pow(digits as u32);
+            let unit = 10u128.pow(digits as u32);
             let sign = if number < 0 { "-" } else { "" };
-            let (whole, rest) = (
-                number.unsigned_abs() / unit as u64,
-                number.unsigned_abs() % unit as u64,
-            );
+            let (whole, rest) = (number.unsigned_abs() / unit, number.unsigned_abs() % unit);
             Numeric::parse(&format!("{sign}{whole}.{rest:0width$}", width = digits as usize))?
         }
         Part::Julian(day, micros) => {
@@ -59,6 +59,9 @@ pub(super) fn date_part(arguments: &[Value]) -> Result<Value> {
             let micros = super::civil::timestamp(i64::from(*days), 0)?;
             of_timestamp(text_of(&arguments[0])?, &Value::Timestamp(micros))?
         }
+        Value::Interval(interval) => of_interval(text_of(&arguments[0])?, *interval)?,
+        Value::Time(micros) => of_time(text_of(&arguments[0])?, *micros, None)?,
+        Value::TimeTz(micros, zone) => of_time(text_of(&arguments[0])?, *micros, Some(*zone))?,
         value => of_timestamp(text_of(&arguments[0])?, value)?,
     };
     Ok(Value::Float8(match part {
@@ -116,13 +119,63 @@ fn of_timestamp(name: &str, value: &Value) -> Result<Part> {
     let civil = Civil::of(micros);
     Ok(match unit {
         // Microseconds since 1970 may be beyond 64 bits.
-        Unit::Epoch => match micros.checked_add(UNIX_SECONDS * 1_000_000) {
-            Some(micros) => Part::Scaled(micros, 6),
-            None => Part::Whole(micros / 1_000_000 + UNIX_SECONDS),
-        },
+        Unit::Epoch => Part::Scaled(i128::from(micros) + i128::from(UNIX_SECONDS * 1_000_000), 6),
         Unit::Julian => Part::Julian(civil.julian_day(), civil.in_day),
         unit => of_civil(unit, &civil),
     })
+}
+
+fn of_interval(name: &str, interval: Interval) -> Result<Part> {
+    let unit = Unit::of(name).ok_or_else(|| not_recognized(name, "interval"))?;
+    let parts = interval.parts();
+    let in_minute = parts.seconds * 1_000_000 + parts.micros;
+    Ok(Part::Whole(match unit {
+        Unit::Microseconds => in_minute,
+        Unit::Milliseconds => return Ok(Part::Scaled(i128::from(in_minute), 3)),
+        Unit::Second => return Ok(Part::Scaled(i128::from(in_minute), 6)),
+        Unit::Minute => parts.minutes,
+        Unit::Hour => parts.hours,
+        Unit::Day => i64::from(parts.days),
+        Unit::Month => i64::from(parts.months),
+        Unit::Quarter => i64::from(parts.months / 3) + 1,
+        Unit::Year => i64::from(parts.years),
+        Unit::Decade => i64::from(parts.years / 10),
+        Unit::Century => i64::from(parts.years / 100),
+        Unit::Millennium => i64::from(parts.years / 1_000),
+        Unit::Epoch => {
+            // A year has 365.25 days here, and a month 30.
+            let quarter_days =
+                1_461 * i64::from(parts.years) + 120 * i64::from(parts.months) + 4 * i64::from(parts.days);
+            let seconds = i128::from(quarter_days) * 21_600;
+            return Ok(Part::Scaled(seconds * 1_000_000 + i128::from(interval.micros), 6));
+        }
+        _ => return Err(not_supported(name, "interval")),
+    }))
+}
+
+/// A part of a time of day, in a zone that many seconds west of Greenwich.
+fn of_time(name: &str, micros: i64, zone: Option<i32>) -> Result<Part> {
+    let type_name = match zone {
+        None => "time without time zone",
+        Some(_) => "time with time zone",
+    };
+    let unit = Unit::of(name).ok_or_else(|| not_recognized(name, type_name))?;
+    let in_minute = micros % 60_000_000;
+    Ok(Part::Whole(match (unit, zone) {
+        (Unit::Microseconds, _) => in_minute,
+        (Unit::Milliseconds, _) => return Ok(Part::Scaled(i128::from(in_minute), 3)),
+        (Unit::Second, _) => return Ok(Part::Scaled(i128::from(in_minute), 6)),
+        (Unit::Minute, _) => micros / 60_000_000 % 60,
+        (Unit::Hour, _) => micros / 3_600_000_000,
+        (Unit::Epoch, None) => return Ok(Part::Scaled(i128::from(micros), 6)),
+        (Unit::Epoch, Some(zone)) => {
+            return Ok(Part::Scaled(i128::from(micros) + i128::from(zone) * 1_000_000, 6));
+        }
+        (Unit::Timezone, Some(zone)) => i64::from(-zone),
+        (Unit::TimezoneHour, Some(zone)) => i64::from(-zone / 3_600),
+        (Unit::TimezoneMinute, Some(zone)) => i64::from(-zone / 60 % 60),
+        _ => return Err(not_supported(name, type_name)),
+    }))
 }
 
 /// A part of infinity: the same, if it grows with the time; NULL if it comes again and again.
@@ -140,8 +193,8 @@ fn of_civil(unit: Unit, civil: &Civil) -> Part {
     let in_minute = civil.in_day % 60_000_000;
     Part::Whole(match unit {
         Unit::Microseconds => in_minute,
-        Unit::Milliseconds => return Part::Scaled(in_minute, 3),
-        Unit::Second => return Part::Scaled(in_minute, 6),
+        Unit::Milliseconds => return Part::Scaled(i128::from(in_minute), 3),
+        Unit::Second => return Part::Scaled(i128::from(in_minute), 6),
         Unit::Minute => civil.minute(),
         Unit::Hour => civil.hour(),
         Unit::Day => i64::from(civil.day),

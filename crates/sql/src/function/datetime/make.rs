@@ -5,6 +5,7 @@ use crate::error::{EngineError, Result, SqlState};
 use crate::function::{int, text_of};
 use crate::value::Value;
 use crate::value::datetime::{self, MICROS_PER_DAY, NamedZone, days_from_civil, last_day};
+use crate::value::text::to_text;
 
 /// `make_date(year, month, day)`; a negative year is one before Christ.
 pub(super) fn make_date(arguments: &[Value]) -> Result<Value> {
@@ -83,9 +84,26 @@ pub(super) fn make_timestamptz(arguments: &[Value]) -> Result<Value> {
     valid(zone.moment(local)).map(Value::TimestampTz)
 }
 
+/// The zone that a text names, or that an interval is the distance of from Greenwich.
+pub(super) fn zone(value: &Value) -> Result<NamedZone> {
+    let Value::Interval(interval) = value else {
+        return NamedZone::of(text_of(value)?);
+    };
+    if interval.months != 0 || interval.days != 0 {
+        return Err(EngineError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!(
+                "interval time zone \"{}\" must not include months or days",
+                to_text(value).unwrap_or_default()
+            ),
+        ));
+    }
+    Ok(NamedZone::east_of_greenwich(interval.micros / 1_000_000))
+}
+
 /// `timezone(zone, time)`, AT TIME ZONE: what clocks there show at a moment, or the moment at which they show a time.
 pub(super) fn timezone(arguments: &[Value]) -> Result<Value> {
-    let zone = NamedZone::of(text_of(&arguments[0])?)?;
+    let zone = zone(&arguments[0])?;
     match arguments[1] {
         Value::Timestamp(micros @ (i64::MAX | i64::MIN)) => Ok(Value::TimestampTz(micros)),
         Value::TimestampTz(micros @ (i64::MAX | i64::MIN)) => Ok(Value::Timestamp(micros)),

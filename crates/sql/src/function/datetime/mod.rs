@@ -2,9 +2,14 @@
 
 mod civil;
 mod extract;
+pub(super) mod interval;
+mod interval_template;
 mod make;
+mod operands;
+pub(super) mod operators;
 mod reading;
 mod template;
+pub(super) mod time;
 mod trunc;
 mod unit;
 

@@ -45,7 +45,7 @@ const DAYS: [&str; 7] = [
     "Saturday",
 ];
 
-const ROMAN: [&str; 12] = [
+pub(super) const ROMAN: [&str; 12] = [
     "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII",
 ];
 
@@ -262,7 +262,7 @@ fn field(name: &'static str, civil: &Civil, short: bool, with_zone: bool) -> Str
 }
 
 /// A text in the case of a field that has one throughout.
-fn in_case_of(field: &str, text: &str) -> String {
+pub(super) fn in_case_of(field: &str, text: &str) -> String {
     match field.starts_with(char::is_uppercase) {
         true => text.to_uppercase(),
         false => text.to_lowercase(),
@@ -270,7 +270,7 @@ fn in_case_of(field: &str, text: &str) -> String {
 }
 
 /// The letters that make a number an ordinal.
-fn ordinal_of(number: &str, letters: &str) -> &'static str {
+pub(super) fn ordinal_of(number: &str, letters: &str) -> &'static str {
     let digits = number.as_bytes();
     let last = digits.last().copied().unwrap_or(b'0');
     let is_teen = digits.len() > 1 && digits[digits.len() - 2] == b'1';

@@ -116,7 +116,8 @@ pub struct Series {
     pub stop: Expr,
     /// Step; 1 when absent. Zero is an error (22023).
     pub step: Option<Expr>,
-    /// Int4, Int8 or Numeric; the three expressions have this type.
+    /// Int4, Int8, Numeric, Timestamp or TimestampTz; the three expressions have this type, but for the step between
+    /// timestamps, which is an interval.
     pub data_type: DataType,
     /// WHERE
     pub filter: Option<Expr>,

@@ -63,7 +63,7 @@ const TOKENS_MAX: usize = 25;
 const OUR_JULIAN_DAY: i64 = 2_451_545;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Token {
+pub(super) enum Token {
     Number(String),
     Date(String),
     Time(String),
@@ -80,7 +80,13 @@ pub(super) fn parse(text: &str, now: i64) -> Result<Parsed> {
         at += 1;
         let next = tokens.get(at);
         match token {
-            Token::Date(text) if fields.has_date() => fields.time_with_zone(text)?,
+            // A zone may stand between the time and the year.
+            Token::Date(text)
+                if fields.has_date()
+                    || fields.time.is_some() && fields.month.is_some() && fields.day.is_some() =>
+            {
+                fields.time_with_zone(text)?;
+            }
             Token::Date(text) => fields.date(text)?,
             Token::Time(text) => fields.time(text)?,
             Token::Zone(text) => fields.zone(text)?,
@@ -108,6 +114,51 @@ pub(super) fn parse(text: &str, now: i64) -> Result<Parsed> {
     fields.finish()
 }
 
+/// Reads a time of day: microseconds since midnight, and how far east of Greenwich it was read off the clock.
+pub(super) fn parse_time(text: &str, now: i64) -> Result<(i64, Option<i64>)> {
+    let tokens = tokens(text)?;
+    let mut fields = Fields::default();
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        let next = tokens.get(at + 1);
+        match token {
+            // A date is taken in front of a time, or before a zone at the end.
+            Token::Date(text) if at == 0 && next.is_some() => {
+                let before_time = matches!(next, Some(Token::Time(_)));
+                match before_time || matches!(tokens.last(), Some(Token::Date(_))) {
+                    true => fields.date(text)?,
+                    false => fields.time_with_zone(text)?,
+                }
+            }
+            Token::Date(text) => fields.time_with_zone(text)?,
+            Token::Time(text) => fields.time(text)?,
+            Token::Zone(text) => fields.zone(text)?,
+            Token::Number(text) => match text.split_once('.') {
+                Some((digits, after)) => fields.clock_number(digits, Some(after))?,
+                None => fields.clock_number(text, None)?,
+            },
+            Token::Word(word) => match word.as_str() {
+                "j" | "jd" | "julian" => {
+                    let Some(Token::Number(number)) = next else {
+                        return Err(Fault::Syntax);
+                    };
+                    fields.julian(number)?;
+                    at += 1;
+                }
+                "t" => {
+                    let Some(Token::Number(_) | Token::Time(_) | Token::Date(_)) = next else {
+                        return Err(Fault::Syntax);
+                    };
+                }
+                "infinity" | "+infinity" | "-infinity" | "epoch" => return Err(Fault::Syntax),
+                word => fields.word(word, now)?,
+            },
+        }
+        at += 1;
+    }
+    fields.finish_time(now)
+}
+
 /// True if the text's meaning depends on when it is read.
 pub fn is_relative(text: &str) -> bool {
     tokens(text).is_ok_and(|tokens| {
@@ -118,7 +169,7 @@ pub fn is_relative(text: &str) -> bool {
     })
 }
 
-fn tokens(text: &str) -> Result<Vec<Token>> {
+pub(super) fn tokens(text: &str) -> Result<Vec<Token>> {
     let mut rest = text;
     let mut tokens = Vec::new();
     while let Some(first) = rest.chars().next() {
@@ -194,7 +245,7 @@ fn sign_token(text: &str) -> Result<(usize, Token)> {
     let body = &text[blanks..];
     let sign = &text[..1];
     if body.starts_with(|c: char| c.is_ascii_digit()) {
-        let length = run(body, |c| c.is_ascii_digit() || c == ':');
+        let length = run(body, |c| c.is_ascii_digit() || matches!(c, ':' | '.' | '-'));
         return Ok((blanks + length, Token::Zone(format!("{sign}{}", &body[..length]))));
     }
     let length = run(body, |c| c.is_ascii_alphabetic());
@@ -336,11 +387,15 @@ fn whole(text: &str) -> Result<i64> {
 
 /// The digits after a point, as microseconds, rounded.
 fn fraction(digits: &str) -> Result<i64> {
+    Ok((fraction_of(digits)? * 1e6).round_ties_even() as i64)
+}
+
+/// The digits after a point, as a number.
+pub(super) fn fraction_of(digits: &str) -> Result<f64> {
     if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(Fault::Syntax);
     }
-    let seconds: f64 = format!("0.{digits}0").parse().map_err(|_| Fault::Syntax)?;
-    Ok((seconds * 1e6).round_ties_even() as i64)
+    format!("0.{digits}0").parse().map_err(|_| Fault::Syntax)
 }
 
 impl Fields {
@@ -421,6 +476,11 @@ impl Fields {
             self.short_year = year.len() == 2;
             return Ok(());
         }
+        self.clock_number(digits, seconds_fraction)
+    }
+
+    /// Hours, minutes and seconds without colons.
+    fn clock_number(&mut self, digits: &str, seconds_fraction: Option<&str>) -> Result<()> {
         let part = |at: usize| whole(&digits[at..at + 2]);
         let (hour, minute, second) = match digits.len() {
             6 => (part(0)?, part(2)?, part(4)?),
@@ -645,23 +705,56 @@ impl Fields {
             Some(day) => day,
             None => self.civil_day()?,
         };
-        let mut micros = 0;
-        if let Some(mut time) = self.time {
-            match self.half {
-                Some(_) if time.hour > 12 => return Err(Fault::Field),
-                Some(Half::Am) if time.hour == 12 => time.hour = 0,
-                Some(Half::Pm) if time.hour != 12 => time.hour += 12,
-                _ => {}
-            }
-            self.time = Some(time);
-            self.check_time()?;
-            micros = (time.hour * 3600 + time.minute * 60 + time.second) * MICROS_PER_SECOND + time.micros;
-        }
+        let micros = self.clock()?.unwrap_or(0);
         Ok(Parsed::Civil {
             days: day,
             micros,
             offset_seconds: self.zone.map(|zone| zone.offset(day, micros)),
         })
+    }
+
+    /// Microseconds since midnight; `None` if there is no time.
+    fn clock(&mut self) -> Result<Option<i64>> {
+        let Some(mut time) = self.time else {
+            return Ok(None);
+        };
+        match self.half {
+            Some(_) if time.hour > 12 => return Err(Fault::Field),
+            Some(Half::Am) if time.hour == 12 => time.hour = 0,
+            Some(Half::Pm) if time.hour != 12 => time.hour += 12,
+            _ => {}
+        }
+        self.time = Some(time);
+        self.check_time()?;
+        let seconds = time.hour * 3600 + time.minute * 60 + time.second;
+        Ok(Some(seconds * MICROS_PER_SECOND + time.micros))
+    }
+
+    /// The time of day, and how far east of Greenwich it was read off the clock. A place whose clocks are changed needs
+    /// the date beside it.
+    fn finish_time(mut self, now: i64) -> Result<(i64, Option<i64>)> {
+        match self.special.take() {
+            Some(Parsed::Civil { micros, .. }) if self.time.is_none() => return Ok((micros, None)),
+            Some(_) => return Err(Fault::Syntax),
+            None => {}
+        }
+        self.check_date()?;
+        let micros = self.clock()?.ok_or(Fault::Syntax)?;
+        let offset = match &self.zone {
+            None => None,
+            Some(zone) if self.has_date() => {
+                let day = match self.whole_day {
+                    Some(day) => day,
+                    None => self.civil_day()?,
+                };
+                Some(zone.offset(day, micros))
+            }
+            Some(zone) => {
+                let today = now.div_euclid(MICROS_PER_DAY);
+                Some(zone.offset_without_date(today, micros).ok_or(Fault::Syntax)?)
+            }
+        };
+        Ok((micros, offset))
     }
 
     /// The fields that are there are in range, also when one is missing.

@@ -4,6 +4,8 @@
 //! PostgreSQL's ISO style.
 
 mod input;
+mod interval;
+mod unit;
 mod zone;
 
 use std::fmt::Write as _;
@@ -14,6 +16,12 @@ use crate::error::{EngineError, Result, SqlState, shown};
 use input::{Fault, Parsed};
 
 pub use input::is_relative;
+pub use interval::{
+    Interval, IntervalField, IntervalStyle, depends_on_style, fit as fit_interval, format_interval,
+    interval_typmod, parse_interval,
+};
+pub(crate) use interval::{MICROS_PER_HOUR, MICROS_PER_MINUTE, Parts, type_with_modifier};
+pub(crate) use unit::Unit;
 
 /// Microseconds in a day.
 pub const MICROS_PER_DAY: i64 = 86_400_000_000;
@@ -111,6 +119,11 @@ impl NamedZone {
             )
             .with_hint("Numeric time zones must have \"-\" or \"+\" as first character.")),
         }
+    }
+
+    /// The zone whose clocks are always so many seconds before those in Greenwich.
+    pub(crate) fn east_of_greenwich(seconds: i64) -> NamedZone {
+        NamedZone(zone::Zone::Fixed(seconds))
     }
 
     /// The time that clocks of the zone show at a moment.
@@ -226,6 +239,61 @@ pub fn parse_timestamp(text: &str, with_zone: bool, now: i64) -> Result<i64> {
                 })
         }
     }
+}
+
+/// Appends a time of day.
+pub fn format_time(micros: i64, out: &mut String) {
+    let seconds = micros / MICROS_PER_SECOND;
+    let _ = write!(
+        out,
+        "{:02}:{:02}:{:02}",
+        seconds / 3600,
+        seconds / 60 % 60,
+        seconds % 60
+    );
+    let fraction = micros % MICROS_PER_SECOND;
+    if fraction != 0 {
+        let digits = format!("{fraction:06}");
+        out.push('.');
+        out.push_str(digits.trim_end_matches('0'));
+    }
+}
+
+/// Appends a time of day and its zone, so many seconds west of Greenwich.
+pub fn format_time_with_zone(micros: i64, zone: i32, out: &mut String) {
+    format_time(micros, out);
+    let away = zone.abs();
+    let sign = if zone <= 0 { '+' } else { '-' };
+    let _ = write!(out, "{sign}{:02}", away / 3600);
+    if away % 3600 != 0 {
+        let _ = write!(out, ":{:02}", away / 60 % 60);
+    }
+    if away % 60 != 0 {
+        let _ = write!(out, ":{:02}", away % 60);
+    }
+}
+
+/// The time that it is in Greenwich, of a time in a zone that many seconds west of it: perhaps one of another day.
+pub(crate) fn time_in_greenwich(micros: i64, zone: i32) -> i64 {
+    micros + i64::from(zone) * MICROS_PER_SECOND
+}
+
+/// Reads a time of day; a zone is passed over.
+pub fn parse_time(text: &str, now: i64) -> Result<i64> {
+    let (micros, _) = input::parse_time(text, now).map_err(|fault| refused(fault, text, "time"))?;
+    Ok(micros)
+}
+
+/// Reads a time of day and its zone, that of the session if there is none in the text.
+pub fn parse_time_with_zone(text: &str, now: i64) -> Result<(i64, i32)> {
+    let (micros, east) =
+        input::parse_time(text, now).map_err(|fault| refused(fault, text, "time with time zone"))?;
+    Ok((micros, -east.unwrap_or(0) as i32))
+}
+
+/// Rounds a time of day to `digits` digits of a second.
+pub fn round_time(micros: i64, digits: i32) -> i64 {
+    round_timestamp(micros, digits)
 }
 
 /// Rounds a timestamp to `digits` digits of a second.

@@ -78,6 +78,20 @@ impl Zone {
 }
 
 impl Zone {
+    /// Seconds east of Greenwich on a clock that shows this time, where no date is given: an abbreviation means what it
+    /// means today. `None` for a place whose clocks are changed.
+    pub(super) fn offset_without_date(&self, today: i64, micros: i64) -> Option<i64> {
+        match self {
+            Zone::Fixed(seconds) => Some(*seconds),
+            Zone::Place {
+                abbreviation: Some(_),
+                ..
+            } => Some(self.offset(today, micros)),
+            Zone::Place { zone, .. } if zone.preceding(Timestamp::MAX).next().is_some() => None,
+            Zone::Place { zone, .. } => Some(i64::from(zone.to_offset(Timestamp::UNIX_EPOCH).seconds())),
+        }
+    }
+
     /// The zone that a text names: an abbreviation, a place, or hours west of Greenwich as POSIX writes them (`UTC+3`).
     pub(super) fn named(text: &str) -> Option<Zone> {
         Zone::abbreviation(&text.to_lowercase())
