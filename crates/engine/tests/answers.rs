@@ -167,6 +167,7 @@ subjects! {
     transactions
     updatable_views
     uuids
+    variadic
     view_text
     views
     windows

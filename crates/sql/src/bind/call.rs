@@ -13,7 +13,8 @@ use crate::bind::window_calls::is_window_function;
 use crate::bind::{Binder, Typed, fold, normal, plain_name};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
-use crate::function::{self, Signature};
+use crate::function::{self, Signature, Unresolved};
+use crate::parse::VARIADIC;
 use crate::value::cast::{CastContext, can_cast};
 use crate::value::{DataType, Value};
 
@@ -22,6 +23,8 @@ use crate::value::{DataType, Value};
 pub(super) struct CallParts<'t> {
     pub(super) name: &'t str,
     pub(super) arguments: Vec<&'t ast::Expr>,
+    /// True if the last argument is an array in the place of several
+    pub(super) variadic: bool,
     /// `*` in the place of arguments
     pub(super) star: bool,
     pub(super) distinct: bool,
@@ -46,6 +49,7 @@ impl<'t> CallParts<'t> {
         let mut parts = CallParts {
             name,
             arguments: Vec::new(),
+            variadic: false,
             star: false,
             distinct: false,
             order: &[],
@@ -68,7 +72,21 @@ impl<'t> CallParts<'t> {
             }
         }
         for argument in &list.args {
+            if parts.variadic {
+                // Only the last argument may be one.
+                return Err(EngineError::new(
+                    SqlState::SYNTAX_ERROR,
+                    "syntax error at or near \",\"",
+                ));
+            }
             match argument {
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(ast::Expr::Prefixed {
+                    prefix,
+                    value,
+                })) if prefix.value == VARIADIC => {
+                    parts.variadic = true;
+                    parts.arguments.push(value);
+                }
                 ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(tree)) => match by_name(tree) {
                     Some((name, value)) => parts.named.push((normal(name), value)),
                     None => parts.arguments.push(tree),
@@ -139,6 +157,11 @@ impl Binder<'_> {
         };
         let rows = list.map_or_else(Vec::new, whole_rows);
         let parts = CallParts::of(call, list, &rows, &name).map_err(|error| error.or_position(position))?;
+        if parts.variadic && (call.over.is_some() || aggregate::is_name(&name)) {
+            return Err(
+                EngineError::not_supported(format!("VARIADIC in a call of {name}")).or_position(position),
+            );
+        }
         if let Some(over) = &call.over {
             return self.without_sets(SETS_IN_WINDOW_CALL, scope, |binder, scope| {
                 binder.over(&parts, over, scope, position)
@@ -166,6 +189,9 @@ impl Binder<'_> {
             );
         }
         let arguments = parts.arguments;
+        if parts.variadic {
+            return self.variadic(&name, &arguments, scope, position);
+        }
         if name == "grouping" {
             return self.grouping_call(&arguments, scope, position);
         }
@@ -223,6 +249,29 @@ impl Binder<'_> {
             });
         }
         self.scalar_of(parts.name, arguments, position)
+    }
+
+    /// `f(a, VARIADIC array)`
+    fn variadic(
+        &mut self,
+        name: &str,
+        arguments: &[&ast::Expr],
+        scope: &mut Scope,
+        position: Option<u32>,
+    ) -> Result<Typed> {
+        let arguments = arguments.iter().map(|tree| self.expression(tree, scope));
+        let arguments = arguments.collect::<Result<Vec<_>>>()?;
+        let types: Vec<DataType> = arguments.iter().map(|argument| argument.data_type).collect();
+        let Some(signature) = function::resolve_variadic(name, &types) else {
+            return Err(no_function(name, &types, Unresolved::Missing).or_position(position));
+        };
+        if !types.last().is_some_and(|last| last.is_array()) {
+            return Err(
+                EngineError::new(SqlState::DATATYPE_MISMATCH, "VARIADIC argument must be an array")
+                    .or_position(position),
+            );
+        }
+        self.apply(&signature, arguments, position)
     }
 
     pub(super) fn scalar(

@@ -75,6 +75,12 @@ impl Binder<'_> {
                 expr,
                 field: ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime),
             } => self.scalar("floor", &[expr], scope, at(self)),
+            // Only the last argument of a call begins with such a word.
+            ast::Expr::Prefixed { prefix, .. } => Err(EngineError::new(
+                SqlState::SYNTAX_ERROR,
+                format!("syntax error at or near \"{}\"", prefix.value),
+            )
+            .or_position(self.position(prefix.span))),
             other => Err(unsupported(other).or_position(at(self))),
         }
     }
@@ -119,7 +125,7 @@ impl Binder<'_> {
                 negated, low, high, ..
             } => match &**low {
                 // A mark of ours: see `parse::dialect`.
-                ast::Expr::Prefixed { value: low, .. } => {
+                ast::Expr::Prefixed { prefix, value: low } if prefix.value == "symmetric" => {
                     self.between_symmetric(left, low, high, *negated, scope, position)
                 }
                 low => self.between(left, low, high, *negated, scope, position),

@@ -134,7 +134,7 @@ impl Printer<'_> {
     fn has_words(&self, call: &ast::Function) -> bool {
         let rest = self.rest_of(call).to_lowercase();
         let inside = rest.split(')').next().unwrap_or_default();
-        [" from ", " for ", " placing "]
+        [" from ", " for ", " placing ", " similar "]
             .iter()
             .any(|word| inside.contains(word))
     }
@@ -150,6 +150,10 @@ impl Printer<'_> {
         let signature = function::resolve(name, &types).map_err(|_| unprinted())?;
         let words: &[&str] = match name {
             "overlay" => &[" PLACING ", " FROM ", " FOR "],
+            // Three texts are those of SIMILAR.
+            _ if types == [DataType::Text; 3] || types.ends_with(&[DataType::Unknown; 2]) => {
+                &[" SIMILAR ", " ESCAPE "]
+            }
             _ => &[" FROM ", " FOR "],
         };
         if nodes.len() > words.len() + 1 {
@@ -233,15 +237,31 @@ impl Printer<'_> {
         arguments: &[&ast::Expr],
     ) -> Result<Typed> {
         let mut nodes = Vec::with_capacity(arguments.len());
+        let mut is_variadic = false;
         for argument in arguments {
+            let argument = match argument {
+                ast::Expr::Prefixed { value, .. } => {
+                    is_variadic = true;
+                    value
+                }
+                other => *other,
+            };
             nodes.push(self.node(argument)?);
         }
         let types: Vec<DataType> = nodes.iter().map(|typed| typed.data_type).collect();
-        let signature = function::resolve(name, &types).map_err(|_| unprinted())?;
+        let signature = match is_variadic {
+            true => function::resolve_variadic(name, &types).ok_or_else(unprinted)?,
+            false => function::resolve(name, &types).map_err(|_| unprinted())?,
+        };
         let nodes = nodes.into_iter().zip(&signature.arguments);
-        let arguments = nodes
+        let mut arguments = nodes
             .map(|(typed, to)| coerced(typed, *to))
-            .collect::<Result<_>>()?;
+            .collect::<Result<Vec<_>>>()?;
+        if is_variadic {
+            let array = arguments.pop().into_iter().collect();
+            let texts = vec!["VARIADIC ".to_owned(), String::new()];
+            arguments.push(special(texts, array, true, DataType::Unknown).node);
+        }
         let name = match name {
             "coalesce" | "greatest" | "least" | "nullif" => name.to_uppercase(),
             name => quote_identifier(name),

@@ -748,7 +748,15 @@ fn show(expr: &Expr, names: &Names) -> String {
                     _ => format!("({})", join(arguments, &format!(" {symbol} "))),
                 };
             }
-            format!("{}({})", function.name(), join(arguments, ", "))
+            match arguments.split_last() {
+                Some((array, in_front)) if function.row().spread => {
+                    let shown = in_front.iter().map(|argument| show(argument, names));
+                    let last = format!("VARIADIC {}", show(array, names));
+                    let shown: Vec<String> = shown.chain([last]).collect();
+                    format!("{}({})", function.name(), shown.join(", "))
+                }
+                _ => format!("{}({})", function.name(), join(arguments, ", ")),
+            }
         }
         Expr::NextSerial { .. } => "nextval(…)".to_owned(),
         Expr::Previous => "…".to_owned(),

@@ -60,6 +60,7 @@ pub use row::{FunctionRow, Implementation, Volatility};
 pub use signature::Signature;
 pub(crate) use table::parameters_of;
 pub use table::rows;
+pub(crate) use text::spread::resolve as resolve_variadic;
 
 /// The version we tell clients that ask.
 pub const VERSION: &str = concat!(

@@ -40,6 +40,8 @@ pub struct FunctionRow {
     pub arguments: &'static [DataType],
     /// True if any number of values of any type may follow, one at least.
     pub variadic: bool,
+    /// True if its last argument is an array whose elements are those values: VARIADIC in a call.
+    pub spread: bool,
     /// The type of its result.
     pub result: DataType,
     /// The promise about its value.
@@ -67,6 +69,7 @@ pub(super) const fn row(
         name,
         arguments,
         variadic: false,
+        spread: false,
         result,
         volatility: Volatility::Immutable,
         strict: true,
@@ -110,6 +113,12 @@ impl FunctionRow {
     /// The same, with any values behind its arguments.
     pub(super) const fn variadic(mut self) -> FunctionRow {
         self.variadic = true;
+        self
+    }
+
+    /// The same, with an array for the values behind its arguments.
+    pub(super) const fn spread(mut self) -> FunctionRow {
+        self.spread = true;
         self
     }
 }

@@ -14,7 +14,7 @@
 //! the calls with a grammar of their own (`special_call`), lists that begin with a query (`in_list`), ANY behind an
 //! operator with its schema (`operator_any`), `.*` behind parentheses or before an operator (`row_wildcards`), ONLY and `*` beside tables' names (`children`), GROUPING SETS inside GROUPING SETS, `GROUP BY DISTINCT` (a key of its own,
 //! [`mark_distinct_groups`]), parts of arrays that are assigned to (`assigned_parts`), forms of MERGE (`merge`), names of joins
-//! behind USING (`using_alias`), and `(values (1))` as a value.
+//! behind USING (`using_alias`), VARIADIC, `(values (1))` and `((select 1) union select 2)` (`set_operand`) as values.
 //!
 //! The first two are rules of precedence ([`Dialect`]); the others are mended in the list of tokens ([`tokens`]). So are
 //! locks of rows (`row_locks`). `TABLE x`, whose name sqlparser keeps without its quotes, is written out there.
@@ -26,6 +26,9 @@ use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, TokenizerError, Whitespace};
+
+/// The word in front of an array that stands for the last arguments of a call. It is reserved: nothing else begins so.
+pub(crate) const VARIADIC: &str = "variadic";
 
 /// sqlparser's dialect with PostgreSQL's precedence of operators before their operand.
 #[derive(Debug, Default, Clone, Copy)]
@@ -70,6 +73,16 @@ impl Dialect for Grammar {
                 return Some(query.and_then(|query| {
                     parser.expect_token(&Token::RParen)?;
                     Ok(Expr::Subquery(query))
+                }));
+            }
+            Token::LParen => return super::set_operand::parse(parser),
+            Token::Word(ref word) if word.quote_style.is_none() && word.keyword == Keyword::VARIADIC => {
+                let prefix = Ident::with_span(parser.peek_token_ref().span, VARIADIC);
+                parser.advance_token();
+                let array = parser.parse_expr();
+                return Some(array.map(|array| Expr::Prefixed {
+                    prefix,
+                    value: Box::new(array),
                 }));
             }
             _ => return super::special_call::parse(parser),

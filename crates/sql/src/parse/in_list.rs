@@ -50,7 +50,7 @@ pub(super) fn mark(tokens: &mut [TokenWithSpan]) {
 }
 
 /// True if a query begins at an open bracket or, behind it, at further ones.
-fn begins_query(
+pub(super) fn begins_query(
     keyword: &impl Fn(usize) -> Keyword,
     is: &impl Fn(usize, &Token) -> bool,
     bracket: usize,
@@ -61,7 +61,8 @@ fn begins_query(
     first.is_some_and(|at| matches!(keyword(at), Keyword::SELECT | Keyword::WITH | Keyword::VALUES))
 }
 
-fn continues_query(keyword: Keyword) -> bool {
+/// True for a word that goes on with a query behind a bracket.
+pub(super) fn continues_query(keyword: Keyword) -> bool {
     matches!(
         keyword,
         Keyword::UNION

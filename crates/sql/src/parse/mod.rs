@@ -15,6 +15,7 @@ mod number_junk;
 mod operator_any;
 mod row_locks;
 mod row_wildcards;
+mod set_operand;
 mod special_call;
 mod split;
 mod string_forms;
@@ -24,7 +25,7 @@ pub(crate) mod utility;
 mod window_frame;
 
 pub(crate) use assigned_parts::SUBSCRIPTS_MARK;
-pub(crate) use dialect::DISTINCT_MARK;
+pub(crate) use dialect::{DISTINCT_MARK, VARIADIC};
 use std::cell::OnceCell;
 use std::sync::Arc;
 

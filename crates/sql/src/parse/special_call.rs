@@ -173,7 +173,9 @@ fn trim(parser: &mut Parser<'_>) -> Result<Call> {
 }
 
 fn substring(parser: &mut Parser<'_>) -> Result<Call> {
-    let mut arguments = vec![parser.parse_expr()?];
+    // SIMILAR goes on with this call here, and is no operator of its own.
+    let first = parser.parse_subexpr(PostgreSqlDialect {}.prec_value(Precedence::Like))?;
+    let mut arguments = vec![first];
     if parser.consume_token(&Token::Comma) {
         arguments.extend(parser.parse_comma_separated(Parser::parse_expr)?);
     } else if parser.parse_keyword(Keyword::SIMILAR) {

@@ -58,6 +58,7 @@ static GROUPING: FunctionRow = FunctionRow {
     name: "grouping",
     arguments: &[],
     variadic: true,
+    spread: false,
     result: DataType::Int4,
     // So that nothing computes it before.
     volatility: Volatility::Volatile,

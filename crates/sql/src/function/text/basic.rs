@@ -209,11 +209,11 @@ fn starts_with(arguments: &[Value]) -> Result<Value> {
     ))
 }
 
-fn concat(arguments: &[Value]) -> Result<Value> {
+pub(super) fn concat(arguments: &[Value]) -> Result<Value> {
     joined("", arguments)
 }
 
-fn concat_ws(arguments: &[Value]) -> Result<Value> {
+pub(super) fn concat_ws(arguments: &[Value]) -> Result<Value> {
     match &arguments[0] {
         Value::Null => Ok(Value::Null),
         separator => joined(text_of(separator)?, &arguments[1..]),
@@ -229,7 +229,7 @@ fn joined(separator: &str, values: &[Value]) -> Result<Value> {
 }
 
 /// The number of NULLs, or of the others.
-fn count(arguments: &[Value], nulls: bool) -> Result<Value> {
+pub(super) fn count(arguments: &[Value], nulls: bool) -> Result<Value> {
     let counted = arguments.iter().filter(|value| value.is_null() == nulls);
     Ok(Value::Int4(counted.count() as i32))
 }

@@ -41,7 +41,7 @@ struct Place {
     kind: char,
 }
 
-fn format(arguments: &[Value]) -> Result<Value> {
+pub(super) fn format(arguments: &[Value]) -> Result<Value> {
     if arguments[0].is_null() {
         return Ok(Value::Null);
     }
