@@ -26,6 +26,10 @@ alter table grown drop column b, add column d text not null default 'new', add c
 alter table grown rename column c to renamed; alter table grown alter column a type bigint, alter column e drop default;
 insert into grown (a, renamed) values (2, 3);
 alter table grown add primary key (a);
+create table checked (a int check (a > 0), b text constraint "Odd check" check (b <> '' and b !~ '^x'), check (a < 100 or b is null));
+insert into checked values (7, 'seven'), (null, null), (200, null);
+alter table checked add constraint late check (a between 5 and 500) not valid;
+comment on constraint late on checked is 'not yet';
 create view cheap as select id, name from shop where price < 10;
 create view apart.names as select c.name from cheap c where c.name > 'a' with cascaded check option;
 create view sums as select n, count(*) as count, sum(n) from shop_log group by n having count(*) > 0 order by n;
@@ -46,7 +50,7 @@ insert into kinds values (false, -32768, 2147483647, -9223372036854775808, 0.1, 
   '{1,null,3}', '{"a b",null,"","NULL"}', '{1.50,2.25}', '[2:3]={2000-01-01,infinity}', '{{t,f},{f,t}}');
 insert into kinds (i) values (null);
 """
-RELATIONS = ["shop", "shop_log", "numbered", "apart.pairs", "apart.small", '"Odd Schema"."Odd ""one"', "kinds", "grown", "cheap",
+RELATIONS = ["shop", "checked", "shop_log", "numbered", "apart.pairs", "apart.small", '"Odd Schema"."Odd ""one"', "kinds", "grown", "cheap",
              "apart.names", "sums", "joined", "shop_id_seq", "apart.small_n_seq", "numbered_other_seq"]
 # What differs between two servers of any kind, and the schema public, whose owner is another role.
 NOISE = re.compile(

@@ -125,6 +125,7 @@ subjects! {
     array_assignments
     bytes
     casts
+    check_constraints
     comments
     conditions
     copy

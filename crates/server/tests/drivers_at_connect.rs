@@ -219,14 +219,6 @@ fn what_is_not_supported_is_named_and_placed() {
     client.rows("create table t (a int)");
     for (sql, message) in [
         (
-            "create table c (a int check (a > 0))",
-            "CHECK constraints are not supported",
-        ),
-        (
-            "create table c (a int, check (a > 0))",
-            "CHECK constraints are not supported",
-        ),
-        (
             "declare c cursor for select 1",
             "cursors (DECLARE, FETCH, CLOSE) are not supported",
         ),

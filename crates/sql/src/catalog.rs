@@ -154,6 +154,8 @@ pub struct TableDef {
     pub columns: Vec<ColumnDef>,
     /// Its indexes.
     pub indexes: Vec<Arc<IndexDef>>,
+    /// Its CHECK constraints, in the order of their names.
+    pub checks: Vec<Arc<CheckDef>>,
     /// The layout of a row in bytes.
     pub codec: RowCodec,
     /// Percentage of a page that inserts may fill.
@@ -191,11 +193,17 @@ impl TableDef {
             kind,
             columns,
             indexes: Vec::new(),
+            checks: Vec::new(),
             codec,
             fillfactor: 100,
             view: None,
             attributes: Vec::new(),
         }
+    }
+
+    /// A table in the making, as its CHECK constraints see it.
+    pub(crate) fn in_the_making(name: &str, columns: &[ColumnDef]) -> TableDef {
+        TableDef::new(0, name, TableKind::Heap { rel: 0 }, columns.to_vec())
     }
 
     /// Its attributes, in the order of their numbers.
@@ -332,6 +340,33 @@ pub enum ColumnDefault {
     },
     /// The next number of the column's own sequence (`serial`, `generated … as identity`).
     Serial,
+}
+
+/// A CHECK constraint of a table.
+#[derive(Debug, Clone)]
+pub struct CheckDef {
+    /// Its own number.
+    pub oid: u32,
+    /// Its name.
+    pub name: String,
+    /// The condition as PostgreSQL prints it, with all parentheses; columns stand in it by their names.
+    pub sql: String,
+    /// The condition over a row of the table (see [`crate::bind::bind_check`]).
+    pub expr: Expr,
+    /// False after NOT VALID: it holds for rows that were stored since, and no other was looked at.
+    pub validated: bool,
+}
+
+impl CheckDef {
+    /// The columns that it reads, in the order of the condition.
+    pub fn columns(&self) -> Vec<u16> {
+        let mut columns = Vec::new();
+        self.expr.walk(&mut |part| match part {
+            Expr::Column(column) if !columns.contains(column) => columns.push(*column),
+            _ => {}
+        });
+        columns
+    }
 }
 
 /// An index of a table.

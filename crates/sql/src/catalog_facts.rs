@@ -65,7 +65,7 @@ pub trait CatalogFacts {
     /// the table only if that is not asked for and the table is found without.
     fn index_definition(&self, oid: u32, column: i32, with_schema: bool) -> Option<String>;
     /// The constraint of this number as in CREATE TABLE.
-    fn constraint_definition(&self, oid: u32) -> Option<String>;
+    fn constraint_definition(&self, oid: u32, pretty: bool) -> Option<String>;
     /// The name of the sequence that belongs to a column.
     fn sequence_of(&self, relation: u32, column: i16) -> Option<String>;
     /// The query of the view of this number, as text; the bool is true for the form with few parentheses.

@@ -78,6 +78,8 @@ sqlstates! {
     BAD_COPY_FILE_FORMAT = b"22P04",
     /// NULL where a column does not allow it.
     NOT_NULL_VIOLATION = b"23502",
+    /// A CHECK constraint is false of a row.
+    CHECK_VIOLATION = b"23514",
     /// A key that must be unique is there already.
     UNIQUE_VIOLATION = b"23505",
     /// A cursor or portal is in the wrong state.
@@ -136,6 +138,8 @@ sqlstates! {
     UNDEFINED_PARAMETER = b"42P02",
     /// No such object.
     UNDEFINED_OBJECT = b"42704",
+    /// An object is there already.
+    DUPLICATE_OBJECT = b"42710",
     /// A column is named twice.
     DUPLICATE_COLUMN = b"42701",
     /// The name could mean two columns.

@@ -64,9 +64,9 @@ pub mod value;
 pub mod view;
 
 pub use bind::bind_checked;
-pub use bind::{bind, bind_default, changeable_columns};
+pub use bind::{bind, bind_check, bind_default, changeable_columns};
 pub use catalog::{
-    Attribute, CatalogView, ColumnDef, ColumnDefault, IndexDef, SchemaRef, TableDef, TableKind,
+    Attribute, CatalogView, CheckDef, ColumnDef, ColumnDefault, IndexDef, SchemaRef, TableDef, TableKind,
 };
 pub use context::{EvalContext, SessionFacts};
 pub use expr::Expr;

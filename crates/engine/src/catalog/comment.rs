@@ -29,6 +29,8 @@ pub(crate) fn addresses_of(entry: &TableEntry) -> Vec<ObjectAddress> {
     for index in &entry.def.indexes {
         addresses.extend(addresses_of_index(index.oid));
     }
+    let checks = entry.def.checks.iter();
+    addresses.extend(checks.map(|check| ObjectAddress::new(ObjectAddress::PG_CONSTRAINT, check.oid)));
     addresses.extend(serials(entry).map(|serial| relation(serial.oid())));
     addresses
 }

@@ -131,7 +131,7 @@ pub(crate) struct CatalogState {
     by_index: SharedMap<NameInSchema, u32>,
     /// The tables of the sequences, by the sequences' names.
     by_sequence: SharedMap<NameInSchema, u32>,
-    /// The tables of the indexes and sequences, by their numbers.
+    /// The tables of the indexes, sequences and CHECK constraints, by their numbers.
     owners: SharedMap<u32, u32>,
     comments: SharedMap<ObjectAddress, CommentEntry>,
 }
@@ -211,6 +211,9 @@ impl CatalogState {
             self.by_index.insert((schema, index.name.clone()), table);
             self.owners.insert(index.oid, table);
         }
+        for check in &entry.def.checks {
+            self.owners.insert(check.oid, table);
+        }
         for serial in serials(&entry) {
             self.by_sequence.insert((schema, serial.name()), table);
             self.owners.insert(serial.oid(), table);
@@ -233,6 +236,9 @@ impl CatalogState {
             self.by_index.remove(&(schema, index.name.clone()));
             self.owners.remove(&index.oid);
         }
+        for check in &entry.def.checks {
+            self.owners.remove(&check.oid);
+        }
         for serial in serials(entry) {
             self.by_sequence.remove(&(schema, serial.name()));
             self.owners.remove(&serial.oid());
@@ -249,7 +255,7 @@ impl CatalogState {
         self.by_oid.get(self.by_sequence.get(&(schema, name.to_owned()))?)
     }
 
-    /// The table of the index or sequence of this number.
+    /// The table of the index, sequence or CHECK constraint of this number.
     pub(crate) fn owner(&self, oid: u32) -> Option<&Arc<TableEntry>> {
         self.by_oid.get(self.owners.get(&oid)?)
     }

@@ -17,7 +17,7 @@ use clearway_sql::value::DataType;
 use clearway_sql::value::text::{decode_text, to_text};
 use clearway_sql::view::{CheckOption, ConstraintUse, NamedTable, ViewDef, ViewUse};
 use clearway_sql::{
-    Attribute, ColumnDef, ColumnDefault, IndexDef, ObjectAddress, SchemaRef, TableDef, TableKind,
+    Attribute, CheckDef, ColumnDef, ColumnDefault, IndexDef, ObjectAddress, SchemaRef, TableDef, TableKind,
 };
 
 /// Catalog rows carry this so that a later format can tell them apart.
@@ -73,6 +73,8 @@ struct StoredTable {
     attributes: Vec<StoredAttribute>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     indexes: Vec<StoredIndex>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    checks: Vec<StoredCheck>,
     /// The relation that holds the statistics of the last ANALYZE.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     statistics: Option<u32>,
@@ -234,6 +236,36 @@ struct StoredIndex {
     columns: Vec<u16>,
 }
 
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredCheck {
+    oid: u32,
+    name: String,
+    sql: String,
+    /// Rows from before it may not satisfy it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    not_valid: bool,
+}
+
+fn stored_check(check: &CheckDef) -> StoredCheck {
+    StoredCheck {
+        oid: check.oid,
+        name: check.name.clone(),
+        sql: check.sql.clone(),
+        not_valid: !check.validated,
+    }
+}
+
+fn check_of(stored: StoredCheck, table: &TableDef) -> Result<Arc<CheckDef>> {
+    Ok(Arc::new(CheckDef {
+        expr: clearway_sql::bind_check(&stored.sql, table)?,
+        oid: stored.oid,
+        name: stored.name,
+        sql: stored.sql,
+        validated: !stored.not_valid,
+    }))
+}
+
 fn public() -> u32 {
     SchemaRef::PUBLIC_OID
 }
@@ -361,6 +393,7 @@ pub(crate) fn encode(definition: &Definition) -> Result<Vec<u8>> {
         columns,
         attributes: stored_attributes(table),
         indexes,
+        checks: table.checks.iter().map(|check| stored_check(check)).collect(),
         statistics: definition.statistics,
         view: table.view.as_deref().map(stored_view),
     };
@@ -536,6 +569,10 @@ fn decode_table(bytes: &[u8]) -> Result<Definition> {
             types: index_types,
         }));
     }
+    let checks = stored.checks.into_iter();
+    table.checks = checks
+        .map(|check| check_of(check, &table))
+        .collect::<Result<_>>()?;
     Ok(Definition {
         table: Arc::new(table),
         sequences,

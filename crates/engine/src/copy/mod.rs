@@ -13,7 +13,7 @@ mod reader;
 mod strings;
 mod writer;
 
-use crate::executor::{Execution, not_null, select};
+use crate::executor::{Execution, checks, not_null, select};
 use crate::output::Output;
 use batch::Batch;
 use clearway_sql::TableDef;
@@ -117,7 +117,8 @@ fn fill_row(
             row[column] = expr.eval(&[], &execution.eval)?;
         }
     }
-    not_null::check_not_null(table, row)
+    not_null::check_not_null(table, row)?;
+    checks::check_constraints(table, row, &execution.eval)
 }
 
 /// COPY TO STDOUT; the number of rows.

@@ -14,12 +14,12 @@ use crate::catalog::comment::addresses_of_index;
 use crate::catalog::sequence::Sequence;
 use crate::catalog::serial::serials;
 use crate::convert::storage_error;
-use crate::definition::{DefinitionChange, ReadableBy, already_exists, notice};
+use crate::definition::{DefinitionChange, ReadableBy, already_exists, check, notice};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::expr::Expr;
-use clearway_sql::plan::{AlterTablePlan, CreateIndex, IndexSpec, NewKey, TableAction};
+use clearway_sql::plan::{AlterTablePlan, CreateIndex, IndexSpec, NewCheck, NewKey, TableAction};
 use clearway_sql::value::{DataType, Value};
-use clearway_sql::{Attribute, ColumnDef, ColumnDefault, IndexDef, ObjectAddress, TableDef};
+use clearway_sql::{Attribute, CheckDef, ColumnDef, ColumnDefault, IndexDef, ObjectAddress, TableDef};
 
 /// The most attributes a table may have, dropped ones included.
 const ATTRIBUTES_MAX: usize = 1_600;
@@ -65,21 +65,27 @@ impl DefinitionChange<'_, '_, '_> {
                 column,
                 if_not_exists,
                 keys,
-            } => self.add_column(entry, column, *if_not_exists, keys),
+                checks,
+            } => self.add_column(entry, column, *if_not_exists, (keys, checks)),
             TableAction::SetDefault { name, default } => self.set_default(entry, name, default.as_ref()),
             TableAction::AddIdentity { name, always } => self.add_identity(entry, name, *always),
             TableAction::SetNotNull { name, not_null } => self.set_not_null(entry, name, *not_null),
             TableAction::AddKey(key) => self.add_key(&entry.def, key),
+            TableAction::AddCheck(check) => self.add_check(entry, check),
+            TableAction::ValidateConstraint(name) => self.validate_constraint(entry, name),
             TableAction::Rename(name) => self.rename_table(entry, name),
             TableAction::RenameColumn { from, to } => self.rename_column(entry, from, to),
-            TableAction::RenameConstraint { from, to } => self.rename_index(entry, from, to, true),
+            TableAction::RenameConstraint { from, to } => match self.rename_check(entry, from, to)? {
+                true => Ok(()),
+                false => self.rename_index(entry, from, to, true),
+            },
             TableAction::RenameIndex { from, to } => self.rename_index(entry, from, to, false),
             TableAction::Owner(owner) => self.owner(owner).map(drop),
         }
     }
 
     /// Replaces a definition by one under which rows are read as they are.
-    fn redefine(&mut self, entry: &TableEntry, table: TableDef) -> Result<()> {
+    pub(super) fn redefine(&mut self, entry: &TableEntry, table: TableDef) -> Result<()> {
         let sequences = entry.sequences.clone();
         self.redefine_with(entry, table, sequences)
     }
@@ -124,7 +130,15 @@ impl DefinitionChange<'_, '_, '_> {
         table.columns.remove(usize::from(place));
         table.set_attributes(without_column(&entry.def, place));
         table.indexes = kept.iter().map(|index| moved(index, place)).collect();
+        table.checks.retain(|check| !check.columns().contains(&place));
+        check::rebind(&mut table)?;
         let mut addresses = vec![address];
+        let unread = entry
+            .def
+            .checks
+            .iter()
+            .filter(|check| check.columns().contains(&place));
+        addresses.extend(unread.map(|check| check::address(check)));
         for index in &gone {
             self.execution.txn.note_dropped(RelId(index.rel));
             addresses.extend(addresses_of_index(index.oid));
@@ -150,7 +164,7 @@ impl DefinitionChange<'_, '_, '_> {
         entry: &TableEntry,
         column: &ColumnDef,
         if_not_exists: bool,
-        keys: &[NewKey],
+        (keys, checks): (&[NewKey], &[NewCheck]),
     ) -> Result<()> {
         let name = &column.name;
         if entry.def.column_number(name).is_some() {
@@ -204,6 +218,10 @@ impl DefinitionChange<'_, '_, '_> {
             let entry = self.execution.entry(&entry.def)?;
             self.add_key(&entry.def, key)?;
         }
+        for check in checks {
+            let entry = self.execution.entry(&entry.def)?;
+            self.add_check(&entry, check)?;
+        }
         Ok(())
     }
 
@@ -256,7 +274,10 @@ impl DefinitionChange<'_, '_, '_> {
             }
         }
         table.set_attributes(attributes);
+        check::rebind(&mut table)?;
+        let reads = |check: &CheckDef| check.validated && check.columns().contains(&column);
         let Some(value) = value else {
+            self.require_checked(&table, reads)?;
             table.indexes = table.indexes.iter().map(|index| retyped(index, &table)).collect();
             let before = self.without_statistics(entry);
             return self.redefine(&before, table);
@@ -265,7 +286,9 @@ impl DefinitionChange<'_, '_, '_> {
         self.rewrite(entry, table, sequences, &mut |mut row, context| {
             row[place] = value.eval(&row, context)?;
             Ok(row)
-        })
+        })?;
+        let entry = self.execution.entry(&entry.def)?;
+        self.require_checked(&entry.def, reads)
     }
 
     /// 0A000 for a column whose type or name a view depends on.
@@ -459,6 +482,7 @@ impl DefinitionChange<'_, '_, '_> {
         }
         let mut table = (*entry.def).clone();
         keep_sequence_names(entry, &mut table);
+        check::rename_in_checks(&mut table, from, to)?;
         table.columns[usize::from(column)].name = to.to_owned();
         self.redefine(entry, table)
     }

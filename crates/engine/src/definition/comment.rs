@@ -99,12 +99,13 @@ impl DefinitionChange<'_, '_, '_> {
         Ok(())
     }
 
-    /// Gives a new table the comments that it takes over.
+    /// Gives a new table the comments that it takes over; `checks`: the numbers of its CHECK constraints.
     pub(super) fn take_comments(
         &mut self,
         state: &mut CatalogState,
         table: &TableDef,
         comments: &[TakenComment],
+        checks: &[u32],
     ) -> Result<()> {
         for taken in comments {
             let Some(text) = state.comment(&taken.from).map(|comment| comment.text.clone()) else {
@@ -120,6 +121,9 @@ impl DefinitionChange<'_, '_, '_> {
                     ..ObjectAddress::relation(table.oid)
                 },
                 TablePart::Index(place) => ObjectAddress::relation(index(place)),
+                TablePart::Check(place) => {
+                    ObjectAddress::new(ObjectAddress::PG_CONSTRAINT, checks[usize::from(place)])
+                }
                 TablePart::Constraint(place) => {
                     ObjectAddress::new(ObjectAddress::PG_CONSTRAINT, index(place))
                 }

@@ -111,6 +111,9 @@ impl DefinitionChange<'_, '_, '_> {
         cascade: bool,
     ) -> Result<()> {
         let entry = self.execution.entry(def)?;
+        if self.drop_check(&entry, name)? {
+            return Ok(());
+        }
         let found = |index: &Arc<IndexDef>| index.constraint && index.name == name;
         if let Some(at) = entry.def.indexes.iter().position(found) {
             let constraint = ObjectAddress::new(ObjectAddress::PG_CONSTRAINT, entry.def.indexes[at].oid);

@@ -5,6 +5,7 @@
 //! transaction's overlay, and leaves files to be unlinked to the transaction's end.
 
 mod alter;
+mod check;
 mod comment;
 mod drop;
 mod index;

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use clearway_sql::value::{ColumnSet, Value};
-use clearway_sql::{Attribute, IndexDef, TableDef, TableKind};
+use clearway_sql::{Attribute, CheckDef, IndexDef, TableDef, TableKind};
 use clearway_storage::RelId;
 use clearway_storage::heap::Heap;
 
@@ -16,6 +16,7 @@ use crate::catalog::sequence::Sequence;
 use crate::convert::storage_error;
 use crate::definition::{DefinitionChange, ReadableBy, index_build};
 use crate::executor::Execution;
+use crate::executor::checks::holds;
 use clearway_sql::context::EvalContext;
 use clearway_sql::error::{EngineError, Result, SqlState};
 
@@ -57,6 +58,48 @@ impl DefinitionChange<'_, '_, '_> {
                 read?;
                 if row[usize::from(column)].is_null() {
                     return Err(has_nulls(table, column));
+                }
+                count += 1;
+                if count.is_multiple_of(ROWS_PER_CHECK) {
+                    interrupts.check()?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// 23514 if one of the constraints that are `chosen` does not hold for a row.
+    pub(super) fn require_checked(
+        &mut self,
+        table: &TableDef,
+        chosen: impl Fn(&CheckDef) -> bool,
+    ) -> Result<()> {
+        let TableKind::Heap { rel } = table.kind else {
+            return Ok(());
+        };
+        let checks: Vec<_> = table.checks.iter().filter(|check| chosen(check)).collect();
+        if checks.is_empty() {
+            return Ok(());
+        }
+        let Execution {
+            txn,
+            eval,
+            interrupts,
+            ..
+        } = &mut *self.execution;
+        txn.with_fresh_snapshot(|txn| {
+            let context = txn.context();
+            let mut rows = Heap::new(rel).scan(&context).map_err(storage_error)?;
+            let mut count = 0usize;
+            while let Some(row) = rows
+                .next(&context, |_, bytes| table.codec.decode_all(bytes))
+                .map_err(storage_error)?
+            {
+                let row = row?;
+                for check in &checks {
+                    if !holds(check, &row, eval)? {
+                        return Err(is_violated(table, check));
+                    }
                 }
                 count += 1;
                 if count.is_multiple_of(ROWS_PER_CHECK) {
@@ -168,6 +211,19 @@ fn whole_rows(attributes: Vec<Attribute>) -> Vec<Attribute> {
         ..attribute
     });
     whole.collect()
+}
+
+/// 23514 for a constraint that rows from before it do not satisfy.
+fn is_violated(table: &TableDef, check: &CheckDef) -> EngineError {
+    EngineError::new(
+        SqlState::CHECK_VIOLATION,
+        format!(
+            "check constraint \"{}\" of relation \"{}\" is violated by some row",
+            check.name, table.name
+        ),
+    )
+    .with_table(&table.schema.name, &table.name)
+    .with_constraint(&check.name)
 }
 
 /// 23502 for a column that is to be NOT NULL.

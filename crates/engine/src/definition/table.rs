@@ -41,6 +41,7 @@ impl DefinitionChange<'_, '_, '_> {
         table.schema = create.schema.clone();
         table.fillfactor = create.fillfactor;
         self.lock_new(table.oid)?;
+        let checks = self.make_checks(&state, &mut table, &create.checks)?;
         let mut sequences = Vec::with_capacity(table.columns.len());
         for column in &table.columns {
             sequences.push(match column.default {
@@ -62,7 +63,7 @@ impl DefinitionChange<'_, '_, '_> {
             table.indexes.push(Arc::new(index_def(spec, rel, &table)));
         }
         let table = self.add(&mut state, table, sequences, create.on_commit)?;
-        self.take_comments(&mut state, &table, &create.comments)?;
+        self.take_comments(&mut state, &table, &create.comments, &checks)?;
         self.keep(state, &table.schema);
         Ok(Some(table))
     }

@@ -40,6 +40,7 @@
 
 mod change;
 mod check_option;
+pub(crate) mod checks;
 mod group;
 mod key_hash;
 pub(crate) mod measure;

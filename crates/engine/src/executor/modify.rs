@@ -4,6 +4,7 @@ use clearway_storage::heap::{DeleteOutcome, Heap, ROW_MAX, Tid, UpdateOutcome};
 
 use crate::convert::storage_error;
 use crate::executor::check_option::check_row;
+use crate::executor::checks::check_constraints;
 use crate::executor::modify_joined;
 use crate::executor::not_null::check_not_null;
 use crate::executor::on_conflict::{self, Stored};
@@ -11,6 +12,7 @@ use crate::executor::scan::{self, LedBy, Scan};
 use crate::executor::unique::insert_entries;
 use crate::executor::{Execution, Queued, evaluate_row, heap_rel, select};
 use clearway_sql::TableDef;
+use clearway_sql::context::EvalContext;
 use clearway_sql::error::Result;
 use clearway_sql::expr::Expr;
 use clearway_sql::plan::{
@@ -83,6 +85,7 @@ pub(crate) fn insert(
 /// Stores a row and its index entries.
 pub(crate) fn insert_row(execution: &mut Execution<'_>, table: &TableDef, row: &[Value]) -> Result<Tid> {
     check_not_null(table, row)?;
+    check_constraints(table, row, &execution.eval)?;
     execution.txn.assign_xid()?;
     let mut payload = std::mem::take(&mut execution.scratch.payload);
     table.codec.encode(row, &mut payload);
@@ -178,6 +181,7 @@ fn update_row(
                     execution.txn.note_in_tags();
                 } else if execution.txn.row_is_unproven()
                     && plan.assignments.iter().all(|(_, expr)| expr.is_repeatable())
+                    && table.checks.iter().all(|check| check.expr.is_repeatable())
                 {
                     let mut other = Changes::default();
                     prove_row(
@@ -240,7 +244,7 @@ impl Changes {
             texts.add(&value)?;
             self.values.push((*column, value));
         }
-        check_assigned(table, payload, &self.values)?;
+        check_assigned(table, payload, &self.values, &execution.eval)?;
         table.codec.update(payload, &self.values, &mut self.payload)
     }
 }
@@ -288,17 +292,23 @@ fn prove_row(
     Ok(())
 }
 
-fn check_assigned(table: &TableDef, old: &[u8], values: &[(u16, Value)]) -> Result<()> {
+fn check_assigned(
+    table: &TableDef,
+    old: &[u8],
+    values: &[(u16, Value)],
+    context: &EvalContext<'_>,
+) -> Result<()> {
     let missing =
         |(column, value): &(u16, Value)| value.is_null() && table.columns[usize::from(*column)].not_null;
-    if !values.iter().any(missing) {
+    if !values.iter().any(missing) && table.checks.is_empty() {
         return Ok(());
     }
     let mut row = table.codec.decode_all(old)?;
     for (column, value) in values {
         row[usize::from(*column)] = value.clone();
     }
-    check_not_null(table, &row)
+    check_not_null(table, &row)?;
+    check_constraints(table, &row, context)
 }
 
 /// True if no index sees a difference between two versions of a row.

@@ -14,6 +14,7 @@ use clearway_storage::heap::{DeleteOutcome, Heap, Tid, UpdateOutcome};
 
 use crate::convert::storage_error;
 use crate::executor::check_option::check_row;
+use crate::executor::checks::check_constraints;
 use crate::executor::not_null::check_not_null;
 use crate::executor::place::place_of;
 use crate::executor::scan;
@@ -210,6 +211,7 @@ pub(super) fn assigned_by(
         Ok(())
     })?;
     check_not_null(table, &new)?;
+    check_constraints(table, &new, &execution.eval)?;
     Ok(new)
 }
 

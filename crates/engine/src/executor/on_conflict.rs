@@ -26,6 +26,7 @@ use clearway_storage::heap::{Heap, LockOutcome, Rival, Tid, UpdateOutcome, Versi
 use clearway_txn::Xid;
 
 use crate::convert::storage_error;
+use crate::executor::checks::check_constraints;
 use crate::executor::modify_joined::assigned_by;
 use crate::executor::not_null::check_not_null;
 use crate::executor::unique::{insert_entries, violation};
@@ -50,6 +51,7 @@ pub(super) fn insert_or(
 ) -> Result<Stored> {
     let table = &*plan.table;
     check_not_null(table, row)?;
+    check_constraints(table, row, &execution.eval)?;
     execution.txn.assign_xid()?;
     loop {
         execution.check_interrupts()?;

@@ -6,7 +6,7 @@ use clearway_storage::{PAGE_SIZE, RelId};
 
 use crate::catalog::serial::{Serial, serials};
 use crate::catalog::system;
-use crate::catalog::system::definition_text::{constraint_definition, index_definition};
+use crate::catalog::system::definition_text::{check_definition, constraint_definition, index_definition};
 use crate::catalog::{CatalogState, TableEntry};
 use crate::session::expression_session::Facts;
 use crate::session::prepared::{View, Viewer};
@@ -202,8 +202,13 @@ impl CatalogFacts for Facts<'_> {
         Some(quote_identifier(&entry.def.columns[number].name))
     }
 
-    fn constraint_definition(&self, oid: u32) -> Option<String> {
+    fn constraint_definition(&self, oid: u32, pretty: bool) -> Option<String> {
         let state = self.definitions();
+        let mut checks = state.owner(oid).into_iter().flat_map(|entry| &entry.def.checks);
+        if let Some(check) = checks.find(|check| check.oid == oid) {
+            let table = &state.owner(oid)?.def;
+            return Some(check_definition(table, check, pretty));
+        }
         let (entry, index) = index_of(&state, oid)?;
         index.constraint.then(|| constraint_definition(&entry.def, index))
     }

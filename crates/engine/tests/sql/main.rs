@@ -10,6 +10,7 @@ mod arrays;
 mod catalog_functions;
 mod catalogs;
 mod changes;
+mod check_constraints;
 mod comments;
 mod copy;
 mod explain;

@@ -55,7 +55,6 @@ create temporary table u (a int) on commit drop
 create unlogged table u (a int)
 create global temporary table u (a int)
 create table u (a int, exclude using gist (a with =))
-create table u (a int check (a > 0))
 create table u (a int, constraint c check (a > 0) no inherit)
 create table u (a int references t (id))
 create table u (a int references t (id) match full on delete cascade deferrable initially deferred)
@@ -95,7 +94,6 @@ create index i on only t (x)
 create unique index i on t (x) nulls not distinct
 create index i on t (x) tablespace fast
 create index i on t (x) with (deduplicate_items = off)
-alter table t add constraint c check (x > 0)
 alter table t add constraint c foreign key (x) references t (id) not valid
 alter table t add constraint c unique using index i
 alter table t add constraint c exclude using gist (x with =)

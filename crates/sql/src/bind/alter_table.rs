@@ -9,7 +9,7 @@ use crate::bind::scope::{Names, Scope};
 use crate::bind::{Binder, Typed, bind_default, identifier, normal, refuse, require_heap, split_name};
 use crate::catalog::{ColumnDefault, TableDef};
 use crate::error::{EngineError, Result, SqlState};
-use crate::plan::{AlterTablePlan, DefinitionStatement, NewKey, Owner, TableAction};
+use crate::plan::{AlterTablePlan, DefinitionStatement, NewCheck, NewKey, Owner, TableAction};
 use crate::value::DataType;
 use crate::value::cast::{CastContext, can_cast};
 
@@ -27,8 +27,9 @@ impl Binder<'_> {
         };
         let mut actions = Vec::with_capacity(alter.operations.len());
         if let Some(table) = &table {
+            let after = self.table_after(table, &alter.operations)?;
             for operation in &alter.operations {
-                self.table_actions(table, operation, &mut actions)?;
+                self.table_actions(table, &after, operation, &mut actions)?;
             }
         }
         actions.sort_by_key(TableAction::turn);
@@ -68,10 +69,46 @@ impl Binder<'_> {
         })))
     }
 
-    /// Adds the actions of one operation.
+    /// The table with the columns that it will have, as new CHECK constraints see it.
+    fn table_after(&mut self, table: &TableDef, operations: &[ast::AlterTableOperation]) -> Result<TableDef> {
+        use ast::AlterTableOperation as Operation;
+        let mut columns = table.columns.clone();
+        for operation in operations {
+            match operation {
+                Operation::DropColumn { column_names, .. } => {
+                    let is_dropped = |name: &str| column_names.iter().any(|dropped| normal(dropped) == name);
+                    columns.retain(|column| !is_dropped(&column.name));
+                }
+                Operation::AddColumn { column_def, .. } => {
+                    let position = self.position(column_def.name.span);
+                    let (column, _) = self
+                        .column_def(column_def, &table.name)
+                        .map_err(|error| error.or_position(position))?;
+                    if columns.iter().all(|known| known.name != column.name) {
+                        columns.push(column);
+                    }
+                }
+                Operation::AlterColumn {
+                    column_name,
+                    op: ast::AlterColumnOperation::SetDataType { data_type, .. },
+                } => {
+                    let (data_type, typmod) = self.data_type(data_type)?;
+                    let name = normal(column_name);
+                    if let Some(column) = columns.iter_mut().find(|column| column.name == name) {
+                        (column.data_type, column.typmod) = (data_type, typmod);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(TableDef::in_the_making(&table.name, &columns))
+    }
+
+    /// Adds the actions of one operation; `after`: the table when columns have come and gone.
     fn table_actions(
         &mut self,
         table: &TableDef,
+        after: &TableDef,
         operation: &ast::AlterTableOperation,
         actions: &mut Vec<TableAction>,
     ) -> Result<()> {
@@ -101,6 +138,14 @@ impl Binder<'_> {
                 return Ok(());
             }
             Operation::AddConstraint {
+                constraint: ast::TableConstraint::Check(check),
+                not_valid,
+            } => TableAction::AddCheck(NewCheck {
+                validated: !not_valid,
+                ..self.new_check(after, check, check.name.as_ref())?
+            }),
+            Operation::ValidateConstraint { name } => TableAction::ValidateConstraint(normal(name)),
+            Operation::AddConstraint {
                 constraint,
                 not_valid: false,
             } => {
@@ -116,7 +161,7 @@ impl Binder<'_> {
                 column_def,
                 column_position: None,
                 ..
-            } => self.added_column(table, column_def, *if_not_exists)?,
+            } => self.added_column(after, column_def, *if_not_exists)?,
             Operation::RenameTable {
                 table_name: ast::RenameTableNameKind::To(name),
             } => TableAction::Rename(split_name(name)?.1),
@@ -153,6 +198,7 @@ impl Binder<'_> {
         let (column, keys) = self
             .column_def(tree, &table.name)
             .map_err(|error| error.or_position(position))?;
+        let checks = self.new_checks(table, &[tree], &[])?;
         let keys = keys.into_iter().map(|(primary, name)| NewKey {
             primary,
             name,
@@ -160,6 +206,7 @@ impl Binder<'_> {
         });
         Ok(TableAction::AddColumn {
             keys: keys.collect(),
+            checks,
             column: Box::new(column),
             if_not_exists,
         })

@@ -42,7 +42,9 @@ impl Binder<'_> {
                 let table = self.commented_table(table)?;
                 let mut indexes = table.indexes.iter();
                 let found = indexes.find(|index| index.constraint && index.name == *name);
-                let index = found.ok_or_else(|| {
+                let checks = table.checks.iter();
+                let check = checks.filter(|check| check.name == *name).map(|check| check.oid);
+                let oid = found.map(|index| index.oid).or(check.last()).ok_or_else(|| {
                     EngineError::new(
                         SqlState::UNDEFINED_OBJECT,
                         format!(
@@ -51,7 +53,7 @@ impl Binder<'_> {
                         ),
                     )
                 })?;
-                Commented::Object(ObjectAddress::new(ObjectAddress::PG_CONSTRAINT, index.oid))
+                Commented::Object(ObjectAddress::new(ObjectAddress::PG_CONSTRAINT, oid))
             }
             CommentedName::Schema(name) => Commented::Schema(name.clone()),
             CommentedName::Database(name) => Commented::Database(name.clone()),

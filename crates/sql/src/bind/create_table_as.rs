@@ -95,6 +95,7 @@ impl Binder<'_> {
                 if_not_exists: into.if_not_exists,
                 columns: columns_of(&select.columns, &into.columns)?,
                 indexes: Vec::new(),
+                checks: Vec::new(),
                 fillfactor: into.fillfactor.unwrap_or(100),
                 comments: Vec::new(),
             },

@@ -6,11 +6,13 @@ use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 use crate::bind::schema::on_commit;
 use crate::bind::scope::Scope;
 use crate::bind::{Binder, identifier, normal, plain_name, refuse, split_name};
-use crate::catalog::{ColumnDef, ColumnDefault, SchemaRef};
+use crate::catalog::{ColumnDef, ColumnDefault, SchemaRef, TableDef};
 use crate::error::{EngineError, Result, SqlState};
 use crate::parse::utility::check_fillfactor;
 use crate::parse::utility::create_table::LikeClause;
-use crate::plan::{CreateIndex, CreateTable, DefinitionStatement, IndexSpec, OnCommit, TakenComment};
+use crate::plan::{
+    CreateIndex, CreateTable, DefinitionStatement, IndexSpec, NewCheck, OnCommit, TablePart, TakenComment,
+};
 use crate::value::DataType;
 
 /// The most columns an index may have.
@@ -38,6 +40,7 @@ impl Binder<'_> {
             name,
             columns: Vec::with_capacity(create.columns.len()),
             indexes: Vec::new(),
+            checks: Vec::new(),
             comments: Vec::new(),
         };
         let mut likes = likes.iter().peekable();
@@ -67,7 +70,12 @@ impl Binder<'_> {
                 format!("tables can have at most {TABLE_COLUMNS_MAX} columns"),
             ));
         }
-        for constraint in &create.constraints {
+        let whole = TableDef::in_the_making(&table.name, &table.columns);
+        let options: Vec<&ast::ColumnDef> = create.columns.iter().collect();
+        let checks = self.new_checks(&whole, &options, &create.constraints)?;
+        let is_key =
+            |constraint: &&ast::TableConstraint| !matches!(constraint, ast::TableConstraint::Check(_));
+        for constraint in create.constraints.iter().filter(is_key) {
             let (primary, given, keys) = unique_constraint(constraint)?;
             let (names, numbers) = self.key_columns(keys, &table.columns)?;
             table.add_key(&names, numbers, primary, given)?;
@@ -76,8 +84,10 @@ impl Binder<'_> {
             name,
             mut columns,
             indexes,
-            comments,
+            checks: mut taken,
+            mut comments,
         } = table;
+        put_behind(&mut taken, checks, &mut comments);
         for index in indexes.iter().filter(|index| index.primary) {
             index
                 .columns
@@ -92,6 +102,7 @@ impl Binder<'_> {
             if_not_exists: create.if_not_exists,
             columns,
             indexes,
+            checks: taken,
             fillfactor,
             comments,
         })))
@@ -179,9 +190,8 @@ impl Binder<'_> {
                 ast::ColumnOption::ForeignKey(_) => {
                     return Err(EngineError::not_supported("REFERENCES (foreign keys)"));
                 }
-                ast::ColumnOption::Check(_) => {
-                    return Err(EngineError::are_not_supported("CHECK constraints"));
-                }
+                // `new_checks`, when all columns are known.
+                ast::ColumnOption::Check(_) => {}
                 ast::ColumnOption::Collation(name)
                     if matches!(plain_name(name)?.as_str(), "C" | "POSIX" | "default") => {}
                 ast::ColumnOption::Collation(name) => {
@@ -367,7 +377,6 @@ pub(super) fn unique_constraint(
             Ok((false, key.name.as_ref().map(normal), &key.columns))
         }
         ast::TableConstraint::ForeignKey(_) => Err(EngineError::not_supported("FOREIGN KEY")),
-        ast::TableConstraint::Check(_) => Err(EngineError::are_not_supported("CHECK constraints")),
         ast::TableConstraint::Index(_) => Err(EngineError::new(
             SqlState::SYNTAX_ERROR,
             "syntax error: an index is no part of CREATE TABLE; use CREATE INDEX",
@@ -382,6 +391,8 @@ pub(super) struct NewTable {
     pub(super) name: String,
     pub(super) columns: Vec<ColumnDef>,
     pub(super) indexes: Vec<IndexSpec>,
+    /// Those of LIKE.
+    pub(super) checks: Vec<NewCheck>,
     pub(super) comments: Vec<TakenComment>,
 }
 
@@ -435,6 +446,17 @@ impl NewTable {
         self.indexes.push(index);
         Ok(())
     }
+}
+
+/// Puts the constraints that LIKE brings behind the statement's own.
+fn put_behind(taken: &mut Vec<NewCheck>, own: Vec<NewCheck>, comments: &mut [TakenComment]) {
+    let before = own.len() as u16;
+    for comment in comments {
+        if let TablePart::Check(place) = &mut comment.to {
+            *place += before;
+        }
+    }
+    taken.splice(..0, own);
 }
 
 /// 0A000 for forms of CREATE TABLE that there are not.

@@ -50,6 +50,23 @@ fn address<T>(node: &T) -> usize {
 }
 
 impl TreeNotes {
+    /// Takes the relations' names from all columns, which are of one table, and gives one of them another name. False if a
+    /// whole row is among them, which has no other name than its relation's.
+    pub(crate) fn keep_names_only(&mut self, renamed: Option<(&str, &str)>) -> bool {
+        for note in self.columns.values_mut() {
+            if note.name == WHOLE_ROW {
+                return false;
+            }
+            note.relation = None;
+            if let Some((from, to)) = renamed
+                && note.name == from
+            {
+                to.clone_into(&mut note.name);
+            }
+        }
+        true
+    }
+
     /// The type of an expression and its modifier, before it is brought to another.
     pub(crate) fn type_of(&self, tree: &ast::Expr) -> Option<(DataType, i32)> {
         self.types.get(&address(tree)).copied()

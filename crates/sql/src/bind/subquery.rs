@@ -3,6 +3,7 @@
 use sqlparser::ast::{self, BinaryOperator};
 
 use crate::bind::around::Around;
+use crate::bind::check;
 use crate::bind::predicate::comparison;
 use crate::bind::scope::Scope;
 use crate::bind::types::comparison_type;
@@ -15,6 +16,12 @@ use crate::value::DataType;
 impl Binder<'_> {
     /// Binds a query of an expression; its number and arguments, and its columns.
     fn subquery(&mut self, query: &ast::Query, scope: &mut Scope) -> Result<(usize, Vec<Expr>, Vec<Column>)> {
+        if scope.clause == check::CLAUSE {
+            return Err(EngineError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "cannot use subquery in check constraint",
+            ));
+        }
         if let Some(place) = scope.without_queries() {
             return Err(EngineError::not_supported(format!("a query in {place}")));
         }

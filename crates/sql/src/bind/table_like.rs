@@ -12,7 +12,25 @@ use crate::catalog::{ColumnDef, ColumnDefault, TableDef};
 use crate::error::{EngineError, Result};
 use crate::object_address::ObjectAddress;
 use crate::parse::utility::create_table::{LikeClause, LikeOptions};
-use crate::plan::{IndexSpec, TablePart, TakenComment};
+use crate::plan::{IndexSpec, NewCheck, TablePart, TakenComment};
+
+/// Adds the CHECK constraints of a table, under their names.
+fn like_checks(source: &TableDef, comments: bool, table: &mut NewTable) {
+    for check in &source.checks {
+        let place = table.checks.len() as u16;
+        table.checks.push(NewCheck {
+            name: Some(check.name.clone()),
+            sql: check.sql.clone(),
+            validated: true,
+        });
+        if comments {
+            table.comments.push(TakenComment {
+                from: ObjectAddress::new(ObjectAddress::PG_CONSTRAINT, check.oid),
+                to: TablePart::Check(place),
+            });
+        }
+    }
+}
 
 impl Binder<'_> {
     /// Adds what a LIKE clause stands for.
@@ -31,6 +49,9 @@ impl Binder<'_> {
             table
                 .comments
                 .extend(like.including.comments.then_some(TakenComment { from, to }));
+        }
+        if like.including.constraints {
+            like_checks(&source, like.including.comments, table);
         }
         if like.including.indexes {
             for index in &source.indexes {

@@ -43,6 +43,14 @@ pub(super) struct ViewBinding {
 }
 
 impl ViewBinding {
+    /// For an expression by itself that is to be printed.
+    pub(super) fn with_notes(notes: TreeNotes) -> ViewBinding {
+        ViewBinding {
+            notes: Some(notes),
+            ..ViewBinding::default()
+        }
+    }
+
     /// Notes a column of a table that the query reads, by its origin.
     pub(super) fn note_column(&mut self, origin: (u32, i16)) {
         if let (table @ 1.., column @ 1..) = origin {

@@ -21,10 +21,12 @@
 //! | `grouping`, `window` | GROUP BY with its sets of keys; OVER and WINDOW |
 //! | `expression`, `call` | makes a `Node` of an expression, of a call |
 //! | `node` | expressions, with as many parentheses as are asked for |
+//! | `check` | conditions of CHECK constraints |
 //! | `operand`, `arguments` | the types that operands and arguments are brought to |
 
 mod arguments;
 mod call;
+mod check;
 mod expression;
 mod from;
 mod grouping;
@@ -40,6 +42,8 @@ use crate::error::{EngineError, Result};
 use crate::stack::with_stack_for;
 use from::Names;
 use layout::Layout;
+
+pub use check::{check_condition, check_renamed};
 
 /// The most bytes of text that are printed for one definition, those of inner queries and of repeated operands counted
 /// with each time they are printed. A text that repeats itself (`ORDER BY 1` is the entry once more, BETWEEN its left side)

@@ -323,9 +323,9 @@ fn index_definition(arguments: &[Value], session: &dyn SessionFacts) -> Result<V
 }
 
 fn constraint_definition(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
-    Ok(optional(
-        session.catalog()?.constraint_definition(oid_of(&arguments[0])?),
-    ))
+    let is_pretty = arguments.get(1).and_then(Value::as_bool) == Some(true);
+    let oid = oid_of(&arguments[0])?;
+    Ok(optional(session.catalog()?.constraint_definition(oid, is_pretty)))
 }
 
 /// The text is SQL already; the schema of a sequence is left out where its name alone leads to it.

@@ -43,6 +43,17 @@ pub struct NewKey {
     pub columns: Vec<String>,
 }
 
+/// A CHECK constraint to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewCheck {
+    /// Its name, if one is given.
+    pub name: Option<String>,
+    /// The condition, as it is written.
+    pub sql: String,
+    /// False after NOT VALID.
+    pub validated: bool,
+}
+
 /// An action of ALTER TABLE.
 #[derive(Debug, Clone)]
 pub enum TableAction {
@@ -85,6 +96,8 @@ pub enum TableAction {
         if_not_exists: bool,
         /// The keys that it makes by itself.
         keys: Vec<NewKey>,
+        /// Its CHECK constraints.
+        checks: Vec<NewCheck>,
     },
     /// ALTER COLUMN … SET DEFAULT, DROP DEFAULT
     SetDefault {
@@ -109,6 +122,10 @@ pub enum TableAction {
     },
     /// ADD PRIMARY KEY, ADD UNIQUE
     AddKey(NewKey),
+    /// ADD CHECK
+    AddCheck(NewCheck),
+    /// VALIDATE CONSTRAINT
+    ValidateConstraint(String),
     /// RENAME TO
     Rename(String),
     /// RENAME COLUMN
@@ -146,10 +163,11 @@ impl TableAction {
             TableAction::SetDefault { .. }
             | TableAction::AddIdentity { .. }
             | TableAction::SetNotNull { .. } => 3,
-            TableAction::AddKey(_) => 4,
+            TableAction::AddKey(_) | TableAction::AddCheck(_) => 4,
             TableAction::Rename(_)
             | TableAction::RenameColumn { .. }
             | TableAction::RenameConstraint { .. }
+            | TableAction::ValidateConstraint(_)
             | TableAction::RenameIndex { .. }
             | TableAction::Owner(_) => 5,
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::catalog::{ColumnDef, SchemaRef, TableDef};
 use crate::object_address::ObjectAddress;
 use crate::plan::SelectPlan;
-use crate::plan::{AlterTablePlan, Owner};
+use crate::plan::{AlterTablePlan, NewCheck, Owner};
 use crate::view::ViewDef;
 
 /// A statement that changes definitions.
@@ -150,6 +150,8 @@ pub struct CreateTable {
     pub columns: Vec<ColumnDef>,
     /// The indexes that PRIMARY KEY and UNIQUE ask for.
     pub indexes: Vec<IndexSpec>,
+    /// Its CHECK constraints.
+    pub checks: Vec<NewCheck>,
     /// WITH (fillfactor = …)
     pub fillfactor: u8,
     /// Comments that it takes over from other relations.
@@ -174,6 +176,8 @@ pub enum TablePart {
     Index(u16),
     /// The constraint that an index enforces, by the index's place.
     Constraint(u16),
+    /// A CHECK constraint, by its place in the statement.
+    Check(u16),
 }
 
 /// CREATE VIEW

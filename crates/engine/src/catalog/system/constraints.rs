@@ -71,41 +71,87 @@ pub(super) fn constraint_oid(index: &IndexDef) -> u32 {
     index.oid
 }
 
-/// `pg_constraint`: primary keys and unique constraints.
+/// A row of `pg_constraint`.
+struct Constraint<'d> {
+    oid: u32,
+    name: &'d str,
+    kind: &'d str,
+    validated: bool,
+    index: u32,
+    without_children: bool,
+    columns: Vec<Value>,
+    condition: Value,
+}
+
+impl Constraint<'_> {
+    fn push(self, table: &TableDef, rows: &mut Rows) {
+        rows.push([
+            ("oid", oid(self.oid)),
+            ("conname", text(self.name)),
+            ("connamespace", oid(table.schema.oid)),
+            ("contype", text(self.kind)),
+            ("condeferrable", boolean(false)),
+            ("condeferred", boolean(false)),
+            ("convalidated", boolean(self.validated)),
+            ("conrelid", oid(table.oid)),
+            ("contypid", oid(0)),
+            ("conindid", oid(self.index)),
+            ("conparentid", oid(0)),
+            ("confrelid", oid(0)),
+            ("confupdtype", text(" ")),
+            ("confdeltype", text(" ")),
+            ("confmatchtype", text(" ")),
+            ("conislocal", boolean(true)),
+            ("coninhcount", int4(0)),
+            ("connoinherit", boolean(self.without_children)),
+            (
+                "conkey",
+                match self.columns.is_empty() {
+                    true => NULL,
+                    false => array(DataType::array_of(DataType::Int2), self.columns.into_iter()),
+                },
+            ),
+            ("confkey", NULL),
+            ("conpfeqop", NULL),
+            ("conppeqop", NULL),
+            ("conffeqop", NULL),
+            ("confdelsetcols", NULL),
+            ("conexclop", NULL),
+            ("conbin", self.condition),
+        ]);
+    }
+}
+
+/// `pg_constraint`: primary keys, unique constraints and CHECK constraints.
 pub(super) fn constraints(sources: &Sources<'_>, rows: &mut Rows) {
     for entry in sources.catalog.tables() {
         for index in entry.def.indexes.iter().filter(|index| index.constraint) {
-            rows.push([
-                ("oid", oid(constraint_oid(index))),
-                ("conname", text(&index.name)),
-                ("connamespace", oid(entry.def.schema.oid)),
-                ("contype", text(if index.primary { "p" } else { "u" })),
-                ("condeferrable", boolean(false)),
-                ("condeferred", boolean(false)),
-                ("convalidated", boolean(true)),
-                ("conrelid", oid(entry.def.oid)),
-                ("contypid", oid(0)),
-                ("conindid", oid(index.oid)),
-                ("conparentid", oid(0)),
-                ("confrelid", oid(0)),
-                ("confupdtype", text(" ")),
-                ("confdeltype", text(" ")),
-                ("confmatchtype", text(" ")),
-                ("conislocal", boolean(true)),
-                ("coninhcount", int4(0)),
-                ("connoinherit", boolean(true)),
-                (
-                    "conkey",
-                    array(DataType::array_of(DataType::Int2), numbers(&entry.def, index)),
-                ),
-                ("confkey", NULL),
-                ("conpfeqop", NULL),
-                ("conppeqop", NULL),
-                ("conffeqop", NULL),
-                ("confdelsetcols", NULL),
-                ("conexclop", NULL),
-                ("conbin", NULL),
-            ]);
+            Constraint {
+                oid: constraint_oid(index),
+                name: &index.name,
+                kind: if index.primary { "p" } else { "u" },
+                validated: true,
+                index: index.oid,
+                without_children: true,
+                columns: numbers(&entry.def, index).collect(),
+                condition: NULL,
+            }
+            .push(&entry.def, rows);
+        }
+        for check in &entry.def.checks {
+            let columns = check.columns().into_iter();
+            let columns = columns.map(|column| int2(entry.def.attribute_number(column).cast_signed()));
+            Constraint {
+                oid: check.oid,
+                name: &check.name,
+                kind: "c",
+                validated: check.validated,
+                index: 0,
+                without_children: false,
+                columns: columns.collect(),
+                condition: text(&check.sql),
+            }
+            .push(&entry.def, rows);
         }
     }
 }
@@ -140,6 +186,13 @@ pub(super) fn dependencies(sources: &Sources<'_>, rows: &mut Rows) {
             if has_default(definition) {
                 let default = (PG_ATTRDEF_OID, default_oid(table, number), 0);
                 depends(rows, default, column(number), "a");
+            }
+        }
+        for check in &entry.def.checks {
+            for number in check.columns() {
+                let constraint = (PG_CONSTRAINT_OID, check.oid, 0);
+                depends(rows, constraint, column(usize::from(number)), "a");
+                depends(rows, constraint, column(usize::from(number)), "n");
             }
         }
         for index in &entry.def.indexes {

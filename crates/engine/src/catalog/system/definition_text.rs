@@ -2,9 +2,10 @@
 
 use crate::catalog::TableEntry;
 use crate::catalog::serial::serials;
+use clearway_sql::deparse::check_condition;
 use clearway_sql::function::quote_identifier;
 use clearway_sql::value::DataType;
-use clearway_sql::{ColumnDefault, IndexDef, TableDef};
+use clearway_sql::{CheckDef, ColumnDefault, IndexDef, TableDef};
 
 /// The column names of an index, quoted where that is needed.
 fn column_list(table: &TableDef, index: &IndexDef) -> String {
@@ -32,6 +33,17 @@ pub(crate) fn index_definition(table: &TableDef, index: &IndexDef, with_schema: 
 pub(crate) fn constraint_definition(table: &TableDef, index: &IndexDef) -> String {
     let kind = if index.primary { "PRIMARY KEY" } else { "UNIQUE" };
     format!("{kind} ({})", column_list(table, index))
+}
+
+/// A CHECK constraint as in CREATE TABLE; `pretty`: without the parentheses that precedence makes needless.
+pub(crate) fn check_definition(table: &TableDef, check: &CheckDef, pretty: bool) -> String {
+    let printed = match pretty {
+        true => check_condition(&check.sql, table, true).ok(),
+        false => None,
+    };
+    let condition = printed.as_deref().unwrap_or(&check.sql);
+    let behind = if check.validated { "" } else { " NOT VALID" };
+    format!("CHECK ({condition}){behind}")
 }
 
 /// The expression of a column's default, with the sequence's full name; `None` if it has none.

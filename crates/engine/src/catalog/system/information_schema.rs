@@ -1,7 +1,7 @@
 //! The views of the SQL standard: schemas, tables, constraints, sequences.
 
 use super::columns::has_default;
-use super::definition_text::default_expression;
+use super::definition_text::{check_definition, default_expression};
 use super::relations::view_text;
 use super::rows::{NULL, Rows, int4, text};
 use super::shape::Schema;
@@ -9,7 +9,7 @@ use super::types::numbers_of;
 use super::{SYSTEM_TABLES, Sources, sequences};
 use clearway_sql::function::{expression_shown, quote_identifier};
 use clearway_sql::value::Value;
-use clearway_sql::{ColumnDef, IndexDef, TableDef};
+use clearway_sql::{CheckDef, ColumnDef, IndexDef, TableDef};
 
 /// A truth value as the standard writes it.
 pub(super) fn yes_or_no(value: bool) -> Value {
@@ -127,6 +127,15 @@ fn each_key(sources: &Sources<'_>, mut work: impl FnMut(&TableDef, &IndexDef)) {
     }
 }
 
+/// Calls `work` for each CHECK constraint.
+fn each_check(sources: &Sources<'_>, mut work: impl FnMut(&TableDef, &CheckDef)) {
+    for entry in sources.catalog.tables() {
+        for check in &entry.def.checks {
+            work(&entry.def, check);
+        }
+    }
+}
+
 /// Calls `work` for each column that may not be NULL: table, column, and the name that its constraint has here.
 fn each_not_null(sources: &Sources<'_>, mut work: impl FnMut(&TableDef, &ColumnDef, &str)) {
     each_table(sources, |table, is_view| {
@@ -160,11 +169,21 @@ pub(super) fn table_constraints(sources: &Sources<'_>, rows: &mut Rows) {
         true => push(&index.name, table, "PRIMARY KEY", NULL),
         false => push(&index.name, table, "UNIQUE", text("YES")),
     });
+    each_check(sources, |table, check| push(&check.name, table, "CHECK", NULL));
     each_not_null(sources, |table, _, name| push(name, table, "CHECK", NULL));
 }
 
-/// `check_constraints`: the columns that may not be NULL.
+/// `check_constraints`: the columns that may not be NULL too.
 pub(super) fn check_constraints(sources: &Sources<'_>, rows: &mut Rows) {
+    each_check(sources, |table, check| {
+        let definition = check_definition(table, check, false);
+        rows.push([
+            ("constraint_catalog", text(sources.database)),
+            ("constraint_schema", text(&table.schema.name)),
+            ("constraint_name", text(&check.name)),
+            ("check_clause", text(definition.trim_start_matches("CHECK "))),
+        ]);
+    });
     each_not_null(sources, |table, column, name| {
         let clause = format!("{} IS NOT NULL", quote_identifier(&column.name));
         rows.push([
@@ -197,8 +216,8 @@ pub(super) fn key_columns(sources: &Sources<'_>, rows: &mut Rows) {
 
 /// `constraint_column_usage`
 pub(super) fn constraint_columns(sources: &Sources<'_>, rows: &mut Rows) {
-    each_key(sources, |table, index| {
-        for column in &index.columns {
+    let mut push = |table: &TableDef, name: &str, columns: &[u16]| {
+        for column in columns {
             rows.push([
                 ("table_catalog", text(sources.database)),
                 ("table_schema", text(&table.schema.name)),
@@ -206,10 +225,12 @@ pub(super) fn constraint_columns(sources: &Sources<'_>, rows: &mut Rows) {
                 ("column_name", text(&table.columns[usize::from(*column)].name)),
                 ("constraint_catalog", text(sources.database)),
                 ("constraint_schema", text(&table.schema.name)),
-                ("constraint_name", text(&index.name)),
+                ("constraint_name", text(name)),
             ]);
         }
-    });
+    };
+    each_key(sources, |table, index| push(table, &index.name, &index.columns));
+    each_check(sources, |table, check| push(table, &check.name, &check.columns()));
 }
 
 /// `constraint_table_usage`

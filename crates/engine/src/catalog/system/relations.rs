@@ -30,6 +30,7 @@ struct Relation<'a> {
     has_index: bool,
     has_rules: bool,
     columns: usize,
+    checks: usize,
     identity: &'static str,
     options: Value,
 }
@@ -55,7 +56,7 @@ impl Relation<'_> {
             ("relpersistence", text(if self.temporary { "t" } else { "p" })),
             ("relkind", text(self.kind)),
             ("relnatts", int2(self.columns as i16)),
-            ("relchecks", int2(0)),
+            ("relchecks", int2(self.checks as i16)),
             ("relhasrules", boolean(self.has_rules)),
             ("relhastriggers", boolean(false)),
             ("relhassubclass", boolean(false)),
@@ -102,6 +103,7 @@ fn of_view(view: &TableDef) -> Relation<'_> {
         has_index: false,
         has_rules: true,
         columns: view.columns.len(),
+        checks: 0,
         identity: "n",
         options: match options.is_empty() {
             true => NULL,
@@ -128,6 +130,7 @@ fn of_system(table: &SystemTable) -> Relation<'static> {
         has_index: false,
         has_rules: table.shape.is_view,
         columns: table.definition.columns.len(),
+        checks: 0,
         identity,
         options: NULL,
     }
@@ -172,6 +175,7 @@ fn of_table(sources: &Sources<'_>, entry: &TableEntry, rows: &mut Rows) {
         has_index: !table.indexes.is_empty(),
         has_rules: false,
         columns: table.attribute_count(),
+        checks: table.checks.len(),
         identity: "d",
         options: options_of(table),
     }
@@ -190,6 +194,7 @@ fn of_table(sources: &Sources<'_>, entry: &TableEntry, rows: &mut Rows) {
             has_index: false,
             has_rules: false,
             columns: index.columns.len(),
+            checks: 0,
             identity: "n",
             options: NULL,
         }
@@ -209,6 +214,7 @@ fn of_table(sources: &Sources<'_>, entry: &TableEntry, rows: &mut Rows) {
             has_index: false,
             has_rules: false,
             columns: 3,
+            checks: 0,
             identity: "n",
             options: NULL,
         }

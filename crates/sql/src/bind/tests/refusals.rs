@@ -123,7 +123,7 @@ fn what_is_not_done_is_named() {
         "select row_number() over (order by generate_series(1, 2)) from sbtest1",
         "create unlogged table t(a int)",
         "create table t(a int references sbtest1)",
-        "create table t(a int check (a > 0))",
+        "create table t(a int check (a > 0) no inherit)",
         "create unlogged table t as select 1",
         "create table t(a int) partition by range (a)",
         "create table t(a json)",

@@ -31,6 +31,7 @@ pub(crate) struct LikeOptions {
     pub defaults: bool,
     pub identity: bool,
     pub indexes: bool,
+    pub constraints: bool,
     pub comments: bool,
 }
 
@@ -220,6 +221,7 @@ impl Reader<'_> {
                         defaults: wanted,
                         identity: wanted,
                         indexes: wanted,
+                        constraints: wanted,
                         comments: wanted,
                     }
                 }
@@ -228,7 +230,8 @@ impl Reader<'_> {
                 "indexes" => including.indexes = wanted,
                 "comments" => including.comments = wanted,
                 // There is nothing of these here.
-                "compression" | "constraints" | "generated" | "statistics" | "storage" => {}
+                "constraints" => including.constraints = wanted,
+                "compression" | "generated" | "statistics" | "storage" => {}
                 _ => return Err(self.syntax_error()),
             }
             self.at += 1;
