@@ -155,6 +155,7 @@ subjects! {
     row_queries
     rows
     schemas
+    search_cycle
     select
     series
     settings

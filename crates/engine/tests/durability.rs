@@ -18,6 +18,7 @@ use std::{fs, io, thread};
 
 use clearway_engine::{Config, Discard, Engine, SessionInfo, Value};
 use clearway_storage::disk::{Disk, DiskDirectory, DiskFile, LockHeld, NativeDisk, OpenMode};
+use common::upserts::{self, Counted};
 use common::{Fixture, config, query, run};
 use copied_log::copy_log;
 use set_on_drop::SetOnDrop;
@@ -483,4 +484,45 @@ fn a_crash_leaves_nothing_of_temporary_tables() {
     assert_eq!(relations(&after), before);
     assert_eq!(query(&mut after.session(), "select v from t"), "stays");
     assert_eq!(query(&mut session, "select count(*) from t"), "2000");
+}
+
+/// A crash between the storing of rows and their withdrawal, or after: what was acknowledged has been counted, once.
+#[test]
+fn a_crash_loses_no_upsert() {
+    let fixture = Fixture::new(upserts::SETUP);
+    let counted = Counted::default();
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let _stop = SetOnDrop(&stop);
+        for number in 0..4 {
+            let (fixture, counted, stop) = (&fixture, &counted, &stop);
+            scope.spawn(move || {
+                upserts::count(&mut fixture.session(), number, counted, |_| {
+                    !stop.load(Ordering::SeqCst)
+                });
+            });
+        }
+        for _ in 0..4 {
+            let seen = counted.acknowledged.load(Ordering::SeqCst);
+            let patience = Instant::now() + Duration::from_secs(120);
+            while counted.acknowledged.load(Ordering::SeqCst) < seen + 100 {
+                assert!(Instant::now() < patience, "nothing is counted");
+                thread::sleep(Duration::from_millis(1));
+            }
+            let acknowledged = counted.acknowledged.load(Ordering::SeqCst);
+            let after = crash(&fixture);
+            let begun = counted.begun.load(Ordering::SeqCst);
+            let mut session = after.session();
+            for then in ["select 1", "vacuum counts"] {
+                run(&mut session, then);
+                let found: u64 = query(&mut session, upserts::SUM).parse().unwrap();
+                assert!(
+                    (acknowledged..=begun).contains(&found),
+                    "{found} of {acknowledged} to {begun}"
+                );
+                upserts::assert_keys_are_unique(&mut session);
+                assert_sound(&after);
+            }
+        }
+    });
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use clearway_storage::Reader;
 use clearway_storage::Storage;
 use clearway_storage::btree::{BTree, InsertOutcome, InsertedRun, NewEntry};
-use clearway_storage::heap::{Heap, LockOutcome, Tid, TxnContext};
+use clearway_storage::heap::{Heap, LockOutcome, Tid, TxnContext, UpdateOutcome};
 use clearway_txn::{ProcId, Snapshot, Xid};
 
 const KEY: &[u8] = b"Alice";
@@ -142,6 +142,57 @@ fn a_transaction_may_delete_a_row_and_use_its_key_again() {
     }));
     assert_eq!(outcome, InsertOutcome::Inserted);
     assert!(matches!(table.insert_another(), InsertOutcome::Duplicate { .. }));
+    table.storage.stop_threads();
+}
+
+/// A row that is withdrawn has no key: nobody waits for its inserter, whose end does not matter.
+#[test]
+fn a_withdrawn_row_has_no_key() {
+    for commits in [true, false] {
+        let table = Table::new();
+        let withdrawing = table.begin(|ctx| {
+            let tid = table.heap.insert(ctx, b"Alice's row").unwrap();
+            assert_eq!(table.insert_key(ctx, tid), InsertOutcome::Inserted);
+            table.heap.withdraw(ctx, tid).unwrap();
+            tid
+        });
+        let tid = withdrawing.2;
+        assert_eq!(table.insert_another(), InsertOutcome::Inserted);
+        match commits {
+            true => table.commit(withdrawing),
+            false => table.roll_back(withdrawing),
+        };
+        assert_eq!(table.insert_another(), InsertOutcome::Inserted);
+        let seen = table.commit(table.begin(|ctx| {
+            let again = table.heap.insert(ctx, b"Alice's other row").unwrap();
+            assert_eq!(table.insert_key(ctx, again), InsertOutcome::Inserted);
+            table.heap.fetch(ctx, tid, &mut |found, _: &[u8]| found).unwrap()
+        }));
+        assert_eq!(seen, None);
+        assert!(matches!(table.insert_another(), InsertOutcome::Duplicate { .. }));
+        table.storage.stop_threads();
+    }
+}
+
+/// Between a row's replacement and its successor's entry, the key is the inserter's still.
+#[test]
+fn a_row_that_its_inserter_replaces_keeps_its_key() {
+    let table = Table::new();
+    let replacing = table.begin(|ctx| {
+        let tid = table.heap.insert(ctx, b"Alice's row").unwrap();
+        assert_eq!(table.insert_key(ctx, tid), InsertOutcome::Inserted);
+        let next = TxnContext { command: 1, ..*ctx };
+        let replaced = table.heap.update(&next, tid, b"Alice's new row", false).unwrap();
+        let UpdateOutcome::Updated { tid: new, hot: false } = replaced else {
+            panic!("{replaced:?}");
+        };
+        assert!(matches!(table.insert_another(), InsertOutcome::WaitFor(xid) if Some(xid) == ctx.xid));
+        assert_eq!(table.insert_key(&next, new), InsertOutcome::Inserted);
+        new
+    });
+    assert_eq!(table.insert_another(), InsertOutcome::WaitFor(replacing.1));
+    let tid = table.commit(replacing);
+    assert_eq!(table.insert_another(), InsertOutcome::Duplicate { tid });
     table.storage.stop_threads();
 }
 

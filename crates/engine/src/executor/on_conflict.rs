@@ -230,7 +230,9 @@ fn update_rival(
             }
             Ok(Some(Stored::Updated(new)))
         }
-        // A query of SET cannot change it, and no other transaction can.
+        // A statement of WITH has changed it, for a query of SET: this one comes too late.
+        UpdateOutcome::SelfModified => Ok(Some(Stored::LeftOut)),
+        // No other transaction can.
         _ => Err(EngineError::internal("a row that is locked has changed")),
     }
 }

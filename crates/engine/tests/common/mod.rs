@@ -18,6 +18,8 @@
 
 #![allow(dead_code)]
 
+pub mod upserts;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};

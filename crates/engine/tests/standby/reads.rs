@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use clearway_engine::{Collected, Config, Mechanisms, Session};
 
+use crate::common::upserts::{self, Counted};
 use crate::common::{query, run};
 use crate::pair::{Pair, config};
 
@@ -261,4 +262,27 @@ fn copied_rows_arrive_together_by_serial_replay() {
 #[test]
 fn copied_rows_arrive_together_by_parallel_replay() {
     copied_rows_arrive_together("parallel");
+}
+
+/// Rows are stored and withdrawn on the primary; after it the standby has the same, and its indexes lead to it.
+#[test]
+fn upserts_are_replayed() {
+    let pair = Pair::new(upserts::SETUP);
+    let counted = Counted::default();
+    thread::scope(|scope| {
+        for number in 0..4 {
+            let (pair, counted) = (&pair, &counted);
+            scope.spawn(move || upserts::count(&mut pair.writer(), number, counted, |round| round < 60));
+        }
+    });
+    for then in ["select 1", "vacuum counts"] {
+        pair.write(then);
+        pair.catch_up();
+        let mut reader = pair.reader();
+        assert_eq!(
+            query(&mut reader, upserts::SUM),
+            counted.acknowledged.load(Ordering::SeqCst).to_string()
+        );
+        upserts::assert_keys_are_unique(&mut reader);
+    }
 }

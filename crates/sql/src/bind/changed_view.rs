@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use sqlparser::ast;
 
-use crate::bind::scope::{Names, ScopeColumn, ScopeRelation};
+use crate::bind::scope::{Hidden, Names, ScopeColumn, ScopeRelation};
 use crate::bind::view::{BoundView, query_in};
 use crate::bind::view_changes::reason;
 use crate::bind::{Binder, Typed};
@@ -103,6 +103,7 @@ impl ChangedRelation {
             schema: self.alias.is_none().then(|| Arc::clone(&view.view.schema.name)),
             nullable: false,
             present: None,
+            hidden: Hidden::default(),
             columns: columns.collect(),
             table_oid: 0,
         })

@@ -47,9 +47,30 @@ pub(super) struct ScopeRelation {
     pub(super) nullable: bool,
     /// A column that is NULL only where an outer join has no row of this relation, if one is known.
     pub(super) present: Option<Expr>,
+    /// Its last columns, if `*` does not mean them.
+    pub(super) hidden: Hidden,
+}
+
+/// The last columns of a recursive query's working table, which SEARCH and CYCLE have added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Hidden {
+    /// The number of the working table; 0 for any other relation.
+    pub(super) working: usize,
+    /// Number of the columns.
+    pub(super) count: usize,
 }
 
 impl ScopeRelation {
+    /// The columns that `*` means.
+    pub(super) fn shown_columns(&self) -> &[ScopeColumn] {
+        &self.columns[..self.columns.len() - self.hidden.count]
+    }
+
+    /// The others.
+    pub(super) fn hidden_columns(&self) -> &[ScopeColumn] {
+        &self.columns[self.columns.len() - self.hidden.count..]
+    }
+
     /// A column that a condition compares.
     fn compared_column(&self, on: &[Expr]) -> Option<Expr> {
         let own = |expr: &Expr| self.columns.iter().any(|column| column.typed.expr == *expr);
@@ -106,7 +127,7 @@ pub(super) struct Names {
 impl Names {
     pub(super) fn of_relation(relation: ScopeRelation) -> Names {
         Names {
-            visible: relation.columns.clone(),
+            visible: relation.shown_columns().to_vec(),
             relations: vec![relation],
         }
     }
@@ -142,6 +163,7 @@ impl Names {
                 .iter()
                 .position(|column| column.not_null)
                 .map(|number| Expr::Column(base + number as u16)),
+            hidden: Hidden::default(),
         })
     }
 
@@ -469,7 +491,7 @@ impl Binder<'_> {
     pub(super) fn all_of(&mut self, relation: Qualifier<'_>, names: &Names) -> Option<Vec<ScopeColumn>> {
         let of = |names: &Names| -> Option<Vec<ScopeColumn>> {
             let found = names.relations.iter().find(|known| relation.names(known));
-            found.map(|found| found.columns.clone())
+            found.map(|found| found.shown_columns().to_vec())
         };
         if let Some(columns) = of(names) {
             return Some(columns);

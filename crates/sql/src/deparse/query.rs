@@ -11,6 +11,7 @@ use super::{Printer, unprinted};
 use crate::bind::{is_bare, normal};
 use crate::error::Result;
 use crate::function::quote_identifier;
+use crate::parse::{Clauses, with_clauses};
 use crate::value::DataType;
 
 /// The SELECT that a query is, if it is one alone.
@@ -137,7 +138,7 @@ impl Printer<'_> {
         out.level += STEP;
         out.push(" ");
         let notes = self.notes;
-        for (number, cte) in with.cte_tables.iter().enumerate() {
+        for (number, (cte, clauses)) in with_clauses(with).into_iter().enumerate() {
             let cte = notes.bound(cte);
             out.push(match (number, with.recursive) {
                 (0, true) => "WITH RECURSIVE ",
@@ -167,6 +168,7 @@ impl Printer<'_> {
             out.push(&text);
             out.keyword("", 0, 0, 0);
             out.push(")");
+            search_cycle(out, &clauses)?;
         }
         out.level -= STEP;
         out.keyword("", 0, 0, 0);
@@ -499,6 +501,39 @@ impl Printer<'_> {
         sort_key(out, &node, self.pretty);
         Ok(())
     }
+}
+
+/// SEARCH and CYCLE.
+fn search_cycle(out: &mut Layout, clauses: &Clauses) -> Result<()> {
+    let quoted = |name: &ast::Ident| quote_identifier(&normal(name));
+    let list = |names: &[ast::Ident]| names.iter().map(quoted).collect::<Vec<_>>().join(", ");
+    if let Some(search) = &clauses.search {
+        let order = if search.breadth { "BREADTH" } else { "DEPTH" };
+        out.push(&format!(
+            " SEARCH {order} FIRST BY {} SET {}",
+            list(&search.by),
+            quoted(&search.set)
+        ));
+    }
+    if let Some(cycle) = &clauses.cycle {
+        out.push(&format!(" CYCLE {} SET {}", list(&cycle.by), quoted(&cycle.mark)));
+        if let Some((value, default)) = cycle.written_values() {
+            for (word, tree) in [(" TO ", value), (" DEFAULT ", default)] {
+                let ast::Expr::Value(value) = tree else {
+                    return Err(unprinted());
+                };
+                out.push(word);
+                let typed = literal(&value.value)?;
+                let node = match typed.data_type {
+                    DataType::Unknown => coerced(typed, DataType::Text)?,
+                    _ => typed.node,
+                };
+                print(out, &node, false, true);
+            }
+        }
+        out.push(&format!(" USING {}", quoted(&cycle.path)));
+    }
+    Ok(())
 }
 
 /// A side of a set operation without the parentheses that hold nothing but another one.

@@ -174,6 +174,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
     super::window_frame::mend(&mut tokens);
     super::merge::mend(&mut tokens);
     super::using_alias::mend(&mut tokens);
+    super::search_cycle::mend(&mut tokens);
     Ok(with_is_null(tokens))
 }
 

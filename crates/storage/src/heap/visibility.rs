@@ -216,8 +216,10 @@ pub enum Liveness {
 /// The state of the version for a unique check by the transaction of `ctx`.
 pub(crate) fn liveness(ctx: &TxnContext<'_>, tuple: &Tuple<'_>) -> Result<Liveness> {
     let xmin = Xid(tuple.xmin());
-    if xmin.is_valid() && tuple.xmax() == xmin.0 && !tuple.has(LOCK_ONLY) {
-        // Whatever becomes of its inserter, which has replaced, deleted or withdrawn it.
+    let deletes_own = xmin.is_valid() && tuple.xmax() == xmin.0 && !tuple.has(LOCK_ONLY);
+    if deletes_own && tuple.next().is_none() {
+        // Whatever becomes of its inserter, which has deleted or withdrawn it. If it has replaced it, the key is taken until
+        // its end: the successor's entry may not be there yet.
         return Ok(Liveness::Dead);
     }
     if ctx.xid != Some(xmin) {

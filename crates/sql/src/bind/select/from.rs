@@ -5,7 +5,7 @@
 use sqlparser::ast;
 
 use crate::bind::around::Around;
-use crate::bind::scope::{Entry, Names, Scope, ScopeColumn, ScopeRelation};
+use crate::bind::scope::{Entry, Hidden, Names, Scope, ScopeColumn, ScopeRelation};
 use crate::bind::set::is_set_function;
 use crate::bind::{Binder, Typed, identifier, normal, plain_name, refuse, split_name};
 use crate::common_type::common_type;
@@ -253,6 +253,7 @@ impl Binder<'_> {
                 table_oid: 0,
                 nullable: false,
                 present: None,
+                hidden: Hidden::default(),
             }],
         };
         check_aliases(names, &named)?;
@@ -338,9 +339,14 @@ impl Binder<'_> {
         alias: Option<&ast::TableAlias>,
         places: &mut Places,
     ) -> Result<From> {
-        if let Some((columns, rows)) = self.common_table(name)? {
+        if let Some((columns, rows, hidden)) = self.common_table(name)? {
             let (_, known_as, _) = split_name(name)?;
-            return self.leaf(&known_as, &columns, rows, alias, places);
+            let mut from = self.leaf(&known_as, &columns, rows, alias, places)?;
+            if hidden.count > 0 {
+                from.names.relations[0].hidden = hidden;
+                from.names.visible.truncate(columns.len() - hidden.count);
+            }
+            return Ok(from);
         }
         let (table, seen) = self.table_in_from(name)?;
         if let Some(view) = &table.view {
@@ -462,6 +468,7 @@ impl Binder<'_> {
                 table_oid: 0,
                 nullable: false,
                 present: None,
+                hidden: Hidden::default(),
             }),
         })
     }
@@ -656,6 +663,7 @@ fn renamed(inner: From, alias: &ast::TableAlias) -> Result<From> {
             table_oid: 0,
             nullable: false,
             present: None,
+            hidden: Hidden::default(),
         }),
     })
 }

@@ -121,7 +121,7 @@ impl Binder<'_> {
 }
 
 impl Output {
-    fn of_column(column: &ScopeColumn) -> Output {
+    pub(super) fn of_column(column: &ScopeColumn) -> Output {
         Output {
             typed: column.typed.clone(),
             name: column.name.clone(),

@@ -209,6 +209,8 @@ impl Binder<'_> {
         self.named_windows(&select.named_window, &mut scope)?;
         scope.sets = Some((width as u16, Vec::new()));
         let mut outputs = self.select_list(&select.projection, &mut scope, settle)?;
+        let carried = self.carry_added(select, &scope);
+        outputs.extend(carried.iter().map(Output::of_column));
         let visible = outputs.len();
         let mut groups = self.group_by(&select.group_by, &mut scope, &outputs)?;
         let having = match &select.having {

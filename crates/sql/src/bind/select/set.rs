@@ -10,7 +10,7 @@ use super::list::Output;
 use super::lock::{is_set_operation, refuse_locks_around};
 use crate::bind::around::Around;
 use crate::bind::row_columns::RowColumn;
-use crate::bind::scope::{Names, Scope, ScopeColumn, ScopeRelation};
+use crate::bind::scope::{Hidden, Names, Scope, ScopeColumn, ScopeRelation};
 use crate::bind::{Binder, Typed};
 use crate::common_type::common_type;
 use crate::error::{EngineError, Result, SqlState};
@@ -214,6 +214,7 @@ impl Binder<'_> {
             table_oid: 0,
             nullable: false,
             present: None,
+            hidden: Hidden::default(),
         });
         let mut scope = Scope::of(names, "ORDER BY");
         let mut outputs: Vec<Output> = block

@@ -24,11 +24,13 @@
 //! | --- | --- |
 //! | `recursive` | WITH RECURSIVE: what refers to itself, and the rules for it |
 //! | `change` | INSERT, UPDATE and DELETE in WITH |
+//! | `search_cycle` | SEARCH and CYCLE |
 //! | `inline` | those that are read once |
 
 mod change;
 mod inline;
 mod recursive;
+mod search_cycle;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -36,10 +38,12 @@ use std::sync::Arc;
 use sqlparser::ast;
 
 use crate::bind::around::Around;
+use crate::bind::scope::Hidden;
 use crate::bind::size::Size;
 use crate::bind::{Binder, identifier, refuse, split_name};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
+use crate::parse::{Clauses, with_clauses};
 use crate::plan::{Change, Column};
 use crate::query::{Block, Rows};
 
@@ -66,6 +70,8 @@ pub(in crate::bind) struct WithState {
     dependent: BTreeSet<usize>,
     /// The statements that change rows.
     pub(in crate::bind) changes: Vec<Change>,
+    /// The right term of a recursive query with SEARCH or CYCLE, while it is bound.
+    carrier: Option<search_cycle::Carrier>,
 }
 
 impl WithState {
@@ -106,7 +112,7 @@ struct Cte {
 #[derive(Debug)]
 enum State {
     /// Of a WITH RECURSIVE, not bound yet: a query before it may refer to it.
-    Waiting(Arc<ast::Cte>),
+    Waiting(Arc<ast::Cte>, Arc<Clauses>),
     /// Being bound.
     Begun(recursive::Begun),
     Bound(Bound),
@@ -157,7 +163,7 @@ impl Binder<'_> {
         self.with.clauses += 1;
         let (clause, first) = (self.with.clauses, self.with.in_sight.len());
         let mut names = BTreeSet::new();
-        for cte in &with.cte_tables {
+        for (cte, clauses) in with_clauses(with) {
             refuse(cte.from.is_some(), "this form of WITH")?;
             let name = identifier(&cte.alias.name)?;
             let position = self.position(cte.alias.name.span);
@@ -181,11 +187,14 @@ impl Binder<'_> {
                     clause,
                     depth: self.frames.len(),
                     parts: self.with.around.len(),
-                    state: State::Waiting(tree),
+                    state: State::Waiting(tree, Arc::new(clauses)),
                 });
                 continue;
             }
             let bound = self.common_table_bound(cte, None)?;
+            if !clauses.is_empty() {
+                return Err(not_recursive(position));
+            }
             self.with.in_sight.push(Cte {
                 name,
                 clause,
@@ -201,19 +210,25 @@ impl Binder<'_> {
     }
 
     /// Binds a common table expression. `at`: its place among those in sight, if it may refer to itself.
-    fn common_table_bound(&mut self, cte: &ast::Cte, at: Option<usize>) -> Result<Bound> {
+    fn common_table_bound(&mut self, cte: &ast::Cte, at: Option<(usize, &Clauses)>) -> Result<Bound> {
         let before = self.with.working_uses;
         if change::changes_rows(&cte.query) {
             return self.changing_bound(cte);
         }
         let recursive = match at {
-            Some(at) => self.union_bound(cte, at)?,
+            Some((at, clauses)) => self.union_bound(cte, at, clauses)?,
             None => None,
         };
         let (mut block, is_recursive) = match recursive {
             Some(bound) => bound,
             None => (self.query(&cte.query, true)?, false),
         };
+        if let Some((_, clauses)) = at
+            && !clauses.is_empty()
+            && !is_recursive
+        {
+            return Err(not_recursive(self.position(cte.alias.name.span)));
+        }
         self.name_columns(cte, &mut block.columns)?;
         let inline = match cte.materialized {
             _ if is_recursive || block.is_volatile(&self.subqueries) || block.from.locks_rows() => {
@@ -272,11 +287,12 @@ impl Binder<'_> {
         }
     }
 
-    /// The common table expression of this name, if there is one: its columns and rows.
+    /// The common table expression of this name, if there is one: its columns and rows, and those of its
+    /// columns that `*` does not mean.
     pub(in crate::bind) fn common_table(
         &mut self,
         name: &ast::ObjectName,
-    ) -> Result<Option<(Vec<Column>, Rows)>> {
+    ) -> Result<Option<(Vec<Column>, Rows, Hidden)>> {
         let (None, name, span) = split_name(name)? else {
             return Ok(None);
         };
@@ -287,7 +303,9 @@ impl Binder<'_> {
         self.bind_waiting(at)
             .map_err(|error| error.or_position(position))?;
         match self.with.in_sight[at].state {
-            State::Bound(_) => self.reader_of(at).map(Some),
+            State::Bound(_) => self
+                .reader_of(at)
+                .map(|(columns, rows)| Some((columns, rows, Hidden::default()))),
             _ => self.self_reference(at).map(Some),
         }
         .map_err(|error| error.or_position(position))
@@ -333,4 +351,9 @@ impl Binder<'_> {
         let block = Box::new(block);
         Ok((columns, Rows::Query { block, arguments }))
     }
+}
+
+/// 42601 for SEARCH or CYCLE behind a query that does not refer to itself.
+fn not_recursive(position: Option<u32>) -> EngineError {
+    EngineError::new(SqlState::SYNTAX_ERROR, "WITH query is not recursive").or_position(position)
 }

@@ -23,10 +23,13 @@ use sqlparser::ast;
 
 use crate::bind::around::Around;
 use crate::bind::bare::is_bare;
+use crate::bind::scope::Hidden;
 use crate::bind::select::{keeps_equal_rows, only_leaf, refuse_odd_parts};
 use crate::bind::with::State;
+use crate::bind::with::search_cycle::{Added, check_terms, not_at_the_top};
 use crate::bind::{Binder, identifier};
 use crate::error::{EngineError, Result, SqlState};
+use crate::parse::Clauses;
 use crate::plan::Column;
 use crate::query::{Block, RecursiveUnion, Rows};
 use crate::value::DataType;
@@ -54,6 +57,8 @@ enum Form {
         working: usize,
         /// The columns of the left term, once it is bound.
         columns: Vec<Column>,
+        /// The columns that SEARCH and CYCLE add to them.
+        added: Option<Box<Added>>,
         uses: usize,
     },
 }
@@ -62,10 +67,10 @@ impl Binder<'_> {
     /// Binds a common table expression that is named before it has been bound, in the place of its WITH.
     pub(super) fn bind_waiting(&mut self, at: usize) -> Result<()> {
         let cte = &mut self.with.in_sight[at];
-        let State::Waiting(tree) = &cte.state else {
+        let State::Waiting(tree, clauses) = &cte.state else {
             return Ok(());
         };
-        let (tree, clause) = (Arc::clone(tree), cte.clause);
+        let (tree, clauses, clause) = (Arc::clone(tree), Arc::clone(clauses), cte.clause);
         let (depth, parts) = (cte.depth, cte.parts);
         cte.state = State::Begun(Begun {
             order: self.with.begun,
@@ -80,7 +85,7 @@ impl Binder<'_> {
         let inner_ctes = self.with.in_sight.split_off(end.unwrap_or(at) + 1);
         let inner_frames = self.frames.split_off(depth);
         let inner_parts = self.with.around.split_off(parts);
-        let bound = self.common_table_bound(&tree, Some(at));
+        let bound = self.common_table_bound(&tree, Some((at, &clauses)));
         self.with.around.extend(inner_parts);
         self.frames.extend(inner_frames);
         self.with.in_sight.extend(inner_ctes);
@@ -89,7 +94,12 @@ impl Binder<'_> {
     }
 
     /// Binds a UNION that may refer to itself; and whether it does. `None`: it is no UNION.
-    pub(super) fn union_bound(&mut self, cte: &ast::Cte, at: usize) -> Result<Option<(Block, bool)>> {
+    pub(super) fn union_bound(
+        &mut self,
+        cte: &ast::Cte,
+        at: usize,
+        clauses: &Clauses,
+    ) -> Result<Option<(Block, bool)>> {
         let mut query = &*cte.query;
         while let ast::SetExpr::Query(inner) = &*query.body
             && is_bare(query)
@@ -100,7 +110,7 @@ impl Binder<'_> {
         let ast::SetExpr::SetOperation {
             op: op @ ast::SetOperator::Union,
             set_quantifier,
-            left,
+            left: left_term,
             right,
         } = &*query.body
         else {
@@ -116,13 +126,14 @@ impl Binder<'_> {
                 around: self.with.around.len(),
                 working,
                 columns: Vec::new(),
+                added: None,
                 uses: 0,
             },
         );
         let bound = self.after_inner_with(query, working, |binder| {
             binder.deeper(2, |binder| {
                 let left = binder.within(Around::NonRecursiveTerm(working), |binder| {
-                    binder.set_expression(left, false)
+                    binder.set_expression(left_term, false)
                 })?;
                 let mut columns = left.columns.clone();
                 binder.name_columns(cte, &mut columns)?;
@@ -131,14 +142,37 @@ impl Binder<'_> {
                         (column.data_type, column.type_modifier) = (DataType::Text, -1);
                     }
                 }
-                binder.set_columns(at, &columns);
+                let added = match clauses.is_empty() {
+                    true => None,
+                    false => {
+                        check_terms(left_term, right)?;
+                        Some(Box::new(binder.added_columns(clauses, &columns)?))
+                    }
+                };
+                let hidden = Hidden {
+                    working,
+                    count: added.as_ref().map_or(0, |added| added.columns.len()),
+                };
+                binder.set_columns(at, &columns, added.clone());
                 let first = binder.subqueries.len();
-                let right = binder.set_expression(right, false)?;
+                let right_term = right;
+                let bind_right = |binder: &mut Self| binder.set_expression(right_term, false);
+                let (mut right, carried) = match hidden.count {
+                    0 => (bind_right(binder)?, true),
+                    _ => binder.carrying(right_term, hidden, bind_right)?,
+                };
                 let uses = binder.uses(at);
                 if uses > 0 {
                     refuse_around(query)?;
                 }
-                let (results, operation) = binder.set_of(*op, all, left, right)?;
+                if uses > 0 && !carried {
+                    return Err(not_at_the_top(&identifier(&cte.alias.name)?));
+                }
+                if uses > 0 {
+                    // They are in its rows nevertheless.
+                    right.columns.truncate(right.columns.len() - hidden.count);
+                }
+                let (mut results, mut operation) = binder.set_of(*op, all, left, right)?;
                 if uses == 0 {
                     let block = only_leaf(results, Rows::Set(Box::new(operation)));
                     let block = match is_bare(query) {
@@ -148,6 +182,9 @@ impl Binder<'_> {
                     return Ok((block, false));
                 }
                 binder.check_types(cte, &columns, &results)?;
+                if let Some(added) = added {
+                    binder.add_to_union(*added, &mut results, &mut operation)?;
+                }
                 let dependent = binder.with.dependent.range(first..).copied().collect();
                 let union = RecursiveUnion {
                     operation,
@@ -182,13 +219,15 @@ impl Binder<'_> {
         }
     }
 
-    fn set_columns(&mut self, at: usize, known: &[Column]) {
+    fn set_columns(&mut self, at: usize, known: &[Column], new: Option<Box<Added>>) {
         if let State::Begun(Begun {
-            form: Form::Union { columns, .. },
+            form: Form::Union { columns, added, .. },
             ..
         }) = &mut self.with.in_sight[at].state
         {
             *columns = known.to_vec();
+            columns.extend(new.iter().flat_map(|new| new.columns.iter().cloned()));
+            *added = new;
         }
     }
 
@@ -204,7 +243,7 @@ impl Binder<'_> {
     }
 
     /// A reference to what is being bound; R1, R2 and R4.
-    pub(super) fn self_reference(&mut self, at: usize) -> Result<(Vec<Column>, Rows)> {
+    pub(super) fn self_reference(&mut self, at: usize) -> Result<(Vec<Column>, Rows, Hidden)> {
         let parts = self.with.around.clone();
         let cte = &self.with.in_sight[at];
         let (name, clause) = (cte.name.clone(), cte.clause);
@@ -223,7 +262,7 @@ impl Binder<'_> {
         let State::Begun(begun) = &mut self.with.in_sight[at].state else {
             return Err(EngineError::internal("a query refers to itself when it is bound"));
         };
-        let (around, working, columns, uses) = match &mut begun.form {
+        let (around, working, columns, added, uses) = match &mut begun.form {
             Form::Plain => {
                 return Err(invalid(format!(
                     "recursive query \"{name}\" does not have the form non-recursive-term UNION [ALL] recursive-term"
@@ -238,8 +277,9 @@ impl Binder<'_> {
                 around,
                 working,
                 columns,
+                added,
                 uses,
-            } => (*around, *working, columns.clone(), uses),
+            } => (*around, *working, columns.clone(), added.clone(), uses),
         };
         // The terms of the queries inside are not this one's.
         let own = |part: &&Around| match part {
@@ -265,7 +305,9 @@ impl Binder<'_> {
             )));
         }
         self.with.working_uses += 1;
-        Ok((columns, Rows::Working(working)))
+        let count = added.as_ref().map_or(0, |added| added.columns.len());
+        let rows = self.working_rows(&columns, added.as_deref(), working);
+        Ok((columns, rows, Hidden { working, count }))
     }
 
     /// R3.
