@@ -86,16 +86,6 @@ const REFUSED: &[(&str, &str, u32)] = &[
         20,
     ),
     (
-        "with recursive w (a) as (select 1) search depth first by a set o select * from w",
-        "SEARCH DEPTH FIRST BY is not supported",
-        36,
-    ),
-    (
-        "with recursive w (a) as (select 1) cycle a set c using p select * from w",
-        "the CYCLE clause of WITH is not supported",
-        36,
-    ),
-    (
         "update t set x = 1 where current of c",
         "CURRENT OF is not supported",
         26,
