@@ -410,7 +410,7 @@ fn errors_of_the_extended_protocol_have_their_codes() {
     assert_eq!(code(&[message(b'B', b"\0s\0\0\x02")]), "08P01");
     assert_eq!(code(&[message(b'P', b"\0select '\xc3\x28'\0\0\0")]), "22021");
     assert_eq!(
-        code(&[message(b'P', b"\0select $1\0\0\x01\x00\x00\x00\x11")]),
+        code(&[message(b'P', b"\0select $1\0\0\x01\x00\x00\x02\x58")]),
         "0A000"
     );
     // Close forgets, and forgetting nothing is no error.

@@ -49,7 +49,7 @@ impl Binder<'_> {
         let frame = &mut self.frames[level];
         let clause = frame.clause;
         let value = collect(&mut frame.aggregates, clause, call, position)?;
-        Ok(Typed::new(self.from_around(value, out), result))
+        Ok(Typed::new(self.value_from_around(value, out), result))
     }
 
     /// The call over the row of the query that it belongs to, with the number of frames out from this one.

@@ -43,16 +43,19 @@ impl Binder<'_> {
                 let mut indexes = table.indexes.iter();
                 let found = indexes.find(|index| index.constraint && index.name == *name);
                 let checks = table.checks.iter();
-                let check = checks.filter(|check| check.name == *name).map(|check| check.oid);
-                let oid = found.map(|index| index.oid).or(check.last()).ok_or_else(|| {
-                    EngineError::new(
-                        SqlState::UNDEFINED_OBJECT,
-                        format!(
-                            "constraint \"{name}\" for table \"{}\" does not exist",
-                            table.name
-                        ),
-                    )
-                })?;
+                let mut check = checks.filter(|check| check.name == *name).map(|check| check.oid);
+                let oid = found
+                    .map(|index| index.oid)
+                    .or(check.next_back())
+                    .ok_or_else(|| {
+                        EngineError::new(
+                            SqlState::UNDEFINED_OBJECT,
+                            format!(
+                                "constraint \"{name}\" for table \"{}\" does not exist",
+                                table.name
+                            ),
+                        )
+                    })?;
                 Commented::Object(ObjectAddress::new(ObjectAddress::PG_CONSTRAINT, oid))
             }
             CommentedName::Schema(name) => Commented::Schema(name.clone()),

@@ -133,7 +133,7 @@ impl Binder<'_> {
         let columns = relation.columns.into_iter().map(|column| {
             self.note_column(&column);
             Typed {
-                expr: self.from_around(column.typed.expr, out),
+                expr: self.value_from_around(column.typed.expr, out),
                 ..column.typed
             }
         });
@@ -171,7 +171,7 @@ impl Binder<'_> {
         let row = self.record_of(fields)?;
         let value = relation.where_present(row.expr, "the whole row")?;
         Ok(Typed {
-            expr: self.from_around(value, out),
+            expr: self.value_from_around(value, out),
             ..row
         })
     }

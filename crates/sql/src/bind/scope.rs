@@ -480,7 +480,7 @@ impl Binder<'_> {
     }
 
     /// A value of a query so many frames out, as an argument of this one.
-    pub(super) fn from_around(&mut self, value: Expr, out: usize) -> Expr {
+    pub(super) fn value_from_around(&mut self, value: Expr, out: usize) -> Expr {
         let level = self.frames.len() - out;
         self.frames[level..]
             .iter_mut()

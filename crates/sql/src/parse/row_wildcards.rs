@@ -39,7 +39,7 @@ pub(super) fn mend(tokens: &mut Vec<TokenWithSpan>) {
     for at in 0..tokens.len() {
         match &tokens[at].token {
             Token::Whitespace(_) => continue,
-            Token::Word(_) if !last.is_some_and(|last| tokens[last].token == Token::Period) => name = at,
+            Token::Word(_) if last.is_none_or(|last| tokens[last].token != Token::Period) => name = at,
             Token::Mul if last.is_some_and(|last| tokens[last].token == Token::Period) => {
                 match before.map(|before| &tokens[before].token) {
                     Some(Token::RParen | Token::RBracket) => {

@@ -159,10 +159,7 @@ impl DataType {
 
     /// `b` for a base type, `p` for a pseudo-type (`pg_type.typtype`).
     pub const fn kind(self) -> char {
-        match self {
-            // `b`, but for arrays of a pseudo-type.
-            other => other.info().kind,
-        }
+        self.info().kind
     }
 
     /// True if values of the type are dates or times, or arrays of them.

@@ -173,7 +173,7 @@ fn time_in_range(
                     let bound = if subtract {
                         base.subtract(offset)?
                     } else {
-                        base.add(offset)?
+                        base.plus(offset)?
                     };
                     value.compare(bound)
                 }

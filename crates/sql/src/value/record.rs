@@ -8,7 +8,7 @@
 //! record of which all are is still a value.
 //!
 //! The order of two records is that of their first fields that differ, NULL above all. Only fields of the same types
-//! have one: [`dissimilar`] tells what keeps two records apart.
+//! have one: `dissimilar` tells what keeps two records apart.
 //!
 //! As in `array`, the forms of a field come as functions from the modules that know those of all values.
 

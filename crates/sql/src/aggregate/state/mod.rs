@@ -134,7 +134,7 @@ impl State {
                 _ => return Err(unexpected()),
             },
             State::Interval(sum) => match value {
-                Value::Interval(added) => *sum = sum.add(*added)?,
+                Value::Interval(added) => *sum = sum.plus(*added)?,
                 _ => return Err(unexpected()),
             },
             State::Deviations(sums) => sums.take(rows as f64, double()?)?,

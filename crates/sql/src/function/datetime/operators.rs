@@ -205,7 +205,7 @@ fn swapped(arguments: &[Value]) -> [Value; 2] {
 
 fn add_intervals(arguments: &[Value]) -> Result<Value> {
     interval(&arguments[0])?
-        .add(interval(&arguments[1])?)
+        .plus(interval(&arguments[1])?)
         .map(Value::Interval)
 }
 

@@ -110,7 +110,7 @@ impl Interval {
     }
 
     /// The sum.
-    pub fn add(self, other: Interval) -> Result<Interval> {
+    pub fn plus(self, other: Interval) -> Result<Interval> {
         let sum = || {
             Some(Interval {
                 months: self.months.checked_add(other.months)?,
