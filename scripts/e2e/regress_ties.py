@@ -22,6 +22,11 @@ TIES = {
         "select first_value(salary) over(order by enroll_date groups between 1 following and 3 following exclude current row)",
         "select last_value(salary) over(order by enroll_date groups between 1 following and 3 following exclude group)",
         "SELECT * FROM (SELECT *, count(1) OVER (PARTITION BY depname || '') c1, row_number() OVER (PARTITION BY depname) rn,",
+        "select first_value(salary) over(order by enroll_date range between unbounded preceding and '1 year'::interval following",
+        *(
+            f"select id, {column}, first_value(id) over w, last_value(id) over w from datetimes window w as (order by {column} desc"
+            for column in ("f_time", "f_timetz", "f_interval", "f_timestamptz", "f_timestamp")
+        ),
     ],
 }
 

@@ -8,11 +8,14 @@ from support import regression_files, tools
 
 # The statements that have PostgreSQL's answer, and those that differ without an error because an earlier one is refused.
 FLOORS = {
-    "select": (63, 0),
-    "join": (393, 0),
-    "union": (121, 0),
-    "window": (180, 6),
-    "arrays": (377, 1),
+    "select": (67, 0),
+    # A whole row is a record here, where PostgreSQL tells the type of the table's rows.
+    "join": (418, 1),
+    "union": (128, 0),
+    # A view whose frame has an offset without a type is shown as it was written.
+    "window": (202, 1),
+    "arrays": (396, 1),
+    "returning": (56, 1),
 }
 
 
