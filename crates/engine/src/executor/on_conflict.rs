@@ -1,13 +1,14 @@
 //! INSERT … ON CONFLICT.
 //!
-//! Invariant: a row is stored under a key of an arbiter index only if no other row has the key; whoever loses a race for
-//! a key finds the winner's row, and neither an error of uniqueness nor a lost update comes of it.
+//! Invariant: a row is stored under a key of an arbiter index only if no other row has the key. Where two transactions
+//! insert the same key at once, the second one finds the row of the first: there is neither an error of uniqueness nor a
+//! lost update.
 //!
 //! 1. The arbiters are asked for a row with the same key. One that depends on a running transaction is waited for, with
 //!    nothing of this row stored: two that wait for each other's rows in one statement would be a deadlock without need.
 //! 2. There is none: the row is stored, and its entries. The tree looks once more under the leaf's latch. If a row of
-//!    another transaction has come meanwhile, this one is *withdrawn* ([`Heap::withdraw`]: nobody will see it, and
-//!    nobody waits for it), and all begins again.
+//!    another transaction has come meanwhile, this one is *withdrawn* ([`Heap::withdraw`]: no transaction will see it or
+//!    wait for it), and all begins again.
 //! 3. There is one, and DO NOTHING: the row is left out.
 //! 4. There is one, and DO UPDATE: it is locked. If it has been changed or deleted meanwhile, all begins again. The
 //!    snapshot does not matter in READ COMMITTED: the row is updated as it is now. WHERE may leave it as it is; its lock
@@ -40,6 +41,15 @@ pub(super) enum Stored {
     Updated(Vec<Value>),
     /// Nothing was changed.
     LeftOut,
+}
+
+/// The row that has a key of the one to be inserted.
+#[derive(Clone, Copy)]
+struct RowInTheWay {
+    /// The place that index entries lead to.
+    root: Tid,
+    /// The place of its newest version.
+    newest: Tid,
 }
 
 /// Inserts a row, or does what ON CONFLICT says.
@@ -82,7 +92,7 @@ fn find_rival(
     table: &TableDef,
     conflict: &OnConflict,
     row: &[Value],
-) -> Result<Option<Tid>> {
+) -> Result<Option<RowInTheWay>> {
     let heap = Heap::new(heap_rel(table));
     let (mut key, mut roots) = (Vec::new(), Vec::new());
     for at in &conflict.arbiters {
@@ -99,7 +109,7 @@ fn find_rival(
                 let found = heap.rival(&execution.txn.context(), *root);
                 match found.map_err(storage_error)? {
                     Rival::None => {}
-                    Rival::Alive(tid) => return Ok(Some(tid)),
+                    Rival::Alive(newest) => return Ok(Some(RowInTheWay { root: *root, newest })),
                     Rival::DependsOn(xid) => {
                         wait(execution, xid)?;
                         continue 'again;
@@ -174,10 +184,11 @@ fn update_rival(
     execution: &mut Execution<'_>,
     table: &TableDef,
     update: &ConflictUpdate,
-    rival: Tid,
+    in_the_way: RowInTheWay,
     row: &[Value],
 ) -> Result<Option<Stored>> {
     let heap = Heap::new(heap_rel(table));
+    let rival = in_the_way.newest;
     let mut queued = Queued::default();
     let is_locked = loop {
         let outcome = heap.lock_row(&execution.txn.context(), rival, true);
@@ -201,7 +212,7 @@ fn update_rival(
     if !is_locked {
         return Ok(None);
     }
-    check_seen(execution, table, rival, false)?;
+    check_seen(execution, table, in_the_way, false)?;
     let found = heap.version(&execution.txn.context(), rival, |bytes| bytes.to_vec());
     let VersionOutcome::NoConflict(payload) = found.map_err(storage_error)? else {
         return Err(EngineError::internal("a row that is locked has changed"));
@@ -238,17 +249,18 @@ fn update_rival(
 }
 
 /// 40001 under REPEATABLE READ for a row that its snapshot does not show; `own`: unless this statement has made it.
-fn check_seen(execution: &mut Execution<'_>, table: &TableDef, tid: Tid, own: bool) -> Result<()> {
+fn check_seen(execution: &mut Execution<'_>, table: &TableDef, rival: RowInTheWay, own: bool) -> Result<()> {
     if execution.txn.isolation == IsolationLevel::ReadCommitted {
         return Ok(());
     }
     let heap = Heap::new(heap_rel(table));
     let context = execution.txn.context();
-    let seen = heap.fetch(&context, tid, &mut |found, _: &[u8]| found);
-    if seen.map_err(storage_error)? == Some(tid) {
+    // From the root: a version behind HOT updates is found by no other place.
+    let seen = heap.fetch(&context, rival.root, &mut |found, _: &[u8]| found);
+    if seen.map_err(storage_error)? == Some(rival.newest) {
         return Ok(());
     }
-    let state = heap.version(&context, tid, |_| ());
+    let state = heap.version(&context, rival.newest, |_| ());
     if own && state.map_err(storage_error)? == VersionOutcome::SelfModified {
         return Ok(());
     }
