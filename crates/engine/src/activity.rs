@@ -115,6 +115,8 @@ pub enum BackendType {
     Client = 0,
     /// It sends the log, or copies of the files.
     WalSender = 1,
+    /// It analyzes tables in the background.
+    AutovacuumWorker = 2,
 }
 
 impl BackendType {
@@ -123,6 +125,7 @@ impl BackendType {
         match self {
             BackendType::Client => "client backend",
             BackendType::WalSender => "walsender",
+            BackendType::AutovacuumWorker => "autovacuum worker",
         }
     }
 }
@@ -285,10 +288,18 @@ impl ActivitySlot {
         }
     }
 
-    /// The session sends the log from now on.
-    pub(crate) fn is_wal_sender(&self) {
-        self.backend_type
-            .store(BackendType::WalSender as u32, Ordering::Relaxed);
+    /// The session sends the log, or analyzes tables in the background, from now on.
+    pub(crate) fn set_backend_type(&self, backend_type: BackendType) {
+        self.backend_type.store(backend_type as u32, Ordering::Relaxed);
+    }
+
+    /// The kind of session.
+    pub(crate) fn backend_type(&self) -> BackendType {
+        match self.backend_type.load(Ordering::Relaxed) {
+            1 => BackendType::WalSender,
+            2 => BackendType::AutovacuumWorker,
+            _ => BackendType::Client,
+        }
     }
 
     /// The calling thread serves this session from now on.
@@ -314,7 +325,7 @@ impl ActivitySlot {
     /// True if a statement is running; sending the log is none.
     pub(crate) fn is_active(&self) -> bool {
         self.state.load(Ordering::Relaxed) == SessionState::Active as u32
-            && self.backend_type.load(Ordering::Relaxed) == BackendType::Client as u32
+            && self.backend_type() != BackendType::WalSender
     }
 
     pub(crate) fn set_application_name(&self, name: &str) {
@@ -355,10 +366,7 @@ impl ActivitySlot {
             // Its slot in the array of running transactions is the engine's business.
             xmin: None,
             memory_bytes: self.memory_bytes.load(Ordering::Relaxed),
-            backend_type: match self.backend_type.load(Ordering::Relaxed) {
-                1 => BackendType::WalSender,
-                _ => BackendType::Client,
-            },
+            backend_type: self.backend_type(),
             query,
         }
     }

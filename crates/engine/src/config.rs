@@ -101,14 +101,18 @@ pub struct Config {
     pub max_standby_streaming_delay: DelayLimit,
     /// Duration of a lock wait after which a deadlock is looked for.
     pub deadlock_timeout: Span,
-    /// True if dead rows are cleared away in the background.
+    /// True if dead rows are cleared away, and tables that have changed are analyzed, in the background.
     pub autovacuum: bool,
-    /// Interval at which the background vacuum looks for tables that need it.
+    /// Interval at which the background vacuum looks for tables that need it, or ANALYZE.
     pub autovacuum_naptime: Span,
     /// A table needs it when this many rows are dead,
     pub autovacuum_vacuum_threshold: u64,
     /// plus this part of its rows.
     pub autovacuum_vacuum_scale_factor: f64,
+    /// A table is analyzed when this many rows have changed since the last time,
+    pub autovacuum_analyze_threshold: u64,
+    /// plus this part of the rows that it had then.
+    pub autovacuum_analyze_scale_factor: f64,
     /// Memory for one sort or grouping before it goes on in temporary files; sessions may change it for themselves.
     pub work_mem: ByteSize,
     /// Memory that all sessions together may use to parse and plan statements longer than 64 kB.
@@ -154,6 +158,8 @@ impl Default for Config {
             autovacuum_naptime: Span::from_secs(10),
             autovacuum_vacuum_threshold: 50,
             autovacuum_vacuum_scale_factor: 0.2,
+            autovacuum_analyze_threshold: 50,
+            autovacuum_analyze_scale_factor: 0.1,
             work_mem: ByteSize::mib(4),
             planning_memory: ByteSize::mib(4096),
             plan_cache_entries: 256,
@@ -228,12 +234,26 @@ impl Config {
         self.check_log()?;
         self.check_replication()?;
         self.check_statements()?;
-        let scale_factor = self.autovacuum_vacuum_scale_factor;
-        require(
-            "autovacuum_vacuum_scale_factor",
-            (0.0..=100.0).contains(&scale_factor),
-            || "must be 0 to 100".to_owned(),
-        )
+        self.check_maintenance()
+    }
+
+    fn check_maintenance(&self) -> Result<(), EngineError> {
+        let factors = [
+            (
+                "autovacuum_vacuum_scale_factor",
+                self.autovacuum_vacuum_scale_factor,
+            ),
+            (
+                "autovacuum_analyze_scale_factor",
+                self.autovacuum_analyze_scale_factor,
+            ),
+        ];
+        for (name, factor) in factors {
+            require(name, (0.0..=100.0).contains(&factor), || {
+                "must be 0 to 100".to_owned()
+            })?;
+        }
+        Ok(())
     }
 
     fn check_memory(&self) -> Result<(), EngineError> {

@@ -3,7 +3,9 @@
 use crate::config::Config;
 
 /// The keys of the configuration that change at run time, sorted.
-pub const CHANGEABLE: [&str; 5] = [
+pub const CHANGEABLE: [&str; 7] = [
+    "autovacuum_analyze_scale_factor",
+    "autovacuum_analyze_threshold",
     "autovacuum_vacuum_scale_factor",
     "autovacuum_vacuum_threshold",
     "synchronous_commit",

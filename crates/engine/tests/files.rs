@@ -174,3 +174,111 @@ fn the_background_vacuum_comes_by_itself() {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
 }
+
+#[test]
+fn tables_that_have_changed_are_analyzed_by_themselves() {
+    let fixture = Fixture::with_config(
+        "create table t (i int); create table still (i int)",
+        clearway_engine::Config {
+            autovacuum_naptime: "5ms".parse().unwrap(),
+            autovacuum_analyze_threshold: 100,
+            autovacuum_analyze_scale_factor: 0.5,
+            ..config()
+        },
+    );
+    let mut session = fixture.session();
+    let mut until = |sql: &str, wanted: &str| {
+        let start = std::time::Instant::now();
+        loop {
+            let found = query(&mut session, sql);
+            if found == wanted {
+                break;
+            }
+            assert!(
+                start.elapsed() < std::time::Duration::from_secs(60),
+                "{sql}: {found}"
+            );
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    };
+    let mut writer = fixture.session();
+    let counts = "select autoanalyze_count, n_mod_since_analyze, last_autoanalyze <= now(), analyze_count, last_analyze \
+                  from pg_stat_user_tables where relname = 't'";
+    let distinct = "select n_distinct from pg_stats where tablename = 't'";
+    query(
+        &mut writer,
+        "insert into still select g from generate_series(1, 100) g",
+    );
+    query(
+        &mut writer,
+        "begin; insert into t select 1 from generate_series(1, 1000) g; rollback",
+    );
+    until(counts, "0|0||0|");
+    query(
+        &mut writer,
+        "insert into t select g % 10 from generate_series(1, 1000) g",
+    );
+    until(counts, "1|0|t|0|");
+    until(distinct, "10");
+    // Half of 1,000 and 100 more are not yet enough, one more is.
+    query(
+        &mut writer,
+        "update t set i = 77 where i < 2; delete from t where i between 2 and 5",
+    );
+    until(counts, "1|600|t|0|");
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    until(counts, "1|600|t|0|");
+    query(
+        &mut writer,
+        "insert into t select 78 from generate_series(1, 64) g",
+    );
+    until(counts, "2|0|t|0|");
+    until(distinct, "6");
+    until(
+        "select autoanalyze_count, n_mod_since_analyze from pg_stat_user_tables where relname = 'still'",
+        "0|100",
+    );
+    query(&mut writer, "analyze still (i)");
+    until(
+        "select analyze_count, n_mod_since_analyze from pg_stat_user_tables where relname = 'still'",
+        "1|100",
+    );
+    query(&mut writer, "analyze");
+    until(
+        "select analyze_count, n_mod_since_analyze from pg_stat_user_tables where relname = 'still'",
+        "2|0",
+    );
+}
+
+#[test]
+fn a_locked_table_is_analyzed_another_time() {
+    let fixture = Fixture::with_config(
+        "create table held (i int); create table t (i int)",
+        clearway_engine::Config {
+            autovacuum_naptime: "5ms".parse().unwrap(),
+            autovacuum_analyze_threshold: 10,
+            ..config()
+        },
+    );
+    let (mut session, mut holder, mut third) = (fixture.session(), fixture.session(), fixture.session());
+    query(&mut holder, "begin; lock table held in access exclusive mode");
+    query(
+        &mut holder,
+        "insert into held select g from generate_series(1, 100) g",
+    );
+    query(
+        &mut session,
+        "insert into t select g from generate_series(1, 100) g",
+    );
+    let mut wait_for = |wanted: &str| {
+        let counts = "select sum(autoanalyze_count) from pg_stat_user_tables";
+        let start = std::time::Instant::now();
+        while query(&mut third, counts) != wanted {
+            assert!(start.elapsed() < std::time::Duration::from_secs(60), "{wanted}");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    };
+    wait_for("1");
+    query(&mut holder, "commit");
+    wait_for("2");
+}

@@ -54,6 +54,7 @@ use crate::catalog::sequence::Sequence;
 use crate::catalog::serial::serials;
 use crate::catalog::shared_map::SharedMap;
 use crate::catalog::statistics::KeptStatistics;
+use crate::clock;
 use clearway_sql::plan::OnCommit;
 use clearway_sql::{ObjectAddress, TableDef, TableKind};
 pub(crate) use table_use::TableUse;
@@ -71,6 +72,37 @@ pub(crate) struct TableRuntime {
     pub(crate) dead_rows: AtomicU64,
     /// Live rows, about.
     pub(crate) live_rows: AtomicI64,
+    /// Rows that committed transactions have changed since the last ANALYZE of all columns, about.
+    pub(crate) changed_rows: AtomicU64,
+    pub(crate) vacuums: Maintenances,
+    pub(crate) analyzes: Maintenances,
+}
+
+/// Runs of VACUUM or ANALYZE.
+#[derive(Debug, Default)]
+pub(crate) struct Maintenances {
+    pub(crate) requested: Runs,
+    pub(crate) automatic: Runs,
+}
+
+impl Maintenances {
+    /// Notes a run, which ends now.
+    pub(crate) fn note(&self, is_automatic: bool) {
+        let runs = if is_automatic {
+            &self.automatic
+        } else {
+            &self.requested
+        };
+        runs.last_us.store(clock::now_us(), Ordering::Relaxed);
+        runs.count.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Number of runs and the time of the last, since the start.
+#[derive(Debug, Default)]
+pub(crate) struct Runs {
+    pub(crate) count: AtomicU64,
+    pub(crate) last_us: AtomicI64,
 }
 
 /// A table with all that belongs to it.

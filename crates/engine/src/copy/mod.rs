@@ -15,6 +15,7 @@ mod writer;
 
 use crate::executor::{Execution, checks, not_null, select};
 use crate::output::Output;
+use crate::transaction::RowChanges;
 use batch::Batch;
 use clearway_sql::TableDef;
 use clearway_sql::error::{EngineError, Result, SqlState};
@@ -60,7 +61,7 @@ pub(crate) fn copy_in(execution: &mut Execution<'_>, plan: &CopyPlan, out: &mut 
         }
     }
     batch.store(execution)?;
-    execution.txn.count_rows(table.oid, count as i64, 0);
+    execution.txn.count_rows(table.oid, RowChanges::inserted(count));
     Ok(count)
 }
 

@@ -24,7 +24,7 @@ use clearway_storage::wal::LogOptions;
 use clearway_storage::{RecoveryReport, Storage, StorageOptions};
 use clearway_txn::{LockOptions, ProcId};
 
-use crate::activity::{ActivitySlot, BackgroundActivity, SessionActivity, SessionInfo};
+use crate::activity::{ActivitySlot, BackendType, BackgroundActivity, SessionActivity, SessionInfo};
 use crate::catalog::Catalog;
 use crate::clock;
 use crate::config::Config;
@@ -236,14 +236,17 @@ impl Engine {
         &self.config
     }
 
-    /// Gives a session its place among the open ones; 53300 when `max_connections` are open.
+    /// Gives a session its place among the open ones; 53300 when clients have opened `max_connections`.
     pub(crate) fn admit(
         &self,
         info: &SessionInfo,
+        backend_type: BackendType,
         application_name: &str,
     ) -> Result<(Arc<ActivitySlot>, Transaction)> {
         let mut sessions = self.sessions();
-        if sessions.len() >= self.config.max_connections as usize {
+        let is_own = |slot: &ActivitySlot| slot.backend_type() == BackendType::AutovacuumWorker;
+        let clients = sessions.values().filter(|session| !is_own(&session.slot));
+        if backend_type == BackendType::Client && clients.count() >= self.config.max_connections as usize {
             return Err(EngineError::new(
                 SqlState::TOO_MANY_CONNECTIONS,
                 "sorry, too many clients already",
@@ -259,6 +262,7 @@ impl Engine {
         let secret = self.secrets.hash_one((process_id, crate::clock::now_us())) as u32;
         let slot = Arc::new(ActivitySlot::new(process_id, secret, info));
         slot.set_application_name(application_name);
+        slot.set_backend_type(backend_type);
         let proc = self.attach()?;
         sessions.insert(
             process_id,

@@ -45,6 +45,8 @@ impl Engine {
         let names = config.standby_names()?;
         let mut in_force = self.in_force.write().unwrap_or_else(PoisonError::into_inner);
         let mut taken = in_force.config.clone();
+        taken.autovacuum_analyze_scale_factor = config.autovacuum_analyze_scale_factor;
+        taken.autovacuum_analyze_threshold = config.autovacuum_analyze_threshold;
         taken.autovacuum_vacuum_scale_factor = config.autovacuum_vacuum_scale_factor;
         taken.autovacuum_vacuum_threshold = config.autovacuum_vacuum_threshold;
         taken.synchronous_commit = config.synchronous_commit;

@@ -1,4 +1,4 @@
-//! Clearing away dead row versions, by request and in the background.
+//! Clearing away dead row versions, by request and in the background, and the worker that does so and analyzes.
 //!
 //! An update leaves a dead version behind, and a page that fills up is pruned on the spot, so a table that is only
 //! updated in place needs no vacuum at all. What pruning cannot do is free a version that an index entry points at:
@@ -7,6 +7,10 @@
 //! The background worker looks at every table's count of dead rows now and then, and vacuums those with more than
 //! `autovacuum_vacuum_threshold` plus `autovacuum_vacuum_scale_factor` of the live ones. It holds the table lock that
 //! excludes other vacuums and changes of definition, but no reader and no writer.
+//!
+//! After that it analyzes every table of which more than `autovacuum_analyze_threshold` rows plus
+//! `autovacuum_analyze_scale_factor` of those that it had at its last ANALYZE have changed. Each ANALYZE is a statement of
+//! a session of its own ([`analyze_in_background`](Engine::analyze_in_background)).
 //!
 //! A vacuum runs under a session slot of its own. The slot and its locks go back however the vacuum ends, a
 //! panic included: a lock left behind would keep DDL and all later vacuums away from the table until the next
@@ -65,6 +69,7 @@ impl Engine {
         for entry in state.tables() {
             if oids.is_empty() || oids.contains(&entry.def.oid) {
                 self.with_table(&entry, interrupts, |entry| self.vacuum_table(entry, interrupts))?;
+                entry.runtime.vacuums.note(false);
             }
         }
         if oids.is_empty() {
@@ -123,14 +128,26 @@ impl Engine {
     }
 
     /// One look at all tables by the background worker.
-    fn vacuum_where_needed(&self, catalog_version: &mut u64) {
+    fn maintain_where_needed(self: &Arc<Self>, catalog_version: &mut u64) {
         let interrupts = self.background_interrupts();
         let version = self.catalog.version();
         if version - *catalog_version > DEFINITIONS_PER_VACUUM {
             *catalog_version = version;
             self.in_background("the catalog", || self.vacuum_catalog(&interrupts));
         }
-        self.vacuum_each_table(&interrupts, |entry| self.vacuum_table(entry, &interrupts));
+        self.vacuum_each_table(&interrupts, |entry| {
+            self.vacuum_table(entry, &interrupts)?;
+            entry.runtime.vacuums.note(true);
+            Ok(())
+        });
+        for entry in self.catalog.state().tables() {
+            if self.stopping.load(Ordering::Relaxed) {
+                return;
+            }
+            if self.needs_analyze(&entry) {
+                self.in_background(&entry.def.name, || self.analyze_in_background(&entry.def));
+            }
+        }
     }
 
     /// Runs `work` on every table that has enough dead rows. What happens to one table does not keep it from the next.
@@ -150,6 +167,14 @@ impl Engine {
         dead as f64 > most
     }
 
+    fn needs_analyze(&self, entry: &TableEntry) -> bool {
+        let changed = entry.runtime.changed_rows.load(Ordering::Relaxed);
+        let rows = entry.statistics.as_ref().map_or(0.0, |kept| kept.of_table.rows);
+        let config = &self.in_force().config;
+        let most = config.autovacuum_analyze_threshold as f64 + config.autovacuum_analyze_scale_factor * rows;
+        changed as f64 > most
+    }
+
     /// Runs one piece of background work to its end, or to its error or panic, which is logged.
     fn in_background(&self, table: &str, work: impl FnOnce() -> Result<()>) {
         // What a panic leaves half done is what a crash would: pages and their log records change together, and latches
@@ -158,7 +183,7 @@ impl Engine {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
                 if !self.stopping.load(Ordering::Relaxed) {
-                    tracing::warn!(%error, table, "background vacuum failed");
+                    tracing::warn!(%error, table, "background maintenance failed");
                 }
             }
             Err(panic) => {
@@ -170,7 +195,7 @@ impl Engine {
                 tracing::error!(
                     panic = text,
                     table,
-                    "background vacuum panicked; going on with the next table"
+                    "background maintenance panicked; going on with the next table"
                 );
             }
         }
@@ -238,7 +263,7 @@ impl VacuumWorker {
                 let mut catalog_version = 0;
                 while !Self::nap(&signal, nap) {
                     let Some(engine) = engine.upgrade() else { return };
-                    engine.vacuum_where_needed(&mut catalog_version);
+                    engine.maintain_where_needed(&mut catalog_version);
                 }
             })?;
         Ok(VacuumWorker { stop, thread })

@@ -11,6 +11,7 @@ use crate::executor::on_conflict::{self, Stored};
 use crate::executor::scan::{self, LedBy, Scan};
 use crate::executor::unique::insert_entries;
 use crate::executor::{Execution, Queued, evaluate_row, heap_rel, select};
+use crate::transaction::RowChanges;
 use clearway_sql::TableDef;
 use clearway_sql::context::EvalContext;
 use clearway_sql::error::Result;
@@ -78,8 +79,13 @@ pub(crate) fn insert(
             })?;
         }
     }
-    execution.txn.count_rows(plan.table.oid, inserted as i64, updated);
-    Ok(inserted + updated)
+    let changes = RowChanges {
+        inserted,
+        updated,
+        deleted: 0,
+    };
+    execution.txn.count_rows(plan.table.oid, changes);
+    Ok(changes.count())
 }
 
 /// Stores a row and its index entries.
@@ -135,7 +141,9 @@ pub(crate) fn update(
         }
     }
     rows.close(execution);
-    execution.txn.count_rows(plan.scan.table.oid, 0, count);
+    execution
+        .txn
+        .count_rows(plan.scan.table.oid, RowChanges::updated(count));
     Ok(count)
 }
 
@@ -352,7 +360,7 @@ pub(crate) fn delete(
     rows.close(execution);
     execution
         .txn
-        .count_rows(plan.scan.table.oid, -(count as i64), count);
+        .count_rows(plan.scan.table.oid, RowChanges::deleted(count));
     Ok(count)
 }
 

@@ -21,6 +21,7 @@ use crate::executor::scan;
 use crate::executor::select::rows::Rows;
 use crate::executor::unique::insert_entries;
 use crate::executor::{Execution, Queued, heap_rel, select};
+use crate::transaction::RowChanges;
 
 /// The rows that are found, one after the other.
 pub(super) struct Found<'p> {
@@ -117,7 +118,9 @@ pub(super) fn update(
         // Other partners of the row are compared with the version that was seen.
         found.row[..found.width].clone_from_slice(&before);
     }
-    execution.txn.count_rows(plan.scan.table.oid, 0, count);
+    execution
+        .txn
+        .count_rows(plan.scan.table.oid, RowChanges::updated(count));
     Ok(count)
 }
 
@@ -236,7 +239,7 @@ pub(super) fn delete(
     }
     execution
         .txn
-        .count_rows(plan.scan.table.oid, -(count as i64), count);
+        .count_rows(plan.scan.table.oid, RowChanges::deleted(count));
     Ok(count)
 }
 

@@ -25,19 +25,13 @@ use crate::executor::modify_joined::{Found, assigned_by};
 use crate::executor::scan::{self, Followed};
 use crate::executor::unique::insert_entries;
 use crate::executor::{Execution, Queued, evaluate_row, heap_rel};
+use crate::transaction::RowChanges;
 
 /// Rows that a MERGE has changed.
-#[derive(Debug, Default)]
-struct Counts {
-    inserted: u64,
-    updated: u64,
-    deleted: u64,
-}
-
 /// Runs a MERGE; the number of rows that it has inserted, updated or deleted.
 pub(crate) fn merge(execution: &mut Execution<'_>, plan: &MergePlan) -> Result<u64> {
     let mut found = Found::open(execution, &plan.joined, &plan.scan)?;
-    let mut counts = Counts::default();
+    let mut counts = RowChanges::default();
     while found.advance(execution)? {
         // The join may show the same row of the target again: as the snapshot has it.
         let before = found.row[..=found.width].to_vec();
@@ -51,12 +45,8 @@ pub(crate) fn merge(execution: &mut Execution<'_>, plan: &MergePlan) -> Result<u
         }
         found.row[..=found.width].clone_from_slice(&before);
     }
-    let oid = plan.scan.table.oid;
-    let grown = counts.inserted as i64 - counts.deleted as i64;
-    execution
-        .txn
-        .count_rows(oid, grown, counts.updated + counts.deleted);
-    Ok(counts.inserted + counts.updated + counts.deleted)
+    execution.txn.count_rows(plan.scan.table.oid, counts);
+    Ok(counts.count())
 }
 
 /// The first WHEN of a kind whose condition is true of the row at hand.
@@ -84,7 +74,7 @@ fn merge_matched(
     plan: &MergePlan,
     tid: Tid,
     found: &mut Found<'_>,
-    counts: &mut Counts,
+    counts: &mut RowChanges,
 ) -> Result<bool> {
     let table = &*plan.scan.table;
     let mut queued = Queued::default();
@@ -125,7 +115,7 @@ fn merge_unmatched(
     execution: &mut Execution<'_>,
     plan: &MergePlan,
     found: &Found<'_>,
-    counts: &mut Counts,
+    counts: &mut RowChanges,
 ) -> Result<()> {
     let clause = fitting(execution, plan, false, &found.row)?;
     if let Some(MergeAction::Insert(values)) = clause.map(|clause| &clause.action) {
@@ -153,7 +143,7 @@ fn update(
     target: Tid,
     found: &Found<'_>,
     queued: &mut Queued,
-    counts: &mut Counts,
+    counts: &mut RowChanges,
 ) -> Result<Outcome> {
     let heap = Heap::new(heap_rel(table));
     execution.txn.assign_xid()?;
@@ -188,7 +178,7 @@ fn delete(
     table: &TableDef,
     target: Tid,
     queued: &mut Queued,
-    counts: &mut Counts,
+    counts: &mut RowChanges,
 ) -> Result<Outcome> {
     let heap = Heap::new(heap_rel(table));
     execution.txn.assign_xid()?;

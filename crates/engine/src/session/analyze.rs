@@ -21,15 +21,19 @@ use clearway_storage::RelId;
 use clearway_storage::heap::Heap;
 use clearway_txn::LockMode;
 
+use crate::activity::{BackendType, SessionInfo};
 use crate::catalog::{CATALOG_REL, TableEntry, TableUse};
 use crate::convert::storage_error;
 use crate::definition;
+use crate::engine::Engine;
 use crate::executor::InnerPlans;
 use crate::executor::subquery::SubqueryResults;
-use crate::output::{Notice, Output};
+use crate::output::{Discard, Notice, Output};
 use crate::session::Session;
+use crate::synchronous_commit::SynchronousCommit;
 use crate::transaction::Phase;
 use clearway_sql::error::{Result, SqlState};
+use clearway_sql::function::quote_identifier;
 use clearway_sql::plan::MaintainedTable;
 use clearway_sql::statistics::{
     BlockSample, ColumnSample, ROWS_PER_TARGET, RowSample, SampledTable, Seed, TableStatistics,
@@ -40,6 +44,12 @@ use clearway_sql::{TableDef, TableKind};
 /// The lock of a table that is analyzed: one VACUUM or ANALYZE at a time, no change of its definition.
 const MODE: LockMode = LockMode::ShareUpdateExclusive;
 
+/// The time that a background ANALYZE waits for a lock: the session that holds it goes first.
+const BACKGROUND_LOCK_TIMEOUT: &str = "100ms";
+
+/// Errors that end a background ANALYZE without a word.
+const LEAVES_FOR_NEXT_TIME: [SqlState; 2] = [SqlState::LOCK_NOT_AVAILABLE, SqlState::UNDEFINED_TABLE];
+
 /// The result of steps 1 to 3.
 struct Analyzed {
     entry: Arc<TableEntry>,
@@ -48,6 +58,36 @@ struct Analyzed {
     columns: Option<Vec<u16>>,
     sampled: usize,
     pages_read: u32,
+    /// The rows that had changed since the ANALYZE before, when this one began.
+    changed_before: u64,
+}
+
+impl Engine {
+    /// Analyzes a table by a session of its own, for the background worker. A lock that is not to be had soon leaves the
+    /// table for the next time, and so does a table that is another by now.
+    pub(crate) fn analyze_in_background(self: &Arc<Self>, table: &TableDef) -> Result<()> {
+        let config = &self.in_force().config;
+        let mut settings = vec![("lock_timeout".to_owned(), BACKGROUND_LOCK_TIMEOUT.to_owned())];
+        if config.synchronous_commit != SynchronousCommit::Off {
+            // No standby that is away keeps tables from being analyzed.
+            settings.push(("synchronous_commit".to_owned(), "local".to_owned()));
+        }
+        let info = SessionInfo {
+            settings,
+            ..SessionInfo::default()
+        };
+        let mut session = self.session_of_type(BackendType::AutovacuumWorker, info)?;
+        session.adopt_thread();
+        let [schema, name] = [&*table.schema.name, &table.name].map(quote_identifier);
+        let text = format!("ANALYZE {schema}.{name}");
+        match session.execute_simple(&text, &mut Discard::default()) {
+            Err(error) if LEAVES_FOR_NEXT_TIME.contains(&error.sqlstate()) => {
+                tracing::debug!(%error, table = table.name, "not analyzed this time");
+                Ok(())
+            }
+            result => result,
+        }
+    }
 }
 
 impl Session {
@@ -75,6 +115,10 @@ impl Session {
             if is_part {
                 self.lock(CATALOG_REL, LockMode::ShareRowExclusive)?;
             }
+            if !is_part {
+                // What this transaction adds is counted at its end.
+                self.txn.hand_over_counts();
+            }
             let Some(analyzed) = self.analyze_table(oid, columns)? else {
                 continue;
             };
@@ -82,8 +126,6 @@ impl Session {
                 self.tell_of(&analyzed, out)?;
             }
             if !is_part {
-                // What this transaction adds is counted at its end.
-                self.txn.hand_over_counts();
                 let rows = analyzed.statistics.rows as i64;
                 analyzed.entry.runtime.live_rows.store(rows, Ordering::Relaxed);
                 self.txn.end_statement();
@@ -126,6 +168,7 @@ impl Session {
         let Some(entry) = self.locked_table(oid)? else {
             return Ok(None);
         };
+        let changed_before = entry.runtime.changed_rows.load(Ordering::Relaxed);
         let target = self.settings.value("default_statistics_target");
         let target: usize = target.and_then(|text| text.parse().ok()).unwrap_or(100);
         let (blocks, pages_read, sample) = self.sample(&entry, target)?;
@@ -160,6 +203,7 @@ impl Session {
             columns: columns.map(<[u16]>::to_vec),
             sampled: sample.len(),
             pages_read,
+            changed_before,
         }))
     }
 
@@ -234,7 +278,19 @@ impl Session {
             },
         );
         self.txn.read_only = read_only;
-        kept
+        kept?;
+        let runtime = &entry.runtime;
+        if analyzed.columns.is_none() {
+            // Those that changed meanwhile are for the next time.
+            let _ = runtime
+                .changed_rows
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |changed| {
+                    Some(changed.saturating_sub(analyzed.changed_before))
+                });
+        }
+        let is_automatic = self.slot.backend_type() == BackendType::AutovacuumWorker;
+        runtime.analyzes.note(is_automatic);
+        Ok(())
     }
 
     fn tell_of(&self, analyzed: &Analyzed, out: &mut dyn Output) -> Result<()> {

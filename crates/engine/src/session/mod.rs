@@ -54,7 +54,7 @@ use std::time::Duration;
 use clearway_storage::SeenCommits;
 use clearway_txn::ProcId;
 
-use crate::activity::{ActivitySlot, SessionInfo, SessionState};
+use crate::activity::{ActivitySlot, BackendType, SessionInfo, SessionState};
 use crate::clock;
 use crate::engine::Engine;
 use crate::executor::Scratch;
@@ -185,7 +185,7 @@ impl Session {
 
     /// Says that the session sends the log or copies of the files, and runs no statements.
     pub fn is_wal_sender(&self) {
-        self.slot.is_wal_sender();
+        self.slot.set_backend_type(BackendType::WalSender);
     }
 
     /// A command of a session that sends the log begins: it is shown as its statement, until

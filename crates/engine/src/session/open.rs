@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::activity::SessionInfo;
+use crate::activity::{BackendType, SessionInfo};
 use crate::engine::Engine;
 use crate::interrupt::Interrupts;
 use crate::session::Session;
@@ -15,7 +15,16 @@ use clearway_sql::error::{EngineError, Result, SqlState};
 impl Engine {
     /// Opens a session; 53300 when `max_connections` are open, 57P01 when the engine is shutting down, 3D000
     /// for another database than the configured one.
-    pub fn session(self: &Arc<Self>, mut info: SessionInfo) -> Result<Session, EngineError> {
+    pub fn session(self: &Arc<Self>, info: SessionInfo) -> Result<Session, EngineError> {
+        self.session_of_type(BackendType::Client, info)
+    }
+
+    /// As [`session`](Self::session), of a kind.
+    pub(crate) fn session_of_type(
+        self: &Arc<Self>,
+        backend_type: BackendType,
+        mut info: SessionInfo,
+    ) -> Result<Session> {
         if self.stopping.load(Ordering::Acquire) {
             return Err(EngineError::new(
                 SqlState::CANNOT_CONNECT_NOW,
@@ -35,7 +44,11 @@ impl Engine {
             )));
         }
         let settings = self.settings_of(&info)?;
-        let (slot, txn) = self.admit(&info, settings.value("application_name").unwrap_or_default())?;
+        let (slot, txn) = self.admit(
+            &info,
+            backend_type,
+            settings.value("application_name").unwrap_or_default(),
+        )?;
         let interrupts = Interrupts::new(Arc::clone(&slot), Arc::clone(&self.stopping));
         // A path of the session's own: sorts count its owners, and sessions share no counter.
         let spill = SpillOptions::new(Arc::from(&*self.temporary), settings.work_mem);

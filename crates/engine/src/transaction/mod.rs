@@ -54,6 +54,7 @@ use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::IsolationLevel;
 pub(crate) use portal_snapshot::PortalSnapshot;
 pub(crate) use replication::{StandbyWait, WaitedFor};
+pub(crate) use row_counts::RowChanges;
 use row_counts::RowCounts;
 pub use status::TransactionStatus;
 use temporary::Temporary;
@@ -391,10 +392,10 @@ impl Transaction {
         self.dropped.push(rel);
     }
 
-    /// Counts rows for the background vacuum: how many more live ones there are, and how many versions died.
+    /// Counts rows of a table that a statement has changed, for the background worker.
     #[inline]
-    pub(crate) fn count_rows(&mut self, oid: u32, live: i64, dead: u64) {
-        self.counts.count(oid, live, dead);
+    pub(crate) fn count_rows(&mut self, oid: u32, changes: RowChanges) {
+        self.counts.count(oid, changes);
     }
 
     /// The table has no rows any more, if the transaction commits.

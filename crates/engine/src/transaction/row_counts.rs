@@ -1,5 +1,5 @@
-//! Counts of the rows that a session's transactions have added and of the versions that have died, for the background
-//! vacuum.
+//! Counts of the rows that a session's transactions have added and changed and of the versions that have died, for the
+//! background worker, which vacuums and analyzes by them.
 //!
 //! The numbers need not be exact, so a session saves them up and hands them over now and then: that spares all
 //! sessions a shared cache line per row.
@@ -12,6 +12,55 @@ use crate::catalog::{Catalog, CatalogState};
 /// Row counts are handed over when this many have come together.
 const COUNTED_MAX: u64 = 64;
 
+/// Rows of one table that statements have changed.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RowChanges {
+    pub(crate) inserted: u64,
+    pub(crate) updated: u64,
+    pub(crate) deleted: u64,
+}
+
+impl RowChanges {
+    /// `count` rows were inserted.
+    pub(crate) fn inserted(count: u64) -> RowChanges {
+        RowChanges {
+            inserted: count,
+            ..RowChanges::default()
+        }
+    }
+
+    /// `count` rows were updated.
+    pub(crate) fn updated(count: u64) -> RowChanges {
+        RowChanges {
+            updated: count,
+            ..RowChanges::default()
+        }
+    }
+
+    /// `count` rows were deleted.
+    pub(crate) fn deleted(count: u64) -> RowChanges {
+        RowChanges {
+            deleted: count,
+            ..RowChanges::default()
+        }
+    }
+
+    /// The number of rows that were changed.
+    #[inline]
+    pub(crate) fn count(self) -> u64 {
+        self.inserted + self.updated + self.deleted
+    }
+}
+
+impl std::ops::AddAssign for RowChanges {
+    #[inline]
+    fn add_assign(&mut self, other: RowChanges) {
+        self.inserted += other.inserted;
+        self.updated += other.updated;
+        self.deleted += other.deleted;
+    }
+}
+
 /// Rows of one table that came and went.
 #[derive(Debug, Default)]
 struct RowCount {
@@ -19,25 +68,23 @@ struct RowCount {
     /// Of transactions that have ended.
     live: i64,
     dead: u64,
+    changed: u64,
     /// Of the running one, should it commit.
-    now_live: i64,
-    now_dead: u64,
+    now: RowChanges,
 }
 
 impl RowCount {
-    /// The running transaction has ended. Each INSERT counts one live row, each UPDATE one dead version, each
-    /// DELETE one of both, taken from the live ones. Rolled back, no row comes or goes, and what dies is what
-    /// INSERT and UPDATE have stored: the sum.
+    /// The running transaction has ended. Each INSERT gives a live row, each UPDATE a dead version, each DELETE turns a
+    /// live row into a dead version. Rolled back, no row comes, goes or changes, and what dies is what INSERT and UPDATE
+    /// have stored.
     fn settle(&mut self, committed: bool) {
-        let (live, dead) = (
-            std::mem::take(&mut self.now_live),
-            std::mem::take(&mut self.now_dead),
-        );
+        let now = std::mem::take(&mut self.now);
         if committed {
-            self.live += live;
-            self.dead += dead;
+            self.live += now.inserted.cast_signed() - now.deleted.cast_signed();
+            self.dead += now.updated + now.deleted;
+            self.changed += now.count();
         } else {
-            self.dead += dead.saturating_add_signed(live);
+            self.dead += now.inserted + now.updated;
         }
     }
 }
@@ -52,25 +99,22 @@ pub(super) struct RowCounts {
 }
 
 impl RowCounts {
-    /// The running statement has added `live` rows to a table, and `dead` versions have died.
+    /// The running statement has changed rows of a table.
     #[inline]
-    pub(super) fn count(&mut self, oid: u32, live: i64, dead: u64) {
-        if live == 0 && dead == 0 {
+    pub(super) fn count(&mut self, oid: u32, changes: RowChanges) {
+        let count = changes.count();
+        if count == 0 {
             return;
         }
         match self.tables.iter_mut().find(|count| count.oid == oid) {
-            Some(count) => {
-                count.now_live += live;
-                count.now_dead += dead;
-            }
+            Some(count) => count.now += changes,
             None => self.tables.push(RowCount {
                 oid,
-                now_live: live,
-                now_dead: dead,
+                now: changes,
                 ..RowCount::default()
             }),
         }
-        self.counted += live.unsigned_abs() + dead;
+        self.counted += count;
     }
 
     /// The table has no rows any more, if the transaction commits.
@@ -102,6 +146,10 @@ impl RowCounts {
             if let Some(entry) = state.table(count.oid) {
                 entry.runtime.live_rows.fetch_add(count.live, Ordering::Relaxed);
                 entry.runtime.dead_rows.fetch_add(count.dead, Ordering::Relaxed);
+                entry
+                    .runtime
+                    .changed_rows
+                    .fetch_add(count.changed, Ordering::Relaxed);
             }
         }
         self.counted = 0;

@@ -1,19 +1,20 @@
 //! Statistics of tables, indexes, the database and the server. A count that is not kept is NULL.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::rows::{NULL, Rows, int4, int8, oid, text};
 use super::server::DATABASE_OID;
 use super::{SYSTEM_TABLES, Sources, sequences};
+use crate::catalog::{Runs, TableRuntime};
+use clearway_sql::value::Value;
 
 /// A table whose statistics are shown.
 struct Counted {
     oid: u32,
     schema: Arc<str>,
     name: String,
-    live: Option<i64>,
-    dead: Option<i64>,
+    runtime: Option<Arc<TableRuntime>>,
 }
 
 fn user_tables(sources: &Sources<'_>) -> Vec<Counted> {
@@ -21,8 +22,7 @@ fn user_tables(sources: &Sources<'_>) -> Vec<Counted> {
         oid: entry.def.oid,
         schema: Arc::clone(&entry.def.schema.name),
         name: entry.def.name.clone(),
-        live: Some(entry.runtime.live_rows.load(Ordering::Relaxed).max(0)),
-        dead: Some(entry.runtime.dead_rows.load(Ordering::Relaxed).cast_signed()),
+        runtime: Some(Arc::clone(&entry.runtime)),
     };
     sources.catalog.tables().iter().map(counted).collect()
 }
@@ -33,14 +33,25 @@ fn system_tables() -> Vec<Counted> {
         oid: table.shape.oid,
         schema: Arc::clone(&table.definition.schema.name),
         name: table.shape.name.to_owned(),
-        live: None,
-        dead: None,
+        runtime: None,
     });
     counted.collect()
 }
 
 fn push_tables(tables: Vec<Counted>, rows: &mut Rows) {
     for table in tables {
+        let runtime = table.runtime.as_deref();
+        let rows_of = |count: &AtomicU64| int8(count.load(Ordering::Relaxed).cast_signed());
+        let runs = |of: fn(&TableRuntime) -> &Runs| runtime.map(of);
+        let last = |of| {
+            let last_us = runs(of).map_or(0, |runs| runs.last_us.load(Ordering::Relaxed));
+            if last_us == 0 {
+                NULL
+            } else {
+                Value::TimestampTz(last_us)
+            }
+        };
+        let count = |of| runs(of).map_or(NULL, |runs| rows_of(&runs.count));
         rows.push([
             ("relid", oid(table.oid)),
             ("schemaname", text(&table.schema)),
@@ -53,18 +64,24 @@ fn push_tables(tables: Vec<Counted>, rows: &mut Rows) {
             ("n_tup_upd", NULL),
             ("n_tup_del", NULL),
             ("n_tup_hot_upd", NULL),
-            ("n_live_tup", table.live.map_or(NULL, int8)),
-            ("n_dead_tup", table.dead.map_or(NULL, int8)),
-            ("n_mod_since_analyze", NULL),
+            (
+                "n_live_tup",
+                runtime.map_or(NULL, |of| int8(of.live_rows.load(Ordering::Relaxed).max(0))),
+            ),
+            ("n_dead_tup", runtime.map_or(NULL, |of| rows_of(&of.dead_rows))),
+            (
+                "n_mod_since_analyze",
+                runtime.map_or(NULL, |of| rows_of(&of.changed_rows)),
+            ),
             ("n_ins_since_vacuum", NULL),
-            ("last_vacuum", NULL),
-            ("last_autovacuum", NULL),
-            ("last_analyze", NULL),
-            ("last_autoanalyze", NULL),
-            ("vacuum_count", NULL),
-            ("autovacuum_count", NULL),
-            ("analyze_count", NULL),
-            ("autoanalyze_count", NULL),
+            ("last_vacuum", last(|of| &of.vacuums.requested)),
+            ("last_autovacuum", last(|of| &of.vacuums.automatic)),
+            ("last_analyze", last(|of| &of.analyzes.requested)),
+            ("last_autoanalyze", last(|of| &of.analyzes.automatic)),
+            ("vacuum_count", count(|of| &of.vacuums.requested)),
+            ("autovacuum_count", count(|of| &of.vacuums.automatic)),
+            ("analyze_count", count(|of| &of.analyzes.requested)),
+            ("autoanalyze_count", count(|of| &of.analyzes.automatic)),
         ]);
     }
 }
