@@ -167,6 +167,7 @@ subjects! {
     to_char
     to_number
     transactions
+    type_changes
     updatable_views
     uuids
     variadic

@@ -17,7 +17,7 @@ use crate::convert::storage_error;
 use crate::definition::{DefinitionChange, ReadableBy, already_exists, check, notice};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::expr::Expr;
-use clearway_sql::plan::{AlterTablePlan, CreateIndex, IndexSpec, NewCheck, NewKey, TableAction};
+use clearway_sql::plan::{AlterTablePlan, CreateIndex, IndexSpec, NewCheck, NewKey, TableAction, TypeChange};
 use clearway_sql::value::{DataType, Value};
 use clearway_sql::{Attribute, CheckDef, ColumnDef, ColumnDefault, IndexDef, ObjectAddress, TableDef};
 
@@ -31,14 +31,16 @@ impl DefinitionChange<'_, '_, '_> {
             self.outcome.notices.push(notice(SqlState::SUCCESS, text));
             return Ok(());
         };
+        let before = Arc::clone(&self.execution.entry(table)?.def);
         for action in &alter.actions {
             let entry = self.execution.entry(table)?;
-            self.table_action(&entry, action)?;
+            self.table_action(&before, &entry, action)?;
         }
         Ok(())
     }
 
-    fn table_action(&mut self, entry: &TableEntry, action: &TableAction) -> Result<()> {
+    /// Does an action; `before`: the table before the statement.
+    fn table_action(&mut self, before: &TableDef, entry: &TableEntry, action: &TableAction) -> Result<()> {
         match action {
             TableAction::DropColumn {
                 name,
@@ -50,17 +52,7 @@ impl DefinitionChange<'_, '_, '_> {
                 if_exists,
                 cascade,
             } => self.drop_constraint(&entry.def, name, *if_exists, *cascade),
-            TableAction::SetType {
-                name,
-                data_type,
-                typmod,
-                value,
-                default,
-            } => {
-                let column = column_named(&entry.def, name)?;
-                let to = (*data_type, *typmod);
-                self.set_type(entry, column, to, value.as_deref(), default.as_ref())
-            }
+            TableAction::SetTypes(changes) => self.set_types(before, entry, changes),
             TableAction::AddColumn {
                 column,
                 if_not_exists,
@@ -238,54 +230,71 @@ impl DefinitionChange<'_, '_, '_> {
         let seen = self.execution.txn.seen_commits();
         let data_type = column.data_type;
         let max = largest(data_type);
-        self.rewrite(entry, table, sequences, &mut |mut row, context| {
-            row.push(match (&column.default, &sequence) {
-                (Some(ColumnDefault::Expression { expr, .. }), _) => expr.eval(&[], context)?,
-                (_, Some(sequence)) => {
-                    // R3 of `sequence`.
-                    let next = sequence.next(&storage, max)?;
-                    integer(next.noted_in(&seen, storage.secured()), data_type)
-                }
-                _ => Value::Null,
-            });
-            Ok(row)
-        })
+        self.rewrite(
+            entry,
+            &entry.def.codec,
+            table,
+            sequences,
+            &mut |mut row, context| {
+                row.push(match (&column.default, &sequence) {
+                    (Some(ColumnDefault::Expression { expr, .. }), _) => expr.eval(&[], context)?,
+                    (_, Some(sequence)) => {
+                        // R3 of `sequence`.
+                        let next = sequence.next(&storage, max)?;
+                        integer(next.noted_in(&seen, storage.secured()), data_type)
+                    }
+                    _ => Value::Null,
+                });
+                Ok(row)
+            },
+        )
     }
 
-    fn set_type(
-        &mut self,
-        entry: &TableEntry,
-        column: u16,
-        (data_type, typmod): (DataType, i32),
-        value: Option<&Expr>,
-        default: Option<&ColumnDefault>,
-    ) -> Result<()> {
-        let place = usize::from(column);
-        self.require_unread(entry, column)?;
+    /// Changes types, of all columns whose types the statement changes at once: each new value is made of a row as it was
+    /// before the statement, by whose definition `before` the rows are read.
+    fn set_types(&mut self, before: &TableDef, entry: &TableEntry, changes: &[TypeChange]) -> Result<()> {
         let mut table = (*entry.def).clone();
-        let changed = &mut table.columns[place];
-        changed.data_type = data_type;
-        changed.typmod = typmod;
-        changed.default = default.cloned();
         let mut attributes = table.attributes();
-        for attribute in &mut attributes {
-            if attribute.column == Some(column) {
-                attribute.data_type = data_type;
+        let mut columns = Vec::with_capacity(changes.len());
+        for change in changes {
+            let column = column_named(&entry.def, &change.name)?;
+            if columns.contains(&column) {
+                return Err(EngineError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    format!("cannot alter type of column \"{}\" twice", change.name),
+                ));
+            }
+            columns.push(column);
+            self.require_unread(entry, column)?;
+            let changed = &mut table.columns[usize::from(column)];
+            changed.data_type = change.data_type;
+            changed.typmod = change.typmod;
+            changed.default = change.default.clone();
+            let mut attribute = attributes.iter_mut();
+            if let Some(attribute) = attribute.find(|attribute| attribute.column == Some(column)) {
+                attribute.data_type = change.data_type;
             }
         }
         table.set_attributes(attributes);
         check::rebind(&mut table)?;
-        let reads = |check: &CheckDef| check.validated && check.columns().contains(&column);
-        let Some(value) = value else {
+        let reads = |check: &CheckDef| {
+            let mut read = check.columns().into_iter();
+            check.validated && read.any(|column| columns.contains(&column))
+        };
+        if changes.iter().all(|change| change.value.is_none()) {
             self.require_checked(&table, reads)?;
             table.indexes = table.indexes.iter().map(|index| retyped(index, &table)).collect();
             let before = self.without_statistics(entry);
             return self.redefine(&before, table);
-        };
+        }
+        let sources = sources(before, &table, changes, &columns)?;
         let sequences = entry.sequences.clone();
-        self.rewrite(entry, table, sequences, &mut |mut row, context| {
-            row[place] = value.eval(&row, context)?;
-            Ok(row)
+        self.rewrite(entry, &before.codec, table, sequences, &mut |row, context| {
+            let made = sources.iter().map(|source| match source {
+                Source::Kept(place) => Ok(row[*place].clone()),
+                Source::Made(value) => value.eval(&row, context),
+            });
+            made.collect()
         })?;
         let entry = self.execution.entry(&entry.def)?;
         self.require_checked(&entry.def, reads)
@@ -535,6 +544,33 @@ fn with_column(before: &TableDef, column: &ColumnDef, missing: Option<&Value>, i
     table.columns.push(column.clone());
     table.set_attributes(attributes);
     table
+}
+
+/// The value of a column of a row written anew.
+enum Source<'a> {
+    /// That at this place of the old row.
+    Kept(usize),
+    /// One made of the old row.
+    Made(&'a Expr),
+}
+
+/// The values of the columns of `table`, of a row read by `before`.
+fn sources<'a>(
+    before: &TableDef,
+    table: &TableDef,
+    changes: &'a [TypeChange],
+    columns: &[u16],
+) -> Result<Vec<Source<'a>>> {
+    let source = |column: u16| {
+        let change = columns.iter().position(|changed| *changed == column);
+        if let Some(value) = change.and_then(|change| changes[change].value.as_deref()) {
+            return Ok(Source::Made(value));
+        }
+        let place = before.column_of_attribute(table.attribute_number(column));
+        let place = place.ok_or_else(|| EngineError::internal("a column came before types changed"))?;
+        Ok(Source::Kept(usize::from(place)))
+    };
+    (0..table.columns.len() as u16).map(source).collect()
 }
 
 /// The attributes without the column at this place, which leaves its own behind.

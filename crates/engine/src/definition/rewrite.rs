@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use clearway_sql::value::{ColumnSet, Value};
+use clearway_sql::value::{ColumnSet, RowCodec, Value};
 use clearway_sql::{Attribute, CheckDef, IndexDef, TableDef, TableKind};
 use clearway_storage::RelId;
 use clearway_storage::heap::Heap;
@@ -110,10 +110,11 @@ impl DefinitionChange<'_, '_, '_> {
         })
     }
 
-    /// Replaces the definition by `table`, whose rows are made of those that there are.
+    /// Replaces the definition by `table`, whose rows are made of those that there are, read by `codec`.
     pub(super) fn rewrite(
         &mut self,
         entry: &TableEntry,
+        codec: &RowCodec,
         mut table: TableDef,
         sequences: Vec<Option<Arc<Sequence>>>,
         make: MakeRow<'_>,
@@ -123,7 +124,7 @@ impl DefinitionChange<'_, '_, '_> {
         let rel = self.create_rel(&entry.def.schema)?;
         table.kind = TableKind::Heap { rel: rel.0 };
         table.set_attributes(whole_rows(table.attributes()));
-        self.copy_rows(entry, &table, make)?;
+        self.copy_rows((entry, codec), &table, make)?;
         // The new rows are those of an earlier command for what reads them now.
         self.execution.txn.next_command();
         self.execution.txn.note_dropped(RelId(entry.rel()));
@@ -157,7 +158,12 @@ impl DefinitionChange<'_, '_, '_> {
         Ok(())
     }
 
-    fn copy_rows(&mut self, entry: &TableEntry, table: &TableDef, make: MakeRow<'_>) -> Result<()> {
+    fn copy_rows(
+        &mut self,
+        (entry, codec): (&TableEntry, &RowCodec),
+        table: &TableDef,
+        make: MakeRow<'_>,
+    ) -> Result<()> {
         let TableKind::Heap { rel } = table.kind else {
             return Ok(());
         };
@@ -174,7 +180,7 @@ impl DefinitionChange<'_, '_, '_> {
             let mut payload = Vec::new();
             let mut count = 0usize;
             while let Some(row) = rows
-                .next(&context, |_, bytes| entry.def.codec.decode_all(bytes))
+                .next(&context, |_, bytes| codec.decode_all(bytes))
                 .map_err(storage_error)?
             {
                 let row = make(row?, eval)?;

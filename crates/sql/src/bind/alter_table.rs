@@ -9,7 +9,7 @@ use crate::bind::scope::{Names, Scope};
 use crate::bind::{Binder, Typed, bind_default, identifier, normal, refuse, require_heap, split_name};
 use crate::catalog::{ColumnDefault, TableDef};
 use crate::error::{EngineError, Result, SqlState};
-use crate::plan::{AlterTablePlan, DefinitionStatement, NewCheck, NewKey, Owner, TableAction};
+use crate::plan::{AlterTablePlan, DefinitionStatement, NewCheck, NewKey, Owner, TableAction, TypeChange};
 use crate::value::DataType;
 use crate::value::cast::{CastContext, can_cast};
 
@@ -29,14 +29,14 @@ impl Binder<'_> {
         if let Some(table) = &table {
             let after = self.table_after(table, &alter.operations)?;
             for operation in &alter.operations {
-                self.table_actions(table, &after, operation, &mut actions)?;
+                self.table_actions((table, &alter.operations), &after, operation, &mut actions)?;
             }
         }
         actions.sort_by_key(TableAction::turn);
         Ok(DefinitionStatement::AlterTable(Box::new(AlterTablePlan {
             name,
             table,
-            actions,
+            actions: with_types_at_once(actions),
             tag: "ALTER TABLE",
         })))
     }
@@ -104,10 +104,11 @@ impl Binder<'_> {
         Ok(TableDef::in_the_making(&table.name, &columns))
     }
 
-    /// Adds the actions of one operation; `after`: the table when columns have come and gone.
+    /// Adds the actions of one of the operations of a statement that changes `table`; `after`: the table when columns have
+    /// come and gone.
     fn table_actions(
         &mut self,
-        table: &TableDef,
+        (table, operations): (&TableDef, &[ast::AlterTableOperation]),
         after: &TableDef,
         operation: &ast::AlterTableOperation,
         actions: &mut Vec<TableAction>,
@@ -181,7 +182,17 @@ impl Binder<'_> {
                 _ => Owner::Current,
             }),
             Operation::AlterColumn { column_name, op } => {
-                self.column_action(table, &normal(column_name), op)?
+                let name = normal(column_name);
+                match op {
+                    ast::AlterColumnOperation::SetDataType { data_type, using, .. } => {
+                        let drops_default =
+                            operations.iter().any(|operation| drops_default(operation, &name));
+                        let change =
+                            self.changed_type(table, &name, data_type, using.as_ref(), drops_default)?;
+                        TableAction::SetTypes(vec![change])
+                    }
+                    _ => self.column_action(after, &name, op)?,
+                }
             }
             other => return Err(refused(other)),
         });
@@ -259,9 +270,6 @@ impl Binder<'_> {
                     always: *generated_as == ast::GeneratedAs::Always,
                 }
             }
-            Operation::SetDataType { data_type, using, .. } => {
-                self.changed_type(table, name, data_type, using.as_ref())?
-            }
             other => {
                 return Err(EngineError::not_supported(format!(
                     "ALTER TABLE … ALTER COLUMN … {other}"
@@ -270,14 +278,15 @@ impl Binder<'_> {
         })
     }
 
-    /// ALTER COLUMN … TYPE
+    /// ALTER COLUMN … TYPE; `drops_default`: the statement drops the column's default, so that nothing need be converted.
     fn changed_type(
         &mut self,
         table: &TableDef,
         name: &str,
         tree: &ast::DataType,
         using: Option<&ast::Expr>,
-    ) -> Result<TableAction> {
+        drops_default: bool,
+    ) -> Result<TypeChange> {
         let number = table.column_number(name).ok_or_else(|| no_column(table, name))?;
         let column = &table.columns[usize::from(number)];
         let (data_type, typmod) = self.data_type(tree)?;
@@ -300,6 +309,7 @@ impl Binder<'_> {
             using.is_none() && keeps_values((column.data_type, column.typmod), (data_type, typmod));
         let value = self.assign(typed, data_type, typmod, name, None)?;
         let default = match &column.default {
+            _ if drops_default => None,
             Some(ColumnDefault::Expression { sql, .. }) => {
                 let expr = bind_default(sql, data_type, typmod).map_err(|_| {
                     EngineError::new(
@@ -318,7 +328,7 @@ impl Binder<'_> {
             }
             None => None,
         };
-        Ok(TableAction::SetType {
+        Ok(TypeChange {
             name: name.to_owned(),
             data_type,
             typmod,
@@ -337,6 +347,25 @@ impl Binder<'_> {
             };
         keys.iter().map(name).collect()
     }
+}
+
+/// The actions, those of one turn side by side, with all changes of types as one.
+fn with_types_at_once(actions: Vec<TableAction>) -> Vec<TableAction> {
+    let mut merged: Vec<TableAction> = Vec::with_capacity(actions.len());
+    for action in actions {
+        match (merged.last_mut(), action) {
+            (Some(TableAction::SetTypes(changes)), TableAction::SetTypes(more)) => changes.extend(more),
+            (_, action) => merged.push(action),
+        }
+    }
+    merged
+}
+
+/// True for DROP DEFAULT of this column.
+fn drops_default(operation: &ast::AlterTableOperation, name: &str) -> bool {
+    use ast::{AlterColumnOperation, AlterTableOperation};
+    matches!(operation, AlterTableOperation::AlterColumn { column_name, op: AlterColumnOperation::DropDefault }
+        if normal(column_name) == name)
 }
 
 /// True if stored values of one type with its modifier are those of the other.

@@ -1,8 +1,8 @@
 //! ALTER TABLE as it runs: a table, and actions in the order in which they are done.
 //!
-//! As in PostgreSQL the order is not that of the text: what is dropped goes first, then types change, columns come,
-//! their defaults and NOT NULL change, and keys come last. So `add unique (a), add a int` is one statement that works.
-//! Actions name columns, since an action before may have moved them.
+//! As in PostgreSQL the order is not that of the text: what is dropped goes first, be it a default, then types change, all
+//! at once, columns come, they get their defaults and NOT NULL, and keys come last. So `add unique (a), add a int` is one
+//! statement that works. Actions name columns, since an action before may have moved them.
 
 use std::sync::Arc;
 
@@ -54,6 +54,21 @@ pub struct NewCheck {
     pub validated: bool,
 }
 
+/// The change of a column's type.
+#[derive(Debug, Clone)]
+pub struct TypeChange {
+    /// The column.
+    pub name: String,
+    /// Its new type.
+    pub data_type: DataType,
+    /// The type's modifier.
+    pub typmod: i32,
+    /// The new value, of a row as it was before the statement; `None` if values are what they were.
+    pub value: Option<Box<Expr>>,
+    /// Its default, converted.
+    pub default: Option<ColumnDefault>,
+}
+
 /// An action of ALTER TABLE.
 #[derive(Debug, Clone)]
 pub enum TableAction {
@@ -75,19 +90,8 @@ pub enum TableAction {
         /// True if views that need it go too.
         cascade: bool,
     },
-    /// ALTER COLUMN … TYPE
-    SetType {
-        /// The column.
-        name: String,
-        /// Its new type.
-        data_type: DataType,
-        /// The type's modifier.
-        typmod: i32,
-        /// The new value, of a row as it was before the statement; `None` if values are what they were.
-        value: Option<Box<Expr>>,
-        /// Its default, converted.
-        default: Option<ColumnDefault>,
-    },
+    /// ALTER COLUMN … TYPE, of all columns of which the statement has it
+    SetTypes(Vec<TypeChange>),
     /// ADD COLUMN
     AddColumn {
         /// The column.
@@ -157,8 +161,11 @@ impl TableAction {
     /// Its turn among the actions of its statement.
     pub(crate) fn turn(&self) -> u8 {
         match self {
-            TableAction::DropColumn { .. } | TableAction::DropConstraint { .. } => 0,
-            TableAction::SetType { .. } => 1,
+            TableAction::DropColumn { .. }
+            | TableAction::DropConstraint { .. }
+            | TableAction::SetDefault { default: None, .. }
+            | TableAction::SetNotNull { not_null: false, .. } => 0,
+            TableAction::SetTypes(_) => 1,
             TableAction::AddColumn { .. } => 2,
             TableAction::SetDefault { .. }
             | TableAction::AddIdentity { .. }

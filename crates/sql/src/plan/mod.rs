@@ -38,7 +38,7 @@ pub use crate::access::{AccessPath, KeyRange, RangeBound};
 pub use crate::aggregate::AggregateCall;
 pub use crate::explained::{Counter, StageCounters};
 pub use crate::sort_key::SortKey;
-pub use alter_table::{AlterTablePlan, NewCheck, NewKey, Owner, TableAction};
+pub use alter_table::{AlterTablePlan, NewCheck, NewKey, Owner, TableAction, TypeChange};
 pub use control::{
     ControlStatement, IsolationLevel, MaintainedTable, Resolved, Stage, TableLockMode, TransactionModes,
 };
