@@ -1,0 +1,95 @@
+"""The tools that programs of checks drive (scripts/e2e/programs), and how each program is started.
+
+A tool is a `Tool`: its name, and a function that installs what is missing and gives the program's command. Packages for
+Python and Node are pinned by the listings beside the programs; those of Debian are the release's.
+"""
+
+import dataclasses
+import os
+import pathlib
+import shutil
+import subprocess
+import typing
+
+from . import drivers, tools
+
+PROGRAMS = tools.ROOT / "scripts" / "e2e" / "programs"
+
+
+@dataclasses.dataclass(frozen=True)
+class Tool:
+    name: str
+    command: typing.Callable[[], list]
+
+
+def packages(*wanted):
+    """Installs those of Debian's packages that are missing; the services that they bring do not start."""
+    listed = subprocess.run(
+        ["dpkg-query", "-W", "-f", "${db:Status-Abbrev} ${Package}\n", *wanted], capture_output=True, text=True
+    ).stdout
+    present = {line.split()[1] for line in listed.splitlines() if line.startswith("ii")}
+    if missing := [name for name in wanted if name not in present]:
+        with _no_services():
+            tools.install(missing)
+
+
+class _no_services:
+    """Meanwhile Debian's packages start no services, unless the machine has a rule of its own."""
+
+    rule = pathlib.Path("/usr/sbin/policy-rc.d")
+
+    def __enter__(self):
+        self.ours = os.geteuid() == 0 and not self.rule.exists()
+        if self.ours:
+            self.rule.write_text("#!/bin/sh\nexit 101\n")
+            self.rule.chmod(0o755)
+
+    def __exit__(self, *_):
+        if self.ours:
+            self.rule.unlink()
+
+
+def environment():
+    """What the programs find beside the server's address: a Python with all packages, for commands that lie beside it."""
+    python = drivers.python("python-tools", "../programs/requirements.txt")
+    return {"TOOLS_BIN": str(python.parent), "PGPASSWORD": "none", "PYTHONWARNINGS": "ignore"}
+
+
+def _python(name, *debian):
+    def command():
+        tools.need("psql", "pgbench", "pg_dump")
+        packages(*debian)
+        return [drivers.python("python-tools", "../programs/requirements.txt"), PROGRAMS / f"{name}.py"]
+
+    return Tool(name.removesuffix("_checks"), command)
+
+
+def _node_directory():
+    """Where npm has installed what `package.json` lists, with the programs beside it: modules are looked for there."""
+    binaries = drivers.python().parent
+
+    def install(directory):
+        shutil.copy(PROGRAMS / "package.json", directory)
+        drivers.npm_install(binaries, directory)
+
+    directory = drivers.installed("node-tools", PROGRAMS / "package.json", install)
+    for program in PROGRAMS.glob("*.mjs"):
+        shutil.copy(program, directory)
+    return binaries / "node", directory
+
+
+def _node(name):
+    def command():
+        node, directory = _node_directory()
+        return [node, "--no-warnings", directory / f"{name}.mjs"]
+
+    return Tool(name.removesuffix("_checks"), command)
+
+
+TOOLS = [
+    _python("psql_checks"),
+    _python("psycopg_checks"),
+    _python("psycopg2_checks"),
+    _python("asyncpg_checks"),
+    _python("pg8000_checks"),
+]
