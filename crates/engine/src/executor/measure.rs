@@ -1,26 +1,61 @@
 //! Measuring operators of a plan (EXPLAIN ANALYZE).
 //!
 //! The plan of such a statement has counters (`clearway_sql::plan::Counter`), and operators of their own that fill them; a
-//! plan without them has nothing to ask. Times include those of the operators below, rows that a condition has taken away
-//! include theirs too.
+//! plan without them has nothing to ask. Times include those of the operators below; rows that a condition has taken away
+//! and pages include theirs too.
 
 use std::time::Instant;
 
+use clearway_storage::PageCounts;
+
 use crate::executor::Execution;
-use clearway_sql::plan::Counter;
+use crate::spill::BlockCounts;
+use clearway_sql::plan::{Counter, Measured, PageCounters};
+
+/// Pages and blocks that the calling thread has used.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Used {
+    pages: PageCounts,
+    temporary: BlockCounts,
+}
+
+impl Used {
+    /// Those since the thread began.
+    pub(crate) fn now() -> Used {
+        Used {
+            pages: PageCounts::of_thread(),
+            temporary: BlockCounts::of_thread(),
+        }
+    }
+
+    /// Adds what was used since then.
+    pub(crate) fn add_to(self, counters: &PageCounters) {
+        let now = Used::now();
+        let pages = now.pages.since(self.pages);
+        let temporary = now.temporary.since(self.temporary);
+        Counter::add(&counters.hit, pages.hit);
+        Counter::add(&counters.read, pages.read);
+        Counter::add(&counters.dirtied, pages.dirtied);
+        Counter::add(&counters.written, pages.written);
+        Counter::add(&counters.temporary_read, temporary.read);
+        Counter::add(&counters.temporary_written, temporary.written);
+    }
+}
 
 /// A stretch of an operator's work.
 #[derive(Debug)]
 pub(crate) struct Stretch {
     started: Option<Instant>,
+    used: Option<Used>,
     removed: u32,
 }
 
 impl Stretch {
-    /// Begins; the clock is read if `timing`.
-    pub(crate) fn begin(execution: &Execution<'_>, timing: bool) -> Stretch {
+    /// Begins; the clock and the counts of pages are read if they are wanted.
+    pub(crate) fn begin(execution: &Execution<'_>, what: Measured) -> Stretch {
         Stretch {
-            started: timing.then(Instant::now),
+            started: what.timing.then(Instant::now),
+            used: what.buffers.then(Used::now),
             removed: execution.removed,
         }
     }
@@ -33,6 +68,9 @@ impl Stretch {
             .started
             .map_or(0, |started| started.elapsed().as_nanos() as u64);
         Counter::add(&counter.total_ns, ns);
+        if let Some(used) = self.used {
+            used.add_to(&counter.pages);
+        }
         ns
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
+use crate::executor::measure::Used;
 use crate::executor::{Execution, modify, modify_merge, select};
 use clearway_sql::error::Result;
 use clearway_sql::plan::{Counter, MeasuredStatement, RowsStatement};
@@ -10,6 +11,9 @@ use clearway_sql::plan::{Counter, MeasuredStatement, RowsStatement};
 /// Runs a statement, and counts what it does; the milliseconds that it took.
 pub(crate) fn run(execution: &mut Execution<'_>, measured: &MeasuredStatement) -> Result<f64> {
     measured.tree.reset();
+    let what = measured.tree.measured();
+    let _counted = what.buffers.then(|| execution.storage.count_pages());
+    let used = what.buffers.then(Used::now);
     let mut sent: u64 = 0;
     let started = Instant::now();
     let mut first_ns = 0;
@@ -40,5 +44,8 @@ pub(crate) fn run(execution: &mut Execution<'_>, measured: &MeasuredStatement) -
     };
     note(&measured.top, sent);
     note(&measured.changed, count);
+    for counter in [&measured.top, &measured.changed] {
+        used.iter().for_each(|used| used.add_to(&counter.pages));
+    }
     Ok(elapsed.as_secs_f64() * 1e3)
 }

@@ -10,7 +10,9 @@
 //! | `kept` | rows that are read again and again |
 //! | `record` | rows as bytes and back |
 //! | `temporary` | a file of records, written and read in blocks |
+//! | `block_counts` | the blocks that a thread has read and written |
 
+mod block_counts;
 mod kept;
 pub(crate) mod record;
 pub(crate) mod sorter;
@@ -19,6 +21,7 @@ pub(crate) mod temporary;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub(crate) use block_counts::BlockCounts;
 pub(crate) use kept::{KeptReader, KeptRows};
 pub(crate) use sorter::{Sorted, Sorter};
 

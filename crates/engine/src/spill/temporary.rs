@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::memory;
-use crate::spill::file_error;
+use crate::spill::{BlockCounts, file_error};
 use clearway_sql::error::Result;
 
 /// Bytes that are written or read at a time.
@@ -89,6 +89,7 @@ impl Temporary {
         self.file
             .write_all_at(&self.buffer, self.written)
             .map_err(|error| file_error("writing to", &self.directory, &error))?;
+        BlockCounts::add_written(self.buffer.len());
         self.written += self.buffer.len() as u64;
         self.buffer.clear();
         self.buffer.shrink_to(BLOCK_BYTES);
@@ -105,7 +106,9 @@ impl Temporary {
     fn read(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
         self.file
             .read_exact_at(buffer, at)
-            .map_err(|error| file_error("reading from", &self.directory, &error))
+            .map_err(|error| file_error("reading from", &self.directory, &error))?;
+        BlockCounts::add_read(buffer.len());
+        Ok(())
     }
 }
 

@@ -3,7 +3,7 @@
 use clearway_engine::Session;
 use serde_json::Value as Json;
 
-use crate::common::{Fixture, query, run};
+use crate::common::{Fixture, config, query, run};
 
 fn fixture() -> Fixture {
     Fixture::new(
@@ -143,7 +143,7 @@ fn options_are_checked() {
         ("format 'JSON'", "done"),
         ("format yaml", "ERROR 0A000"),
         ("format other", "ERROR 22023"),
-        ("buffers", "ERROR 0A000"),
+        ("buffers", "done"),
         ("wal, analyze", "ERROR 0A000"),
         ("analyze maybe", "ERROR 42601"),
         ("speed", "ERROR 42601"),
@@ -154,4 +154,106 @@ fn options_are_checked() {
             "{options}"
         );
     }
+}
+
+/// The sums of a count of pages in the lines of an answer, by line.
+fn pages(answer: &str, name: &str) -> Vec<u64> {
+    let lines = answer.split(", ").filter(|line| line.contains("Buffers: "));
+    let count = |line: &str| {
+        let found = line
+            .split([' ', ','])
+            .find_map(|part| part.strip_prefix(name)?.strip_prefix('='));
+        found.map_or(0, |count| count.parse().unwrap())
+    };
+    lines.map(count).collect()
+}
+
+#[test]
+fn buffers_are_counted_for_each_operator() {
+    let fixture = Fixture::with_config(
+        "create table t (id int primary key, v text);
+         insert into t select g, repeat('x', 400) from generate_series(1, 4000) g; analyze t",
+        clearway_engine::Config {
+            shared_buffers: "1MB".parse().unwrap(),
+            autovacuum: false,
+            ..config()
+        },
+    );
+    let mut s = fixture.session();
+    let size: u64 = query(&mut s, "select pg_relation_size('t') / 8192")
+        .parse()
+        .unwrap();
+    let explain = |sql: &str| format!("explain (analyze, buffers, costs off, timing off, summary off) {sql}");
+    let shown = query(&mut s, &explain("select count(v) from t"));
+    let (hit, read) = (pages(&shown, "hit"), pages(&shown, "read"));
+    assert_eq!(hit.len(), 2, "{shown}");
+    for at in 0..2 {
+        assert_eq!(hit[at] + read[at], size, "{shown}");
+        assert!(read[at] > 0, "the table is larger than the pool: {shown}");
+    }
+
+    let point = explain("select v from t where id = 77");
+    query(&mut s, &point);
+    let shown = query(&mut s, &point);
+    assert_eq!(pages(&shown, "read"), [0], "{shown}");
+    assert_eq!(pages(&shown, "hit"), [3], "root, leaf and row: {shown}");
+    let shown = query(
+        &mut s,
+        &explain("select count(*) from generate_series(5, 14) g join t on t.id = g"),
+    );
+    assert!(shown.contains("loops=10"), "{shown}");
+    assert!(
+        pages(&shown, "hit").iter().all(|hit| (20..=30).contains(hit)),
+        "{shown}"
+    );
+
+    query(&mut s, "checkpoint");
+    let change = explain("update t set v = 'y' where id = 77");
+    let shown = query(&mut s, &change);
+    assert!(
+        pages(&shown, "dirtied").iter().all(|dirtied| *dirtied >= 1),
+        "{shown}"
+    );
+    let shown = query(&mut s, &change);
+    assert_eq!(pages(&shown, "dirtied"), [0, 0], "{shown}");
+
+    query(&mut s, "set work_mem = '64kB'");
+    let shown = query(
+        &mut s,
+        &explain("select v from t order by v, id desc offset 3999"),
+    );
+    let blocks = shown.split("temp ").nth(1).unwrap_or_default();
+    assert!(blocks.starts_with("read="), "{shown}");
+    assert!(blocks.contains(" written="), "{shown}");
+    let shown = query(&mut s, "explain (analyze, costs off) select count(v) from t");
+    assert!(!shown.contains("Buffers"), "{shown}");
+}
+
+#[test]
+fn json_has_the_buffers_of_each_operator_and_of_planning() {
+    let fixture = fixture();
+    let mut s = fixture.session();
+    query(&mut s, "prepare p(int) as select * from small where id = $1");
+    let shown = json(&query(
+        &mut s,
+        "explain (analyze, buffers, verbose, format json) execute p(1)",
+    ));
+    assert_eq!(
+        shown["Plan"]["Shared Hit Blocks"], 2,
+        "the index's root and the row: {shown}"
+    );
+    for name in ["Shared Read Blocks", "Local Hit Blocks", "Temp Written Blocks"] {
+        assert_eq!(shown["Plan"][name], 0, "{shown}");
+    }
+    assert_eq!(shown["Planning"]["Shared Hit Blocks"], 0, "{shown}");
+    let shown = json(&query(&mut s, "explain (verbose, format json) execute p(1)"));
+    for (member, expected) in [
+        ("Relation Name", "small"),
+        ("Schema", "public"),
+        ("Alias", "small"),
+        ("Node Type", "Index Scan"),
+    ] {
+        assert_eq!(shown["Plan"][member], expected, "{shown}");
+    }
+    assert_eq!(shown["Plan"].get("Shared Hit Blocks"), None, "{shown}");
 }

@@ -328,7 +328,6 @@ copy t to '/tmp/x'
 copy t from program 'cat'
 copy t to stdout (format binary)
 explain analyze select 1
-explain (analyze, buffers) select 1
 explain (format json) select 1
 explain create table u as select 1
 explain declare c cursor for select 1

@@ -211,12 +211,12 @@ impl Binder<'_> {
         )?;
         let mut counters = None;
         if options.analyze {
-            let timing = options.reads_clock();
+            let what = options.measured();
             if let Statement::Rows(statement) = &mut plan.statement {
-                *statement = statement.measured(timing);
+                *statement = statement.measured(what);
             }
             let queries = plan.subqueries.iter();
-            self.planned = queries.map(|query| Arc::new(query.measured(timing))).collect();
+            self.planned = queries.map(|query| Arc::new(query.measured(what))).collect();
             counters = Some((Arc::default(), Arc::default()));
         }
         let subqueries = if options.analyze {

@@ -12,7 +12,15 @@ pub(super) fn members(title: &str) -> Vec<(&'static str, Shown)> {
     let named = |of: &'static str, at: usize| {
         let name = words.get(at).copied().unwrap_or_default();
         let alias = words.get(at + 1).copied().unwrap_or(name);
-        vec![(of, text(name)), ("Alias", text(alias))]
+        // With VERBOSE the name has its schema in front.
+        match name.split_once('.').filter(|_| of == "Relation Name") {
+            Some((schema, name)) => vec![
+                (of, text(name)),
+                ("Schema", text(schema)),
+                ("Alias", text(words.get(at + 1).copied().unwrap_or(name))),
+            ],
+            None => vec![(of, text(name)), ("Alias", text(alias))],
+        }
     };
     let mut all = Vec::new();
     match words.as_slice() {

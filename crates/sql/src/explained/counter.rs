@@ -15,12 +15,55 @@ pub struct Counter {
     pub startup_ns: AtomicU64,
     /// Time until the last row, of all loops.
     pub total_ns: AtomicU64,
+    /// Pages that it used, and what is below it.
+    pub pages: PageCounters,
+}
+
+/// The counts of pages.
+#[derive(Debug, Default)]
+pub struct PageCounters {
+    /// Found in memory.
+    pub hit: AtomicU64,
+    /// Read from their files.
+    pub read: AtomicU64,
+    /// Changed for the first time since they were written.
+    pub dirtied: AtomicU64,
+    /// Written to their files.
+    pub written: AtomicU64,
+    /// Blocks of temporary files that were read.
+    pub temporary_read: AtomicU64,
+    /// Blocks of temporary files that were written.
+    pub temporary_written: AtomicU64,
+}
+
+impl PageCounters {
+    /// All counts, in the order in which they are shown.
+    pub(crate) fn all(&self) -> [&AtomicU64; 6] {
+        [
+            &self.hit,
+            &self.read,
+            &self.dirtied,
+            &self.written,
+            &self.temporary_read,
+            &self.temporary_written,
+        ]
+    }
+}
+
+/// The subject of a measurement beside rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Measured {
+    /// Time.
+    pub timing: bool,
+    /// Pages.
+    pub buffers: bool,
 }
 
 impl Counter {
     /// Adds to one of the counts.
     pub fn add(count: &AtomicU64, number: u64) {
-        count.fetch_add(number, Ordering::Relaxed);
+        // One thread writes it.
+        count.store(Counter::get(count).wrapping_add(number), Ordering::Relaxed);
     }
 
     /// Sets all counts to zero.
@@ -33,6 +76,7 @@ impl Counter {
             &self.total_ns,
         ];
         all.into_iter()
+            .chain(self.pages.all())
             .for_each(|count| count.store(0, Ordering::Relaxed));
     }
 
@@ -53,6 +97,6 @@ pub struct StageCounters {
     pub distinct: Counter,
     /// Of sorting.
     pub sort: Counter,
-    /// False if no clock is read.
-    pub timing: bool,
+    /// The subject of the measurement beside rows.
+    pub what: Measured,
 }

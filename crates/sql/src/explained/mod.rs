@@ -12,7 +12,7 @@ mod counter;
 mod options;
 pub(crate) mod tree;
 
-pub use counter::{Counter, StageCounters};
+pub use counter::{Counter, Measured, PageCounters, StageCounters};
 pub use options::{ExplainFormat, ExplainOptions};
 pub use tree::PlanTree;
 

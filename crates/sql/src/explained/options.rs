@@ -1,5 +1,6 @@
 //! The options of EXPLAIN.
 
+use super::Measured;
 use crate::error::{EngineError, Result, SqlState};
 
 /// The form of EXPLAIN's answer.
@@ -87,9 +88,6 @@ impl ExplainOptions {
                 "EXPLAIN option TIMING requires ANALYZE",
             ));
         }
-        if self.buffers {
-            return Err(EngineError::not_supported("EXPLAIN (BUFFERS)"));
-        }
         Ok(())
     }
 
@@ -101,6 +99,19 @@ impl ExplainOptions {
     /// True if the clock is read in each operator.
     pub(crate) fn reads_clock(&self) -> bool {
         self.analyze && self.timing.unwrap_or(true)
+    }
+
+    /// The subject of the measurement beside rows.
+    pub(crate) fn measured(&self) -> Measured {
+        Measured {
+            timing: self.reads_clock(),
+            buffers: self.analyze && self.buffers,
+        }
+    }
+
+    /// True if the pages that the statement uses are counted.
+    pub fn counts_pages(&self) -> bool {
+        self.measured().buffers
     }
 
     /// True if the times of planning and execution are shown.
@@ -117,6 +128,7 @@ impl ExplainOptions {
             on("analyze", Some(self.analyze)),
             on("verbose", Some(self.verbose)),
             on("costs", self.costs),
+            on("buffers", Some(self.buffers)),
             on("timing", self.timing),
             on("summary", self.summary),
             Some(match self.format {

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use super::{Cost, Counter, ExplainFormat, ExplainOptions, StageCounters};
+use super::{Cost, Counter, ExplainFormat, ExplainOptions, Measured, StageCounters};
 use crate::stack::checkpoint;
 
 /// The counter of an operator.
@@ -71,6 +71,11 @@ pub struct PlanTree {
 }
 
 impl PlanTree {
+    /// The subject of its counters beside rows.
+    pub fn measured(&self) -> Measured {
+        self.options.measured()
+    }
+
     /// Sets all counters to zero, before a run.
     pub fn reset(&self) {
         self.top.reset();
@@ -82,6 +87,7 @@ impl PlanTree {
             ExplainFormat::Text => {
                 let mut lines = Vec::new();
                 self.text(&self.top, 0, &mut lines);
+                // Planning reads no pages: a line about them would have nothing to say.
                 if self.options.shows_summary() {
                     lines.push(format!("Planning Time: {:.3} ms", self.planning_ms));
                     let execution = execution_ms;
@@ -132,6 +138,10 @@ impl PlanTree {
             self.removed(node)
                 .map(|(name, rows)| format!("{indent}{name}: {rows}")),
         );
+        if self.options.counts_pages() {
+            let line = buffers_line(node.pages());
+            lines.extend(line.map(|line| format!("{indent}Buffers: {line}")));
+        }
         for input in &node.inputs {
             if let Some(name) = &input.of_query {
                 lines.push(format!("{indent}{name}"));
@@ -159,6 +169,10 @@ impl PlanTree {
     fn json(&self, execution_ms: Option<f64>) -> String {
         let mut out = "[\n  {\n    \"Plan\": ".to_owned();
         self.json_node(&self.top, 2, &mut out);
+        if self.options.buffers {
+            let planning = buffer_members([0; 6]).map(|(name, count)| format!("      \"{name}\": {count}"));
+            let _ = write!(out, ",\n    \"Planning\": {{\n{}\n    }}", planning.join(",\n"));
+        }
         if self.options.shows_summary() {
             let _ = write!(out, ",\n    \"Planning Time\": {:.3}", self.planning_ms);
         }
@@ -210,6 +224,11 @@ impl PlanTree {
         if let Some((name, rows)) = self.removed(node) {
             add(name, rows.to_string());
         }
+        if self.options.counts_pages() {
+            for (name, count) in buffer_members(node.pages()) {
+                add(name, count.to_string());
+            }
+        }
         out.push_str("{\n");
         for (at, (name, value)) in members.iter().enumerate() {
             let comma = if at == 0 { "" } else { ",\n" };
@@ -230,7 +249,7 @@ impl PlanTree {
 
 /// Counts of an operator for each of its loops.
 #[derive(Default)]
-struct Measured {
+struct Counts {
     startup_ms: f64,
     total_ms: f64,
     rows: u64,
@@ -240,7 +259,7 @@ struct Measured {
 impl ShownNode {
     /// Its counts for each loop; `None` if it was never run. Its time includes that of each input, also where a stage of a SELECT
     /// does not read the clock itself.
-    fn measured(&self, counter: &Counter) -> Option<Measured> {
+    fn measured(&self, counter: &Counter) -> Option<Counts> {
         let loops = Counter::get(&counter.loops);
         let at_least = |of: fn(&Counter) -> &AtomicU64| {
             let inputs = self.inputs.iter().filter_map(|input| input.counter.as_ref());
@@ -248,13 +267,69 @@ impl ShownNode {
             Counter::get(of(counter)).max(inputs.unwrap_or(0))
         };
         let each = |number: u64| number as f64 / loops as f64;
-        (loops > 0).then(|| Measured {
+        (loops > 0).then(|| Counts {
             startup_ms: each(Counter::get(&counter.startup_ns)) / 1e6,
             total_ms: each(at_least(|counter| &counter.total_ns)) / 1e6,
             rows: each(Counter::get(&counter.rows)).round() as u64,
             loops,
         })
     }
+}
+
+/// Pages found in memory, read, dirtied and written, and blocks of temporary files read and written.
+type Pages = [u64; 6];
+
+impl ShownNode {
+    /// The pages that it and what is below it have used: as for times, those of its inputs are among them.
+    fn pages(&self) -> Pages {
+        let mut below = Pages::default();
+        for input in &self.inputs {
+            let pages = checkpoint(|| input.pages());
+            below.iter_mut().zip(pages).for_each(|(sum, count)| *sum += count);
+        }
+        if let Some(counter) = &self.counter {
+            let own = counter.get().pages.all().map(Counter::get);
+            below
+                .iter_mut()
+                .zip(own)
+                .for_each(|(sum, count)| *sum = count.max(*sum));
+        }
+        below
+    }
+}
+
+/// Pages as the text shows them; none if there were none.
+fn buffers_line(pages: Pages) -> Option<String> {
+    let group = |kind: &str, names: &[&str], counts: &[u64]| {
+        let counted = names.iter().zip(counts).filter(|(_, count)| **count > 0);
+        let shown: Vec<String> = counted.map(|(name, count)| format!("{name}={count}")).collect();
+        (!shown.is_empty()).then(|| format!("{kind} {}", shown.join(" ")))
+    };
+    let (shared, temporary) = pages.split_at(4);
+    let groups = [
+        group("shared", &["hit", "read", "dirtied", "written"], shared),
+        group("temp", &["read", "written"], temporary),
+    ];
+    let shown: Vec<String> = groups.into_iter().flatten().collect();
+    (!shown.is_empty()).then(|| shown.join(", "))
+}
+
+/// Pages as JSON shows them. Pages of temporary tables are among the shared ones.
+fn buffer_members(
+    [hit, read, dirtied, written, temporary_read, temporary_written]: Pages,
+) -> [(&'static str, u64); 10] {
+    [
+        ("Shared Hit Blocks", hit),
+        ("Shared Read Blocks", read),
+        ("Shared Dirtied Blocks", dirtied),
+        ("Shared Written Blocks", written),
+        ("Local Hit Blocks", 0),
+        ("Local Read Blocks", 0),
+        ("Local Dirtied Blocks", 0),
+        ("Local Written Blocks", 0),
+        ("Temp Read Blocks", temporary_read),
+        ("Temp Written Blocks", temporary_written),
+    ]
 }
 
 /// A number of rows as it is shown.

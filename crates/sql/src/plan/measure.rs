@@ -5,25 +5,25 @@
 
 use std::sync::Arc;
 
-use crate::explained::StageCounters;
+use crate::explained::{Measured, StageCounters};
 use crate::plan::{InsertSource, MeasuredNode, MeasuredSource, Node, RowsStatement, SelectPlan, Source};
 use crate::stack::checkpoint;
 
 impl SelectPlan {
     /// The same plan with counters.
-    pub fn measured(&self, timing: bool) -> SelectPlan {
+    pub fn measured(&self, what: Measured) -> SelectPlan {
         checkpoint(|| {
             let mut plan = self.clone();
             let source = std::mem::replace(&mut plan.source, Source::OneRow);
             let source = match source {
                 Source::Rows(mut rows) => {
-                    rows.node = rows.node.measured(timing);
+                    rows.node = rows.node.measured(what);
                     Source::Rows(rows)
                 }
                 source => source,
             };
             let counters = StageCounters {
-                timing,
+                what,
                 ..StageCounters::default()
             };
             let alone = SelectPlan {
@@ -54,11 +54,11 @@ impl SelectPlan {
 
 impl Node {
     /// The same operator with counters, and all below it.
-    pub fn measured(self, timing: bool) -> Node {
-        checkpoint(|| self.measured_here(timing))
+    pub fn measured(self, what: Measured) -> Node {
+        checkpoint(|| self.measured_here(what))
     }
 
-    fn measured_here(self, timing: bool) -> Node {
+    fn measured_here(self, what: Measured) -> Node {
         let input = match self {
             Node::Query {
                 plan,
@@ -66,37 +66,37 @@ impl Node {
                 arguments,
                 name,
             } => Node::Query {
-                plan: Arc::new(plan.measured(timing)),
+                plan: Arc::new(plan.measured(what)),
                 base,
                 arguments,
                 name,
             },
             Node::Set(mut set) => {
-                set.left.0 = set.left.0.measured(timing);
-                set.right.0 = set.right.0.measured(timing);
+                set.left.0 = set.left.0.measured(what);
+                set.right.0 = set.right.0.measured(what);
                 Node::Set(set)
             }
             Node::Recursive(mut plan) => {
-                plan.union.left.0 = plan.union.left.0.measured(timing);
-                plan.union.right.0 = plan.union.right.0.measured(timing);
+                plan.union.left.0 = plan.union.left.0.measured(what);
+                plan.union.right.0 = plan.union.right.0.measured(what);
                 Node::Recursive(plan)
             }
             Node::Gate { input, condition } => Node::Gate {
-                input: Box::new(input.measured(timing)),
+                input: Box::new(input.measured(what)),
                 condition,
             },
             Node::Filter { input, condition } => Node::Filter {
-                input: Box::new(input.measured(timing)),
+                input: Box::new(input.measured(what)),
                 condition,
             },
             Node::Loop(mut join) => {
-                join.left = join.left.measured(timing);
-                join.right = join.right.measured(timing);
+                join.left = join.left.measured(what);
+                join.right = join.right.measured(what);
                 Node::Loop(join)
             }
             Node::Hash(mut join) => {
-                join.left = join.left.measured(timing);
-                join.right = join.right.measured(timing);
+                join.left = join.left.measured(what);
+                join.right = join.right.measured(what);
                 Node::Hash(join)
             }
             leaf => leaf,
@@ -104,37 +104,35 @@ impl Node {
         Node::Measured(Box::new(MeasuredNode {
             input,
             counter: Arc::default(),
-            timing,
+            what,
         }))
     }
 }
 
 impl RowsStatement {
     /// The same statement with counters.
-    pub fn measured(&self, timing: bool) -> RowsStatement {
+    pub fn measured(&self, what: Measured) -> RowsStatement {
         let mut statement = self.clone();
         match &mut statement {
-            RowsStatement::Select(select) => *select = Arc::new(select.measured(timing)),
+            RowsStatement::Select(select) => *select = Arc::new(select.measured(what)),
             RowsStatement::Insert(insert) => {
                 if let InsertSource::Select { select, .. } = &mut insert.source {
-                    **select = select.measured(timing);
+                    **select = select.measured(what);
                 }
             }
             RowsStatement::Update(update) => {
                 if let Some(joined) = &mut update.joined {
-                    joined.rows.node =
-                        std::mem::replace(&mut joined.rows.node, Node::OneRow).measured(timing);
+                    joined.rows.node = std::mem::replace(&mut joined.rows.node, Node::OneRow).measured(what);
                 }
             }
             RowsStatement::Delete(delete) => {
                 if let Some(joined) = &mut delete.joined {
-                    joined.rows.node =
-                        std::mem::replace(&mut joined.rows.node, Node::OneRow).measured(timing);
+                    joined.rows.node = std::mem::replace(&mut joined.rows.node, Node::OneRow).measured(what);
                 }
             }
             RowsStatement::Merge(merge) => {
                 let node = &mut merge.joined.rows.node;
-                *node = std::mem::replace(node, Node::OneRow).measured(timing);
+                *node = std::mem::replace(node, Node::OneRow).measured(what);
             }
             RowsStatement::Copy(_) | RowsStatement::Explain(_) | RowsStatement::Measured(_) => {}
         }

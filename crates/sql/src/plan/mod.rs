@@ -36,7 +36,7 @@ use crate::value::DataType;
 
 pub use crate::access::{AccessPath, KeyRange, RangeBound};
 pub use crate::aggregate::AggregateCall;
-pub use crate::explained::{Counter, StageCounters};
+pub use crate::explained::{Counter, Measured, PageCounters, StageCounters};
 pub use crate::sort_key::SortKey;
 pub use alter_table::{AlterTablePlan, NewCheck, NewKey, Owner, TableAction, TypeChange};
 pub use control::{

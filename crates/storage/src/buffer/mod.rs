@@ -17,6 +17,7 @@
 //! | `page_version` | the version by which a reader without a pin sees changes | |
 //! | `page_guard` | pins and content latches as values | |
 //! | `racy` | a page as a reader without a latch sees it | |
+//! | `page_counts` | the pages that a thread has used | |
 //! | `frame`, `page_memory` | a frame, and the bytes of all pages | |
 //! | `pool` | pinning, reading in, evicting, writing out | below |
 //! | `page_device` | the files and the log underneath | |
@@ -44,6 +45,7 @@
 mod clock;
 mod frame;
 mod map;
+mod page_counts;
 mod page_device;
 pub(crate) mod page_guard;
 mod page_latch;
@@ -60,10 +62,11 @@ pub use clock::BufferClockVariant;
 #[cfg(test)]
 pub(crate) use frame::PageBytes;
 pub use map::BufferMapVariant;
+pub use page_counts::PageCounts;
 pub use page_device::{PageDevice, PagesOnDisk};
 pub use page_guard::{PageExclusive, PageShared, PageUpdate, PinnedPage};
 pub use page_latch::PageLatchVariant;
-pub use page_read::PageReadVariant;
+pub use page_read::{CountedPages, PageReadVariant};
 pub use pool::{BufferPool, BufferPoolOptions};
 pub(crate) use racy::RacyCopy;
 pub use racy::RacyPage;

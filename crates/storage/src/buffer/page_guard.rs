@@ -6,8 +6,9 @@ use std::mem::ManuallyDrop;
 use clearway_machine::{Machine, Native};
 
 use crate::buffer::frame::Frame;
+use crate::buffer::page_counts::PageCounts;
 use crate::buffer::page_view::{HintedHeader, HintedPage, ITEM_HEADER, PageView};
-use crate::buffer::pin::{CHANGED, CHANGING};
+use crate::buffer::pin::{CHANGED, CHANGING, DIRTY};
 use crate::buffer::racy::RacyPage;
 use crate::page::{self, Lsn, PAGE_HEADER, PAGE_SIZE, PageId};
 
@@ -294,6 +295,10 @@ impl<M: Machine> ChangingFrame<M> {
     /// is dirty before the change is in the log, so that a checkpoint whose redo position lies behind the
     /// record finds it (P4).
     pub(crate) fn begin(guard: &PageExclusive<'_, M>) -> Self {
+        // A checker has no use for the counts, and pays for each access.
+        if !M::EXPLORED && !guard.frame.state.has(DIRTY) {
+            PageCounts::add_dirtied();
+        }
         guard.frame.state.set(CHANGING | CHANGED);
         Self(guard.frame)
     }

@@ -11,9 +11,10 @@ use self::all_pinned::PinWait;
 use super::clock::{BufferClockVariant, Clock};
 use super::frame::{Frame, FrameOptions};
 use super::map::{BufferMap, BufferMapVariant, Insertion, PinnedFrame};
+use super::page_counts::PageCounts;
 use super::page_latch::PageLatchVariant;
 use super::page_memory::PageMemory;
-use super::page_read::{PageReadVariant, Pages};
+use super::page_read::{CountedPages, PageReadVariant, Pages, ReadMode};
 use super::page_view::PageView;
 use super::pin::{CHANGED, DIRTY, REDIRTIED, VALID};
 use super::ring::FrameRing;
@@ -73,6 +74,7 @@ pub struct BufferPool<M: Machine = Native, D: PageDevice = PagesOnDisk> {
     map: BufferMap<M>,
     clock: Clock<M>,
     options: BufferPoolOptions,
+    read_mode: ReadMode,
     device: D,
     memory: PageMemory,
     pin_wait: PinWait,
@@ -122,6 +124,7 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
             map: BufferMap::new(options.map, count, options.lwlock),
             clock: Clock::new(options.clock, count, options.lwlock),
             options,
+            read_mode: ReadMode::new(options.page_read),
             device,
             memory,
             pin_wait: PinWait::default(),
@@ -143,7 +146,10 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
     #[inline]
     pub fn pin(&self, page: PageId) -> Result<PinnedPage<'_, M>> {
         match self.map.lookup_and_pin(page, &self.frames) {
-            Some((frame, state)) if state & VALID != 0 => Ok(PinnedPage::from_pin(frame)),
+            Some((frame, state)) if state & VALID != 0 => {
+                PageCounts::add_hit();
+                Ok(PinnedPage::from_pin(frame))
+            }
             found => self.pin_slow(page, found, true, None),
         }
     }
@@ -162,6 +168,7 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
     pub fn pin_in(&self, page: PageId, ring: &mut FrameRing) -> Result<PinnedPage<'_, M>> {
         match self.map.lookup_and_pin(page, &self.frames) {
             Some((frame, state)) if state & VALID != 0 => {
+                PageCounts::add_hit();
                 // F3.
                 frame.state.forget_use();
                 Ok(PinnedPage::from_pin(frame))
@@ -174,7 +181,7 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
     /// the module `page_read`. `None` if that is what `read` returned on the page as it was at one instant.
     #[inline]
     pub fn read<R>(&self, page: PageId, read: impl FnMut(RacyPage<'_>) -> Option<R>) -> Result<Option<R>> {
-        self.options.page_read.read(self, page, read)
+        self.read_mode.variant().read(self, page, read)
     }
 
     /// True if [`read`](Self::read) does without page latches. If not, a caller that reads many values of a page is
@@ -187,7 +194,12 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
     /// True if [`read`](Self::read) writes nothing to the frame of a page in memory.
     #[inline]
     pub fn reads_unpinned(&self) -> bool {
-        self.options.page_read == PageReadVariant::Optimistic
+        self.read_mode.variant() == PageReadVariant::Optimistic
+    }
+
+    /// Counts all pages that are used, in [`PageCounts`], until the guard is dropped.
+    pub fn count_pages(&self) -> CountedPages<'_> {
+        self.read_mode.pin_all()
     }
 
     /// Pins a page that is about to be replaced as a whole (replay): what its file holds is not read.
@@ -218,7 +230,11 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
         });
         drop(io);
         match added {
-            Ok(()) => Ok(PinnedPage::from_pin(frame)),
+            Ok(()) => {
+                PageCounts::add_dirtied();
+                PageCounts::add_written();
+                Ok(PinnedPage::from_pin(frame))
+            }
             Err(error) => {
                 self.give_back(number, frame);
                 Err(error)
@@ -244,9 +260,10 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
         mut ring: Option<&mut FrameRing>,
     ) -> Result<PinnedPage<'a, M>> {
         loop {
+            let mut was_read = false;
             let (frame, state) = match found {
                 Some(found) => found,
-                None => self.read_in(page, read, ring.as_deref_mut())?,
+                None => self.read_in(page, read, ring.as_deref_mut(), &mut was_read)?,
             };
             if state & VALID == 0 {
                 // Another worker is reading the page.
@@ -255,6 +272,9 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
             let pinned = PinnedPage::from_pin(frame);
             // P3.
             if state & VALID != 0 || frame.state.has(VALID) && frame.page() == page {
+                if !was_read {
+                    PageCounts::add_hit();
+                }
                 return Ok(pinned);
             }
             // The read failed, and trying again gives this caller its own error. Or the frame's owner has not taken the
@@ -266,8 +286,15 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
     }
 
     /// Reads a page into a frame, unless another worker has entered it in the map meanwhile: then its frame is pinned,
-    /// and valid or not.
-    fn read_in(&self, page: PageId, read: bool, ring: Option<&mut FrameRing>) -> Result<PinnedFrame<'_, M>> {
+    /// and valid or not. `was_read` becomes true unless
+    /// there was one.
+    fn read_in(
+        &self,
+        page: PageId,
+        read: bool,
+        ring: Option<&mut FrameRing>,
+        was_read: &mut bool,
+    ) -> Result<PinnedFrame<'_, M>> {
         self.device.check_exists(page)?;
         let (number, frame) = self.claim_frame(ring)?;
         // B5: taken before the page can be found.
@@ -295,6 +322,10 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
             drop(io);
             self.give_back(number, frame);
             return Err(error);
+        }
+        *was_read = true;
+        if read {
+            PageCounts::add_read();
         }
         frame.show_page(0);
         drop(io);
@@ -429,6 +460,7 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
         let upto = page::lsn(&copy[..]).max(self.device.newest_early_commit());
         self.device.flush_log(upto);
         self.device.write(page, &mut copy)?;
+        PageCounts::add_written();
         frame.state.written();
         Ok(())
     }

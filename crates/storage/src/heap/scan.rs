@@ -178,8 +178,7 @@ impl Heap {
             ring: None,
             block,
             blocks: ctx.storage.block_count(self.rel)?.min(block.saturating_add(1)),
-            rows: Vec::new(),
-            at: 0,
+            seen: Box::default(),
         })
     }
 
@@ -191,13 +190,15 @@ impl Heap {
             ring: ctx.storage.scan_ring(blocks).map(Box::new),
             block: 0,
             blocks,
-            rows: Vec::new(),
-            at: 0,
+            seen: Box::default(),
         })
     }
 }
 
 /// A scan over a heap, a page at a time. Pages added after its start hold nothing its snapshot sees.
+///
+/// It pins and latches each page once, and copies the rows that it sees: between two rows it holds nothing, so its caller may
+/// change the table, and a row costs no access to the pool. A version's bytes never change while a snapshot sees it (R4).
 #[derive(Debug)]
 pub struct HeapScan {
     heap: Heap,
@@ -205,9 +206,51 @@ pub struct HeapScan {
     ring: Option<Box<FrameRing>>,
     block: u32,
     blocks: u32,
-    /// The visible versions of the page before `block`: slot and root.
-    rows: Vec<(u16, u16)>,
+    /// The rows of the page before `block`. Apart, so that a scan is small to move.
+    seen: Box<SeenRows>,
+}
+
+/// The rows of a page that a scan has seen and not yet given.
+#[derive(Debug, Default)]
+struct SeenRows {
+    versions: Vec<SeenVersion>,
+    bytes: Vec<u8>,
+    /// The number of the next version, and where its bytes start.
     at: usize,
+    start: usize,
+}
+
+impl SeenRows {
+    fn clear(&mut self) {
+        self.versions.clear();
+        self.bytes.clear();
+        (self.at, self.start) = (0, 0);
+    }
+
+    fn push(&mut self, slot: u16, root: u16, row: &[u8]) {
+        self.bytes.extend_from_slice(row);
+        let end = self.bytes.len() as u32;
+        self.versions.push(SeenVersion { slot, root, end });
+    }
+
+    /// The next version, and its bytes.
+    #[inline]
+    fn next(&mut self) -> Option<(SeenVersion, &[u8])> {
+        let version = *self.versions.get(self.at)?;
+        let row = &self.bytes[self.start..version.end as usize];
+        self.at += 1;
+        self.start = version.end as usize;
+        Some((version, row))
+    }
+}
+
+/// A visible version of a row on a page.
+#[derive(Debug, Clone, Copy)]
+struct SeenVersion {
+    slot: u16,
+    root: u16,
+    /// The end of its bytes, which begin where those of the version before end.
+    end: u32,
 }
 
 impl HeapScan {
@@ -235,24 +278,8 @@ impl HeapScan {
         mut read: impl FnMut(u16, u16, u32, &[u8]) -> R,
     ) -> Result<Option<R>> {
         loop {
-            if let Some(&(slot, root)) = self.rows.get(self.at) {
-                self.at += 1;
-                let block = self.block - 1;
-                let page = ctx
-                    .storage
-                    .pin_in(
-                        PageId {
-                            rel: self.heap.rel,
-                            block,
-                        },
-                        self.ring.as_deref_mut(),
-                    )?
-                    .into_shared();
-                // What the snapshot sees is not removed (R4), so the version is still there.
-                match Tuple::at(page.hinted(), slot) {
-                    Some(tuple) => return Ok(Some(read(slot, root, block, tuple.row()))),
-                    None => continue,
-                }
+            if let Some((SeenVersion { slot, root, .. }, row)) = self.seen.next() {
+                return Ok(Some(read(slot, root, self.block - 1, row)));
             }
             if self.block >= self.blocks {
                 return Ok(None);
@@ -274,8 +301,7 @@ impl HeapScan {
             )?
             .into_shared();
         self.block += 1;
-        self.at = 0;
-        self.rows.clear();
+        self.seen.clear();
         if page::is_new(page.header()) {
             return Ok(());
         }
@@ -286,7 +312,7 @@ impl HeapScan {
             };
             for (slot, tuple) in chain(hinted, start) {
                 if visibility::visible(ctx, &page, &tuple)? {
-                    self.rows.push((slot, root));
+                    self.seen.push(slot, root, tuple.row());
                     break;
                 }
             }

@@ -439,7 +439,7 @@ struct MeasuredInput {
 impl MeasuredInput {
     fn open(execution: &mut Execution<'_>, measured: &MeasuredSource) -> Result<MeasuredInput> {
         let counters = &measured.counters;
-        let stretch = Stretch::begin(execution, counters.timing);
+        let stretch = Stretch::begin(execution, counters.what);
         let input = Input::open(execution, &measured.plan)?;
         let ns = stretch.end(execution, &counters.source);
         Ok(MeasuredInput {
@@ -454,7 +454,7 @@ impl MeasuredInput {
         measured: &MeasuredSource,
     ) -> Result<Option<Option<Tid>>> {
         let counters = &measured.counters;
-        let stretch = Stretch::begin(execution, counters.timing);
+        let stretch = Stretch::begin(execution, counters.what);
         let found = self.input.next(execution, &measured.plan)?;
         let ns = stretch.end(execution, &counters.source);
         self.current.asked(&counters.source, ns, found.is_some());
@@ -480,7 +480,7 @@ fn measuring<T>(
         return work(execution);
     };
     let counter = of(&measured.counters);
-    let stretch = Stretch::begin(execution, measured.counters.timing);
+    let stretch = Stretch::begin(execution, measured.counters.what);
     let done = work(execution)?;
     let ns = stretch.end(execution, counter);
     Loop::opened(counter, ns).asked(counter, 0, false);

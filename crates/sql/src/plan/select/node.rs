@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use crate::explained::Counter;
+use crate::explained::{Counter, Measured};
 use crate::expr::Expr;
 use crate::plan::{SelectPlan, Series, SetFunctions, TableScan};
 use crate::value::DataType;
@@ -129,8 +129,8 @@ pub struct MeasuredNode {
     pub input: Node,
     /// Its counter.
     pub counter: Arc<Counter>,
-    /// False if no clock is read.
-    pub timing: bool,
+    /// The subject of the measurement beside rows.
+    pub what: Measured,
 }
 
 impl Node {

@@ -21,7 +21,7 @@ impl MeasuredRows {
         measured: &MeasuredNode,
         row: &mut [Value],
     ) -> Result<MeasuredRows> {
-        let stretch = Stretch::begin(execution, measured.timing);
+        let stretch = Stretch::begin(execution, measured.what);
         let rows = Rows::open(execution, &measured.input, row)?;
         let ns = stretch.end(execution, &measured.counter);
         Ok(MeasuredRows {
@@ -36,7 +36,7 @@ impl MeasuredRows {
         measured: &MeasuredNode,
         row: &mut [Value],
     ) -> Result<bool> {
-        let stretch = Stretch::begin(execution, measured.timing);
+        let stretch = Stretch::begin(execution, measured.what);
         let found = self.rows.next(execution, &measured.input, row)?;
         let ns = stretch.end(execution, &measured.counter);
         self.current.asked(&measured.counter, ns, found);
