@@ -92,4 +92,7 @@ TOOLS = [
     _python("psycopg2_checks"),
     _python("asyncpg_checks"),
     _python("pg8000_checks"),
+    _python("sqlalchemy_checks"),
+    _python("alembic_checks"),
+    _python("django_checks"),
 ]
