@@ -282,6 +282,12 @@ impl TableDef {
         self.indexes.iter().find(|index| index.primary)
     }
 
+    /// True if the column is one of a row's key: of an index that has one entry a key.
+    pub fn is_key(&self, column: u16) -> bool {
+        let mut keys = self.indexes.iter().filter(|index| index.unique);
+        keys.any(|index| index.columns.contains(&column))
+    }
+
     /// True if any index has this column.
     pub fn is_indexed(&self, column: u16) -> bool {
         self.indexes.iter().any(|index| index.columns.contains(&column))

@@ -15,7 +15,7 @@ use clearway_storage::heap::{
 };
 use clearway_storage::vacuum::{VacuumStats, vacuum};
 use clearway_storage::{PageReadVariant, PageRoomVariant, Reader, RelId, Storage};
-use clearway_txn::{ProcId, Snapshot, Xid};
+use clearway_txn::{ProcId, RowLockMode, Snapshot, Xid};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -226,10 +226,14 @@ impl Story<'_> {
     /// The conflict of a change of the version at `tid`.
     fn conflict(&self, session: usize, command: u32, tid: Tid) -> Conflict {
         let context = self.context(session, command);
-        match self.heap().version(&context, tid, |_| ()).unwrap() {
+        match self
+            .heap()
+            .version(&context, tid, RowLockMode::Update, |_| ())
+            .unwrap()
+        {
             VersionOutcome::NoConflict(()) => Conflict::None,
             VersionOutcome::SelfModified => Conflict::SelfModified,
-            VersionOutcome::Wait(xid) => Conflict::Wait(xid),
+            VersionOutcome::Wait(other) => Conflict::Wait(other.xid),
             VersionOutcome::Deleted => Conflict::Deleted,
             VersionOutcome::Changed { latest } => Conflict::Changed(latest),
         }
@@ -278,7 +282,7 @@ impl Story<'_> {
                 Conflict::None
             }
             UpdateOutcome::SelfModified => Conflict::SelfModified,
-            UpdateOutcome::Wait(xid) => Conflict::Wait(xid),
+            UpdateOutcome::Wait(other) => Conflict::Wait(other.xid),
             UpdateOutcome::Deleted => Conflict::Deleted,
             UpdateOutcome::Changed { latest } => Conflict::Changed(latest),
         };
@@ -304,7 +308,7 @@ impl Story<'_> {
                 Conflict::None
             }
             DeleteOutcome::SelfModified => Conflict::SelfModified,
-            DeleteOutcome::Wait(xid) => Conflict::Wait(xid),
+            DeleteOutcome::Wait(other) => Conflict::Wait(other.xid),
             DeleteOutcome::Gone => Conflict::Deleted,
             DeleteOutcome::Changed { latest } => Conflict::Changed(latest),
         };
@@ -316,17 +320,21 @@ impl Story<'_> {
         let Some((row, version, expected)) = self.choose(session) else {
             return;
         };
-        let outcome = self
-            .heap()
-            .lock_row(&self.context(session, command), version.tid, true);
+        let outcome = self.heap().lock_row(
+            &self.context(session, command),
+            version.tid,
+            RowLockMode::Update,
+            false,
+        );
         let found = match outcome.unwrap() {
             LockOutcome::Locked => {
                 self.holders.insert(row, session);
                 assert_eq!(self.conflict(session, command, version.tid), Conflict::None);
                 Conflict::None
             }
+            LockOutcome::Queue => unreachable!("no transaction shares a row"),
             LockOutcome::SelfModified => Conflict::SelfModified,
-            LockOutcome::Wait(xid) => Conflict::Wait(xid),
+            LockOutcome::Wait(other) => Conflict::Wait(other.xid),
             LockOutcome::Deleted => Conflict::Deleted,
             LockOutcome::Changed { latest } => Conflict::Changed(latest),
         };

@@ -12,7 +12,7 @@ use clearway_machine::{Machine, Native, WaitEvent, Watchdog, WorkerId};
 use clearway_storage::heap::{DeleteOutcome, Heap, ROW_MAX, Tid, TxnContext, UpdateOutcome};
 use clearway_storage::vacuum::vacuum;
 use clearway_storage::{PAGE_HEADER, PAGE_SIZE, PageId, Reader, RelId, Storage, StorageError};
-use clearway_txn::{ProcId, Snapshot, Xid};
+use clearway_txn::{ProcId, RowLockMode, Snapshot, Xid};
 
 /// A table, and its rows by their places.
 struct Table {
@@ -395,7 +395,13 @@ fn vacuum_passes_over_pages_that_have_not_changed() {
 
     // A row locked, whose page is settled again once that is over and looked at.
     let (tid, _) = table.rows[3 * fit + 1];
-    table.transact(|ctx| table.heap().lock_row(ctx, tid, true).map(|_| ()).unwrap());
+    table.transact(|ctx| {
+        table
+            .heap()
+            .lock_row(ctx, tid, RowLockMode::Update, false)
+            .map(|_| ())
+            .unwrap()
+    });
     assert_eq!(vacuum_all(&table).settled_pages, PAGES - 1);
     assert_eq!(vacuum_all(&table).settled_pages, PAGES);
 

@@ -9,7 +9,7 @@ use clearway_storage::Reader;
 use clearway_storage::Storage;
 use clearway_storage::btree::{BTree, InsertOutcome, InsertedRun, NewEntry};
 use clearway_storage::heap::{Heap, LockOutcome, Tid, TxnContext, UpdateOutcome};
-use clearway_txn::{ProcId, Snapshot, Xid};
+use clearway_txn::{ProcId, RowLockMode, Snapshot, Xid};
 
 const KEY: &[u8] = b"Alice";
 
@@ -93,7 +93,7 @@ impl Table {
 #[test]
 fn a_row_that_was_locked_keeps_its_key() {
     let (table, tid) = Table::with_a_row();
-    let locking = table.begin(|ctx| table.heap.lock_row(ctx, tid, true).unwrap());
+    let locking = table.begin(|ctx| table.heap.lock_row(ctx, tid, RowLockMode::Update, false).unwrap());
     assert_eq!(locking.2, LockOutcome::Locked);
     assert_eq!(table.insert_another(), InsertOutcome::Duplicate { tid });
     table.commit(locking);

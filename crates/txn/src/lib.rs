@@ -16,6 +16,8 @@
 //! | `transaction_state` | the state of a transaction now |
 //! | `lock_mode` | the eight lock modes and their conflicts |
 //! | `lock_table` | relation and tuple locks, held to the end of a transaction |
+//! | `row_lock_mode` | the four strengths of row locks and their conflicts |
+//! | `row_holders` | the transactions that share rows |
 //! | `transaction_wait` | waiting for the end of another transaction |
 //! | `deadlock` | finding cycles among all of these waits |
 //!
@@ -38,7 +40,8 @@
 //!    end.
 //! 8. Any wait can end with `Deadlock`, `Cancelled` or `Timeout`. The session then holds what it held before, and must
 //!    roll back to let the others of the cycle go on.
-//! 9. Latches are taken in ascending rank: HeldLocks 190, LockManager 200, ProcSlots 290, XidGen 300, ProcArray 310,
+//! 9. Latches are taken in ascending rank: HeldLocks 190, LockManager 200, HeldRows 260, RowHolders 262,
+//!    RelationHolders 264, ProcSlots 290, XidGen 300, ProcArray 310,
 //!    KnownXids 315, OlderCommitNumbers 320, CommitLogIo 390, CommitLog 400. `StatusDevice` is called under CommitLogIo and may take
 //!    the log's latches.
 //!
@@ -57,6 +60,8 @@ mod no_pages;
 mod proc_array;
 mod proc_clear;
 mod proc_id;
+mod row_holders;
+mod row_lock_mode;
 mod session_array;
 mod snapshot;
 mod transaction_state;
@@ -82,6 +87,8 @@ pub use no_pages::NoPages;
 pub use proc_array::{ProcArray, ProcArrayOptions};
 pub use proc_clear::ProcClearVariant;
 pub use proc_id::ProcId;
+pub use row_holders::{InTheWay, ROWS_MAX, RowHolders, RowLocksVariant, RowPlace};
+pub use row_lock_mode::RowLockMode;
 pub use session_array::{PROC_ARRAY_LATCH_TIME, ProcArrayFull, ProcArrayLatchVariant, SessionArray};
 pub use snapshot::{Snapshot, SnapshotVariant};
 pub use transaction_state::transaction_state;

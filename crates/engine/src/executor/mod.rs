@@ -11,6 +11,7 @@
 //! | `rounds` | duplicates over the rounds of a recursive query |
 //! | `measure`, `measured_statement` | operators that are measured; statements that EXPLAIN ANALYZE runs |
 //! | `modify`, `modify_joined` | INSERT, UPDATE, DELETE; over one table, over several |
+//! | `changed_columns` | the columns that an UPDATE changes |
 //! | `modify_merge` | MERGE |
 //! | `on_conflict` | ON CONFLICT of INSERT |
 //! | `unique` | index entries and the duplicates they find |
@@ -22,10 +23,13 @@
 //! UPDATE, DELETE and FOR UPDATE all may meet a row version that another transaction has updated, deleted or
 //! locked. What happens then is one protocol, in [`Execution::wait_for_row`] and its callers:
 //!
-//! 1. The heap names the transaction in the way (an id that still runs).
+//! 1. The heap names the transaction in the way (an id that still runs): the one that has changed the row or locked it
+//!    alone, or one of those that share it.
 //! 2. The session takes the row's *tuple lock*: its holder is the first in line of all sessions that wait for
 //!    the row. Without it, all waiters would be woken at once and the first to run would win: the oldest
-//!    might wait for ever.
+//!    might wait for ever. One that shares the row already and wants more does not queue: the first in line may wait for
+//!    it. One that could share the row queues, too, once enough others have passed the first in line (H5 of
+//!    `clearway_txn::RowHolders`).
 //! 3. It waits for that transaction's end, and asks the heap again.
 //! 4. Rolled back: the row is as it was seen; go on. Committed: REPEATABLE READ gives up with 40001, since the row it
 //!    should change is not the one its snapshot shows. READ COMMITTED follows the row ([`scan::newest`]): past each
@@ -39,6 +43,7 @@
 //! 5. When the row is changed, its tuple locks are given back: from now on the row itself bears this session's id.
 
 mod change;
+mod changed_columns;
 mod check_option;
 pub(crate) mod checks;
 mod group;
@@ -64,7 +69,7 @@ use std::time::Duration;
 use clearway_machine::invariant;
 use clearway_storage::Storage;
 use clearway_storage::heap::Tid;
-use clearway_txn::{LockMode, LockTag, Xid};
+use clearway_txn::{InTheWay, LockMode, LockTag};
 
 use crate::catalog::TableEntry;
 use crate::interrupt::Interrupts;
@@ -242,15 +247,10 @@ impl Execution<'_> {
         &mut self,
         table: &TableDef,
         tid: Tid,
-        xid: Xid,
+        in_the_way: InTheWay,
         policy: LockWaitPolicy,
         queued: &mut Queued,
     ) -> Result<bool> {
-        let tag = LockTag::Tuple {
-            rel: heap_rel(table),
-            block: tid.block,
-            slot: tid.slot,
-        };
         match policy {
             LockWaitPolicy::Block => {}
             LockWaitPolicy::SkipLocked => return Ok(false),
@@ -261,14 +261,27 @@ impl Execution<'_> {
                 ));
             }
         }
+        if !in_the_way.is_holder {
+            self.queue_for_row(table, tid, queued)?;
+        }
+        self.txn
+            .wait_for_transaction(in_the_way.xid, self.interrupts, self.lock_timeout)?;
+        Ok(true)
+    }
+
+    /// Waits until the session is the first in a row's queue: step 2.
+    pub(crate) fn queue_for_row(&mut self, table: &TableDef, tid: Tid, queued: &mut Queued) -> Result<()> {
+        let tag = LockTag::Tuple {
+            rel: heap_rel(table),
+            block: tid.block,
+            slot: tid.slot,
+        };
         if queued.0.last() != Some(&tag) {
             self.txn
                 .wait_for_lock(tag, LockMode::Exclusive, self.interrupts, self.lock_timeout)?;
             queued.0.push(tag);
         }
-        self.txn
-            .wait_for_transaction(xid, self.interrupts, self.lock_timeout)?;
-        Ok(true)
+        Ok(())
     }
 
     /// The error of step 4 for REPEATABLE READ; `Ok` when the newest version may be followed.

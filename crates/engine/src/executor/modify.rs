@@ -1,14 +1,15 @@
 //! INSERT, UPDATE, DELETE.
 
-use clearway_storage::heap::{DeleteOutcome, Heap, ROW_MAX, Tid, UpdateOutcome};
+use clearway_storage::heap::{ChangedColumns, DeleteOutcome, Heap, ROW_MAX, Tid, UpdateOutcome};
 
 use crate::convert::storage_error;
+use crate::executor::changed_columns::changed_columns;
 use crate::executor::check_option::check_row;
 use crate::executor::checks::check_constraints;
 use crate::executor::modify_joined;
 use crate::executor::not_null::check_not_null;
 use crate::executor::on_conflict::{self, Stored};
-use crate::executor::scan::{self, LedBy, Scan};
+use crate::executor::scan::{self, LedBy, Scan, TO_CHANGE};
 use crate::executor::unique::insert_entries;
 use crate::executor::{Execution, Queued, evaluate_row, heap_rel, select};
 use crate::transaction::RowChanges;
@@ -19,8 +20,7 @@ use clearway_sql::expr::Expr;
 use clearway_sql::plan::{
     DeletePlan, InsertPlan, InsertSource, LockWaitPolicy, Returning, TableScan, UpdatePlan,
 };
-use clearway_sql::value::key::encode_key_of_row;
-use clearway_sql::value::{ColumnSet, TextsTogether, Value};
+use clearway_sql::value::{TextsTogether, Value};
 
 /// Runs an INSERT; the number of rows.
 pub(crate) fn insert(
@@ -170,7 +170,7 @@ fn update_row(
     let mut target = tid;
     let mut newer: Option<scan::Newest> = None;
     let mut stale = true;
-    let mut hot_allowed = true;
+    let mut changed = ChangedColumns::NotIndexed;
     loop {
         if stale {
             let (row, payload) = match &newer {
@@ -178,14 +178,16 @@ fn update_row(
                 None => (found.row(), found.payload()),
             };
             changes.assign(execution, plan, row, payload)?;
-            hot_allowed = !plan.changes_indexed_columns || same_keys(table, payload, &changes.payload)?;
+            if plan.changes_indexed_columns {
+                changed = changed_columns(table, payload, &changes.payload)?;
+            }
             stale = false;
         }
-        let outcome = heap.update(&execution.txn.context(), target, &changes.payload, hot_allowed);
+        let outcome = heap.update(&execution.txn.context(), target, &changes.payload, changed);
         match outcome.map_err(storage_error)? {
             UpdateOutcome::Updated { tid, hot } => {
                 queued.release(execution.txn);
-                if !hot_allowed {
+                if changed != ChangedColumns::NotIndexed {
                     execution.txn.note_in_tags();
                 } else if execution.txn.row_is_unproven()
                     && plan.assignments.iter().all(|(_, expr)| expr.is_repeatable())
@@ -213,8 +215,8 @@ fn update_row(
                 queued.release(execution.txn);
                 return Ok(false);
             }
-            UpdateOutcome::Wait(xid) => {
-                execution.wait_for_row(table, target, xid, LockWaitPolicy::Block, &mut queued)?;
+            UpdateOutcome::Wait(other) => {
+                execution.wait_for_row(table, target, other, LockWaitPolicy::Block, &mut queued)?;
             }
             UpdateOutcome::Deleted => {
                 execution.check_concurrent("delete")?;
@@ -223,7 +225,7 @@ fn update_row(
             }
             UpdateOutcome::Changed { latest } => {
                 execution.check_concurrent("update")?;
-                newer = scan::newest(execution, &plan.scan, latest, LockWaitPolicy::Block, &mut queued)?;
+                newer = scan::newest(execution, &plan.scan, latest, TO_CHANGE, &mut queued)?;
                 let Some(found) = &newer else {
                     queued.release(execution.txn);
                     return Ok(false);
@@ -319,24 +321,6 @@ fn check_assigned(
     check_constraints(table, &row, context)
 }
 
-/// True if no index sees a difference between two versions of a row.
-fn same_keys(table: &TableDef, old: &[u8], new: &[u8]) -> Result<bool> {
-    let mut needed = ColumnSet::new();
-    for index in &table.indexes {
-        index.columns.iter().for_each(|column| needed.insert(*column));
-    }
-    let mut before = vec![Value::Null; table.columns.len()];
-    let mut after = before.clone();
-    table.codec.decode(old, &needed, &mut before)?;
-    table.codec.decode(new, &needed, &mut after)?;
-    let (mut key_before, mut key_after) = (Vec::new(), Vec::new());
-    Ok(table.indexes.iter().all(|index| {
-        encode_key_of_row(&before, &index.columns, &index.types, &mut key_before);
-        encode_key_of_row(&after, &index.columns, &index.types, &mut key_after);
-        key_before == key_after
-    }))
-}
-
 /// Runs a DELETE; the number of rows.
 pub(crate) fn delete(
     execution: &mut Execution<'_>,
@@ -386,8 +370,8 @@ fn delete_row(
         {
             DeleteOutcome::Deleted => break true,
             DeleteOutcome::SelfModified => break false,
-            DeleteOutcome::Wait(xid) => {
-                execution.wait_for_row(table, target, xid, LockWaitPolicy::Block, &mut queued)?;
+            DeleteOutcome::Wait(other) => {
+                execution.wait_for_row(table, target, other, LockWaitPolicy::Block, &mut queued)?;
             }
             DeleteOutcome::Gone => {
                 execution.check_concurrent("delete")?;
@@ -395,7 +379,7 @@ fn delete_row(
             }
             DeleteOutcome::Changed { latest } => {
                 execution.check_concurrent("update")?;
-                let found = scan::newest(execution, &plan.scan, latest, LockWaitPolicy::Block, &mut queued)?;
+                let found = scan::newest(execution, &plan.scan, latest, TO_CHANGE, &mut queued)?;
                 let Some(found) = found else { break false };
                 target = found.tid;
                 newer = Some(found.row);

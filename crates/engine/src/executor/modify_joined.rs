@@ -10,14 +10,15 @@ use clearway_sql::expr::Subquery;
 use clearway_sql::plan::{DeletePlan, JoinedRows, LockWaitPolicy, Returning, TableScan, UpdatePlan};
 use clearway_sql::value::{TextsTogether, Value};
 use clearway_sql::{Expr, TableDef};
-use clearway_storage::heap::{DeleteOutcome, Heap, Tid, UpdateOutcome};
+use clearway_storage::heap::{ChangedColumns, DeleteOutcome, Heap, Tid, UpdateOutcome};
 
 use crate::convert::storage_error;
+use crate::executor::changed_columns::changed_between;
 use crate::executor::check_option::check_row;
 use crate::executor::checks::check_constraints;
 use crate::executor::not_null::check_not_null;
 use crate::executor::place::place_of;
-use crate::executor::scan;
+use crate::executor::scan::{self, TO_CHANGE};
 use crate::executor::select::rows::Rows;
 use crate::executor::unique::insert_entries;
 use crate::executor::{Execution, Queued, heap_rel, select};
@@ -74,7 +75,7 @@ impl<'p> Found<'p> {
         latest: Tid,
         queued: &mut Queued,
     ) -> Result<Option<Tid>> {
-        let newest = scan::newest(execution, scan, latest, LockWaitPolicy::Block, queued)?;
+        let newest = scan::newest(execution, scan, latest, TO_CHANGE, queued)?;
         let Some(newest) = newest else { return Ok(None) };
         Ok(self.passes_with(execution, &newest)?.then_some(newest.tid))
     }
@@ -140,9 +141,11 @@ fn update_row(
     loop {
         let mut payload = Vec::new();
         table.codec.encode(&new, &mut payload);
-        // Index entries are made anew unless no assigned column is in an index.
-        let hot_allowed = !plan.changes_indexed_columns;
-        let outcome = heap.update(&execution.txn.context(), target, &payload, hot_allowed);
+        let changed = match plan.changes_indexed_columns {
+            true => changed_between(table, &found.row, &new),
+            false => ChangedColumns::NotIndexed,
+        };
+        let outcome = heap.update(&execution.txn.context(), target, &payload, changed);
         match outcome.map_err(storage_error)? {
             UpdateOutcome::Updated { tid, hot } => {
                 execution.txn.note_in_tags();
@@ -153,8 +156,8 @@ fn update_row(
                 return Ok(Some(new));
             }
             UpdateOutcome::SelfModified => break,
-            UpdateOutcome::Wait(xid) => {
-                execution.wait_for_row(table, target, xid, LockWaitPolicy::Block, &mut queued)?;
+            UpdateOutcome::Wait(other) => {
+                execution.wait_for_row(table, target, other, LockWaitPolicy::Block, &mut queued)?;
             }
             UpdateOutcome::Deleted => {
                 execution.check_concurrent("delete")?;
@@ -260,8 +263,8 @@ fn delete_row(
         match outcome.map_err(storage_error)? {
             DeleteOutcome::Deleted => break true,
             DeleteOutcome::SelfModified => break false,
-            DeleteOutcome::Wait(xid) => {
-                execution.wait_for_row(table, target, xid, LockWaitPolicy::Block, &mut queued)?;
+            DeleteOutcome::Wait(other) => {
+                execution.wait_for_row(table, target, other, LockWaitPolicy::Block, &mut queued)?;
             }
             DeleteOutcome::Gone => {
                 execution.check_concurrent("delete")?;

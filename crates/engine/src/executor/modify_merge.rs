@@ -17,12 +17,13 @@ use clearway_sql::TableDef;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::{LockWaitPolicy, MergeAction, MergeClause, MergePlan, RowAssignments};
 use clearway_sql::value::Value;
-use clearway_storage::heap::{DeleteOutcome, Heap, Tid, UpdateOutcome};
+use clearway_storage::heap::{ChangedColumns, DeleteOutcome, Heap, Tid, UpdateOutcome};
 
 use crate::convert::storage_error;
+use crate::executor::changed_columns::changed_between;
 use crate::executor::modify::insert_row;
 use crate::executor::modify_joined::{Found, assigned_by};
-use crate::executor::scan::{self, Followed};
+use crate::executor::scan::{self, Followed, TO_CHANGE};
 use crate::executor::unique::insert_entries;
 use crate::executor::{Execution, Queued, evaluate_row, heap_rel};
 use crate::transaction::RowChanges;
@@ -99,7 +100,7 @@ fn merge_matched(
                 latest
             }
         };
-        let followed = scan::followed(execution, &plan.scan, latest, LockWaitPolicy::Block, &mut queued)?;
+        let followed = scan::followed(execution, &plan.scan, latest, TO_CHANGE, &mut queued)?;
         match followed {
             Followed::Row(newest) if found.passes_with(execution, &newest)? => target = newest.tid,
             Followed::Row(_) | Followed::Left => break false,
@@ -150,9 +151,12 @@ fn update(
     let new = assigned_by(execution, table, &set.values, &set.row_queries, &found.row)?;
     let mut payload = Vec::new();
     table.codec.encode(&new, &mut payload);
-    let hot_allowed = !set.changes_indexed_columns;
+    let changed = match set.changes_indexed_columns {
+        true => changed_between(table, &found.row, &new),
+        false => ChangedColumns::NotIndexed,
+    };
     loop {
-        let outcome = heap.update(&execution.txn.context(), target, &payload, hot_allowed);
+        let outcome = heap.update(&execution.txn.context(), target, &payload, changed);
         match outcome.map_err(storage_error)? {
             UpdateOutcome::Updated { tid, hot } => {
                 execution.txn.note_in_tags();
@@ -164,8 +168,8 @@ fn update(
                 return Ok(Outcome::Done);
             }
             UpdateOutcome::SelfModified => return Ok(Outcome::SelfModified),
-            UpdateOutcome::Wait(xid) => {
-                execution.wait_for_row(table, target, xid, LockWaitPolicy::Block, queued)?;
+            UpdateOutcome::Wait(other) => {
+                execution.wait_for_row(table, target, other, LockWaitPolicy::Block, queued)?;
             }
             UpdateOutcome::Deleted => return Ok(Outcome::Deleted),
             UpdateOutcome::Changed { latest } => return Ok(Outcome::Changed(latest)),
@@ -190,8 +194,8 @@ fn delete(
                 return Ok(Outcome::Done);
             }
             DeleteOutcome::SelfModified => return Ok(Outcome::SelfModified),
-            DeleteOutcome::Wait(xid) => {
-                execution.wait_for_row(table, target, xid, LockWaitPolicy::Block, queued)?;
+            DeleteOutcome::Wait(other) => {
+                execution.wait_for_row(table, target, other, LockWaitPolicy::Block, queued)?;
             }
             DeleteOutcome::Gone => return Ok(Outcome::Deleted),
             DeleteOutcome::Changed { latest } => return Ok(Outcome::Changed(latest)),

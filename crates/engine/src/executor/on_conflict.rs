@@ -23,10 +23,11 @@ use clearway_sql::value::Value;
 use clearway_sql::value::key::encode_key_of_row;
 use clearway_sql::{IndexDef, TableDef};
 use clearway_storage::btree::{BTree, InsertOutcome};
-use clearway_storage::heap::{Heap, LockOutcome, Rival, Tid, UpdateOutcome, VersionOutcome};
-use clearway_txn::Xid;
+use clearway_storage::heap::{ChangedColumns, Heap, LockOutcome, Rival, Tid, UpdateOutcome, VersionOutcome};
+use clearway_txn::{RowLockMode, Xid};
 
 use crate::convert::storage_error;
+use crate::executor::changed_columns::changed_between;
 use crate::executor::checks::check_constraints;
 use crate::executor::modify_joined::assigned_by;
 use crate::executor::not_null::check_not_null;
@@ -190,14 +191,21 @@ fn update_rival(
     let heap = Heap::new(heap_rel(table));
     let rival = in_the_way.newest;
     let mut queued = Queued::default();
+    let set = &update.set;
+    // As strong as the update that may follow.
+    let mode = match set.values.iter().any(|(column, _)| table.is_key(*column)) {
+        true => RowLockMode::Update,
+        false => RowLockMode::NoKeyUpdate,
+    };
     let is_locked = loop {
-        let outcome = heap.lock_row(&execution.txn.context(), rival, true);
+        let outcome = heap.lock_row(&execution.txn.context(), rival, mode, false);
         match outcome.map_err(storage_error)? {
             LockOutcome::Locked => break true,
             LockOutcome::SelfModified => return Err(second_time()),
-            LockOutcome::Wait(xid) => {
-                execution.wait_for_row(table, rival, xid, LockWaitPolicy::Block, &mut queued)?;
+            LockOutcome::Wait(other) => {
+                execution.wait_for_row(table, rival, other, LockWaitPolicy::Block, &mut queued)?;
             }
+            LockOutcome::Queue => execution.queue_for_row(table, rival, &mut queued)?,
             LockOutcome::Deleted => {
                 execution.check_concurrent("delete")?;
                 break false;
@@ -213,7 +221,7 @@ fn update_rival(
         return Ok(None);
     }
     check_seen(execution, table, in_the_way, false)?;
-    let found = heap.version(&execution.txn.context(), rival, |bytes| bytes.to_vec());
+    let found = heap.version(&execution.txn.context(), rival, mode, |bytes| bytes.to_vec());
     let VersionOutcome::NoConflict(payload) = found.map_err(storage_error)? else {
         return Err(EngineError::internal("a row that is locked has changed"));
     };
@@ -224,16 +232,14 @@ fn update_rival(
     {
         return Ok(Some(Stored::LeftOut));
     }
-    let set = &update.set;
     let new = assigned_by(execution, table, &set.values, &set.row_queries, &both)?;
+    let changed = match set.changes_indexed_columns {
+        true => changed_between(table, &both, &new),
+        false => ChangedColumns::NotIndexed,
+    };
     let mut payload = Vec::new();
     table.codec.encode(&new, &mut payload);
-    let outcome = heap.update(
-        &execution.txn.context(),
-        rival,
-        &payload,
-        !set.changes_indexed_columns,
-    );
+    let outcome = heap.update(&execution.txn.context(), rival, &payload, changed);
     match outcome.map_err(storage_error)? {
         UpdateOutcome::Updated { tid, hot } => {
             if !hot {
@@ -260,7 +266,7 @@ fn check_seen(execution: &mut Execution<'_>, table: &TableDef, rival: RowInTheWa
     if seen.map_err(storage_error)? == Some(rival.newest) {
         return Ok(());
     }
-    let state = heap.version(&context, rival.newest, |_| ());
+    let state = heap.version(&context, rival.newest, RowLockMode::Update, |_| ());
     if own && state.map_err(storage_error)? == VersionOutcome::SelfModified {
         return Ok(());
     }

@@ -18,6 +18,7 @@ use clearway_sql::access::KeyRange;
 use clearway_sql::error::Result;
 use clearway_sql::plan::{AccessPath, LockStrength, LockWaitPolicy, RowLock, TableScan};
 use clearway_sql::value::Value;
+use clearway_txn::RowLockMode;
 
 /// Index entries that are taken from the tree at a time.
 const BATCH: usize = 64;
@@ -302,6 +303,22 @@ impl IndexCursor {
     }
 }
 
+/// The strength of a clause in the heap.
+fn row_lock_mode(strength: LockStrength) -> RowLockMode {
+    match strength {
+        LockStrength::KeyShare => RowLockMode::KeyShare,
+        LockStrength::Share => RowLockMode::Share,
+        LockStrength::NoKeyUpdate => RowLockMode::NoKeyUpdate,
+        LockStrength::Update => RowLockMode::Update,
+    }
+}
+
+/// The strength in which the versions of a row are wanted that is followed, and the treatment of a transaction that has one.
+pub(crate) type Wanted = (RowLockMode, LockWaitPolicy);
+
+/// A version that is to be changed.
+pub(crate) const TO_CHANGE: Wanted = (RowLockMode::Update, LockWaitPolicy::Block);
+
 /// The outcome of locking a row.
 pub(crate) enum Locked {
     /// Locked, and it is the version that was seen.
@@ -320,14 +337,16 @@ pub(crate) fn lock_row(
     lock: RowLock,
 ) -> Result<Locked> {
     let heap = Heap::new(heap_rel(&scan.table));
-    let exclusive = matches!(lock.strength, LockStrength::Update | LockStrength::NoKeyUpdate);
+    let mode = row_lock_mode(lock.strength);
     execution.txn.assign_xid()?;
+    // One that does not wait is in no queue's way.
+    let mut at_front = lock.wait != LockWaitPolicy::Block;
     let mut queued = Queued::default();
     let mut target = tid;
     let mut newer = None;
     loop {
         let outcome = heap
-            .lock_row(&execution.txn.context(), target, exclusive)
+            .lock_row(&execution.txn.context(), target, mode, at_front)
             .map_err(storage_error)?;
         match outcome {
             LockOutcome::Locked => {
@@ -338,10 +357,14 @@ pub(crate) fn lock_row(
                 queued.release(execution.txn);
                 return Ok(Locked::Gone);
             }
-            LockOutcome::Wait(xid) => {
-                if !execution.wait_for_row(&scan.table, target, xid, lock.wait, &mut queued)? {
+            LockOutcome::Wait(other) => {
+                if !execution.wait_for_row(&scan.table, target, other, lock.wait, &mut queued)? {
                     return Ok(Locked::Gone);
                 }
+            }
+            LockOutcome::Queue => {
+                execution.queue_for_row(&scan.table, target, &mut queued)?;
+                at_front = true;
             }
             LockOutcome::Deleted => {
                 execution.check_concurrent("delete")?;
@@ -350,7 +373,7 @@ pub(crate) fn lock_row(
             }
             LockOutcome::Changed { latest } => {
                 execution.check_concurrent("update")?;
-                let Some(found) = newest(execution, scan, latest, lock.wait, &mut queued)? else {
+                let Some(found) = newest(execution, scan, latest, (mode, lock.wait), &mut queued)? else {
                     queued.release(execution.txn);
                     return Ok(Locked::Gone);
                 };
@@ -393,10 +416,10 @@ pub(crate) fn newest(
     execution: &mut Execution<'_>,
     scan: &TableScan,
     from: Tid,
-    policy: LockWaitPolicy,
+    wanted: Wanted,
     queued: &mut Queued,
 ) -> Result<Option<Newest>> {
-    Ok(match followed(execution, scan, from, policy, queued)? {
+    Ok(match followed(execution, scan, from, wanted, queued)? {
         Followed::Row(newest) => Some(newest),
         Followed::Left | Followed::SelfModified => None,
     })
@@ -407,18 +430,18 @@ pub(crate) fn followed(
     execution: &mut Execution<'_>,
     scan: &TableScan,
     from: Tid,
-    policy: LockWaitPolicy,
+    (mode, policy): Wanted,
     queued: &mut Queued,
 ) -> Result<Followed> {
     let table = &*scan.table;
     let heap = Heap::new(heap_rel(table));
     let mut tid = from;
     loop {
-        let outcome = heap.version(&execution.txn.context(), tid, |bytes| bytes.to_vec());
+        let outcome = heap.version(&execution.txn.context(), tid, mode, |bytes| bytes.to_vec());
         let payload = match outcome.map_err(storage_error)? {
             VersionOutcome::NoConflict(payload) => payload,
-            VersionOutcome::Wait(xid) => {
-                if !execution.wait_for_row(table, tid, xid, policy, queued)? {
+            VersionOutcome::Wait(other) => {
+                if !execution.wait_for_row(table, tid, other, policy, queued)? {
                     return Ok(Followed::Left);
                 }
                 continue;

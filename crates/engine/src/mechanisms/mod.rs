@@ -30,7 +30,8 @@ use clearway_storage::{
 };
 use clearway_txn::{
     CommitLogOptions, CommitLogVariant, KnownXidsCompactionVariant, KnownXidsVariant, LockOptions,
-    ProcArrayLatchVariant, ProcArrayOptions, ProcClearVariant, RelationLocksVariant, SnapshotVariant,
+    ProcArrayLatchVariant, ProcArrayOptions, ProcClearVariant, RelationLocksVariant, RowLocksVariant,
+    SnapshotVariant,
 };
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::ser::SerializeMap;
@@ -98,6 +99,7 @@ mechanisms! {
     lock_release: LockReleaseVariant,
     commit_order: CommitOrderVariant,
     relation_locks: RelationLocksVariant,
+    row_locks: RowLocksVariant,
     time_slice: TimeSliceVariant,
 }
 
@@ -195,6 +197,7 @@ impl Mechanisms {
     pub fn lock_options(&self) -> LockOptions {
         LockOptions {
             relation_locks: self.relation_locks,
+            row_locks: self.row_locks,
             lwlock: self.lwlock_options(),
             ..LockOptions::default()
         }

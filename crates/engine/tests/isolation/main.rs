@@ -12,6 +12,7 @@
 mod common;
 
 mod on_conflict;
+mod row_locks;
 
 use common::{Fixture, query, run};
 
@@ -20,20 +21,6 @@ fn accounts() -> Fixture {
         "create table accounts (id int primary key, owner text, balance int);
          insert into accounts values (1, 'alice', 100), (2, 'bob', 200)",
     )
-}
-
-/// FOR NO KEY UPDATE and FOR KEY SHARE keep others out as FOR UPDATE does.
-#[test]
-fn row_locks_without_keys_keep_others_out() {
-    for strength in ["no key update", "key share"] {
-        accounts().play(&format!(
-            "alice: begin => BEGIN
-             alice: select balance from accounts where id = 1 for {strength} => 100
-             bob:   update accounts set balance = balance + 5 where id = 1 => waits
-             alice: commit => COMMIT
-             bob    => UPDATE 1"
-        ));
-    }
 }
 
 #[test]

@@ -24,7 +24,8 @@
 //! | --- | --- |
 //! | `layout` | line pointers and tuple headers |
 //! | `visibility` | which version is seen; hint bits |
-//! | `insert`, `update`, `lock` | changing rows |
+//! | `insert`, `update` | changing rows |
+//! | `lock`, `row_lock` | locking rows; the strength of a lock on its page |
 //! | `page_run` | rows placed on one page together |
 //! | `scan` | fetching one row, scanning all |
 //! | `unpinned` | fetching one row without a pin or a latch |
@@ -43,6 +44,7 @@ mod lock;
 mod page_run;
 pub(crate) mod prune;
 pub(crate) mod replace;
+mod row_lock;
 mod scan;
 mod unpinned;
 mod update;
@@ -52,7 +54,7 @@ use clearway_txn::{ProcId, Xid};
 
 pub use lock::LockOutcome;
 pub use scan::{HeapScan, Rival, VersionOutcome};
-pub use update::{DeleteOutcome, UpdateOutcome};
+pub use update::{ChangedColumns, DeleteOutcome, UpdateOutcome};
 pub use visibility::Liveness;
 
 use crate::commit::Reader;

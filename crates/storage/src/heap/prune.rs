@@ -94,6 +94,10 @@ pub(crate) fn prune(storage: &Storage, page: &mut PageExclusive<'_>, horizon: Xi
     let found = look(storage, page, horizon)?;
     if found.removed > 0 {
         let mut change = storage.begin_change_latched(Xid::INVALID)?;
+        // H4 of `row_holders`.
+        let id = page.page_id();
+        let slots = found.replaced.iter().map(|(slot, _)| *slot);
+        storage.locks.rows().forget(id.rel.0, id.block, slots);
         // R1 of `cleanup`; `begin_change_latched` has made sure of its room.
         storage
             .newest_cleanup

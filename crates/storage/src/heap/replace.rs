@@ -93,7 +93,8 @@ pub(crate) struct Room {
     /// The line pointer that becomes a Redirect, and where to.
     root: u16,
     second: u16,
-    /// The offset of the dead version on the page.
+    /// The dead version's line pointer, and its offset on the page.
+    dead: u16,
     offset: usize,
     /// The line pointer for the new version.
     slot: u16,
@@ -138,6 +139,7 @@ impl Room {
         Ok(Some(Room {
             root,
             second,
+            dead,
             offset: tuple.offset,
             slot,
             deleter,
@@ -155,6 +157,9 @@ impl Room {
         storage
             .newest_cleanup
             .log_before_removal(&storage.wal, self.deleter);
+        // H4 of `row_holders`.
+        let id = page.page_id();
+        storage.locks.rows().forget(id.rel.0, id.block, [self.dead]);
         let count = slot_count(page.header());
         change.write(
             page,

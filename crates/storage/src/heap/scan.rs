@@ -1,12 +1,13 @@
 //! Fetching one row, and scanning all.
 
-use clearway_txn::Xid;
+use clearway_txn::{InTheWay, RowLockMode, Xid};
 
 use crate::buffer::FrameRing;
 use crate::buffer::PageShared;
 use crate::buffer::page_view::HintedPage;
 use crate::error::Result;
 use crate::heap::layout::{HEAP_ONLY, Line, Tuple, line, slot_count};
+use crate::heap::row_lock::row_lock_mode;
 use crate::heap::visibility::{self, Liveness, WriterConflict, liveness, next_in_chain, writer_conflict};
 use crate::heap::{Heap, Tid, TxnContext};
 use crate::page::{self, PageId};
@@ -19,7 +20,7 @@ pub enum VersionOutcome<R> {
     /// This transaction has changed the row already.
     SelfModified,
     /// Wait for the end of this transaction, and try again.
-    Wait(Xid),
+    Wait(InTheWay),
     /// Deleted.
     Deleted,
     /// Replaced.
@@ -116,25 +117,31 @@ impl Heap {
         Ok(None)
     }
 
-    /// The state of the version at exactly `tid` for a transaction that wants to change or lock it, whatever
-    /// its snapshot. `read` gets the bytes of a version that is free. Nothing is changed.
+    /// The state of the version at exactly `tid` for a transaction that wants to change it or to lock it in `mode`, whatever
+    /// its snapshot; transactions that share the row are left out. `read` gets the bytes of a version that is free. Nothing
+    /// is changed.
     pub fn version<R>(
         &self,
         ctx: &TxnContext<'_>,
         tid: Tid,
+        mode: RowLockMode,
         read: impl FnOnce(&[u8]) -> R,
     ) -> Result<VersionOutcome<R>> {
         let page = self.shared_page(ctx, tid.block)?;
         let Some(tuple) = Tuple::at(page.hinted(), tid.slot) else {
             return Ok(VersionOutcome::Deleted);
         };
-        Ok(match writer_conflict(ctx, &page, &tuple)? {
-            WriterConflict::None => VersionOutcome::NoConflict(read(tuple.row())),
-            WriterConflict::Running(xid) => VersionOutcome::Wait(xid),
-            WriterConflict::SelfModified => VersionOutcome::SelfModified,
-            WriterConflict::Deleted => VersionOutcome::Deleted,
-            WriterConflict::Replaced(latest) => VersionOutcome::Changed { latest },
-        })
+        Ok(
+            match writer_conflict(ctx, &page, &tuple, row_lock_mode(ctx, mode))? {
+                WriterConflict::None | WriterConflict::KeyKept(_) => {
+                    VersionOutcome::NoConflict(read(tuple.row()))
+                }
+                WriterConflict::Running(xid) => VersionOutcome::Wait(self.waits_for(ctx, tid, xid)),
+                WriterConflict::SelfModified => VersionOutcome::SelfModified,
+                WriterConflict::Deleted => VersionOutcome::Deleted,
+                WriterConflict::Replaced(latest) => VersionOutcome::Changed { latest },
+            },
+        )
     }
 
     /// The state, for a unique check, of the row that index entries lead to by `root`.

@@ -1,6 +1,6 @@
 //! New versions of rows, and deletions.
 
-use clearway_txn::Xid;
+use clearway_txn::{InTheWay, RowLockMode, Xid};
 
 use crate::buffer::PageExclusive;
 use crate::change::AtomicChange;
@@ -8,14 +8,49 @@ use crate::change::byte_buffers::ByteBuffer;
 use crate::error::Result;
 use crate::heap::insert::{check_size, fits, place};
 use crate::heap::layout::{
-    CMAX, HEAP_ONLY, HOT_UPDATED, INFOMASK, NEXT, Tuple, XMAX, XMAX_BITS, encode_tuple, free_space,
+    CMAX, HEAP_ONLY, HOT_UPDATED, INFOMASK, KEY_KEPT, LOCK_ONLY, NEXT, Tuple, XMAX, XMAX_BITS, encode_tuple,
+    free_space,
 };
 use crate::heap::prune;
 use crate::heap::replace::{Room, note_ended};
+use crate::heap::row_lock::{key_kept, row_lock_mode};
 use crate::heap::visibility::{WriterConflict, writer_conflict};
 use crate::heap::{Heap, Tid, TxnContext};
 use crate::page::{self, PageId, PageKind};
 use crate::storage::page_room::PageRoomVariant;
+
+/// The columns that an update changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangedColumns {
+    /// None that is in an index.
+    NotIndexed,
+    /// Indexed ones, and none of the row's key: of an index whose entries tell one row from another.
+    Indexed,
+    /// Some of the row's key, or it is not known.
+    Key,
+}
+
+impl ChangedColumns {
+    /// The strength in which an update locks its row.
+    #[inline]
+    pub fn row_lock(self) -> RowLockMode {
+        match self {
+            ChangedColumns::NotIndexed | ChangedColumns::Indexed => RowLockMode::NoKeyUpdate,
+            ChangedColumns::Key => RowLockMode::Update,
+        }
+    }
+}
+
+/// `true`: no indexed column changes. `false`: a key may.
+impl From<bool> for ChangedColumns {
+    #[inline]
+    fn from(hot_allowed: bool) -> Self {
+        match hot_allowed {
+            true => ChangedColumns::NotIndexed,
+            false => ChangedColumns::Key,
+        }
+    }
+}
 
 /// Result of an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +65,7 @@ pub enum UpdateOutcome {
     /// This transaction has changed the row already.
     SelfModified,
     /// Wait for the end of this transaction, and try again.
-    Wait(Xid),
+    Wait(InTheWay),
     /// Deleted meanwhile.
     Deleted,
     /// Replaced meanwhile; what to do about that depends on the isolation level.
@@ -48,7 +83,7 @@ pub enum DeleteOutcome {
     /// This transaction has changed the row already.
     SelfModified,
     /// Wait for the end of this transaction, and try again.
-    Wait(Xid),
+    Wait(InTheWay),
     /// Deleted meanwhile.
     Gone,
     /// Replaced meanwhile.
@@ -70,8 +105,13 @@ pub(crate) fn mark(
     let Some(tuple) = Tuple::at(page.hinted(), slot) else {
         unreachable!("the tuple was found without a conflicting writer under this latch");
     };
-    let (offset, infomask) = (tuple.offset, tuple.infomask() & !XMAX_BITS | xmax_bits);
+    let (offset, before) = (tuple.offset, tuple.infomask());
     let xid = ctx.writing_xid();
+    let mut infomask = before & !XMAX_BITS | xmax_bits;
+    if before & (LOCK_ONLY | KEY_KEPT) == LOCK_ONLY && tuple.xmax() == xid.0 {
+        // It has locked the row FOR UPDATE, and a transaction's locks do not become weaker.
+        infomask &= !KEY_KEPT;
+    }
     let mut header = [0; INFOMASK + 2 - XMAX];
     header[..8].copy_from_slice(&xid.0.to_le_bytes());
     header[8..12].copy_from_slice(&tuple.cmin().to_le_bytes());
@@ -83,23 +123,43 @@ pub(crate) fn mark(
     change.write(page, offset + XMAX, &header);
 }
 
-fn writer_conflict_at(ctx: &TxnContext<'_>, page: &PageExclusive<'_>, slot: u16) -> Result<WriterConflict> {
+fn writer_conflict_at(
+    ctx: &TxnContext<'_>,
+    page: &PageExclusive<'_>,
+    slot: u16,
+    mode: RowLockMode,
+) -> Result<WriterConflict> {
     match Tuple::at(page.hinted(), slot) {
-        Some(tuple) => writer_conflict(ctx, page, &tuple),
+        Some(tuple) => writer_conflict(ctx, page, &tuple, mode),
         None => Ok(WriterConflict::Deleted),
     }
 }
 
 impl Heap {
-    /// Replaces the version at `tid`. `hot_allowed`: no indexed column changes.
+    /// Replaces the version at `tid`.
+    #[inline]
     pub fn update(
         &self,
         ctx: &TxnContext<'_>,
         tid: Tid,
         row: &[u8],
-        hot_allowed: bool,
+        changed: impl Into<ChangedColumns>,
+    ) -> Result<UpdateOutcome> {
+        self.replace(ctx, tid, row, changed.into())
+    }
+
+    fn replace(
+        &self,
+        ctx: &TxnContext<'_>,
+        tid: Tid,
+        row: &[u8],
+        changed: ChangedColumns,
     ) -> Result<UpdateOutcome> {
         check_size(row.len())?;
+        let hot_allowed = changed == ChangedColumns::NotIndexed;
+        let mode = row_lock_mode(ctx, changed.row_lock());
+        let key_kept = key_kept(mode);
+        let rows = ctx.storage.locks.rows();
         let mut other: Option<u32> = None;
         loop {
             let mut change = ctx.storage.begin_change(ctx.writing_xid())?;
@@ -121,12 +181,19 @@ impl Heap {
                     }
                 }
             };
-            match writer_conflict_at(ctx, &page, tid.slot)? {
+            match writer_conflict_at(ctx, &page, tid.slot, mode)? {
                 WriterConflict::None => {}
-                WriterConflict::Running(xid) => return Ok(UpdateOutcome::Wait(xid)),
+                WriterConflict::Running(xid) => {
+                    return Ok(UpdateOutcome::Wait(self.waits_for(ctx, tid, xid)));
+                }
                 WriterConflict::SelfModified => return Ok(UpdateOutcome::SelfModified),
                 WriterConflict::Deleted => return Ok(UpdateOutcome::Deleted),
-                WriterConflict::Replaced(latest) => return Ok(UpdateOutcome::Changed { latest }),
+                WriterConflict::Replaced(latest) | WriterConflict::KeyKept(latest) => {
+                    return Ok(UpdateOutcome::Changed { latest });
+                }
+            }
+            if let Some(holder) = rows.in_the_way(ctx.writing_xid(), self.place(tid), mode) {
+                return Ok(UpdateOutcome::Wait(self.with_own_lock(ctx, &page, tid, holder)));
             }
             let replaces = ctx.storage.options.page_room == PageRoomVariant::Replace;
             let mut room = None;
@@ -154,7 +221,15 @@ impl Heap {
                     slot,
                 };
                 let hot_updated = if hot_allowed { HOT_UPDATED } else { 0 };
-                mark(ctx, &mut change, &mut page, tid.slot, Some(new), hot_updated);
+                mark(
+                    ctx,
+                    &mut change,
+                    &mut page,
+                    tid.slot,
+                    Some(new),
+                    hot_updated | key_kept,
+                );
+                rows.follow(self.place(tid), self.place(new));
                 if replaces && hot_allowed {
                     note_ended(&mut change, &mut page, tid.slot, room.is_some());
                 }
@@ -186,7 +261,8 @@ impl Heap {
                 block: target.page_id().block,
                 slot,
             };
-            mark(ctx, &mut change, &mut page, tid.slot, Some(new), 0);
+            mark(ctx, &mut change, &mut page, tid.slot, Some(new), key_kept);
+            rows.follow(self.place(tid), self.place(new));
             change.finish()?;
             return Ok(UpdateOutcome::Updated { tid: new, hot: false });
         }
@@ -213,12 +289,21 @@ impl Heap {
                 block: tid.block,
             })?
             .into_exclusive();
-        match writer_conflict_at(ctx, &page, tid.slot)? {
+        let mode = RowLockMode::Update;
+        match writer_conflict_at(ctx, &page, tid.slot, mode)? {
             WriterConflict::None => {}
-            WriterConflict::Running(xid) => return Ok(DeleteOutcome::Wait(xid)),
+            WriterConflict::Running(xid) => {
+                return Ok(DeleteOutcome::Wait(self.waits_for(ctx, tid, xid)));
+            }
             WriterConflict::SelfModified => return Ok(DeleteOutcome::SelfModified),
             WriterConflict::Deleted => return Ok(DeleteOutcome::Gone),
-            WriterConflict::Replaced(latest) => return Ok(DeleteOutcome::Changed { latest }),
+            WriterConflict::Replaced(latest) | WriterConflict::KeyKept(latest) => {
+                return Ok(DeleteOutcome::Changed { latest });
+            }
+        }
+        let rows = ctx.storage.locks.rows();
+        if let Some(holder) = rows.in_the_way(ctx.writing_xid(), self.place(tid), mode) {
+            return Ok(DeleteOutcome::Wait(self.with_own_lock(ctx, &page, tid, holder)));
         }
         mark(ctx, &mut change, &mut page, tid.slot, None, 0);
         change.finish()?;

@@ -3,13 +3,14 @@
 //! The snapshot tells which transactions had finished, and the commit log tells how they ended. A reader
 //! notes the commit log's answer in the tuple's hint bits, so that the next reader need not ask.
 
-use clearway_txn::{TransactionState, Xid};
+use clearway_txn::{RowLockMode, TransactionState, Xid};
 
 use crate::buffer::{PageExclusive, PageShared};
 use crate::error::Result;
 use crate::files::status_pages::storage_error;
 use crate::heap::layout::{
-    HOT_UPDATED, LOCK_ONLY, Tuple, XMAX_ABORTED, XMAX_COMMITTED, XMIN_ABORTED, XMIN_COMMITTED, stands_alone,
+    HOT_UPDATED, KEY_KEPT, LOCK_ONLY, Tuple, XMAX_ABORTED, XMAX_COMMITTED, XMIN_ABORTED, XMIN_COMMITTED,
+    stands_alone,
 };
 use crate::heap::{Tid, TxnContext};
 use crate::storage::Storage;
@@ -135,13 +136,17 @@ pub(crate) enum WriterConflict {
     Deleted,
     /// Replaced, and committed.
     Replaced(Tid),
+    /// FOR KEY SHARE only: replaced, or about to be, by a version with the same key. That is no conflict.
+    KeyKept(Tid),
 }
 
-/// The conflict of the transaction of `ctx` in changing or locking `tuple`, as of now and whatever the snapshot.
+/// The conflict of the transaction of `ctx` in changing `tuple`, or in locking it in `mode`, as of now and whatever the
+/// snapshot. Transactions that share the row are left out (`clearway_txn::RowHolders`).
 pub(crate) fn writer_conflict(
     ctx: &TxnContext<'_>,
     page: &impl Hints,
     tuple: &Tuple<'_>,
+    mode: RowLockMode,
 ) -> Result<WriterConflict> {
     let xmin = Xid(tuple.xmin());
     if ctx.xid == Some(xmin) {
@@ -156,16 +161,31 @@ pub(crate) fn writer_conflict(
             TransactionState::Committed => page.set_hint(tuple, XMIN_COMMITTED),
         }
     }
+    ender_conflict(ctx, page, tuple, mode)
+}
+
+/// The part of it that `xmax` makes.
+#[inline]
+pub(crate) fn ender_conflict(
+    ctx: &TxnContext<'_>,
+    page: &impl Hints,
+    tuple: &Tuple<'_>,
+    mode: RowLockMode,
+) -> Result<WriterConflict> {
     let xmax = Xid(tuple.xmax());
     if !xmax.is_valid() || tuple.has(XMAX_ABORTED) {
         return Ok(WriterConflict::None);
     }
     let lock_only = tuple.has(LOCK_ONLY);
+    let passes = mode == RowLockMode::KeyShare && tuple.has(KEY_KEPT);
     if ctx.xid == Some(xmax) {
         if lock_only {
             return Ok(WriterConflict::None);
         }
         return Ok(WriterConflict::SelfModified);
+    }
+    if passes && lock_only {
+        return Ok(WriterConflict::None);
     }
     let states = ctx.storage.commit_states();
     let state = if tuple.has(XMAX_COMMITTED) {
@@ -177,11 +197,14 @@ pub(crate) fn writer_conflict(
         states.now(&ctx.reader, xmax)
     };
     match state.map_err(storage_error)? {
-        TransactionState::Running => Ok(WriterConflict::Running(xmax)),
         TransactionState::Aborted => {
             page.set_hint(tuple, XMAX_ABORTED);
             Ok(WriterConflict::None)
         }
+        TransactionState::Running | TransactionState::Committed if passes => Ok(tuple
+            .next()
+            .map_or(WriterConflict::Deleted, WriterConflict::KeyKept)),
+        TransactionState::Running => Ok(WriterConflict::Running(xmax)),
         TransactionState::Committed if lock_only => Ok(WriterConflict::None),
         TransactionState::Committed => {
             page.set_hint(tuple, XMAX_COMMITTED);
@@ -193,7 +216,7 @@ pub(crate) fn writer_conflict(
 }
 
 /// The state now of the version's inserter, another transaction.
-fn met_inserter(ctx: &TxnContext<'_>, tuple: &Tuple<'_>) -> Result<TransactionState> {
+pub(crate) fn met_inserter(ctx: &TxnContext<'_>, tuple: &Tuple<'_>) -> Result<TransactionState> {
     let xmin = Xid(tuple.xmin());
     if tuple.has(XMIN_COMMITTED) {
         ctx.storage.commit_states().committed_now(&ctx.reader, xmin);

@@ -50,6 +50,7 @@ use std::time::Duration;
 use clearway_latch::{LatchClass, Latched, LwLockOptions};
 use clearway_machine::{AtomicWord, Machine, Native, Padded, Semaphore, WaitEvent, WaitScope, switch};
 
+use crate::row_holders::RowHolders;
 use crate::{LockMode, ProcArray, ProcId, Xid};
 use entry::{TagHasher, Waiter};
 use fast_path::StrongLockers;
@@ -203,6 +204,7 @@ pub struct LockManager<M: Machine = Native> {
     /// Packed: the transaction each session waits for, or 0.
     pub(crate) waited_for_xids: Box<[M::U64]>,
     pub(crate) proc_array: Arc<ProcArray<M>>,
+    rows: RowHolders<M>,
     relation_locks: RelationLocksVariant,
     strong_lockers: StrongLockers<M>,
 }
@@ -245,6 +247,7 @@ impl<M: Machine> LockManager<M> {
             relation_locks,
             lwlock: lwlock.into(),
             deadlock_timeout,
+            ..LockOptions::default()
         };
         Self::with_options(proc_array, options)
     }
@@ -253,6 +256,8 @@ impl<M: Machine> LockManager<M> {
     pub fn with_options(proc_array: Arc<ProcArray<M>>, options: LockOptions) -> Self {
         let LockOptions {
             relation_locks,
+            row_locks,
+            rows_max,
             lwlock,
             deadlock_timeout,
         } = options;
@@ -273,6 +278,7 @@ impl<M: Machine> LockManager<M> {
                 .collect(),
             waits: (0..proc_array.capacity()).map(|_| Padded(wait())).collect(),
             waited_for_xids: (0..proc_array.capacity()).map(|_| M::U64::new(0)).collect(),
+            rows: RowHolders::new(Arc::clone(&proc_array), row_locks, lwlock, rows_max),
             proc_array,
             relation_locks,
             strong_lockers: StrongLockers::new(),
@@ -568,9 +574,16 @@ impl<M: Machine> LockManager<M> {
         }
     }
 
-    /// Gives back everything `proc` holds: the end of its transaction. One load when it holds nothing.
+    /// The transactions that share rows.
+    #[inline]
+    pub fn rows(&self) -> &RowHolders<M> {
+        &self.rows
+    }
+
+    /// Gives back everything `proc` holds: the end of its transaction. Two loads when it holds nothing.
     #[inline]
     pub fn release_all(&self, proc: ProcId) {
+        self.rows.release(proc);
         // Relaxed: written by the session itself.
         if self.wait_of(proc).held_count.load(Relaxed) != 0 {
             let granted = self.release_list(proc);

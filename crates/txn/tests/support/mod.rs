@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each suite uses its part")]
 
 pub mod known_xids;
+pub mod row_locking;
 
 use clearway_machine::Machine;
 use clearway_txn::{ProcArray, ProcArrayOptions, ProcId, Snapshot, Xid};
