@@ -37,10 +37,11 @@ class Pgbench(WithServer):
         for steps in ("d", "t", "g", "v", "p", "dtgvp"):
             self.server.run("pgbench", "-i", "-s", 1, "-I", steps)
         self.assertEqual(self.server.sql("select count(*) from pgbench_accounts"), "100000")
-        # Foreign keys are not there yet, and named when they are asked for.
-        refused = self.server.run("pgbench", "-i", "-I", "f", check=False)
-        self.assertEqual(refused.returncode, 1)
-        self.assertIn("FOREIGN KEY is not supported", refused.stderr)
+        self.server.run("pgbench", "-i", "-I", "f")
+        keys = "select count(*) from pg_constraint where contype = 'f'"
+        self.assertEqual(self.server.sql(keys), "5")
+        self.server.run("pgbench", "-i", "-s", 1)
+        self.assertEqual(self.server.sql(keys), "0")
 
     def test_b_initialise_on_the_server(self):
         self.server.run("pgbench", "-i", "-s", 2, "-I", "dtGvp")

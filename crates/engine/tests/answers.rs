@@ -133,6 +133,7 @@ subjects! {
     dates
     distinct_on
     expressions
+    foreign_keys
     functions
     functions_with_rows
     grouping_sets

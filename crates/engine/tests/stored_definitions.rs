@@ -132,3 +132,36 @@ fn schemas_and_their_tables_are_remembered() {
     assert_eq!(run(&mut session, "create schema public"), "CREATE SCHEMA");
     assert_eq!(run(&mut session, "create table t (v text)"), "CREATE TABLE");
 }
+
+#[test]
+fn foreign_keys_are_remembered() {
+    let fixture = Fixture::new(
+        "create table parents (a int, b text, primary key (a, b));
+         create table children (gone int, x int, y text default 'd', self int unique references children (self),
+             constraint named foreign key (x, y) references parents (a, b) match full
+             on delete set null (y) on update cascade deferrable initially deferred);
+         alter table children drop column gone;
+         insert into parents values (1, 'a');
+         insert into children values (1, 'a', 7)",
+    );
+    let shown = "select conname, pg_get_constraintdef(oid), convalidated from pg_constraint \
+                 where contype = 'f' order by conname";
+    let expected = "children_self_fkey|FOREIGN KEY (self) REFERENCES children(self)|true, \
+         named|FOREIGN KEY (x, y) REFERENCES parents(a, b) MATCH FULL ON UPDATE CASCADE ON DELETE SET NULL (y) \
+         DEFERRABLE INITIALLY DEFERRED|true";
+    let expected = expected.replace("|true", "|t");
+    let mut session = fixture.session();
+    assert_eq!(query(&mut session, shown).replace("|true", "|t"), expected);
+    drop(session);
+    let fixture = reopen(fixture);
+    let mut session = fixture.session();
+    assert_eq!(query(&mut session, shown).replace("|true", "|t"), expected);
+    assert_eq!(
+        run(&mut session, "insert into children values (2, 'b', null)"),
+        "ERROR 23503"
+    );
+    assert_eq!(run(&mut session, "drop table parents"), "ERROR 2BP01");
+    query(&mut session, "update parents set a = 5");
+    assert_eq!(query(&mut session, "select x, y, self from children"), "5|a|7");
+    query(&mut session, "drop table children; drop table parents");
+}

@@ -7,6 +7,7 @@
 use std::sync::{Arc, LazyLock};
 
 use crate::expr::Expr;
+use crate::foreign_key::ForeignKeyDef;
 use crate::settings::PlannerSettings;
 use crate::statistics::TableStatistics;
 use crate::value::{DataType, RowCodec, StoredAttribute, Value};
@@ -28,6 +29,12 @@ pub trait CatalogView {
     fn table_numbered(&self, oid: u32) -> Option<Arc<TableDef>> {
         let _ = oid;
         None
+    }
+
+    /// The tables with foreign keys that name rows of the table of this number, in the order of their numbers.
+    fn referencing(&self, oid: u32) -> Vec<Arc<TableDef>> {
+        let _ = oid;
+        Vec::new()
     }
 
     /// The schema of this name.
@@ -156,6 +163,10 @@ pub struct TableDef {
     pub indexes: Vec<Arc<IndexDef>>,
     /// Its CHECK constraints, in the order of their names.
     pub checks: Vec<Arc<CheckDef>>,
+    /// Its foreign keys, in the order of their numbers: so they are checked.
+    pub foreign_keys: Vec<Arc<ForeignKeyDef>>,
+    /// True if foreign keys name its rows; the catalog keeps it.
+    pub is_referenced: bool,
     /// The layout of a row in bytes.
     pub codec: RowCodec,
     /// Percentage of a page that inserts may fill.
@@ -194,6 +205,8 @@ impl TableDef {
             columns,
             indexes: Vec::new(),
             checks: Vec::new(),
+            foreign_keys: Vec::new(),
+            is_referenced: false,
             codec,
             fillfactor: 100,
             view: None,
@@ -373,6 +386,26 @@ impl CheckDef {
         });
         columns
     }
+}
+
+impl ForeignKeyDef {
+    /// The places of its columns in its table.
+    pub fn places(&self, table: &TableDef) -> Vec<u16> {
+        places(table, &self.columns)
+    }
+
+    /// The places of the referenced columns in their table.
+    pub fn parent_places(&self, parent: &TableDef) -> Vec<u16> {
+        places(parent, &self.parent_columns)
+    }
+}
+
+/// The places of attributes that a constraint has: they are columns, since it goes with each of them.
+fn places(table: &TableDef, attributes: &[u16]) -> Vec<u16> {
+    let found = attributes.iter();
+    found
+        .filter_map(|number| table.column_of_attribute(*number))
+        .collect()
 }
 
 /// An index of a table.

@@ -82,6 +82,8 @@ sqlstates! {
     CHECK_VIOLATION = b"23514",
     /// A key that must be unique is there already.
     UNIQUE_VIOLATION = b"23505",
+    /// A row names none of the referenced table, or is named still.
+    FOREIGN_KEY_VIOLATION = b"23503",
     /// A cursor or portal is in the wrong state.
     INVALID_CURSOR_STATE = b"24000",
     /// The statement is not allowed inside (or outside) a transaction.

@@ -22,6 +22,7 @@
 //! | `deviations` | sums of doubles and of their deviations from the means |
 //! | `context` | what an evaluation can ask of its session |
 //! | `catalog_facts` | what functions ask of the catalog |
+//! | `foreign_key` | foreign keys, and which types they join |
 //! | `catalog`, `object_address` | tables and indexes as statements see them; where the catalogs have an object |
 //! | `common_type`, `search_path`, `sort_key`, `stack` | the type that several are brought to; where names are looked for; keys of ORDER BY; how deep a statement may nest, and the room for it |
 //! | `statistics` | what ANALYZE finds, and the planner's estimates rest on |
@@ -47,6 +48,7 @@ pub mod error;
 pub mod explain;
 pub mod explained;
 pub mod expr;
+pub mod foreign_key;
 pub mod function;
 pub mod memory;
 mod object_address;
@@ -70,6 +72,7 @@ pub use catalog::{
 };
 pub use context::{EvalContext, SessionFacts};
 pub use expr::Expr;
+pub use foreign_key::{CheckTime, ForeignKeyDef, ReferentialAction};
 pub use function::registered;
 pub use function::shown_position;
 pub use function::styled;

@@ -31,6 +31,8 @@ pub(crate) fn addresses_of(entry: &TableEntry) -> Vec<ObjectAddress> {
     }
     let checks = entry.def.checks.iter();
     addresses.extend(checks.map(|check| ObjectAddress::new(ObjectAddress::PG_CONSTRAINT, check.oid)));
+    let keys = entry.def.foreign_keys.iter();
+    addresses.extend(keys.map(|key| ObjectAddress::new(ObjectAddress::PG_CONSTRAINT, key.oid)));
     addresses.extend(serials(entry).map(|serial| relation(serial.oid())));
     addresses
 }

@@ -31,6 +31,7 @@
 //!    shows it an empty table after TRUNCATE, and leaves the index out.)
 
 pub(crate) mod comment;
+pub(crate) mod references;
 pub(crate) mod schema;
 pub(crate) mod sequence;
 pub(crate) mod serial;
@@ -163,9 +164,11 @@ pub(crate) struct CatalogState {
     by_index: SharedMap<NameInSchema, u32>,
     /// The tables of the sequences, by the sequences' names.
     by_sequence: SharedMap<NameInSchema, u32>,
-    /// The tables of the indexes, sequences and CHECK constraints, by their numbers.
+    /// The tables of the indexes, sequences, CHECK constraints and foreign keys, by their numbers.
     owners: SharedMap<u32, u32>,
     comments: SharedMap<ObjectAddress, CommentEntry>,
+    /// The tables with foreign keys, by the tables that they name rows of.
+    references: SharedMap<u32, Vec<u32>>,
 }
 
 impl CatalogState {
@@ -180,6 +183,7 @@ impl CatalogState {
             by_sequence: SharedMap::new(),
             owners: SharedMap::new(),
             comments: SharedMap::new(),
+            references: SharedMap::new(),
         }
     }
 
@@ -231,6 +235,7 @@ impl CatalogState {
             table.schema = known.schema.clone();
             entry.def = Arc::new(table);
         }
+        let parents = self.note_references(&mut entry);
         let entry = Arc::new(entry);
         let (table, schema) = (entry.def.oid, entry.def.schema.oid);
         if entry.def.schema.is_temporary() && !self.temporary.contains(&table) {
@@ -246,11 +251,15 @@ impl CatalogState {
         for check in &entry.def.checks {
             self.owners.insert(check.oid, table);
         }
+        for key in &entry.def.foreign_keys {
+            self.owners.insert(key.oid, table);
+        }
         for serial in serials(&entry) {
             self.by_sequence.insert((schema, serial.name()), table);
             self.owners.insert(serial.oid(), table);
         }
         self.by_name.insert((schema, entry.def.name.clone()), entry);
+        self.mark_referenced(parents);
     }
 
     /// Takes a table out.
@@ -258,6 +267,8 @@ impl CatalogState {
         self.temporary.retain(|known| *known != oid);
         if let Some(old) = self.by_oid.remove(&oid) {
             self.forget_names(&old);
+            let parents = self.forget_references(oid, Some(&old.def));
+            self.mark_referenced(parents);
         }
     }
 
@@ -270,6 +281,9 @@ impl CatalogState {
         }
         for check in &entry.def.checks {
             self.owners.remove(&check.oid);
+        }
+        for key in &entry.def.foreign_keys {
+            self.owners.remove(&key.oid);
         }
         for serial in serials(entry) {
             self.by_sequence.remove(&(schema, serial.name()));
@@ -287,7 +301,7 @@ impl CatalogState {
         self.by_oid.get(self.by_sequence.get(&(schema, name.to_owned()))?)
     }
 
-    /// The table of the index, sequence or CHECK constraint of this number.
+    /// The table of the index, sequence, CHECK constraint or foreign key of this number.
     pub(crate) fn owner(&self, oid: u32) -> Option<&Arc<TableEntry>> {
         self.by_oid.get(self.owners.get(&oid)?)
     }

@@ -17,7 +17,8 @@ use clearway_sql::value::DataType;
 use clearway_sql::value::text::{decode_text, to_text};
 use clearway_sql::view::{CheckOption, ConstraintUse, NamedTable, ViewDef, ViewUse};
 use clearway_sql::{
-    Attribute, CheckDef, ColumnDef, ColumnDefault, IndexDef, ObjectAddress, SchemaRef, TableDef, TableKind,
+    Attribute, CheckDef, CheckTime, ColumnDef, ColumnDefault, ForeignKeyDef, IndexDef, ObjectAddress,
+    ReferentialAction, SchemaRef, TableDef, TableKind,
 };
 
 /// Catalog rows carry this so that a later format can tell them apart.
@@ -75,6 +76,8 @@ struct StoredTable {
     indexes: Vec<StoredIndex>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     checks: Vec<StoredCheck>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    foreign_keys: Vec<StoredForeignKey>,
     /// The relation that holds the statistics of the last ANALYZE.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     statistics: Option<u32>,
@@ -266,6 +269,90 @@ fn check_of(stored: StoredCheck, table: &TableDef) -> Result<Arc<CheckDef>> {
     }))
 }
 
+/// A foreign key; its columns are attributes' numbers.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredForeignKey {
+    oid: u32,
+    name: String,
+    columns: Vec<u16>,
+    parent: u32,
+    parent_columns: Vec<u16>,
+    index: u32,
+    /// MATCH FULL
+    #[serde(default, skip_serializing_if = "is_false")]
+    full: bool,
+    /// The actions' letters.
+    #[serde(default = "no_action", skip_serializing_if = "is_no_action")]
+    on_delete: char,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    on_delete_columns: Vec<u16>,
+    #[serde(default = "no_action", skip_serializing_if = "is_no_action")]
+    on_update: char,
+    #[serde(default, skip_serializing_if = "is_false")]
+    deferrable: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    deferred: bool,
+    /// Rows from before it may name no row.
+    #[serde(default, skip_serializing_if = "is_false")]
+    not_valid: bool,
+}
+
+fn stored_foreign_key(key: &ForeignKeyDef) -> StoredForeignKey {
+    StoredForeignKey {
+        oid: key.oid,
+        name: key.name.clone(),
+        columns: key.columns.clone(),
+        parent: key.parent,
+        parent_columns: key.parent_columns.clone(),
+        index: key.index,
+        full: key.is_full,
+        on_delete: key.on_delete.letter(),
+        on_delete_columns: key.on_delete_columns.clone(),
+        on_update: key.on_update.letter(),
+        deferrable: key.check_time.deferrable,
+        deferred: key.check_time.initially_deferred,
+        not_valid: !key.validated,
+    }
+}
+
+fn foreign_key_of(stored: StoredForeignKey, table: &TableDef) -> Result<Arc<ForeignKeyDef>> {
+    let action = |letter: char| {
+        ReferentialAction::of_letter(letter)
+            .ok_or_else(|| damaged(format!("action {letter} of foreign key \"{}\"", stored.name)))
+    };
+    let is_column = |number: &u16| table.column_of_attribute(*number).is_some();
+    let own = stored.columns.iter().chain(&stored.on_delete_columns);
+    if !own.into_iter().all(is_column) || stored.columns.len() != stored.parent_columns.len() {
+        return Err(damaged(format!("columns of foreign key \"{}\"", stored.name)));
+    }
+    Ok(Arc::new(ForeignKeyDef {
+        on_delete: action(stored.on_delete)?,
+        on_update: action(stored.on_update)?,
+        oid: stored.oid,
+        name: stored.name,
+        columns: stored.columns,
+        parent: stored.parent,
+        parent_columns: stored.parent_columns,
+        index: stored.index,
+        is_full: stored.full,
+        on_delete_columns: stored.on_delete_columns,
+        check_time: CheckTime {
+            deferrable: stored.deferrable,
+            initially_deferred: stored.deferred,
+        },
+        validated: !stored.not_valid,
+    }))
+}
+
+fn no_action() -> char {
+    ReferentialAction::NoAction.letter()
+}
+
+fn is_no_action(letter: &char) -> bool {
+    *letter == no_action()
+}
+
 fn public() -> u32 {
     SchemaRef::PUBLIC_OID
 }
@@ -394,6 +481,11 @@ pub(crate) fn encode(definition: &Definition) -> Result<Vec<u8>> {
         attributes: stored_attributes(table),
         indexes,
         checks: table.checks.iter().map(|check| stored_check(check)).collect(),
+        foreign_keys: table
+            .foreign_keys
+            .iter()
+            .map(|key| stored_foreign_key(key))
+            .collect(),
         statistics: definition.statistics,
         view: table.view.as_deref().map(stored_view),
     };
@@ -572,6 +664,10 @@ fn decode_table(bytes: &[u8]) -> Result<Definition> {
     let checks = stored.checks.into_iter();
     table.checks = checks
         .map(|check| check_of(check, &table))
+        .collect::<Result<_>>()?;
+    let keys = stored.foreign_keys.into_iter();
+    table.foreign_keys = keys
+        .map(|key| foreign_key_of(key, &table))
         .collect::<Result<_>>()?;
     Ok(Definition {
         table: Arc::new(table),

@@ -12,6 +12,7 @@ use clearway_storage::heap::Heap;
 use crate::convert::storage_error;
 use crate::copy::entries::{IndexKeys, insert_entries_of};
 use crate::copy::strings::Strings;
+use crate::executor::references::row_stored;
 use crate::executor::{Execution, heap_rel};
 use clearway_sql::TableDef;
 use clearway_sql::error::Result;
@@ -65,6 +66,12 @@ impl<'t> Batch<'t> {
             .insert_many(&execution.txn.context(), &rows, &mut self.ring)
             .map_err(storage_error)?;
         insert_entries_of(execution, self.table, &self.rows, &self.keys, &tids)?;
+        if !self.table.foreign_keys.is_empty() {
+            for (row, tid) in self.rows.iter().zip(&tids) {
+                let values = self.table.codec.decode_all(row)?;
+                row_stored(execution, self.table, &values, *tid)?;
+            }
+        }
         self.rows.clear();
         self.keys.iter_mut().for_each(IndexKeys::clear);
         Ok(())

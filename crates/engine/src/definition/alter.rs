@@ -17,7 +17,9 @@ use crate::convert::storage_error;
 use crate::definition::{DefinitionChange, ReadableBy, already_exists, check, notice};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::expr::Expr;
-use clearway_sql::plan::{AlterTablePlan, CreateIndex, IndexSpec, NewCheck, NewKey, TableAction, TypeChange};
+use clearway_sql::plan::{
+    AlterTablePlan, CreateIndex, IndexSpec, NewCheck, NewForeignKey, NewKey, TableAction, TypeChange,
+};
 use clearway_sql::value::{DataType, Value};
 use clearway_sql::{Attribute, CheckDef, ColumnDef, ColumnDefault, IndexDef, ObjectAddress, TableDef};
 
@@ -58,19 +60,23 @@ impl DefinitionChange<'_, '_, '_> {
                 if_not_exists,
                 keys,
                 checks,
-            } => self.add_column(entry, column, *if_not_exists, (keys, checks)),
+                foreign_keys,
+            } => self.add_column(entry, column, *if_not_exists, (keys, checks, foreign_keys)),
             TableAction::SetDefault { name, default } => self.set_default(entry, name, default.as_ref()),
             TableAction::AddIdentity { name, always } => self.add_identity(entry, name, *always),
             TableAction::SetNotNull { name, not_null } => self.set_not_null(entry, name, *not_null),
             TableAction::AddKey(key) => self.add_key(&entry.def, key),
             TableAction::AddCheck(check) => self.add_check(entry, check),
+            TableAction::AddForeignKey(key) => self.add_foreign_key(entry, key),
             TableAction::ValidateConstraint(name) => self.validate_constraint(entry, name),
             TableAction::Rename(name) => self.rename_table(entry, name),
             TableAction::RenameColumn { from, to } => self.rename_column(entry, from, to),
-            TableAction::RenameConstraint { from, to } => match self.rename_check(entry, from, to)? {
-                true => Ok(()),
-                false => self.rename_index(entry, from, to, true),
-            },
+            TableAction::RenameConstraint { from, to } => {
+                match self.rename_check(entry, from, to)? || self.rename_foreign_key(entry, from, to)? {
+                    true => Ok(()),
+                    false => self.rename_index(entry, from, to, true),
+                }
+            }
             TableAction::RenameIndex { from, to } => self.rename_index(entry, from, to, false),
             TableAction::Owner(owner) => self.owner(owner).map(drop),
         }
@@ -111,18 +117,23 @@ impl DefinitionChange<'_, '_, '_> {
         };
         let has_column = |index: &Arc<IndexDef>| index.columns.contains(&place);
         let (gone, kept): (Vec<_>, Vec<_>) = entry.def.indexes.iter().cloned().partition(has_column);
-        let mut roots = vec![address];
-        let constraints = gone.iter().filter(|index| index.constraint);
-        roots.extend(constraints.map(|index| ObjectAddress::new(ObjectAddress::PG_CONSTRAINT, index.oid)));
-        for view in self.dropped_with(&roots, cascade)? {
-            self.drop_relation(view)?;
-        }
+        let parts: Vec<ObjectAddress> = gone
+            .iter()
+            .map(|index| match index.constraint {
+                true => ObjectAddress::new(ObjectAddress::PG_CONSTRAINT, index.oid),
+                false => ObjectAddress::relation(index.oid),
+            })
+            .collect();
+        self.drop_with_parts(&[address], &parts, cascade)?;
+        let entry = &*self.execution.entry(&entry.def)?;
         let mut state = self.state()?;
         let mut table = (*entry.def).clone();
         table.columns.remove(usize::from(place));
         table.set_attributes(without_column(&entry.def, place));
         table.indexes = kept.iter().map(|index| moved(index, place)).collect();
         table.checks.retain(|check| !check.columns().contains(&place));
+        let number = entry.def.attribute_number(place);
+        table.foreign_keys.retain(|key| !key.columns.contains(&number));
         check::rebind(&mut table)?;
         let mut addresses = vec![address];
         let unread = entry
@@ -131,6 +142,9 @@ impl DefinitionChange<'_, '_, '_> {
             .iter()
             .filter(|check| check.columns().contains(&place));
         addresses.extend(unread.map(|check| check::address(check)));
+        let keys = entry.def.foreign_keys.iter();
+        let gone_keys = keys.filter(|key| key.columns.contains(&number));
+        addresses.extend(gone_keys.map(|key| ObjectAddress::new(ObjectAddress::PG_CONSTRAINT, key.oid)));
         for index in &gone {
             self.execution.txn.note_dropped(RelId(index.rel));
             addresses.extend(addresses_of_index(index.oid));
@@ -156,7 +170,7 @@ impl DefinitionChange<'_, '_, '_> {
         entry: &TableEntry,
         column: &ColumnDef,
         if_not_exists: bool,
-        (keys, checks): (&[NewKey], &[NewCheck]),
+        (keys, checks, foreign_keys): (&[NewKey], &[NewCheck], &[NewForeignKey]),
     ) -> Result<()> {
         let name = &column.name;
         if entry.def.column_number(name).is_some() {
@@ -213,6 +227,10 @@ impl DefinitionChange<'_, '_, '_> {
         for check in checks {
             let entry = self.execution.entry(&entry.def)?;
             self.add_check(&entry, check)?;
+        }
+        for key in foreign_keys {
+            let entry = self.execution.entry(&entry.def)?;
+            self.add_foreign_key(&entry, key)?;
         }
         Ok(())
     }
@@ -277,6 +295,7 @@ impl DefinitionChange<'_, '_, '_> {
         }
         table.set_attributes(attributes);
         check::rebind(&mut table)?;
+        self.require_comparable(entry, &table, &columns)?;
         let reads = |check: &CheckDef| {
             let mut read = check.columns().into_iter();
             check.validated && read.any(|column| columns.contains(&column))

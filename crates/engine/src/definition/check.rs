@@ -71,6 +71,9 @@ impl DefinitionChange<'_, '_, '_> {
     /// VALIDATE CONSTRAINT
     pub(super) fn validate_constraint(&mut self, entry: &TableEntry, name: &str) -> Result<()> {
         let mut table = (*entry.def).clone();
+        if self.validate_foreign_key(entry, name)? {
+            return Ok(());
+        }
         let Some(place) = table.checks.iter().position(|check| check.name == name) else {
             let is_key = table
                 .indexes
@@ -161,12 +164,14 @@ fn sort(table: &mut TableDef) {
     table.checks.sort_by(|one, other| one.name.cmp(&other.name));
 }
 
-fn has_constraint(table: &TableDef, name: &str) -> bool {
+pub(super) fn has_constraint(table: &TableDef, name: &str) -> bool {
     let mut keys = table.indexes.iter().filter(|index| index.constraint);
-    keys.any(|index| index.name == name) || table.checks.iter().any(|check| check.name == name)
+    keys.any(|index| index.name == name)
+        || table.checks.iter().any(|check| check.name == name)
+        || table.foreign_keys.iter().any(|key| key.name == name)
 }
 
-fn already_there(table: &TableDef, name: &str) -> EngineError {
+pub(super) fn already_there(table: &TableDef, name: &str) -> EngineError {
     EngineError::new(
         SqlState::DUPLICATE_OBJECT,
         format!(
@@ -184,18 +189,23 @@ fn chosen_name(state: &CatalogState, table: &TableDef, check: &CheckDef) -> Stri
         [column] => Some(table.columns[usize::from(*column)].name.as_str()),
         _ => None,
     };
+    free_name(state, table, column, "check")
+}
+
+/// `table_column_label`, with a number behind it if a constraint of the schema has it.
+pub(super) fn free_name(state: &CatalogState, table: &TableDef, column: Option<&str>, label: &str) -> String {
     let others = state.tables_in(table.schema.oid);
     let is_taken = |name: &str| {
         has_constraint(table, name) || others.iter().any(|entry| has_constraint(&entry.def, name))
     };
-    let numbered = (1..).map(|number| made_name(&table.name, column, &format!("check{number}")));
-    let wanted = made_name(&table.name, column, "check");
+    let numbered = (1..).map(|number| made_name(&table.name, column, &format!("{label}{number}")));
+    let wanted = made_name(&table.name, column, label);
     let mut names = std::iter::once(wanted.clone()).chain(numbered);
     names.find(|name| !is_taken(name)).unwrap_or(wanted)
 }
 
 /// `table_column_label`, the longer of both names shortened until it fits.
-fn made_name(table: &str, column: Option<&str>, label: &str) -> String {
+pub(super) fn made_name(table: &str, column: Option<&str>, label: &str) -> String {
     let around = label.len() + 1 + usize::from(column.is_some());
     let (mut left, mut right) = (table.len(), column.map_or(0, str::len));
     while left + right > NAME_BYTES_MAX - around {

@@ -1,6 +1,6 @@
 //! Dropping relations, and what depends on them.
 //!
-//! A view depends on the tables and views that its query reads, and on constraints that let a column stand beside GROUP
+//! A foreign key depends on the table that it names rows of, on the columns and on the index. A view depends on the tables and views that its query reads, and on constraints that let a column stand beside GROUP
 //! BY; a table or a view on its schema. What something depends on is not dropped without it:
 //! either both are named, or CASCADE is said. A temporary view is known to its session alone: what it reads may go, and
 //! reading the view is an error from then on.
@@ -17,7 +17,7 @@ use clearway_txn::LockMode;
 
 use crate::catalog::comment::addresses_of;
 use crate::catalog::{CatalogState, TableEntry};
-use crate::definition::{DefinitionChange, notice};
+use crate::definition::{DefinitionChange, foreign_key, notice};
 use crate::output::Notice;
 use clearway_sql::catalog_facts::CatalogFacts;
 use clearway_sql::error::{EngineError, Result, SqlState};
@@ -67,22 +67,40 @@ impl Dependents<'_> {
             }
             return;
         }
-        let mut found: Vec<u32> = match address.catalog {
+        let mut found: Vec<ObjectAddress> = match address.catalog {
             ObjectAddress::PG_NAMESPACE => {
                 let inside = self.state.tables_in(address.object).into_iter();
-                inside.map(|entry| entry.def.oid).collect()
+                inside
+                    .map(|entry| ObjectAddress::relation(entry.def.oid))
+                    .collect()
             }
             _ => {
                 let views = self.state.views().into_iter();
                 let depending = views.filter(|view| depends(&view.def, address));
-                depending.map(|view| view.def.oid).collect()
+                let mut depending: Vec<_> = depending
+                    .map(|view| ObjectAddress::relation(view.def.oid))
+                    .collect();
+                depending.extend(foreign_key::depending_on(self.state, address));
+                depending
             }
         };
-        found.sort_unstable_by(|one, other| other.cmp(one));
-        for relation in found {
-            clearway_sql::checkpoint(|| self.add(ObjectAddress::relation(relation), Some(address)));
+        found.sort_unstable_by_key(|address| std::cmp::Reverse(address.object));
+        for depending in found {
+            clearway_sql::checkpoint(|| self.add(depending, Some(address)));
         }
         self.targets.push(Target { address, depends_on });
+    }
+
+    /// True for a foreign key whose table goes too: it is a part of that.
+    fn goes_with_its_table(&self, address: ObjectAddress) -> bool {
+        if address.catalog != ObjectAddress::PG_CONSTRAINT {
+            return false;
+        }
+        let Some(reference) = self.state.foreign_key(address.object) else {
+            return false;
+        };
+        let table = ObjectAddress::relation(reference.child.def.oid);
+        self.targets.iter().any(|target| target.address == table)
     }
 
     /// An object as errors name it.
@@ -102,11 +120,21 @@ impl Dependents<'_> {
             return format!("schema {name}");
         }
         if address.catalog != ObjectAddress::PG_CONSTRAINT {
+            if let Some(index) = self.index_name(address.object) {
+                return format!("index {index}");
+            }
             let table = relation(address.object);
             return match self.column_name(address) {
                 Some(name) => format!("column {} of {table}", quote_identifier(&name)),
                 None => table,
             };
+        }
+        if let Some(reference) = self.state.foreign_key(address.object) {
+            return format!(
+                "constraint {} on {}",
+                quote_identifier(&reference.key.name),
+                relation(reference.child.def.oid)
+            );
         }
         let owner = self.state.owner(address.object);
         let index =
@@ -119,6 +147,13 @@ impl Dependents<'_> {
             ),
             _ => format!("constraint {}", address.object),
         }
+    }
+
+    /// The name of the index of this number, if it is one.
+    fn index_name(&self, oid: u32) -> Option<String> {
+        let owner = self.state.owner(oid)?;
+        let index = owner.def.indexes.iter().find(|index| index.oid == oid)?;
+        Some(quote_identifier(&index.name))
     }
 
     /// The name of the column that an address is of, if it is of one.
@@ -144,6 +179,7 @@ impl Dependents<'_> {
     fn listed(&self, line: impl Fn(&Self, &Target, ObjectAddress) -> String) -> Vec<String> {
         let targets = self.targets.iter().rev();
         let found = targets.filter_map(|target| Some((target, target.depends_on?)));
+        let found = found.filter(|(target, _)| !self.goes_with_its_table(target.address));
         found.map(|(target, on)| line(self, target, on)).collect()
     }
 }
@@ -201,22 +237,45 @@ impl DefinitionChange<'_, '_, '_> {
         if roots.is_empty() {
             return Ok(());
         }
-        for oid in self.dropped_with(&roots, cascade)? {
-            self.drop_relation(oid)?;
+        self.drop_with(&roots, cascade)
+    }
+
+    /// Drops the relations among these objects, and what depends on any of them; 2BP01 if there is something that is not
+    /// named and must not go.
+    pub(super) fn drop_with(&mut self, roots: &[ObjectAddress], cascade: bool) -> Result<()> {
+        self.drop_with_parts(roots, &[], cascade)
+    }
+
+    /// The same; `parts`: what belongs to the objects.
+    pub(super) fn drop_with_parts(
+        &mut self,
+        roots: &[ObjectAddress],
+        parts: &[ObjectAddress],
+        cascade: bool,
+    ) -> Result<()> {
+        for address in self.dropped_with(roots, parts, cascade)? {
+            match address.catalog {
+                ObjectAddress::PG_CONSTRAINT => self.drop_foreign_key(address.object)?,
+                _ => self.drop_relation(address.object)?,
+            }
         }
         Ok(())
     }
 
-    /// The relations to be dropped with these objects, in order, those among the objects included; 2BP01 if there are any
-    /// that are not named and must not go.
-    pub(super) fn dropped_with(&mut self, roots: &[ObjectAddress], cascade: bool) -> Result<Vec<u32>> {
+    /// The relations and foreign keys to be dropped with these objects, in order.
+    fn dropped_with(
+        &mut self,
+        roots: &[ObjectAddress],
+        parts: &[ObjectAddress],
+        cascade: bool,
+    ) -> Result<Vec<ObjectAddress>> {
         let state = self.execution.txn.catalog_state();
         let mut found = Dependents {
             state: &state,
             facts: self.execution.eval.session.catalog().ok(),
             targets: Vec::new(),
         };
-        for root in roots {
+        for root in roots.iter().chain(parts) {
             found.add(*root, None);
         }
         let depending = found.listed(|found, target, on| {
@@ -251,11 +310,13 @@ impl DefinitionChange<'_, '_, '_> {
                 });
             }
         }
-        let relations = found
-            .targets
-            .iter()
-            .filter(|target| target.address.catalog == ObjectAddress::PG_CLASS && target.address.column == 0);
-        Ok(relations.map(|target| target.address.object).collect())
+        let is_dropped = |address: &ObjectAddress| match address.catalog {
+            ObjectAddress::PG_CLASS => address.column == 0 && state.table(address.object).is_some(),
+            ObjectAddress::PG_CONSTRAINT => state.foreign_key(address.object).is_some(),
+            _ => false,
+        };
+        let addresses = found.targets.iter().map(|target| target.address);
+        Ok(addresses.filter(is_dropped).collect())
     }
 
     /// Drops a table or a view that nothing depends on any more.

@@ -99,6 +99,8 @@ impl DefinitionChange<'_, '_, '_> {
                 "You can drop constraint {name} on table {table} instead."
             )));
         }
+        let index = ObjectAddress::relation(entry.def.indexes[at].oid);
+        self.drop_with(&[index], false)?;
         self.remove_index(&entry, at)
     }
 
@@ -111,15 +113,14 @@ impl DefinitionChange<'_, '_, '_> {
         cascade: bool,
     ) -> Result<()> {
         let entry = self.execution.entry(def)?;
-        if self.drop_check(&entry, name)? {
+        if self.drop_check(&entry, name)? || self.drop_foreign_key_named(&entry, name)? {
             return Ok(());
         }
         let found = |index: &Arc<IndexDef>| index.constraint && index.name == name;
         if let Some(at) = entry.def.indexes.iter().position(found) {
             let constraint = ObjectAddress::new(ObjectAddress::PG_CONSTRAINT, entry.def.indexes[at].oid);
-            for view in self.dropped_with(&[constraint], cascade)? {
-                self.drop_relation(view)?;
-            }
+            self.drop_with(&[constraint], cascade)?;
+            let entry = self.execution.entry(def)?;
             return self.remove_index(&entry, at);
         }
         let text = format!(

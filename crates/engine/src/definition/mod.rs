@@ -8,6 +8,7 @@ mod alter;
 mod check;
 mod comment;
 mod drop;
+mod foreign_key;
 mod index;
 mod index_build;
 mod rewrite;
@@ -30,8 +31,8 @@ use crate::convert::storage_error;
 use crate::executor::Execution;
 use crate::output::Notice;
 use clearway_sql::error::{EngineError, Result, SqlState};
-use clearway_sql::plan::{DefinitionStatement, IndexSpec, OnCommit};
-use clearway_sql::{IndexDef, SchemaRef, TableDef};
+use clearway_sql::plan::{DefinitionStatement, IndexSpec, NewForeignKey, OnCommit, TableAction};
+use clearway_sql::{IndexDef, SchemaRef, TableDef, TableKind};
 use drop::Dropped;
 pub(crate) use statistics::set_statistics;
 
@@ -41,6 +42,8 @@ pub(crate) struct Outcome {
     pub(crate) notices: Vec<Notice>,
     /// The rows that CREATE TABLE … AS has made.
     pub(crate) rows: Option<u64>,
+    /// The foreign keys that must hold for the rows that there are, by number.
+    pub(crate) to_validate: Vec<u32>,
 }
 
 /// The relation locks a statement takes before it runs: table numbers and modes.
@@ -61,7 +64,11 @@ pub(crate) fn locks(statement: &DefinitionStatement) -> Vec<(u32, LockMode)> {
         locks_with(false, &numbers, AccessExclusive)
     };
     match statement {
-        DefinitionStatement::CreateTable(create) => only(&create.schema),
+        DefinitionStatement::CreateTable(create) => {
+            let mut locks = only(&create.schema);
+            locks.extend(parent_locks(create.foreign_keys.iter(), None));
+            locks
+        }
         DefinitionStatement::CreateTableAs(create) => only(&create.create.schema),
         // What is commented on cannot go: that needs the catalog lock too.
         DefinitionStatement::CreateSchema { .. }
@@ -74,15 +81,35 @@ pub(crate) fn locks(statement: &DefinitionStatement) -> Vec<(u32, LockMode)> {
         DefinitionStatement::DropView { views, .. } => named(views),
         DefinitionStatement::DropTable { tables, .. } => named(tables),
         DefinitionStatement::DropIndex { indexes, .. } => named(indexes),
-        DefinitionStatement::Truncate { tables, .. } => {
-            of(&tables.iter().collect::<Vec<_>>(), AccessExclusive)
-        }
+        DefinitionStatement::Truncate { tables, cascaded, .. } => of(
+            &tables.iter().chain(cascaded).collect::<Vec<_>>(),
+            AccessExclusive,
+        ),
         DefinitionStatement::CreateIndex(create) => of(&[&create.table], Share),
         DefinitionStatement::AlterTable(alter) => {
-            of(&alter.table.iter().collect::<Vec<_>>(), AccessExclusive)
+            let mut locks = of(&alter.table.iter().collect::<Vec<_>>(), AccessExclusive);
+            let keys = alter.actions.iter().flat_map(TableAction::foreign_keys);
+            locks.extend(parent_locks(keys, alter.table.as_deref()));
+            locks
         }
         DefinitionStatement::SetFillfactor { table, .. } => of(&[table], ShareUpdateExclusive),
     }
+}
+
+/// The locks of the tables that new foreign keys of a table name rows of: no row of them changes until the keys are there.
+fn parent_locks<'k>(
+    keys: impl Iterator<Item = &'k NewForeignKey>,
+    table: Option<&TableDef>,
+) -> Vec<(u32, LockMode)> {
+    let parents = keys.filter_map(|key| key.parent.as_deref());
+    let others = parents.filter(|parent| {
+        parent.kind != TableKind::Virtual && table.is_none_or(|table| table.oid != parent.oid)
+    });
+    let mut numbers: Vec<u32> = others.map(|parent| parent.oid).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let locks = numbers.into_iter();
+    locks.map(|oid| (oid, LockMode::ShareRowExclusive)).collect()
 }
 
 /// The catalog lock, which temporary tables do without, and the tables' in the order of their numbers.
@@ -125,9 +152,11 @@ pub(crate) fn run(
         } => change.drop_relations(Dropped::View, views, *if_exists, *cascade)?,
         DefinitionStatement::Truncate {
             tables,
+            cascaded,
             restart_identity,
         } => {
-            for table in tables {
+            change.require_truncatable(tables, cascaded)?;
+            for table in tables.iter().chain(cascaded) {
                 change.truncate(table, *restart_identity)?;
             }
         }

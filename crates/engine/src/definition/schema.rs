@@ -84,9 +84,7 @@ impl DefinitionChange<'_, '_, '_> {
         }
         let address = |schema: &SchemaRef| ObjectAddress::new(ObjectAddress::PG_NAMESPACE, schema.oid);
         let roots: Vec<ObjectAddress> = schemas.iter().map(address).collect();
-        for oid in self.dropped_with(&roots, cascade)? {
-            self.drop_relation(oid)?;
-        }
+        self.drop_with(&roots, cascade)?;
         let mut state = self.state()?;
         for schema in &schemas {
             self.drop_schema(&mut state, schema)?;

@@ -62,6 +62,7 @@ impl DefinitionChange<'_, '_, '_> {
             let rel = self.create_tree(&create.schema)?;
             table.indexes.push(Arc::new(index_def(spec, rel, &table)));
         }
+        self.make_foreign_keys(&state, &mut table, &create.foreign_keys)?;
         let table = self.add(&mut state, table, sequences, create.on_commit)?;
         self.take_comments(&mut state, &table, &create.comments, &checks)?;
         self.keep(state, &table.schema);

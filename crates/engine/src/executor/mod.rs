@@ -15,6 +15,7 @@
 //! | `modify_merge` | MERGE |
 //! | `on_conflict` | ON CONFLICT of INSERT |
 //! | `unique` | index entries and the duplicates they find |
+//! | `references` | what foreign keys are told of changed rows |
 //! | `group` | GROUP BY, DISTINCT and DISTINCT arguments within a bound of memory |
 //! | `key_hash` | the hash of a key, for tables of one statement |
 //!
@@ -56,6 +57,7 @@ pub(crate) mod modify_merge;
 pub(crate) mod not_null;
 mod on_conflict;
 mod place;
+pub(crate) mod references;
 mod rounds;
 pub(crate) mod scan;
 pub(crate) mod select;

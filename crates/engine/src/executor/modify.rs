@@ -9,6 +9,7 @@ use crate::executor::checks::check_constraints;
 use crate::executor::modify_joined;
 use crate::executor::not_null::check_not_null;
 use crate::executor::on_conflict::{self, Stored};
+use crate::executor::references::{self, concern_update, row_deleted, row_stored};
 use crate::executor::scan::{self, LedBy, Scan, TO_CHANGE};
 use crate::executor::unique::insert_entries;
 use crate::executor::{Execution, Queued, evaluate_row, heap_rel, select};
@@ -100,6 +101,7 @@ pub(crate) fn insert_row(execution: &mut Execution<'_>, table: &TableDef, row: &
     execution.scratch.payload = payload;
     let tid = stored.map_err(storage_error)?;
     insert_entries(execution, table, row, tid)?;
+    row_stored(execution, table, row, tid)?;
     Ok(tid)
 }
 
@@ -208,6 +210,12 @@ fn update_row(
                 if !hot && !table.indexes.is_empty() {
                     let row = table.codec.decode_all(&changes.payload)?;
                     insert_entries(execution, table, &row, tid)?;
+                }
+                if concern_update(execution, table, &plan.assignments) {
+                    let before = newer.as_ref().map_or(found.payload(), |newer| &newer.payload);
+                    let before = table.codec.decode_all(before)?;
+                    let after = table.codec.decode_all(&changes.payload)?;
+                    references::row_replaced(execution, table, (&before, &after), tid)?;
                 }
                 return Ok(true);
             }
@@ -335,6 +343,8 @@ pub(crate) fn delete(
     while let Some(tid) = rows.next(execution)? {
         if let Some(newer) = delete_row(execution, plan, tid, rows.led_by())? {
             count += 1;
+            let row = newer.as_deref().unwrap_or(rows.row());
+            row_deleted(execution, &plan.scan.table, row)?;
             if let Some(returning) = &plan.returning {
                 let row = newer.unwrap_or_else(|| rows.row().to_vec());
                 send(execution, returning, &row, sink)?;

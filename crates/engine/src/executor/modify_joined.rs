@@ -18,6 +18,7 @@ use crate::executor::check_option::check_row;
 use crate::executor::checks::check_constraints;
 use crate::executor::not_null::check_not_null;
 use crate::executor::place::place_of;
+use crate::executor::references::{self, concern_update, row_deleted};
 use crate::executor::scan::{self, TO_CHANGE};
 use crate::executor::select::rows::Rows;
 use crate::executor::unique::insert_entries;
@@ -153,6 +154,10 @@ fn update_row(
                 if !hot && !table.indexes.is_empty() {
                     insert_entries(execution, table, &new, tid)?;
                 }
+                if concern_update(execution, table, &plan.assignments) {
+                    let before = &found.row[..found.width];
+                    references::row_replaced(execution, table, (before, &new), tid)?;
+                }
                 return Ok(Some(new));
             }
             UpdateOutcome::SelfModified => break,
@@ -234,6 +239,7 @@ pub(super) fn delete(
         let before = found.row[..found.width].to_vec();
         if delete_row(execution, plan, tid, &mut found)? {
             count += 1;
+            row_deleted(execution, &plan.scan.table, &found.row[..found.width])?;
             if let Some(returning) = &plan.returning {
                 send(execution, returning, &found.row, sink)?;
             }

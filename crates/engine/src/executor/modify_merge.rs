@@ -23,6 +23,7 @@ use crate::convert::storage_error;
 use crate::executor::changed_columns::changed_between;
 use crate::executor::modify::insert_row;
 use crate::executor::modify_joined::{Found, assigned_by};
+use crate::executor::references::{self, concern_update, row_deleted};
 use crate::executor::scan::{self, Followed, TO_CHANGE};
 use crate::executor::unique::insert_entries;
 use crate::executor::{Execution, Queued, evaluate_row, heap_rel};
@@ -85,7 +86,7 @@ fn merge_matched(
         let Some(clause) = clause else { break true };
         let outcome = match &clause.action {
             MergeAction::Nothing | MergeAction::Insert(_) => break true,
-            MergeAction::Delete => delete(execution, table, target, &mut queued, counts)?,
+            MergeAction::Delete => delete(execution, table, target, found, &mut queued, counts)?,
             MergeAction::Update(set) => update(execution, table, set, target, found, &mut queued, counts)?,
         };
         let latest = match outcome {
@@ -164,6 +165,10 @@ fn update(
                 if !hot && !table.indexes.is_empty() {
                     insert_entries(execution, table, &new, tid)?;
                 }
+                if concern_update(execution, table, &set.values) {
+                    let before = &found.row[..found.width];
+                    references::row_replaced(execution, table, (before, &new), tid)?;
+                }
                 counts.updated += 1;
                 return Ok(Outcome::Done);
             }
@@ -181,6 +186,7 @@ fn delete(
     execution: &mut Execution<'_>,
     table: &TableDef,
     target: Tid,
+    found: &Found<'_>,
     queued: &mut Queued,
     counts: &mut RowChanges,
 ) -> Result<Outcome> {
@@ -190,6 +196,7 @@ fn delete(
         let outcome = heap.delete(&execution.txn.context(), target);
         match outcome.map_err(storage_error)? {
             DeleteOutcome::Deleted => {
+                row_deleted(execution, table, &found.row[..found.width])?;
                 counts.deleted += 1;
                 return Ok(Outcome::Done);
             }

@@ -31,6 +31,7 @@ use crate::executor::changed_columns::changed_between;
 use crate::executor::checks::check_constraints;
 use crate::executor::modify_joined::assigned_by;
 use crate::executor::not_null::check_not_null;
+use crate::executor::references::{self, concern_update, row_stored};
 use crate::executor::unique::{insert_entries, violation};
 use crate::executor::{Execution, Queued, heap_rel};
 
@@ -148,6 +149,7 @@ fn store(
             return Ok(false);
         }
     }
+    row_stored(execution, table, row, tid)?;
     Ok(true)
 }
 
@@ -244,6 +246,10 @@ fn update_rival(
         UpdateOutcome::Updated { tid, hot } => {
             if !hot {
                 insert_entries(execution, table, &new, tid)?;
+            }
+            if concern_update(execution, table, &set.values) {
+                let before = &both[..table.columns.len()];
+                references::row_replaced(execution, table, (before, &new), tid)?;
             }
             Ok(Some(Stored::Updated(new)))
         }

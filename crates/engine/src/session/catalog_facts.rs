@@ -6,7 +6,9 @@ use clearway_storage::{PAGE_SIZE, RelId};
 
 use crate::catalog::serial::{Serial, serials};
 use crate::catalog::system;
-use crate::catalog::system::definition_text::{check_definition, constraint_definition, index_definition};
+use crate::catalog::system::definition_text::{
+    check_definition, constraint_definition, foreign_key_definition, index_definition,
+};
 use crate::catalog::{CatalogState, TableEntry};
 use crate::session::expression_session::Facts;
 use crate::session::prepared::{View, Viewer};
@@ -208,6 +210,16 @@ impl CatalogFacts for Facts<'_> {
         if let Some(check) = checks.find(|check| check.oid == oid) {
             let table = &state.owner(oid)?.def;
             return Some(check_definition(table, check, pretty));
+        }
+        if let Some(reference) = state.foreign_key(oid) {
+            let parent = &state.table(reference.key.parent)?.def;
+            let name = quote_identifier(&parent.name);
+            let name = match self.relation_oid(None, &parent.name) == Some(parent.oid) {
+                true => name,
+                false => format!("{}.{name}", quote_identifier(&parent.schema.name)),
+            };
+            let (table, key) = (&reference.child.def, &reference.key);
+            return Some(foreign_key_definition(table, parent, key, &name));
         }
         let (entry, index) = index_of(&state, oid)?;
         index.constraint.then(|| constraint_definition(&entry.def, index))

@@ -115,7 +115,10 @@ impl Session {
                 self.settings.reset_all(false);
                 self.report("application_name", out)?;
             }
-            ControlStatement::SetConstraints(()) | ControlStatement::NoOperation(_) => {}
+            ControlStatement::SetConstraints { names, deferred } => {
+                self.set_constraints(names, *deferred, out)?;
+            }
+            ControlStatement::NoOperation(_) => {}
         }
         out.complete(statement.tag())
     }

@@ -26,6 +26,7 @@
 //! | `portal` | statements that have sent some of their rows |
 //! | `recovery` | what is different on a standby: a transaction that replay has ended, the promotion |
 //! | `expression_session`, `catalog_facts` | what an expression can ask of its session, and of the catalog |
+//! | `references` | foreign keys: their checks and actions, at a statement's end and at the commit |
 //! | `serial_values` | the numbers that a session has got from sequences |
 
 mod analyze;
@@ -39,6 +40,7 @@ mod portal;
 mod prepare;
 mod prepared;
 mod recovery;
+mod references;
 mod run;
 mod serial_values;
 mod simple;
@@ -67,6 +69,7 @@ use crate::transaction::{Phase, StandbyWait, Transaction, WaitedFor};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use expression_session::ChangedSetting;
 use recovery::OnStandby;
+use references::ReferenceStatements;
 use serial_values::SerialValues;
 use statement_memory::StatementMemory;
 use text_cache::TextCache;
@@ -114,6 +117,8 @@ pub struct Session {
     pub(crate) changed: RefCell<Vec<ChangedSetting>>,
     /// The numbers that it has got from sequences.
     serial_values: RefCell<SerialValues>,
+    /// The statements by which foreign keys are checked.
+    reference_statements: ReferenceStatements,
     standby: Option<OnStandby>,
     /// The reloads of the configuration whose values the settings have.
     reloads: u64,
@@ -150,6 +155,7 @@ impl Session {
             begun: false,
             changed: RefCell::default(),
             serial_values: RefCell::default(),
+            reference_statements: ReferenceStatements::default(),
             standby: OnStandby::of(&engine),
             // At the next call: a reload may have come since the settings were made.
             reloads: 0,
@@ -359,6 +365,7 @@ impl Session {
         self.texts = TextCache::default();
         self.statements.forget_all_plans();
         self.scratch = Scratch::default();
+        self.reference_statements = ReferenceStatements::default();
         memory::after_refusal();
     }
 
@@ -383,6 +390,12 @@ impl Session {
 
     pub(crate) fn commit(&mut self, out: &mut dyn Output) -> Result<()> {
         let setting = self.settings.synchronous_commit;
+        if self.txn.has_deferred_references()
+            && let Err(violated) = self.fire_deferred(None)
+        {
+            self.rollback();
+            return Err(violated);
+        }
         if let Err(stopped) = self.txn.wait_before_commit(setting, &self.interrupts) {
             self.rollback();
             return Err(stopped);

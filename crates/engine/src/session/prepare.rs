@@ -92,7 +92,7 @@ impl Session {
         Prepared::new(text, parsed, types, view, &self.interrupts, memory).map_err(|error| self.fail(error))
     }
 
-    fn viewer(&self) -> Viewer<'_> {
+    pub(super) fn viewer(&self) -> Viewer<'_> {
         Viewer {
             planning: &self.settings.planning,
             user: &self.info.user,

@@ -83,6 +83,12 @@ impl CatalogView for View<'_> {
         self.state.table_numbered(oid)
     }
 
+    fn referencing(&self, oid: u32) -> Vec<Arc<TableDef>> {
+        let children = self.state.children(oid).iter();
+        let children = children.filter_map(|child| self.state.table(*child));
+        children.map(|entry| Arc::clone(&entry.def)).collect()
+    }
+
     fn lookup_index(&self, schema: Option<&str>, name: &str) -> Option<Arc<TableDef>> {
         let found = self.find(schema, |schema| self.state.owner_of_index(schema.oid, name));
         found.map(|entry| Arc::clone(&entry.def))

@@ -255,6 +255,9 @@ impl Session {
         let outcome = self.with_execution(params, inner, &mut results, |execution, engine| {
             definition::run(execution, &engine.catalog, statement)
         })?;
+        for key in &outcome.to_validate {
+            self.validate_reference(*key)?;
+        }
         for notice in &outcome.notices {
             self.notice(notice, out)?;
         }
@@ -301,6 +304,9 @@ impl Session {
             }
             Ok(progress)
         })?;
+        if self.txn.has_references() {
+            self.settle_references()?;
+        }
         Ok(match progress {
             PlanProgress::Suspended(rows, _) => PlanProgress::Suspended(rows, results),
             complete => complete,

@@ -7,6 +7,7 @@
 //! | module | job |
 //! | --- | --- |
 //! | `sorter` | sorts records by their keys' bytes, in memory or by an external merge |
+//! | `log` | records that are read in their order while more come |
 //! | `kept` | rows that are read again and again |
 //! | `record` | rows as bytes and back |
 //! | `temporary` | a file of records, written and read in blocks |
@@ -14,6 +15,7 @@
 
 mod block_counts;
 mod kept;
+pub(crate) mod log;
 pub(crate) mod record;
 pub(crate) mod sorter;
 pub(crate) mod temporary;

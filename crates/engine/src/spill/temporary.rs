@@ -96,6 +96,17 @@ impl Temporary {
         Ok(())
     }
 
+    /// Takes away what is behind a position: what comes next begins there.
+    pub(crate) fn cut_back(&mut self, position: u64) {
+        match position.checked_sub(self.written) {
+            Some(buffered) => self.buffer.truncate(buffered as usize),
+            None => {
+                self.written = position;
+                self.buffer.clear();
+            }
+        }
+    }
+
     /// Gives up the write buffer.
     pub(crate) fn finish(&mut self) -> Result<()> {
         self.flush()?;

@@ -212,6 +212,7 @@ impl Transaction {
         self.holds_xmin = false;
         self.locked = false;
         self.held.clear();
+        self.references = None;
         self.xid = None;
         self.phase = Phase::None;
         self.slot.set_transaction(0, 0);

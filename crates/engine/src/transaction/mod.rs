@@ -30,6 +30,7 @@
 mod answer;
 mod end;
 mod locks;
+mod pending_references;
 mod portal_snapshot;
 mod replication;
 mod row_counts;
@@ -52,6 +53,7 @@ use crate::interrupt::Interrupts;
 pub use answer::AnswerGate;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::IsolationLevel;
+pub(crate) use pending_references::{Event, PendingReferences, RowChange};
 pub(crate) use portal_snapshot::PortalSnapshot;
 pub(crate) use replication::{StandbyWait, WaitedFor};
 pub(crate) use row_counts::RowChanges;
@@ -119,6 +121,8 @@ pub(crate) struct Transaction {
     created: Vec<RelId>,
     dropped: Vec<RelId>,
     counts: RowCounts,
+    /// The events of foreign keys, once there was one.
+    references: Option<Box<PendingReferences>>,
 }
 
 impl Transaction {
@@ -157,6 +161,7 @@ impl Transaction {
             created: Vec::new(),
             dropped: Vec::new(),
             counts: RowCounts::default(),
+            references: None,
         }
     }
 
@@ -425,6 +430,41 @@ impl Transaction {
     /// The notes of what the session's answers depend on.
     pub(crate) fn seen_commits(&self) -> Arc<SeenCommits> {
         Arc::clone(&self.seen)
+    }
+
+    /// The events of foreign keys; there are some from now on.
+    pub(crate) fn references_mut(&mut self) -> &mut PendingReferences {
+        self.references.get_or_insert_default()
+    }
+
+    /// True if a statement has noted an event of a foreign key, or a mode of SET CONSTRAINTS.
+    #[inline]
+    pub(crate) fn has_references(&self) -> bool {
+        self.references.is_some()
+    }
+
+    /// True if events of foreign keys wait.
+    pub(crate) fn has_pending_references(&self) -> bool {
+        let references = self.references.as_ref();
+        references.is_some_and(|references| !references.is_empty())
+    }
+
+    /// True if events of foreign keys wait for the commit.
+    pub(crate) fn has_deferred_references(&self) -> bool {
+        let references = self.references.as_ref();
+        references.is_some_and(|references| references.has_deferred())
+    }
+
+    /// Exchanges the snapshot for one of this moment; the one before.
+    pub(crate) fn take_latest_snapshot(&mut self) -> SessionSnapshot {
+        let mut fresh = SessionSnapshot::default();
+        self.storage.take_session_snapshot(self.proc, &mut fresh);
+        std::mem::replace(&mut self.snapshot, fresh)
+    }
+
+    /// Exchanges the snapshot for this one.
+    pub(crate) fn exchange_snapshots(&mut self, other: &mut SessionSnapshot) {
+        std::mem::swap(&mut self.snapshot, other);
     }
 
     /// Runs `work` under a snapshot of this moment, whatever the isolation level.

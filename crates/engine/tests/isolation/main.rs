@@ -11,6 +11,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod foreign_keys;
 mod on_conflict;
 mod row_locks;
 

@@ -56,9 +56,6 @@ create unlogged table u (a int)
 create global temporary table u (a int)
 create table u (a int, exclude using gist (a with =))
 create table u (a int, constraint c check (a > 0) no inherit)
-create table u (a int references t (id))
-create table u (a int references t (id) match full on delete cascade deferrable initially deferred)
-create table u (a int, foreign key (a) references t (id) on update set null)
 create table u (a int generated always as (b + 1) stored, b int)
 create table u (a text collate "C")
 create table u (a int[])
@@ -94,7 +91,6 @@ create index i on only t (x)
 create unique index i on t (x) nulls not distinct
 create index i on t (x) tablespace fast
 create index i on t (x) with (deduplicate_items = off)
-alter table t add constraint c foreign key (x) references t (id) not valid
 alter table t add constraint c unique using index i
 alter table t add constraint c exclude using gist (x with =)
 alter table t alter column x set statistics 100

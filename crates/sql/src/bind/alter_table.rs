@@ -9,7 +9,9 @@ use crate::bind::scope::{Names, Scope};
 use crate::bind::{Binder, Typed, bind_default, identifier, normal, refuse, require_heap, split_name};
 use crate::catalog::{ColumnDefault, TableDef};
 use crate::error::{EngineError, Result, SqlState};
-use crate::plan::{AlterTablePlan, DefinitionStatement, NewCheck, NewKey, Owner, TableAction, TypeChange};
+use crate::plan::{
+    AlterTablePlan, DefinitionStatement, NewCheck, NewForeignKey, NewKey, Owner, TableAction, TypeChange,
+};
 use crate::value::DataType;
 use crate::value::cast::{CastContext, can_cast};
 
@@ -145,6 +147,13 @@ impl Binder<'_> {
                 validated: !not_valid,
                 ..self.new_check(after, check, check.name.as_ref())?
             }),
+            Operation::AddConstraint {
+                constraint: ast::TableConstraint::ForeignKey(key),
+                not_valid,
+            } => TableAction::AddForeignKey(Box::new(NewForeignKey {
+                validated: !not_valid,
+                ..self.new_foreign_key(None, key, None, key.name.as_ref())?
+            })),
             Operation::ValidateConstraint { name } => TableAction::ValidateConstraint(normal(name)),
             Operation::AddConstraint {
                 constraint,
@@ -210,6 +219,7 @@ impl Binder<'_> {
             .column_def(tree, &table.name)
             .map_err(|error| error.or_position(position))?;
         let checks = self.new_checks(table, &[tree], &[])?;
+        let foreign_keys = self.new_foreign_keys(None, &[tree], &[])?;
         let keys = keys.into_iter().map(|(primary, name)| NewKey {
             primary,
             name,
@@ -218,6 +228,7 @@ impl Binder<'_> {
         Ok(TableAction::AddColumn {
             keys: keys.collect(),
             checks,
+            foreign_keys,
             column: Box::new(column),
             if_not_exists,
         })

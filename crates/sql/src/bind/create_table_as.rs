@@ -96,6 +96,7 @@ impl Binder<'_> {
                 columns: columns_of(&select.columns, &into.columns)?,
                 indexes: Vec::new(),
                 checks: Vec::new(),
+                foreign_keys: Vec::new(),
                 fillfactor: into.fillfactor.unwrap_or(100),
                 comments: Vec::new(),
             },

@@ -3,6 +3,7 @@
 use sqlparser::ast;
 use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 
+use crate::bind::foreign_key::OwnTable;
 use crate::bind::schema::on_commit;
 use crate::bind::scope::Scope;
 use crate::bind::{Binder, identifier, normal, plain_name, refuse, split_name};
@@ -73,8 +74,14 @@ impl Binder<'_> {
         let whole = TableDef::in_the_making(&table.name, &table.columns);
         let options: Vec<&ast::ColumnDef> = create.columns.iter().collect();
         let checks = self.new_checks(&whole, &options, &create.constraints)?;
-        let is_key =
-            |constraint: &&ast::TableConstraint| !matches!(constraint, ast::TableConstraint::Check(_));
+        let own = OwnTable::new(&schema, &table.name);
+        let foreign_keys = self.new_foreign_keys(Some(&own), &options, &create.constraints)?;
+        let is_key = |constraint: &&ast::TableConstraint| {
+            !matches!(
+                constraint,
+                ast::TableConstraint::Check(_) | ast::TableConstraint::ForeignKey(_)
+            )
+        };
         for constraint in create.constraints.iter().filter(is_key) {
             let (primary, given, keys) = unique_constraint(constraint)?;
             let (names, numbers) = self.key_columns(keys, &table.columns)?;
@@ -103,6 +110,7 @@ impl Binder<'_> {
             columns,
             indexes,
             checks: taken,
+            foreign_keys,
             fillfactor,
             comments,
         })))
@@ -187,11 +195,8 @@ impl Binder<'_> {
                     column.always_generated = *generated_as == ast::GeneratedAs::Always;
                     column.is_identity = true;
                 }
-                ast::ColumnOption::ForeignKey(_) => {
-                    return Err(EngineError::not_supported("REFERENCES (foreign keys)"));
-                }
-                // `new_checks`, when all columns are known.
-                ast::ColumnOption::Check(_) => {}
+                // `new_checks` and `new_foreign_keys`, when all columns are known.
+                ast::ColumnOption::Check(_) | ast::ColumnOption::ForeignKey(_) => {}
                 ast::ColumnOption::Collation(name)
                     if matches!(plain_name(name)?.as_str(), "C" | "POSIX" | "default") => {}
                 ast::ColumnOption::Collation(name) => {
@@ -376,7 +381,6 @@ pub(super) fn unique_constraint(
             )?;
             Ok((false, key.name.as_ref().map(normal), &key.columns))
         }
-        ast::TableConstraint::ForeignKey(_) => Err(EngineError::not_supported("FOREIGN KEY")),
         ast::TableConstraint::Index(_) => Err(EngineError::new(
             SqlState::SYNTAX_ERROR,
             "syntax error: an index is no part of CREATE TABLE; use CREATE INDEX",

@@ -19,6 +19,7 @@ mod comment;
 mod create_table_as;
 mod definition;
 mod expression;
+mod foreign_key;
 mod merge;
 mod missing_function;
 mod notes;

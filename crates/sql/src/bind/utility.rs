@@ -93,9 +93,9 @@ impl Binder<'_> {
                 arguments: self.arguments(arguments.as_ref())?,
                 into: into.clone(),
             },
-            SetConstraints(names) => match names.first() {
-                Some(name) => return Err(self.not_deferrable(&name.name)),
-                None => SetConstraints(()),
+            SetConstraints { names, deferred } => SetConstraints {
+                names: names.clone(),
+                deferred: *deferred,
             },
             // These name nothing that is looked up before they run.
             Empty => Empty,
@@ -154,10 +154,8 @@ impl Binder<'_> {
             NamedDefinition::Truncate {
                 tables,
                 restart_identity,
-            } => DefinitionStatement::Truncate {
-                tables: tables.iter().map(|name| self.heap(name)).collect::<Result<_>>()?,
-                restart_identity: *restart_identity,
-            },
+                cascade,
+            } => self.truncate(tables, *restart_identity, *cascade)?,
             NamedDefinition::DropTable {
                 tables,
                 if_exists,
@@ -294,26 +292,12 @@ impl Binder<'_> {
         })
     }
 
-    /// The error of SET CONSTRAINTS with a name. Every constraint has an index, and none can be deferred.
-    fn not_deferrable(&self, name: &str) -> EngineError {
-        match self.catalog.lookup_index(None, name) {
-            Some(_) => EngineError::new(
-                SqlState::WRONG_OBJECT_TYPE,
-                format!("constraint \"{name}\" is not deferrable"),
-            ),
-            None => EngineError::new(
-                SqlState::UNDEFINED_OBJECT,
-                format!("constraint \"{name}\" does not exist"),
-            ),
-        }
-    }
-
     pub(super) fn any_table(&self, name: &Name) -> Result<Arc<TableDef>> {
         self.require_schema(name.schema.as_deref(), Some(name.position))?;
         self.table_named(name.schema.as_deref(), &name.name, Some(name.position))
     }
 
-    fn heap(&self, name: &Name) -> Result<Arc<TableDef>> {
+    pub(super) fn heap(&self, name: &Name) -> Result<Arc<TableDef>> {
         let table = self.any_table(name)?;
         require_heap(&table)?;
         Ok(table)

@@ -451,7 +451,13 @@ impl Binder<'_> {
         let returned = returning.iter().flat_map(|returning| &returning.projection);
         let read: Vec<&Expr> = returned.clone().collect();
         let joined = self.joined_rows(&table, changed, &conditions, &read, false)?;
-        let scan = changed_scan(self.catalog, table, joined.is_some(), conditions, returned);
+        let mut scan = changed_scan(self.catalog, table, joined.is_some(), conditions, returned);
+        if scan.table.is_referenced {
+            // Foreign keys are told the keys of the rows.
+            let keys = scan.table.indexes.iter().filter(|index| index.unique);
+            keys.flat_map(|index| &index.columns)
+                .for_each(|column| scan.needed.insert(*column));
+        }
         Ok(DeletePlan {
             scan,
             joined,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::catalog::{ColumnDef, ColumnDefault, TableDef};
 use crate::expr::Expr;
+use crate::foreign_key::{CheckTime, ReferentialAction};
 use crate::value::DataType;
 
 /// ALTER TABLE, or ALTER INDEX … RENAME
@@ -69,6 +70,31 @@ pub struct TypeChange {
     pub default: Option<ColumnDefault>,
 }
 
+/// A foreign key to be made.
+#[derive(Debug, Clone)]
+pub struct NewForeignKey {
+    /// Its name, if one is given.
+    pub name: Option<String>,
+    /// Its columns.
+    pub columns: Vec<String>,
+    /// The referenced table; `None` is the table itself.
+    pub parent: Option<Arc<TableDef>>,
+    /// The referenced columns; none are those of the primary key.
+    pub parent_columns: Vec<String>,
+    /// MATCH FULL
+    pub is_full: bool,
+    /// ON DELETE
+    pub on_delete: ReferentialAction,
+    /// The columns of ON DELETE SET NULL or SET DEFAULT; none are all.
+    pub on_delete_columns: Vec<String>,
+    /// ON UPDATE
+    pub on_update: ReferentialAction,
+    /// DEFERRABLE, INITIALLY DEFERRED
+    pub check_time: CheckTime,
+    /// False after NOT VALID.
+    pub validated: bool,
+}
+
 /// An action of ALTER TABLE.
 #[derive(Debug, Clone)]
 pub enum TableAction {
@@ -102,6 +128,8 @@ pub enum TableAction {
         keys: Vec<NewKey>,
         /// Its CHECK constraints.
         checks: Vec<NewCheck>,
+        /// Its foreign keys.
+        foreign_keys: Vec<NewForeignKey>,
     },
     /// ALTER COLUMN … SET DEFAULT, DROP DEFAULT
     SetDefault {
@@ -128,6 +156,8 @@ pub enum TableAction {
     AddKey(NewKey),
     /// ADD CHECK
     AddCheck(NewCheck),
+    /// ADD FOREIGN KEY
+    AddForeignKey(Box<NewForeignKey>),
     /// VALIDATE CONSTRAINT
     ValidateConstraint(String),
     /// RENAME TO
@@ -158,6 +188,15 @@ pub enum TableAction {
 }
 
 impl TableAction {
+    /// The foreign keys that it makes.
+    pub fn foreign_keys(&self) -> &[NewForeignKey] {
+        match self {
+            TableAction::AddColumn { foreign_keys, .. } => foreign_keys,
+            TableAction::AddForeignKey(key) => std::slice::from_ref(&**key),
+            _ => &[],
+        }
+    }
+
     /// Its turn among the actions of its statement.
     pub(crate) fn turn(&self) -> u8 {
         match self {
@@ -171,12 +210,13 @@ impl TableAction {
             | TableAction::AddIdentity { .. }
             | TableAction::SetNotNull { .. } => 3,
             TableAction::AddKey(_) | TableAction::AddCheck(_) => 4,
+            TableAction::AddForeignKey(_) => 5,
             TableAction::Rename(_)
             | TableAction::RenameColumn { .. }
             | TableAction::RenameConstraint { .. }
             | TableAction::ValidateConstraint(_)
             | TableAction::RenameIndex { .. }
-            | TableAction::Owner(_) => 5,
+            | TableAction::Owner(_) => 6,
         }
     }
 }

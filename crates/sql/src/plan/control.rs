@@ -27,8 +27,6 @@ pub trait Stage: Debug + Clone {
     type ParameterType: Debug + Clone;
     /// The arguments of EXECUTE.
     type Arguments: Debug + Clone;
-    /// The names of SET CONSTRAINTS.
-    type Constraints: Debug + Clone;
 }
 
 /// Every name is looked up.
@@ -42,8 +40,6 @@ impl Stage for Resolved {
     type ParameterType = Option<DataType>;
     /// Of whatever type they have.
     type Arguments = Vec<(Expr, DataType)>;
-    /// No constraint can be deferred, so a statement that names one is refused.
-    type Constraints = ();
 }
 
 /// A table of VACUUM or ANALYZE.
@@ -155,8 +151,13 @@ pub enum ControlStatement<S: Stage = Resolved> {
     DiscardAll,
     /// DISCARD TEMP
     DiscardTemporary,
-    /// SET CONSTRAINTS; no names are all
-    SetConstraints(S::Constraints),
+    /// SET CONSTRAINTS
+    SetConstraints {
+        /// The constraints; none are all. They are looked up when the statement runs.
+        names: Vec<ConstraintName>,
+        /// DEFERRED
+        deferred: bool,
+    },
     /// Accepted and without effect here: the tag to answer with, e.g. `UNLISTEN`
     NoOperation(&'static str),
 }
@@ -187,10 +188,19 @@ impl ControlStatement {
             ControlStatement::Deallocate(Some(_)) => "DEALLOCATE",
             ControlStatement::DiscardAll => "DISCARD ALL",
             ControlStatement::DiscardTemporary => "DISCARD TEMP",
-            ControlStatement::SetConstraints(()) => "SET CONSTRAINTS",
+            ControlStatement::SetConstraints { .. } => "SET CONSTRAINTS",
             ControlStatement::NoOperation(tag) => tag,
         }
     }
+}
+
+/// A constraint that a statement names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConstraintName {
+    /// Its schema, if one is given.
+    pub schema: Option<String>,
+    /// Its name.
+    pub name: String,
 }
 
 /// A mode of LOCK TABLE, from the weakest to the strongest.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::catalog::{ColumnDef, SchemaRef, TableDef};
 use crate::object_address::ObjectAddress;
 use crate::plan::SelectPlan;
-use crate::plan::{AlterTablePlan, NewCheck, Owner};
+use crate::plan::{AlterTablePlan, NewCheck, NewForeignKey, Owner};
 use crate::view::ViewDef;
 
 /// A statement that changes definitions.
@@ -41,6 +41,8 @@ pub enum DefinitionStatement {
     Truncate {
         /// The tables.
         tables: Vec<Arc<TableDef>>,
+        /// Those that CASCADE adds, since their rows name rows of the others.
+        cascaded: Vec<Arc<TableDef>>,
         /// True if their sequences start again.
         restart_identity: bool,
     },
@@ -152,6 +154,8 @@ pub struct CreateTable {
     pub indexes: Vec<IndexSpec>,
     /// Its CHECK constraints.
     pub checks: Vec<NewCheck>,
+    /// Its foreign keys.
+    pub foreign_keys: Vec<NewForeignKey>,
     /// WITH (fillfactor = …)
     pub fillfactor: u8,
     /// Comments that it takes over from other relations.

@@ -38,9 +38,10 @@ pub use crate::access::{AccessPath, KeyRange, RangeBound};
 pub use crate::aggregate::AggregateCall;
 pub use crate::explained::{Counter, Measured, PageCounters, StageCounters};
 pub use crate::sort_key::SortKey;
-pub use alter_table::{AlterTablePlan, NewCheck, NewKey, Owner, TableAction, TypeChange};
+pub use alter_table::{AlterTablePlan, NewCheck, NewForeignKey, NewKey, Owner, TableAction, TypeChange};
 pub use control::{
-    ControlStatement, IsolationLevel, MaintainedTable, Resolved, Stage, TableLockMode, TransactionModes,
+    ConstraintName, ControlStatement, IsolationLevel, MaintainedTable, Resolved, Stage, TableLockMode,
+    TransactionModes,
 };
 pub use copy::{CopyDirection, CopyFormat, CopyOptions, CopyPlan};
 pub use definition::{

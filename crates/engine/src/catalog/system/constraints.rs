@@ -4,12 +4,14 @@ use super::Sources;
 use super::columns::{default_oid, has_default};
 use super::dependency::{PG_ATTRDEF_OID, PG_CLASS_OID, PG_CONSTRAINT_OID, PG_NAMESPACE_OID, depends};
 use super::operator_classes::class_of;
+use super::operators::equality;
 use super::rows::{NULL, Rows, array, boolean, int2, int4, oid, text};
 use super::types::row_of;
 use super::views;
 use crate::catalog::serial::serials;
+use clearway_sql::foreign_key::{KeyTypes, key_types};
 use clearway_sql::value::{DataType, Value};
-use clearway_sql::{IndexDef, TableDef};
+use clearway_sql::{ForeignKeyDef, IndexDef, ReferentialAction, TableDef};
 
 /// The attributes' numbers of an index's columns.
 fn numbers<'d>(table: &'d TableDef, index: &'d IndexDef) -> impl Iterator<Item = Value> + 'd {
@@ -81,26 +83,49 @@ struct Constraint<'d> {
     without_children: bool,
     columns: Vec<Value>,
     condition: Value,
+    reference: Option<&'d ForeignKeyDef>,
+    /// Of a foreign key: the operators between both sides, and of each side with itself.
+    operators: [Value; 3],
 }
 
 impl Constraint<'_> {
     fn push(self, table: &TableDef, rows: &mut Rows) {
+        let key = self.reference;
+        let time = key.map(|key| key.check_time).unwrap_or_default();
+        let action = |action: fn(&ForeignKeyDef) -> ReferentialAction| {
+            text(&key.map_or(' ', |key| action(key).letter()).to_string())
+        };
+        let numbers = |columns: &[u16]| match columns.is_empty() {
+            true => NULL,
+            false => array(
+                DataType::array_of(DataType::Int2),
+                columns.iter().map(|number| int2(number.cast_signed())),
+            ),
+        };
+        let [between, of_parent, own] = self.operators;
         rows.push([
             ("oid", oid(self.oid)),
             ("conname", text(self.name)),
             ("connamespace", oid(table.schema.oid)),
             ("contype", text(self.kind)),
-            ("condeferrable", boolean(false)),
-            ("condeferred", boolean(false)),
+            ("condeferrable", boolean(time.deferrable)),
+            ("condeferred", boolean(time.initially_deferred)),
             ("convalidated", boolean(self.validated)),
             ("conrelid", oid(table.oid)),
             ("contypid", oid(0)),
             ("conindid", oid(self.index)),
             ("conparentid", oid(0)),
-            ("confrelid", oid(0)),
-            ("confupdtype", text(" ")),
-            ("confdeltype", text(" ")),
-            ("confmatchtype", text(" ")),
+            ("confrelid", oid(key.map_or(0, |key| key.parent))),
+            ("confupdtype", action(|key| key.on_update)),
+            ("confdeltype", action(|key| key.on_delete)),
+            (
+                "confmatchtype",
+                text(match key {
+                    None => " ",
+                    Some(key) if key.is_full => "f",
+                    Some(_) => "s",
+                }),
+            ),
             ("conislocal", boolean(true)),
             ("coninhcount", int4(0)),
             ("connoinherit", boolean(self.without_children)),
@@ -111,18 +136,21 @@ impl Constraint<'_> {
                     false => array(DataType::array_of(DataType::Int2), self.columns.into_iter()),
                 },
             ),
-            ("confkey", NULL),
-            ("conpfeqop", NULL),
-            ("conppeqop", NULL),
-            ("conffeqop", NULL),
-            ("confdelsetcols", NULL),
+            ("confkey", key.map_or(NULL, |key| numbers(&key.parent_columns))),
+            ("conpfeqop", between),
+            ("conppeqop", of_parent),
+            ("conffeqop", own),
+            (
+                "confdelsetcols",
+                key.map_or(NULL, |key| numbers(&key.on_delete_columns)),
+            ),
             ("conexclop", NULL),
             ("conbin", self.condition),
         ]);
     }
 }
 
-/// `pg_constraint`: primary keys, unique constraints and CHECK constraints.
+/// `pg_constraint`: primary keys, unique constraints, CHECK constraints and foreign keys.
 pub(super) fn constraints(sources: &Sources<'_>, rows: &mut Rows) {
     for entry in sources.catalog.tables() {
         for index in entry.def.indexes.iter().filter(|index| index.constraint) {
@@ -135,6 +163,8 @@ pub(super) fn constraints(sources: &Sources<'_>, rows: &mut Rows) {
                 without_children: true,
                 columns: numbers(&entry.def, index).collect(),
                 condition: NULL,
+                reference: None,
+                operators: [NULL; 3],
             }
             .push(&entry.def, rows);
         }
@@ -150,10 +180,58 @@ pub(super) fn constraints(sources: &Sources<'_>, rows: &mut Rows) {
                 without_children: false,
                 columns: columns.collect(),
                 condition: text(&check.sql),
+                reference: None,
+                operators: [NULL; 3],
             }
             .push(&entry.def, rows);
         }
+        for key in &entry.def.foreign_keys {
+            foreign_key(sources, &entry.def, key, rows);
+        }
     }
+}
+
+fn foreign_key(sources: &Sources<'_>, table: &TableDef, key: &ForeignKeyDef, rows: &mut Rows) {
+    let Some(parent) = sources.catalog.table(key.parent) else {
+        return;
+    };
+    let types = |table: &TableDef, places: Vec<u16>| {
+        let places = places.into_iter();
+        let types = places.map(|place| table.columns[usize::from(place)].data_type);
+        types.collect::<Vec<_>>()
+    };
+    let own = types(table, key.places(table));
+    let referenced = types(&parent.def, key.parent_places(&parent.def));
+    let operators = |pairs: Vec<(DataType, DataType)>| {
+        let numbers = pairs.into_iter().map(|(left, right)| oid(equality(left, right)));
+        array(DataType::array_of(DataType::Oid), numbers)
+    };
+    let pairs = referenced.iter().copied().zip(own.iter().copied());
+    let compared: Vec<_> = pairs
+        .map(|(parent, own)| match key_types(own, parent) {
+            KeyTypes::Comparable => (parent, own),
+            KeyTypes::Converted | KeyTypes::Incompatible => (parent, parent),
+        })
+        .collect();
+    let same = |types: &[DataType]| types.iter().map(|one| (*one, *one)).collect();
+    let columns = key.columns.iter().map(|number| int2(number.cast_signed()));
+    Constraint {
+        oid: key.oid,
+        name: &key.name,
+        kind: "f",
+        validated: key.validated,
+        index: key.index,
+        without_children: true,
+        columns: columns.collect(),
+        condition: NULL,
+        reference: Some(key),
+        operators: [
+            operators(compared),
+            operators(same(&referenced)),
+            operators(same(&own)),
+        ],
+    }
+    .push(table, rows);
 }
 
 /// `pg_depend`: what goes with what when it is dropped.
@@ -194,6 +272,21 @@ pub(super) fn dependencies(sources: &Sources<'_>, rows: &mut Rows) {
                 depends(rows, constraint, column(usize::from(number)), "a");
                 depends(rows, constraint, column(usize::from(number)), "n");
             }
+        }
+        for key in &entry.def.foreign_keys {
+            let constraint = (PG_CONSTRAINT_OID, key.oid, 0);
+            for number in &key.columns {
+                depends(rows, constraint, (PG_CLASS_OID, table, i32::from(*number)), "a");
+            }
+            for number in &key.parent_columns {
+                depends(
+                    rows,
+                    constraint,
+                    (PG_CLASS_OID, key.parent, i32::from(*number)),
+                    "n",
+                );
+            }
+            depends(rows, constraint, (PG_CLASS_OID, key.index, 0), "n");
         }
         for index in &entry.def.indexes {
             let relation = (PG_CLASS_OID, index.oid, 0);

@@ -5,7 +5,7 @@ use crate::catalog::serial::serials;
 use clearway_sql::deparse::check_condition;
 use clearway_sql::function::quote_identifier;
 use clearway_sql::value::DataType;
-use clearway_sql::{CheckDef, ColumnDefault, IndexDef, TableDef};
+use clearway_sql::{CheckDef, ColumnDefault, ForeignKeyDef, IndexDef, ReferentialAction, TableDef};
 
 /// The column names of an index, quoted where that is needed.
 fn column_list(table: &TableDef, index: &IndexDef) -> String {
@@ -44,6 +44,52 @@ pub(crate) fn check_definition(table: &TableDef, check: &CheckDef, pretty: bool)
     let condition = printed.as_deref().unwrap_or(&check.sql);
     let behind = if check.validated { "" } else { " NOT VALID" };
     format!("CHECK ({condition}){behind}")
+}
+
+/// A foreign key as in CREATE TABLE; `parent_name`: the name of the referenced table, as it is found.
+pub(crate) fn foreign_key_definition(
+    table: &TableDef,
+    parent: &TableDef,
+    key: &ForeignKeyDef,
+    parent_name: &str,
+) -> String {
+    let list = |table: &TableDef, places: &[u16]| {
+        let names = places.iter();
+        let names = names.map(|place| quote_identifier(&table.columns[usize::from(*place)].name));
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let mut text = format!(
+        "FOREIGN KEY ({}) REFERENCES {parent_name}({})",
+        list(table, &key.places(table)),
+        list(parent, &key.parent_places(parent))
+    );
+    if key.is_full {
+        text.push_str(" MATCH FULL");
+    }
+    if key.on_update != ReferentialAction::NoAction {
+        text.push_str(" ON UPDATE ");
+        text.push_str(key.on_update.words());
+    }
+    if key.on_delete != ReferentialAction::NoAction {
+        text.push_str(" ON DELETE ");
+        text.push_str(key.on_delete.words());
+    }
+    if !key.on_delete_columns.is_empty() {
+        let columns = key.on_delete_columns.iter();
+        let places = columns.filter_map(|number| table.column_of_attribute(*number));
+        let places: Vec<u16> = places.collect();
+        text.push_str(&format!(" ({})", list(table, &places)));
+    }
+    for (is_said, words) in [
+        (key.check_time.deferrable, " DEFERRABLE"),
+        (key.check_time.initially_deferred, " INITIALLY DEFERRED"),
+        (!key.validated, " NOT VALID"),
+    ] {
+        if is_said {
+            text.push_str(words);
+        }
+    }
+    text
 }
 
 /// The expression of a column's default, with the sequence's full name; `None` if it has none.

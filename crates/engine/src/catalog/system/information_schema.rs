@@ -9,7 +9,7 @@ use super::types::numbers_of;
 use super::{SYSTEM_TABLES, Sources, sequences};
 use clearway_sql::function::{expression_shown, quote_identifier};
 use clearway_sql::value::Value;
-use clearway_sql::{CheckDef, ColumnDef, IndexDef, TableDef};
+use clearway_sql::{CheckDef, CheckTime, ColumnDef, ForeignKeyDef, IndexDef, TableDef};
 
 /// A truth value as the standard writes it.
 pub(super) fn yes_or_no(value: bool) -> Value {
@@ -136,6 +136,17 @@ fn each_check(sources: &Sources<'_>, mut work: impl FnMut(&TableDef, &CheckDef))
     }
 }
 
+/// Calls `work` for each foreign key: its table, the referenced one, itself.
+fn each_reference(sources: &Sources<'_>, mut work: impl FnMut(&TableDef, &TableDef, &ForeignKeyDef)) {
+    for entry in sources.catalog.tables() {
+        for key in &entry.def.foreign_keys {
+            if let Some(parent) = sources.catalog.table(key.parent) {
+                work(&entry.def, &parent.def, key);
+            }
+        }
+    }
+}
+
 /// Calls `work` for each column that may not be NULL: table, column, and the name that its constraint has here.
 fn each_not_null(sources: &Sources<'_>, mut work: impl FnMut(&TableDef, &ColumnDef, &str)) {
     each_table(sources, |table, is_view| {
@@ -150,7 +161,7 @@ fn each_not_null(sources: &Sources<'_>, mut work: impl FnMut(&TableDef, &ColumnD
 
 /// `table_constraints`
 pub(super) fn table_constraints(sources: &Sources<'_>, rows: &mut Rows) {
-    let mut push = |name: &str, table: &TableDef, kind: &str, nulls_distinct: Value| {
+    let mut push = |name: &str, table: &TableDef, kind: &str, nulls_distinct: Value, time: CheckTime| {
         rows.push([
             ("constraint_catalog", text(sources.database)),
             ("constraint_schema", text(&table.schema.name)),
@@ -159,18 +170,26 @@ pub(super) fn table_constraints(sources: &Sources<'_>, rows: &mut Rows) {
             ("table_schema", text(&table.schema.name)),
             ("table_name", text(&table.name)),
             ("constraint_type", text(kind)),
-            ("is_deferrable", text("NO")),
-            ("initially_deferred", text("NO")),
+            ("is_deferrable", yes_or_no(time.deferrable)),
+            ("initially_deferred", yes_or_no(time.initially_deferred)),
             ("enforced", text("YES")),
             ("nulls_distinct", nulls_distinct),
         ]);
     };
+    let at_once = CheckTime::default();
     each_key(sources, |table, index| match index.primary {
-        true => push(&index.name, table, "PRIMARY KEY", NULL),
-        false => push(&index.name, table, "UNIQUE", text("YES")),
+        true => push(&index.name, table, "PRIMARY KEY", NULL, at_once),
+        false => push(&index.name, table, "UNIQUE", text("YES"), at_once),
     });
-    each_check(sources, |table, check| push(&check.name, table, "CHECK", NULL));
-    each_not_null(sources, |table, _, name| push(name, table, "CHECK", NULL));
+    each_check(sources, |table, check| {
+        push(&check.name, table, "CHECK", NULL, at_once)
+    });
+    each_reference(sources, |table, _, key| {
+        push(&key.name, table, "FOREIGN KEY", NULL, key.check_time);
+    });
+    each_not_null(sources, |table, _, name| {
+        push(name, table, "CHECK", NULL, at_once)
+    });
 }
 
 /// `check_constraints`: the columns that may not be NULL too.
@@ -197,26 +216,62 @@ pub(super) fn check_constraints(sources: &Sources<'_>, rows: &mut Rows) {
 
 /// `key_column_usage`
 pub(super) fn key_columns(sources: &Sources<'_>, rows: &mut Rows) {
-    each_key(sources, |table, index| {
-        for (place, column) in index.columns.iter().enumerate() {
+    let mut push = |table: &TableDef, name: &str, columns: &[u16], in_unique: &dyn Fn(usize) -> Value| {
+        for (place, column) in columns.iter().enumerate() {
             rows.push([
                 ("constraint_catalog", text(sources.database)),
                 ("constraint_schema", text(&table.schema.name)),
-                ("constraint_name", text(&index.name)),
+                ("constraint_name", text(name)),
                 ("table_catalog", text(sources.database)),
                 ("table_schema", text(&table.schema.name)),
                 ("table_name", text(&table.name)),
                 ("column_name", text(&table.columns[usize::from(*column)].name)),
                 ("ordinal_position", int4(place as i32 + 1)),
-                ("position_in_unique_constraint", NULL),
+                ("position_in_unique_constraint", in_unique(place)),
             ]);
         }
+    };
+    each_key(sources, |table, index| {
+        push(table, &index.name, &index.columns, &|_| NULL);
+    });
+    each_reference(sources, |table, parent, key| {
+        let referenced = key.parent_places(parent);
+        let index = parent.indexes.iter().find(|index| index.oid == key.index);
+        let in_unique = |place: usize| {
+            let columns = index.map_or(&[][..], |index| &index.columns);
+            let found = columns.iter().position(|column| *column == referenced[place]);
+            found.map_or(NULL, |found| int4(found as i32 + 1))
+        };
+        push(table, &key.name, &key.places(table), &in_unique);
+    });
+}
+
+/// `referential_constraints`
+pub(super) fn references(sources: &Sources<'_>, rows: &mut Rows) {
+    each_reference(sources, |table, parent, key| {
+        let index = parent.indexes.iter().find(|index| index.oid == key.index);
+        let unique = index.filter(|index| index.constraint);
+        let of_unique = |value: &str| unique.map_or(NULL, |_| text(value));
+        rows.push([
+            ("constraint_catalog", text(sources.database)),
+            ("constraint_schema", text(&table.schema.name)),
+            ("constraint_name", text(&key.name)),
+            ("unique_constraint_catalog", of_unique(sources.database)),
+            ("unique_constraint_schema", of_unique(&parent.schema.name)),
+            (
+                "unique_constraint_name",
+                unique.map_or(NULL, |unique| text(&unique.name)),
+            ),
+            ("match_option", text(if key.is_full { "FULL" } else { "NONE" })),
+            ("update_rule", text(key.on_update.words())),
+            ("delete_rule", text(key.on_delete.words())),
+        ]);
     });
 }
 
 /// `constraint_column_usage`
 pub(super) fn constraint_columns(sources: &Sources<'_>, rows: &mut Rows) {
-    let mut push = |table: &TableDef, name: &str, columns: &[u16]| {
+    let mut push = |table: &TableDef, (schema, name): (&str, &str), columns: &[u16]| {
         for column in columns {
             rows.push([
                 ("table_catalog", text(sources.database)),
@@ -224,26 +279,44 @@ pub(super) fn constraint_columns(sources: &Sources<'_>, rows: &mut Rows) {
                 ("table_name", text(&table.name)),
                 ("column_name", text(&table.columns[usize::from(*column)].name)),
                 ("constraint_catalog", text(sources.database)),
-                ("constraint_schema", text(&table.schema.name)),
+                ("constraint_schema", text(schema)),
                 ("constraint_name", text(name)),
             ]);
         }
     };
-    each_key(sources, |table, index| push(table, &index.name, &index.columns));
-    each_check(sources, |table, check| push(table, &check.name, &check.columns()));
+    each_key(sources, |table, index| {
+        push(table, (&table.schema.name, &index.name), &index.columns);
+    });
+    each_check(sources, |table, check| {
+        push(table, (&table.schema.name, &check.name), &check.columns());
+    });
+    // The columns that are referenced.
+    each_reference(sources, |table, parent, key| {
+        push(
+            parent,
+            (&table.schema.name, &key.name),
+            &key.parent_places(parent),
+        );
+    });
 }
 
 /// `constraint_table_usage`
 pub(super) fn constraint_tables(sources: &Sources<'_>, rows: &mut Rows) {
-    each_key(sources, |table, index| {
+    let mut push = |table: &TableDef, schema: &str, name: &str| {
         rows.push([
             ("table_catalog", text(sources.database)),
             ("table_schema", text(&table.schema.name)),
             ("table_name", text(&table.name)),
             ("constraint_catalog", text(sources.database)),
-            ("constraint_schema", text(&table.schema.name)),
-            ("constraint_name", text(&index.name)),
+            ("constraint_schema", text(schema)),
+            ("constraint_name", text(name)),
         ]);
+    };
+    each_key(sources, |table, index| {
+        push(table, &table.schema.name, &index.name)
+    });
+    each_reference(sources, |table, parent, key| {
+        push(parent, &table.schema.name, &key.name)
     });
 }
 

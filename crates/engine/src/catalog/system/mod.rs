@@ -262,7 +262,7 @@ static SHAPES: &[(&Shape, MakeRows)] = &[
         information_schema::catalog_name,
     ),
     (&standard::KEY_COLUMN_USAGE, information_schema::key_columns),
-    (&standard::REFERENTIAL_CONSTRAINTS, none),
+    (&standard::REFERENTIAL_CONSTRAINTS, information_schema::references),
     (&standard::ROUTINES, none),
     (&standard::SCHEMATA, information_schema::schemata),
     (&standard::SEQUENCES, information_schema::sequences_view),

@@ -113,6 +113,19 @@ pub(super) fn existing(oid: u32) -> u32 {
     }
 }
 
+/// The number of the operator by which values of two types are equal; 0 if there is none for exactly these.
+pub(super) fn equality(left: DataType, right: DataType) -> u32 {
+    // There is none of its own.
+    let operand = |side: DataType| match side {
+        DataType::Varchar => DataType::Text.oid(),
+        other => other.oid(),
+    };
+    let (left, right) = (operand(left), operand(right));
+    let mut operators = OPERATORS.iter();
+    let found = operators.find(|row| row.name == "=" && (row.left, row.right) == (left, right));
+    found.map_or(0, |row| row.oid)
+}
+
 /// `pg_operator`
 pub(super) fn operators(_: &Sources<'_>, rows: &mut Rows) {
     for row in OPERATORS.iter() {

@@ -29,6 +29,7 @@ struct Relation<'a> {
     rows: f32,
     has_index: bool,
     has_rules: bool,
+    has_triggers: bool,
     columns: usize,
     checks: usize,
     identity: &'static str,
@@ -58,7 +59,7 @@ impl Relation<'_> {
             ("relnatts", int2(self.columns as i16)),
             ("relchecks", int2(self.checks as i16)),
             ("relhasrules", boolean(self.has_rules)),
-            ("relhastriggers", boolean(false)),
+            ("relhastriggers", boolean(self.has_triggers)),
             ("relhassubclass", boolean(false)),
             ("relrowsecurity", boolean(false)),
             ("relforcerowsecurity", boolean(false)),
@@ -102,6 +103,7 @@ fn of_view(view: &TableDef) -> Relation<'_> {
         rows: -1.0,
         has_index: false,
         has_rules: true,
+        has_triggers: false,
         columns: view.columns.len(),
         checks: 0,
         identity: "n",
@@ -129,6 +131,7 @@ fn of_system(table: &SystemTable) -> Relation<'static> {
         rows: -1.0,
         has_index: false,
         has_rules: table.shape.is_view,
+        has_triggers: false,
         columns: table.definition.columns.len(),
         checks: 0,
         identity,
@@ -157,6 +160,12 @@ fn known_rows(entry: &TableEntry, pages: u32) -> f32 {
     }
 }
 
+/// True if foreign keys concern a table: PostgreSQL has triggers for them, and tools look for foreign keys where there are
+/// some.
+fn has_triggers(table: &TableDef) -> bool {
+    table.is_referenced || !table.foreign_keys.is_empty()
+}
+
 /// The rows of a table, its indexes and its sequences.
 fn of_table(sources: &Sources<'_>, entry: &TableEntry, rows: &mut Rows) {
     let table = &entry.def;
@@ -174,6 +183,7 @@ fn of_table(sources: &Sources<'_>, entry: &TableEntry, rows: &mut Rows) {
         rows: count,
         has_index: !table.indexes.is_empty(),
         has_rules: false,
+        has_triggers: has_triggers(&entry.def),
         columns: table.attribute_count(),
         checks: table.checks.len(),
         identity: "d",
@@ -193,6 +203,7 @@ fn of_table(sources: &Sources<'_>, entry: &TableEntry, rows: &mut Rows) {
             rows: count,
             has_index: false,
             has_rules: false,
+            has_triggers: false,
             columns: index.columns.len(),
             checks: 0,
             identity: "n",
@@ -213,6 +224,7 @@ fn of_table(sources: &Sources<'_>, entry: &TableEntry, rows: &mut Rows) {
             rows: 1.0,
             has_index: false,
             has_rules: false,
+            has_triggers: false,
             columns: 3,
             checks: 0,
             identity: "n",
@@ -244,7 +256,7 @@ pub(super) fn tables(sources: &Sources<'_>, rows: &mut Rows) {
             ("tablespace", NULL),
             ("hasindexes", boolean(has_indexes)),
             ("hasrules", boolean(false)),
-            ("hastriggers", boolean(false)),
+            ("hastriggers", boolean(has_triggers(&table))),
             ("rowsecurity", boolean(false)),
         ]);
     }

@@ -46,7 +46,6 @@ impl Stage for AsRead {
     type ParameterType = String;
     /// The list in its parentheses, if there is one.
     type Arguments = Option<Deep<Vec<ast::Expr>>>;
-    type Constraints = Vec<Name>;
 }
 
 /// A statement that changes definitions, of those that we read, with the names as they are written.
@@ -55,6 +54,7 @@ pub(crate) enum NamedDefinition {
     Truncate {
         tables: Vec<Name>,
         restart_identity: bool,
+        cascade: bool,
     },
     DropTable {
         tables: Vec<Name>,
@@ -289,12 +289,12 @@ impl Reader<'_> {
         let tables = self.names()?;
         let restart_identity = self.eat("restart identity");
         let _ = restart_identity || self.eat("continue identity");
-        if self.eat("cascade") || self.eat("restrict") {
-            // Nothing refers to a table here, so both mean the same.
-        }
+        let cascade = self.eat("cascade");
+        let _ = cascade || self.eat("restrict");
         Ok(NamedDefinition::Truncate {
             tables,
             restart_identity,
+            cascade,
         })
     }
 

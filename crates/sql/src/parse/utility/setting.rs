@@ -5,7 +5,7 @@ use crate::parse::lex::Kind;
 use crate::parse::utility::AsRead;
 use crate::parse::utility::reader::Reader;
 use crate::parse::utility::transaction::serializable;
-use crate::plan::ControlStatement;
+use crate::plan::{ConstraintName, ControlStatement};
 
 impl Reader<'_> {
     pub(super) fn setting_name(&mut self) -> Result<String> {
@@ -50,10 +50,18 @@ impl Reader<'_> {
             } else {
                 self.names()?
             };
-            if !(self.eat("deferred") || self.eat("immediate")) {
+            let deferred = self.eat("deferred");
+            if !(deferred || self.eat("immediate")) {
                 return Err(self.syntax_error());
             }
-            return Ok(ControlStatement::SetConstraints(names));
+            let names = names.into_iter().map(|name| ConstraintName {
+                schema: name.schema,
+                name: name.name,
+            });
+            return Ok(ControlStatement::SetConstraints {
+                names: names.collect(),
+                deferred,
+            });
         }
         let local = self.eat("local");
         let _ = local || !self.begins("session authorization") && self.eat("session");

@@ -1,0 +1,371 @@
+//! The foreign keys that a transaction has yet to check, and what is to follow from keys that have gone.
+//!
+//! # Two logs
+//!
+//! A statement notes an event for each row that it stores, deletes or gives another key where a foreign key is concerned
+//! ([`Event`]). Events of constraints that are checked at the statement's end go into the *immediate* log, which is empty
+//! between statements; those of deferred constraints into the *deferred* log, which is looked through at the commit. Both
+//! go to a temporary file beyond `work_mem`.
+//!
+//! # Rules
+//!
+//! - F1: the deferred log only grows, up to the transaction's end or until it is cut back. SET CONSTRAINTS … IMMEDIATE fires
+//!   events and notes that it has (`fired`), since a rollback to a savepoint may take back what made them pass.
+//! - F2: what a mark tells ([`Mark`]) is enough to take back all that was noted since.
+//! - F3: a mode of SET CONSTRAINTS holds from the statement on, and the last one that names a constraint counts.
+
+use std::sync::Arc;
+
+use clearway_sql::ForeignKeyDef;
+use clearway_sql::error::{EngineError, Result};
+use clearway_sql::value::Value;
+use clearway_storage::heap::Tid;
+
+use crate::spill::SpillOptions;
+use crate::spill::log::{LogCursor, RecordLog};
+use crate::spill::record::{read_row, write_row};
+
+/// Something that has happened to a row, as one foreign key sees it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Event {
+    /// The number of the foreign key.
+    pub(crate) key: u32,
+    pub(crate) change: RowChange,
+}
+
+/// The change of a row.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum RowChange {
+    /// A row of the referencing table was stored at this place, with these values in the key's columns.
+    Stored(Tid, Vec<Value>),
+    /// A row of the referenced table is gone, which had these.
+    Deleted(Vec<Value>),
+    /// A row of the referenced table had the first, and has the second now.
+    Rekeyed(Vec<Value>, Vec<Value>),
+}
+
+impl Event {
+    fn write(&self, out: &mut Vec<u8>) {
+        out.clear();
+        let kind = match &self.change {
+            RowChange::Stored(..) => 0,
+            RowChange::Deleted(_) => 1,
+            RowChange::Rekeyed(..) => 2,
+        };
+        out.push(kind);
+        out.extend_from_slice(&self.key.to_ne_bytes());
+        match &self.change {
+            RowChange::Stored(tid, values) => {
+                out.extend_from_slice(&tid.block.to_ne_bytes());
+                out.extend_from_slice(&tid.slot.to_ne_bytes());
+                write_row(values, out);
+            }
+            RowChange::Deleted(values) => write_row(values, out),
+            RowChange::Rekeyed(before, after) => {
+                write_row(before, out);
+                write_row(after, out);
+            }
+        }
+    }
+
+    fn read(record: &[u8]) -> Result<Event> {
+        let damaged = || EngineError::internal("an event of a foreign key is damaged");
+        let (kind, rest) = record.split_first().ok_or_else(damaged)?;
+        let (key, mut rest) = rest.split_first_chunk::<4>().ok_or_else(damaged)?;
+        let key = u32::from_ne_bytes(*key);
+        let mut values = Vec::new();
+        let change = match kind {
+            0 => {
+                let (block, after) = rest.split_first_chunk::<4>().ok_or_else(damaged)?;
+                let (slot, after) = after.split_first_chunk::<2>().ok_or_else(damaged)?;
+                rest = after;
+                read_row(&mut rest, &mut values)?;
+                let tid = Tid {
+                    block: u32::from_ne_bytes(*block),
+                    slot: u16::from_ne_bytes(*slot),
+                };
+                RowChange::Stored(tid, values)
+            }
+            1 => {
+                read_row(&mut rest, &mut values)?;
+                RowChange::Deleted(values)
+            }
+            _ => {
+                read_row(&mut rest, &mut values)?;
+                let mut after = Vec::new();
+                read_row(&mut rest, &mut after)?;
+                RowChange::Rekeyed(values, after)
+            }
+        };
+        Ok(Event { key, change })
+    }
+}
+
+/// Some foreign keys, by number, or all.
+type Keys = Option<Vec<u32>>;
+
+fn among(keys: &Keys, key: u32) -> bool {
+    keys.as_ref().is_none_or(|keys| keys.contains(&key))
+}
+
+/// The deferred events up to a position that have been fired.
+#[derive(Debug)]
+struct Fired {
+    before: u64,
+    keys: Keys,
+}
+
+/// A mode that SET CONSTRAINTS has set.
+#[derive(Debug)]
+struct Mode {
+    keys: Keys,
+    deferred: bool,
+}
+
+/// A moment to which all that was noted afterwards can be taken back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Mark {
+    deferred: u64,
+    fired: usize,
+    modes: usize,
+}
+
+/// The events of a transaction.
+#[derive(Debug, Default)]
+pub(crate) struct PendingReferences {
+    immediate: RecordLog,
+    deferred: RecordLog,
+    fired: Vec<Fired>,
+    modes: Vec<Mode>,
+    /// The foreign keys that name rows of the table whose rows changed last, in this version of the catalog.
+    parent: Option<(u64, u32, Arc<[Arc<ForeignKeyDef>]>)>,
+    record: Vec<u8>,
+}
+
+impl PendingReferences {
+    /// This moment.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "a rollback to a savepoint asks for it")
+    )]
+    pub(crate) fn mark(&self) -> Mark {
+        Mark {
+            deferred: self.deferred.end(),
+            fired: self.fired.len(),
+            modes: self.modes.len(),
+        }
+    }
+
+    /// Takes back what was noted since (F2); the statement that was running has failed.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "a rollback to a savepoint asks for it")
+    )]
+    pub(crate) fn cut_back(&mut self, mark: Mark) {
+        self.immediate.cut_back(0);
+        self.deferred.cut_back(mark.deferred);
+        self.fired.truncate(mark.fired);
+        self.modes.truncate(mark.modes);
+    }
+
+    /// True if no event waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.immediate.is_empty() && self.deferred.is_empty()
+    }
+
+    /// True if events wait for the commit.
+    pub(crate) fn has_deferred(&self) -> bool {
+        !self.deferred.is_empty()
+    }
+
+    /// True if the check of a constraint waits for the commit (F3).
+    fn is_deferred(&self, key: &ForeignKeyDef) -> bool {
+        let mut last = self.modes.iter().rev();
+        let set = last.find(|mode| among(&mode.keys, key.oid));
+        key.check_time.deferrable && set.map_or(key.check_time.initially_deferred, |mode| mode.deferred)
+    }
+
+    /// Notes an event.
+    pub(crate) fn push(
+        &mut self,
+        key: &ForeignKeyDef,
+        change: RowChange,
+        options: &SpillOptions,
+    ) -> Result<()> {
+        let can_wait = match &change {
+            RowChange::Stored(..) => true,
+            RowChange::Deleted(_) => key.on_delete.is_deferrable(),
+            RowChange::Rekeyed(..) => key.on_update.is_deferrable(),
+        };
+        let event = Event { key: key.oid, change };
+        event.write(&mut self.record);
+        let log = match can_wait && self.is_deferred(key) {
+            true => &mut self.deferred,
+            false => &mut self.immediate,
+        };
+        log.push(&self.record, options)
+    }
+
+    /// The next event of the statement; the log is empty behind the last.
+    pub(crate) fn next_immediate(&mut self, cursor: &mut LogCursor) -> Result<Option<Event>> {
+        match self.immediate.next(cursor)? {
+            Some(record) => Event::read(record).map(Some),
+            None => {
+                self.immediate.cut_back(0);
+                *cursor = LogCursor::default();
+                Ok(None)
+            }
+        }
+    }
+
+    /// The next deferred event of these constraints that has not been fired.
+    pub(crate) fn next_deferred(&mut self, cursor: &mut LogCursor, keys: &Keys) -> Result<Option<Event>> {
+        loop {
+            let position = cursor.position();
+            let Some(record) = self.deferred.next(cursor)? else {
+                return Ok(None);
+            };
+            let event = Event::read(record)?;
+            let was_fired = |fired: &Fired| position < fired.before && among(&fired.keys, event.key);
+            if among(keys, event.key) && !self.fired.iter().any(was_fired) {
+                return Ok(Some(event));
+            }
+        }
+    }
+
+    /// The events of these constraints up to here have been fired (F1).
+    pub(crate) fn note_fired(&mut self, keys: Keys) {
+        let before = self.deferred.end();
+        self.fired.push(Fired { before, keys });
+    }
+
+    /// SET CONSTRAINTS
+    pub(crate) fn set_mode(&mut self, keys: Keys, deferred: bool) {
+        self.modes.push(Mode { keys, deferred });
+    }
+
+    /// The foreign keys that name rows of a table, kept for the next row of the same table.
+    pub(crate) fn keys_to(
+        &mut self,
+        table: u32,
+        version: u64,
+        find: impl FnOnce() -> Vec<Arc<ForeignKeyDef>>,
+    ) -> Arc<[Arc<ForeignKeyDef>]> {
+        match &self.parent {
+            Some((known, of, keys)) if (*known, *of) == (version, table) => Arc::clone(keys),
+            _ => {
+                let keys: Arc<[_]> = find().into();
+                self.parent = Some((version, table, Arc::clone(&keys)));
+                keys
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clearway_sql::{CheckTime, ReferentialAction};
+
+    fn key(oid: u32) -> ForeignKeyDef {
+        ForeignKeyDef {
+            oid,
+            name: format!("key_{oid}"),
+            columns: vec![1],
+            parent: 1,
+            parent_columns: vec![1],
+            index: 2,
+            is_full: false,
+            on_delete: ReferentialAction::NoAction,
+            on_delete_columns: Vec::new(),
+            on_update: ReferentialAction::Cascade,
+            check_time: CheckTime {
+                deferrable: true,
+                initially_deferred: oid == 7,
+            },
+            validated: true,
+        }
+    }
+
+    fn deferred(references: &mut PendingReferences, keys: &Keys) -> Vec<Event> {
+        let mut cursor = LogCursor::default();
+        let mut found = Vec::new();
+        while let Some(event) = references.next_deferred(&mut cursor, keys).unwrap() {
+            found.push(event);
+        }
+        found
+    }
+
+    /// F1 to F3: what a savepoint's rollback takes back is neither fired nor forgotten.
+    #[test]
+    fn events_come_back_when_what_fired_them_is_taken_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = SpillOptions::new(directory.path().into(), 1 << 20);
+        let mut references = PendingReferences::default();
+        let stored = |number: i32| {
+            let tid = Tid {
+                block: 70_000,
+                slot: number as u16,
+            };
+            RowChange::Stored(tid, vec![Value::Int4(number), Value::Null])
+        };
+        references.push(&key(7), stored(1), &options).unwrap();
+        let before = references.mark();
+        references.push(&key(7), stored(2), &options).unwrap();
+        references.push(&key(8), stored(3), &options).unwrap();
+        // Of a key that is not deferred.
+        let mut cursor = LogCursor::default();
+        let event = references.next_immediate(&mut cursor).unwrap();
+        assert_eq!(
+            event,
+            Some(Event {
+                key: 8,
+                change: stored(3)
+            })
+        );
+        assert_eq!(references.next_immediate(&mut cursor).unwrap(), None);
+        assert_eq!(deferred(&mut references, &Some(vec![8])), Vec::new());
+        assert_eq!(deferred(&mut references, &None).len(), 2);
+        references.set_mode(None, true);
+        references.push(&key(8), stored(4), &options).unwrap();
+        // An action is not deferred.
+        let moved = RowChange::Rekeyed(vec![Value::Int4(1)], vec![Value::Int4(2)]);
+        references.push(&key(8), moved.clone(), &options).unwrap();
+        let event = references.next_immediate(&mut LogCursor::default()).unwrap();
+        assert_eq!(
+            event,
+            Some(Event {
+                key: 8,
+                change: moved
+            })
+        );
+        references.note_fired(Some(vec![7]));
+        let left = deferred(&mut references, &None);
+        assert_eq!(
+            left,
+            vec![Event {
+                key: 8,
+                change: stored(4)
+            }]
+        );
+        references.note_fired(None);
+        assert_eq!(deferred(&mut references, &None), Vec::new());
+        references.cut_back(before);
+        let left = deferred(&mut references, &None);
+        assert_eq!(
+            left,
+            vec![Event {
+                key: 7,
+                change: stored(1)
+            }]
+        );
+        references
+            .push(&key(8), RowChange::Deleted(vec![Value::Int4(5)]), &options)
+            .unwrap();
+        assert_eq!(
+            deferred(&mut references, &None).len(),
+            1,
+            "the mode is taken back"
+        );
+    }
+}
