@@ -95,4 +95,13 @@ TOOLS = [
     _python("sqlalchemy_checks"),
     _python("alembic_checks"),
     _python("django_checks"),
+    _python("peewee_checks"),
+    _python("pony_checks"),
+    _python("tortoise_checks"),
+    _python("pandas_checks"),
+    _python("pgcli_checks"),
+    _python("pg_activity_checks"),
+    _node("pg_checks"),
+    _node("postgres_checks"),
+    _node("sequelize_checks"),
 ]

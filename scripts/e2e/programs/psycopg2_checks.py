@@ -37,8 +37,8 @@ def types(see):
 @check
 def mogrify(see):
     cursor = connect().cursor()
-    see(cursor.mogrify("select %s, %(x)s" if False else "select %s, %s", ["it's", [1, 2]]))
-    cursor.execute("select * from (values %s) v (a, b) where a in %s" % ("(1, 'x'), (2, 'y')", "%s"), [(1, 5)])
+    see(cursor.mogrify("select %s, %s", ["it's", [1, 2]]))
+    cursor.execute("select * from (values (1, 'x'), (2, 'y')) v (a, b) where a in %s", [(1, 5)])
     see(cursor.fetchall())
 
 
