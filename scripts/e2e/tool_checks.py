@@ -74,7 +74,8 @@ class Program:
         except queue.Empty:
             raise NoAnswer(f"no answer after {seconds} s") from None
         if line is None:
-            raise NoAnswer(f"the program ended with {self.process.wait()}")
+            said = pathlib.Path(self.log.name).read_text(errors="replace").splitlines()[-8:]
+            raise NoAnswer("\n".join([f"the program ended with {self.process.wait()}", *said]))
         return json.loads(line)
 
     def ask(self, check):

@@ -86,6 +86,16 @@ def _node(name):
     return Tool(name.removesuffix("_checks"), command)
 
 
+def _java():
+    packages("default-jdk-headless", "libpostgresql-jdbc-java")
+    return ["java", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-cp", "/usr/share/java/postgresql.jar", PROGRAMS / "Jdbc.java"]
+
+
+def _ruby():
+    packages("ruby-activerecord", "ruby-sequel", "ruby-pg")
+    return ["ruby", "-W0", PROGRAMS / "activerecord_checks.rb"]
+
+
 TOOLS = [
     _python("psql_checks"),
     _python("psycopg_checks"),
@@ -104,4 +114,10 @@ TOOLS = [
     _node("pg_checks"),
     _node("postgres_checks"),
     _node("sequelize_checks"),
+    _node("typeorm_checks"),
+    _node("knex_checks"),
+    _node("drizzle_checks"),
+    _node("kysely_checks"),
+    Tool("jdbc", _java),
+    Tool("activerecord", _ruby),
 ]

@@ -85,11 +85,11 @@ def rollback(see, found):
 
 @checked
 def unique_violation(see, found):
-    found.Product(name="p1", price=1)
     try:
-        orm.flush()
-    except orm.TransactionIntegrityError as error:
+        found.insert("product", name="p1", price=1)
+    except orm.core.OrmError as error:
         see(type(error).__name__)
+        orm.rollback()
 
 
 serve()
