@@ -96,6 +96,25 @@ def _ruby():
     return ["ruby", "-W0", PROGRAMS / "activerecord_checks.rb"]
 
 
+def _perl():
+    packages("libdbd-pg-perl", "libdbix-class-perl")
+    return ["perl", PROGRAMS / "dbd_pg_checks.pl"]
+
+
+def _php():
+    packages("php-cli", "php-pgsql")
+    return ["php", "-d", "pcre.jit=0", PROGRAMS / "pdo_checks.php"]
+
+
+def _go():
+    packages("golang-go", "golang-github-lib-pq-dev", "golang-github-jackc-pgx-v4-dev")
+    built = drivers.TARGET / "drivers" / "go"
+    # Debian's sources of libraries lie in one GOPATH.
+    environment = {**os.environ, "GO111MODULE": "off", "GOPATH": "/usr/share/gocode", "GOCACHE": str(built / "cache"), "GOFLAGS": ""}
+    subprocess.run(["go", "build", "-o", built / "checks", PROGRAMS / "go_checks.go"], env=environment, check=True)
+    return [built / "checks"]
+
+
 TOOLS = [
     _python("psql_checks"),
     _python("psycopg_checks"),
@@ -120,4 +139,12 @@ TOOLS = [
     _node("kysely_checks"),
     Tool("jdbc", _java),
     Tool("activerecord", _ruby),
+    Tool("dbd_pg", _perl),
+    Tool("pdo", _php),
+    _python("odbc_checks", "odbc-postgresql", "unixodbc"),
+    Tool("go", _go),
+    _python("client_programs_checks"),
+    _python("pgbench_checks", "sysbench"),
+    _python("pgbouncer_checks", "pgbouncer"),
+    _python("monitoring_checks", "check-postgres", "prometheus-postgres-exporter"),
 ]
