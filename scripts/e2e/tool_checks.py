@@ -125,6 +125,9 @@ class Side:
             for (schema,) in schemas:
                 connection.execute(f'drop schema "{schema}" cascade')
             connection.execute("create schema public")
+            if self.server.name == "postgres":
+                # As a new database has it.
+                connection.execute("alter schema public owner to pg_database_owner; grant usage on schema public to public")
 
     def run(self, command, environment, only):
         """The checks' names, and what each saw. The runner goes on with a new program after one that gave no answer."""

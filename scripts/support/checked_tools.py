@@ -86,6 +86,20 @@ def _node(name):
     return Tool(name.removesuffix("_checks"), command)
 
 
+def _prisma():
+    node, directory = _node_directory()
+    wanted, made = PROGRAMS / "schema.prisma", directory / "prisma-client" / "schema.prisma"
+    if not made.exists() or made.stat().st_mtime < wanted.stat().st_mtime:
+        shutil.copy(wanted, directory)
+        # Only its migrations need the engine that it would fetch; none is run.
+        environment = {**os.environ, "PRISMA_SCHEMA_ENGINE_BINARY": "/bin/false", "PRISMA_HIDE_UPDATE_MESSAGE": "1", "CHECKPOINT_DISABLE": "1"}
+        subprocess.run(
+            [node, "node_modules/prisma/build/index.js", "generate", "--config", "prisma.config.mjs"],
+            cwd=directory, env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )
+    return [node, "--no-warnings", directory / "prisma_checks.mjs"]
+
+
 def _java():
     packages("default-jdk-headless", "libpostgresql-jdbc-java")
     return ["java", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-cp", "/usr/share/java/postgresql.jar", PROGRAMS / "Jdbc.java"]
@@ -137,6 +151,7 @@ TOOLS = [
     _node("knex_checks"),
     _node("drizzle_checks"),
     _node("kysely_checks"),
+    Tool("prisma", _prisma),
     Tool("jdbc", _java),
     Tool("activerecord", _ruby),
     Tool("dbd_pg", _perl),
