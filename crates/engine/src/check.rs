@@ -110,6 +110,9 @@ impl Engine {
         for entry in self.catalog.state().tables() {
             check.table(&mut session, &entry)?;
         }
+        for entry in self.catalog.state().sequences() {
+            check.sequence(&entry)?;
+        }
         let foreign = self.storage.foreign_names().map_err(storage_error)?;
         let notes = foreign
             .into_iter()
@@ -119,7 +122,7 @@ impl Engine {
     }
 }
 
-/// The relations of a table: its rows, its indexes, its sequences, its statistics.
+/// The relations of a table: its rows, its indexes, its statistics.
 fn relations_of(entry: &TableEntry) -> Vec<Relation> {
     let table = &entry.def.name;
     let heap = Relation {
@@ -132,21 +135,12 @@ fn relations_of(entry: &TableEntry) -> Vec<Relation> {
         name: format!("index \"{}\" of table \"{table}\"", index.name),
         kind: Kind::Tree,
     });
-    let sequences = entry.sequences.iter().flatten().map(|sequence| Relation {
-        rel: RelId(sequence.rel()),
-        name: format!("a sequence of table \"{table}\""),
-        kind: Kind::Sequence,
-    });
     let statistics = entry.statistics.iter().map(|kept| Relation {
         rel: RelId(kept.rel),
         name: format!("the statistics of table \"{table}\""),
         kind: Kind::Heap,
     });
-    std::iter::once(heap)
-        .chain(indexes)
-        .chain(sequences)
-        .chain(statistics)
-        .collect()
+    std::iter::once(heap).chain(indexes).chain(statistics).collect()
 }
 
 struct Check<'c> {
@@ -161,6 +155,18 @@ struct Check<'c> {
 }
 
 impl Check<'_> {
+    fn sequence(&mut self, entry: &TableEntry) -> Result<()> {
+        let sequence = entry.def.sequence.iter();
+        for sequence in sequence {
+            self.relation(&Relation {
+                rel: RelId(sequence.rel),
+                name: format!("sequence \"{}\"", entry.def.name),
+                kind: Kind::Sequence,
+            })?;
+        }
+        Ok(())
+    }
+
     fn table(&mut self, session: &mut Session, entry: &TableEntry) -> Result<()> {
         session.begin(Phase::Implicit);
         let oid = entry.def.oid;

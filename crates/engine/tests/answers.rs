@@ -158,6 +158,7 @@ subjects! {
     schemas
     search_cycle
     select
+    sequences
     series
     settings
     spill

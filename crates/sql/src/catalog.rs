@@ -8,6 +8,7 @@ use std::sync::{Arc, LazyLock};
 
 use crate::expr::Expr;
 use crate::foreign_key::ForeignKeyDef;
+use crate::sequence::{NewSequence, SEQUENCE_COLUMNS, SequenceDef};
 use crate::settings::PlannerSettings;
 use crate::statistics::TableStatistics;
 use crate::value::{DataType, RowCodec, StoredAttribute, Value};
@@ -55,12 +56,6 @@ pub trait CatalogView {
     /// About how many rows a table has, if that is known.
     fn estimated_rows(&self, table: &TableDef) -> Option<u64> {
         let _ = table;
-        None
-    }
-
-    /// The full name of the sequence that belongs to a column, quoted where that is needed.
-    fn sequence_of(&self, table: &TableDef, column: usize) -> Option<String> {
-        let _ = (table, column);
         None
     }
 
@@ -173,6 +168,8 @@ pub struct TableDef {
     pub fillfactor: u8,
     /// The query, of a view.
     pub view: Option<Arc<ViewDef>>,
+    /// The options, of a sequence: it is read like a table, and its kind is [`TableKind::Virtual`].
+    pub sequence: Option<Arc<SequenceDef>>,
     /// Its attributes, in the order of their numbers, if they are not its columns in their order: some were dropped, or
     /// came later than rows.
     attributes: Vec<Attribute>,
@@ -210,8 +207,20 @@ impl TableDef {
             codec,
             fillfactor: 100,
             view: None,
+            sequence: None,
             attributes: Vec::new(),
         }
+    }
+
+    /// A sequence in `public`.
+    pub fn of_sequence(oid: u32, name: impl Into<String>, sequence: SequenceDef) -> TableDef {
+        let columns = SEQUENCE_COLUMNS.into_iter().map(|(name, data_type)| ColumnDef {
+            not_null: true,
+            ..ColumnDef::new(name, data_type)
+        });
+        let mut table = TableDef::new(oid, name, TableKind::Virtual, columns.collect());
+        table.sequence = Some(Arc::new(sequence));
+        table
     }
 
     /// A table in the making, as its CHECK constraints see it.
@@ -323,8 +332,6 @@ pub struct ColumnDef {
     /// True if it takes its default only (`generated always as identity`). COPY may still give it a value, as in
     /// PostgreSQL.
     pub always_generated: bool,
-    /// The name of its sequence, if that is not made of its own and the table's: one of them had another name.
-    pub sequence_name: Option<String>,
     /// True if its numbers are an identity (`generated … as identity`), which has no default of its own, and not those of
     /// a serial column.
     pub is_identity: bool,
@@ -340,7 +347,6 @@ impl ColumnDef {
             not_null: false,
             default: None,
             always_generated: false,
-            sequence_name: None,
             is_identity: false,
         }
     }
@@ -352,13 +358,25 @@ pub enum ColumnDefault {
     /// An expression, already converted to the column's type, beside the text it is kept as in the catalog
     /// (see [`crate::bind::bind_default`]).
     Expression {
-        /// The text.
+        /// The text, in which relations are numbers ([`crate::relations_in`]).
         sql: String,
         /// The expression.
         expr: Expr,
     },
-    /// The next number of the column's own sequence (`serial`, `generated … as identity`).
-    Serial,
+    /// The next number of the sequence of this number (`generated … as identity`).
+    Identity(u32),
+    /// The next number of a sequence that is to be made with the column (`serial`, `generated … as identity`).
+    NewSequence(Box<NewSequence>),
+}
+
+impl ColumnDefault {
+    /// The relations that it names.
+    pub fn relations(&self) -> Vec<u32> {
+        match self {
+            ColumnDefault::Expression { sql, .. } => crate::relations_in(sql),
+            ColumnDefault::Identity(_) | ColumnDefault::NewSequence(_) => Vec::new(),
+        }
+    }
 }
 
 /// A CHECK constraint of a table.

@@ -18,8 +18,8 @@ pub trait SessionFacts {
     fn user(&self) -> &str;
     /// A setting's value as SHOW gives it.
     fn setting(&self, name: &str) -> Option<String>;
-    /// The next number of a serial column's sequence.
-    fn next_serial(&self, table_oid: u32, column: u16) -> Result<i64>;
+    /// The next number of an identity column's sequence.
+    fn next_serial(&self, sequence: u32) -> Result<i64>;
     /// A random number in 0 ≤ x < 1.
     fn random(&self) -> f64;
     /// Bytes that nobody can foresee.
@@ -79,7 +79,7 @@ impl SessionFacts for NoSession {
     fn setting(&self, _name: &str) -> Option<String> {
         None
     }
-    fn next_serial(&self, _table_oid: u32, _column: u16) -> Result<i64> {
+    fn next_serial(&self, _sequence: u32) -> Result<i64> {
         Err(EngineError::internal(
             "a sequence was asked for a number outside a session",
         ))

@@ -20,6 +20,8 @@
 //! | `access` | index or sequential scan; key ranges at run time |
 //! | `expr`, `function`, `aggregate` | compiled expressions and their evaluation |
 //! | `deviations` | sums of doubles and of their deviations from the means |
+//! | `sequence`, `numbered_names` | the options of sequences; relations in defaults, by number |
+//! | `lex`, `literals` | text to tokens; the string literals of an expression |
 //! | `context` | what an evaluation can ask of its session |
 //! | `catalog_facts` | what functions ask of the catalog |
 //! | `foreign_key` | foreign keys, and which types they join |
@@ -50,13 +52,17 @@ pub mod explained;
 pub mod expr;
 pub mod foreign_key;
 pub mod function;
+mod lex;
+mod literals;
 pub mod memory;
+mod numbered_names;
 mod object_address;
 pub mod parse;
 pub mod plan;
 pub mod planner;
 pub mod query;
 mod search_path;
+pub mod sequence;
 pub mod settings;
 mod sort_key;
 mod stack;
@@ -76,6 +82,7 @@ pub use foreign_key::{CheckTime, ForeignKeyDef, ReferentialAction};
 pub use function::registered;
 pub use function::shown_position;
 pub use function::styled;
+pub use numbered_names::{relations_in, with_names};
 pub use object_address::ObjectAddress;
 pub use parse::{ParsedStatement, parse};
 pub use parse::{memory_of_plan, memory_to_plan};

@@ -18,6 +18,8 @@ impl ObjectAddress {
     pub const PG_AUTHID: u32 = 1_260;
     /// The number of `pg_database`.
     pub const PG_DATABASE: u32 = 1_262;
+    /// The number of `pg_attrdef`: a default is known by its table's number and its column's.
+    pub const PG_ATTRDEF: u32 = 2_604;
     /// The number of `pg_constraint`.
     pub const PG_CONSTRAINT: u32 = 2_606;
     /// The number of `pg_namespace`.

@@ -7,7 +7,6 @@
 use clearway_sql::ObjectAddress;
 use clearway_storage::heap::Tid;
 
-use super::serial::serials;
 use super::{CatalogState, TableEntry};
 
 /// A comment with the place of its row.
@@ -18,7 +17,7 @@ pub(crate) struct CommentEntry {
     pub(crate) tid: Tid,
 }
 
-/// The addresses of a table, its columns, indexes, constraints and sequences.
+/// The addresses of a table, its columns, indexes and constraints.
 pub(crate) fn addresses_of(entry: &TableEntry) -> Vec<ObjectAddress> {
     let relation = ObjectAddress::relation;
     let mut addresses = vec![relation(entry.def.oid)];
@@ -33,7 +32,6 @@ pub(crate) fn addresses_of(entry: &TableEntry) -> Vec<ObjectAddress> {
     addresses.extend(checks.map(|check| ObjectAddress::new(ObjectAddress::PG_CONSTRAINT, check.oid)));
     let keys = entry.def.foreign_keys.iter();
     addresses.extend(keys.map(|key| ObjectAddress::new(ObjectAddress::PG_CONSTRAINT, key.oid)));
-    addresses.extend(serials(entry).map(|serial| relation(serial.oid())));
     addresses
 }
 

@@ -31,10 +31,10 @@
 //!    shows it an empty table after TRUNCATE, and leaves the index out.)
 
 pub(crate) mod comment;
+pub(crate) mod owned_sequences;
 pub(crate) mod references;
 pub(crate) mod schema;
 pub(crate) mod sequence;
-pub(crate) mod serial;
 mod shared_map;
 pub(crate) mod statistics;
 pub(crate) mod stored;
@@ -52,7 +52,6 @@ use clearway_txn::Xid;
 use crate::catalog::comment::CommentEntry;
 use crate::catalog::schema::SchemaEntry;
 use crate::catalog::sequence::Sequence;
-use crate::catalog::serial::serials;
 use crate::catalog::shared_map::SharedMap;
 use crate::catalog::statistics::KeptStatistics;
 use crate::clock;
@@ -116,8 +115,8 @@ pub(crate) struct TableEntry {
     /// was before the start.
     pub(crate) changed_by: Xid,
     pub(crate) runtime: Arc<TableRuntime>,
-    /// One entry a column.
-    pub(crate) sequences: Vec<Option<Arc<Sequence>>>,
+    /// The state, of a sequence.
+    pub(crate) sequence: Option<Arc<Sequence>>,
     /// Of the last ANALYZE.
     pub(crate) statistics: Option<KeptStatistics>,
     /// Its fate at a commit, if it is temporary.
@@ -142,7 +141,7 @@ impl TableEntry {
         };
         heap.into_iter()
             .chain(self.def.indexes.iter().map(|index| index.rel))
-            .chain(self.sequences.iter().flatten().map(|sequence| sequence.rel()))
+            .chain(self.def.sequence.iter().map(|sequence| sequence.rel))
             .chain(self.statistics.iter().map(|kept| kept.rel))
     }
 }
@@ -162,9 +161,7 @@ pub(crate) struct CatalogState {
     by_oid: SharedMap<u32, Arc<TableEntry>>,
     /// The tables of the indexes, by the indexes' names.
     by_index: SharedMap<NameInSchema, u32>,
-    /// The tables of the sequences, by the sequences' names.
-    by_sequence: SharedMap<NameInSchema, u32>,
-    /// The tables of the indexes, sequences, CHECK constraints and foreign keys, by their numbers.
+    /// The tables of the indexes, CHECK constraints and foreign keys, by their numbers.
     owners: SharedMap<u32, u32>,
     comments: SharedMap<ObjectAddress, CommentEntry>,
     /// The tables with foreign keys, by the tables that they name rows of.
@@ -180,7 +177,6 @@ impl CatalogState {
             by_name: SharedMap::new(),
             by_oid: SharedMap::new(),
             by_index: SharedMap::new(),
-            by_sequence: SharedMap::new(),
             owners: SharedMap::new(),
             comments: SharedMap::new(),
             references: SharedMap::new(),
@@ -199,30 +195,35 @@ impl CatalogState {
 
     /// All tables, by number.
     pub(crate) fn tables(&self) -> Vec<Arc<TableEntry>> {
-        self.relations(|kind| kind != TableKind::View)
+        self.relations(|table| matches!(table.kind, TableKind::Heap { .. }))
+    }
+
+    /// All sequences, by number.
+    pub(crate) fn sequences(&self) -> Vec<Arc<TableEntry>> {
+        self.relations(|table| table.sequence.is_some())
+    }
+
+    /// All that have files, by number.
+    pub(crate) fn with_files(&self) -> Vec<Arc<TableEntry>> {
+        self.relations(|table| table.kind != TableKind::View)
     }
 
     /// All views, by number.
     pub(crate) fn views(&self) -> Vec<Arc<TableEntry>> {
-        self.relations(|kind| kind == TableKind::View)
+        self.relations(|table| table.kind == TableKind::View)
     }
 
-    fn relations(&self, wanted: impl Fn(TableKind) -> bool) -> Vec<Arc<TableEntry>> {
+    fn relations(&self, wanted: impl Fn(&TableDef) -> bool) -> Vec<Arc<TableEntry>> {
         let relations = self.by_oid.values();
-        let mut found: Vec<_> = relations
-            .filter(|entry| wanted(entry.def.kind))
-            .cloned()
-            .collect();
+        let mut found: Vec<_> = relations.filter(|entry| wanted(&entry.def)).cloned().collect();
         found.sort_by_key(|entry| entry.def.oid);
         found
     }
 
-    /// True if a table, an index or a sequence of a schema has this name: they share one space of names.
+    /// True if a relation or an index of a schema has this name: they share one space of names.
     pub(crate) fn is_taken(&self, schema: u32, name: &str) -> bool {
         let key = (schema, name.to_owned());
-        self.by_name.contains_key(&key)
-            || self.by_index.contains_key(&key)
-            || self.by_sequence.contains_key(&key)
+        self.by_name.contains_key(&key) || self.by_index.contains_key(&key)
     }
 
     /// Adds or replaces a table.
@@ -254,10 +255,6 @@ impl CatalogState {
         for key in &entry.def.foreign_keys {
             self.owners.insert(key.oid, table);
         }
-        for serial in serials(&entry) {
-            self.by_sequence.insert((schema, serial.name()), table);
-            self.owners.insert(serial.oid(), table);
-        }
         self.by_name.insert((schema, entry.def.name.clone()), entry);
         self.mark_referenced(parents);
     }
@@ -285,10 +282,6 @@ impl CatalogState {
         for key in &entry.def.foreign_keys {
             self.owners.remove(&key.oid);
         }
-        for serial in serials(entry) {
-            self.by_sequence.remove(&(schema, serial.name()));
-            self.owners.remove(&serial.oid());
-        }
     }
 
     /// The table of the index of this name in a schema.
@@ -296,12 +289,7 @@ impl CatalogState {
         self.by_oid.get(self.by_index.get(&(schema, name.to_owned()))?)
     }
 
-    /// The table of the sequence of this name in a schema.
-    pub(crate) fn owner_of_sequence(&self, schema: u32, name: &str) -> Option<&Arc<TableEntry>> {
-        self.by_oid.get(self.by_sequence.get(&(schema, name.to_owned()))?)
-    }
-
-    /// The table of the index, sequence, CHECK constraint or foreign key of this number.
+    /// The table of the index, CHECK constraint or foreign key of this number.
     pub(crate) fn owner(&self, oid: u32) -> Option<&Arc<TableEntry>> {
         self.by_oid.get(self.owners.get(&oid)?)
     }
@@ -409,7 +397,7 @@ mod tests {
             tid: Tid { block: 0, slot: 1 },
             changed_by: Xid::INVALID,
             runtime: Arc::default(),
-            sequences: vec![None],
+            sequence: None,
             statistics: None,
             on_commit: OnCommit::PreserveRows,
         }

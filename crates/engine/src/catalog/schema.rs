@@ -17,7 +17,6 @@ use clearway_storage::heap::Tid;
 
 use super::system::shape::Schema;
 use super::{CatalogState, TableEntry, system};
-use crate::catalog::serial::serials;
 use clearway_sql::{PG_TEMP, SchemaRef, SearchPath, TableDef};
 
 /// A schema of users.
@@ -128,14 +127,8 @@ impl CatalogState {
         if let Some(system) = system {
             return system::lookup(system, name);
         }
-        if let Some(entry) = self.by_name.get(&(schema.oid, name.to_owned())) {
-            return Some(Arc::clone(&entry.def));
-        }
-        let entry = self.owner_of_sequence(schema.oid, name)?;
-        let serial = serials(entry).find(|serial| serial.name() == name)?;
-        let mut table = system::sequence_table(serial.oid(), name);
-        table.schema = entry.def.schema.clone();
-        Some(Arc::new(table))
+        let entry = self.by_name.get(&(schema.oid, name.to_owned()))?;
+        Some(Arc::clone(&entry.def))
     }
 
     /// The schemas that a name without one is looked for in, in their order.

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalog::schema::SchemaEntry;
 use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::sequence::{SequenceDef, SequenceNumbers, SequenceOwner};
 use clearway_sql::value::DataType;
 use clearway_sql::value::text::{decode_text, to_text};
 use clearway_sql::view::{CheckOption, ConstraintUse, NamedTable, ViewDef, ViewUse};
@@ -84,6 +85,69 @@ struct StoredTable {
     /// Of a view, whose `rel` is 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     view: Option<StoredView>,
+    /// Of a sequence, which has no columns of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sequence: Option<StoredSequence>,
+}
+
+/// A sequence's options, and the column that it belongs to.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredSequence {
+    r#type: u32,
+    start: i64,
+    increment: i64,
+    min: i64,
+    max: i64,
+    cache: i64,
+    #[serde(default, skip_serializing_if = "is_false")]
+    cycle: bool,
+    /// Table, attribute, and whether it is an identity.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    owner: Option<(u32, u16, bool)>,
+}
+
+fn stored_sequence(sequence: &SequenceDef) -> StoredSequence {
+    let numbers = &sequence.numbers;
+    StoredSequence {
+        r#type: numbers.data_type.oid(),
+        start: numbers.start,
+        increment: numbers.increment,
+        min: numbers.min,
+        max: numbers.max,
+        cache: numbers.cache,
+        cycle: numbers.cycle,
+        owner: sequence
+            .owner
+            .map(|owner| (owner.table, owner.attribute, owner.identity)),
+    }
+}
+
+fn sequence_of(stored: &StoredSequence, rel: u32) -> Result<SequenceDef> {
+    let data_type = DataType::from_oid(stored.r#type)
+        .filter(|data_type| data_type.is_integer())
+        .ok_or_else(|| damaged(format!("type {} of a sequence", stored.r#type)))?;
+    if stored.increment == 0 || stored.cache < 1 || stored.min >= stored.max {
+        return Err(damaged("a sequence that does not count"));
+    }
+    let owner = stored.owner.map(|(table, attribute, identity)| SequenceOwner {
+        table,
+        attribute,
+        identity,
+    });
+    Ok(SequenceDef {
+        rel,
+        numbers: SequenceNumbers {
+            data_type,
+            start: stored.start,
+            increment: stored.increment,
+            min: stored.min,
+            max: stored.max,
+            cache: stored.cache,
+            cycle: stored.cycle,
+        },
+        owner,
+    })
 }
 
 /// A view's query, and what it uses; see [`clearway_sql::view`].
@@ -171,12 +235,9 @@ struct StoredColumn {
     identity: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     default: Option<String>,
-    /// The relation that holds the column's sequence.
+    /// The number of an identity's sequence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    sequence: Option<u32>,
-    /// The sequence's name, if it is not that of table and column.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    sequence_name: Option<String>,
+    numbers: Option<u32>,
 }
 
 /// An attribute; see [`Attribute`].
@@ -417,32 +478,29 @@ pub(crate) struct Comment {
     pub(crate) text: String,
 }
 
-/// A definition and the relations of its sequences (one entry a column) and of its statistics.
+/// A definition and the relation of its statistics.
 #[derive(Debug, Clone)]
 pub(crate) struct Definition {
     pub(crate) table: Arc<TableDef>,
-    pub(crate) sequences: Vec<Option<u32>>,
     pub(crate) statistics: Option<u32>,
 }
 
 /// Encodes a definition as a catalog row.
 pub(crate) fn encode(definition: &Definition) -> Result<Vec<u8>> {
     let table = &definition.table;
-    let rel = match table.kind {
-        TableKind::Heap { rel } => rel,
-        TableKind::View => 0,
-        TableKind::Virtual => return Err(EngineError::internal("a virtual table has no catalog row")),
+    let rel = match (table.kind, &table.sequence) {
+        (TableKind::Heap { rel }, _) => rel,
+        (TableKind::View, _) => 0,
+        (TableKind::Virtual, Some(sequence)) => sequence.rel,
+        (TableKind::Virtual, None) => {
+            return Err(EngineError::internal("a virtual table has no catalog row"));
+        }
     };
-    assert_eq!(
-        definition.sequences.len(),
-        table.columns.len(),
-        "one sequence entry a column"
-    );
     let columns = table
         .columns
         .iter()
-        .zip(&definition.sequences)
-        .map(|(column, sequence)| StoredColumn {
+        .filter(|_| table.sequence.is_none())
+        .map(|column| StoredColumn {
             name: column.name.clone(),
             r#type: column.data_type.oid(),
             modifier: column.typmod,
@@ -451,10 +509,12 @@ pub(crate) fn encode(definition: &Definition) -> Result<Vec<u8>> {
             identity: column.is_identity && !column.always_generated,
             default: match &column.default {
                 Some(ColumnDefault::Expression { sql, .. }) => Some(sql.clone()),
-                Some(ColumnDefault::Serial) | None => None,
+                _ => None,
             },
-            sequence: *sequence,
-            sequence_name: column.sequence_name.clone(),
+            numbers: match column.default {
+                Some(ColumnDefault::Identity(sequence)) => Some(sequence),
+                _ => None,
+            },
         })
         .collect();
     let indexes = table
@@ -488,6 +548,7 @@ pub(crate) fn encode(definition: &Definition) -> Result<Vec<u8>> {
             .collect(),
         statistics: definition.statistics,
         view: table.view.as_deref().map(stored_view),
+        sequence: table.sequence.as_deref().map(stored_sequence),
     };
     let bytes = serde_json::to_vec(&stored)
         .map_err(|error| EngineError::internal(format!("cannot encode a definition: {error}")))?;
@@ -598,18 +659,16 @@ fn decode_table(bytes: &[u8]) -> Result<Definition> {
     let stored: StoredTable = serde_json::from_slice(bytes).map_err(damaged)?;
     check_format(stored.format)?;
     let mut columns = Vec::with_capacity(stored.columns.len());
-    let mut sequences = Vec::with_capacity(stored.columns.len());
     for column in stored.columns {
         let data_type = DataType::from_oid(column.r#type)
             .ok_or_else(|| damaged(format!("type {} of column \"{}\"", column.r#type, column.name)))?;
         let mut definition = ColumnDef::new(column.name, data_type);
         definition.typmod = column.modifier;
         definition.not_null = column.not_null;
-        definition.sequence_name = column.sequence_name;
         definition.always_generated = column.always;
         definition.is_identity = column.always || column.identity;
-        definition.default = match (column.sequence, column.default) {
-            (Some(_), _) => Some(ColumnDefault::Serial),
+        definition.default = match (column.numbers, column.default) {
+            (Some(sequence), _) => Some(ColumnDefault::Identity(sequence)),
             (None, Some(sql)) => {
                 let expr = clearway_sql::bind_default(&sql, data_type, column.modifier)?;
                 Some(ColumnDefault::Expression { sql, expr })
@@ -617,18 +676,16 @@ fn decode_table(bytes: &[u8]) -> Result<Definition> {
             (None, None) => None,
         };
         columns.push(definition);
-        sequences.push(column.sequence);
     }
     let types: Vec<DataType> = columns.iter().map(|column| column.data_type).collect();
-    let mut table = TableDef::new(
-        stored.oid,
-        stored.name,
-        match stored.view {
-            Some(_) => TableKind::View,
-            None => TableKind::Heap { rel: stored.rel },
-        },
-        columns,
-    );
+    let kind = match stored.view {
+        Some(_) => TableKind::View,
+        None => TableKind::Heap { rel: stored.rel },
+    };
+    let mut table = match &stored.sequence {
+        Some(sequence) => TableDef::of_sequence(stored.oid, stored.name, sequence_of(sequence, stored.rel)?),
+        None => TableDef::new(stored.oid, stored.name, kind, columns),
+    };
     table.view = stored.view.map(view_of).transpose()?.map(Arc::new);
     table.fillfactor = stored.fillfactor;
     if !stored.attributes.is_empty() {
@@ -671,7 +728,6 @@ fn decode_table(bytes: &[u8]) -> Result<Definition> {
         .collect::<Result<_>>()?;
     Ok(Definition {
         table: Arc::new(table),
-        sequences,
         statistics: stored.statistics,
     })
 }

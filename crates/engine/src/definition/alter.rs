@@ -11,8 +11,6 @@ use clearway_storage::RelId;
 
 use crate::catalog::TableEntry;
 use crate::catalog::comment::addresses_of_index;
-use crate::catalog::sequence::Sequence;
-use crate::catalog::serial::serials;
 use crate::convert::storage_error;
 use crate::definition::{DefinitionChange, ReadableBy, already_exists, check, notice};
 use clearway_sql::error::{EngineError, Result, SqlState};
@@ -20,6 +18,7 @@ use clearway_sql::expr::Expr;
 use clearway_sql::plan::{
     AlterTablePlan, CreateIndex, IndexSpec, NewCheck, NewForeignKey, NewKey, TableAction, TypeChange,
 };
+use clearway_sql::sequence::{NewSequence, SequenceNumbers, SequenceOptions};
 use clearway_sql::value::{DataType, Value};
 use clearway_sql::{Attribute, CheckDef, ColumnDef, ColumnDefault, IndexDef, ObjectAddress, TableDef};
 
@@ -63,7 +62,17 @@ impl DefinitionChange<'_, '_, '_> {
                 foreign_keys,
             } => self.add_column(entry, column, *if_not_exists, (keys, checks, foreign_keys)),
             TableAction::SetDefault { name, default } => self.set_default(entry, name, default.as_ref()),
-            TableAction::AddIdentity { name, always } => self.add_identity(entry, name, *always),
+            TableAction::AddIdentity {
+                name,
+                always,
+                sequence,
+            } => self.add_identity(entry, name, *always, sequence),
+            TableAction::SetIdentity {
+                name,
+                always,
+                options,
+            } => self.set_identity(entry, name, *always, options),
+            TableAction::DropIdentity { name, if_exists } => self.drop_identity(entry, name, *if_exists),
             TableAction::SetNotNull { name, not_null } => self.set_not_null(entry, name, *not_null),
             TableAction::AddKey(key) => self.add_key(&entry.def, key),
             TableAction::AddCheck(check) => self.add_check(entry, check),
@@ -84,19 +93,9 @@ impl DefinitionChange<'_, '_, '_> {
 
     /// Replaces a definition by one under which rows are read as they are.
     pub(super) fn redefine(&mut self, entry: &TableEntry, table: TableDef) -> Result<()> {
-        let sequences = entry.sequences.clone();
-        self.redefine_with(entry, table, sequences)
-    }
-
-    fn redefine_with(
-        &mut self,
-        entry: &TableEntry,
-        table: TableDef,
-        sequences: Vec<Option<Arc<Sequence>>>,
-    ) -> Result<()> {
         let mut state = self.state()?;
         let schema = table.schema.clone();
-        self.replace(&mut state, entry, table, sequences, ReadableBy::OlderSnapshots)?;
+        self.replace(&mut state, entry, table, ReadableBy::OlderSnapshots)?;
         self.keep(state, &schema);
         Ok(())
     }
@@ -149,18 +148,11 @@ impl DefinitionChange<'_, '_, '_> {
             self.execution.txn.note_dropped(RelId(index.rel));
             addresses.extend(addresses_of_index(index.oid));
         }
-        let mut sequences = entry.sequences.clone();
-        let own = serials(entry).find(|serial| serial.column == usize::from(place));
-        if let Some(own) = own {
-            addresses.push(ObjectAddress::relation(own.oid()));
-            self.execution.txn.note_dropped(RelId(own.sequence.rel()));
-        }
-        sequences.remove(usize::from(place));
         if !entry.def.schema.is_temporary() {
             self.remove_comments(&mut state, &addresses)?;
         }
         let before = self.without_statistics(entry);
-        self.replace(&mut state, &before, table, sequences, ReadableBy::OlderSnapshots)?;
+        self.replace(&mut state, &before, table, ReadableBy::OlderSnapshots)?;
         self.keep(state, &entry.def.schema);
         Ok(())
     }
@@ -202,23 +194,19 @@ impl DefinitionChange<'_, '_, '_> {
             }
             Some(_) => None,
         };
-        let table = with_column(&entry.def, column, value.as_ref().filter(|_| !is_empty), is_empty);
-        let mut sequences = entry.sequences.clone();
-        sequences.push(match column.default {
-            Some(ColumnDefault::Serial) => {
-                let rel = self.create_rel(&entry.def.schema)?;
-                Sequence::create(self.execution.storage, rel)?;
-                Some(self.catalog.sequence(rel.0))
-            }
-            _ => None,
-        });
+        let mut table = with_column(&entry.def, column, value.as_ref().filter(|_| !is_empty), is_empty);
+        let mut state = self.state()?;
+        let last = table.columns.len() as u16 - 1;
+        self.make_sequence(&mut state, &mut table, last)?;
+        let made = state.owned_sequences(table.oid, Some(table.attribute_number(last)));
+        self.keep(state, &table.schema);
         if value.is_none() && !is_empty {
-            self.rewrite_with_default(entry, table, sequences, column)?;
+            self.rewrite_with_default(entry, table, made.first(), column)?;
         } else {
             if column.not_null && value == Some(Value::Null) && !is_empty {
-                self.require_no_nulls(&table, table.columns.len() as u16 - 1)?;
+                self.require_no_nulls(&table, last)?;
             }
-            self.redefine_with(entry, table, sequences)?;
+            self.redefine(entry, table)?;
         }
         for key in keys {
             let entry = self.execution.entry(&entry.def)?;
@@ -240,32 +228,30 @@ impl DefinitionChange<'_, '_, '_> {
         &mut self,
         entry: &TableEntry,
         table: TableDef,
-        sequences: Vec<Option<Arc<Sequence>>>,
+        made: Option<&Arc<TableEntry>>,
         column: &ColumnDef,
     ) -> Result<()> {
         let storage = Arc::clone(self.execution.storage);
-        let sequence = sequences.last().cloned().flatten();
         let seen = self.execution.txn.seen_commits();
         let data_type = column.data_type;
-        let max = largest(data_type);
-        self.rewrite(
-            entry,
-            &entry.def.codec,
-            table,
-            sequences,
-            &mut |mut row, context| {
-                row.push(match (&column.default, &sequence) {
-                    (Some(ColumnDefault::Expression { expr, .. }), _) => expr.eval(&[], context)?,
-                    (_, Some(sequence)) => {
-                        // R3 of `sequence`.
-                        let next = sequence.next(&storage, max)?;
-                        integer(next.noted_in(&seen, storage.secured()), data_type)
-                    }
-                    _ => Value::Null,
-                });
-                Ok(row)
-            },
-        )
+        self.rewrite(entry, &entry.def.codec, table, &mut |mut row, context| {
+            let made =
+                made.and_then(|made| Some((made.sequence.as_ref()?, made.def.sequence.as_ref()?, made)));
+            row.push(match (&column.default, made) {
+                (Some(ColumnDefault::Expression { expr, .. }), _) => expr.eval(&[], context)?,
+                (_, Some((state, sequence, made))) => {
+                    // One at a time: no session would use others. R3 of `sequence`.
+                    let numbers = SequenceNumbers {
+                        cache: 1,
+                        ..sequence.numbers
+                    };
+                    let next = state.next(&storage, &numbers, &made.def.name)?;
+                    integer(next.noted_in(&seen, storage.secured()).first, data_type)
+                }
+                _ => Value::Null,
+            });
+            Ok(row)
+        })
     }
 
     /// Changes types, of all columns whose types the statement changes at once: each new value is made of a row as it was
@@ -306,9 +292,11 @@ impl DefinitionChange<'_, '_, '_> {
             let before = self.without_statistics(entry);
             return self.redefine(&before, table);
         }
+        for column in &columns {
+            self.retype_identity(&table, *column)?;
+        }
         let sources = sources(before, &table, changes, &columns)?;
-        let sequences = entry.sequences.clone();
-        self.rewrite(entry, &before.codec, table, sequences, &mut |row, context| {
+        self.rewrite(entry, &before.codec, table, &mut |row, context| {
             let made = sources.iter().map(|source| match source {
                 Source::Kept(place) => Ok(row[*place].clone()),
                 Source::Made(value) => value.eval(&row, context),
@@ -354,23 +342,26 @@ impl DefinitionChange<'_, '_, '_> {
                 Some(_) => error,
             });
         }
-        if matches!(column.default, Some(ColumnDefault::Serial)) {
-            return Err(EngineError::not_supported(
-                "another default of a serial column, whose sequence is its own",
-            ));
-        }
         column.default = default.cloned();
         self.redefine(entry, table)
     }
 
-    fn add_identity(&mut self, entry: &TableEntry, name: &str, always: bool) -> Result<()> {
+    fn add_identity(
+        &mut self,
+        entry: &TableEntry,
+        name: &str,
+        always: bool,
+        sequence: &NewSequence,
+    ) -> Result<()> {
         let place = usize::from(column_named(&entry.def, name)?);
         let mut table = (*entry.def).clone();
         let column = &mut table.columns[place];
         let problem = match (&column.default, column.is_identity, column.not_null) {
             (_, true, _) => Some("is already an identity column"),
             (Some(_), _, _) => Some("already has a default value"),
-            (None, _, false) => Some("must be declared NOT NULL before identity can be added"),
+            (None, _, false) if column.data_type.is_integer() => {
+                Some("must be declared NOT NULL before identity can be added")
+            }
             _ => None,
         };
         if let Some(problem) = problem {
@@ -383,14 +374,65 @@ impl DefinitionChange<'_, '_, '_> {
                 "identity column type must be smallint, integer, or bigint",
             ));
         }
-        column.default = Some(ColumnDefault::Serial);
+        let mut sequence = sequence.clone();
+        sequence.options.data_type = Some(column.data_type);
+        column.default = Some(ColumnDefault::NewSequence(Box::new(sequence)));
         column.is_identity = true;
         column.always_generated = always;
-        let rel = self.create_rel(&entry.def.schema)?;
-        Sequence::create(self.execution.storage, rel)?;
-        let mut sequences = entry.sequences.clone();
-        sequences[place] = Some(self.catalog.sequence(rel.0));
-        self.redefine_with(entry, table, sequences)
+        let mut state = self.state()?;
+        self.make_sequence(&mut state, &mut table, place as u16)?;
+        self.keep(state, &entry.def.schema);
+        self.redefine(entry, table)
+    }
+
+    /// The sequence of an identity column; 55000 if it is none.
+    fn identity_of(&self, entry: &TableEntry, name: &str) -> Result<(usize, u32)> {
+        let place = usize::from(column_named(&entry.def, name)?);
+        match entry.def.columns[place].default {
+            Some(ColumnDefault::Identity(sequence)) => Ok((place, sequence)),
+            _ => Err(EngineError::new(
+                SqlState::from_code("55000"),
+                format!(
+                    "column \"{name}\" of relation \"{}\" is not an identity column",
+                    entry.def.name
+                ),
+            )),
+        }
+    }
+
+    fn set_identity(
+        &mut self,
+        entry: &TableEntry,
+        name: &str,
+        always: Option<bool>,
+        options: &SequenceOptions,
+    ) -> Result<()> {
+        let (place, sequence) = self.identity_of(entry, name)?;
+        if !options.is_empty() {
+            let found = self.execution.txn.catalog_state().table(sequence).cloned();
+            let found = found.ok_or_else(|| EngineError::internal("an identity column has no sequence"))?;
+            self.set_options(&found, options, None)?;
+        }
+        let Some(always) = always else { return Ok(()) };
+        let mut table = (*entry.def).clone();
+        table.columns[place].always_generated = always;
+        self.redefine(entry, table)
+    }
+
+    fn drop_identity(&mut self, entry: &TableEntry, name: &str, if_exists: bool) -> Result<()> {
+        let (place, sequence) = match self.identity_of(entry, name) {
+            Err(error) if if_exists && error.sqlstate() == SqlState::from_code("55000") => {
+                let text = format!("{}, skipping", error.message());
+                self.outcome.notices.push(notice(SqlState::SUCCESS, text));
+                return Ok(());
+            }
+            found => found?,
+        };
+        let mut table = (*entry.def).clone();
+        let column = &mut table.columns[place];
+        (column.default, column.is_identity, column.always_generated) = (None, false, false);
+        self.redefine(entry, table)?;
+        self.drop_relation(sequence)
     }
 
     fn set_not_null(&mut self, entry: &TableEntry, name: &str, not_null: bool) -> Result<()> {
@@ -476,7 +518,6 @@ impl DefinitionChange<'_, '_, '_> {
             return Err(already_exists(name));
         }
         let mut table = (*entry.def).clone();
-        keep_sequence_names(entry, &mut table);
         table.name = name.to_owned();
         self.redefine(entry, table)
     }
@@ -509,7 +550,6 @@ impl DefinitionChange<'_, '_, '_> {
             ));
         }
         let mut table = (*entry.def).clone();
-        keep_sequence_names(entry, &mut table);
         check::rename_in_checks(&mut table, from, to)?;
         table.columns[usize::from(column)].name = to.to_owned();
         self.redefine(entry, table)
@@ -535,13 +575,6 @@ impl DefinitionChange<'_, '_, '_> {
             ..(*table.indexes[place]).clone()
         });
         self.redefine(entry, table)
-    }
-}
-
-/// Notes the names of sequences that are made of those of their table and column, before one of these changes.
-fn keep_sequence_names(entry: &TableEntry, table: &mut TableDef) {
-    for serial in serials(entry) {
-        table.columns[serial.column].sequence_name = Some(serial.name());
     }
 }
 
@@ -628,15 +661,6 @@ fn retyped(index: &Arc<IndexDef>, table: &TableDef) -> Arc<IndexDef> {
         types: types.collect(),
         ..(**index).clone()
     })
-}
-
-/// The largest number of an integer type.
-fn largest(data_type: DataType) -> i64 {
-    match data_type {
-        DataType::Int2 => i64::from(i16::MAX),
-        DataType::Int4 => i64::from(i32::MAX),
-        _ => i64::MAX,
-    }
 }
 
 /// A number that fits, as a value of an integer type.

@@ -155,18 +155,4 @@ impl DefinitionChange<'_, '_, '_> {
             _ => Err(raced("a comment")),
         }
     }
-
-    /// Gives an object's comment to the one that takes its place.
-    pub(super) fn move_comment(
-        &mut self,
-        state: &mut CatalogState,
-        from: ObjectAddress,
-        to: ObjectAddress,
-    ) -> Result<()> {
-        if let Some(text) = state.comment(&from).map(|comment| comment.text.clone()) {
-            self.remove_comments(state, &[from])?;
-            self.set_comment(state, to, &text)?;
-        }
-        Ok(())
-    }
 }

@@ -16,6 +16,7 @@ use clearway_storage::RelId;
 use clearway_txn::LockMode;
 
 use crate::catalog::comment::addresses_of;
+use crate::catalog::owned_sequences::owner_of;
 use crate::catalog::{CatalogState, TableEntry};
 use crate::definition::{DefinitionChange, foreign_key, notice};
 use crate::output::Notice;
@@ -32,6 +33,7 @@ const LISTED_MAX: usize = 100;
 pub(super) enum Dropped {
     Table,
     View,
+    Sequence,
 }
 
 impl Dropped {
@@ -39,6 +41,7 @@ impl Dropped {
         match self {
             Dropped::Table => "table",
             Dropped::View => "view",
+            Dropped::Sequence => "sequence",
         }
     }
 }
@@ -48,6 +51,8 @@ struct Target {
     address: ObjectAddress,
     /// The object that it depends on, by which it was found; absent for one that the statement names.
     depends_on: Option<ObjectAddress>,
+    /// True if it belongs to that object, with which it goes unasked.
+    is_part: bool,
 }
 
 /// The objects that go with those that a statement names.
@@ -55,18 +60,25 @@ struct Dependents<'s> {
     state: &'s CatalogState,
     facts: Option<&'s dyn CatalogFacts>,
     targets: Vec<Target>,
+    /// Objects whose dependents are being looked for.
+    open: Vec<ObjectAddress>,
 }
 
 impl Dependents<'_> {
-    /// Adds an object and what depends on it.
-    fn add(&mut self, address: ObjectAddress, depends_on: Option<ObjectAddress>) {
+    /// Adds an object and what depends on it; `is_part`: it goes with what it depends on.
+    fn add(&mut self, address: ObjectAddress, depends_on: Option<ObjectAddress>, is_part: bool) {
+        if self.open.contains(&address) {
+            return;
+        }
         let known = self.targets.iter_mut().find(|target| target.address == address);
         if let Some(known) = known {
             if depends_on.is_none() {
                 known.depends_on = None;
             }
+            known.is_part |= is_part;
             return;
         }
+        self.open.push(address);
         let mut found: Vec<ObjectAddress> = match address.catalog {
             ObjectAddress::PG_NAMESPACE => {
                 let inside = self.state.tables_in(address.object).into_iter();
@@ -74,6 +86,7 @@ impl Dependents<'_> {
                     .map(|entry| ObjectAddress::relation(entry.def.oid))
                     .collect()
             }
+            ObjectAddress::PG_ATTRDEF => Vec::new(),
             _ => {
                 let views = self.state.views().into_iter();
                 let depending = views.filter(|view| depends(&view.def, address));
@@ -86,9 +99,86 @@ impl Dependents<'_> {
         };
         found.sort_unstable_by_key(|address| std::cmp::Reverse(address.object));
         for depending in found {
-            clearway_sql::checkpoint(|| self.add(depending, Some(address)));
+            clearway_sql::checkpoint(|| self.add(depending, Some(address), false));
         }
-        self.targets.push(Target { address, depends_on });
+        if address.catalog == ObjectAddress::PG_CLASS {
+            self.add_sequences(address);
+        }
+        self.open.pop();
+        self.targets.push(Target {
+            address,
+            depends_on,
+            is_part,
+        });
+    }
+
+    /// Adds the sequences that belong to a table or a column, and the defaults that name a sequence.
+    fn add_sequences(&mut self, address: ObjectAddress) {
+        let attribute = u16::try_from(address.column).ok().filter(|number| *number > 0);
+        for owned in self.state.owned_sequences(address.object, attribute) {
+            let sequence = ObjectAddress::relation(owned.def.oid);
+            clearway_sql::checkpoint(|| self.add(sequence, Some(address), true));
+        }
+        for (table, place) in self.state.defaults_of(address.object) {
+            let column = ObjectAddress {
+                column: i32::from(table.def.attribute_number(place)),
+                ..ObjectAddress::relation(table.def.oid)
+            };
+            let goes =
+                |gone: &ObjectAddress| *gone == column || *gone == ObjectAddress::relation(table.def.oid);
+            if self.open.iter().any(goes) || self.targets.iter().any(|target| goes(&target.address)) {
+                continue;
+            }
+            let default = ObjectAddress {
+                catalog: ObjectAddress::PG_ATTRDEF,
+                ..column
+            };
+            self.add(default, Some(address), false);
+        }
+    }
+
+    /// Makes defaults whose tables or columns go parts of these.
+    fn settle_defaults(&mut self) {
+        let gone: Vec<ObjectAddress> = self.targets.iter().map(|target| target.address).collect();
+        let defaults = self
+            .targets
+            .iter_mut()
+            .filter(|target| target.address.catalog == ObjectAddress::PG_ATTRDEF);
+        for default in defaults {
+            let column = ObjectAddress {
+                catalog: ObjectAddress::PG_CLASS,
+                ..default.address
+            };
+            let table = ObjectAddress::relation(column.object);
+            default.is_part |= gone.contains(&column) || gone.contains(&table);
+        }
+    }
+
+    /// 2BP01 for the sequence of an identity column, which goes with the column alone.
+    fn require_free(&self, root: ObjectAddress, roots: &[ObjectAddress]) -> Result<()> {
+        let entry = self
+            .state
+            .table(root.object)
+            .filter(|_| root.catalog == ObjectAddress::PG_CLASS);
+        let owner = entry
+            .and_then(|entry| owner_of(entry))
+            .filter(|owner| owner.identity);
+        let Some(owner) = owner else { return Ok(()) };
+        if roots.contains(&ObjectAddress::relation(owner.table)) {
+            return Ok(());
+        }
+        let column = self.described(ObjectAddress {
+            column: i32::from(owner.attribute),
+            ..ObjectAddress::relation(owner.table)
+        });
+        Err(EngineError::new(
+            SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+            format!(
+                "cannot drop {} because {column} requires it",
+                self.described(root)
+            ),
+        )
+        .with_hint(format!("You can drop {column} instead.")))
     }
 
     /// True for a foreign key whose table goes too: it is a part of that.
@@ -109,7 +199,8 @@ impl Dependents<'_> {
             let entry = self.state.table(oid);
             let kind = entry.map_or("table", |entry| match entry.def.kind {
                 TableKind::View => "view",
-                _ => "table",
+                TableKind::Virtual => "sequence",
+                TableKind::Heap { .. } => "table",
             });
             let name = entry.map_or_else(|| oid.to_string(), |entry| self.name_of(&entry.def));
             format!("{kind} {name}")
@@ -124,8 +215,12 @@ impl Dependents<'_> {
                 return format!("index {index}");
             }
             let table = relation(address.object);
+            let of_default = match address.catalog {
+                ObjectAddress::PG_ATTRDEF => "default value for ",
+                _ => "",
+            };
             return match self.column_name(address) {
-                Some(name) => format!("column {} of {table}", quote_identifier(&name)),
+                Some(name) => format!("{of_default}column {} of {table}", quote_identifier(&name)),
                 None => table,
             };
         }
@@ -177,7 +272,7 @@ impl Dependents<'_> {
 
     /// The objects that are not named, a line each.
     fn listed(&self, line: impl Fn(&Self, &Target, ObjectAddress) -> String) -> Vec<String> {
-        let targets = self.targets.iter().rev();
+        let targets = self.targets.iter().rev().filter(|target| !target.is_part);
         let found = targets.filter_map(|target| Some((target, target.depends_on?)));
         let found = found.filter(|(target, _)| !self.goes_with_its_table(target.address));
         found.map(|(target, on)| line(self, target, on)).collect()
@@ -256,6 +351,7 @@ impl DefinitionChange<'_, '_, '_> {
         for address in self.dropped_with(roots, parts, cascade)? {
             match address.catalog {
                 ObjectAddress::PG_CONSTRAINT => self.drop_foreign_key(address.object)?,
+                ObjectAddress::PG_ATTRDEF => self.drop_default(address)?,
                 _ => self.drop_relation(address.object)?,
             }
         }
@@ -274,10 +370,13 @@ impl DefinitionChange<'_, '_, '_> {
             state: &state,
             facts: self.execution.eval.session.catalog().ok(),
             targets: Vec::new(),
+            open: Vec::new(),
         };
         for root in roots.iter().chain(parts) {
-            found.add(*root, None);
+            found.require_free(*root, roots)?;
+            found.add(*root, None, false);
         }
+        found.settle_defaults();
         let depending = found.listed(|found, target, on| {
             format!(
                 "{} depends on {}",
@@ -310,13 +409,35 @@ impl DefinitionChange<'_, '_, '_> {
                 });
             }
         }
+        let is_part = |wanted: &ObjectAddress| {
+            let mut targets = found.targets.iter();
+            targets.any(|target| target.is_part && target.address == *wanted)
+        };
         let is_dropped = |address: &ObjectAddress| match address.catalog {
             ObjectAddress::PG_CLASS => address.column == 0 && state.table(address.object).is_some(),
             ObjectAddress::PG_CONSTRAINT => state.foreign_key(address.object).is_some(),
+            ObjectAddress::PG_ATTRDEF => !is_part(address),
             _ => false,
         };
         let addresses = found.targets.iter().map(|target| target.address);
         Ok(addresses.filter(is_dropped).collect())
+    }
+
+    /// Takes the default of a column away, whose sequence goes.
+    fn drop_default(&mut self, default: ObjectAddress) -> Result<()> {
+        let (interrupts, timeout) = (self.execution.interrupts, self.execution.lock_timeout);
+        self.execution
+            .txn
+            .lock_relation(default.object, LockMode::AccessExclusive, interrupts, timeout)?;
+        let entry = self.execution.txn.catalog_state().table(default.object).cloned();
+        let Some(entry) = entry else { return Ok(()) };
+        let number = u16::try_from(default.column).unwrap_or(0);
+        let Some(column) = entry.def.column_of_attribute(number) else {
+            return Ok(());
+        };
+        let mut table = (*entry.def).clone();
+        table.columns[usize::from(column)].default = None;
+        self.redefine(&entry, table)
     }
 
     /// Drops a table or a view that nothing depends on any more.

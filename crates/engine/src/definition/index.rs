@@ -59,13 +59,7 @@ impl DefinitionChange<'_, '_, '_> {
             )
         })?;
         table.indexes.push(Arc::new(index));
-        self.replace(
-            &mut state,
-            &entry,
-            table,
-            entry.sequences.clone(),
-            ReadableBy::NewSnapshots,
-        )?;
+        self.replace(&mut state, &entry, table, ReadableBy::NewSnapshots)?;
         self.keep(state, &create.table.schema);
         Ok(())
     }
@@ -142,13 +136,7 @@ impl DefinitionChange<'_, '_, '_> {
         let index = table.indexes.remove(at);
         self.remove_comments(&mut state, &addresses_of_index(index.oid))?;
         self.execution.txn.note_dropped(RelId(index.rel));
-        self.replace(
-            &mut state,
-            entry,
-            table,
-            entry.sequences.clone(),
-            ReadableBy::OlderSnapshots,
-        )?;
+        self.replace(&mut state, entry, table, ReadableBy::OlderSnapshots)?;
         self.keep(state, &entry.def.schema);
         Ok(())
     }

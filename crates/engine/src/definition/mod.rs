@@ -13,6 +13,7 @@ mod index;
 mod index_build;
 mod rewrite;
 mod schema;
+mod sequence;
 mod statistics;
 mod table;
 mod view;
@@ -24,7 +25,6 @@ use clearway_storage::btree::BTree;
 use clearway_storage::heap::{Heap, Tid, UpdateOutcome};
 use clearway_txn::LockMode;
 
-use crate::catalog::sequence::Sequence;
 use crate::catalog::stored::{self, Definition};
 use crate::catalog::{CATALOG_REL, Catalog, CatalogState, FIRST_OID, TableEntry};
 use crate::convert::storage_error;
@@ -80,6 +80,15 @@ pub(crate) fn locks(statement: &DefinitionStatement) -> Vec<(u32, LockMode)> {
         DefinitionStatement::AlterView(alter) => shared(alter.view.as_ref()),
         DefinitionStatement::DropView { views, .. } => named(views),
         DefinitionStatement::DropTable { tables, .. } => named(tables),
+        DefinitionStatement::CreateSequence(create) => match &create.owner {
+            None => only(&create.schema),
+            Some(owner) => of(&[&owner.table], ShareUpdateExclusive),
+        },
+        DefinitionStatement::AlterSequence(alter) => {
+            let sequence: Vec<_> = alter.sequence.iter().collect();
+            of(&sequence, AccessExclusive)
+        }
+        DefinitionStatement::DropSequence { sequences, .. } => named(sequences),
         DefinitionStatement::DropIndex { indexes, .. } => named(indexes),
         DefinitionStatement::Truncate { tables, cascaded, .. } => of(
             &tables.iter().chain(cascaded).collect::<Vec<_>>(),
@@ -150,6 +159,13 @@ pub(crate) fn run(
             if_exists,
             cascade,
         } => change.drop_relations(Dropped::View, views, *if_exists, *cascade)?,
+        DefinitionStatement::CreateSequence(create) => change.create_sequence(create)?,
+        DefinitionStatement::AlterSequence(alter) => change.alter_sequence(alter)?,
+        DefinitionStatement::DropSequence {
+            sequences,
+            if_exists,
+            cascade,
+        } => change.drop_relations(Dropped::Sequence, sequences, *if_exists, *cascade)?,
         DefinitionStatement::Truncate {
             tables,
             cascaded,
@@ -251,15 +267,18 @@ impl DefinitionChange<'_, '_, '_> {
         &mut self,
         state: &mut CatalogState,
         table: TableDef,
-        sequences: Vec<Option<Arc<Sequence>>>,
         on_commit: OnCommit,
     ) -> Result<Arc<TableDef>> {
+        let sequence = table
+            .sequence
+            .as_ref()
+            .map(|sequence| self.catalog.sequence(sequence.rel));
         let mut entry = TableEntry {
             def: Arc::new(table),
             tid: Tid { block: 0, slot: 0 },
             changed_by: self.execution.txn.assign_xid()?,
             runtime: Arc::default(),
-            sequences,
+            sequence,
             statistics: None,
             on_commit,
         };
@@ -288,19 +307,22 @@ impl DefinitionChange<'_, '_, '_> {
         state: &mut CatalogState,
         old: &TableEntry,
         table: TableDef,
-        sequences: Vec<Option<Arc<Sequence>>>,
         readable: ReadableBy,
     ) -> Result<()> {
         let changed_by = match readable {
             ReadableBy::OlderSnapshots => old.changed_by,
             ReadableBy::NewSnapshots => self.execution.txn.assign_xid()?,
         };
+        let sequence = table
+            .sequence
+            .as_ref()
+            .map(|sequence| self.catalog.sequence(sequence.rel));
         let mut entry = TableEntry {
             def: Arc::new(table),
             tid: old.tid,
             changed_by,
             runtime: Arc::clone(&old.runtime),
-            sequences,
+            sequence,
             statistics: old.statistics.clone(),
             on_commit: old.on_commit,
         };
@@ -350,11 +372,6 @@ fn raced(name: &str) -> EngineError {
 fn definition(entry: &TableEntry) -> Definition {
     Definition {
         table: Arc::clone(&entry.def),
-        sequences: entry
-            .sequences
-            .iter()
-            .map(|sequence| sequence.as_ref().map(|s| s.rel()))
-            .collect(),
         statistics: entry.statistics.as_ref().map(|kept| kept.rel),
     }
 }

@@ -12,7 +12,6 @@ use clearway_storage::RelId;
 use clearway_storage::heap::Heap;
 
 use crate::catalog::TableEntry;
-use crate::catalog::sequence::Sequence;
 use crate::convert::storage_error;
 use crate::definition::{DefinitionChange, ReadableBy, index_build};
 use crate::executor::Execution;
@@ -116,7 +115,6 @@ impl DefinitionChange<'_, '_, '_> {
         entry: &TableEntry,
         codec: &RowCodec,
         mut table: TableDef,
-        sequences: Vec<Option<Arc<Sequence>>>,
         make: MakeRow<'_>,
     ) -> Result<()> {
         self.require_current_snapshot()?;
@@ -153,7 +151,7 @@ impl DefinitionChange<'_, '_, '_> {
         }
         let schema = table.schema.clone();
         let before = self.without_statistics(entry);
-        self.replace(&mut state, &before, table, sequences, ReadableBy::NewSnapshots)?;
+        self.replace(&mut state, &before, table, ReadableBy::NewSnapshots)?;
         self.keep(state, &schema);
         Ok(())
     }

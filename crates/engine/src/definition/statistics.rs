@@ -42,8 +42,8 @@ impl DefinitionChange<'_, '_, '_> {
             }),
             ..entry.clone()
         };
-        let (table, sequences) = ((*entry.def).clone(), entry.sequences.clone());
-        self.replace(&mut state, &entry, table, sequences, ReadableBy::OlderSnapshots)?;
+        let table = (*entry.def).clone();
+        self.replace(&mut state, &entry, table, ReadableBy::OlderSnapshots)?;
         self.keep(state, &entry.def.schema);
         Ok(())
     }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use clearway_storage::RelId;
 use clearway_storage::heap::{DeleteOutcome, Heap};
 
-use crate::catalog::sequence::Sequence;
 use crate::catalog::{CATALOG_REL, FIRST_OID, TableEntry};
 use crate::convert::storage_error;
 use crate::definition::{DefinitionChange, ReadableBy, already_exists, index_def, notice, raced};
@@ -13,7 +12,7 @@ use crate::executor::modify;
 use clearway_sql::error::{Result, SqlState};
 use clearway_sql::expr::Expr;
 use clearway_sql::plan::{CreateTable, CreateTableAs, InsertPlan, InsertSource};
-use clearway_sql::{ColumnDefault, IndexDef, ObjectAddress, TableDef, TableKind};
+use clearway_sql::{IndexDef, TableDef, TableKind};
 
 impl DefinitionChange<'_, '_, '_> {
     /// The new table; `None` if there is one of its name, and that is no error.
@@ -42,16 +41,8 @@ impl DefinitionChange<'_, '_, '_> {
         table.fillfactor = create.fillfactor;
         self.lock_new(table.oid)?;
         let checks = self.make_checks(&state, &mut table, &create.checks)?;
-        let mut sequences = Vec::with_capacity(table.columns.len());
-        for column in &table.columns {
-            sequences.push(match column.default {
-                Some(ColumnDefault::Serial) => {
-                    let rel = self.create_rel(&create.schema)?;
-                    Sequence::create(self.execution.storage, rel)?;
-                    Some(self.catalog.sequence(rel.0))
-                }
-                _ => None,
-            });
+        for column in 0..table.columns.len() as u16 {
+            self.make_sequence(&mut state, &mut table, column)?;
         }
         for spec in &create.indexes {
             if state.is_taken(create.schema.oid, &spec.name)
@@ -63,7 +54,7 @@ impl DefinitionChange<'_, '_, '_> {
             table.indexes.push(Arc::new(index_def(spec, rel, &table)));
         }
         self.make_foreign_keys(&state, &mut table, &create.foreign_keys)?;
-        let table = self.add(&mut state, table, sequences, create.on_commit)?;
+        let table = self.add(&mut state, table, create.on_commit)?;
         self.take_comments(&mut state, &table, &create.comments, &checks)?;
         self.keep(state, &table.schema);
         Ok(Some(table))
@@ -109,19 +100,13 @@ impl DefinitionChange<'_, '_, '_> {
                 ..(**index).clone()
             });
         }
-        let mut sequences = entry.sequences.clone();
         if restart_identity {
-            for sequence in sequences.iter_mut().flatten() {
-                let rel = self.create_rel(&def.schema)?;
-                Sequence::create(self.execution.storage, rel)?;
-                self.execution.txn.note_dropped(RelId(sequence.rel()));
-                let numbered = |rel: u32| ObjectAddress::relation(FIRST_OID + rel);
-                self.move_comment(&mut state, numbered(sequence.rel()), numbered(rel.0))?;
-                *sequence = self.catalog.sequence(rel.0);
+            for sequence in state.owned_sequences(def.oid, None) {
+                self.begin_anew(&mut state, &sequence)?;
             }
         }
         self.execution.txn.count_truncation(def.oid);
-        self.replace(&mut state, &entry, table, sequences, ReadableBy::NewSnapshots)?;
+        self.replace(&mut state, &entry, table, ReadableBy::NewSnapshots)?;
         self.keep(state, &def.schema);
         Ok(())
     }
@@ -131,13 +116,7 @@ impl DefinitionChange<'_, '_, '_> {
         let entry = self.execution.entry(def)?;
         let mut table = (*entry.def).clone();
         table.fillfactor = fillfactor;
-        self.replace(
-            &mut state,
-            &entry,
-            table,
-            entry.sequences.clone(),
-            ReadableBy::OlderSnapshots,
-        )?;
+        self.replace(&mut state, &entry, table, ReadableBy::OlderSnapshots)?;
         self.keep(state, &def.schema);
         Ok(())
     }

@@ -30,8 +30,7 @@ impl DefinitionChange<'_, '_, '_> {
             );
             table.schema = create.schema.clone();
             table.view = Some(Arc::clone(&create.view));
-            let sequences = vec![None; table.columns.len()];
-            self.replace(&mut state, &entry, table, sequences, ReadableBy::OlderSnapshots)?;
+            self.replace(&mut state, &entry, table, ReadableBy::OlderSnapshots)?;
             self.keep(state, &create.schema);
             return Ok(());
         }
@@ -47,8 +46,7 @@ impl DefinitionChange<'_, '_, '_> {
         table.schema = create.schema.clone();
         table.view = Some(Arc::clone(&create.view));
         self.lock_new(table.oid)?;
-        let sequences = vec![None; table.columns.len()];
-        self.add(&mut state, table, sequences, OnCommit::PreserveRows)?;
+        self.add(&mut state, table, OnCommit::PreserveRows)?;
         self.keep(state, &create.schema);
         Ok(())
     }
@@ -91,8 +89,7 @@ impl DefinitionChange<'_, '_, '_> {
             }
             ViewChange::Define(view) => table.view = Some(Arc::clone(view)),
         }
-        let sequences = entry.sequences.clone();
-        self.replace(&mut state, &entry, table, sequences, ReadableBy::OlderSnapshots)?;
+        self.replace(&mut state, &entry, table, ReadableBy::OlderSnapshots)?;
         self.keep(state, &view.schema);
         Ok(())
     }

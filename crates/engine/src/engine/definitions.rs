@@ -69,16 +69,13 @@ pub(super) fn table_entry(
     runtime: Arc<TableRuntime>,
     statistics: Option<KeptStatistics>,
 ) -> TableEntry {
+    let sequence = definition.table.sequence.as_ref().map(|sequence| sequence.rel);
     TableEntry {
         def: definition.table,
         tid,
         changed_by,
         runtime,
-        sequences: definition
-            .sequences
-            .into_iter()
-            .map(|rel| rel.map(|rel| catalog.sequence(rel)))
-            .collect(),
+        sequence: sequence.map(|rel| catalog.sequence(rel)),
         statistics,
         on_commit: OnCommit::PreserveRows,
     }

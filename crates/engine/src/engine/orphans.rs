@@ -29,12 +29,17 @@ impl Engine {
             .map_err(storage_error)?
             .into_iter()
             .collect();
-        for entry in self.catalog.state().tables() {
+        for entry in self.catalog.state().with_files() {
+            let kind = if entry.def.sequence.is_some() {
+                "sequence"
+            } else {
+                "table"
+            };
             if let Some(rel) = entry.relations().find(|rel| !files.contains(&RelId(*rel))) {
                 return Err(EngineError::new(
                     SqlState::DATA_CORRUPTED,
                     format!(
-                        "the file base/{rel} of table \"{}\" is missing; restore the directory from a backup",
+                        "the file base/{rel} of {kind} \"{}\" is missing; restore the directory from a backup",
                         entry.def.name
                     ),
                 ));
@@ -54,7 +59,7 @@ impl Engine {
     /// them, and that no statement uses one.
     pub(super) fn remove_files_without_definition(&self, state: &CatalogState) -> Result<()> {
         let mut named = HashSet::from([RelId::COMMIT_LOG, RelId(CATALOG_REL)]);
-        for entry in state.tables() {
+        for entry in state.with_files() {
             named.extend(entry.relations().map(RelId));
         }
         for rel in self.storage.list_rels().map_err(storage_error)? {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clearway_storage::{PAGE_SIZE, RelId};
 
-use crate::catalog::serial::{Serial, serials};
+use crate::catalog::sequence::Sequence;
 use crate::catalog::system;
 use crate::catalog::system::definition_text::{
     check_definition, constraint_definition, foreign_key_definition, index_definition,
@@ -16,39 +16,51 @@ use clearway_sql::catalog_facts::{CatalogFacts, FunctionTypes, RelationBytes, Re
 use clearway_sql::deparse::view_definition;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::function::{USER_OID, quote_identifier};
+use clearway_sql::sequence::SequenceDef;
 use clearway_sql::value::CatalogObject;
 use clearway_sql::{IndexDef, ObjectAddress, SchemaRef};
 
 impl Facts<'_> {
-    /// The next number of a sequence.
-    pub(super) fn next_of(&self, serial: &Serial<'_>) -> Result<i64> {
-        let storage = &self.engine.storage;
+    /// The next number of the sequence of this number.
+    pub(super) fn next_of(&self, oid: u32) -> Result<i64> {
+        let state = self.definitions();
+        let (entry, sequence, definition) = self.sequence_in(&state, oid)?;
+        let numbers = &definition.numbers;
+        let taken = (self.serial_values.borrow_mut()).next_taken(oid, definition.rel, numbers.increment);
         // R3 of `sequence`.
-        let value = serial
-            .sequence
-            .next(storage, serial.max())?
+        let storage = &self.engine.storage;
+        if let Some(value) = taken {
+            return Ok(value.noted_in(self.seen, storage.secured()));
+        }
+        let taken = sequence
+            .next(storage, numbers, &entry.def.name)?
             .noted_in(self.seen, storage.secured());
-        self.serial_values.borrow_mut().note(serial.oid(), value);
-        Ok(value)
+        self.serial_values
+            .borrow_mut()
+            .note(oid, definition.rel, numbers.increment, taken);
+        Ok(taken.first)
     }
 
-    /// Calls `work` with the sequence of this number; 42809 or 42P01 if it is none.
-    fn with_sequence<T>(&self, oid: u32, work: impl FnOnce(&Serial<'_>) -> Result<T>) -> Result<T> {
-        let state = self.definitions();
-        let found = state.owner(oid).and_then(|entry| sequence_of_table(entry, oid));
-        match found {
-            Some(serial) => work(&serial),
-            None => Err(match self.relation(oid) {
-                Some(relation) => EngineError::new(
-                    SqlState::WRONG_OBJECT_TYPE,
-                    format!("\"{}\" is not a sequence", relation.name),
-                ),
-                None => EngineError::new(
-                    SqlState::UNDEFINED_TABLE,
-                    format!("could not open relation with OID {oid}"),
-                ),
-            }),
-        }
+    /// The sequence of this number; 42809 or 42P01 if there is none.
+    fn sequence_in<'s>(
+        &self,
+        state: &'s CatalogState,
+        oid: u32,
+    ) -> Result<(&'s TableEntry, &'s Sequence, &'s SequenceDef)> {
+        let found = state.table(oid).and_then(|entry| {
+            let definition = entry.def.sequence.as_deref()?;
+            Some((&**entry, &**entry.sequence.as_ref()?, definition))
+        });
+        found.ok_or_else(|| match self.relation(oid) {
+            Some(relation) => EngineError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("\"{}\" is not a sequence", relation.name),
+            ),
+            None => EngineError::new(
+                SqlState::UNDEFINED_TABLE,
+                format!("could not open relation with OID {oid}"),
+            ),
+        })
     }
 
     /// 25006 where nothing may be written.
@@ -64,14 +76,16 @@ impl Facts<'_> {
         ))
     }
 
+    /// True if a relation is one of the session's own.
+    fn is_temporary(&self, oid: u32) -> bool {
+        let state = self.definitions();
+        (state.table(oid)).is_some_and(|entry| entry.def.schema.is_temporary())
+    }
+
     fn bytes_of(&self, rel: u32) -> i64 {
         let blocks = self.engine.storage.block_count(RelId(rel)).unwrap_or(0);
         i64::from(blocks) * PAGE_SIZE as i64
     }
-}
-
-fn sequence_of_table(entry: &TableEntry, oid: u32) -> Option<Serial<'_>> {
-    serials(entry).find(|serial| serial.oid() == oid)
 }
 
 /// The index of this number, with its table.
@@ -143,14 +157,15 @@ impl CatalogFacts for Facts<'_> {
             })
         };
         if let Some(entry) = state.table(oid) {
-            let kind = if entry.def.view.is_some() { 'v' } else { 'r' };
+            let kind = match (&entry.def.view, &entry.def.sequence) {
+                (Some(_), _) => 'v',
+                (None, Some(_)) => 'S',
+                (None, None) => 'r',
+            };
             return named(&entry.def.schema, &entry.def.name, kind);
         }
         if let Some((entry, index)) = index_of(&state, oid) {
             return named(&entry.def.schema, &index.name, 'i');
-        }
-        if let Some(serial) = state.owner(oid).and_then(|entry| sequence_of_table(entry, oid)) {
-            return named(serial.schema(), &serial.name(), 'S');
         }
         let table = system::by_oid(oid)?;
         let kind = if table.shape.is_view { 'v' } else { 'r' };
@@ -227,9 +242,8 @@ impl CatalogFacts for Facts<'_> {
 
     fn sequence_of(&self, relation: u32, column: i16) -> Option<String> {
         let state = self.definitions();
-        let column = usize::try_from(column - 1).ok()?;
-        let serial = serials(state.table(relation)?).find(|serial| serial.column == column)?;
-        Some(serial.name())
+        let owned = state.owned_sequences(relation, Some(column.cast_unsigned()));
+        owned.first().map(|sequence| sequence.def.name.clone())
     }
 
     fn view_definition(&self, oid: u32, pretty: bool) -> Result<Option<String>> {
@@ -286,9 +300,10 @@ impl CatalogFacts for Facts<'_> {
         let state = self.definitions();
         if let Some(entry) = state.table(oid) {
             return Some(RelationBytes {
-                own: match entry.def.view {
-                    Some(_) => 0,
-                    None => self.bytes_of(entry.rel()),
+                own: match (&entry.def.view, &entry.def.sequence) {
+                    (Some(_), _) => 0,
+                    (None, Some(sequence)) => self.bytes_of(sequence.rel),
+                    (None, None) => self.bytes_of(entry.rel()),
                 },
                 indexes: entry
                     .def
@@ -298,77 +313,83 @@ impl CatalogFacts for Facts<'_> {
                     .sum(),
             });
         }
-        let serial = || state.owner(oid).and_then(|entry| sequence_of_table(entry, oid));
         let own = match index_of(&state, oid) {
             Some((_, index)) => self.bytes_of(index.rel),
-            None => match serial() {
-                Some(serial) => self.bytes_of(serial.sequence.rel()),
-                // Tables of the system have no pages.
-                None => system::by_oid(oid).map(|_| 0)?,
-            },
+            // Tables of the system have no pages.
+            None => system::by_oid(oid).map(|_| 0)?,
         };
         Some(RelationBytes { own, indexes: 0 })
     }
 
     fn database_bytes(&self) -> i64 {
-        let tables = self.definitions().tables();
+        let tables = self.definitions().with_files();
         let relations = tables.iter().flat_map(|entry| entry.relations());
         relations.map(|rel| self.bytes_of(rel)).sum()
     }
 
     fn next_value(&self, sequence: u32) -> Result<i64> {
-        self.require_writing("nextval()")?;
-        self.with_sequence(sequence, |serial| self.next_of(serial))
+        if !self.is_temporary(sequence) {
+            self.require_writing("nextval()")?;
+        }
+        self.next_of(sequence)
     }
 
     fn set_value(&self, sequence: u32, value: i64, is_called: bool) -> Result<i64> {
-        self.require_writing("setval()")?;
-        self.with_sequence(sequence, |serial| {
-            if !(1..=serial.max()).contains(&value) {
-                return Err(EngineError::new(
-                    SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-                    format!(
-                        "setval: value {value} is out of bounds for sequence \"{}\" (1..{})",
-                        serial.name(),
-                        serial.max()
-                    ),
-                ));
-            }
-            let storage = &self.engine.storage;
-            let last = if is_called { value } else { value - 1 };
-            serial
-                .sequence
-                .set_last(storage, last)?
-                .noted_in(self.seen, storage.secured());
-            if is_called {
-                self.serial_values.borrow_mut().set(serial.oid(), value);
-            }
-            Ok(value)
-        })
+        if !self.is_temporary(sequence) {
+            self.require_writing("setval()")?;
+        }
+        let definitions = self.definitions();
+        let (entry, state, definition) = self.sequence_in(&definitions, sequence)?;
+        let numbers = &definition.numbers;
+        if !(numbers.min..=numbers.max).contains(&value) {
+            return Err(EngineError::new(
+                SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                format!(
+                    "setval: value {value} is out of bounds for sequence \"{}\" ({}..{})",
+                    entry.def.name, numbers.min, numbers.max
+                ),
+            ));
+        }
+        let storage = &self.engine.storage;
+        state
+            .set(storage, value, is_called)?
+            .noted_in(self.seen, storage.secured());
+        let shown = is_called.then_some(value);
+        self.serial_values
+            .borrow_mut()
+            .set(sequence, definition.rel, shown);
+        Ok(value)
     }
 
     fn current_value(&self, sequence: Option<u32>) -> Result<i64> {
-        let found = self.serial_values.borrow().last(sequence);
         let undefined = |what: String| {
             EngineError::new(
                 SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("{what} is not yet defined in this session"),
             )
         };
-        match (found, sequence) {
-            (Some(value), None) => Ok(value),
-            (None, None) => Err(undefined("lastval".to_owned())),
-            (_, Some(sequence)) => self.with_sequence(sequence, |serial| {
-                found.ok_or_else(|| undefined(format!("currval of sequence \"{}\"", serial.name())))
-            }),
+        let values = self.serial_values.borrow();
+        let state = self.definitions();
+        match sequence {
+            // A sequence that was dropped tells nothing.
+            None => values
+                .used_last()
+                .filter(|sequence| state.table(*sequence).is_some())
+                .and_then(|sequence| values.last_of(sequence))
+                .ok_or_else(|| undefined("lastval".to_owned())),
+            Some(sequence) => {
+                let (entry, _, _) = self.sequence_in(&state, sequence)?;
+                let found = values.last_of(sequence);
+                found.ok_or_else(|| undefined(format!("currval of sequence \"{}\"", entry.def.name)))
+            }
         }
     }
 
     fn sequence_last_value(&self, sequence: u32) -> Result<Option<i64>> {
-        self.with_sequence(sequence, |serial| {
-            let last = serial.sequence.last(&self.engine.storage)?;
-            Ok(Some(last).filter(|last| *last > 0))
-        })
+        let definitions = self.definitions();
+        let (_, state, _) = self.sequence_in(&definitions, sequence)?;
+        let now = state.now(&self.engine.storage, self.engine.is_standby())?;
+        Ok(now.is_called.then_some(now.last))
     }
 
     fn server_start(&self) -> i64 {

@@ -107,6 +107,9 @@ impl Session {
                 }
                 self.txn.drop_temporary();
             }
+            ControlStatement::DiscardSequences => {
+                self.serial_values.take();
+            }
             ControlStatement::DiscardAll => {
                 self.txn.drop_temporary();
                 self.named.clear();

@@ -12,7 +12,6 @@ use clearway_storage::SeenCommits;
 
 use crate::activity::{ActivitySlot, SessionInfo};
 use crate::catalog::CatalogState;
-use crate::catalog::serial::serials;
 use crate::clock;
 use crate::engine::Engine;
 use crate::interrupt::Interrupts;
@@ -187,17 +186,8 @@ impl SessionFacts for Facts<'_> {
         self.engine.request_reload()
     }
 
-    fn next_serial(&self, table_oid: u32, column: u16) -> Result<i64> {
-        let state = self.definitions();
-        let serial = state
-            .table(table_oid)
-            .and_then(|entry| serials(entry).find(|serial| serial.column == usize::from(column)));
-        let Some(serial) = serial else {
-            return Err(EngineError::internal(format!(
-                "column {column} of table {table_oid} has no sequence"
-            )));
-        };
-        self.next_of(&serial)
+    fn next_serial(&self, sequence: u32) -> Result<i64> {
+        self.next_of(sequence)
     }
 
     fn catalog(&self) -> Result<&dyn CatalogFacts> {

@@ -11,7 +11,6 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use crate::catalog::serial::serials;
 use crate::catalog::{CatalogState, TableUse};
 use crate::convert::lock_mode;
 use crate::interrupt::Interrupts;
@@ -21,7 +20,6 @@ use crate::settings::PlanningSettings;
 use crate::{definition, executor};
 use clearway_sql::catalog::TableKind;
 use clearway_sql::error::{EngineError, Result, SqlState};
-use clearway_sql::function::quote_identifier;
 use clearway_sql::plan::{Column, ControlStatement, Plan, Statement};
 use clearway_sql::settings::PlannerSettings;
 use clearway_sql::statistics::TableStatistics;
@@ -117,13 +115,6 @@ impl CatalogView for View<'_> {
         // Of a table that was not looked at since the start the last ANALYZE tells, if there was one.
         let analyzed = entry.statistics.as_ref().map(|kept| kept.of_table.rows as u64);
         [live, analyzed].into_iter().flatten().find(|rows| *rows > 0)
-    }
-
-    fn sequence_of(&self, table: &TableDef, column: usize) -> Option<String> {
-        let entry = self.state.table(table.oid)?;
-        let serial = serials(entry).find(|serial| serial.column == column)?;
-        let schema = quote_identifier(&serial.schema().name);
-        Some(format!("{schema}.{}", quote_identifier(&serial.name())))
     }
 
     fn statistics(&self, table: &TableDef) -> Option<Arc<TableStatistics>> {

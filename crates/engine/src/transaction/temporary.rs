@@ -157,7 +157,12 @@ impl Transaction {
             match entry.on_commit {
                 OnCommit::PreserveRows => {}
                 OnCommit::Drop => {
-                    remove_with_views(state.get_or_insert_with(changed), entry.def.oid);
+                    let state = state.get_or_insert_with(changed);
+                    for sequence in state.owned_sequences(entry.def.oid, None) {
+                        state.remove(sequence.def.oid);
+                        self.dropped.extend(sequence.relations().map(RelId));
+                    }
+                    remove_with_views(state, entry.def.oid);
                     self.dropped.extend(entry.relations().map(RelId));
                 }
                 OnCommit::DeleteRows => {

@@ -78,3 +78,73 @@ fn serial_columns_count_on_after_a_rollback_and_a_restart() {
     query(&mut s, "truncate t restart identity");
     assert_eq!(query(&mut s, "insert into t (x) values (5) returning id"), "1");
 }
+
+/// Numbers are nobody's: neither a rollback nor a session beside gives one out twice, and definitions roll back.
+#[test]
+fn sequences_beside_other_sessions() {
+    Fixture::new("create sequence s cache 3; create table t (id int default nextval('s'), x int)").play(
+        "alice: begin => BEGIN
+         alice: insert into t values (default, 1) returning id => 1
+         bob: select nextval('s') => 4
+         alice: rollback => ROLLBACK
+         alice: select nextval('s') => 2
+         carol: select nextval('s') => 7
+         alice: begin => BEGIN
+         alice: alter sequence s increment by 10 cache 1 => ALTER SEQUENCE
+         alice: select nextval('s') => 19
+         bob: select nextval('s') => 5
+         alice: rollback => ROLLBACK
+         alice: select nextval('s') => 20
+         alice: begin => BEGIN
+         alice: alter sequence s restart => ALTER SEQUENCE
+         alice: select nextval('s') => 1
+         bob: select nextval('s') => 6
+         alice: rollback => ROLLBACK
+         bob: select nextval('s') => 23
+         alice: begin => BEGIN
+         alice: drop sequence s cascade => DROP SEQUENCE
+         alice: insert into t values (default, 2) returning id is null => t
+         alice: rollback => ROLLBACK
+         bob: insert into t values (default, 3) returning id => 24",
+    );
+}
+
+#[test]
+fn sequences_are_there_after_a_restart() {
+    let fixture = Fixture::new(
+        "create sequence s as smallint increment -2 maxvalue 20 start 10 cycle; create table t (id serial, n int default nextval('s'));
+         create table i (id int generated always as identity (start 5), x int); alter sequence t_id_seq rename to renamed;
+         insert into t default values; insert into i (x) values (1)",
+    );
+    fixture.engine.shutdown().unwrap();
+    let Fixture { engine, directory } = fixture;
+    drop(engine);
+    let engine = clearway_engine::Engine::open(directory.path(), crate::common::config()).unwrap();
+    let fixture = Fixture { engine, directory };
+    let mut s = fixture.session();
+    assert_eq!(
+        query(&mut s, "insert into t default values returning id > 1, n < 10"),
+        "t|t"
+    );
+    assert_eq!(
+        query(&mut s, "insert into i (x) values (1) returning id > 5"),
+        "t"
+    );
+    assert_eq!(
+        query(
+            &mut s,
+            "select pg_get_serial_sequence('t', 'id'), pg_get_serial_sequence('i', 'id')"
+        ),
+        "public.renamed|public.i_id_seq"
+    );
+    let options = "select seqtypid::regtype, seqincrement, seqmax, seqmin, seqcycle from pg_sequence where seqrelid = 's'::regclass";
+    assert_eq!(query(&mut s, options), "smallint|-2|20|-32768|t");
+    assert_eq!(run(&mut s, "drop sequence renamed"), "ERROR 2BP01");
+    assert_eq!(
+        run(&mut s, "drop table t; drop table i; drop sequence s"),
+        "DROP SEQUENCE"
+    );
+    let rels = fixture.engine.storage().list_rels().unwrap().len();
+    assert_eq!(rels, 2);
+    assert_eq!(fixture.engine.check().unwrap().problems, Vec::<String>::new());
+}

@@ -59,6 +59,20 @@ fn each_change_arrives() {
     pair.catch_up();
     assert_eq!(query(&mut reader, "select d || c from w"), "2x");
 
+    pair.write("create sequence s increment 5; select nextval('s'); alter sequence s rename to r");
+    pair.catch_up();
+    let state = "select last_value, is_called from r";
+    assert_eq!(query(&mut reader, state), "161|t");
+    let nextval = error(&mut reader, "select nextval('r')");
+    assert_eq!(nextval.sqlstate().as_str(), "25006");
+    pair.write("begin; alter sequence r restart with 100; alter sequence r owned by v.at; commit");
+    pair.catch_up();
+    assert_eq!(query(&mut reader, state), "100|f");
+    assert_eq!(
+        query(&mut reader, "select pg_get_serial_sequence('v', 'at')"),
+        "public.r"
+    );
+
     pair.write("drop table t");
     pair.catch_up();
     assert_eq!(error(&mut reader, "select * from t").sqlstate().as_str(), "42P01");

@@ -2,16 +2,21 @@
 //!
 //! Columns are looked up when the actions run, except where an expression needs their types now.
 
+use std::sync::Arc;
+
 use sqlparser::ast;
 
 use crate::bind::definition::unique_constraint;
 use crate::bind::scope::{Names, Scope};
+use crate::bind::sequence::options_of;
 use crate::bind::{Binder, Typed, bind_default, identifier, normal, refuse, require_heap, split_name};
 use crate::catalog::{ColumnDefault, TableDef};
 use crate::error::{EngineError, Result, SqlState};
 use crate::plan::{
-    AlterTablePlan, DefinitionStatement, NewCheck, NewForeignKey, NewKey, Owner, TableAction, TypeChange,
+    AlterSequencePlan, AlterTablePlan, DefinitionStatement, NewCheck, NewForeignKey, NewKey, Owner,
+    SequenceChange, TableAction, TypeChange,
 };
+use crate::sequence::NewSequence;
 use crate::value::DataType;
 use crate::value::cast::{CastContext, can_cast};
 
@@ -23,6 +28,9 @@ impl Binder<'_> {
         )?;
         let (schema, name, _) = split_name(&alter.name)?;
         let found = self.catalog.lookup_table(schema.as_deref(), &name);
+        if let Some(renamed) = renamed_sequence(found.as_ref(), &alter.operations)? {
+            return Ok(renamed);
+        }
         let table = match found {
             None if alter.if_exists => None,
             _ => Some(self.heap_table(&alter.name)?),
@@ -261,24 +269,25 @@ impl Binder<'_> {
             },
             Operation::SetDefault { value } => {
                 let column = column().ok_or_else(|| no_column(table, name))?;
-                let position = self.position_of(value);
-                let typed = self.expression(value, &mut Scope::empty("DEFAULT expressions"))?;
-                let expr = self.assign(typed, column.data_type, column.typmod, name, position)?;
-                let sql = value.to_string();
+                let default = self.default_expression(value, column.data_type, column.typmod, name)?;
                 TableAction::SetDefault {
                     name: name.to_owned(),
-                    default: Some(ColumnDefault::Expression { sql, expr }),
+                    default: Some(default),
                 }
             }
             Operation::AddGenerated {
                 generated_as: Some(generated_as),
                 sequence_options,
             } => {
-                let given = sequence_options.as_ref();
-                refuse(given.is_some_and(|given| !given.is_empty()), "sequence options")?;
+                let options = options_of(sequence_options.as_deref().unwrap_or_default())?;
                 TableAction::AddIdentity {
                     name: name.to_owned(),
                     always: *generated_as == ast::GeneratedAs::Always,
+                    sequence: Box::new(NewSequence {
+                        identity: true,
+                        name: None,
+                        options,
+                    }),
                 }
             }
             other => {
@@ -333,11 +342,13 @@ impl Binder<'_> {
                 let sql = sql.clone();
                 Some(ColumnDefault::Expression { sql, expr })
             }
-            Some(ColumnDefault::Serial) => {
-                refuse(!data_type.is_integer(), "a serial column that is no integer")?;
-                Some(ColumnDefault::Serial)
+            Some(ColumnDefault::Identity(_)) if !data_type.is_integer() => {
+                return Err(EngineError::new(
+                    SqlState::INVALID_PARAMETER_VALUE,
+                    "identity column type must be smallint, integer, or bigint",
+                ));
             }
-            None => None,
+            other => other.clone(),
         };
         Ok(TypeChange {
             name: name.to_owned(),
@@ -358,6 +369,30 @@ impl Binder<'_> {
             };
         keys.iter().map(name).collect()
     }
+}
+
+/// ALTER TABLE … RENAME of a sequence, which PostgreSQL takes as well.
+fn renamed_sequence(
+    found: Option<&Arc<TableDef>>,
+    operations: &[ast::AlterTableOperation],
+) -> Result<Option<DefinitionStatement>> {
+    let sequence = found.filter(|table| table.sequence.is_some());
+    let (Some(sequence), [ast::AlterTableOperation::RenameTable { table_name }]) = (sequence, operations)
+    else {
+        return Ok(None);
+    };
+    let ast::RenameTableNameKind::To(name) = table_name else {
+        return Ok(None);
+    };
+    let change = SequenceChange::Rename(split_name(name)?.1);
+    Ok(Some(DefinitionStatement::AlterSequence(Box::new(
+        AlterSequencePlan {
+            name: sequence.name.clone(),
+            sequence: Some(Arc::clone(sequence)),
+            change,
+            tag: "ALTER TABLE",
+        },
+    ))))
 }
 
 /// The actions, those of one turn side by side, with all changes of types as one.

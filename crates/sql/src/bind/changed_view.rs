@@ -25,6 +25,7 @@ use crate::bind::{Binder, Typed};
 use crate::catalog::{CatalogView, TableDef, TableKind};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
+use crate::parse::Overriding;
 use crate::plan::RowCheck;
 use crate::stack::checkpoint;
 use crate::view::CheckOption;
@@ -37,6 +38,8 @@ pub(super) struct ChangedRelation {
     pub(super) table: Arc<TableDef>,
     pub(super) alias: Option<String>,
     pub(super) view: Option<Box<ChangedView>>,
+    /// OVERRIDING of an INSERT.
+    pub(super) overriding: Option<Overriding>,
 }
 
 /// A view, as a statement that changes rows through it sees it.
@@ -77,6 +80,16 @@ impl Change {
 }
 
 impl ChangedRelation {
+    /// True if a value that is given to a column does not count, since OVERRIDING USER VALUE says so of identities.
+    pub(super) fn is_overridden(&self, column: u16) -> bool {
+        self.overriding == Some(Overriding::User)
+            && self
+                .table
+                .columns
+                .get(usize::from(column))
+                .is_some_and(|column| column.is_identity)
+    }
+
     /// The name of the relation that the statement names.
     pub(super) fn name(&self) -> &str {
         self.view
@@ -186,11 +199,18 @@ impl Binder<'_> {
     ) -> Result<ChangedRelation> {
         let table = self.table(name)?;
         let TableKind::View = table.kind else {
+            if table.sequence.is_some() {
+                return Err(EngineError::new(
+                    SqlState::WRONG_OBJECT_TYPE,
+                    format!("cannot change sequence \"{}\"", table.name),
+                ));
+            }
             super::require_heap(&table)?;
             return Ok(ChangedRelation {
                 table,
                 alias,
                 view: None,
+                overriding: None,
             });
         };
         let (base, view) = self.changed_view(&table, change, false)?;
@@ -198,6 +218,7 @@ impl Binder<'_> {
             table: base,
             alias,
             view: Some(Box::new(view)),
+            overriding: None,
         })
     }
 

@@ -5,7 +5,7 @@ use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 
 use crate::bind::foreign_key::OwnTable;
 use crate::bind::schema::on_commit;
-use crate::bind::scope::Scope;
+use crate::bind::sequence::options_of;
 use crate::bind::{Binder, identifier, normal, plain_name, refuse, split_name};
 use crate::catalog::{ColumnDef, ColumnDefault, SchemaRef, TableDef};
 use crate::error::{EngineError, Result, SqlState};
@@ -14,6 +14,7 @@ use crate::parse::utility::create_table::LikeClause;
 use crate::plan::{
     CreateIndex, CreateTable, DefinitionStatement, IndexSpec, NewCheck, OnCommit, TablePart, TakenComment,
 };
+use crate::sequence::{NewSequence, SequenceOptions};
 use crate::value::DataType;
 
 /// The most columns an index may have.
@@ -136,12 +137,15 @@ impl Binder<'_> {
             not_null: false,
             default: None,
             always_generated: false,
-            sequence_name: None,
             is_identity: false,
         };
         if serial.is_some() {
             column.not_null = true;
-            column.default = Some(ColumnDefault::Serial);
+            column.default = Some(ColumnDefault::NewSequence(Box::new(NewSequence {
+                identity: false,
+                name: None,
+                options: of_type(data_type),
+            })));
         }
         let mut keys = Vec::new();
         let mut identity = false;
@@ -156,13 +160,7 @@ impl Binder<'_> {
                     if column.default.is_some() {
                         return Err(second_default(&column, table, identity));
                     }
-                    let position = self.position_of(tree);
-                    let typed = self.expression(tree, &mut Scope::empty("DEFAULT expressions"))?;
-                    let expr = self.assign(typed, data_type, typmod, &column.name, position)?;
-                    column.default = Some(ColumnDefault::Expression {
-                        sql: tree.to_string(),
-                        expr,
-                    });
+                    column.default = Some(self.default_expression(tree, data_type, typmod, &column.name)?);
                 }
                 ast::ColumnOption::PrimaryKey(constraint) => {
                     refuse(constraint.characteristics.is_some(), "DEFERRABLE")?;
@@ -179,19 +177,22 @@ impl Binder<'_> {
                     generation_expr: None,
                     ..
                 } => {
-                    refuse(
-                        sequence_options
-                            .as_ref()
-                            .is_some_and(|options| !options.is_empty()),
-                        "sequence options",
-                    )?;
-                    refuse(!data_type.is_integer(), "an identity column that is no integer")?;
                     if column.default.is_some() {
                         return Err(second_identity(&column, table, identity));
                     }
                     identity = true;
                     column.not_null = true;
-                    column.default = Some(ColumnDefault::Serial);
+                    let given = options_of(sequence_options.as_deref().unwrap_or_default())?;
+                    let options = SequenceOptions {
+                        data_type: Some(data_type),
+                        ..given
+                    };
+                    options.numbers(None, true)?;
+                    column.default = Some(ColumnDefault::NewSequence(Box::new(NewSequence {
+                        identity: true,
+                        name: None,
+                        options,
+                    })));
                     column.always_generated = *generated_as == ast::GeneratedAs::Always;
                     column.is_identity = true;
                 }
@@ -228,12 +229,17 @@ impl Binder<'_> {
             Some(other) => return Err(EngineError::not_supported(format!("USING {other}"))),
         }
         let table = self.table(&create.table_name)?;
-        if table.view.is_some() {
+        let of_relation = match (&table.view, &table.sequence) {
+            (Some(_), _) => Some("views"),
+            (None, Some(_)) => Some("sequences"),
+            (None, None) => None,
+        };
+        if let Some(kinds) = of_relation {
             return Err(EngineError::new(
                 SqlState::WRONG_OBJECT_TYPE,
                 format!("cannot create index on relation \"{}\"", table.name),
             )
-            .with_detail("This operation is not supported for views."));
+            .with_detail(format!("This operation is not supported for {kinds}.")));
         }
         let table = self.heap_table(&create.table_name)?;
         let (names, columns) = self.key_columns(&create.columns, &table.columns)?;
@@ -353,6 +359,14 @@ fn serial_type(tree: &ast::DataType) -> Option<DataType> {
         "bigserial" | "serial8" => Some(DataType::Int8),
         "smallserial" | "serial2" => Some(DataType::Int2),
         _ => None,
+    }
+}
+
+/// The options of a serial column of this type.
+fn of_type(data_type: DataType) -> SequenceOptions {
+    SequenceOptions {
+        data_type: Some(data_type),
+        ..SequenceOptions::default()
     }
 }
 

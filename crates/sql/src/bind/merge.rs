@@ -194,6 +194,7 @@ impl Binder<'_> {
             table,
             alias,
             view: None,
+            overriding: None,
         })
     }
 

@@ -33,6 +33,7 @@ mod row_columns;
 mod schema;
 mod scope;
 mod select;
+mod sequence;
 mod set;
 mod size;
 mod subquery;
@@ -422,6 +423,10 @@ impl Binder<'_> {
 fn require_heap(table: &TableDef) -> Result<()> {
     match table.kind {
         TableKind::Heap { .. } => Ok(()),
+        TableKind::Virtual if table.sequence.is_some() => Err(EngineError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!("\"{}\" is not a table", table.name),
+        )),
         TableKind::Virtual => Err(EngineError::new(
             SqlState::WRONG_OBJECT_TYPE,
             format!("\"{}\" is a system view and cannot be changed", table.name),

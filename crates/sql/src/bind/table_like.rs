@@ -6,13 +6,14 @@
 
 use std::sync::Arc;
 
+use crate::bind::Binder;
 use crate::bind::definition::{NewTable, default_name};
-use crate::bind::{Binder, bind_default};
 use crate::catalog::{ColumnDef, ColumnDefault, TableDef};
-use crate::error::{EngineError, Result};
+use crate::error::Result;
 use crate::object_address::ObjectAddress;
 use crate::parse::utility::create_table::{LikeClause, LikeOptions};
 use crate::plan::{IndexSpec, NewCheck, TablePart, TakenComment};
+use crate::sequence::{NewSequence, SequenceOptions};
 
 /// Adds the CHECK constraints of a table, under their names.
 fn like_checks(source: &TableDef, comments: bool, table: &mut NewTable) {
@@ -101,18 +102,16 @@ impl Binder<'_> {
         column.typmod = other.typmod;
         column.not_null = other.not_null;
         match &other.default {
-            Some(ColumnDefault::Serial) if other.is_identity && including.identity => {
-                column.default = Some(ColumnDefault::Serial);
+            Some(ColumnDefault::Identity(sequence)) if including.identity => {
+                let sequence = self.catalog.table_numbered(*sequence);
+                let numbers = sequence.and_then(|table| Some(table.sequence.as_ref()?.numbers));
+                column.default = Some(ColumnDefault::NewSequence(Box::new(NewSequence {
+                    identity: true,
+                    name: None,
+                    options: numbers.map(SequenceOptions::from).unwrap_or_default(),
+                })));
                 column.always_generated = other.always_generated;
                 column.is_identity = true;
-            }
-            Some(ColumnDefault::Serial) if !other.is_identity && including.defaults => {
-                let sequence = self.catalog.sequence_of(source, number).ok_or_else(|| {
-                    EngineError::not_supported("LIKE … INCLUDING DEFAULTS of this serial column")
-                })?;
-                let sql = format!("nextval('{}'::regclass)", sequence.replace('\'', "''"));
-                let expr = bind_default(&sql, other.data_type, other.typmod)?;
-                column.default = Some(ColumnDefault::Expression { sql, expr });
             }
             Some(default @ ColumnDefault::Expression { .. }) if including.defaults => {
                 column.default = Some(default.clone());

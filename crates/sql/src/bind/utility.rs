@@ -118,6 +118,7 @@ impl Binder<'_> {
             Deallocate(name) => Deallocate(name.clone()),
             DiscardAll => DiscardAll,
             DiscardTemporary => DiscardTemporary,
+            DiscardSequences => DiscardSequences,
             NoOperation(tag) => NoOperation(tag),
         })
     }
@@ -148,6 +149,9 @@ impl Binder<'_> {
     /// A statement that changes definitions, of those that `parse::utility` reads.
     pub(super) fn named_definition(&self, statement: &NamedDefinition) -> Result<Bound> {
         if let Some(statement) = self.schema_statement(statement) {
+            return Ok((statement.into(), None));
+        }
+        if let Some(statement) = self.sequence_statement(statement)? {
             return Ok((statement.into(), None));
         }
         let statement = match statement {
@@ -182,6 +186,12 @@ impl Binder<'_> {
             | NamedDefinition::SchemaOwner { .. }
             | NamedDefinition::DropSchema { .. } => {
                 return Err(EngineError::internal("a statement about a schema is none"));
+            }
+            NamedDefinition::CreateSequence(_)
+            | NamedDefinition::AlterSequence(_)
+            | NamedDefinition::AlterIdentity(_)
+            | NamedDefinition::DropSequence { .. } => {
+                return Err(EngineError::internal("a statement about a sequence is none"));
             }
             NamedDefinition::Comment(comment) => self.comment(comment)?,
         };

@@ -16,6 +16,7 @@ use crate::catalog::{CatalogView, ColumnDefault, TableDef};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::{Expr, Subquery};
 use crate::parse::parse_rows;
+use crate::parse::{Overriding, overriding};
 use crate::plan::{DeletePlan, InsertPlan, InsertSource, JoinedRows, TableScan, UpdatePlan};
 use crate::planner::Planner;
 use crate::planner::cost::Costs;
@@ -27,8 +28,7 @@ use crate::value::{ColumnSet, DataType, Value};
 impl Binder<'_> {
     pub(super) fn insert(&mut self, insert: &ast::Insert) -> Result<InsertPlan> {
         refuse(
-            insert.or.is_some()
-                || insert.ignore
+            insert.ignore
                 || insert.overwrite
                 || insert.replace_into
                 || insert.priority.is_some()
@@ -46,7 +46,8 @@ impl Binder<'_> {
             return Err(EngineError::not_supported("INSERT into a function or query"));
         };
         let alias = insert.table_alias.as_ref().map(|alias| identifier(&alias.alias));
-        let relation = self.changed_relation(name, alias.transpose()?, Change::Insert)?;
+        let mut relation = self.changed_relation(name, alias.transpose()?, Change::Insert)?;
+        relation.overriding = overriding(insert.or);
         let table = Arc::clone(&relation.table);
         let targets = self.targets(&insert.columns, &relation)?;
         let source = match &insert.source {
@@ -82,7 +83,10 @@ impl Binder<'_> {
                     });
                     for (at, (target, typed)) in targets.iter().zip(outputs).enumerate() {
                         relation.require_column(target.column, at)?;
-                        refuse_generated(&table, target.column)?;
+                        if relation.is_overridden(target.column) {
+                            continue;
+                        }
+                        refuse_generated(&relation, target.column)?;
                         let base = base_of(&targets, at, &columns);
                         columns[usize::from(target.column)] =
                             self.assigned(typed, target, base, &table, None)?;
@@ -203,7 +207,11 @@ impl Binder<'_> {
                 refuse_default(target)?;
                 continue;
             }
-            refuse_generated(table, target.column)
+            if relation.is_overridden(target.column) {
+                self.expression(tree, scope)?;
+                continue;
+            }
+            refuse_generated(relation, target.column)
                 .map_err(|error| error.or_position(self.position(tree.span())))?;
             let position = self.position_of(tree);
             let typed = self.expression(tree, scope)?;
@@ -641,11 +649,9 @@ pub(super) fn table_default(table: &TableDef, column: u16) -> Expr {
     match &def.default {
         None => Expr::Constant(Value::Null),
         Some(ColumnDefault::Expression { expr, .. }) => expr.clone(),
-        Some(ColumnDefault::Serial) => {
-            let next = Expr::NextSerial {
-                table_oid: table.oid,
-                column,
-            };
+        Some(ColumnDefault::NewSequence(_)) => Expr::Constant(Value::Null),
+        Some(ColumnDefault::Identity(sequence)) => {
+            let next = Expr::NextSerial { sequence: *sequence };
             match def.data_type {
                 DataType::Int8 => next,
                 other => Expr::Cast {
@@ -667,13 +673,14 @@ pub(super) fn table_defaults(table: &TableDef) -> Vec<Expr> {
 }
 
 /// 428C9 for a column whose values are always generated.
-fn refuse_generated(table: &TableDef, column: u16) -> Result<()> {
-    let def = &table.columns[usize::from(column)];
-    if !def.always_generated {
+fn refuse_generated(relation: &ChangedRelation, column: u16) -> Result<()> {
+    let def = &relation.table.columns[usize::from(column)];
+    if !def.always_generated || relation.overriding == Some(Overriding::System) {
         return Ok(());
     }
     Err(generated_always(
         format!("cannot insert a non-DEFAULT value into column \"{}\"", def.name),
         &def.name,
-    ))
+    )
+    .with_hint("Use OVERRIDING SYSTEM VALUE to override."))
 }

@@ -119,9 +119,7 @@ impl Expr {
                 number,
                 data_type,
             } => with(input, row, context, |value, _| field(value, *number, *data_type)),
-            Expr::NextSerial { table_oid, column } => {
-                context.session.next_serial(*table_oid, *column).map(Value::Int8)
-            }
+            Expr::NextSerial { sequence } => context.session.next_serial(*sequence).map(Value::Int8),
             Expr::Previous => previous(context).cloned(),
             Expr::Steps(steps) => checkpoint(|| steps.eval(row, context)),
             _ => Ok(self.truth(row, context)?.map_or(Value::Null, Value::Bool)),

@@ -243,12 +243,10 @@ pub enum Expr {
         /// Its arguments.
         arguments: Vec<Expr>,
     },
-    /// The next number of a serial column.
+    /// The next number of an identity column's sequence.
     NextSerial {
-        /// The table.
-        table_oid: u32,
-        /// The column.
-        column: u16,
+        /// The sequence.
+        sequence: u32,
     },
     /// The value of the step before, in a step of [`Expr::Steps`].
     Previous,

@@ -5,6 +5,7 @@ use super::row::Implementation::{Pure, Session};
 use super::row::{FunctionRow, row};
 use crate::context::SessionFacts;
 use crate::error::{EngineError, Result, SqlState};
+use crate::numbered_names::with_other_names;
 use crate::value::DataType::{Bool, Int4, Int8, Name, Oid, Text, TimestampTz};
 use crate::value::array::ArrayValue;
 use crate::value::{DataType, Value, format_type};
@@ -343,20 +344,10 @@ fn expression(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> 
 
 /// An expression as it is shown to a session: a sequence without its schema where that is not needed.
 pub fn expression_shown(expression: &str, is_visible: &dyn Fn(&str, &str) -> bool) -> String {
-    let sequence = || {
-        let quoted = expression
-            .strip_prefix("nextval('")?
-            .strip_suffix("'::regclass)")?;
-        let [schema, name] = <[String; 2]>::try_from(parts_of_name(&quoted.replace("''", "'")).ok()?).ok()?;
-        is_visible(&schema, &name).then_some(name)
-    };
-    match sequence() {
-        Some(name) => format!(
-            "nextval('{}'::regclass)",
-            super::quote_identifier(&name).replace('\'', "''")
-        ),
-        None => expression.to_owned(),
-    }
+    with_other_names(expression, |full| {
+        let [schema, name] = <[String; 2]>::try_from(parts_of_name(full).ok()?).ok()?;
+        is_visible(&schema, &name).then(|| super::quote_identifier(&name))
+    })
 }
 
 /// By number or name; the second argument asks for few parentheses, or gives a column to wrap lines at, which does.

@@ -51,6 +51,7 @@ pub(crate) use array_assign::assignment as array_assignment;
 pub use catalog::{DATABASE_OID, USER_OID, expression_shown};
 pub(crate) use choice::between_symmetric;
 pub(crate) use like::like_elements_function as like_elements;
+pub(crate) use names::parts_of_name;
 pub(crate) use options::columns as option_columns;
 pub use quote::quote_identifier;
 pub use recovery::shown as shown_position;

@@ -5,7 +5,7 @@ use crate::error::{EngineError, Result, SqlState};
 use crate::value::Value;
 
 /// The parts of a name with dots: each in lower case, or as it stands in quotes.
-pub(super) fn parts_of_name(text: &str) -> Result<Vec<String>> {
+pub(crate) fn parts_of_name(text: &str) -> Result<Vec<String>> {
     let invalid = || EngineError::new(SqlState::from_code("42602"), "invalid name syntax");
     let mut parts = Vec::new();
     let mut rest = text.trim();

@@ -174,6 +174,8 @@ pub(super) fn tokens(text: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
     super::window_frame::mend(&mut tokens);
     super::merge::mend(&mut tokens);
     super::using_alias::mend(&mut tokens);
+    super::overriding::mend(&mut tokens);
+    super::identity_options::mend(&mut tokens);
     super::search_cycle::mend(&mut tokens);
     super::set_columns::mend(&mut tokens);
     Ok(with_is_null(tokens))

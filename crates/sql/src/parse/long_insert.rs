@@ -15,7 +15,7 @@
 
 use std::ops::Range;
 
-use crate::parse::lex::{Element, Elements};
+use crate::lex::{Element, Elements};
 
 /// A text of this length or less is parsed as a whole.
 const TEXT_BYTES_MAX: usize = 64 << 10;

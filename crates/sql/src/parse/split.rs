@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::parse::lex::{Element, Elements};
+use crate::lex::{Element, Elements};
 
 /// The byte ranges of the statements of a text, without the semicolons; blank ones are left out.
 pub fn split(sql: &str) -> Vec<Range<usize>> {

@@ -10,7 +10,7 @@
 //!    real mistake would be refused for a clause that is elsewhere in it.
 
 use crate::error::EngineError;
-use crate::parse::lex::{Kind, Token, lex};
+use crate::lex::{Kind, Token, lex};
 
 /// The kinds of objects of PostgreSQL that CREATE or ALTER can be about and that we do not have. The longer of two that
 /// begin alike is first.
@@ -41,7 +41,6 @@ const OBJECTS: &[&str] = &[
     "role",
     "routine",
     "rule",
-    "sequence",
     "server",
     "statistics",
     "subscription",
@@ -102,8 +101,8 @@ const fn named(head: &'static str, words: &'static str, name: &'static str) -> C
 }
 
 const CLAUSES: &[Clause] = &[
-    clause("insert", "overriding system value"),
-    clause("insert", "overriding user value"),
+    named("merge", "overriding system value", "OVERRIDING in MERGE"),
+    named("merge", "overriding user value", "OVERRIDING in MERGE"),
     clause("", "rows from"),
     clause("", "current of"),
     clause("", "collation for"),
@@ -131,7 +130,6 @@ const ALTER_TABLE_ACTIONS: &[&str] = &[
     "cluster on",
     "detach partition",
     "drop expression",
-    "drop identity",
     "inherit",
     "no inherit",
     "not of",
@@ -139,7 +137,6 @@ const ALTER_TABLE_ACTIONS: &[&str] = &[
     "reset",
     "set access method",
     "set compression",
-    "set generated",
     "set schema",
     "set statistics",
     "set storage",

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::catalog::{ColumnDef, ColumnDefault, TableDef};
 use crate::expr::Expr;
 use crate::foreign_key::{CheckTime, ReferentialAction};
+use crate::sequence::{NewSequence, SequenceOptions};
 use crate::value::DataType;
 
 /// ALTER TABLE, or ALTER INDEX … RENAME
@@ -144,6 +145,24 @@ pub enum TableAction {
         name: String,
         /// GENERATED ALWAYS
         always: bool,
+        /// Its sequence.
+        sequence: Box<NewSequence>,
+    },
+    /// ALTER COLUMN … SET GENERATED, SET and RESTART of its sequence's options
+    SetIdentity {
+        /// The column.
+        name: String,
+        /// GENERATED ALWAYS, BY DEFAULT
+        always: Option<bool>,
+        /// The options.
+        options: Box<SequenceOptions>,
+    },
+    /// ALTER COLUMN … DROP IDENTITY
+    DropIdentity {
+        /// The column.
+        name: String,
+        /// True if a column that is no identity is no error (a notice tells).
+        if_exists: bool,
     },
     /// ALTER COLUMN … SET NOT NULL, DROP NOT NULL
     SetNotNull {
@@ -203,11 +222,13 @@ impl TableAction {
             TableAction::DropColumn { .. }
             | TableAction::DropConstraint { .. }
             | TableAction::SetDefault { default: None, .. }
-            | TableAction::SetNotNull { not_null: false, .. } => 0,
+            | TableAction::SetNotNull { not_null: false, .. }
+            | TableAction::DropIdentity { .. } => 0,
             TableAction::SetTypes(_) => 1,
             TableAction::AddColumn { .. } => 2,
             TableAction::SetDefault { .. }
             | TableAction::AddIdentity { .. }
+            | TableAction::SetIdentity { .. }
             | TableAction::SetNotNull { .. } => 3,
             TableAction::AddKey(_) | TableAction::AddCheck(_) => 4,
             TableAction::AddForeignKey(_) => 5,

@@ -151,6 +151,8 @@ pub enum ControlStatement<S: Stage = Resolved> {
     DiscardAll,
     /// DISCARD TEMP
     DiscardTemporary,
+    /// DISCARD SEQUENCES
+    DiscardSequences,
     /// SET CONSTRAINTS
     SetConstraints {
         /// The constraints; none are all. They are looked up when the statement runs.
@@ -188,6 +190,7 @@ impl ControlStatement {
             ControlStatement::Deallocate(Some(_)) => "DEALLOCATE",
             ControlStatement::DiscardAll => "DISCARD ALL",
             ControlStatement::DiscardTemporary => "DISCARD TEMP",
+            ControlStatement::DiscardSequences => "DISCARD SEQUENCES",
             ControlStatement::SetConstraints { .. } => "SET CONSTRAINTS",
             ControlStatement::NoOperation(tag) => tag,
         }

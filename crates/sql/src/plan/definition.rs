@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::catalog::{ColumnDef, SchemaRef, TableDef};
 use crate::object_address::ObjectAddress;
 use crate::plan::SelectPlan;
-use crate::plan::{AlterTablePlan, NewCheck, NewForeignKey, Owner};
+use crate::plan::{AlterSequencePlan, AlterTablePlan, CreateSequence, NewCheck, NewForeignKey, Owner};
 use crate::view::ViewDef;
 
 /// A statement that changes definitions.
@@ -33,6 +33,19 @@ pub enum DefinitionStatement {
         /// The views; a name that does not exist has no definition.
         views: Vec<(String, Option<Arc<TableDef>>)>,
         /// True if a missing view is no error (a notice tells).
+        if_exists: bool,
+        /// True if what depends on them goes as well.
+        cascade: bool,
+    },
+    /// CREATE SEQUENCE
+    CreateSequence(Box<CreateSequence>),
+    /// ALTER SEQUENCE
+    AlterSequence(Box<AlterSequencePlan>),
+    /// DROP SEQUENCE
+    DropSequence {
+        /// The sequences; a name that does not exist has no definition.
+        sequences: Vec<(String, Option<Arc<TableDef>>)>,
+        /// True if a missing sequence is no error (a notice tells).
         if_exists: bool,
         /// True if what depends on them goes as well.
         cascade: bool,
@@ -122,6 +135,9 @@ impl DefinitionStatement {
             DefinitionStatement::CreateView(_) => "CREATE VIEW",
             DefinitionStatement::AlterView(_) => "ALTER VIEW",
             DefinitionStatement::DropView { .. } => "DROP VIEW",
+            DefinitionStatement::CreateSequence(_) => "CREATE SEQUENCE",
+            DefinitionStatement::AlterSequence(alter) => alter.tag,
+            DefinitionStatement::DropSequence { .. } => "DROP SEQUENCE",
             DefinitionStatement::Truncate { .. } => "TRUNCATE TABLE",
             DefinitionStatement::CreateIndex(_) => "CREATE INDEX",
             DefinitionStatement::CreateSchema { .. } => "CREATE SCHEMA",

@@ -17,7 +17,7 @@
 //! | module | statements |
 //! | --- | --- |
 //! | `control` | about the transaction, the session, maintenance |
-//! | `definition`, `alter_table` | CREATE, ALTER, DROP, TRUNCATE |
+//! | `definition`, `alter_table`, `sequence` | CREATE, ALTER, DROP, TRUNCATE |
 //! | `measure` | counters of a plan that EXPLAIN ANALYZE runs |
 //! | `rows`, `select`, `copy` | SELECT, INSERT, UPDATE, DELETE, MERGE, COPY, EXPLAIN |
 
@@ -28,6 +28,7 @@ mod definition;
 mod measure;
 mod rows;
 mod select;
+mod sequence;
 
 use std::sync::Arc;
 
@@ -58,6 +59,7 @@ pub use select::{
     RowsPlan, SelectPlan, Series, SetCall, SetFunctions, SetOperator, SetPlan, Source, TableScan, WindowCall,
     WindowFrame, WindowPlan, WindowStage,
 };
+pub use sequence::{AlterSequencePlan, CreateSequence, SequenceChange, SequenceColumn};
 
 /// A column of a result, as a row description tells it.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,7 +5,6 @@ use super::Sources;
 use super::definition_text::default_expression;
 use super::rows::{NO_TYPE, NULL, Rows, array, boolean, int2, int4, oid, text};
 use super::types::row_of;
-use crate::catalog::serial::{SEQUENCE_COLUMNS, serials};
 use clearway_sql::value::{DataType, Value};
 use clearway_sql::{ColumnDef, ColumnDefault, TableDef};
 
@@ -25,12 +24,10 @@ pub(super) fn columns(sources: &Sources<'_>, rows: &mut Rows) {
                 push(rows, index.oid, number, column, Of::Index, None);
             }
         }
-        for serial in serials(&entry) {
-            for (number, (name, data_type)) in SEQUENCE_COLUMNS.into_iter().enumerate() {
-                let mut column = ColumnDef::new(name, data_type);
-                column.not_null = true;
-                push(rows, serial.oid(), number, &column, Of::Table, None);
-            }
+    }
+    for sequence in sources.catalog.sequences() {
+        for (number, column) in sequence.def.columns.iter().enumerate() {
+            push(rows, sequence.def.oid, number, column, Of::Table, None);
         }
     }
 }
@@ -124,11 +121,7 @@ fn shown_missing(data_type: DataType, value: Value) -> Value {
 
 /// True if `pg_attrdef` has the column's default: it does not have the sequence of an identity column.
 pub(super) fn has_default(column: &ColumnDef) -> bool {
-    match column.default {
-        Some(ColumnDefault::Serial) => !column.is_identity,
-        Some(ColumnDefault::Expression { .. }) => true,
-        None => false,
-    }
+    matches!(column.default, Some(ColumnDefault::Expression { .. }))
 }
 
 /// The number of a column's default: one that no relation has, made of the table's number and the column's. The column
@@ -155,7 +148,8 @@ pub(super) fn defaults(sources: &Sources<'_>, rows: &mut Rows) {
                     ("adnum", int2(attribute)),
                     (
                         "adbin",
-                        default_expression(&entry, number).map_or(NO_TYPE, |sql| text(&sql)),
+                        default_expression(sources.catalog, &entry.def, number)
+                            .map_or(NO_TYPE, |sql| text(&sql)),
                     ),
                 ]);
             }

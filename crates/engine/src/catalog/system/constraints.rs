@@ -8,10 +8,10 @@ use super::operators::equality;
 use super::rows::{NULL, Rows, array, boolean, int2, int4, oid, text};
 use super::types::row_of;
 use super::views;
-use crate::catalog::serial::serials;
+use crate::catalog::owned_sequences::owner_of;
 use clearway_sql::foreign_key::{KeyTypes, key_types};
 use clearway_sql::value::{DataType, Value};
-use clearway_sql::{ForeignKeyDef, IndexDef, ReferentialAction, TableDef};
+use clearway_sql::{ColumnDefault, ForeignKeyDef, IndexDef, ReferentialAction, TableDef};
 
 /// The attributes' numbers of an index's columns.
 fn numbers<'d>(table: &'d TableDef, index: &'d IndexDef) -> impl Iterator<Item = Value> + 'd {
@@ -237,6 +237,14 @@ fn foreign_key(sources: &Sources<'_>, table: &TableDef, key: &ForeignKeyDef, row
 /// `pg_depend`: what goes with what when it is dropped.
 pub(super) fn dependencies(sources: &Sources<'_>, rows: &mut Rows) {
     views::dependencies(sources, rows);
+    for entry in sources.catalog.sequences() {
+        let sequence = (PG_CLASS_OID, entry.def.oid, 0);
+        depends(rows, sequence, (PG_NAMESPACE_OID, entry.def.schema.oid, 0), "n");
+        if let Some(owner) = owner_of(&entry) {
+            let column = (PG_CLASS_OID, owner.table, i32::from(owner.attribute));
+            depends(rows, sequence, column, if owner.identity { "i" } else { "a" });
+        }
+    }
     for entry in sources.catalog.tables() {
         let schema = (PG_NAMESPACE_OID, entry.def.schema.oid, 0);
         let table = entry.def.oid;
@@ -245,25 +253,14 @@ pub(super) fn dependencies(sources: &Sources<'_>, rows: &mut Rows) {
             (PG_CLASS_OID, table, i32::from(number))
         };
         depends(rows, (PG_CLASS_OID, table, 0), schema, "n");
-        for serial in serials(&entry) {
-            let sequence = (PG_CLASS_OID, serial.oid(), 0);
-            depends(rows, sequence, schema, "n");
-            let is_identity = entry.def.columns[serial.column].is_identity;
-            depends(
-                rows,
-                sequence,
-                column(serial.column),
-                if is_identity { "i" } else { "a" },
-            );
-            if !is_identity {
-                let default = (PG_ATTRDEF_OID, default_oid(table, serial.column), 0);
-                depends(rows, default, sequence, "n");
-            }
-        }
         for (number, definition) in entry.def.columns.iter().enumerate() {
             if has_default(definition) {
                 let default = (PG_ATTRDEF_OID, default_oid(table, number), 0);
                 depends(rows, default, column(number), "a");
+                let named = definition.default.iter().flat_map(ColumnDefault::relations);
+                for relation in named {
+                    depends(rows, default, (PG_CLASS_OID, relation, 0), "n");
+                }
             }
         }
         for check in &entry.def.checks {

@@ -1,11 +1,12 @@
 //! Definitions as SQL text: of indexes, constraints and defaults.
 
-use crate::catalog::TableEntry;
-use crate::catalog::serial::serials;
+use crate::catalog::CatalogState;
 use clearway_sql::deparse::check_condition;
 use clearway_sql::function::quote_identifier;
 use clearway_sql::value::DataType;
-use clearway_sql::{CheckDef, ColumnDefault, ForeignKeyDef, IndexDef, ReferentialAction, TableDef};
+use clearway_sql::{
+    CheckDef, ColumnDefault, ForeignKeyDef, IndexDef, ReferentialAction, TableDef, with_names,
+};
 
 /// The column names of an index, quoted where that is needed.
 fn column_list(table: &TableDef, index: &IndexDef) -> String {
@@ -92,17 +93,18 @@ pub(crate) fn foreign_key_definition(
     text
 }
 
-/// The expression of a column's default, with the sequence's full name; `None` if it has none.
-pub(crate) fn default_expression(entry: &TableEntry, column: usize) -> Option<String> {
-    match entry.def.columns[column].default.as_ref()? {
-        ColumnDefault::Expression { sql, .. } => Some(with_type(sql, entry.def.columns[column].data_type)),
-        ColumnDefault::Serial => {
-            let serial = serials(entry).find(|serial| serial.column == column)?;
-            let schema = quote_identifier(&serial.schema().name);
-            let name = format!("{schema}.{}", quote_identifier(&serial.name())).replace('\'', "''");
-            Some(format!("nextval('{name}'::regclass)"))
-        }
-    }
+/// The expression of a column's default, with the full names of relations; `None` if it has none.
+pub(crate) fn default_expression(state: &CatalogState, table: &TableDef, column: usize) -> Option<String> {
+    let column = &table.columns[column];
+    let ColumnDefault::Expression { sql, .. } = column.default.as_ref()? else {
+        return None;
+    };
+    let name = |oid: u32| {
+        let relation = state.table_numbered(oid)?;
+        let schema = quote_identifier(&relation.schema.name);
+        Some(format!("{schema}.{}", quote_identifier(&relation.name)))
+    };
+    Some(with_type(&with_names(sql, name), column.data_type))
 }
 
 /// An expression; a literal in quotes has its type behind it.

@@ -6,9 +6,10 @@ use super::rows::{NULL, Rows, int4, text};
 use super::server::DEFAULT_COLLATION_OID;
 use super::shape::Schema;
 use super::types::{numbers_of, row_of};
+use clearway_sql::sequence::SequenceNumbers;
 use clearway_sql::value::datatype::length_of_typmod;
 use clearway_sql::value::{DataType, Value};
-use clearway_sql::{ColumnDef, TableDef};
+use clearway_sql::{ColumnDef, ColumnDefault, TableDef};
 
 /// The most characters and bytes of strings of this type.
 fn lengths_of(data_type: DataType, typmod: i32) -> (Value, Value) {
@@ -53,13 +54,13 @@ pub(super) fn columns(sources: &Sources<'_>, rows: &mut Rows) {
     });
 }
 
-/// The last number of the sequence of an identity column.
-fn identity_maximum(column: &ColumnDef) -> Value {
-    text(match column.data_type {
-        DataType::Int2 => "32767",
-        DataType::Int4 => "2147483647",
-        _ => "9223372036854775807",
-    })
+/// The options of the sequence of an identity column.
+fn identity_numbers(sources: &Sources<'_>, column: &ColumnDef) -> Option<SequenceNumbers> {
+    let Some(ColumnDefault::Identity(sequence)) = column.default else {
+        return None;
+    };
+    let entry = sources.catalog.table(sequence)?;
+    Some(entry.def.sequence.as_ref()?.numbers)
 }
 
 fn push(sources: &Sources<'_>, rows: &mut Rows, table: &TableDef, number: usize, is_updatable: bool) {
@@ -69,6 +70,10 @@ fn push(sources: &Sources<'_>, rows: &mut Rows, table: &TableDef, number: usize,
     let (characters, bytes) = lengths_of(column.data_type, column.typmod);
     let is_identity = column.is_identity;
     let of_identity = |value: Value| if is_identity { value } else { NULL };
+    let numbers = identity_numbers(sources, column);
+    let of_numbers = |number: fn(&SequenceNumbers) -> i64| {
+        (numbers.as_ref()).map_or(NULL, |numbers| text(&number(numbers).to_string()))
+    };
     let has_collation = row.collation != 0 && row.collation != DEFAULT_COLLATION_OID;
     let of_collation = |value: &str| if has_collation { text(value) } else { NULL };
     let type_name = match row.is_array() {
@@ -127,11 +132,14 @@ fn push(sources: &Sources<'_>, rows: &mut Rows, table: &TableDef, number: usize,
                 false => "BY DEFAULT",
             })),
         ),
-        ("identity_start", of_identity(text("1"))),
-        ("identity_increment", of_identity(text("1"))),
-        ("identity_maximum", of_identity(identity_maximum(column))),
-        ("identity_minimum", of_identity(text("1"))),
-        ("identity_cycle", text("NO")),
+        ("identity_start", of_numbers(|numbers| numbers.start)),
+        ("identity_increment", of_numbers(|numbers| numbers.increment)),
+        ("identity_maximum", of_numbers(|numbers| numbers.max)),
+        ("identity_minimum", of_numbers(|numbers| numbers.min)),
+        (
+            "identity_cycle",
+            yes_or_no(numbers.is_some_and(|numbers| numbers.cycle)),
+        ),
         ("is_generated", text("NEVER")),
         ("generation_expression", NULL),
         ("is_updatable", yes_or_no(is_updatable)),

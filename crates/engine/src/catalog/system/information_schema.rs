@@ -322,21 +322,26 @@ pub(super) fn constraint_tables(sources: &Sources<'_>, rows: &mut Rows) {
 
 /// `sequences`
 pub(super) fn sequences_view(sources: &Sources<'_>, rows: &mut Rows) {
-    sequences::each(sources, |serial| {
-        let (precision, radix, scale) = numbers_of(serial.data_type(), -1);
+    sequences::each(sources, |table, sequence| {
+        // The standard's view leaves those of identity columns out.
+        if sequence.owner.is_some_and(|owner| owner.identity) {
+            return;
+        }
+        let numbers = &sequence.numbers;
+        let (precision, radix, scale) = numbers_of(numbers.data_type, -1);
         rows.push([
             ("sequence_catalog", text(sources.database)),
-            ("sequence_schema", text(&serial.schema().name)),
-            ("sequence_name", text(&serial.name())),
-            ("data_type", text(serial.data_type().name())),
+            ("sequence_schema", text(&table.schema.name)),
+            ("sequence_name", text(&table.name)),
+            ("data_type", text(numbers.data_type.name())),
             ("numeric_precision", precision),
             ("numeric_precision_radix", radix),
             ("numeric_scale", scale),
-            ("start_value", text("1")),
-            ("minimum_value", text("1")),
-            ("maximum_value", text(&serial.max().to_string())),
-            ("increment", text("1")),
-            ("cycle_option", text("NO")),
+            ("start_value", text(&numbers.start.to_string())),
+            ("minimum_value", text(&numbers.min.to_string())),
+            ("maximum_value", text(&numbers.max.to_string())),
+            ("increment", text(&numbers.increment.to_string())),
+            ("cycle_option", text(if numbers.cycle { "YES" } else { "NO" })),
         ]);
     });
 }
@@ -366,7 +371,7 @@ pub(super) fn default_of(sources: &Sources<'_>, table: &TableDef, number: usize)
     if !has_default(&entry.def.columns[number]) {
         return None;
     }
-    let expression = default_expression(entry, number)?;
+    let expression = default_expression(sources.catalog, &entry.def, number)?;
     let catalog = sources.catalog;
     let is_visible = |schema: &str, name: &str| {
         let mut searched = catalog.searched(&sources.settings.search_path, sources.user);

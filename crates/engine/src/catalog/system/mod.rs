@@ -59,12 +59,11 @@ use clearway_storage::{Lsn, Storage};
 
 use crate::activity::{BackgroundActivity, SessionActivity};
 use crate::catalog::CatalogState;
-use crate::catalog::serial::SEQUENCE_COLUMNS;
 use crate::in_force::InForce;
 use crate::replication_status::{ConflictCounts, WalReceiverStatus};
 use crate::settings::Settings;
 use clearway_sql::value::Value;
-use clearway_sql::{CatalogView, ColumnDef, TableDef, TableKind};
+use clearway_sql::{CatalogView, TableDef};
 use rows::Rows;
 use shape::{Schema, Shape};
 use shapes::{catalogs, information_schema as standard, views as system_views};
@@ -312,13 +311,6 @@ pub(crate) fn lookup(schema: Schema, name: &str) -> Option<Arc<TableDef>> {
 /// The system table of this number.
 pub(crate) fn by_oid(oid: u32) -> Option<&'static SystemTable> {
     SYSTEM_TABLES.iter().find(|table| table.shape.oid == oid)
-}
-
-/// The shape of a sequence that is read like a table.
-pub(crate) fn sequence_table(oid: u32, name: &str) -> TableDef {
-    let columns = SEQUENCE_COLUMNS.into_iter();
-    let columns = columns.map(|(name, data_type)| ColumnDef::new(name, data_type));
-    TableDef::new(oid, name, TableKind::Virtual, columns.collect())
 }
 
 /// The rows of a system table, or of a sequence, now.

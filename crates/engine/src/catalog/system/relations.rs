@@ -12,7 +12,6 @@ use super::rows::{NOT_FROZEN, NULL, Rows, boolean, int2, int4, oid, text, texts}
 use super::server::USER_OID;
 use super::{SYSTEM_TABLES, SystemTable};
 use crate::catalog::TableEntry;
-use crate::catalog::serial::serials;
 use clearway_sql::TableDef;
 use clearway_sql::value::Value;
 
@@ -83,6 +82,9 @@ pub(super) fn classes(sources: &Sources<'_>, rows: &mut Rows) {
     }
     for entry in sources.catalog.tables() {
         of_table(sources, &entry, rows);
+    }
+    for entry in sources.catalog.sequences() {
+        of_sequence(&entry).push(rows);
     }
     for entry in sources.catalog.views() {
         of_view(&entry.def).push(rows);
@@ -166,7 +168,7 @@ fn has_triggers(table: &TableDef) -> bool {
     table.is_referenced || !table.foreign_keys.is_empty()
 }
 
-/// The rows of a table, its indexes and its sequences.
+/// The rows of a table and its indexes.
 fn of_table(sources: &Sources<'_>, entry: &TableEntry, rows: &mut Rows) {
     let table = &entry.def;
     let table_pages = pages(sources, entry.rel());
@@ -211,26 +213,27 @@ fn of_table(sources: &Sources<'_>, entry: &TableEntry, rows: &mut Rows) {
         }
         .push(rows);
     }
-    for serial in serials(entry) {
-        Relation {
-            oid: serial.oid(),
-            name: &serial.name(),
-            schema: table.schema.oid,
-            temporary: table.schema.is_temporary(),
-            kind: "S",
-            access_method: 0,
-            file: serial.sequence.rel(),
-            pages: 1,
-            rows: 1.0,
-            has_index: false,
-            has_rules: false,
-            has_triggers: false,
-            columns: 3,
-            checks: 0,
-            identity: "n",
-            options: NULL,
-        }
-        .push(rows);
+}
+
+fn of_sequence(entry: &TableEntry) -> Relation<'_> {
+    let table = &entry.def;
+    Relation {
+        oid: table.oid,
+        name: &table.name,
+        schema: table.schema.oid,
+        temporary: table.schema.is_temporary(),
+        kind: "S",
+        access_method: 0,
+        file: table.sequence.as_ref().map_or(0, |sequence| sequence.rel),
+        pages: 1,
+        rows: 1.0,
+        has_index: false,
+        has_rules: false,
+        has_triggers: false,
+        columns: table.columns.len(),
+        checks: 0,
+        identity: "n",
+        options: NULL,
     }
 }
 

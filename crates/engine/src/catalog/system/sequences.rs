@@ -2,71 +2,72 @@
 
 use super::Sources;
 use super::rows::{NULL, Rows, boolean, int8, oid, text};
-use crate::catalog::serial::{Serial, serials};
+use crate::catalog::TableEntry;
+use crate::catalog::sequence::SequenceState;
+use clearway_sql::TableDef;
+use clearway_sql::sequence::SequenceDef;
 use clearway_sql::value::Value;
 
 /// `pg_sequence`
 pub(super) fn sequences(sources: &Sources<'_>, rows: &mut Rows) {
-    each(sources, |serial| {
+    each(sources, |table, sequence| {
+        let numbers = &sequence.numbers;
         rows.push([
-            ("seqrelid", oid(serial.oid())),
-            ("seqtypid", oid(serial.data_type().oid())),
-            ("seqstart", int8(1)),
-            ("seqincrement", int8(1)),
-            ("seqmax", int8(serial.max())),
-            ("seqmin", int8(1)),
-            ("seqcache", int8(1)),
-            ("seqcycle", boolean(false)),
+            ("seqrelid", oid(table.oid)),
+            ("seqtypid", oid(numbers.data_type.oid())),
+            ("seqstart", int8(numbers.start)),
+            ("seqincrement", int8(numbers.increment)),
+            ("seqmax", int8(numbers.max)),
+            ("seqmin", int8(numbers.min)),
+            ("seqcache", int8(numbers.cache)),
+            ("seqcycle", boolean(numbers.cycle)),
         ]);
     });
 }
 
 /// `pg_sequences`
 pub(super) fn sequences_view(sources: &Sources<'_>, rows: &mut Rows) {
-    each(sources, |serial| {
+    for entry in sources.catalog.sequences() {
+        let Some(sequence) = &entry.def.sequence else {
+            continue;
+        };
+        let numbers = &sequence.numbers;
+        let last = state_of(sources, &entry).filter(|state| state.is_called);
         rows.push([
-            ("schemaname", text(&serial.schema().name)),
-            ("sequencename", text(&serial.name())),
+            ("schemaname", text(&entry.def.schema.name)),
+            ("sequencename", text(&entry.def.name)),
             ("sequenceowner", text(sources.user)),
-            ("data_type", oid(serial.data_type().oid())),
-            ("start_value", int8(1)),
-            ("min_value", int8(1)),
-            ("max_value", int8(serial.max())),
-            ("increment_by", int8(1)),
-            ("cycle", boolean(false)),
-            ("cache_size", int8(1)),
-            ("last_value", last_value(sources, serial).map_or(NULL, int8)),
+            ("data_type", oid(numbers.data_type.oid())),
+            ("start_value", int8(numbers.start)),
+            ("min_value", int8(numbers.min)),
+            ("max_value", int8(numbers.max)),
+            ("increment_by", int8(numbers.increment)),
+            ("cycle", boolean(numbers.cycle)),
+            ("cache_size", int8(numbers.cache)),
+            ("last_value", last.map_or(NULL, |state| int8(state.last))),
         ]);
-    });
+    }
 }
 
 /// Calls `work` for each sequence.
-pub(super) fn each(sources: &Sources<'_>, mut work: impl FnMut(&Serial<'_>)) {
-    for entry in sources.catalog.tables() {
-        for serial in serials(&entry) {
-            work(&serial);
+pub(super) fn each(sources: &Sources<'_>, mut work: impl FnMut(&TableDef, &SequenceDef)) {
+    for entry in sources.catalog.sequences() {
+        if let Some(sequence) = &entry.def.sequence {
+            work(&entry.def, sequence);
         }
     }
 }
 
-/// The number that a sequence has given last; `None` if it has given none.
-fn last_value(sources: &Sources<'_>, serial: &Serial<'_>) -> Option<i64> {
-    serial
-        .sequence
-        .last(sources.storage)
-        .ok()
-        .filter(|last| *last > 0)
+/// The state of a sequence; `None` if it has been dropped meanwhile.
+fn state_of(sources: &Sources<'_>, entry: &TableEntry) -> Option<SequenceState> {
+    let is_standby = sources.storage.standby().is_some();
+    entry.sequence.as_ref()?.now(sources.storage, is_standby).ok()
 }
 
 /// The row of a sequence read like a table; none if it has been dropped meanwhile.
 pub(super) fn row_of_sequence(number: u32, sources: &Sources<'_>) -> Vec<Vec<Value>> {
-    let Some(entry) = sources.catalog.owner(number) else {
-        return Vec::new();
-    };
-    let found = serials(entry).find(|serial| serial.oid() == number);
-    let row = |serial: Serial<'_>| {
-        let last = last_value(sources, &serial);
-        vec![int8(last.unwrap_or(1)), int8(0), boolean(last.is_some())]
-    };
-    found.into_iter().map(row).collect()
+    let entry = sources.catalog.table(number);
+    let state = entry.and_then(|entry| state_of(sources, entry));
+    let row = |state: SequenceState| vec![int8(state.last), int8(state.reserved), boolean(state.is_called)];
+    state.into_iter().map(row).collect()
 }

@@ -173,11 +173,11 @@ pub(super) fn pages_of_indexes(sources: &Sources<'_>, rows: &mut Rows) {
 
 /// `pg_statio_user_sequences`, `pg_statio_all_sequences`
 pub(super) fn pages_of_sequences(sources: &Sources<'_>, rows: &mut Rows) {
-    sequences::each(sources, |serial| {
+    sequences::each(sources, |table, _| {
         rows.push([
-            ("relid", oid(serial.oid())),
-            ("schemaname", text(&serial.schema().name)),
-            ("relname", text(&serial.name())),
+            ("relid", oid(table.oid)),
+            ("schemaname", text(&table.schema.name)),
+            ("relname", text(&table.name)),
             ("blks_read", NULL),
             ("blks_hit", NULL),
         ]);

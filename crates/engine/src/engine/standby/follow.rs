@@ -338,7 +338,7 @@ fn relations_of(definition: &Definition) -> impl Iterator<Item = u32> + '_ {
     };
     heap.into_iter()
         .chain(definition.table.indexes.iter().map(|index| index.rel))
-        .chain(definition.sequences.iter().flatten().copied())
+        .chain(definition.table.sequence.iter().map(|sequence| sequence.rel))
         .chain(definition.statistics)
 }
 

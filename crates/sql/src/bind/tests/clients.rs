@@ -142,9 +142,7 @@ fn sysbench_statements() {
         panic!()
     };
     assert_eq!(rows.len(), 2);
-    assert!(
-        matches!(&rows[0][0], Expr::Cast { input, .. } if matches!(**input, Expr::NextSerial { column: 0, .. }))
-    );
+    assert!(matches!(&rows[0][0], Expr::Cast { input, .. } if matches!(**input, Expr::NextSerial { .. })));
     assert_eq!(
         rows[1][2],
         Expr::Constant(Value::text(format!("c{}", " ".repeat(119))))

@@ -1,7 +1,7 @@
 //! COPY: its source and its options, in the parenthesised form and the older one without.
 
 use crate::error::{EngineError, Result, SqlState};
-use crate::parse::lex::Kind;
+use crate::lex::Kind;
 use crate::parse::parse_one;
 use crate::parse::utility::{Copy, CopySource, Reader};
 use crate::plan::{CopyFormat, CopyOptions};

@@ -10,7 +10,7 @@
 //! ```
 
 use crate::error::{EngineError, Result, SqlState};
-use crate::parse::lex::{Kind, Token};
+use crate::lex::{Kind, Token};
 use crate::parse::unsupported::MODIFIERS;
 use crate::parse::utility::reader::{Name, Reader};
 use crate::parse::{Tree, parse_one, parse_sql};

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::explained::ExplainOptions;
-use crate::parse::lex::Kind;
+use crate::lex::Kind;
 use crate::parse::utility::reader::Reader;
 use crate::parse::{ParsedStatement, parse_one};
 

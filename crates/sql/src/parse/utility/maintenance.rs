@@ -1,7 +1,7 @@
 //! VACUUM and ANALYZE.
 
 use crate::error::{EngineError, Result, SqlState};
-use crate::parse::lex::Kind;
+use crate::lex::Kind;
 use crate::parse::utility::AsRead;
 use crate::parse::utility::reader::Reader;
 use crate::plan::{ControlStatement, MaintainedTable};

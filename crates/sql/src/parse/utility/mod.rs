@@ -15,6 +15,7 @@ mod maintenance;
 mod prepared;
 mod reader;
 pub(crate) mod schema;
+pub(crate) mod sequence;
 mod setting;
 mod transaction;
 mod view;
@@ -24,13 +25,14 @@ use std::cell::Cell;
 use sqlparser::ast;
 
 use crate::error::{EngineError, Result, SqlState};
-use crate::parse::lex::{Kind, Token, lex};
+use crate::lex::{Kind, Token, lex};
 use crate::parse::unsupported;
 use crate::parse::{ParsedStatement, Tree};
 use crate::plan::{ControlStatement, CopyOptions, OnCommit, Stage};
 use crate::stack::Deep;
 use reader::Reader;
 use schema::RoleName;
+use sequence::{AlterIdentity, AlterSequence, CreateSequence};
 
 pub(crate) use comment::{Comment, CommentedName, RelationKind};
 pub(crate) use reader::Name;
@@ -68,6 +70,14 @@ pub(crate) enum NamedDefinition {
         if_exists: bool,
         cascade: bool,
     },
+    CreateSequence(CreateSequence),
+    AlterSequence(AlterSequence),
+    DropSequence {
+        sequences: Vec<Name>,
+        if_exists: bool,
+        cascade: bool,
+    },
+    AlterIdentity(AlterIdentity),
     DropIndex {
         indexes: Vec<Name>,
         if_exists: bool,
@@ -133,10 +143,16 @@ pub(crate) fn parse(text: &str, offset: u32) -> Result<Option<Tree>> {
         }
         // ALTER TABLE t SET (…) alone; the rest of ALTER is sqlparser's.
         "alter" => match words.get(1) {
-            Some(&"table") => text.to_ascii_lowercase().contains("fillfactor"),
-            other => matches!(other, Some(&("schema" | "view"))),
+            Some(&"table") => {
+                let text = text.to_ascii_lowercase();
+                ["fillfactor", "identity", "generated", "restart", "set "]
+                    .iter()
+                    .any(|word| text.contains(word))
+            }
+            other => matches!(other, Some(&("schema" | "view" | "sequence"))),
         },
         "create" if view::begins_view(&words) || words.get(1) == Some(&"schema") => true,
+        "create" if begins_sequence(&words) => true,
         _ => create_table::is_create_table(&words),
     };
     if !ours {
@@ -153,6 +169,17 @@ pub(crate) fn parse(text: &str, offset: u32) -> Result<Option<Tree>> {
     if create_table::is_create_table(&words) {
         return reader.create_table();
     }
+    if words.starts_with(&["alter", "table"]) {
+        reader.at = 1;
+        match reader.alter_identity() {
+            Ok(Some(alter)) if reader.expect_end().is_ok() => {
+                return Ok(Some(Tree::Definition(NamedDefinition::AlterIdentity(alter))));
+            }
+            // sqlparser's, or a storage parameter.
+            _ if !text.to_ascii_lowercase().contains("fillfactor") => return Ok(None),
+            _ => reader.at = 0,
+        }
+    }
     let tree = reader
         .statement()
         .and_then(|tree| reader.expect_end().map(|()| tree))
@@ -164,6 +191,13 @@ pub(crate) fn parse(text: &str, offset: u32) -> Result<Option<Tree>> {
     Ok(Some(tree))
 }
 
+/// True for CREATE SEQUENCE.
+fn begins_sequence(words: &[&str]) -> bool {
+    let modifiers = ["local", "global", "temporary", "temp", "unlogged"];
+    let kind = words.iter().skip(1).find(|word| !modifiers.contains(word));
+    kind == Some(&"sequence")
+}
+
 impl Reader<'_> {
     fn statement(&mut self) -> Result<Tree> {
         let (verb, _) = self.identifier()?;
@@ -172,6 +206,12 @@ impl Reader<'_> {
             "drop" => Tree::Definition(self.drop()?),
             "comment" => Tree::Definition(NamedDefinition::Comment(self.comment()?)),
             "create" if self.eat("schema") => Tree::Definition(self.create_schema()?),
+            "create" if self.begins_sequence() => {
+                Tree::Definition(NamedDefinition::CreateSequence(self.create_sequence()?))
+            }
+            "alter" if self.eat("sequence") => {
+                Tree::Definition(NamedDefinition::AlterSequence(self.alter_sequence()?))
+            }
             "create" => Tree::Definition(NamedDefinition::CreateView(Box::new(self.create_view()?))),
             "alter" if self.eat("schema") => Tree::Definition(self.alter_schema()?),
             "alter" if self.eat("view") => Tree::Definition(NamedDefinition::AlterView(self.alter_view()?)),
@@ -262,7 +302,7 @@ impl Reader<'_> {
         match what.as_str() {
             "plans" => Ok(ControlStatement::NoOperation("DISCARD PLANS")),
             "temp" | "temporary" => Ok(ControlStatement::DiscardTemporary),
-            "sequences" => Ok(ControlStatement::NoOperation("DISCARD SEQUENCES")),
+            "sequences" => Ok(ControlStatement::DiscardSequences),
             _ => Err(EngineError::not_supported(format!(
                 "DISCARD {}",
                 what.to_uppercase()
@@ -303,7 +343,7 @@ impl Reader<'_> {
         if what == "schema" {
             return self.drop_schema();
         }
-        if !matches!(what.as_str(), "table" | "index" | "view") {
+        if !matches!(what.as_str(), "table" | "index" | "view" | "sequence") {
             return Err(EngineError::not_supported(format!(
                 "DROP {}",
                 unsupported::object_named_by(&self.tokens[self.at - 1..]).to_uppercase()
@@ -315,6 +355,11 @@ impl Reader<'_> {
         let cascade = self.eat("cascade");
         let _ = cascade || self.eat("restrict");
         Ok(match what.as_str() {
+            "sequence" => NamedDefinition::DropSequence {
+                sequences: names,
+                if_exists,
+                cascade,
+            },
             "view" => NamedDefinition::DropView {
                 views: names,
                 if_exists,

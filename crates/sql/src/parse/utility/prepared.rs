@@ -3,7 +3,7 @@
 use sqlparser::ast;
 
 use crate::error::{EngineError, Result};
-use crate::parse::lex::Kind;
+use crate::lex::Kind;
 use crate::parse::parse_expression;
 use crate::parse::utility::AsRead;
 use crate::parse::utility::reader::Reader;

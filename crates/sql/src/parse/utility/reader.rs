@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use crate::error::{EngineError, Result, SqlState};
-use crate::parse::lex::{Kind, Token};
+use crate::lex::{Kind, Token};
 
 /// A table's or index's name as written, with its position in the message.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! CREATE, ALTER and DROP SCHEMA.
 
 use crate::error::{EngineError, Result, SqlState};
-use crate::parse::lex::Kind;
+use crate::lex::Kind;
 use crate::parse::utility::NamedDefinition;
 use crate::parse::utility::reader::Reader;
 
@@ -71,7 +71,7 @@ impl Reader<'_> {
         })
     }
 
-    fn role(&mut self) -> Result<RoleName> {
+    pub(super) fn role(&mut self) -> Result<RoleName> {
         let is_word = matches!(self.peek(), Some(Kind::Word(_)));
         let (name, _) = self.identifier()?;
         let is_current = matches!(name.as_str(), "current_user" | "session_user" | "current_role");

@@ -1,7 +1,7 @@
 //! SET, and the names of settings.
 
 use crate::error::{EngineError, Result};
-use crate::parse::lex::Kind;
+use crate::lex::Kind;
 use crate::parse::utility::AsRead;
 use crate::parse::utility::reader::Reader;
 use crate::parse::utility::transaction::serializable;

@@ -2,7 +2,7 @@
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::function::quote_identifier;
-use crate::parse::lex::Kind;
+use crate::lex::Kind;
 use crate::parse::utility::reader::{Name, Reader};
 use crate::parse::{ParsedStatement, parse_one};
 use crate::view::CheckOption;
