@@ -140,10 +140,7 @@ fn sequences_are_there_after_a_restart() {
     let options = "select seqtypid::regtype, seqincrement, seqmax, seqmin, seqcycle from pg_sequence where seqrelid = 's'::regclass";
     assert_eq!(query(&mut s, options), "smallint|-2|20|-32768|t");
     assert_eq!(run(&mut s, "drop sequence renamed"), "ERROR 2BP01");
-    assert_eq!(
-        run(&mut s, "drop table t; drop table i; drop sequence s"),
-        "DROP SEQUENCE"
-    );
+    query(&mut s, "drop table t; drop table i; drop sequence s");
     let rels = fixture.engine.storage().list_rels().unwrap().len();
     assert_eq!(rels, 2);
     assert_eq!(fixture.engine.check().unwrap().problems, Vec::<String>::new());
