@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::common::{Fixture, config};
+use crate::common::{Fixture, config, run};
 
 /// A statement on row 1 of `job`, and its answer.
 type Action = (&'static str, &'static str);
@@ -136,4 +136,41 @@ fn a_transaction_that_shares_many_rows_keeps_all_of_them() {
          erin:  update job set amount = 7 where id = 19999 => UPDATE 1",
     );
     assert_eq!(fixture.engine.storage().locks.rows().escalations(), 2);
+}
+
+/// Bob replaces a version that Alice holds, and vacuum removes it: another row may stand there, and nothing of her is left
+/// at that place.
+#[test]
+fn a_removed_version_is_held_no_more() {
+    let fixture = job("shared");
+    let [mut alice, mut bob] = [(); 2].map(|()| fixture.session());
+    let rows = fixture.engine.storage().locks.rows();
+    // Bob's transaction is the older one: Alice's does not keep the version that he replaces.
+    assert_eq!(
+        run(&mut bob, "begin; insert into job values (3, 3, 30)"),
+        "BEGIN; INSERT 0 1"
+    );
+    assert_eq!(
+        run(&mut alice, "begin; select id from job where id = 1 for key share"),
+        "1"
+    );
+    assert_eq!(rows.held_rows(), 1);
+    assert_eq!(
+        run(&mut bob, "update job set amount = 5 where id = 1; commit"),
+        "UPDATE 1; COMMIT"
+    );
+    assert_eq!(rows.held_rows(), 2);
+    assert_eq!(run(&mut bob, "vacuum job"), "VACUUM");
+    assert_eq!(rows.held_rows(), 1);
+    assert_eq!(
+        run(&mut bob, "delete from job where id = 1 and false"),
+        "DELETE 0"
+    );
+    assert_eq!(
+        run(&mut bob, "select id from job where id = 1 for update nowait"),
+        "ERROR 55P03"
+    );
+    assert_eq!(run(&mut alice, "commit"), "COMMIT");
+    assert_eq!(rows.held_rows(), 0);
+    assert_eq!(run(&mut bob, "delete from job where id = 1"), "DELETE 1");
 }

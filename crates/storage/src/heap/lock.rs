@@ -76,7 +76,7 @@ impl Heap {
             WriterConflict::Running(xid) => return Ok(LockOutcome::Wait(self.waits_for(ctx, tid, xid))),
             WriterConflict::SelfModified => return Ok(LockOutcome::SelfModified),
             WriterConflict::Deleted => return Ok(LockOutcome::Deleted),
-            WriterConflict::Replaced(latest) | WriterConflict::KeyKept(latest) => {
+            WriterConflict::Replaced(latest) | WriterConflict::KeyKept { next: latest, .. } => {
                 return Ok(LockOutcome::Changed { latest });
             }
         }
@@ -125,7 +125,7 @@ impl Heap {
             let next = match conflict {
                 WriterConflict::None if own_lock(ctx, &tuple).is_some() => return Ok(LockOutcome::Locked),
                 WriterConflict::None => None,
-                WriterConflict::KeyKept(next) => Some(next),
+                WriterConflict::KeyKept { next, .. } => Some(next),
                 WriterConflict::Running(xid) => return Ok(LockOutcome::Wait(self.waits_for(ctx, at, xid))),
                 WriterConflict::SelfModified => return Ok(LockOutcome::SelfModified),
                 WriterConflict::Deleted => return Ok(LockOutcome::Deleted),

@@ -133,7 +133,11 @@ impl Heap {
         };
         Ok(
             match writer_conflict(ctx, &page, &tuple, row_lock_mode(ctx, mode))? {
-                WriterConflict::None | WriterConflict::KeyKept(_) => {
+                WriterConflict::KeyKept {
+                    next: latest,
+                    is_committed: true,
+                } => VersionOutcome::Changed { latest },
+                WriterConflict::None | WriterConflict::KeyKept { .. } => {
                     VersionOutcome::NoConflict(read(tuple.row()))
                 }
                 WriterConflict::Running(xid) => VersionOutcome::Wait(self.waits_for(ctx, tid, xid)),

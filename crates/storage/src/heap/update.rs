@@ -123,16 +123,12 @@ pub(crate) fn mark(
     change.write(page, offset + XMAX, &header);
 }
 
-fn writer_conflict_at(
-    ctx: &TxnContext<'_>,
-    page: &PageExclusive<'_>,
-    slot: u16,
-    mode: RowLockMode,
-) -> Result<WriterConflict> {
-    match Tuple::at(page.hinted(), slot) {
-        Some(tuple) => writer_conflict(ctx, page, &tuple, mode),
-        None => Ok(WriterConflict::Deleted),
-    }
+/// The reason why a version is not changed.
+enum Refused {
+    Wait(InTheWay),
+    SelfModified,
+    Deleted,
+    Replaced(Tid),
 }
 
 impl Heap {
@@ -163,37 +159,14 @@ impl Heap {
         let mut other: Option<u32> = None;
         loop {
             let mut change = ctx.storage.begin_change(ctx.writing_xid())?;
-            let old_pin = ctx.storage.pin(PageId {
-                rel: self.rel,
-                block: tid.block,
-            })?;
-            // R6.
-            let (mut page, mut new_page) = match other {
-                None => (old_pin.into_exclusive(), None),
-                Some(block) => {
-                    let new_pin = ctx.storage.pin(PageId { rel: self.rel, block })?;
-                    if block < tid.block {
-                        let new_page = new_pin.into_exclusive();
-                        (old_pin.into_exclusive(), Some(new_page))
-                    } else {
-                        let page = old_pin.into_exclusive();
-                        (page, Some(new_pin.into_exclusive()))
-                    }
-                }
-            };
-            match writer_conflict_at(ctx, &page, tid.slot, mode)? {
-                WriterConflict::None => {}
-                WriterConflict::Running(xid) => {
-                    return Ok(UpdateOutcome::Wait(self.waits_for(ctx, tid, xid)));
-                }
-                WriterConflict::SelfModified => return Ok(UpdateOutcome::SelfModified),
-                WriterConflict::Deleted => return Ok(UpdateOutcome::Deleted),
-                WriterConflict::Replaced(latest) | WriterConflict::KeyKept(latest) => {
-                    return Ok(UpdateOutcome::Changed { latest });
-                }
-            }
-            if let Some(holder) = rows.in_the_way(ctx.writing_xid(), self.place(tid), mode) {
-                return Ok(UpdateOutcome::Wait(self.with_own_lock(ctx, &page, tid, holder)));
+            let (mut page, mut new_page) = self.latched(ctx, tid.block, other)?;
+            if let Some(refused) = self.refused(ctx, &page, tid, mode)? {
+                return Ok(match refused {
+                    Refused::Wait(other) => UpdateOutcome::Wait(other),
+                    Refused::SelfModified => UpdateOutcome::SelfModified,
+                    Refused::Deleted => UpdateOutcome::Deleted,
+                    Refused::Replaced(latest) => UpdateOutcome::Changed { latest },
+                });
             }
             let replaces = ctx.storage.options.page_room == PageRoomVariant::Replace;
             let mut room = None;
@@ -268,6 +241,58 @@ impl Heap {
         }
     }
 
+    /// The page of a version, and another one for the version that replaces it, latched by R6.
+    #[inline]
+    fn latched<'a>(
+        &self,
+        ctx: &TxnContext<'a>,
+        block: u32,
+        other: Option<u32>,
+    ) -> Result<(PageExclusive<'a>, Option<PageExclusive<'a>>)> {
+        let old_pin = ctx.storage.pin(PageId { rel: self.rel, block })?;
+        let Some(other) = other else {
+            return Ok((old_pin.into_exclusive(), None));
+        };
+        let new_pin = ctx.storage.pin(PageId {
+            rel: self.rel,
+            block: other,
+        })?;
+        Ok(if other < block {
+            let new_page = new_pin.into_exclusive();
+            (old_pin.into_exclusive(), Some(new_page))
+        } else {
+            let page = old_pin.into_exclusive();
+            (page, Some(new_pin.into_exclusive()))
+        })
+    }
+
+    /// The reason why the transaction of `ctx` cannot change the version at `tid`, which locks it in `mode`.
+    #[inline]
+    fn refused(
+        &self,
+        ctx: &TxnContext<'_>,
+        page: &PageExclusive<'_>,
+        tid: Tid,
+        mode: RowLockMode,
+    ) -> Result<Option<Refused>> {
+        let Some(tuple) = Tuple::at(page.hinted(), tid.slot) else {
+            return Ok(Some(Refused::Deleted));
+        };
+        Ok(match writer_conflict(ctx, page, &tuple, mode)? {
+            WriterConflict::None => {
+                let rows = ctx.storage.locks.rows();
+                let holder = rows.in_the_way(ctx.writing_xid(), self.place(tid), mode);
+                holder.map(|holder| Refused::Wait(self.with_own_lock(ctx, page, tid, holder)))
+            }
+            WriterConflict::Running(xid) => Some(Refused::Wait(self.waits_for(ctx, tid, xid))),
+            WriterConflict::SelfModified => Some(Refused::SelfModified),
+            WriterConflict::Deleted => Some(Refused::Deleted),
+            WriterConflict::Replaced(latest) | WriterConflict::KeyKept { next: latest, .. } => {
+                Some(Refused::Replaced(latest))
+            }
+        })
+    }
+
     /// A page other than `not` that probably has room.
     fn other_page(&self, ctx: &TxnContext<'_>, not: u32, row: usize) -> Result<u32> {
         loop {
@@ -289,21 +314,13 @@ impl Heap {
                 block: tid.block,
             })?
             .into_exclusive();
-        let mode = RowLockMode::Update;
-        match writer_conflict_at(ctx, &page, tid.slot, mode)? {
-            WriterConflict::None => {}
-            WriterConflict::Running(xid) => {
-                return Ok(DeleteOutcome::Wait(self.waits_for(ctx, tid, xid)));
-            }
-            WriterConflict::SelfModified => return Ok(DeleteOutcome::SelfModified),
-            WriterConflict::Deleted => return Ok(DeleteOutcome::Gone),
-            WriterConflict::Replaced(latest) | WriterConflict::KeyKept(latest) => {
-                return Ok(DeleteOutcome::Changed { latest });
-            }
-        }
-        let rows = ctx.storage.locks.rows();
-        if let Some(holder) = rows.in_the_way(ctx.writing_xid(), self.place(tid), mode) {
-            return Ok(DeleteOutcome::Wait(self.with_own_lock(ctx, &page, tid, holder)));
+        if let Some(refused) = self.refused(ctx, &page, tid, RowLockMode::Update)? {
+            return Ok(match refused {
+                Refused::Wait(other) => DeleteOutcome::Wait(other),
+                Refused::SelfModified => DeleteOutcome::SelfModified,
+                Refused::Deleted => DeleteOutcome::Gone,
+                Refused::Replaced(latest) => DeleteOutcome::Changed { latest },
+            });
         }
         mark(ctx, &mut change, &mut page, tid.slot, None, 0);
         change.finish()?;

@@ -136,8 +136,13 @@ pub(crate) enum WriterConflict {
     Deleted,
     /// Replaced, and committed.
     Replaced(Tid),
-    /// FOR KEY SHARE only: replaced, or about to be, by a version with the same key. That is no conflict.
-    KeyKept(Tid),
+    /// FOR KEY SHARE only: replaced by a version with the same key, by a transaction that runs or has committed. That is no
+    /// conflict.
+    KeyKept {
+        /// The version that replaces it.
+        next: Tid,
+        is_committed: bool,
+    },
 }
 
 /// The conflict of the transaction of `ctx` in changing `tuple`, or in locking it in `mode`, as of now and whatever the
@@ -201,9 +206,10 @@ pub(crate) fn ender_conflict(
             page.set_hint(tuple, XMAX_ABORTED);
             Ok(WriterConflict::None)
         }
-        TransactionState::Running | TransactionState::Committed if passes => Ok(tuple
-            .next()
-            .map_or(WriterConflict::Deleted, WriterConflict::KeyKept)),
+        state if passes => Ok(tuple.next().map_or(WriterConflict::Deleted, |next| {
+            let is_committed = state == TransactionState::Committed;
+            WriterConflict::KeyKept { next, is_committed }
+        })),
         TransactionState::Running => Ok(WriterConflict::Running(xmax)),
         TransactionState::Committed if lock_only => Ok(WriterConflict::None),
         TransactionState::Committed => {
