@@ -56,6 +56,38 @@ fn files_come_and_go_with_transactions() {
     );
 }
 
+/// A file that is made behind a savepoint and taken back goes at the end of the transaction, however it ends; one that was to go stays.
+#[test]
+fn files_of_what_a_savepoint_takes_back_go_at_the_end() {
+    let fixture =
+        Fixture::new("create table kept (i int primary key, s serial); insert into kept values (1)");
+    let mut session = fixture.session();
+    let before = relations(&fixture);
+    for end in ["commit", "rollback"] {
+        for sql in [
+            "begin",
+            "savepoint outer_one",
+            "create table undone (i int primary key, s serial)",
+            "savepoint inner_one",
+            "truncate kept",
+            "create index on kept (s)",
+            "rollback to inner_one",
+            "drop table kept",
+            "create temp table fleeting (i int)",
+            "insert into undone values (1)",
+            "rollback to outer_one",
+            "insert into kept values (2)",
+            "delete from kept where i = 2",
+            end,
+        ] {
+            query(&mut session, sql);
+        }
+        assert_eq!(relations(&fixture), before, "{end}");
+        assert_eq!(query(&mut session, "select i from kept where i > 0"), "1");
+        assert_eq!(fixture.engine.check().unwrap().problems, Vec::<String>::new());
+    }
+}
+
 #[test]
 fn a_start_removes_what_no_table_owns_and_misses_what_one_does() {
     let fixture = Fixture::new("create table t (i int primary key); insert into t values (7)");

@@ -197,6 +197,7 @@ fn tamper(dir: &Path, work: impl Fn(&TxnContext<'_>)) {
         xid: Some(xid),
         command: 1,
         reader: Reader::of_no_answer(&snapshot),
+        changes: None,
     });
     storage.commit(proc, xid, true).unwrap();
     storage.proc_array.detach(proc);

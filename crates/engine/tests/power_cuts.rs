@@ -2,7 +2,7 @@
 //! transaction makes them.
 //!
 //! Each session has tables of its own: it inserts, copies, updates and deletes rows in transactions, makes, truncates and drops
-//! tables, adds indexes, and commits with and without waiting for the disk. Checkpoints run all the time, and the pool
+//! tables, adds indexes, goes back to savepoints, and commits with and without waiting for the disk. Checkpoints run all the time, and the pool
 //! is small. The disk is that of `crates/storage/tests/power_cuts.rs`, which says what an image of a cut holds. Every
 //! image is recovered, compared with the ledger (a state that the session has asked for, and none before the last one
 //! that was acknowledged as durable) and checked as `clearway check` does.
@@ -144,6 +144,28 @@ impl Client {
             .unwrap();
     }
 
+    /// Statements behind a savepoint, most of them taken back, some after an error.
+    fn behind_savepoint(&mut self, depth: u32) {
+        let name = format!("s{depth}");
+        self.run(&format!("savepoint {name}"));
+        let before = self.tables.clone();
+        for _ in 0..1 + self.random.below(4) {
+            if depth < 3 && self.random.one_in(4) {
+                self.behind_savepoint(depth + 1);
+            } else {
+                self.statement();
+            }
+        }
+        if self.random.one_in(4) {
+            run(&mut self.session, "select 1 / 0");
+        } else if self.random.one_in(3) {
+            self.run(&format!("release {name}"));
+            return;
+        }
+        self.run(&format!("rollback to {name}"));
+        self.tables = before;
+    }
+
     fn transaction(&mut self) {
         let synchronous = self.random.one_in(2);
         let setting = if synchronous { "on" } else { "off" };
@@ -151,7 +173,11 @@ impl Client {
         self.run("begin");
         let before = self.tables.clone();
         for _ in 0..1 + self.random.below(4) {
-            self.statement();
+            if self.random.one_in(4) {
+                self.behind_savepoint(1);
+            } else {
+                self.statement();
+            }
         }
         if self.random.one_in(8) {
             self.run("rollback");

@@ -390,6 +390,7 @@ impl Connection {
         if let Err(error) = self.session.execute_simple(&self.sql, &mut responder) {
             self.report(channel, &error, false)?;
         }
+        self.forget_gone_portals();
         if self.session.transaction_status() == TransactionStatus::Idle {
             self.extended.forget_portals();
         }
@@ -411,7 +412,15 @@ impl Connection {
             self.extended
                 .execute(&mut self.session, portal, max_rows, channel, &mut self.scratch)
         });
+        self.forget_gone_portals();
         outcome.or_else(|error| self.report(channel, &error, true))
+    }
+
+    #[inline]
+    fn forget_gone_portals(&mut self) {
+        if let Some(made) = self.session.take_gone_portals() {
+            self.extended.forget_portals_from(made);
+        }
     }
 
     /// Ends a series of messages of the extended protocol.

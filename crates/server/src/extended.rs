@@ -44,6 +44,8 @@ struct Portal {
     params: Vec<Value>,
     formats: ResultFormats,
     progress: Progress,
+    /// The time at which it was made, by the session's clock of savepoints.
+    made: u64,
     /// About what its parameters take.
     bytes: usize,
 }
@@ -105,6 +107,7 @@ impl Extended {
             Portal::default()
         };
         portal.progress = Progress::Fresh;
+        portal.made = session.portal_clock();
         decode_parameters(bind, statement.param_types(), session, &mut portal.params)?;
         portal.bytes = portal.params.iter().map(value_bytes).sum();
         if !bind.portal.is_empty() {
@@ -245,6 +248,16 @@ impl Extended {
         self.portals.clear();
         self.unnamed_portal.statement = None;
         self.unnamed_portal.progress = Progress::Fresh;
+    }
+
+    /// A savepoint was gone back to: the portals made at this time and later are gone.
+    #[cold]
+    pub(crate) fn forget_portals_from(&mut self, made: u64) {
+        self.portals.retain(|_, portal| portal.made < made);
+        if self.unnamed_portal.made >= made {
+            self.unnamed_portal.statement = None;
+            self.unnamed_portal.progress = Progress::Fresh;
+        }
     }
 
     /// A simple query ends the unnamed statement and portal.

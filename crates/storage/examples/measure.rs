@@ -97,6 +97,7 @@ fn grow_index(storage: &Storage) -> Result<(), Failure> {
         xid: None,
         command: 0,
         reader: Reader::of_no_answer(&snapshot),
+        changes: None,
     };
     let insert = |number: u32| {
         let key = number.wrapping_mul(2_654_435_761).to_be_bytes();

@@ -121,6 +121,7 @@ fn agrees_with_a_model_also_after_a_crash() {
                 xid: None,
                 command: 0,
                 reader: Reader::of_no_answer(&snapshot),
+                changes: None,
             };
             if round % 2 == 1 {
                 // From a few entries, which leaves take one or two of, to many.
@@ -201,6 +202,7 @@ fn a_bulk_load_reads_back_and_takes_insertions() {
             xid: None,
             command: 0,
             reader: Reader::of_no_answer(&snapshot),
+            changes: None,
         };
         for number in (0..count).step_by(7) {
             let key = (number * 2 + 1).to_be_bytes().to_vec();
@@ -242,6 +244,7 @@ fn readers_never_miss_what_was_there() {
                     xid: None,
                     command: 0,
                     reader: Reader::of_no_answer(&snapshot),
+                    changes: None,
                 };
                 for number in 0..EACH {
                     // Scattered, so that splits happen everywhere.

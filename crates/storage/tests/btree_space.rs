@@ -28,6 +28,7 @@ fn pages(keys: impl Iterator<Item = u32>) -> u32 {
         xid: Some(Xid::FIRST_NORMAL),
         command: 0,
         reader: Reader::of_no_answer(&snapshot),
+        changes: None,
     };
     for key in keys {
         let tid = Tid { block: key, slot: 1 };

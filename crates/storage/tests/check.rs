@@ -37,6 +37,7 @@ fn with_rows_on(disk: Arc<dyn Disk>, dir: &Path) -> (Arc<Storage>, RelId, u32) {
         xid: Some(xid),
         command: 0,
         reader: Reader::of_no_answer(&snapshot),
+        changes: None,
     };
     for _ in 0..ROWS {
         Heap::new(rel.0).insert(&context, &[7; 100]).unwrap();

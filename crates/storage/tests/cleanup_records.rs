@@ -49,6 +49,7 @@ impl Database {
             xid: Some(xid),
             command: 0,
             reader: Reader::of_no_answer(&snapshot),
+            changes: None,
         });
         if commits {
             storage.commit(proc, xid, true).unwrap();

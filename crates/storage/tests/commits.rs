@@ -53,6 +53,7 @@ fn insert(storage: &Storage, (proc, xid): (ProcId, Xid), heap: Heap) -> Tid {
         xid: Some(xid),
         command: 0,
         reader: Reader::of_no_answer(&snapshot),
+        changes: None,
     };
     heap.insert(&context, b"a row").unwrap()
 }
@@ -68,6 +69,7 @@ fn is_seen(storage: &Storage, heap: Heap, tid: Tid) -> bool {
         xid: None,
         command: 0,
         reader: Reader::of_no_answer(&snapshot),
+        changes: None,
     };
     let found = heap.fetch(&context, tid, |_, _| ()).unwrap();
     storage.proc_array.detach(proc);

@@ -66,6 +66,7 @@ fn with_a_row(dir: &Path) -> RelId {
         xid: Some(xid),
         command: 0,
         reader: Reader::of_no_answer(&snapshot),
+        changes: None,
     };
     Heap::new(rel.0).insert(&context, b"Alice's row").unwrap();
     storage.commit(proc, xid, true).unwrap();
@@ -85,6 +86,7 @@ fn rows(storage: &Storage, rel: RelId) -> usize {
         xid: None,
         command: 0,
         reader: Reader::of_no_answer(&snapshot),
+        changes: None,
     };
     let mut scan = Heap::new(rel.0).scan(&context).unwrap();
     let mut count = 0;

@@ -167,6 +167,7 @@ impl Session<'_> {
                 xid: Some(xid),
                 command: 0,
                 reader: Reader::of_session(&snapshot, &self.seen),
+                changes: None,
             },
         )
     }

@@ -157,6 +157,7 @@ impl Story<'_> {
             xid: transaction.xid,
             command,
             reader: Reader::of_no_answer(&transaction.snapshot),
+            changes: None,
         }
     }
 

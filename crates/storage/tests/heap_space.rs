@@ -65,6 +65,7 @@ impl Table {
             xid: Some(xid),
             command: 0,
             reader: Reader::of_no_answer(&snapshot),
+            changes: None,
         });
         end(proc, xid);
         self.storage.proc_array.detach(proc);
@@ -417,6 +418,7 @@ fn vacuum_passes_over_pages_that_have_not_changed() {
         xid: Some(xid),
         command: 0,
         reader: Reader::of_no_answer(&snapshot),
+        changes: None,
     };
     assert_eq!(
         table.heap().delete(&context, tid).unwrap(),

@@ -23,6 +23,7 @@ fn with_session(test: impl FnOnce(&TxnContext<'_>)) {
         xid: Some(xid),
         command: 0,
         reader: Reader::of_no_answer(&snapshot),
+        changes: None,
     });
     storage.commit(proc, xid, true).unwrap();
     storage.stop_threads();

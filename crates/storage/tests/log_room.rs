@@ -56,6 +56,7 @@ fn segments_are_made_before_pages_are_latched() {
         xid: Some(Xid::FIRST_NORMAL),
         command: 0,
         reader: Reader::of_no_answer(&snapshot),
+        changes: None,
     };
     let made_before = makers.0.lock().unwrap().len();
     let mut number = 0_u32;

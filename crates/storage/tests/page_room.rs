@@ -135,6 +135,7 @@ impl Table {
             xid: None,
             command: 0,
             reader: Reader::of_no_answer(snapshot),
+            changes: None,
         }
     }
 

@@ -211,6 +211,7 @@ impl Table {
             xid: Some(xid),
             command: 1,
             reader: Reader::of_no_answer(&snapshot),
+            changes: None,
         });
         storage.commit(proc, xid, true).unwrap();
         storage.proc_array.detach(proc);

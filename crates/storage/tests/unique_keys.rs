@@ -50,6 +50,7 @@ impl Table {
             xid: Some(xid),
             command: 0,
             reader: Reader::of_no_answer(&snapshot),
+            changes: None,
         });
         (proc, xid, done)
     }

@@ -21,6 +21,15 @@
 //! the waits.
 //!
 //! Cost to a transaction without waiters: a fence and one load of a line of its own.
+//!
+//! # What a transaction takes back
+//! A transaction that goes back to a savepoint frees rows and goes on. A waiter cannot know whether its row is among them,
+//! so each take-back ends all waits for the transaction, and the waiters look at their rows again. The runner counts its
+//! take-backs in its slot, beside its xid, after it has freed the rows, and then does as at its end.
+//!
+//! A waiter has looked at its row *before* it calls. A take-back between the two would leave it asleep until the next one or
+//! the end. So a waiter remembers which count it knows: one that it does not know yet ends the wait at once. The caller looks
+//! again, knowing that count, and what it then finds taken is taken behind it.
 
 use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 
@@ -30,7 +39,8 @@ use crate::lock_table::{LockError, LockManager, LockWait, SleepOutcome};
 use crate::{ProcId, Xid};
 
 impl<M: Machine> LockManager<M> {
-    /// Waits until `xid` has ended, that is until it has left the ProcArray; the commit log says how.
+    /// Waits until `xid` has ended, that is until it has left the ProcArray; the commit log says how. Or until it has taken
+    /// something back that this session does not know of: the caller looks again.
     pub fn wait_for_transaction(&self, proc: ProcId, xid: Xid, wait: LockWait<'_>) -> Result<(), LockError> {
         let Some(runner) = self.proc_array.find_running(xid) else {
             return Ok(());
@@ -49,8 +59,10 @@ impl<M: Machine> LockManager<M> {
         M::fence(SeqCst);
         let started = M::now();
         let mut checked = false;
+        let take_backs = &self.wait_of(runner).take_backs;
+        let known = me.known_take_backs.of(xid);
         let result = loop {
-            let ended = || self.proc_array.xid_of(runner) != Some(xid);
+            let ended = || self.proc_array.xid_of(runner) != Some(xid) || take_backs.of(xid) != known;
             match self.sleep(proc, started, &mut checked, wait, ended) {
                 SleepOutcome::Done => break Ok(()),
                 SleepOutcome::GiveUp(error) => break Err(error),
@@ -63,7 +75,19 @@ impl<M: Machine> LockManager<M> {
             }
         };
         waited_for_xid.store(0, Release);
+        me.known_take_backs.set(xid, take_backs.of(xid));
         result
+    }
+
+    /// `xid` of `proc`, which calls this, has taken something back and goes on: those who wait for it look again.
+    pub fn wake_after_take_back(&self, proc: ProcId, xid: Xid) {
+        let me = self.wait_of(proc);
+        me.take_backs.set(xid, me.take_backs.of(xid) + 1);
+        // StoreLoad: pairs with the fence in `wait_for_transaction`. The flag stays raised: its raiser may wait on.
+        M::fence(SeqCst);
+        if me.transaction_has_waiter.load(Relaxed) != 0 {
+            self.post_waiters(xid);
+        }
     }
 
     /// Ends `xid` of `proc` for all other sessions: it leaves the ProcArray, its locks are released, and the

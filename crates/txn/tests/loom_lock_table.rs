@@ -5,7 +5,7 @@
 
 mod support;
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
 use clearway_latch::LwLockVariant;
@@ -62,6 +62,30 @@ fn loom_a_transaction_wait_is_woken() {
         };
         locks.end_transaction(ALICE, a);
         waiting.join().unwrap();
+    });
+}
+
+/// Alice frees a row and goes on; Bob has found it taken, and waits for her. He looks again, however the two meet, and she
+/// ends only then.
+///
+/// Caught mutations: the fence of the take-back taken out, its post, and a waiter that knows each take-back before its wait.
+#[test]
+fn loom_a_take_back_wakes() {
+    explore_each(3, Duration::MAX, |array, locks| {
+        let a = array.assign_xid(ALICE);
+        let row = Arc::new(loom::sync::atomic::AtomicU32::new(1));
+        let waiting = {
+            let (locks, row) = (Arc::clone(&locks), Arc::clone(&row));
+            thread::spawn(move || {
+                while row.load(Acquire) != 0 {
+                    locks.wait_for_transaction(BOB, a, LockWait::FOREVER).unwrap();
+                }
+            })
+        };
+        row.store(0, Release);
+        locks.wake_after_take_back(ALICE, a);
+        waiting.join().unwrap();
+        locks.end_transaction(ALICE, a);
     });
 }
 

@@ -33,6 +33,9 @@ impl Session {
             ControlStatement::Rollback { chain } => {
                 self.end_block(false, *chain, out)?;
             }
+            ControlStatement::Savepoint(name) => self.savepoint(name)?,
+            ControlStatement::Release(name) => self.release(name)?,
+            ControlStatement::RollbackTo(name) => self.rollback_to(name, out)?,
             ControlStatement::SetTransaction { modes, session } => {
                 self.set_transaction(modes, *session, out)?
             }

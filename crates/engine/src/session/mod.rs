@@ -21,7 +21,7 @@
 //! | `simple`, `prepare` | from a text to a prepared statement |
 //! | `prepared`, `named_statements`, `text_cache`, `statement_memory` | prepared statements and their plans, by name and by text, and the memory they may take |
 //! | `run` | one dispatch over the kinds of statements |
-//! | `control`, `transaction_block` | statements about settings and prepared statements; BEGIN to COMMIT |
+//! | `control`, `transaction_block`, `savepoint` | statements about settings and prepared statements; BEGIN to COMMIT; savepoints |
 //! | `analyze` | ANALYZE |
 //! | `portal` | statements that have sent some of their rows |
 //! | `recovery` | what is different on a standby: a transaction that replay has ended, the promotion |
@@ -42,6 +42,7 @@ mod prepared;
 mod recovery;
 mod references;
 mod run;
+mod savepoint;
 mod serial_values;
 mod simple;
 mod statement_memory;
@@ -115,6 +116,8 @@ pub struct Session {
     begun: bool,
     /// Settings that functions of the running statement have changed: in force from its end.
     pub(crate) changed: RefCell<Vec<ChangedSetting>>,
+    /// Reported settings that a rollback has put back, and that the client has not been told of.
+    untold_settings: Vec<&'static str>,
     /// The numbers that it has got from sequences.
     serial_values: RefCell<SerialValues>,
     /// The statements by which foreign keys are checked.
@@ -154,6 +157,7 @@ impl Session {
             among_others: false,
             begun: false,
             changed: RefCell::default(),
+            untold_settings: Vec::new(),
             serial_values: RefCell::default(),
             reference_statements: ReferenceStatements::default(),
             standby: OnStandby::of(&engine),
@@ -323,7 +327,7 @@ impl Session {
         let state = match self.txn.phase {
             Phase::None | Phase::Implicit => SessionState::Idle,
             Phase::Block => SessionState::IdleInTransaction,
-            Phase::Failed => SessionState::IdleInFailedTransaction,
+            Phase::Failed | Phase::FailedAtSavepoint => SessionState::IdleInFailedTransaction,
         };
         if self.txn.leaves_waits_to_caller() {
             self.slot.set_state_after_answer(state);
@@ -372,8 +376,9 @@ impl Session {
     fn end_failed(&mut self) {
         self.begun = false;
         match self.txn.phase {
-            Phase::None | Phase::Failed => {}
+            Phase::None | Phase::Failed | Phase::FailedAtSavepoint => {}
             Phase::Implicit => self.rollback(),
+            Phase::Block if self.txn.has_savepoints() => self.fail_at_savepoint(),
             Phase::Block => {
                 self.rollback();
                 self.txn.phase = Phase::Failed;
@@ -383,7 +388,8 @@ impl Session {
 
     pub(crate) fn rollback(&mut self) {
         self.txn.rollback();
-        self.settings.end_transaction(false);
+        let changed = self.settings.end_transaction(false);
+        self.untold_settings.extend(changed);
         let name = self.settings.value("application_name").unwrap_or_default();
         self.slot.set_application_name(name);
     }

@@ -167,7 +167,7 @@ pub struct Prepared {
     pub(crate) text: Arc<str>,
     param_types: Box<[DataType]>,
     columns: Option<Box<[Column]>>,
-    /// True if a transaction that has failed takes it: COMMIT, ROLLBACK and an empty text.
+    /// True if a transaction that has failed takes it: COMMIT, ROLLBACK, ROLLBACK TO and an empty text.
     pub(crate) fits_failed_transaction: bool,
     /// True until a client knows its columns: they are told when it runs.
     columns_may_change: bool,

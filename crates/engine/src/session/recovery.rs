@@ -80,7 +80,7 @@ impl Session {
         }
         // Of what others wait for there is nothing left; the rest is the session's own.
         self.rollback();
-        if phase == Phase::Block {
+        if matches!(phase, Phase::Block | Phase::FailedAtSavepoint) {
             self.txn.phase = Phase::Failed;
         }
         if let Some(standby) = &mut self.standby {
@@ -92,7 +92,7 @@ impl Session {
     /// statement ends a transaction.
     #[inline]
     pub(super) fn refusal(&mut self, ends: bool) -> Option<EngineError> {
-        let failed = self.txn.phase == Phase::Failed;
+        let failed = self.txn.phase.is_failed();
         if let Some(standby) = &mut self.standby
             && let Some(reason) = standby.ended_for.take()
             && !(failed && ends)

@@ -11,7 +11,7 @@ impl Session {
         match self.txn.phase {
             Phase::None => self.begin(Phase::Block),
             Phase::Implicit => self.txn.phase = Phase::Block,
-            Phase::Block | Phase::Failed => {
+            Phase::Block | Phase::Failed | Phase::FailedAtSavepoint => {
                 return self.notice(
                     &Notice::warning(
                         SqlState::ACTIVE_SQL_TRANSACTION,
@@ -28,20 +28,27 @@ impl Session {
         if let Some(isolation) = modes.isolation
             && isolation != self.txn.isolation
         {
-            if self.txn.has_started_work() {
-                return Err(EngineError::new(
-                    SqlState::ACTIVE_SQL_TRANSACTION,
-                    "SET TRANSACTION ISOLATION LEVEL must be called before any query",
-                ));
+            let refusal = match (self.txn.has_started_work(), self.txn.has_savepoints()) {
+                (true, _) => Some("SET TRANSACTION ISOLATION LEVEL must be called before any query"),
+                (false, true) => {
+                    Some("SET TRANSACTION ISOLATION LEVEL must not be called in a subtransaction")
+                }
+                (false, false) => None,
+            };
+            if let Some(refusal) = refusal {
+                return Err(EngineError::new(SqlState::ACTIVE_SQL_TRANSACTION, refusal));
             }
             self.txn.isolation = isolation;
         }
         if let Some(read_only) = modes.read_only {
-            if !read_only && self.txn.read_only && self.txn.has_started_work() {
-                return Err(EngineError::new(
-                    SqlState::ACTIVE_SQL_TRANSACTION,
-                    "transaction read-write mode must be set before any query",
-                ));
+            let widens = !read_only && self.txn.read_only;
+            let refusal = match (self.txn.has_savepoints(), self.txn.has_started_work()) {
+                (true, _) => Some("cannot set transaction read-write mode inside a read-only transaction"),
+                (false, true) => Some("transaction read-write mode must be set before any query"),
+                (false, false) => None,
+            };
+            if let Some(refusal) = refusal.filter(|_| widens) {
+                return Err(EngineError::new(SqlState::ACTIVE_SQL_TRANSACTION, refusal));
             }
             self.check_writable_here(modes)?;
             self.txn.read_only = read_only;
@@ -68,7 +75,7 @@ impl Session {
         out: &mut dyn Output,
     ) -> Result<&'static str> {
         let (isolation, read_only) = (self.txn.isolation, self.txn.read_only);
-        let was_block = matches!(self.txn.phase, Phase::Block | Phase::Failed);
+        let was_block = self.txn.phase == Phase::Block || self.txn.phase.is_failed();
         if !was_block {
             if chain {
                 return Err(EngineError::new(
@@ -98,11 +105,12 @@ impl Session {
                 self.commit(out)?;
                 "COMMIT"
             }
-            Phase::Block | Phase::Implicit => {
+            Phase::Block | Phase::Implicit | Phase::FailedAtSavepoint => {
                 self.rollback();
                 "ROLLBACK"
             }
         };
+        self.tell_settings(out)?;
         if chain {
             self.begin(Phase::Block);
             self.txn.isolation = isolation;

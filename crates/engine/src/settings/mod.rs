@@ -209,6 +209,31 @@ impl Settings {
         }
     }
 
+    /// The number of values that the running transaction has replaced.
+    pub(crate) fn replaced_count(&self) -> usize {
+        self.replaced.len()
+    }
+
+    /// Puts back the values that the transaction has replaced, but for the first `count`: it goes back to a savepoint. The
+    /// names of reported settings that changed.
+    pub(crate) fn go_back_to(&mut self, count: usize) -> Vec<&'static str> {
+        let behind = self.replaced.split_off(count.min(self.replaced.len()));
+        let mut told = Vec::new();
+        for replaced in behind.into_iter().rev() {
+            self.put_back(replaced, &mut told);
+        }
+        told
+    }
+
+    fn put_back(&mut self, replaced: Replaced, told: &mut Vec<&'static str>) {
+        self.put(&replaced.name, replaced.value);
+        if let Some(definition) = definition(&replaced.name).filter(|d| d.reported)
+            && !told.contains(&definition.name)
+        {
+            told.push(definition.name);
+        }
+    }
+
     /// Undoes what the end of the transaction undoes; the names of reported settings that changed.
     #[inline]
     pub(crate) fn end_transaction(&mut self, committed: bool) -> Vec<&'static str> {
@@ -226,12 +251,7 @@ impl Settings {
             if committed && (!replaced.local || settled.contains(&replaced.name)) {
                 settled.push(replaced.name);
             } else {
-                self.put(&replaced.name, replaced.value);
-                if let Some(definition) = definition(&replaced.name).filter(|d| d.reported)
-                    && !told.contains(&definition.name)
-                {
-                    told.push(definition.name);
-                }
+                self.put_back(replaced, &mut told);
             }
         }
         told

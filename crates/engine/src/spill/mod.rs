@@ -9,6 +9,7 @@
 //! | `sorter` | sorts records by their keys' bytes, in memory or by an external merge |
 //! | `log` | records that are read in their order while more come |
 //! | `kept` | rows that are read again and again |
+//! | `stack` | bytes that are taken back from their end |
 //! | `record` | rows as bytes and back |
 //! | `temporary` | a file of records, written and read in blocks |
 //! | `block_counts` | the blocks that a thread has read and written |
@@ -18,6 +19,7 @@ mod kept;
 pub(crate) mod log;
 pub(crate) mod record;
 pub(crate) mod sorter;
+mod stack;
 pub(crate) mod temporary;
 
 use std::path::{Path, PathBuf};
@@ -26,6 +28,7 @@ use std::sync::Arc;
 pub(crate) use block_counts::BlockCounts;
 pub(crate) use kept::{KeptReader, KeptRows};
 pub(crate) use sorter::{Sorted, Sorter};
+pub(crate) use stack::SpilledStack;
 
 use clearway_sql::error::{EngineError, Result, SqlState};
 

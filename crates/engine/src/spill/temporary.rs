@@ -9,6 +9,7 @@
 //! Lengths are in the machine's byte order: the file never outlives its process.
 
 use std::fs::{DirBuilder, File};
+use std::io;
 use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::Path;
@@ -41,17 +42,21 @@ pub(crate) struct Temporary {
     buffer: Vec<u8>,
 }
 
+/// Makes a file without a name in `directory`.
+pub(super) fn unnamed_file(directory: &Path) -> io::Result<File> {
+    let mut maker = DirBuilder::new();
+    // As the data directory, which the owner's group may read or not.
+    let beside = directory.parent().and_then(|data| std::fs::metadata(data).ok());
+    let mode = beside.map_or(0o700, |data| data.mode() & 0o750);
+    maker.recursive(true).mode(mode);
+    maker.create(directory)?;
+    tempfile::tempfile_in(directory)
+}
+
 impl Temporary {
     /// Makes a file in `directory`.
     pub(crate) fn create(directory: &Arc<Path>) -> Result<Temporary> {
-        let mut maker = DirBuilder::new();
-        // As the data directory, which the owner's group may read or not.
-        let beside = directory.parent().and_then(|data| std::fs::metadata(data).ok());
-        let mode = beside.map_or(0o700, |data| data.mode() & 0o750);
-        maker.recursive(true).mode(mode);
-        let made = maker
-            .create(directory)
-            .and_then(|()| tempfile::tempfile_in(directory));
+        let made = unnamed_file(directory);
         let file = made.map_err(|error| file_error("creating", directory, &error))?;
         Ok(Temporary {
             file,

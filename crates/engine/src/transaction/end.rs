@@ -213,6 +213,10 @@ impl Transaction {
         self.locked = false;
         self.held.clear();
         self.references = None;
+        if self.savepoints.is_some() {
+            self.savepoints = None;
+            self.gone_portals.clear();
+        }
         self.xid = None;
         self.phase = Phase::None;
         self.slot.set_transaction(0, 0);

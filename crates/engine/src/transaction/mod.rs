@@ -22,10 +22,10 @@
 //! - T2: rows are read under a snapshot. The one that a session kept from a statement before may see less than the locks
 //!   and definitions of this one want.
 //!
-//! # Subtransactions
+//! # Savepoints
 //!
-//! Savepoints are not there yet (0A000). They need ids of their own below this one's, which is why everything asks
-//! [`Transaction::is_own`] rather than comparing with one id.
+//! A transaction has one id, whatever savepoints it has ([`savepoints`]). In a block with savepoints an error goes back to
+//! the newest one, and the block waits for ROLLBACK TO, or for its end to be said.
 
 mod answer;
 mod end;
@@ -34,6 +34,7 @@ mod pending_references;
 mod portal_snapshot;
 mod replication;
 mod row_counts;
+mod savepoints;
 mod status;
 mod temporary;
 
@@ -58,6 +59,7 @@ pub(crate) use portal_snapshot::PortalSnapshot;
 pub(crate) use replication::{StandbyWait, WaitedFor};
 pub(crate) use row_counts::RowChanges;
 use row_counts::RowCounts;
+use savepoints::{GonePortals, Savepoints};
 pub use status::TransactionStatus;
 use temporary::Temporary;
 
@@ -78,6 +80,16 @@ pub(crate) enum Phase {
     Block,
     /// A block after an error: rolled back already, waiting for its end to be said.
     Failed,
+    /// A block after an error, with savepoints: it has gone back to the newest one already.
+    FailedAtSavepoint,
+}
+
+impl Phase {
+    /// True after an error in a block.
+    #[inline]
+    pub(crate) fn is_failed(self) -> bool {
+        matches!(self, Phase::Failed | Phase::FailedAtSavepoint)
+    }
 }
 
 /// A session's transaction, or the place where one will be.
@@ -123,6 +135,12 @@ pub(crate) struct Transaction {
     counts: RowCounts,
     /// The events of foreign keys, once there was one.
     references: Option<Box<PendingReferences>>,
+    savepoints: Option<Box<Savepoints>>,
+    /// Moved on by each savepoint, and each time that one is gone back to.
+    clock: u64,
+    gone_portals: Vec<GonePortals>,
+    /// The earliest of them since they were asked for.
+    newly_gone: Option<u64>,
 }
 
 impl Transaction {
@@ -162,6 +180,10 @@ impl Transaction {
             dropped: Vec::new(),
             counts: RowCounts::default(),
             references: None,
+            savepoints: None,
+            clock: 0,
+            gone_portals: Vec::new(),
+            newly_gone: None,
         }
     }
 
@@ -190,7 +212,7 @@ impl Transaction {
         match self.phase {
             Phase::None | Phase::Implicit => TransactionStatus::Idle,
             Phase::Block => TransactionStatus::InTransaction,
-            Phase::Failed => TransactionStatus::Failed,
+            Phase::Failed | Phase::FailedAtSavepoint => TransactionStatus::Failed,
         }
     }
 
@@ -350,6 +372,7 @@ impl Transaction {
             xid: self.xid,
             command: self.command,
             reader: Reader::of_session(&self.snapshot, &self.seen),
+            changes: self.savepoints.as_deref().map(|savepoints| &savepoints.changes),
         }
     }
 
@@ -400,6 +423,9 @@ impl Transaction {
     /// Counts rows of a table that a statement has changed, for the background worker.
     #[inline]
     pub(crate) fn count_rows(&mut self, oid: u32, changes: RowChanges) {
+        if let Some(savepoints) = &mut self.savepoints {
+            savepoints.keep_count(self.counts.of(oid));
+        }
         self.counts.count(oid, changes);
     }
 

@@ -144,10 +144,6 @@ pub(crate) struct PendingReferences {
 
 impl PendingReferences {
     /// This moment.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "a rollback to a savepoint asks for it")
-    )]
     pub(crate) fn mark(&self) -> Mark {
         Mark {
             deferred: self.deferred.end(),
@@ -157,10 +153,6 @@ impl PendingReferences {
     }
 
     /// Takes back what was noted since (F2); the statement that was running has failed.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "a rollback to a savepoint asks for it")
-    )]
     pub(crate) fn cut_back(&mut self, mark: Mark) {
         self.immediate.cut_back(0);
         self.deferred.cut_back(mark.deferred);

@@ -14,6 +14,8 @@ pub(crate) struct PortalSnapshot {
     snapshot: SessionSnapshot,
     command: u32,
     transaction: u64,
+    /// The time at which it was made, by the transaction's clock of savepoints.
+    made: u64,
     _open: Arc<()>,
 }
 
@@ -29,13 +31,14 @@ impl Transaction {
             snapshot: self.snapshot.clone(),
             command: self.command,
             transaction: self.number,
+            made: self.clock,
             _open: Arc::clone(&self.portals),
         }
     }
 
-    /// True if the portal's transaction is this one.
+    /// True if the portal's transaction is this one, and has not taken it back.
     pub(crate) fn owns(&self, portal: &PortalSnapshot) -> bool {
-        self.phase != Phase::None && portal.transaction == self.number
+        self.phase != Phase::None && portal.transaction == self.number && !self.is_portal_gone(portal.made)
     }
 
     /// Exchanges what the portal sees and what the transaction sees, before the portal goes on and again afterwards.

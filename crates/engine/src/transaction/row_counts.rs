@@ -89,6 +89,13 @@ impl RowCount {
     }
 }
 
+/// The counts of the running transaction for a table.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TableCount {
+    pub(super) oid: u32,
+    now: RowChanges,
+}
+
 /// The counts of a session that it has not handed over.
 #[derive(Debug, Default)]
 pub(super) struct RowCounts {
@@ -115,6 +122,32 @@ impl RowCounts {
             }),
         }
         self.counted += count;
+    }
+
+    /// The counts of the running transaction for a table.
+    pub(super) fn of(&self, oid: u32) -> TableCount {
+        let count = self.tables.iter().find(|count| count.oid == oid);
+        TableCount {
+            oid,
+            now: count.map_or_else(RowChanges::default, |count| count.now),
+        }
+    }
+
+    /// The number of tables that it has truncated.
+    pub(super) fn truncation_count(&self) -> usize {
+        self.truncated.len()
+    }
+
+    /// The transaction goes back to where the counts of these tables were those, and it had truncated so many. Of what it
+    /// has counted since, as of a transaction that is rolled back, what was stored is dead.
+    pub(super) fn go_back(&mut self, counts: impl Iterator<Item = TableCount>, truncated: usize) {
+        for before in counts {
+            if let Some(count) = self.tables.iter_mut().find(|count| count.oid == before.oid) {
+                let (then, now) = (before.now, std::mem::replace(&mut count.now, before.now));
+                count.dead += (now.inserted + now.updated).saturating_sub(then.inserted + then.updated);
+            }
+        }
+        self.truncated.truncate(truncated);
     }
 
     /// The table has no rows any more, if the transaction commits.

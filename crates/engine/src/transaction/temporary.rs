@@ -46,7 +46,41 @@ pub(super) struct Temporary {
     over: u64,
 }
 
+/// The definitions that a transaction saw at a savepoint.
+#[derive(Debug)]
+pub(super) struct SavedDefinitions {
+    overlay: Option<Arc<CatalogState>>,
+    redefines: bool,
+    /// The published version that it was made over, if there were temporary tables.
+    over: Option<u64>,
+}
+
+impl SavedDefinitions {
+    pub(super) fn of(
+        overlay: Option<&Arc<CatalogState>>,
+        redefines: bool,
+        temporary: Option<&Temporary>,
+    ) -> SavedDefinitions {
+        SavedDefinitions {
+            overlay: overlay.cloned(),
+            redefines,
+            over: temporary.map(|temporary| temporary.over),
+        }
+    }
+}
+
 impl Transaction {
+    /// The definitions are those of a savepoint again. An overlay over a state that is not published any more is made anew
+    /// when it is used.
+    pub(super) fn restore_definitions(&mut self, saved: &SavedDefinitions) {
+        self.overlay.clone_from(&saved.overlay);
+        self.redefines = saved.redefines;
+        match (&mut self.temporary, saved.over) {
+            (Some(temporary), Some(over)) => temporary.over = over,
+            (temporary, _) => *temporary = None,
+        }
+    }
+
     /// The schema of the session's temporary tables, from now on if there was none.
     pub(crate) fn open_temporary(&mut self) {
         if self.temporary.is_some() {

@@ -14,8 +14,10 @@ mod common;
 mod foreign_keys;
 mod on_conflict;
 mod row_locks;
+mod savepoints;
+mod savepoints_random;
 
-use common::{Fixture, query, run};
+use common::Fixture;
 
 fn accounts() -> Fixture {
     Fixture::new(

@@ -20,7 +20,7 @@ fn names_that_do_not_exist() {
         run(&mut s, "select * from items a join log b on a.nothing"),
         "ERROR 42703"
     );
-    assert_eq!(run(&mut s, "savepoint a"), "ERROR 0A000");
+    assert_eq!(run(&mut s, "rollback to a"), "ERROR 25P01");
 }
 
 #[test]

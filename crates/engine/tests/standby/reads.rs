@@ -77,7 +77,7 @@ fn money_is_never_lost(mechanisms: Mechanisms) {
     assert_eq!(query(&mut pair.reader(), names), query(&mut pair.writer(), names));
 }
 
-/// Transfers between accounts, some of them rolled back, until it is stopped.
+/// Transfers between accounts, some of them rolled back, all with changes that are taken back to a savepoint, until it is stopped.
 fn move_money(writer: &mut Session, seed: u32, stopped: impl Fn() -> bool) {
     let mut at = seed;
     while !stopped() {
@@ -92,6 +92,11 @@ fn move_money(writer: &mut Session, seed: u32, stopped: impl Fn() -> bool) {
             &format!(
                 "begin;
                  update accounts set balance = balance - 1 where id = {first};
+                 savepoint s;
+                 update accounts set balance = balance - 1 where id in ({first}, {second});
+                 insert into accounts values (1000 + {first}, 1), (2000 + {first}, 1);
+                 delete from accounts where id = {second} or id > 2000;
+                 rollback to s;
                  update accounts set balance = balance + 1 where id = {second}"
             ),
         );

@@ -207,9 +207,6 @@ fetch all c
 move forward 5 from c
 close c
 close all
-savepoint a
-release savepoint a
-rollback to savepoint a
 prepare transaction 'x'
 commit prepared 'x'
 rollback prepared 'x'

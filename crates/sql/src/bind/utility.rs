@@ -102,6 +102,9 @@ impl Binder<'_> {
             Begin(modes) => Begin(*modes),
             Commit { chain } => Commit { chain: *chain },
             Rollback { chain } => Rollback { chain: *chain },
+            Savepoint(name) => Savepoint(name.clone()),
+            Release(name) => Release(name.clone()),
+            RollbackTo(name) => RollbackTo(name.clone()),
             SetTransaction { modes, session } => SetTransaction {
                 modes: *modes,
                 session: *session,

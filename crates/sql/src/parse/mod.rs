@@ -289,11 +289,15 @@ impl ParsedStatement {
         }
     }
 
-    /// True if it is accepted in a transaction that has failed: COMMIT and ROLLBACK only.
+    /// True if it is accepted in a transaction that has failed: COMMIT, ROLLBACK and ROLLBACK TO only.
     pub fn ends_transaction(&self) -> bool {
         matches!(
             self.tree,
-            Tree::Control(ControlStatement::Commit { .. } | ControlStatement::Rollback { .. })
+            Tree::Control(
+                ControlStatement::Commit { .. }
+                    | ControlStatement::Rollback { .. }
+                    | ControlStatement::RollbackTo(_)
+            )
         )
     }
 }

@@ -69,6 +69,12 @@ pub enum ControlStatement<S: Stage = Resolved> {
         /// True if a new transaction starts at once.
         chain: bool,
     },
+    /// SAVEPOINT name
+    Savepoint(String),
+    /// RELEASE SAVEPOINT name
+    Release(String),
+    /// ROLLBACK TO SAVEPOINT name
+    RollbackTo(String),
     /// SET TRANSACTION, or SET SESSION CHARACTERISTICS AS TRANSACTION
     SetTransaction {
         /// The modes to set.
@@ -172,7 +178,9 @@ impl ControlStatement {
             ControlStatement::Begin(modes) if modes.start_keyword => "START TRANSACTION",
             ControlStatement::Begin(_) => "BEGIN",
             ControlStatement::Commit { .. } => "COMMIT",
-            ControlStatement::Rollback { .. } => "ROLLBACK",
+            ControlStatement::Rollback { .. } | ControlStatement::RollbackTo(_) => "ROLLBACK",
+            ControlStatement::Savepoint(_) => "SAVEPOINT",
+            ControlStatement::Release(_) => "RELEASE",
             ControlStatement::SetTransaction { .. } | ControlStatement::Set { .. } => "SET",
             ControlStatement::Reset(_) => "RESET",
             ControlStatement::Show(_) | ControlStatement::ShowAll => "SHOW",

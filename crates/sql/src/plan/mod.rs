@@ -153,12 +153,15 @@ pub enum Statement {
 }
 
 impl Statement {
-    /// True if a transaction that has failed takes it: COMMIT, ROLLBACK and an empty text.
+    /// True if a transaction that has failed takes it: COMMIT, ROLLBACK, ROLLBACK TO and an empty text.
     pub fn fits_failed_transaction(&self) -> bool {
         matches!(
             self,
             Statement::Control(
-                ControlStatement::Empty | ControlStatement::Commit { .. } | ControlStatement::Rollback { .. }
+                ControlStatement::Empty
+                    | ControlStatement::Commit { .. }
+                    | ControlStatement::Rollback { .. }
+                    | ControlStatement::RollbackTo(_)
             )
         )
     }

@@ -65,6 +65,7 @@ fn context<'a>(storage: &'a Storage, snapshot: &'a Snapshot) -> TxnContext<'a> {
         xid: None,
         command: 0,
         reader: Reader::of_no_answer(snapshot),
+        changes: None,
     }
 }
 

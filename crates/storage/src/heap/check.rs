@@ -5,7 +5,8 @@
 //! 3. If a version of a HOT chain names a successor and the updater committed, the chain has that successor:
 //!    a new version is removed only with, or after, the version it replaced (R4). A chain does not meet
 //!    itself or another.
-//! 4. A heap-only tuple whose inserter committed is on a chain. Otherwise neither a scan nor an index finds it.
+//! 4. A heap-only tuple whose inserter committed, and has not ended it itself, is on a chain. Otherwise neither a scan nor
+//!    an index finds it. One that was taken back to a savepoint (`take_back`) is on none.
 
 use clearway_txn::{Status, Xid};
 
@@ -156,6 +157,7 @@ fn check_chains(storage: &Storage, block: u32, page: HintedPage<'_>, findings: &
         if let Some(tuple) = Tuple::at(page, slot)
             && tuple.has(HEAP_ONLY)
             && !visited[usize::from(slot)]
+            && (tuple.xmax() != tuple.xmin() || tuple.has(LOCK_ONLY))
             && storage.status(Xid(tuple.xmin()))? == Status::Committed
         {
             findings.page(
@@ -234,6 +236,7 @@ mod tests {
                 xid: Some(xid),
                 command: 1,
                 reader: Reader::of_no_answer(&snapshot),
+                changes: None,
             });
             storage.commit(proc, xid, false).unwrap();
         };
@@ -386,6 +389,7 @@ mod tests {
             xid: Some(xid),
             command: 1,
             reader: Reader::of_no_answer(&snapshot),
+            changes: None,
         };
         let new = Tid { block: 0, slot: 7 };
         let outcome = heap.update(&context, Tid { block: 0, slot: 1 }, b"new", true);

@@ -7,12 +7,15 @@ use crate::change::byte_buffers::ByteBuffer;
 use crate::change::{AtomicChange, ChangeLog};
 use crate::error::{Result, StorageError};
 use crate::heap::layout::{
-    HAS_UNUSED, LINE_POINTER, Line, bounds, encode_tuple, free_space, line_offset, lines, slot_count,
-    tuple_size,
+    HAS_UNUSED, LINE_POINTER, Line, TUPLE_HEADER, bounds, encode_tuple, free_space, line_offset, lines,
+    slot_count, tuple_size,
 };
 use crate::heap::page_run::place_run;
 use crate::heap::{Heap, ROW_MAX, Tid, TxnContext};
-use crate::page::{self, LOWER, PageId, PageKind};
+use crate::page::{self, LOWER, PAGE_HEADER, PAGE_SIZE, PageId, PageKind};
+
+/// The most rows that a page takes.
+const ROWS_ON_PAGE: usize = (PAGE_SIZE - PAGE_HEADER) / (LINE_POINTER + TUPLE_HEADER);
 
 /// Fails if a row cannot be stored at all.
 pub(crate) fn check_size(row: usize) -> Result<()> {
@@ -102,10 +105,11 @@ impl Heap {
         let mut tuple = ByteBuffer::take();
         while let Some(next) = rows.first() {
             check_size(next.len())?;
+            ctx.prepare_notes(ROWS_ON_PAGE)?;
             let block = self.target(ctx, next.len(), ring.as_deref_mut())?;
             let mut change = ctx.storage.begin_change(xid)?;
-            let page = PageId { rel: self.rel, block };
-            let mut page = ctx.storage.pin_in(page, ring.as_deref_mut())?.into_exclusive();
+            let page_id = PageId { rel: self.rel, block };
+            let mut page = ctx.storage.pin_in(page_id, ring.as_deref_mut())?.into_exclusive();
             if page::is_new(page.header()) {
                 change.init_page(&mut page, PageKind::HEAP, 0);
             }
@@ -113,11 +117,13 @@ impl Heap {
                 [row] if fits(page.header(), row.len()) => {
                     encode_tuple(xid.0, ctx.command, 0, row, &mut tuple);
                     let slot = place(&mut change, &mut page, &tuple);
+                    ctx.note_inserted(page_id, slot);
                     placed(Tid { block, slot });
                     1
                 }
                 [_] => 0,
                 _ => place_run(&mut change, &mut page, (xid, ctx.command), rows, |slot| {
+                    ctx.note_inserted(page_id, slot);
                     placed(Tid { block, slot });
                 }),
             };

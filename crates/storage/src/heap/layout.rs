@@ -47,8 +47,11 @@ pub(crate) const HOT_UPDATED: u16 = 32;
 pub(crate) const HEAP_ONLY: u16 = 64;
 /// `xmax` leaves the row's key as it is: an UPDATE of other columns, or FOR NO KEY UPDATE.
 pub(crate) const KEY_KEPT: u16 = 128;
+/// The inserter has deleted the version itself, behind a savepoint: it may take that back.
+pub(crate) const MAY_RETURN: u16 = 256;
 /// The bits that speak of `xmax`.
-pub(crate) const XMAX_BITS: u16 = XMAX_COMMITTED | XMAX_ABORTED | LOCK_ONLY | HOT_UPDATED | KEY_KEPT;
+pub(crate) const XMAX_BITS: u16 =
+    XMAX_COMMITTED | XMAX_ABORTED | LOCK_ONLY | HOT_UPDATED | KEY_KEPT | MAY_RETURN;
 
 /// Page flag: some line pointer is Unused.
 pub(crate) const HAS_UNUSED: u16 = 1;

@@ -59,6 +59,7 @@ impl Heap {
 
     /// FOR UPDATE and FOR NO KEY UPDATE.
     fn lock_row_alone(&self, ctx: &TxnContext<'_>, tid: Tid, mode: RowLockMode) -> Result<LockOutcome> {
+        ctx.prepare_notes(1)?;
         let mut change = ctx.storage.begin_change(ctx.writing_xid())?;
         let mut page = ctx
             .storage

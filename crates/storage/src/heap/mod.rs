@@ -33,6 +33,7 @@
 //! | `compaction` | moving the tuples that stay together |
 //! | `replace` | a new version in a dead one's place |
 //! | `kept_versions` | which versions a crash may leave as the newest |
+//! | `row_changes`, `take_back` | what a transaction has changed since a savepoint, and how it goes back to that |
 //! | `check` | whether a page keeps these rules |
 
 pub(crate) mod check;
@@ -44,8 +45,10 @@ mod lock;
 mod page_run;
 pub(crate) mod prune;
 pub(crate) mod replace;
+pub(crate) mod row_changes;
 mod row_lock;
 mod scan;
+mod take_back;
 mod unpinned;
 mod update;
 pub(crate) mod visibility;
@@ -53,12 +56,15 @@ pub(crate) mod visibility;
 use clearway_txn::{ProcId, Xid};
 
 pub use lock::LockOutcome;
+pub use row_changes::{Overflow, RowChanges};
 pub use scan::{HeapScan, Rival, VersionOutcome};
+pub use take_back::TakeBack;
 pub use update::{ChangedColumns, DeleteOutcome, UpdateOutcome};
 pub use visibility::Liveness;
 
 use crate::commit::Reader;
-use crate::page::{PAGE_HEADER, PAGE_SIZE, RelId};
+use crate::error::Result;
+use crate::page::{PAGE_HEADER, PAGE_SIZE, PageId, RelId};
 use crate::storage::Storage;
 
 /// The place of a row version: page and line pointer (from 1).
@@ -84,11 +90,30 @@ pub struct TxnContext<'a> {
     pub command: u32,
     /// Its snapshot, and the notes of what its answers depend on.
     pub reader: Reader<'a>,
+    /// The list of the rows that it changes, if it has a savepoint.
+    pub changes: Option<&'a RowChanges>,
 }
 
 impl TxnContext<'_> {
     fn writing_xid(&self) -> Xid {
         self.xid.expect("a transaction that changes rows has an xid")
+    }
+
+    /// Makes room for notes of `count` changes of rows, before a page is latched for them (L1 of `row_changes`).
+    #[inline]
+    fn prepare_notes(&self, count: usize) -> Result<()> {
+        match self.changes {
+            None => Ok(()),
+            Some(changes) => changes.prepare(count),
+        }
+    }
+
+    /// Notes that a row was stored.
+    #[inline]
+    fn note_inserted(&self, page: PageId, slot: u16) {
+        if let Some(changes) = self.changes {
+            changes.note(page.rel.0, page.block, slot, row_changes::Done::Inserted);
+        }
     }
 }
 

@@ -205,6 +205,7 @@ mod tests {
             xid,
             command: 1,
             reader: Reader::of_no_answer(&snapshot),
+            changes: None,
         });
         if let Some(xid) = xid {
             if result.is_some() {

@@ -8,11 +8,12 @@ use crate::change::byte_buffers::ByteBuffer;
 use crate::error::Result;
 use crate::heap::insert::{check_size, fits, place};
 use crate::heap::layout::{
-    CMAX, HEAP_ONLY, HOT_UPDATED, INFOMASK, KEY_KEPT, LOCK_ONLY, NEXT, Tuple, XMAX, XMAX_BITS, encode_tuple,
-    free_space,
+    CMAX, HEAP_ONLY, HOT_UPDATED, INFOMASK, KEY_KEPT, LOCK_ONLY, MAY_RETURN, NEXT, Tuple, XMAX, XMAX_BITS,
+    encode_tuple, free_space,
 };
 use crate::heap::prune;
 use crate::heap::replace::{Room, note_ended};
+use crate::heap::row_changes::{Done, RowChanges};
 use crate::heap::row_lock::{key_kept, row_lock_mode};
 use crate::heap::visibility::{WriterConflict, writer_conflict};
 use crate::heap::{Heap, Tid, TxnContext};
@@ -93,6 +94,44 @@ pub enum DeleteOutcome {
     },
 }
 
+/// The end of a version: the part of its header that says who has deleted, replaced or locked it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct End {
+    pub(crate) xmax: Xid,
+    pub(crate) command: u32,
+    /// Its successor.
+    pub(crate) next: Option<Tid>,
+    /// Of [`XMAX_BITS`].
+    pub(crate) bits: u16,
+}
+
+impl End {
+    /// It is alive, and not locked.
+    pub(crate) const NONE: End = End {
+        xmax: Xid::INVALID,
+        command: 0,
+        next: None,
+        bits: 0,
+    };
+}
+
+/// Gives the tuple at `slot` this end.
+pub(crate) fn write_end(change: &mut AtomicChange<'_>, page: &mut PageExclusive<'_>, slot: u16, end: End) {
+    let Some(tuple) = Tuple::at(page.hinted(), slot) else {
+        unreachable!("the tuple was found under this latch");
+    };
+    let (offset, infomask) = (tuple.offset, tuple.infomask() & !XMAX_BITS | end.bits);
+    let mut header = [0; INFOMASK + 2 - XMAX];
+    header[..8].copy_from_slice(&end.xmax.0.to_le_bytes());
+    header[8..12].copy_from_slice(&tuple.cmin().to_le_bytes());
+    header[CMAX - XMAX..CMAX - XMAX + 4].copy_from_slice(&end.command.to_le_bytes());
+    let next = end.next.unwrap_or_default();
+    header[NEXT - XMAX..NEXT - XMAX + 4].copy_from_slice(&next.block.to_le_bytes());
+    header[NEXT - XMAX + 4..NEXT - XMAX + 6].copy_from_slice(&next.slot.to_le_bytes());
+    header[INFOMASK - XMAX..].copy_from_slice(&infomask.to_le_bytes());
+    change.write(page, offset + XMAX, &header);
+}
+
 /// Marks the tuple at `slot` as ended by this command; `next` is its successor.
 pub(crate) fn mark(
     ctx: &TxnContext<'_>,
@@ -105,22 +144,38 @@ pub(crate) fn mark(
     let Some(tuple) = Tuple::at(page.hinted(), slot) else {
         unreachable!("the tuple was found without a conflicting writer under this latch");
     };
-    let (offset, before) = (tuple.offset, tuple.infomask());
-    let xid = ctx.writing_xid();
-    let mut infomask = before & !XMAX_BITS | xmax_bits;
-    if before & (LOCK_ONLY | KEY_KEPT) == LOCK_ONLY && tuple.xmax() == xid.0 {
+    let mut end = own_end(ctx, next, xmax_bits);
+    if tuple.infomask() & (LOCK_ONLY | KEY_KEPT) == LOCK_ONLY && Xid(tuple.xmax()) == end.xmax {
         // It has locked the row FOR UPDATE, and a transaction's locks do not become weaker.
-        infomask &= !KEY_KEPT;
+        end.bits &= !KEY_KEPT;
     }
-    let mut header = [0; INFOMASK + 2 - XMAX];
-    header[..8].copy_from_slice(&xid.0.to_le_bytes());
-    header[8..12].copy_from_slice(&tuple.cmin().to_le_bytes());
-    header[CMAX - XMAX..CMAX - XMAX + 4].copy_from_slice(&ctx.command.to_le_bytes());
-    let next = next.unwrap_or_default();
-    header[NEXT - XMAX..NEXT - XMAX + 4].copy_from_slice(&next.block.to_le_bytes());
-    header[NEXT - XMAX + 4..NEXT - XMAX + 6].copy_from_slice(&next.slot.to_le_bytes());
-    header[INFOMASK - XMAX..].copy_from_slice(&infomask.to_le_bytes());
-    change.write(page, offset + XMAX, &header);
+    if let Some(changes) = ctx.changes {
+        end.bits |= note_end(changes, end, &tuple, page.page_id(), slot);
+    }
+    write_end(change, page, slot, end);
+}
+
+fn own_end(ctx: &TxnContext<'_>, next: Option<Tid>, bits: u16) -> End {
+    End {
+        xmax: ctx.writing_xid(),
+        command: ctx.command,
+        next,
+        bits,
+    }
+}
+
+/// Notes that a version gets this end of a transaction that has a savepoint; what its bits are to say beside.
+#[cold]
+fn note_end(changes: &RowChanges, end: End, tuple: &Tuple<'_>, page: PageId, slot: u16) -> u16 {
+    let has_own_lock = tuple.has(LOCK_ONLY) && Xid(tuple.xmax()) == end.xmax;
+    let done = match (has_own_lock, tuple.has(KEY_KEPT)) {
+        (false, _) => Done::Ended,
+        (true, true) => Done::EndedNoKeyUpdate,
+        (true, false) => Done::EndedUpdate,
+    };
+    changes.note(page.rel.0, page.block, slot, done);
+    let deletes_own = end.bits & LOCK_ONLY == 0 && end.next.is_none() && Xid(tuple.xmin()) == end.xmax;
+    if deletes_own { MAY_RETURN } else { 0 }
 }
 
 /// The reason why a version is not changed.
@@ -158,6 +213,7 @@ impl Heap {
         let rows = ctx.storage.locks.rows();
         let mut other: Option<u32> = None;
         loop {
+            ctx.prepare_notes(2)?;
             let mut change = ctx.storage.begin_change(ctx.writing_xid())?;
             let (mut page, mut new_page) = self.latched(ctx, tid.block, other)?;
             if let Some(refused) = self.refused(ctx, &page, tid, mode)? {
@@ -203,6 +259,7 @@ impl Heap {
                     hot_updated | key_kept,
                 );
                 rows.follow(self.place(tid), self.place(new));
+                ctx.note_inserted(page.page_id(), slot);
                 if replaces && hot_allowed {
                     note_ended(&mut change, &mut page, tid.slot, room.is_some());
                 }
@@ -236,6 +293,7 @@ impl Heap {
             };
             mark(ctx, &mut change, &mut page, tid.slot, Some(new), key_kept);
             rows.follow(self.place(tid), self.place(new));
+            ctx.note_inserted(target.page_id(), slot);
             change.finish()?;
             return Ok(UpdateOutcome::Updated { tid: new, hot: false });
         }
@@ -306,6 +364,7 @@ impl Heap {
 
     /// Deletes the version at `tid`.
     pub fn delete(&self, ctx: &TxnContext<'_>, tid: Tid) -> Result<DeleteOutcome> {
+        ctx.prepare_notes(1)?;
         let mut change = ctx.storage.begin_change(ctx.writing_xid())?;
         let mut page = ctx
             .storage
@@ -339,7 +398,8 @@ impl Heap {
             .into_exclusive();
         let own = Tuple::at(page.hinted(), tid.slot).is_some_and(|tuple| ctx.xid == Some(Xid(tuple.xmin())));
         assert!(own, "a row is withdrawn by the transaction that has inserted it");
-        mark(ctx, &mut change, &mut page, tid.slot, None, 0);
+        // No note: what is on the list is that it was inserted, and to take that back is the same again.
+        write_end(&mut change, &mut page, tid.slot, own_end(ctx, None, 0));
         change.finish()?;
         Ok(())
     }

@@ -9,8 +9,8 @@ use crate::buffer::{PageExclusive, PageShared};
 use crate::error::Result;
 use crate::files::status_pages::storage_error;
 use crate::heap::layout::{
-    HOT_UPDATED, KEY_KEPT, LOCK_ONLY, Tuple, XMAX_ABORTED, XMAX_COMMITTED, XMIN_ABORTED, XMIN_COMMITTED,
-    stands_alone,
+    HOT_UPDATED, KEY_KEPT, LOCK_ONLY, MAY_RETURN, Tuple, XMAX_ABORTED, XMAX_COMMITTED, XMIN_ABORTED,
+    XMIN_COMMITTED, stands_alone,
 };
 use crate::heap::{Tid, TxnContext};
 use crate::storage::Storage;
@@ -246,7 +246,7 @@ pub enum Liveness {
 pub(crate) fn liveness(ctx: &TxnContext<'_>, tuple: &Tuple<'_>) -> Result<Liveness> {
     let xmin = Xid(tuple.xmin());
     let deletes_own = xmin.is_valid() && tuple.xmax() == xmin.0 && !tuple.has(LOCK_ONLY);
-    if deletes_own && tuple.next().is_none() {
+    if deletes_own && tuple.next().is_none() && !tuple.has(MAY_RETURN) {
         // Whatever becomes of its inserter, which has deleted or withdrawn it. If it has replaced it, the key is taken until
         // its end: the successor's entry may not be there yet.
         return Ok(Liveness::Dead);

@@ -41,7 +41,9 @@ mod fast_path;
 mod options;
 mod queued_for;
 mod request;
+mod take_backs;
 
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, BuildHasherDefault};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -55,6 +57,7 @@ use crate::{LockMode, ProcArray, ProcId, Xid};
 use entry::{TagHasher, Waiter};
 use fast_path::StrongLockers;
 use queued_for::QueuedFor;
+use take_backs::TakeBacks;
 
 pub(crate) use entry::{LockEntry, Partition};
 pub use options::LockOptions;
@@ -179,6 +182,10 @@ pub(crate) struct ProcWait<M: Machine> {
     pub(crate) waited_for_proc: M::U32,
     /// Number of times that the session has begun to wait for a transaction. Only the session writes it.
     pub(crate) transaction_waits: M::U64,
+    /// The transaction of this slot that has taken something back last, and how often; `transaction_wait` uses them.
+    pub(crate) take_backs: TakeBacks<M>,
+    /// Those of another slot that this session knows. Only the session uses it.
+    pub(crate) known_take_backs: TakeBacks<M>,
     /// Number of locks on the list; written with the list, read by the session without its latch.
     held_count: M::U32,
     held: Latched<Vec<HeldLock>, M>,
@@ -268,6 +275,8 @@ impl<M: Machine> LockManager<M> {
             transaction_has_waiter: M::U32::new(0),
             waited_for_proc: M::U32::new(0),
             transaction_waits: M::U64::new(0),
+            take_backs: TakeBacks::none(),
+            known_take_backs: TakeBacks::none(),
             held_count: M::U32::new(0),
             held: Latched::new(&HELD_LOCKS, lwlock, Vec::new()),
             deadlock_timeout_ns: M::U64::new(nanoseconds(deadlock_timeout)),
@@ -607,6 +616,29 @@ impl<M: Machine> LockManager<M> {
             list.shrink_to(HELD_CAPACITY_KEPT);
         }
         granted
+    }
+
+    /// Gives back what `proc` holds beside `kept`: it goes back to a savepoint.
+    pub fn release_others(&self, proc: ProcId, kept: &[(LockTag, LockMode)]) {
+        let mut modes_kept: BTreeMap<LockTag, u8> = BTreeMap::new();
+        for (tag, mode) in kept {
+            *modes_kept.entry(*tag).or_default() |= mode.bit();
+        }
+        let mut granted = Vec::new();
+        let me = self.wait_of(proc);
+        let mut list = me.held.exclusive();
+        list.retain_mut(|lock| {
+            let kept = lock.modes & modes_kept.get(&lock.tag).copied().unwrap_or(0);
+            let given_back = lock.modes & !kept;
+            if given_back != 0 && !lock.fast {
+                self.release_granted(proc, lock.tag, given_back, &mut granted);
+            }
+            lock.modes = kept;
+            kept != 0
+        });
+        me.held_count.store(list.len() as u32, Relaxed);
+        drop(list);
+        self.wake_granted(granted);
     }
 
     /// Waits of `proc` that begin from now on look for a cycle after `timeout`; [`Duration::MAX`]: never. Called by the

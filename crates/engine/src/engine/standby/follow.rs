@@ -403,6 +403,7 @@ impl DefinitionFollower {
             xid: None,
             command: 0,
             reader: Reader::of_no_answer(snapshot),
+            changes: None,
         };
         let pages = (!changed.is_incomplete).then_some(&changed.pages);
         let rows = pages.map_or_else(

@@ -245,11 +245,12 @@ impl Reader<'_> {
                 if self.peek_word() == "prepared" {
                     return Err(EngineError::not_supported("ROLLBACK PREPARED"));
                 }
-                let chain = self.chain()?;
-                if self.peek_word() == "to" {
-                    return Err(EngineError::not_supported("ROLLBACK TO SAVEPOINT"));
+                if verb == "rollback"
+                    && let Some(name) = self.rollback_to()?
+                {
+                    return Ok(ControlStatement::RollbackTo(name));
                 }
-                Ok(ControlStatement::Rollback { chain })
+                Ok(ControlStatement::Rollback { chain: self.chain()? })
             }
             "set" => self.set(),
             "reset" => {
@@ -278,7 +279,8 @@ impl Reader<'_> {
                 Ok(ControlStatement::Deallocate(Some(self.identifier()?.0)))
             }
             "discard" => self.discard(),
-            "savepoint" | "release" => Err(EngineError::not_supported("SAVEPOINT")),
+            "savepoint" => Ok(ControlStatement::Savepoint(self.identifier()?.0)),
+            "release" => Ok(ControlStatement::Release(self.savepoint()?)),
             // Pools send these two when a connection is given back. There is nothing to close and nothing listened to.
             "close" if self.eat("all") => Ok(ControlStatement::NoOperation("CLOSE CURSOR ALL")),
             "unlisten" => {
@@ -458,6 +460,43 @@ mod tests {
     }
 
     #[test]
+    fn savepoints() {
+        for (sql, name) in [
+            ("savepoint a", "a"),
+            ("SAVEPOINT A", "a"),
+            ("savepoint \"A b\"", "A b"),
+            ("savepoint savepoint", "savepoint"),
+        ] {
+            assert!(matches!(read(sql), Tree::Control(ControlStatement::Savepoint(found)) if found == name));
+        }
+        for (sql, name) in [
+            ("release a", "a"),
+            ("release savepoint a", "a"),
+            ("release savepoint", "savepoint"),
+            ("release savepoint savepoint", "savepoint"),
+        ] {
+            assert!(matches!(read(sql), Tree::Control(ControlStatement::Release(found)) if found == name));
+        }
+        for sql in [
+            "rollback to a",
+            "rollback to savepoint a",
+            "rollback work to savepoint a",
+            "rollback transaction to a",
+        ] {
+            assert!(matches!(read(sql), Tree::Control(ControlStatement::RollbackTo(name)) if name == "a"));
+        }
+        for sql in [
+            "savepoint",
+            "release",
+            "rollback to",
+            "release a b",
+            "rollback to a and chain",
+        ] {
+            assert!(parse(sql, 0).is_err(), "{sql}");
+        }
+    }
+
+    #[test]
     fn settings() {
         assert!(matches!(read("SET synchronous_commit TO off"),
             Tree::Control(ControlStatement::Set { name, value: Some(value), local: false }) if name == "synchronous_commit" && value == "off"));
@@ -485,7 +524,7 @@ mod tests {
         let error = |sql: &str| parse(sql, 0).unwrap_err();
         assert_eq!(error("drop table").message(), "syntax error at end of input");
         assert_eq!(error("vacuum t t").position(), Some(10));
-        assert_eq!(error("savepoint a").sqlstate(), SqlState::FEATURE_NOT_SUPPORTED);
+        assert_eq!(error("abort to a").message(), "syntax error at or near \"to\"");
         let explained = |options: &str| error(&format!("explain ({options}) select 1"));
         assert_eq!(
             explained("format xml").sqlstate(),

@@ -1,4 +1,4 @@
-//! The options of BEGIN, COMMIT, ROLLBACK and SET TRANSACTION.
+//! The options of BEGIN, COMMIT, ROLLBACK and SET TRANSACTION, and the names of savepoints.
 
 use crate::error::{EngineError, Result};
 use crate::parse::utility::reader::Reader;
@@ -11,6 +11,26 @@ impl Reader<'_> {
             return Ok(false);
         }
         Ok(self.eat("and chain"))
+    }
+
+    /// The name of a savepoint, after RELEASE or TO.
+    pub(super) fn savepoint(&mut self) -> Result<String> {
+        // Alone the word is a name.
+        if self.begins("savepoint") && self.at + 1 < self.tokens.len() {
+            self.at += 1;
+        }
+        Ok(self.identifier()?.0)
+    }
+
+    /// The name of the savepoint to go back to, after ROLLBACK; `None` if TO does not follow.
+    pub(super) fn rollback_to(&mut self) -> Result<Option<String>> {
+        let before = self.at;
+        let _ = self.eat("transaction") || self.eat("work");
+        if self.eat("to") {
+            return self.savepoint().map(Some);
+        }
+        self.at = before;
+        Ok(None)
     }
 
     pub(super) fn transaction_modes(&mut self, start_keyword: bool) -> Result<TransactionModes> {

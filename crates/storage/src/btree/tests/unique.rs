@@ -35,6 +35,7 @@ fn writer<'a>(storage: &'a Storage, snapshot: &'a Snapshot) -> TxnContext<'a> {
         xid: Some(storage.assign_xid(proc).unwrap()),
         command: 0,
         reader: Reader::of_no_answer(snapshot),
+        changes: None,
     }
 }
 
