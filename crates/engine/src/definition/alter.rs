@@ -33,6 +33,7 @@ impl DefinitionChange<'_, '_, '_> {
             return Ok(());
         };
         let before = Arc::clone(&self.execution.entry(table)?.def);
+        self.require_no_waiting(table, alter.tag)?;
         for action in &alter.actions {
             let entry = self.execution.entry(table)?;
             self.table_action(&before, &entry, action)?;

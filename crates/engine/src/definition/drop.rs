@@ -316,7 +316,10 @@ impl DefinitionChange<'_, '_, '_> {
         let mut roots = Vec::with_capacity(relations.len());
         for (name, def) in relations {
             match def {
-                Some(def) => roots.push(ObjectAddress::relation(def.oid)),
+                Some(def) => {
+                    self.require_no_waiting(def, "DROP TABLE")?;
+                    roots.push(ObjectAddress::relation(def.oid));
+                }
                 None if if_exists => {
                     let text = format!("{} \"{name}\" does not exist, skipping", kind.name());
                     self.outcome.notices.push(notice(SqlState::SUCCESS, text));

@@ -14,6 +14,9 @@ use clearway_sql::plan::NewForeignKey;
 use clearway_sql::{ForeignKeyDef, ObjectAddress, TableDef, TableKind};
 use clearway_txn::LockMode;
 
+/// The columns that every table has beside its own.
+const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "ctid", "xmin", "cmin", "xmax", "cmax"];
+
 /// The most columns of a foreign key.
 const COLUMNS_MAX: usize = 32;
 
@@ -81,7 +84,7 @@ impl DefinitionChange<'_, '_, '_> {
         };
         require_persistence(table, &parent)?;
         let columns = attributes(table, &new.columns)?;
-        let on_delete_columns = attributes(table, &new.on_delete_columns)?;
+        let mut on_delete_columns = attributes(table, &new.on_delete_columns)?;
         for (name, number) in new.on_delete_columns.iter().zip(&on_delete_columns) {
             if !columns.contains(number) {
                 return Err(EngineError::new(
@@ -92,6 +95,12 @@ impl DefinitionChange<'_, '_, '_> {
                 ));
             }
         }
+        let mut seen = Vec::new();
+        on_delete_columns.retain(|number| {
+            let is_new = !seen.contains(number);
+            seen.push(*number);
+            is_new
+        });
         let (index, parent_columns) = referenced_key(&parent, &new.parent_columns)?;
         if columns.len() != parent_columns.len() {
             return Err(EngineError::new(
@@ -229,6 +238,28 @@ impl DefinitionChange<'_, '_, '_> {
         Ok(())
     }
 
+    /// 55006 for a table with deferred checks: they know its rows by their places and columns.
+    pub(super) fn require_no_waiting(&mut self, table: &TableDef, statement: &str) -> Result<()> {
+        let txn = &mut *self.execution.txn;
+        if !txn.has_deferred_references() {
+            return Ok(());
+        }
+        let state = txn.catalog_state();
+        let own: Vec<u32> = table.foreign_keys.iter().map(|key| key.oid).collect();
+        let to = state.references_to(table.oid).into_iter();
+        let to: Vec<u32> = to.map(|reference| reference.key.oid).collect();
+        match txn.references_mut().wait_of(&own, &to)? {
+            false => Ok(()),
+            true => Err(EngineError::new(
+                SqlState::OBJECT_IN_USE,
+                format!(
+                    "cannot {statement} \"{}\" because it has pending trigger events",
+                    table.name
+                ),
+            )),
+        }
+    }
+
     /// 0A000 if foreign keys of other tables than these name rows of one of them; tells of those that CASCADE adds.
     pub(super) fn require_truncatable(
         &mut self,
@@ -241,6 +272,7 @@ impl DefinitionChange<'_, '_, '_> {
         }
         let state = self.execution.txn.catalog_state();
         for table in named.iter().chain(cascaded) {
+            self.require_no_waiting(table, "TRUNCATE")?;
             for child in state.children(table.oid) {
                 let mut all = named.iter().chain(cascaded);
                 if all.any(|other| other.oid == *child) {
@@ -308,6 +340,12 @@ fn attributes(table: &TableDef, names: &[String]) -> Result<Vec<u16>> {
     }
     let found = names.iter().map(|name| {
         let column = table.column_number(name).ok_or_else(|| {
+            if SYSTEM_COLUMNS.contains(&name.as_str()) {
+                return EngineError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "system columns cannot be used in foreign keys",
+                );
+            }
             EngineError::new(
                 SqlState::UNDEFINED_COLUMN,
                 format!("column \"{name}\" referenced in foreign key constraint does not exist"),

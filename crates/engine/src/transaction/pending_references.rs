@@ -225,6 +225,21 @@ impl PendingReferences {
         }
     }
 
+    /// True if a deferred event waits of a row of a table, by its own foreign keys and by those that name its rows.
+    pub(crate) fn wait_of(&mut self, own: &[u32], to: &[u32]) -> Result<bool> {
+        let mut cursor = LogCursor::default();
+        while let Some(event) = self.next_deferred(&mut cursor, &None)? {
+            let keys = match event.change {
+                RowChange::Stored(..) => own,
+                RowChange::Deleted(_) | RowChange::Rekeyed(..) => to,
+            };
+            if keys.contains(&event.key) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// The events of these constraints up to here have been fired (F1).
     pub(crate) fn note_fired(&mut self, keys: Keys) {
         let before = self.deferred.end();

@@ -49,6 +49,47 @@ fn a_key_and_a_row_that_names_it_wait_for_each_other() {
     }
 }
 
+/// Rows that name one key do not wait for each other, nor for an update that leaves the key alone.
+#[test]
+fn rows_that_name_one_key_do_not_wait() {
+    orders("").play(
+        "alice: begin => BEGIN
+         alice: insert into orders values (1, 1) => INSERT 0 1
+         bob:   begin => BEGIN
+         bob:   insert into orders values (2, 1) => INSERT 0 1
+         carol: update customers set name = 'x' where id = 1 => UPDATE 1
+         carol: update customers set id = 9 where id = 1 => waits
+         alice: commit => COMMIT
+         bob:   update orders set customer = 2 where id = 2 => UPDATE 1
+         bob:   commit => COMMIT
+         carol  => ERROR 23503
+         carol: select name from customers where id = 1 => x",
+    );
+    // Each holds the key's row for its own row, and both change the row: the second waits, and no deadlock comes of it.
+    orders("").play(
+        "alice: begin => BEGIN
+         bob:   begin => BEGIN
+         alice: insert into orders values (1, 1) => INSERT 0 1
+         bob:   insert into orders values (2, 1) => INSERT 0 1
+         alice: update customers set name = 'a' => UPDATE 2
+         bob:   update customers set name = 'b' => waits
+         alice: commit => COMMIT
+         bob    => UPDATE 2
+         bob:   commit => COMMIT",
+    );
+    // Both take the key away that the other one has named: one of them has to give up.
+    orders("").play(
+        "alice: begin => BEGIN
+         bob:   begin => BEGIN
+         alice: insert into orders values (1, 1) => INSERT 0 1
+         bob:   insert into orders values (2, 2) => INSERT 0 1
+         alice: delete from customers where id = 2 => waits
+         bob:   delete from customers where id = 1 => ERROR 40P01
+         alice  => DELETE 1
+         alice: commit => COMMIT",
+    );
+}
+
 /// A row that was committed after the snapshot of REPEATABLE READ keeps its key's row from going.
 #[test]
 fn rows_that_the_snapshot_misses_are_found() {

@@ -42,11 +42,12 @@ impl Binder<'_> {
                 let table = self.commented_table(table)?;
                 let mut indexes = table.indexes.iter();
                 let found = indexes.find(|index| index.constraint && index.name == *name);
-                let checks = table.checks.iter();
-                let mut check = checks.filter(|check| check.name == *name).map(|check| check.oid);
+                let check = table.checks.iter().find(|check| check.name == *name);
+                let key = table.foreign_keys.iter().find(|key| key.name == *name);
                 let oid = found
                     .map(|index| index.oid)
-                    .or(check.next_back())
+                    .or(check.map(|check| check.oid))
+                    .or(key.map(|key| key.oid))
                     .ok_or_else(|| {
                         EngineError::new(
                             SqlState::UNDEFINED_OBJECT,

@@ -11,8 +11,8 @@ use crate::bind::{Binder, normal, refuse, split_name};
 use crate::catalog::{SchemaRef, TableDef};
 use crate::error::{EngineError, Result, SqlState};
 use crate::foreign_key::{CheckTime, ReferentialAction};
-use crate::parse::set_columns;
 use crate::parse::utility::Name;
+use crate::parse::{is_of_update, set_columns};
 use crate::plan::{DefinitionStatement, NewForeignKey};
 
 /// The table that CREATE TABLE makes, which its foreign keys may name.
@@ -83,6 +83,13 @@ impl Binder<'_> {
             false => Some(self.referenced_table(schema.as_deref(), &table, self.position(span))?),
         };
         let (parent_columns, set) = set_columns(&key.referred_columns);
+        if set.iter().any(is_of_update) {
+            let action = action(key.on_update).words();
+            return Err(EngineError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("a column list with {action} is only supported for ON DELETE actions"),
+            ));
+        }
         let names = |idents: &[ast::Ident]| idents.iter().map(normal).collect::<Vec<_>>();
         Ok(NewForeignKey {
             name: name.map(normal),

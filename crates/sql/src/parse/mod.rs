@@ -50,7 +50,7 @@ pub(crate) use overriding::{Overriding, overriding};
 pub(crate) use row_locks::lock_of;
 pub(crate) use row_wildcards::is_all_fields;
 pub(crate) use search_cycle::{Clauses, Cycle, with_clauses};
-pub(crate) use set_columns::set_columns;
+pub(crate) use set_columns::{is_of_update, set_columns};
 use split::split;
 pub(crate) use using_alias::using_alias;
 use utility::create_table::LikeClause;

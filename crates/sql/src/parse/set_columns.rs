@@ -12,10 +12,17 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 /// The quote of a column that ON DELETE sets.
 const MARK: char = '\u{4}';
+/// The quote of a column behind ON UPDATE SET NULL or SET DEFAULT, which takes none.
+const MARK_OF_UPDATE: char = '\u{5}';
+
+/// True if a column stands behind ON UPDATE SET NULL or SET DEFAULT.
+pub(crate) fn is_of_update(column: &ast::Ident) -> bool {
+    column.quote_style == Some(MARK_OF_UPDATE)
+}
 
 /// The referenced columns, and those that ON DELETE sets.
 pub(crate) fn set_columns(columns: &[ast::Ident]) -> (&[ast::Ident], &[ast::Ident]) {
-    let is_marked = |column: &ast::Ident| column.quote_style == Some(MARK);
+    let is_marked = |column: &ast::Ident| matches!(column.quote_style, Some(MARK | MARK_OF_UPDATE));
     let split = columns.iter().position(is_marked).unwrap_or(columns.len());
     columns.split_at(split)
 }
@@ -29,12 +36,14 @@ pub(super) fn mend(tokens: &mut Vec<TokenWithSpan>) {
         at += 1;
         match keyword(&tokens[here]) {
             Some(Keyword::REFERENCES) => references = Some(here),
-            Some(Keyword::SET) if follows_on_delete(tokens, here) => {
-                let Some(references) = references else { continue };
+            Some(Keyword::SET) => {
+                let (Some(references), Some(mark)) = (references, mark_behind(tokens, here)) else {
+                    continue;
+                };
                 let Some(list) = list_behind(tokens, here) else {
                     continue;
                 };
-                at = move_list(tokens, references, list);
+                at = move_list(tokens, references, list, mark);
             }
             _ => {}
         }
@@ -53,14 +62,18 @@ fn meant(tokens: &[TokenWithSpan], from: usize) -> Option<usize> {
     (from..tokens.len()).find(|at| !matches!(tokens[*at].token, Token::Whitespace(_)))
 }
 
-/// True if ON DELETE stands before the token at this place.
-fn follows_on_delete(tokens: &[TokenWithSpan], at: usize) -> bool {
+/// The quote of columns behind SET at this place, if ON DELETE or ON UPDATE stands before it.
+fn mark_behind(tokens: &[TokenWithSpan], at: usize) -> Option<char> {
     let mut before = tokens[..at]
         .iter()
         .rev()
         .filter(|token| !matches!(token.token, Token::Whitespace(_)));
-    before.next().and_then(keyword) == Some(Keyword::DELETE)
-        && before.next().and_then(keyword) == Some(Keyword::ON)
+    let mark = match before.next().and_then(keyword)? {
+        Keyword::DELETE => MARK,
+        Keyword::UPDATE => MARK_OF_UPDATE,
+        _ => return None,
+    };
+    (before.next().and_then(keyword)? == Keyword::ON).then_some(mark)
 }
 
 /// The places of the parentheses of the list behind SET NULL or SET DEFAULT, if there is one.
@@ -82,7 +95,12 @@ fn list_behind(tokens: &[TokenWithSpan], set: usize) -> Option<(usize, usize)> {
 }
 
 /// Moves a list behind the referenced columns; the place to go on at.
-fn move_list(tokens: &mut Vec<TokenWithSpan>, references: usize, (open, close): (usize, usize)) -> usize {
+fn move_list(
+    tokens: &mut Vec<TokenWithSpan>,
+    references: usize,
+    (open, close): (usize, usize),
+    mark: char,
+) -> usize {
     let mut added = Vec::new();
     for token in &mut tokens[open..=close] {
         let taken = std::mem::replace(&mut token.token, Token::Whitespace(Whitespace::Space));
@@ -91,7 +109,7 @@ fn move_list(tokens: &mut Vec<TokenWithSpan>, references: usize, (open, close): 
                 None => word.value.to_lowercase(),
                 Some(_) => word.value,
             };
-            for moved in [Token::Comma, Token::make_word(&name, Some(MARK))] {
+            for moved in [Token::Comma, Token::make_word(&name, Some(mark))] {
                 added.push(TokenWithSpan {
                     token: moved,
                     span: token.span,
