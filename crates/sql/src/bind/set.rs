@@ -10,7 +10,7 @@ use crate::expr::Expr;
 use crate::function::Unresolved;
 use crate::plan::{Series, SetCall};
 use crate::query::is_volatile;
-use crate::value::DataType;
+use crate::value::{ArrayValue, DataType};
 
 /// The most calls in a select list.
 const CALLS_MAX: usize = 1_664;
@@ -29,6 +29,7 @@ pub(crate) fn is_set_function(name: &str) -> bool {
             | "string_to_table"
             | "regexp_split_to_table"
             | "regexp_matches"
+            | "pg_partition_ancestors"
     )
 }
 
@@ -128,6 +129,13 @@ impl Binder<'_> {
         };
         let mut arguments = arguments.into_iter();
         let array = arguments.next().ok_or_else(missing)?;
+        if name == "pg_partition_ancestors" && arguments.len() == 0 {
+            // There are no partitions, and what is none has no rows.
+            self.coerce(array, DataType::Regclass, position)?;
+            let none = ArrayValue::of(DataType::array_of(DataType::Regclass), Vec::new())?;
+            let none = Expr::Constant(none.into());
+            return Ok((SetCall::Unnest(none), DataType::Regclass));
+        }
         let element = array.data_type.element().ok_or_else(missing)?;
         if name == "unnest" {
             return match arguments.next() {
