@@ -293,9 +293,12 @@ fn a_locked_table_is_analyzed_another_time() {
         },
     );
     let (mut session, mut holder, mut third) = (fixture.session(), fixture.session(), fixture.session());
-    query(&mut holder, "begin; lock table held in access exclusive mode");
     query(
         &mut holder,
+        "begin; lock table held in share update exclusive mode",
+    );
+    query(
+        &mut session,
         "insert into held select g from generate_series(1, 100) g",
     );
     query(

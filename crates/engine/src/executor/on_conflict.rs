@@ -105,7 +105,7 @@ fn find_rival(
         'again: loop {
             roots.clear();
             BTree::new(index.rel)
-                .lookup(execution.storage, &key, &mut roots)
+                .lookup_apart(execution.storage, &key, &mut roots)
                 .map_err(storage_error)?;
             for root in &roots {
                 let found = heap.rival(&execution.txn.context(), *root);

@@ -100,3 +100,70 @@ fn methods_that_are_not_wanted_are_not_taken() {
     // A point query keeps its way, however small the table is.
     assert!(plan("enable_sort", "select * from a where id = 5").contains("Index Scan using a_pkey"));
 }
+
+#[test]
+fn a_query_of_in_that_gives_each_value_once_is_ordered_with_the_other_tables() {
+    let fixture = Fixture::new(
+        "create table big (id int primary key, k int, v int);
+         create table side (id int primary key, big int);
+         insert into big select g, g % 500, g % 7 from generate_series(1, 5000) g;
+         insert into side select g, g % 5000 + 1 from generate_series(1, 8000) g;
+         insert into side values (9000, null);
+         analyze",
+    );
+    let mut s = fixture.session();
+    let join = "from side join big on side.big = big.id where";
+    for (condition, is_inner, rows) in [
+        ("side.id in (select v from big group by v)", true, "6"),
+        ("side.id in (select distinct v from big)", false, "6"),
+        (
+            "side.id in (select distinct count(*)::int from big group by v)",
+            true,
+            "2",
+        ),
+        ("side.id in (select max(id) from big)", true, "1"),
+        ("side.id in (select distinct on (v) v from big)", false, "6"),
+        ("side.id in (select v from big group by v, k)", false, "6"),
+        (
+            "side.id in (select distinct v from big union all select 3)",
+            false,
+            "6",
+        ),
+        // What groups tell apart may be equal afterwards.
+        ("side.id in (select v / 2 from big group by v)", false, "3"),
+        ("side.id::bigint in (select v from big group by v)", false, "6"),
+        (
+            "side.id in (select v from big group by grouping sets ((v), (k, v)))",
+            false,
+            "6",
+        ),
+    ] {
+        let sql = format!("select count(*) {join} {condition}");
+        assert_eq!(query(&mut s, &sql), rows, "{condition}");
+        let plan = query(&mut s, &format!("explain {sql}"));
+        assert_eq!(!plan.contains("Semi"), is_inner, "{condition}: {plan}");
+    }
+}
+
+#[test]
+fn lookups_that_share_their_pages_cost_less_than_reading_all() {
+    let fixture = Fixture::new(
+        "create table kinds (id int primary key, name text);
+         create table few (id int primary key, kind int);
+         create table many (id int primary key, few int, pad text);
+         create index many_few on many (few);
+         insert into kinds select g, 'kind ' || g from generate_series(0, 49) g;
+         insert into few select g, g % 50 from generate_series(1, 1000) g;
+         insert into many select g, g * 7919 % 1000 + 1, repeat('x', 100) from generate_series(1, 40000) g;
+         analyze",
+    );
+    let mut s = fixture.session();
+    // All rows of `few` may ask for pages of `many`, and twenty do.
+    let sql = "select count(*) from kinds join few on few.kind = kinds.id join many on many.few = few.id \
+               where kinds.name = 'kind 3'";
+    assert_eq!(query(&mut s, sql), "800");
+    let plan = query(&mut s, &format!("explain {sql}"));
+    assert!(plan.contains("Index Scan using many_few"), "{plan}");
+    let loops = query(&mut s, &format!("explain (analyze, timing off) {sql}"));
+    assert!(loops.contains("loops=20"), "{loops}");
+}

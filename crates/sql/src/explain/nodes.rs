@@ -178,7 +178,8 @@ impl Lines<'_> {
                 lines.costed(cost, "Materialize");
                 lines.child(|lines| lines.operator(&join.right, names, facts, 1.0));
             } else {
-                lines.operator(&join.right, names, facts, left);
+                let rounds = lines.costs.rounds(&join.left, left, &join.right);
+                lines.operator(&join.right, names, facts, rounds);
             }
         });
         self.queries(at, join.condition.iter());

@@ -10,6 +10,8 @@
 //! 4. Inner joins are ordered by cost (`order`), and so is each join's method chosen: a hash table of one side or the
 //!    other, an index of the right side, a loop.
 
+use std::cell::RefCell;
+
 use crate::access::AccessPath;
 use crate::error::{EngineError, Result};
 use crate::expr::{CompareOp, Expr};
@@ -17,7 +19,7 @@ use crate::plan::{HashJoin, JoinKind, LoopJoin, Node, RecursivePlan, SetPlan};
 use crate::planner::Planner;
 use crate::planner::alternatives;
 use crate::planner::columns::ReadColumns;
-use crate::planner::cost::{Cost, Costs, JoinMethod, JoinSides};
+use crate::planner::cost::{Cost, Costs, JoinMethod, JoinSides, rounds_of};
 use crate::planner::facts::Facts;
 use crate::planner::leaves::{LeafSet, Leaves, rejects_nulls};
 use crate::planner::scan::{ScanFacts, all, need, plan_scan};
@@ -57,6 +59,7 @@ impl<'c> Planner<'c> {
             read,
             facts: Facts::of_relation(self.catalog, from),
             costs: self.costs(),
+            own_rows: RefCell::default(),
         })
     }
 }
@@ -106,6 +109,8 @@ pub(super) struct Tree<'t, 'c> {
     read: ReadColumns,
     pub(super) facts: Facts,
     pub(super) costs: Costs<'t>,
+    /// The rows of each table by its own conditions, with the places of its columns.
+    own_rows: RefCell<Vec<(std::ops::Range<u16>, f64)>>,
 }
 
 /// An operator with what is known of its rows.
@@ -430,11 +435,28 @@ impl Tree<'_, '_> {
             .iter()
             .cloned()
             .partition(|condition| !condition.has_subquery());
+        let runs = rounds_of(runs, self.fewest_rows_behind(leaf, &given));
         let given = own.iter().cloned().chain(given).collect();
         let found = self.leaf_for(leaf.clone(), given, runs)?;
         let is_looked_up = matches!(&found.node, Node::Table { arguments, scan, .. }
             if !arguments.is_empty() && !matches!(scan.access, AccessPath::Sequential));
         Ok(is_looked_up.then_some((found, rest)))
+    }
+
+    /// The least of the rows of the tables that conditions of a join read beside a leaf.
+    fn fewest_rows_behind(&self, leaf: &Leaf, conditions: &[Expr]) -> f64 {
+        let of_leaf = leaf.base..leaf.base + leaf.width;
+        let known = self.own_rows.borrow();
+        let mut fewest = f64::INFINITY;
+        for condition in conditions {
+            condition.columns(&mut |column| {
+                let found = known.iter().find(|(columns, _)| columns.contains(&column));
+                if let Some((_, rows)) = found.filter(|_| !of_leaf.contains(&column)) {
+                    fewest = fewest.min(*rows);
+                }
+            });
+        }
+        fewest
     }
 
     /// True if an expression has one value for all rows.
@@ -527,7 +549,13 @@ impl Tree<'_, '_> {
 
     /// A leaf with conditions over the block's row.
     fn leaf(&self, leaf: Leaf, conditions: Vec<Expr>) -> Result<Planned> {
-        self.leaf_for(leaf, conditions, 1.0)
+        let columns = leaf.base..leaf.base + leaf.width;
+        let planned = self.leaf_for(leaf, conditions, 1.0)?;
+        if let Node::Table { scan, .. } = leaf_of(&planned.node) {
+            let rows = self.costs.own_rows(scan);
+            self.own_rows.borrow_mut().push((columns, rows));
+        }
+        Ok(planned)
     }
 
     /// A leaf that is opened so many times.
@@ -647,6 +675,14 @@ impl Tree<'_, '_> {
             types: operation.types,
             base,
         })
+    }
+}
+
+/// The operator below filters.
+fn leaf_of(node: &Node) -> &Node {
+    match node {
+        Node::Filter { input, .. } => leaf_of(input),
+        leaf => leaf,
     }
 }
 

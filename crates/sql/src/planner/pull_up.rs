@@ -17,7 +17,10 @@
 //! from a where exists (select 1 from c where c.x = a.x) and not exists (select 1 from d where d.x = a.x)
 //! ```
 //!
-//! An anti join has no such rule. A query inside it that reads nothing of its right side keeps the outer one an
+//! 5. If no two rows of the query of `IN` are equal in the columns compared, as with GROUP BY over them, the semi join is an
+//!    inner join, whose order is chosen with the others'.
+//!
+//! An anti join has no rule as the fourth. A query inside it that reads nothing of its right side keeps the outer one an
 //! expression. It is then evaluated once for each row, before the rest is read (`plan::Node::Gate`), and so is any query
 //! in WHERE that reads nothing of its own FROM.
 
@@ -28,6 +31,7 @@ use crate::expr::{CompareOp, Expr, Quantified, Subquery, SubqueryForm};
 use crate::plan::JoinKind;
 use crate::planner::Planner;
 use crate::query::{Block, Join, Leaf, Relation, Rows};
+use crate::value::DataType;
 
 /// The most columns of a block's row.
 const WIDTH_MAX: usize = 1 << 15;
@@ -53,7 +57,7 @@ impl Planner<'_> {
                 && reads_columns(&condition)
                 && let Some(joined) = self.joined_with(&block, kind, subquery)?
             {
-                let (right, width, mut on) = joined;
+                let (kind, right, width, mut on) = joined;
                 if kind == JoinKind::Semi {
                     let (of_right, of_block) = on
                         .into_iter()
@@ -76,13 +80,13 @@ impl Planner<'_> {
         Ok(block)
     }
 
-    /// The right side of a join that stands for a query, the width of the row with it, and the join's conditions.
+    /// The join that stands for a query: its kind, its right side, the width of the row with it, and its conditions.
     fn joined_with(
         &self,
         block: &Block,
         kind: JoinKind,
         subquery: &Subquery,
-    ) -> Result<Option<(Relation, usize, Vec<Expr>)>> {
+    ) -> Result<Option<(JoinKind, Relation, usize, Vec<Expr>)>> {
         let Some(inner) = self.bound(subquery.number) else {
             return Ok(None);
         };
@@ -106,7 +110,8 @@ impl Planner<'_> {
             return Ok(None);
         }
         if can_merge(&inner) {
-            return merged(inner, base, kind, subquery, quantified);
+            let merged = merged(inner, base, kind, subquery, quantified)?;
+            return Ok(merged.map(|(right, width, on)| (kind, right, width, on)));
         }
         // Rows that a query of its own gives, the same for all rows around it.
         let Some(quantified) = quantified.filter(|_| subquery.arguments.is_empty()) else {
@@ -117,6 +122,10 @@ impl Planner<'_> {
             .collect();
         let on = equalities(quantified, &outputs)?;
         let visible = inner.visible;
+        let kind = match kind {
+            JoinKind::Semi if gives_each_once(&inner, quantified) => JoinKind::Inner,
+            kind => kind,
+        };
         let leaf = Leaf {
             base: base as u16,
             width: visible as u16,
@@ -128,8 +137,39 @@ impl Planner<'_> {
                 arguments: Vec::new(),
             },
         };
-        Ok(Some((Relation::Leaf(leaf), base + visible, on)))
+        Ok(Some((kind, Relation::Leaf(leaf), base + visible, on)))
     }
+}
+
+/// True if no two rows of a query are equal in the columns that IN compares (step 5).
+fn gives_each_once(inner: &Block, quantified: &Quantified) -> bool {
+    // In another type than its own, values may be equal that the query tells apart.
+    let types = quantified.types.iter();
+    let compared = || {
+        let columns = quantified.columns.iter().zip(types.clone());
+        columns.filter_map(|(column, data_type)| match column {
+            Expr::Column(at) => Some((usize::from(*at), *data_type)),
+            _ => None,
+        })
+    };
+    if inner.distinct {
+        let is_compared = |at: usize| compared().any(|found| found == (at, inner.columns[at].data_type));
+        return (0..inner.visible).all(is_compared);
+    }
+    let Some(aggregate) = inner
+        .aggregate
+        .as_ref()
+        .filter(|aggregate| aggregate.sets.is_empty())
+    else {
+        return false;
+    };
+    let is_compared = |(key, key_type): (usize, &DataType)| {
+        compared().any(|(at, data_type)| {
+            data_type == *key_type
+                && matches!(inner.projection.get(at), Some(Expr::Column(column)) if usize::from(*column) == key)
+        })
+    };
+    aggregate.key_types.iter().enumerate().all(is_compared)
 }
 
 /// True if an expression reads a column of its block.

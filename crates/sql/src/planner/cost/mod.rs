@@ -7,10 +7,12 @@
 //! | --- | --- |
 //! | `scan` | reading a table |
 //! | `join` | joins |
+//! | `lookups` | the number of times that an index is asked by a join |
 //! | `stage` | sorting, grouping, limits |
 //! | `plan` | a plan, operator by operator |
 
 mod join;
+mod lookups;
 mod plan;
 mod scan;
 mod stage;
@@ -22,6 +24,7 @@ use crate::expr::Expr;
 use crate::settings::PlannerSettings;
 
 pub(crate) use join::{JoinMethod, JoinSides};
+pub(crate) use lookups::rounds_of;
 pub(crate) use scan::ScanChoice;
 
 /// Computes costs.

@@ -183,7 +183,10 @@ impl Costs<'_> {
 
     fn loop_join_node(&self, join: &LoopJoin, facts: &Facts) -> Cost {
         let left = self.node(&join.left, facts, 1.0);
-        let runs = if join.keeps_right { 1.0 } else { left.rows.max(1.0) };
+        let runs = match join.keeps_right {
+            true => 1.0,
+            false => self.rounds(&join.left, left.rows, &join.right),
+        };
         let right = self.node(&join.right, facts, runs);
         let conditions = conjuncts(join.condition.as_ref());
         // What a scan of the right side checks itself has had its effect on its rows: the whole condition decides if a
