@@ -1,5 +1,5 @@
-//! The heap against a model: sessions insert, update, delete and lock rows under old and new snapshots, end either way
-//! or crash, while vacuum removes versions. Each session sees what the model says, and gets the conflicts of its
+//! The heap against a model: sessions insert, update, delete and lock rows in all strengths under old and new snapshots, end
+//! either way or crash, while vacuum removes versions. Each session sees what the model says, and gets the conflicts of its
 //! changes. Each story is played under every variant of `page_read` and of `page_room`.
 
 #[path = "support/chosen.rs"]
@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 use clearway_machine::Switch;
 use clearway_storage::heap::{
-    DeleteOutcome, Heap, LockOutcome, Tid, TxnContext, UpdateOutcome, VersionOutcome,
+    ChangedColumns, DeleteOutcome, Heap, LockOutcome, Tid, TxnContext, UpdateOutcome, VersionOutcome,
 };
 use clearway_storage::vacuum::{VacuumStats, vacuum};
 use clearway_storage::{PageReadVariant, PageRoomVariant, Reader, RelId, Storage};
-use clearway_txn::{ProcId, RowLockMode, Snapshot, Xid};
+use clearway_txn::{InTheWay, ProcId, RowLockMode, Snapshot, Xid};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -51,6 +51,8 @@ enum Conflict {
     None,
     SelfModified,
     Wait(Xid),
+    /// A transaction that shares the row.
+    Sharer,
     Deleted,
     Changed(Tid),
 }
@@ -73,7 +75,16 @@ struct Transaction {
     /// The changes without those of the last command.
     changes_before: Changes,
     /// The versions that it has ended, each with the one that replaced it.
-    ended: Vec<(u64, Option<Tid>)>,
+    ended: Vec<(u64, Ended)>,
+}
+
+/// The end of a version.
+#[derive(Debug, Clone, Copy)]
+struct Ended {
+    /// The version that replaced it.
+    next: Option<Version>,
+    /// The key stayed.
+    key_kept: bool,
 }
 
 /// The variants that a story is played under.
@@ -106,9 +117,11 @@ struct Story<'a> {
     padding: usize,
     committed: Rows,
     /// The versions that a committed transaction has ended, each with the one that replaced it.
-    ended: HashMap<u64, Option<Tid>>,
-    /// The session whose running transaction has changed or locked the row.
-    holders: HashMap<u64, usize>,
+    ended: HashMap<u64, Ended>,
+    /// The session whose running transaction has changed the row or locked it alone, and the strength.
+    holders: HashMap<u64, (usize, RowLockMode)>,
+    /// The sessions whose running transactions share the row.
+    sharers: HashMap<u64, HashMap<usize, RowLockMode>>,
     rows_made: u64,
     versions_made: u64,
     versions_removed: u64,
@@ -220,8 +233,42 @@ impl Story<'_> {
         let number = self.versions_made;
         let made = Some(Version { number, tid });
         self.transaction_mut(session).changes.insert(row, made);
-        self.holders.insert(row, session);
+        self.hold(row, session, RowLockMode::Update);
         assert_eq!(self.conflict(session, command, tid), Conflict::SelfModified);
+    }
+
+    /// The session has the row alone.
+    fn hold(&mut self, row: u64, session: usize, mode: RowLockMode) {
+        let held = self.holders.entry(row).or_insert((session, mode));
+        assert_eq!(held.0, session, "two sessions have row {row}");
+        held.1 = held.1.max(mode);
+        assert_eq!(self.conflicting_sharers(row, session, mode), []);
+    }
+
+    /// The transactions of other sessions that share a row and keep this one from it.
+    fn conflicting_sharers(&self, row: u64, session: usize, mode: RowLockMode) -> Vec<Xid> {
+        let sharers = self.sharers.get(&row).into_iter().flatten();
+        sharers
+            .filter(|(other, held)| **other != session && held.conflicts_with(mode))
+            .map(|(other, _)| self.transaction(*other).xid.unwrap())
+            .collect()
+    }
+
+    /// A wait that the heap asks for.
+    fn wait(&self, row: u64, session: usize, mode: RowLockMode, other: InTheWay) -> Conflict {
+        let shares = self
+            .sharers
+            .get(&row)
+            .is_some_and(|sharers| sharers.contains_key(&session));
+        let alone = self.holders.get(&row).map(|(holder, _)| *holder);
+        if alone != Some(session) {
+            assert_eq!(other.is_holder, shares, "row {row}");
+        }
+        let is_alone = alone.is_some_and(|alone| self.transaction(alone).xid == Some(other.xid));
+        if !is_alone && self.conflicting_sharers(row, session, mode).contains(&other.xid) {
+            return Conflict::Sharer;
+        }
+        Conflict::Wait(other.xid)
     }
 
     /// The conflict of a change of the version at `tid`.
@@ -240,50 +287,82 @@ impl Story<'_> {
         }
     }
 
-    /// A row that the session sees, and what the model says of a change of it.
-    fn choose(&mut self, session: usize) -> Option<(u64, Version, Conflict)> {
+    /// A row that the session sees.
+    fn choose(&mut self, session: usize) -> Option<(u64, Version)> {
         let transaction = self.transaction(session);
         let seen = with_changes(&transaction.committed, &transaction.changes);
         if seen.is_empty() {
             return None;
         }
         let at = self.random.random_range(0..seen.len());
-        let (&row, &version) = seen.iter().nth(at).unwrap();
-        let conflict = match (self.ended.get(&version.number), self.holders.get(&row)) {
-            (Some(Some(latest)), _) => Conflict::Changed(*latest),
-            (Some(None), _) => Conflict::Deleted,
-            (None, Some(&holder)) if holder != session => {
-                Conflict::Wait(self.transaction(holder).xid.unwrap())
+        seen.iter().nth(at).map(|(&row, &version)| (row, version))
+    }
+
+    /// The conflict of a change of a version, or of a lock in this strength, in the model; the transactions that share the row left
+    /// out.
+    fn expected_alone(&self, session: usize, (row, version): (u64, Version), mode: RowLockMode) -> Conflict {
+        let mut newest = version;
+        while let Some(ended) = self.ended.get(&newest.number) {
+            match ended.next {
+                Some(next) if mode == RowLockMode::KeyShare && ended.key_kept => newest = next,
+                Some(next) => return Conflict::Changed(next.tid),
+                None => return Conflict::Deleted,
             }
-            (None, _) => Conflict::None,
-        };
-        Some((row, version, conflict))
+        }
+        match self.holders.get(&row) {
+            Some((holder, held)) if *holder != session && held.conflicts_with(mode) => {
+                Conflict::Wait(self.transaction(*holder).xid.unwrap())
+            }
+            _ => Conflict::None,
+        }
+    }
+
+    fn expected(&self, session: usize, seen: (u64, Version), mode: RowLockMode) -> Conflict {
+        match self.expected_alone(session, seen, mode) {
+            Conflict::None if !self.conflicting_sharers(seen.0, session, mode).is_empty() => Conflict::Sharer,
+            found => found,
+        }
     }
 
     fn update(&mut self, session: usize) {
         let command = self.begin_command(session);
-        let Some((row, old, expected)) = self.choose(session) else {
+        let Some(seen) = self.choose(session) else {
             return;
         };
-        assert_eq!(self.conflict(session, command, old.tid), expected);
-        let hot_allowed = self.random.random_bool(0.6);
+        let (row, old) = seen;
+        let changed = match self.random.random_range(0..10) {
+            0..6 => ChangedColumns::NotIndexed,
+            6..8 => ChangedColumns::Indexed,
+            _ => ChangedColumns::Key,
+        };
+        let mode = changed.row_lock();
+        let expected = self.expected(session, seen, mode);
+        let alone = self.expected_alone(session, seen, RowLockMode::Update);
+        assert_eq!(self.conflict(session, command, old.tid), alone);
         let bytes = self.row(row);
         let context = self.context(session, command);
-        let outcome = self.heap().update(&context, old.tid, &bytes, hot_allowed);
+        let outcome = self.heap().update(&context, old.tid, &bytes, changed);
         let found = match outcome.unwrap() {
             UpdateOutcome::Updated { tid, hot } => {
+                let hot_allowed = changed == ChangedColumns::NotIndexed;
                 assert!(hot_allowed || !hot, "a row whose key changes has no new root");
                 let number = self.versions_made;
+                let new = Version { number, tid };
+                let had = self.holders.get(&row).map(|(_, held)| *held);
                 let transaction = self.transaction_mut(session);
-                transaction.changes.insert(row, Some(Version { number, tid }));
-                transaction.ended.push((old.number, Some(tid)));
-                self.holders.insert(row, session);
+                transaction.changes.insert(row, Some(new));
+                let ended = Ended {
+                    next: Some(new),
+                    key_kept: had.max(Some(mode)) == Some(RowLockMode::NoKeyUpdate),
+                };
+                transaction.ended.push((old.number, ended));
+                self.hold(row, session, mode);
                 assert_eq!(self.conflict(session, command, old.tid), Conflict::SelfModified);
                 assert_eq!(self.conflict(session, command + 1, tid), Conflict::None);
                 Conflict::None
             }
             UpdateOutcome::SelfModified => Conflict::SelfModified,
-            UpdateOutcome::Wait(other) => Conflict::Wait(other.xid),
+            UpdateOutcome::Wait(other) => self.wait(row, session, mode, other),
             UpdateOutcome::Deleted => Conflict::Deleted,
             UpdateOutcome::Changed { latest } => Conflict::Changed(latest),
         };
@@ -295,21 +374,28 @@ impl Story<'_> {
 
     fn delete(&mut self, session: usize) {
         let command = self.begin_command(session);
-        let Some((row, old, expected)) = self.choose(session) else {
+        let Some(seen) = self.choose(session) else {
             return;
         };
+        let (row, old) = seen;
+        let mode = RowLockMode::Update;
+        let expected = self.expected(session, seen, mode);
         let outcome = self.heap().delete(&self.context(session, command), old.tid);
         let found = match outcome.unwrap() {
             DeleteOutcome::Deleted => {
                 let transaction = self.transaction_mut(session);
                 transaction.changes.insert(row, None);
-                transaction.ended.push((old.number, None));
-                self.holders.insert(row, session);
+                let ended = Ended {
+                    next: None,
+                    key_kept: false,
+                };
+                transaction.ended.push((old.number, ended));
+                self.hold(row, session, mode);
                 assert_eq!(self.conflict(session, command, old.tid), Conflict::SelfModified);
                 Conflict::None
             }
             DeleteOutcome::SelfModified => Conflict::SelfModified,
-            DeleteOutcome::Wait(other) => Conflict::Wait(other.xid),
+            DeleteOutcome::Wait(other) => self.wait(row, session, mode, other),
             DeleteOutcome::Gone => Conflict::Deleted,
             DeleteOutcome::Changed { latest } => Conflict::Changed(latest),
         };
@@ -318,24 +404,35 @@ impl Story<'_> {
 
     fn lock(&mut self, session: usize) {
         let command = self.begin_command(session);
-        let Some((row, version, expected)) = self.choose(session) else {
+        let Some(seen) = self.choose(session) else {
             return;
         };
-        let outcome = self.heap().lock_row(
-            &self.context(session, command),
-            version.tid,
-            RowLockMode::Update,
-            false,
-        );
+        let (row, version) = seen;
+        let mode = RowLockMode::ALL[self.random.random_range(0..4)];
+        let expected = self.expected(session, seen, mode);
+        // Sharers that wait for no other are the first in the queue.
+        let outcome = self
+            .heap()
+            .lock_row(&self.context(session, command), version.tid, mode, true);
         let found = match outcome.unwrap() {
+            LockOutcome::Locked if mode.is_shared() => {
+                let held = self
+                    .sharers
+                    .entry(row)
+                    .or_default()
+                    .entry(session)
+                    .or_insert(mode);
+                *held = mode.max(*held);
+                Conflict::None
+            }
             LockOutcome::Locked => {
-                self.holders.insert(row, session);
+                self.hold(row, session, mode);
                 assert_eq!(self.conflict(session, command, version.tid), Conflict::None);
                 Conflict::None
             }
-            LockOutcome::Queue => unreachable!("no transaction shares a row"),
+            LockOutcome::Queue => unreachable!("the session is the first in the queue"),
             LockOutcome::SelfModified => Conflict::SelfModified,
-            LockOutcome::Wait(other) => Conflict::Wait(other.xid),
+            LockOutcome::Wait(other) => self.wait(row, session, mode, other),
             LockOutcome::Deleted => Conflict::Deleted,
             LockOutcome::Changed { latest } => Conflict::Changed(latest),
         };
@@ -358,7 +455,13 @@ impl Story<'_> {
             }
         }
         self.storage().proc_array.clear_xmin(proc);
-        self.holders.retain(|_, holder| *holder != session);
+        self.holders.retain(|_, (holder, _)| *holder != session);
+        self.sharers
+            .values_mut()
+            .for_each(|sharers| drop(sharers.remove(&session)));
+        if self.sessions.iter().all(|session| session.transaction.is_none()) {
+            assert_eq!(self.storage().locks.rows().held_rows(), 0);
+        }
     }
 
     fn vacuum(&mut self) -> VacuumStats {
@@ -375,6 +478,7 @@ impl Story<'_> {
         self.storage().stop_threads();
         self.open = None;
         self.holders.clear();
+        self.sharers.clear();
         let (storage, sessions) = open(self.dir, self.variants);
         (self.open, self.sessions) = (Some(storage), sessions);
     }
@@ -416,10 +520,10 @@ impl Story<'_> {
         self.begin(session);
         match self.random.random_range(0..100) {
             0..22 => self.insert(session),
-            22..48 => self.update(session),
-            48..58 => self.delete(session),
-            58..66 => self.lock(session),
-            66..74 => self.renew_snapshot(session),
+            22..46 => self.update(session),
+            46..52 => self.delete(session),
+            52..67 => self.lock(session),
+            67..74 => self.renew_snapshot(session),
             74..84 => self.end(session, true),
             84..90 => self.end(session, false),
             90..95 => {
@@ -449,6 +553,7 @@ fn play(seed: u64, padding: usize, variants: Variants) {
         committed: Rows::new(),
         ended: HashMap::new(),
         holders: HashMap::new(),
+        sharers: HashMap::new(),
         rows_made: 0,
         versions_made: 0,
         versions_removed: 0,

@@ -72,8 +72,9 @@ static RELATION_HOLDERS: LatchClass = LatchClass::new("RelationHolders", WaitEve
 
 /// Parts of the table.
 const PARTS: usize = 64;
-/// Counts of held rows by a hash of the page.
+/// Counts of held rows by a hash of the page: a power of two.
 const COUNTS: usize = 4_096;
+const _: () = assert!(COUNTS.is_power_of_two());
 /// Places of a session's list, and of a part of the table, that stay allocated between transactions.
 const CAPACITY_KEPT: usize = 256;
 
@@ -200,7 +201,8 @@ impl<M: Machine> RowHolders<M> {
 
     #[inline]
     fn count(&self, place: RowPlace) -> &M::U32 {
-        &self.counts[place.page_hash() as usize % self.counts.len()]
+        // Not a remainder: that is a division.
+        &self.counts[place.page_hash() as usize & (self.counts.len() - 1)]
     }
 
     fn part(&self, place: RowPlace) -> &Latched<Part, M> {
