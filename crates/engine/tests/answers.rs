@@ -136,6 +136,7 @@ subjects! {
     foreign_keys
     functions
     functions_with_rows
+    generated_columns
     grouping_sets
     intervals
     join_names

@@ -165,3 +165,45 @@ fn foreign_keys_are_remembered() {
     assert_eq!(query(&mut session, "select x, y, self from children"), "5|a|7");
     query(&mut session, "drop table children; drop table parents");
 }
+
+#[test]
+fn generated_columns_are_remembered() {
+    let fixture = Fixture::new(
+        "create table t (a int, b int, c int generated always as (a * 10 + b) stored unique);
+         alter table t drop column a cascade; alter table t add column a int default 3;
+         alter table t add column d text generated always as (b || '-' || a) stored; create index on t (d);
+         alter table t rename b to \"B b\"; insert into t values (1), (2, 5)",
+    );
+    let check = |fixture: &Fixture, more: &str| {
+        let mut session = fixture.session();
+        assert_eq!(
+            query(
+                &mut session,
+                &format!("update t set a = a + 1 where d like '%-{more}' returning d")
+            ),
+            format!("1-{}", more.parse::<i32>().unwrap() + 1)
+        );
+        assert_eq!(run(&mut session, "insert into t (d) values ('x')"), "ERROR 428C9");
+        assert_eq!(
+            query(
+                &mut session,
+                "select pg_get_expr(adbin, adrelid) from pg_attrdef where adnum = 5"
+            ),
+            "((\"B b\" || '-'::text) || a)"
+        );
+    };
+    check(&fixture, "3");
+    let fixture = reopen(fixture);
+    check(&fixture, "4");
+    assert_eq!(fixture.engine.check().unwrap().problems, Vec::<String>::new());
+    query(&mut fixture.session(), "alter table t alter d drop expression");
+    let fixture = reopen(fixture);
+    let mut session = fixture.session();
+    assert_eq!(
+        query(
+            &mut session,
+            "update t set a = 9 where a = 5 and d like '1%' returning d"
+        ),
+        "1-5"
+    );
+}

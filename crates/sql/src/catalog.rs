@@ -291,6 +291,12 @@ impl TableDef {
         !self.attributes.is_empty()
     }
 
+    /// The columns that are made of others, with the expressions.
+    pub fn generated(&self) -> impl Iterator<Item = (u16, &Expr)> {
+        let columns = (0..).zip(&self.columns);
+        columns.filter_map(|(place, column)| Some((place, column.generated()?)))
+    }
+
     /// The number of the column of this name.
     pub fn column_number(&self, name: &str) -> Option<u16> {
         self.columns
@@ -308,6 +314,13 @@ impl TableDef {
     pub fn is_key(&self, column: u16) -> bool {
         let mut keys = self.indexes.iter().filter(|index| index.unique);
         keys.any(|index| index.columns.contains(&column))
+    }
+
+    /// True if an UPDATE that assigns these columns may change a key of an index, be it by a generated column.
+    pub fn may_change_keys(&self, assigned: impl IntoIterator<Item = u16>) -> bool {
+        let mut assigned = assigned.into_iter();
+        assigned.any(|column| self.is_indexed(column))
+            || self.generated().any(|(column, _)| self.is_indexed(column))
     }
 
     /// True if any index has this column.
@@ -338,6 +351,14 @@ pub struct ColumnDef {
 }
 
 impl ColumnDef {
+    /// The expression that it is made of, if it is a generated column.
+    pub fn generated(&self) -> Option<&Expr> {
+        match &self.default {
+            Some(ColumnDefault::Generated { expr, .. }) => Some(expr),
+            _ => None,
+        }
+    }
+
     /// A nullable column without modifier or default.
     pub fn new(name: impl Into<String>, data_type: DataType) -> ColumnDef {
         ColumnDef {
@@ -365,6 +386,13 @@ pub enum ColumnDefault {
     },
     /// The next number of the sequence of this number (`generated … as identity`).
     Identity(u32),
+    /// An expression over the other columns of the row (`generated always as (…) stored`).
+    Generated {
+        /// The text, as PostgreSQL prints it; columns stand in it by their names.
+        sql: String,
+        /// The expression (see [`crate::bind::bind_generated`]).
+        expr: Expr,
+    },
     /// The next number of a sequence that is to be made with the column (`serial`, `generated … as identity`).
     NewSequence(Box<NewSequence>),
 }
@@ -374,7 +402,7 @@ impl ColumnDefault {
     pub fn relations(&self) -> Vec<u32> {
         match self {
             ColumnDefault::Expression { sql, .. } => crate::relations_in(sql),
-            ColumnDefault::Identity(_) | ColumnDefault::NewSequence(_) => Vec::new(),
+            _ => Vec::new(),
         }
     }
 }

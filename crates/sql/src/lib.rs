@@ -72,7 +72,7 @@ pub mod value;
 pub mod view;
 
 pub use bind::bind_checked;
-pub use bind::{bind, bind_check, bind_default, changeable_columns};
+pub use bind::{bind, bind_check, bind_default, bind_generated, changeable_columns};
 pub use catalog::{
     Attribute, CatalogView, CheckDef, ColumnDef, ColumnDefault, IndexDef, SchemaRef, TableDef, TableKind,
 };

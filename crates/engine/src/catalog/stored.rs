@@ -235,6 +235,9 @@ struct StoredColumn {
     identity: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     default: Option<String>,
+    /// The expression of a generated column.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    generated: Option<String>,
     /// The number of an identity's sequence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     numbers: Option<u32>,
@@ -511,6 +514,10 @@ pub(crate) fn encode(definition: &Definition) -> Result<Vec<u8>> {
                 Some(ColumnDefault::Expression { sql, .. }) => Some(sql.clone()),
                 _ => None,
             },
+            generated: match &column.default {
+                Some(ColumnDefault::Generated { sql, .. }) => Some(sql.clone()),
+                _ => None,
+            },
             numbers: match column.default {
                 Some(ColumnDefault::Identity(sequence)) => Some(sequence),
                 _ => None,
@@ -659,7 +666,9 @@ fn decode_table(bytes: &[u8]) -> Result<Definition> {
     let stored: StoredTable = serde_json::from_slice(bytes).map_err(damaged)?;
     check_format(stored.format)?;
     let mut columns = Vec::with_capacity(stored.columns.len());
+    let mut generated = Vec::new();
     for column in stored.columns {
+        generated.extend(column.generated.map(|sql| (columns.len() as u16, sql)));
         let data_type = DataType::from_oid(column.r#type)
             .ok_or_else(|| damaged(format!("type {} of column \"{}\"", column.r#type, column.name)))?;
         let mut definition = ColumnDef::new(column.name, data_type);
@@ -717,6 +726,10 @@ fn decode_table(bytes: &[u8]) -> Result<Definition> {
             columns: index.columns,
             types: index_types,
         }));
+    }
+    for (place, sql) in generated {
+        let expr = clearway_sql::bind_generated(&sql, &table, place)?;
+        table.columns[usize::from(place)].default = Some(ColumnDefault::Generated { sql, expr });
     }
     let checks = stored.checks.into_iter();
     table.checks = checks

@@ -13,7 +13,7 @@ mod reader;
 mod strings;
 mod writer;
 
-use crate::executor::{Execution, checks, not_null, select};
+use crate::executor::{Execution, checks, generated, not_null, select};
 use crate::output::Output;
 use crate::transaction::RowChanges;
 use batch::Batch;
@@ -118,6 +118,7 @@ fn fill_row(
             row[column] = expr.eval(&[], &execution.eval)?;
         }
     }
+    generated::generate(table, row, &execution.eval)?;
     not_null::check_not_null(table, row)?;
     checks::check_constraints(table, row, &execution.eval)
 }

@@ -12,7 +12,7 @@ use clearway_storage::RelId;
 use crate::catalog::TableEntry;
 use crate::catalog::comment::addresses_of_index;
 use crate::convert::storage_error;
-use crate::definition::{DefinitionChange, ReadableBy, already_exists, check, notice};
+use crate::definition::{DefinitionChange, ReadableBy, already_exists, check, generated, notice};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::expr::Expr;
 use clearway_sql::plan::{
@@ -73,6 +73,10 @@ impl DefinitionChange<'_, '_, '_> {
                 always,
                 options,
             } => self.set_identity(entry, name, *always, options),
+            TableAction::DropExpression { name, if_exists } => {
+                let column = column_named(&entry.def, name)?;
+                self.drop_expression(entry, column, *if_exists)
+            }
             TableAction::DropIdentity { name, if_exists } => self.drop_identity(entry, name, *if_exists),
             TableAction::SetNotNull { name, not_null } => self.set_not_null(entry, name, *not_null),
             TableAction::AddKey(key) => self.add_key(&entry.def, key),
@@ -101,7 +105,13 @@ impl DefinitionChange<'_, '_, '_> {
         Ok(())
     }
 
-    fn drop_column(&mut self, entry: &TableEntry, name: &str, if_exists: bool, cascade: bool) -> Result<()> {
+    pub(super) fn drop_column(
+        &mut self,
+        entry: &TableEntry,
+        name: &str,
+        if_exists: bool,
+        cascade: bool,
+    ) -> Result<()> {
         let Some(place) = entry.def.column_number(name) else {
             let error = no_column(&entry.def, name);
             if !if_exists {
@@ -116,16 +126,19 @@ impl DefinitionChange<'_, '_, '_> {
             ..ObjectAddress::relation(entry.def.oid)
         };
         let has_column = |index: &Arc<IndexDef>| index.columns.contains(&place);
-        let (gone, kept): (Vec<_>, Vec<_>) = entry.def.indexes.iter().cloned().partition(has_column);
+        let gone = entry.def.indexes.iter().filter(|index| has_column(index));
         let parts: Vec<ObjectAddress> = gone
-            .iter()
             .map(|index| match index.constraint {
                 true => ObjectAddress::new(ObjectAddress::PG_CONSTRAINT, index.oid),
                 false => ObjectAddress::relation(index.oid),
             })
             .collect();
         self.drop_with_parts(&[address], &parts, cascade)?;
+        // Generated columns that read it may have gone, and others have moved.
         let entry = &*self.execution.entry(&entry.def)?;
+        let place = column_named(&entry.def, name)?;
+        let has_column = |index: &Arc<IndexDef>| index.columns.contains(&place);
+        let (gone, kept): (Vec<_>, Vec<_>) = entry.def.indexes.iter().cloned().partition(has_column);
         let mut state = self.state()?;
         let mut table = (*entry.def).clone();
         table.columns.remove(usize::from(place));
@@ -198,6 +211,7 @@ impl DefinitionChange<'_, '_, '_> {
         let mut table = with_column(&entry.def, column, value.as_ref().filter(|_| !is_empty), is_empty);
         let mut state = self.state()?;
         let last = table.columns.len() as u16 - 1;
+        generated::print(&mut table)?;
         self.make_sequence(&mut state, &mut table, last)?;
         let made = state.owned_sequences(table.oid, Some(table.attribute_number(last)));
         self.keep(state, &table.schema);
@@ -235,9 +249,15 @@ impl DefinitionChange<'_, '_, '_> {
         let storage = Arc::clone(self.execution.storage);
         let seen = self.execution.txn.seen_commits();
         let data_type = column.data_type;
+        let generated = table.columns.last().and_then(ColumnDef::generated).cloned();
         self.rewrite(entry, &entry.def.codec, table, &mut |mut row, context| {
             let made =
                 made.and_then(|made| Some((made.sequence.as_ref()?, made.def.sequence.as_ref()?, made)));
+            if let Some(expr) = &generated {
+                let value = expr.eval(&row, context)?;
+                row.push(value);
+                return Ok(row);
+            }
             row.push(match (&column.default, made) {
                 (Some(ColumnDefault::Expression { expr, .. }), _) => expr.eval(&[], context)?,
                 (_, Some((state, sequence, made))) => {
@@ -271,6 +291,7 @@ impl DefinitionChange<'_, '_, '_> {
             }
             columns.push(column);
             self.require_unread(entry, column)?;
+            generated::require_unread(&entry.def, column)?;
             let changed = &mut table.columns[usize::from(column)];
             changed.data_type = change.data_type;
             changed.typmod = change.typmod;
@@ -328,6 +349,7 @@ impl DefinitionChange<'_, '_, '_> {
 
     fn set_default(&mut self, entry: &TableEntry, name: &str, default: Option<&ColumnDefault>) -> Result<()> {
         let place = usize::from(column_named(&entry.def, name)?);
+        generated::require_plain(&entry.def, place as u16, default.is_none())?;
         let mut table = (*entry.def).clone();
         let column = &mut table.columns[place];
         if column.is_identity {

@@ -18,7 +18,7 @@ use clearway_txn::LockMode;
 use crate::catalog::comment::addresses_of;
 use crate::catalog::owned_sequences::owner_of;
 use crate::catalog::{CatalogState, TableEntry};
-use crate::definition::{DefinitionChange, foreign_key, notice};
+use crate::definition::{DefinitionChange, foreign_key, generated, notice};
 use crate::output::Notice;
 use clearway_sql::catalog_facts::CatalogFacts;
 use clearway_sql::error::{EngineError, Result, SqlState};
@@ -103,6 +103,7 @@ impl Dependents<'_> {
         }
         if address.catalog == ObjectAddress::PG_CLASS {
             self.add_sequences(address);
+            self.add_generated(address);
         }
         self.open.pop();
         self.targets.push(Target {
@@ -134,6 +135,24 @@ impl Dependents<'_> {
                 ..column
             };
             self.add(default, Some(address), false);
+        }
+    }
+
+    /// Adds the generated columns that read a column.
+    fn add_generated(&mut self, address: ObjectAddress) {
+        let Some(entry) = self.state.table(address.object) else {
+            return;
+        };
+        let number = u16::try_from(address.column).unwrap_or(0);
+        let Some(column) = entry.def.column_of_attribute(number) else {
+            return;
+        };
+        for place in generated::readers(&entry.def, column) {
+            let reader = ObjectAddress {
+                column: i32::from(entry.def.attribute_number(place)),
+                ..address
+            };
+            self.add(reader, Some(address), false);
         }
     }
 
@@ -355,6 +374,7 @@ impl DefinitionChange<'_, '_, '_> {
             match address.catalog {
                 ObjectAddress::PG_CONSTRAINT => self.drop_foreign_key(address.object)?,
                 ObjectAddress::PG_ATTRDEF => self.drop_default(address)?,
+                _ if address.column != 0 => self.drop_generated(address)?,
                 _ => self.drop_relation(address.object)?,
             }
         }
@@ -417,13 +437,31 @@ impl DefinitionChange<'_, '_, '_> {
             targets.any(|target| target.is_part && target.address == *wanted)
         };
         let is_dropped = |address: &ObjectAddress| match address.catalog {
-            ObjectAddress::PG_CLASS => address.column == 0 && state.table(address.object).is_some(),
+            // A column that is named is dropped by what names it.
+            ObjectAddress::PG_CLASS if address.column != 0 => !roots.contains(address),
+            ObjectAddress::PG_CLASS => state.table(address.object).is_some(),
             ObjectAddress::PG_CONSTRAINT => state.foreign_key(address.object).is_some(),
             ObjectAddress::PG_ATTRDEF => !is_part(address),
             _ => false,
         };
         let addresses = found.targets.iter().map(|target| target.address);
         Ok(addresses.filter(is_dropped).collect())
+    }
+
+    /// Drops a generated column, which reads one that goes.
+    fn drop_generated(&mut self, address: ObjectAddress) -> Result<()> {
+        let entry = self.execution.txn.catalog_state().table(address.object).cloned();
+        let number = u16::try_from(address.column).unwrap_or(0);
+        let column = entry
+            .as_ref()
+            .and_then(|entry| entry.def.column_of_attribute(number));
+        match (entry, column) {
+            (Some(entry), Some(column)) => {
+                let name = entry.def.columns[usize::from(column)].name.clone();
+                self.drop_column(&entry, &name, false, true)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Takes the default of a column away, whose sequence goes.

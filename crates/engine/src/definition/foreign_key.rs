@@ -11,7 +11,7 @@ use crate::definition::{DefinitionChange, notice};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::foreign_key::{KeyTypes, key_types};
 use clearway_sql::plan::NewForeignKey;
-use clearway_sql::{ForeignKeyDef, ObjectAddress, TableDef, TableKind};
+use clearway_sql::{ForeignKeyDef, ObjectAddress, ReferentialAction, TableDef, TableKind};
 use clearway_txn::LockMode;
 
 /// The columns that every table has beside its own.
@@ -101,6 +101,7 @@ impl DefinitionChange<'_, '_, '_> {
             seen.push(*number);
             is_new
         });
+        refuse_of_generated(table, new)?;
         let (index, parent_columns) = referenced_key(&parent, &new.parent_columns)?;
         if columns.len() != parent_columns.len() {
             return Err(EngineError::new(
@@ -415,4 +416,23 @@ fn check_types(key: &ForeignKeyDef, table: &TableDef, parent: &TableDef) -> Resu
         }
     }
     Ok(())
+}
+
+/// 42601 for an action that would give a generated column a value.
+fn refuse_of_generated(table: &TableDef, new: &NewForeignKey) -> Result<()> {
+    let named = |name: &String| table.columns.iter().find(|column| column.name == *name);
+    let mut columns = new.columns.iter().filter_map(named);
+    if columns.all(|column| column.generated().is_none()) {
+        return Ok(());
+    }
+    let sets = |action| matches!(action, ReferentialAction::SetNull | ReferentialAction::SetDefault);
+    let what = match (new.on_update, new.on_delete) {
+        (update, _) if sets(update) || update == ReferentialAction::Cascade => "UPDATE",
+        (_, delete) if sets(delete) => "DELETE",
+        _ => return Ok(()),
+    };
+    Err(EngineError::new(
+        SqlState::SYNTAX_ERROR,
+        format!("invalid ON {what} action for foreign key constraint containing generated column"),
+    ))
 }

@@ -9,6 +9,7 @@ mod check;
 mod comment;
 mod drop;
 mod foreign_key;
+mod generated;
 mod index;
 mod index_build;
 mod rewrite;

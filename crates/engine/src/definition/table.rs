@@ -7,7 +7,7 @@ use clearway_storage::heap::{DeleteOutcome, Heap};
 
 use crate::catalog::{CATALOG_REL, FIRST_OID, TableEntry};
 use crate::convert::storage_error;
-use crate::definition::{DefinitionChange, ReadableBy, already_exists, index_def, notice, raced};
+use crate::definition::{DefinitionChange, ReadableBy, already_exists, generated, index_def, notice, raced};
 use crate::executor::modify;
 use clearway_sql::error::{Result, SqlState};
 use clearway_sql::expr::Expr;
@@ -40,6 +40,7 @@ impl DefinitionChange<'_, '_, '_> {
         table.schema = create.schema.clone();
         table.fillfactor = create.fillfactor;
         self.lock_new(table.oid)?;
+        generated::print(&mut table)?;
         let checks = self.make_checks(&state, &mut table, &create.checks)?;
         for column in 0..table.columns.len() as u16 {
             self.make_sequence(&mut state, &mut table, column)?;
@@ -68,6 +69,7 @@ impl DefinitionChange<'_, '_, '_> {
         if create.with_data {
             let columns = (0..table.columns.len() as u16).map(Expr::Column).collect();
             let insert = InsertPlan {
+                generates: false,
                 table,
                 source: InsertSource::Select {
                     select: create.select.clone(),

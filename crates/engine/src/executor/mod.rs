@@ -47,6 +47,7 @@ mod change;
 mod changed_columns;
 mod check_option;
 pub(crate) mod checks;
+pub(crate) mod generated;
 mod group;
 mod key_hash;
 pub(crate) mod measure;

@@ -6,6 +6,7 @@ use crate::convert::storage_error;
 use crate::executor::changed_columns::changed_columns;
 use crate::executor::check_option::check_row;
 use crate::executor::checks::check_constraints;
+use crate::executor::generated::{add_generated, generate};
 use crate::executor::modify_joined;
 use crate::executor::not_null::check_not_null;
 use crate::executor::on_conflict::{self, Stored};
@@ -37,6 +38,9 @@ pub(crate) fn insert(
             evaluate_row(exprs, input, &execution.eval, &mut row)?;
         } else {
             execution.evaluating(|context| evaluate_row(exprs, input, context, &mut row))?;
+        }
+        if plan.generates {
+            generate(&plan.table, &mut row, &execution.eval)?;
         }
         match &plan.conflict {
             None => {
@@ -261,6 +265,9 @@ impl Changes {
             let value = expr.eval(row, &execution.eval)?;
             texts.add(&value)?;
             self.values.push((*column, value));
+        }
+        if plan.generates {
+            add_generated(table, payload, &mut self.values, &execution.eval)?;
         }
         check_assigned(table, payload, &self.values, &execution.eval)?;
         table.codec.update(payload, &self.values, &mut self.payload)

@@ -16,6 +16,7 @@ use crate::convert::storage_error;
 use crate::executor::changed_columns::changed_between;
 use crate::executor::check_option::check_row;
 use crate::executor::checks::check_constraints;
+use crate::executor::generated::generate;
 use crate::executor::not_null::check_not_null;
 use crate::executor::place::place_of;
 use crate::executor::references::{self, concern_update, row_deleted};
@@ -221,6 +222,7 @@ pub(super) fn assigned_by(
         }
         Ok(())
     })?;
+    generate(table, &mut new, &execution.eval)?;
     check_not_null(table, &new)?;
     check_constraints(table, &new, &execution.eval)?;
     Ok(new)

@@ -21,6 +21,7 @@ use clearway_storage::heap::{ChangedColumns, DeleteOutcome, Heap, Tid, UpdateOut
 
 use crate::convert::storage_error;
 use crate::executor::changed_columns::changed_between;
+use crate::executor::generated::generate;
 use crate::executor::modify::insert_row;
 use crate::executor::modify_joined::{Found, assigned_by};
 use crate::executor::references::{self, concern_update, row_deleted};
@@ -123,6 +124,7 @@ fn merge_unmatched(
     if let Some(MergeAction::Insert(values)) = clause.map(|clause| &clause.action) {
         let mut row = Vec::with_capacity(values.len());
         execution.evaluating(|context| evaluate_row(values, &found.row, context, &mut row))?;
+        generate(&plan.scan.table, &mut row, &execution.eval)?;
         insert_row(execution, &plan.scan.table, &row)?;
         counts.inserted += 1;
     }

@@ -51,7 +51,6 @@ create unlogged table u (a int)
 create global temporary table u (a int)
 create table u (a int, exclude using gist (a with =))
 create table u (a int, constraint c check (a > 0) no inherit)
-create table u (a int generated always as (b + 1) stored, b int)
 create table u (a text collate "C")
 create table u (a int[])
 create table u (a int) tablespace fast

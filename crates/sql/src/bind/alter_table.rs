@@ -223,9 +223,15 @@ impl Binder<'_> {
         if_not_exists: bool,
     ) -> Result<TableAction> {
         let position = self.position(tree.name.span);
-        let (column, keys) = self
+        let (mut column, keys) = self
             .column_def(tree, &table.name)
             .map_err(|error| error.or_position(position))?;
+        let mut columns = table.columns.clone();
+        self.bind_generated_columns(&table.name, &mut columns, &[tree])?;
+        let bound = columns.into_iter().find(|known| known.name == column.name);
+        if let Some(bound) = bound.filter(|bound| bound.generated().is_some()) {
+            column.default = bound.default;
+        }
         let checks = self.new_checks(table, &[tree], &[])?;
         let foreign_keys = self.new_foreign_keys(None, &[tree], &[])?;
         let keys = keys.into_iter().map(|(primary, name)| NewKey {
@@ -310,6 +316,13 @@ impl Binder<'_> {
         let number = table.column_number(name).ok_or_else(|| no_column(table, name))?;
         let column = &table.columns[usize::from(number)];
         let (data_type, typmod) = self.data_type(tree)?;
+        if using.is_some() && column.generated().is_some() {
+            return Err(EngineError::new(
+                SqlState::from_code("42611"),
+                "cannot specify USING when altering type of generated column",
+            )
+            .with_detail(format!("Column \"{name}\" is a generated column.")));
+        }
         let typed = match using {
             None => Typed {
                 expr: crate::expr::Expr::Column(number),

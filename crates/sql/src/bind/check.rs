@@ -1,4 +1,4 @@
-//! CHECK constraints: a condition over a row of one table.
+//! CHECK constraints and generated columns: a condition or a value over a row of one table.
 //!
 //! A condition is kept as the text that the deparser makes of it, so that the catalog shows it as it is kept. It is bound
 //! anew when the table is read into the catalog, and whenever places, types or names of columns change. There is no
@@ -23,13 +23,30 @@ pub(super) const CLAUSE: &str = "check constraints";
 /// Compiles the condition of a CHECK constraint, as it is kept in the catalog, over a row of its table.
 pub fn bind_check(sql: &str, table: &TableDef) -> Result<Expr> {
     let tree = parse_expression(sql, 0)?;
-    bound(sql, &tree, table, None).map(|(expr, _)| expr)
+    bound(sql, &tree, table, None, None).map(|(expr, _)| expr)
 }
 
 /// The tree of a condition, with what is found in it.
 pub(crate) fn annotated_check(sql: &str, table: &TableDef) -> Result<(Deep<ast::Expr>, TreeNotes)> {
     let tree = parse_expression(sql, 0)?;
-    let (_, notes) = bound(sql, &tree, table, Some(TreeNotes::default()))?;
+    let (_, notes) = bound(sql, &tree, table, Some(TreeNotes::default()), None)?;
+    Ok((tree, notes))
+}
+
+/// Compiles the expression of a generated column, as it is kept in the catalog, over a row of its table.
+pub fn bind_generated(sql: &str, table: &TableDef, column: u16) -> Result<Expr> {
+    let tree = parse_expression(sql, 0)?;
+    bound(sql, &tree, table, None, Some(column)).map(|(expr, _)| expr)
+}
+
+/// The tree of a generated column's expression, with what is found in it.
+pub(crate) fn annotated_generated(
+    sql: &str,
+    table: &TableDef,
+    column: u16,
+) -> Result<(Deep<ast::Expr>, TreeNotes)> {
+    let tree = parse_expression(sql, 0)?;
+    let (_, notes) = bound(sql, &tree, table, Some(TreeNotes::default()), Some(column))?;
     Ok((tree, notes))
 }
 
@@ -38,17 +55,26 @@ fn bound(
     tree: &Deep<ast::Expr>,
     table: &TableDef,
     notes: Option<TreeNotes>,
+    generated: Option<u16>,
 ) -> Result<(Expr, TreeNotes)> {
     let check = || Ok(());
     let mut binder = Binder::new(Place::of(sql, 0), &[], &EmptyCatalog, &[], &check);
     binder.view = notes.map(|notes| Box::new(ViewBinding::with_notes(notes)));
-    let expr = with_stack_for(tree.levels(), || binder.check_condition(tree, table))
-        .map_err(EngineError::without_position)?;
+    let bind = |binder: &mut Binder<'_>| match generated {
+        None => binder.check_condition(tree, table),
+        Some(column) => binder.generation_expression(tree, table, column),
+    };
+    let expr = with_stack_for(tree.levels(), || bind(&mut binder)).map_err(EngineError::without_position)?;
     let notes = binder.view.take().and_then(|view| view.notes).unwrap_or_default();
     Ok((expr, notes))
 }
 
 impl Binder<'_> {
+    /// [`bind_generated`], of a column that another table has.
+    pub(super) fn kept_generation(sql: &str, table: &TableDef, column: u16) -> Result<Expr> {
+        bind_generated(sql, table, column)
+    }
+
     /// The condition of a CHECK constraint.
     fn check_condition(&mut self, tree: &ast::Expr, table: &TableDef) -> Result<Expr> {
         let position = self.position_of(tree);

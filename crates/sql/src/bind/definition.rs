@@ -4,6 +4,7 @@ use sqlparser::ast;
 use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 
 use crate::bind::foreign_key::OwnTable;
+use crate::bind::generated;
 use crate::bind::schema::on_commit;
 use crate::bind::sequence::options_of;
 use crate::bind::{Binder, identifier, normal, plain_name, refuse, split_name};
@@ -72,8 +73,9 @@ impl Binder<'_> {
                 format!("tables can have at most {TABLE_COLUMNS_MAX} columns"),
             ));
         }
-        let whole = TableDef::in_the_making(&table.name, &table.columns);
         let options: Vec<&ast::ColumnDef> = create.columns.iter().collect();
+        self.bind_generated_columns(&table.name, &mut table.columns, &options)?;
+        let whole = TableDef::in_the_making(&table.name, &table.columns);
         let checks = self.new_checks(&whole, &options, &create.constraints)?;
         let own = OwnTable::new(&schema, &table.name);
         let foreign_keys = self.new_foreign_keys(Some(&own), &options, &create.constraints)?;
@@ -195,6 +197,18 @@ impl Binder<'_> {
                     })));
                     column.always_generated = *generated_as == ast::GeneratedAs::Always;
                     column.is_identity = true;
+                }
+                // Its expression is bound when all columns are known.
+                ast::ColumnOption::Generated {
+                    generated_as: ast::GeneratedAs::ExpStored,
+                    generation_expr: Some(tree),
+                    generated_keyword: true,
+                    ..
+                } => {
+                    if let Some(what) = second_generation(&column, identity) {
+                        return Err(twice(what, &column, table));
+                    }
+                    column.default = Some(generated::unbound(tree));
                 }
                 // `new_checks` and `new_foreign_keys`, when all columns are known.
                 ast::ColumnOption::Check(_) | ast::ColumnOption::ForeignKey(_) => {}
@@ -320,19 +334,31 @@ impl Binder<'_> {
     }
 }
 
+/// The reason why a column with this default cannot be generated.
+fn second_generation(column: &ColumnDef, identity: bool) -> Option<&'static str> {
+    Some(match &column.default {
+        None => return None,
+        Some(ColumnDefault::Generated { .. }) => "multiple generation clauses specified",
+        Some(_) if identity => "both identity and generation expression specified",
+        Some(_) => "both default and generation expression specified",
+    })
+}
+
 /// The error for DEFAULT on a column that has one, or that is an identity.
 fn second_default(column: &ColumnDef, table: &str, identity: bool) -> EngineError {
-    let what = if identity {
-        "both default and identity specified"
-    } else {
-        "multiple default values specified"
+    let what = match &column.default {
+        Some(ColumnDefault::Generated { .. }) => "both default and generation expression specified",
+        _ if identity => "both default and identity specified",
+        _ => "multiple default values specified",
     };
     twice(what, column, table)
 }
 
 /// The error for GENERATED AS IDENTITY on a column that has a default, or that is one.
 fn second_identity(column: &ColumnDef, table: &str, identity: bool) -> EngineError {
-    let what = if identity {
+    let what = if column.generated().is_some() {
+        "both identity and generation expression specified"
+    } else if identity {
         "multiple identity specifications"
     } else {
         "both default and identity specified"

@@ -223,7 +223,8 @@ impl Binder<'_> {
                 self.assignments(trees, relation, &mut scope, &mut set)?;
                 let table = &relation.table;
                 MergeAction::Update(RowAssignments {
-                    changes_indexed_columns: set.assigned.iter().any(|(column, _)| table.is_indexed(*column)),
+                    changes_indexed_columns: table
+                        .may_change_keys(set.assigned.iter().map(|(column, _)| *column)),
                     values: set.assigned,
                     row_queries: set.row_queries,
                 })

@@ -130,10 +130,7 @@ impl Binder<'_> {
                 Some(self.condition(typed, "WHERE", self.position_of(tree))?)
             }
         };
-        let assigned = set.assigned.iter();
-        let changes = assigned
-            .map(|(column, _)| *column)
-            .any(|column| table.is_indexed(column));
+        let changes = table.may_change_keys(set.assigned.iter().map(|(column, _)| *column));
         Ok(ConflictUpdate {
             set: RowAssignments {
                 values: set.assigned,

@@ -177,6 +177,10 @@ impl Binder<'_> {
                     always: *always,
                     options: Box::new(options.options.clone()),
                 },
+                written::IdentityAction::DropExpression { if_exists } => TableAction::DropExpression {
+                    name: column.clone(),
+                    if_exists: *if_exists,
+                },
                 written::IdentityAction::Drop { if_exists } => TableAction::DropIdentity {
                     name: column.clone(),
                     if_exists: *if_exists,

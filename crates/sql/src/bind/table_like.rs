@@ -116,6 +116,9 @@ impl Binder<'_> {
             Some(default @ ColumnDefault::Expression { .. }) if including.defaults => {
                 column.default = Some(default.clone());
             }
+            Some(default @ ColumnDefault::Generated { .. }) if including.generated => {
+                column.default = Some(default.clone());
+            }
             _ => {}
         }
         Ok(column)

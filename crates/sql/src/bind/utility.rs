@@ -408,7 +408,9 @@ impl Binder<'_> {
             }
         };
         let columns: Vec<u16> = match names {
-            None => (0..table.columns.len() as u16).collect(),
+            None => (0..table.columns.len() as u16)
+                .filter(|column| table.columns[usize::from(*column)].generated().is_none())
+                .collect(),
             Some(names) => names
                 .iter()
                 .map(|name| {
@@ -437,6 +439,14 @@ impl Binder<'_> {
                     table.columns[usize::from(columns[at])].name
                 ),
             ));
+        }
+        let mut named = columns.iter().map(|column| &table.columns[usize::from(*column)]);
+        if let Some(generated) = named.find(|column| column.generated().is_some()) {
+            return Err(EngineError::new(
+                SqlState::from_code("42P10"),
+                format!("column \"{}\" is a generated column", generated.name),
+            )
+            .with_detail("Generated columns cannot be used in COPY."));
         }
         let defaults = (0..table.columns.len() as u16)
             .map(|column| (!columns.contains(&column)).then(|| table_default(&table, column)))

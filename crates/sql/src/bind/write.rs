@@ -105,7 +105,9 @@ impl Binder<'_> {
         let alias = relation.alias.as_deref().unwrap_or(relation.name());
         self.enter(alias, Some(relation.name()));
         let returning = self.returning(insert.returning.as_ref(), relation.names())?;
+        let generates = table.generated().next().is_some();
         Ok(InsertPlan {
+            generates,
             table,
             source,
             conflict,
@@ -285,12 +287,14 @@ impl Binder<'_> {
         }
         let scan = changed_scan(self.catalog, table, joined.is_some(), conditions, values);
         let table = &scan.table;
-        let changes_indexed_columns = assignments.iter().any(|(column, _)| table.is_indexed(*column));
+        let generates = table.generated().next().is_some();
+        let changes_indexed_columns = table.may_change_keys(assignments.iter().map(|(column, _)| *column));
         Ok(UpdatePlan {
             scan,
             joined,
             assignments,
             changes_indexed_columns,
+            generates,
             returning,
             checks: relation.checks(),
         })
@@ -400,6 +404,10 @@ impl Binder<'_> {
         }
         let def = &table.columns[usize::from(column)];
         let by_default = matches!(value, Assigned::Tree(tree) if is_default(tree));
+        if def.generated().is_some() && !by_default {
+            let message = format!("column \"{}\" can only be updated to DEFAULT", def.name);
+            return Err(of_generated(message, &def.name).or_position(self.position(name.span())));
+        }
         if def.always_generated && !by_default {
             return Err(generated_always(
                 format!("column \"{}\" can only be updated to DEFAULT", def.name),
@@ -638,6 +646,12 @@ fn generated_always(message: String, column: &str) -> EngineError {
     ))
 }
 
+/// 428C9 for a generated column.
+fn of_generated(message: String, column: &str) -> EngineError {
+    EngineError::new(SqlState::GENERATED_ALWAYS, message)
+        .with_detail(format!("Column \"{column}\" is a generated column."))
+}
+
 fn is_default(tree: &ast::Expr) -> bool {
     matches!(tree, ast::Expr::Identifier(ident)
         if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
@@ -649,6 +663,8 @@ pub(super) fn table_default(table: &TableDef, column: u16) -> Expr {
     match &def.default {
         None => Expr::Constant(Value::Null),
         Some(ColumnDefault::Expression { expr, .. }) => expr.clone(),
+        // Made of the row when that is there.
+        Some(ColumnDefault::Generated { .. }) => Expr::Constant(Value::Null),
         Some(ColumnDefault::NewSequence(_)) => Expr::Constant(Value::Null),
         Some(ColumnDefault::Identity(sequence)) => {
             let next = Expr::NextSerial { sequence: *sequence };
@@ -675,6 +691,10 @@ pub(super) fn table_defaults(table: &TableDef) -> Vec<Expr> {
 /// 428C9 for a column whose values are always generated.
 fn refuse_generated(relation: &ChangedRelation, column: u16) -> Result<()> {
     let def = &relation.table.columns[usize::from(column)];
+    if def.generated().is_some() {
+        let message = format!("cannot insert a non-DEFAULT value into column \"{}\"", def.name);
+        return Err(of_generated(message, &def.name));
+    }
     if !def.always_generated || relation.overriding == Some(Overriding::System) {
         return Ok(());
     }

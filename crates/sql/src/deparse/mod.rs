@@ -21,7 +21,7 @@
 //! | `grouping`, `window` | GROUP BY with its sets of keys; OVER and WINDOW |
 //! | `expression`, `call` | makes a `Node` of an expression, of a call |
 //! | `node` | expressions, with as many parentheses as are asked for |
-//! | `check` | conditions of CHECK constraints |
+//! | `check` | conditions of CHECK constraints, expressions of generated columns |
 //! | `operand`, `arguments` | the types that operands and arguments are brought to |
 
 mod arguments;
@@ -43,7 +43,7 @@ use crate::stack::with_stack_for;
 use from::Names;
 use layout::Layout;
 
-pub use check::{check_condition, check_renamed};
+pub use check::{check_condition, check_renamed, generation_expression, generation_renamed};
 
 /// The most bytes of text that are printed for one definition, those of inner queries and of repeated operands counted
 /// with each time they are printed. A text that repeats itself (`ORDER BY 1` is the entry once more, BETWEEN its left side)

@@ -129,7 +129,6 @@ const ALTER_TABLE_ACTIONS: &[&str] = &[
     "attach partition",
     "cluster on",
     "detach partition",
-    "drop expression",
     "inherit",
     "no inherit",
     "not of",

@@ -157,6 +157,13 @@ pub enum TableAction {
         /// The options.
         options: Box<SequenceOptions>,
     },
+    /// ALTER COLUMN … DROP EXPRESSION
+    DropExpression {
+        /// The column.
+        name: String,
+        /// True if a column that is not generated is no error (a notice tells).
+        if_exists: bool,
+    },
     /// ALTER COLUMN … DROP IDENTITY
     DropIdentity {
         /// The column.
@@ -223,7 +230,8 @@ impl TableAction {
             | TableAction::DropConstraint { .. }
             | TableAction::SetDefault { default: None, .. }
             | TableAction::SetNotNull { not_null: false, .. }
-            | TableAction::DropIdentity { .. } => 0,
+            | TableAction::DropIdentity { .. }
+            | TableAction::DropExpression { .. } => 0,
             TableAction::SetTypes(_) => 1,
             TableAction::AddColumn { .. } => 2,
             TableAction::SetDefault { .. }

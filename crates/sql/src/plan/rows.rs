@@ -100,6 +100,8 @@ pub struct InsertPlan {
     pub table: Arc<TableDef>,
     /// The rows to insert.
     pub source: InsertSource,
+    /// True if the table has generated columns.
+    pub generates: bool,
     /// ON CONFLICT
     pub conflict: Option<Box<OnConflict>>,
     /// RETURNING, over the inserted row.
@@ -154,6 +156,8 @@ pub struct UpdatePlan {
     pub assignments: Vec<(u16, Expr)>,
     /// True if any assigned column is in an index: if not, the index needs no new entry.
     pub changes_indexed_columns: bool,
+    /// True if the table has generated columns.
+    pub generates: bool,
     /// RETURNING, over the new row.
     pub returning: Option<Returning>,
     /// The conditions on a new row.

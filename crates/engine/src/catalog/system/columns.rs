@@ -95,7 +95,14 @@ fn push(rows: &mut Rows, relation: u32, number: usize, column: &ColumnDef, of: O
         ("atthasdef", boolean(of_table && has_default(column))),
         ("atthasmissing", boolean(missing.is_some())),
         ("attidentity", text(identity)),
-        ("attgenerated", text("")),
+        (
+            "attgenerated",
+            text(if of_table && column.generated().is_some() {
+                "s"
+            } else {
+                ""
+            }),
+        ),
         ("attisdropped", boolean(is_dropped)),
         ("attislocal", boolean(true)),
         ("attinhcount", int4(0)),
@@ -121,7 +128,10 @@ fn shown_missing(data_type: DataType, value: Value) -> Value {
 
 /// True if `pg_attrdef` has the column's default: it does not have the sequence of an identity column.
 pub(super) fn has_default(column: &ColumnDef) -> bool {
-    matches!(column.default, Some(ColumnDefault::Expression { .. }))
+    matches!(
+        column.default,
+        Some(ColumnDefault::Expression { .. } | ColumnDefault::Generated { .. })
+    )
 }
 
 /// The number of a column's default: one that no relation has, made of the table's number and the column's. The column

@@ -96,8 +96,10 @@ pub(crate) fn foreign_key_definition(
 /// The expression of a column's default, with the full names of relations; `None` if it has none.
 pub(crate) fn default_expression(state: &CatalogState, table: &TableDef, column: usize) -> Option<String> {
     let column = &table.columns[column];
-    let ColumnDefault::Expression { sql, .. } = column.default.as_ref()? else {
-        return None;
+    let sql = match column.default.as_ref()? {
+        ColumnDefault::Expression { sql, .. } => sql,
+        ColumnDefault::Generated { sql, .. } => return Some(sql.clone()),
+        _ => return None,
     };
     let name = |oid: u32| {
         let relation = state.table_numbered(oid)?;

@@ -70,6 +70,8 @@ fn push(sources: &Sources<'_>, rows: &mut Rows, table: &TableDef, number: usize,
     let (characters, bytes) = lengths_of(column.data_type, column.typmod);
     let is_identity = column.is_identity;
     let of_identity = |value: Value| if is_identity { value } else { NULL };
+    let is_generated = column.generated().is_some();
+    let default = default_of(sources, table, number).map_or(NULL, |sql| text(&sql));
     let numbers = identity_numbers(sources, column);
     let of_numbers = |number: fn(&SequenceNumbers) -> i64| {
         (numbers.as_ref()).map_or(NULL, |numbers| text(&number(numbers).to_string()))
@@ -91,7 +93,7 @@ fn push(sources: &Sources<'_>, rows: &mut Rows, table: &TableDef, number: usize,
         ),
         (
             "column_default",
-            default_of(sources, table, number).map_or(NULL, |sql| text(&sql)),
+            if is_generated { NULL } else { default.clone() },
         ),
         ("is_nullable", yes_or_no(!column.not_null)),
         ("data_type", text(type_name)),
@@ -140,8 +142,11 @@ fn push(sources: &Sources<'_>, rows: &mut Rows, table: &TableDef, number: usize,
             "identity_cycle",
             yes_or_no(numbers.is_some_and(|numbers| numbers.cycle)),
         ),
-        ("is_generated", text("NEVER")),
-        ("generation_expression", NULL),
+        (
+            "is_generated",
+            text(if is_generated { "ALWAYS" } else { "NEVER" }),
+        ),
+        ("generation_expression", if is_generated { default } else { NULL }),
         ("is_updatable", yes_or_no(is_updatable)),
     ]);
 }

@@ -30,6 +30,7 @@ pub(crate) struct LikeClause {
 pub(crate) struct LikeOptions {
     pub defaults: bool,
     pub identity: bool,
+    pub generated: bool,
     pub indexes: bool,
     pub constraints: bool,
     pub comments: bool,
@@ -220,6 +221,7 @@ impl Reader<'_> {
                     including = LikeOptions {
                         defaults: wanted,
                         identity: wanted,
+                        generated: wanted,
                         indexes: wanted,
                         constraints: wanted,
                         comments: wanted,
@@ -227,11 +229,12 @@ impl Reader<'_> {
                 }
                 "defaults" => including.defaults = wanted,
                 "identity" => including.identity = wanted,
+                "generated" => including.generated = wanted,
                 "indexes" => including.indexes = wanted,
                 "comments" => including.comments = wanted,
                 // There is nothing of these here.
                 "constraints" => including.constraints = wanted,
-                "compression" | "generated" | "statistics" | "storage" => {}
+                "compression" | "statistics" | "storage" => {}
                 _ => return Err(self.syntax_error()),
             }
             self.at += 1;

@@ -145,9 +145,16 @@ pub(crate) fn parse(text: &str, offset: u32) -> Result<Option<Tree>> {
         "alter" => match words.get(1) {
             Some(&"table") => {
                 let text = text.to_ascii_lowercase();
-                ["fillfactor", "identity", "generated", "restart", "set "]
-                    .iter()
-                    .any(|word| text.contains(word))
+                [
+                    "fillfactor",
+                    "identity",
+                    "expression",
+                    "generated",
+                    "restart",
+                    "set ",
+                ]
+                .iter()
+                .any(|word| text.contains(word))
             }
             other => matches!(other, Some(&("schema" | "view" | "sequence"))),
         },

@@ -51,7 +51,7 @@ pub(crate) enum SequenceAction {
     SetSchema(String),
 }
 
-/// ALTER TABLE … ALTER COLUMN about identities alone.
+/// ALTER TABLE … ALTER COLUMN about identities and generated columns alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AlterIdentity {
     pub table: Name,
@@ -72,6 +72,9 @@ pub(crate) enum IdentityAction {
         options: WrittenOptions,
     },
     Drop {
+        if_exists: bool,
+    },
+    DropExpression {
         if_exists: bool,
     },
 }
@@ -169,6 +172,10 @@ impl Reader<'_> {
                 self.expect_symbol(')')?;
             }
             return Ok(Some(IdentityAction::Add { always, options }));
+        }
+        if self.eat("drop expression") {
+            let if_exists = self.eat("if exists");
+            return Ok(Some(IdentityAction::DropExpression { if_exists }));
         }
         if self.eat("drop identity") {
             let if_exists = self.eat("if exists");
