@@ -17,6 +17,7 @@ A check that ends with an error on PostgreSQL is a fault of the check itself, an
     scripts/tool-checks --why psql            # the first line of each difference
     scripts/tool-checks --show psql           # all that both sides saw
     scripts/tool-checks --only savepoint psql # the checks whose name has this word
+    scripts/tool-checks --take-out            # and take out of known_failures.txt what passes
 
 It exits with 1 if a check fails that known_failures.txt does not list, or passes although it does.
 """
@@ -264,6 +265,19 @@ def unexpected(outcome, known):
     ]
 
 
+def take_out(outcomes):
+    """Takes out of the list of known failures what passes."""
+    passing = {f"{one.tool}: {check}" for one in outcomes for check in set(one.checks) - set(one.failing())}
+    head, *groups = KNOWN.read_text().rstrip("\n").split("\n\n")
+    left = [head]
+    for group in groups:
+        reason, *checks = group.splitlines()
+        # A reason without checks goes with the last of them.
+        if kept := [check for check in checks if check not in passing]:
+            left.append("\n".join([reason, *kept]))
+    KNOWN.write_text("\n\n".join(left) + "\n")
+
+
 def table(outcomes):
     """One table of all, with a sum."""
     rows = [("tool", "passed", "of", "seconds", "failing"), *(outcome.row() for outcome in outcomes)]
@@ -278,6 +292,7 @@ def main():
     parser.add_argument("--why", action="store_true", help="show the first line of each difference")
     parser.add_argument("--show", action="store_true", help="show all that both sides saw in the failing checks")
     parser.add_argument("--only", default="", metavar="WORD", help="the checks whose name has this word")
+    parser.add_argument("--take-out", action="store_true", help="take out of known_failures.txt what passes")
     arguments = parser.parse_args()
     names = [tool.name for tool in checked_tools.TOOLS]
     if wrong := [name for name in arguments.tools if name not in names]:
@@ -299,6 +314,8 @@ def main():
                     print("\n".join([f"  {side}:", *(f"    {line}" for text in seen[check].all() for line in text.splitlines())]))
     both.end()
     print(table(outcomes))
+    if arguments.take_out:
+        take_out(outcomes)
     if strange:
         print("\n" + "\n".join(strange))
     sys.exit(1 if strange else 0)

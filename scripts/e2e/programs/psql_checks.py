@@ -160,7 +160,7 @@ def describe_foreign_keys(see):
 
 @check
 def list_relations(see):
-    psql(see, PEOPLE + "create view tall as select * from people where height > 1.7;\ncreate index on people (name);\n\\dt\n\\dv\n\\di\n\\d\n\\dt pub*.peo*\n\\dt missing\n\\dn")
+    psql(see, PEOPLE + "create view tall as select * from people where height > 1.7;\ncreate index on people (name);\n\\dt\n\\dv\n\\di\n\\d\n\\dt pub*.peo*\n\\dt missing\ncreate schema other;\n\\dn oth*")
 
 
 @check
