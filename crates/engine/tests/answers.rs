@@ -139,6 +139,8 @@ subjects! {
     generated_columns
     grouping_sets
     intervals
+    json
+    json_tables
     join_names
     joins
     keys

@@ -351,7 +351,7 @@ mod tests {
             ("int int", SqlState::SYNTAX_ERROR),
             ("no_such", SqlState::UNDEFINED_OBJECT),
             ("unknown", SqlState::UNDEFINED_OBJECT),
-            ("jsonb", SqlState::FEATURE_NOT_SUPPORTED),
+            ("bit(3)", SqlState::FEATURE_NOT_SUPPORTED),
         ] {
             assert_eq!(type_of_text(text).unwrap_err().sqlstate(), state, "{text}");
         }

@@ -6,7 +6,7 @@
 use clearway_sql::error::{EngineError, Result};
 use clearway_sql::plan::SortKey;
 use clearway_sql::value::key::encode_value;
-use clearway_sql::value::{DataType, Value, decode_binary, encode_binary};
+use clearway_sql::value::{DataType, Jsonb, Value, decode_binary, encode_binary};
 
 /// Appends a row.
 pub(crate) fn write_row(row: &[Value], out: &mut Vec<u8>) {
@@ -41,6 +41,8 @@ pub(crate) fn write_value(value: &Value, out: &mut Vec<u8>) {
         Value::Interval(_) => 19,
         Value::Uuid(_) => 20,
         Value::Bytes(_) => BYTES,
+        Value::Json(_) => JSON,
+        Value::Jsonb(_) => JSONB,
     };
     out.push(kind);
     if let Value::Text(text) = value {
@@ -51,11 +53,14 @@ pub(crate) fn write_value(value: &Value, out: &mut Vec<u8>) {
         out.extend_from_slice(&array.data_type().oid().to_ne_bytes());
     }
     let start = out.len();
-    let counted = matches!(kind, NUMERIC | ARRAY | RECORD | BYTES);
+    let counted = matches!(kind, NUMERIC | ARRAY | RECORD | BYTES | JSON | JSONB);
     if counted {
         out.extend_from_slice(&[0; 4]);
     }
-    encode_binary(value, out);
+    match value {
+        Value::Jsonb(json) => out.extend_from_slice(json.bytes()),
+        other => encode_binary(other, out),
+    }
     if counted {
         let length = (out.len() - start - 4) as u32;
         out[start..start + 4].copy_from_slice(&length.to_ne_bytes());
@@ -66,6 +71,8 @@ const NULL: u8 = 0;
 const NUMERIC: u8 = 6;
 const TEXT: u8 = 7;
 const BYTES: u8 = 21;
+const JSON: u8 = 22;
+const JSONB: u8 = 23;
 /// The array's type follows.
 const ARRAY: u8 = 13;
 const RECORD: u8 = 16;
@@ -104,6 +111,16 @@ pub(crate) fn read_value(bytes: &mut &[u8]) -> Result<Value> {
         18 => (DataType::TimeTz, 12),
         19 => (DataType::Interval, 16),
         20 => (DataType::Uuid, 16),
+        JSON => {
+            let length = read_u32(bytes)? as usize;
+            let text = std::str::from_utf8(take(bytes, length)?).map_err(|_| damaged())?;
+            return Ok(Value::Json(text.into()));
+        }
+        JSONB => {
+            let length = read_u32(bytes)? as usize;
+            let json = Jsonb::from_bytes(take(bytes, length)?).ok_or_else(damaged)?;
+            return Ok(Value::Jsonb(json));
+        }
         BYTES => (DataType::Bytea, read_u32(bytes)? as usize),
         ARRAY => {
             let data_type = DataType::from_oid(read_u32(bytes)?).ok_or_else(damaged)?;

@@ -29,6 +29,7 @@
 
 mod choice;
 mod hypothetical;
+mod json;
 mod list;
 mod number;
 mod pairs;

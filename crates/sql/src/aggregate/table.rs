@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::row::{Aggregate, AggregateRow};
-use super::{choice, hypothetical, list, number, pairs, percentile, spread};
+use super::{choice, hypothetical, json, list, number, pairs, percentile, spread};
 use crate::function::{Unresolved, best_of};
 use crate::value::DataType;
 
@@ -12,6 +12,7 @@ use crate::value::DataType;
 static TABLES: &[&[AggregateRow]] = &[
     choice::ROWS,
     hypothetical::ROWS,
+    json::ROWS,
     list::ROWS,
     number::ROWS,
     pairs::ROWS,

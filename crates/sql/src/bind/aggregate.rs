@@ -2,6 +2,7 @@
 
 use crate::aggregate::{AggregateCall, Found, Kind, resolve, rows};
 use crate::bind::call::CallParts;
+use crate::bind::json::require_comparable;
 use crate::bind::missing_function::no_function;
 use crate::bind::scope::{Aggregates, Frame, Scope};
 use crate::bind::select::{ENTRIES_MAX, direction};
@@ -10,6 +11,7 @@ use crate::bind::{Binder, Typed};
 use crate::common_type::common_type;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
+use crate::function::json::make::takes_names;
 use crate::sort_key::SortKey;
 use crate::value::cast::CastContext;
 use crate::value::{DataType, Value};
@@ -135,6 +137,14 @@ impl Binder<'_> {
         let mut exprs = Vec::with_capacity(arguments.len());
         for (typed, wanted) in arguments.into_iter().zip(&found.arguments) {
             exprs.push(match typed.data_type == *wanted {
+                // Values are JSON then; the type tells what they were.
+                true if *wanted == DataType::Record && takes_names(parts.name) => {
+                    let named = self.json_arguments(parts.name, vec![typed])?;
+                    named
+                        .into_iter()
+                        .next()
+                        .map_or(Expr::Constant(Value::Null), |typed| typed.expr)
+                }
                 true => typed.expr,
                 false => self.coerce(typed, *wanted, position)?,
             });
@@ -201,6 +211,10 @@ impl Binder<'_> {
             }
         }
         for (column, data_type) in call.argument_types.iter().enumerate().filter(|_| call.distinct) {
+            require_comparable(*data_type, "equality", None)?;
+            if *data_type == DataType::Record && takes_names(parts.name) {
+                return Err(EngineError::not_supported("DISTINCT over records as JSON"));
+            }
             if !call.order.iter().any(|other| other.column == column) {
                 call.order.push(SortKey {
                     column,

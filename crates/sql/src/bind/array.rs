@@ -193,6 +193,9 @@ impl Binder<'_> {
         position: Option<u32>,
     ) -> Result<Typed> {
         let Some(element_type) = input.data_type.element() else {
+            if input.data_type == DataType::Jsonb {
+                return self.part_of_jsonb(input, subscripts, scope, position);
+            }
             if input.data_type == DataType::Name {
                 return self.first_byte_of_name(input, subscripts, position);
             }
@@ -274,6 +277,7 @@ impl Binder<'_> {
     pub(super) fn assigned_subscripts(
         &mut self,
         text: &str,
+        of: DataType,
         scope: &mut Scope,
         position: Option<u32>,
     ) -> Result<(Vec<Expr>, bool)> {
@@ -289,7 +293,13 @@ impl Binder<'_> {
             ast::AccessExpr::Dot(_) => Err(EngineError::not_supported("an assignment to a field")),
         });
         let subscripts = subscripts.collect::<Result<Vec<_>>>()?;
-        with_stack_for(tree.levels(), || self.subscripts(&subscripts, scope, position))
+        with_stack_for(tree.levels(), || match of {
+            DataType::Jsonb => {
+                let path = self.path_of_subscripts(&subscripts, scope, position)?;
+                Ok((vec![path.expr], false))
+            }
+            _ => self.subscripts(&subscripts, scope, position),
+        })
     }
 
     fn subscript(&mut self, tree: &ast::Expr, scope: &mut Scope) -> Result<Expr> {

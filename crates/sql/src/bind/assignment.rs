@@ -118,7 +118,7 @@ impl Binder<'_> {
         };
         let data_type = table.columns[usize::from(column)].data_type;
         match data_type {
-            DataType::Array(_) => {}
+            DataType::Array(_) | DataType::Jsonb => {}
             other if other.is_array() => {
                 return Err(
                     EngineError::not_supported(format!("an assignment to an element of {other}"))
@@ -134,7 +134,7 @@ impl Binder<'_> {
             }
         }
         // Places in the text of the subscripts are not those of the statement.
-        let bound = self.assigned_subscripts(subscripts, scope, position);
+        let bound = self.assigned_subscripts(subscripts, data_type, scope, position);
         let part = bound.map_err(|error| error.without_position().or_position(position))?;
         Ok(Target {
             column,

@@ -295,6 +295,11 @@ impl Binder<'_> {
         arguments: Vec<Typed>,
         position: Option<u32>,
     ) -> Result<Typed> {
+        let call = self.json_of_record(name, &arguments);
+        if let Some(call) = call.map_err(|error| error.or_position(position))? {
+            return Ok(call);
+        }
+        let arguments = self.json_arguments(name, arguments)?;
         let types: Vec<DataType> = arguments.iter().map(|argument| argument.data_type).collect();
         match function::resolve(name, &types) {
             Ok(signature) => self.apply(&signature, arguments, position),
@@ -377,6 +382,8 @@ fn conversion(name: &str) -> Option<DataType> {
         "interval" => DataType::Interval,
         "uuid" => DataType::Uuid,
         "bytea" => DataType::Bytea,
+        "json" => DataType::Json,
+        "jsonb" => DataType::Jsonb,
         _ => return None,
     })
 }

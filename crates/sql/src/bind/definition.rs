@@ -5,6 +5,7 @@ use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 
 use crate::bind::foreign_key::OwnTable;
 use crate::bind::generated;
+use crate::bind::json::has_no_equality;
 use crate::bind::schema::on_commit;
 use crate::bind::sequence::options_of;
 use crate::bind::{Binder, identifier, normal, plain_name, refuse, split_name};
@@ -320,6 +321,16 @@ impl Binder<'_> {
                     format!("column \"{name}\" appears twice in a key"),
                 )
                 .or_position(self.position(ident.span)));
+            }
+            let data_type = columns[usize::from(number)].data_type;
+            if has_no_equality(data_type) {
+                return Err(EngineError::new(
+                    SqlState::UNDEFINED_OBJECT,
+                    format!(
+                        "data type {data_type} has no default operator class for access method \"btree\""
+                    ),
+                )
+                .with_hint("Index another column, or one of type jsonb."));
             }
             names.push(name);
             numbers.push(number);

@@ -296,6 +296,14 @@ impl Binder<'_> {
         {
             return self.operator_of("||", vec![l, r], position);
         }
+        let is_jsonb = |side: &Typed| side.data_type == DataType::Jsonb;
+        if (is_jsonb(&l) || is_jsonb(&r))
+            && [&l, &r]
+                .iter()
+                .all(|side| is_jsonb(side) || side.data_type == DataType::Unknown)
+        {
+            return self.operator_of("||", vec![l, r], position);
+        }
         let stringy = |typed: &Typed| typed.data_type.is_string() || typed.data_type == DataType::Unknown;
         if !stringy(&l) && !stringy(&r) {
             return Err(self.no_operator(l.data_type, "||", r.data_type, position));

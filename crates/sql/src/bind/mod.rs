@@ -21,6 +21,7 @@ mod definition;
 mod expression;
 mod foreign_key;
 mod generated;
+mod json;
 mod merge;
 mod missing_function;
 mod notes;

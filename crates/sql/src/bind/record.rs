@@ -28,9 +28,9 @@ const FIELDS_MAX: usize = 1_664;
 /// A field of a record.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Field {
-    name: String,
-    data_type: DataType,
-    typmod: i32,
+    pub(super) name: String,
+    pub(super) data_type: DataType,
+    pub(super) typmod: i32,
 }
 
 /// The fields of a record.
@@ -242,9 +242,15 @@ impl Binder<'_> {
             .collect())
     }
 
+    /// The shape of this number.
+    pub(super) fn shape_numbered(&self, number: i32) -> Option<&RecordShape> {
+        usize::try_from(number)
+            .ok()
+            .and_then(|number| self.records.get(number))
+    }
+
     fn shape(&self, input: &Typed) -> Option<&RecordShape> {
-        let number = usize::try_from(input.typmod).ok()?;
-        self.records.get(number)
+        self.shape_numbered(input.typmod)
     }
 
     /// A field of a record whose shape is known.

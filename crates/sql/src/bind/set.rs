@@ -8,6 +8,7 @@ use crate::bind::{Binder, Typed};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
 use crate::function::Unresolved;
+use crate::function::json::parts;
 use crate::plan::{Series, SetCall};
 use crate::query::is_volatile;
 use crate::value::{ArrayValue, DataType};
@@ -21,16 +22,17 @@ pub(super) const SETS_IN_WINDOW_CALL: &str =
 
 /// True if the function of this name gives rows.
 pub(crate) fn is_set_function(name: &str) -> bool {
-    matches!(
-        name,
-        "generate_series"
-            | "unnest"
-            | "generate_subscripts"
-            | "string_to_table"
-            | "regexp_split_to_table"
-            | "regexp_matches"
-            | "pg_partition_ancestors"
-    )
+    parts::is_name(name)
+        || matches!(
+            name,
+            "generate_series"
+                | "unnest"
+                | "generate_subscripts"
+                | "string_to_table"
+                | "regexp_split_to_table"
+                | "regexp_matches"
+                | "pg_partition_ancestors"
+        )
 }
 
 impl Binder<'_> {
@@ -113,6 +115,11 @@ impl Binder<'_> {
             .iter()
             .map(|tree| self.expression(tree, scope))
             .collect::<Result<Vec<_>>>()?;
+        if parts::is_name(name) {
+            let array = self.scalar_of(name, arguments, position)?;
+            let element = array.data_type.element().unwrap_or(DataType::Unknown);
+            return Ok((SetCall::Unnest(array.expr), element));
+        }
         if name.starts_with("regexp_") || name == "string_to_table" {
             return self.parts_of_text(name, arguments, position);
         }

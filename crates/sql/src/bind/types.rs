@@ -2,6 +2,7 @@
 
 use sqlparser::ast;
 
+use crate::bind::json::has_no_equality;
 use crate::bind::{Binder, Typed, fold};
 use crate::common_type::common_type;
 use crate::error::{EngineError, Result, SqlState};
@@ -29,6 +30,9 @@ pub(super) fn comparison_type(left: DataType, right: DataType) -> Option<DataTyp
         (l, r) if l.category() == r.category() => return common_type(&[l, r]),
         _ => return None,
     };
+    if has_no_equality(common) {
+        return None;
+    }
     Some(match common {
         Varchar | Unknown => Text,
         other => other,

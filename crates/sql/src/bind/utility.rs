@@ -11,7 +11,7 @@ use crate::bind::write::table_default;
 use crate::bind::{Binder, Bound, bind_checked, refuse, require_heap};
 use crate::catalog::{TableDef, TableKind};
 use crate::error::{EngineError, Result, SqlState};
-use crate::explain::{self, ExplainOptions};
+use crate::explain::{self, ExplainFormat, ExplainOptions};
 use crate::expr::Expr;
 use crate::parse::utility::{AsRead, Copy, CopySource, Name, NamedDefinition};
 use crate::parse::{ParsedStatement, Tree};
@@ -204,7 +204,11 @@ impl Binder<'_> {
     /// EXPLAIN: the plan of the statement, run or not.
     pub(super) fn explain(&mut self, statement: &ParsedStatement, options: ExplainOptions) -> Result<Bound> {
         let started = Instant::now();
-        let columns = vec![Column::computed("QUERY PLAN", DataType::Text)];
+        let data_type = match options.format {
+            ExplainFormat::Text => DataType::Text,
+            ExplainFormat::Json => DataType::Json,
+        };
+        let columns = vec![Column::computed("QUERY PLAN", data_type)];
         if let Tree::Control(ControlStatement::Execute { name, arguments, .. }) = &statement.tree {
             let execute = ControlStatement::Execute {
                 name: name.clone(),

@@ -587,18 +587,25 @@ impl Printer<'_> {
     }
 
     fn part(&mut self, tree: &ast::Expr, root: &ast::Expr, chain: &[ast::AccessExpr]) -> Result<Typed> {
-        let of = self.node(root)?.node;
+        let of = self.node(root)?;
         let mut subscripts = Vec::with_capacity(chain.len());
         for access in chain {
             let ast::AccessExpr::Subscript(ast::Subscript::Index { index }) = access else {
                 return Err(unprinted());
             };
-            subscripts.push(coerced(self.node(index)?, DataType::Int4)?);
+            let subscript = self.node(index)?;
+            subscripts.push(match of.data_type {
+                DataType::Jsonb if subscript.data_type == DataType::Unknown => {
+                    coerced(subscript, DataType::Text)?
+                }
+                DataType::Jsonb => subscript.node,
+                _ => coerced(subscript, DataType::Int4)?,
+            });
         }
         let (data_type, typmod) = self.type_of(tree);
         Ok(typed_as(
             Node::Part {
-                of: Box::new(of),
+                of: Box::new(of.node),
                 subscripts,
             },
             data_type,

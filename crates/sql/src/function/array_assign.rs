@@ -3,6 +3,7 @@
 use super::Function;
 use super::row::{FunctionRow, Implementation, row};
 use crate::error::{EngineError, Result, SqlState};
+use crate::function::json::assign_part as assign_part_of_jsonb;
 use crate::memory;
 use crate::value::array::Bounds;
 use crate::value::{ArrayValue, DataType, Value};
@@ -26,9 +27,23 @@ static SLICE: FunctionRow = row(
 )
 .called_on_null();
 
-/// The function that assigns to a part of an array of this type. No call can name it.
+/// `j['key'][0]… = x`: `jsonb`, value, path.
+static PART_OF_JSONB: FunctionRow = row(
+    0,
+    "assign_part",
+    &[],
+    DataType::Jsonb,
+    Implementation::Pure(assign_part_of_jsonb),
+)
+.called_on_null();
+
+/// The function that assigns to a part of an array of this type, or of a `jsonb`. No call can name it.
 pub(crate) fn assignment(array_type: DataType, is_slice: bool) -> Function {
-    Function::over(if is_slice { &SLICE } else { &ELEMENT }, array_type)
+    match (array_type, is_slice) {
+        (DataType::Jsonb, _) => Function::over(&PART_OF_JSONB, array_type),
+        (_, true) => Function::over(&SLICE, array_type),
+        (_, false) => Function::over(&ELEMENT, array_type),
+    }
 }
 
 /// NULL is an array without elements.

@@ -6,6 +6,7 @@
 
 mod acl;
 pub mod array;
+mod array_arguments;
 mod array_assign;
 mod array_text;
 mod bits;
@@ -16,6 +17,7 @@ mod datetime;
 mod description;
 mod encoding;
 mod float_states;
+pub(crate) mod json;
 mod like;
 mod math;
 mod names;
@@ -38,6 +40,7 @@ mod table;
 mod text;
 mod trigonometry;
 mod uuid;
+mod variadic;
 
 use std::borrow::Cow;
 
@@ -61,7 +64,7 @@ pub use row::{FunctionRow, Implementation, Volatility};
 pub use signature::Signature;
 pub(crate) use table::parameters_of;
 pub use table::rows;
-pub(crate) use text::spread::resolve as resolve_variadic;
+pub(crate) use variadic::resolve as resolve_variadic;
 
 /// The version we tell clients that ask.
 pub const VERSION: &str = concat!(

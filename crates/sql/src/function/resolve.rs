@@ -16,7 +16,7 @@
 
 use crate::function::row::FunctionRow;
 use crate::function::signature::Signature;
-use crate::function::{Function, array, choice, objects, table};
+use crate::function::{Function, array, choice, json, objects, table};
 use crate::value::cast::{CastContext, can_cast};
 use crate::value::{Category, DataType};
 
@@ -53,7 +53,12 @@ type Finder = fn(&str, &[DataType]) -> Option<Signature>;
 
 /// The functions whose types are no fixed list: each looks at name and arguments, and gives `None` if it is not its
 /// own.
-static POLYMORPHIC: &[Finder] = &[choice::resolve, array::resolve, objects::resolve];
+static POLYMORPHIC: &[Finder] = &[
+    choice::resolve,
+    array::resolve,
+    objects::resolve,
+    json::make::resolve,
+];
 
 /// The function of this name for arguments of these types.
 pub fn resolve(name: &str, arguments: &[DataType]) -> Result<Signature, Unresolved> {

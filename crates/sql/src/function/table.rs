@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use super::row::FunctionRow;
 use super::{
-    acl, bits, bytes, catalog, datetime, description, encoding, float_states, math, number, objects,
+    acl, bits, bytes, catalog, datetime, description, encoding, float_states, json, math, number, objects,
     privilege, quote, recovery, regex, sequence, session, text, trigonometry, uuid,
 };
 
@@ -42,7 +42,8 @@ static TABLES: &[&[FunctionRow]] = &[
 
 /// All functions that have a row: what `pg_proc` lists.
 pub fn rows() -> impl Iterator<Item = &'static FunctionRow> {
-    TABLES.iter().flat_map(|rows| rows.iter())
+    let tables = TABLES.iter().chain(&json::TABLES);
+    tables.flat_map(|rows| rows.iter())
 }
 
 /// The functions of this name.

@@ -13,6 +13,7 @@
 //! | interval | 8: microseconds, 4: days, 4: months |
 //! | uuid | 16 |
 //! | bytea | as it is |
+//! | json; jsonb | the text; `01` and the text |
 //! | strings, void | UTF-8 |
 //! | arrays, records | see `array::binary`, `record` |
 //! | numeric | digit count, weight, sign, scale (2 each), then digits in base 10,000 (2 each) |
@@ -22,7 +23,7 @@ use crate::value::array::{decode_array_binary, encode_array_binary};
 use crate::value::datetime::MICROS_PER_DAY;
 use crate::value::numeric::Groups;
 use crate::value::record::RecordValue;
-use crate::value::text::check_text;
+use crate::value::text::{check_text, decode_text};
 use crate::value::{DataType, Interval, Numeric, Value};
 
 const NUMERIC_POSITIVE: u16 = 0x0000;
@@ -32,6 +33,9 @@ const NUMERIC_INFINITY: u16 = 0xd000;
 const NUMERIC_NEGATIVE_INFINITY: u16 = 0xf000;
 /// The scale that PostgreSQL sends for an infinity; it means nothing.
 const NUMERIC_INFINITY_SCALE: u16 = 0x20;
+
+/// The first byte of a `jsonb`.
+const JSONB_VERSION: u8 = 1;
 
 /// Appends the binary form of a value that is not NULL.
 pub fn encode_binary(value: &Value, out: &mut Vec<u8>) {
@@ -60,6 +64,13 @@ pub fn encode_binary(value: &Value, out: &mut Vec<u8>) {
         }
         Value::Uuid(v) => out.extend_from_slice(v),
         Value::Bytes(v) => out.extend_from_slice(v),
+        Value::Json(v) => out.extend_from_slice(v.as_bytes()),
+        Value::Jsonb(v) => {
+            let mut text = String::new();
+            v.as_ref().write(&mut text);
+            out.push(JSONB_VERSION);
+            out.extend_from_slice(text.as_bytes());
+        }
         Value::Float4(v) => out.extend_from_slice(&v.to_be_bytes()),
         Value::Float8(v) => out.extend_from_slice(&v.to_be_bytes()),
         Value::Text(v) => out.extend_from_slice(v.as_bytes()),
@@ -135,6 +146,20 @@ pub fn decode_binary(bytes: &[u8], data_type: DataType) -> Result<Value> {
         }
         DataType::Uuid => Value::Uuid(fixed(bytes, data_type)?),
         DataType::Bytea => Value::Bytes(bytes.into()),
+        DataType::Json => decode_text(utf8(bytes)?, data_type, 0)?,
+        DataType::JsonPath => match bytes.split_first() {
+            Some((&JSONB_VERSION, text)) => decode_text(utf8(text)?, data_type, 0)?,
+            _ => decode_text(utf8(bytes)?, data_type, 0)?,
+        },
+        DataType::Jsonb => match bytes.split_first() {
+            Some((&JSONB_VERSION, text)) => decode_text(utf8(text)?, data_type, 0)?,
+            version => {
+                let version = version.map_or(0, |(version, _)| *version);
+                return Err(EngineError::internal(format!(
+                    "unsupported jsonb version number {version}"
+                )));
+            }
+        },
         DataType::Numeric => Value::Numeric(decode_numeric(bytes)?),
         DataType::Record => RecordValue::decode_binary(bytes, decode_binary)?.into(),
         DataType::AnyArray => return Err(EngineError::not_supported("anyarray in binary")),
@@ -149,18 +174,20 @@ pub fn decode_binary(bytes: &[u8], data_type: DataType) -> Result<Value> {
         | DataType::PgNodeTree
         | DataType::AclItem
         | DataType::Void
-        | DataType::Unknown => {
-            let text = std::str::from_utf8(bytes).map_err(|error| {
-                let at = error.valid_up_to();
-                EngineError::new(
-                    SqlState::CHARACTER_NOT_IN_REPERTOIRE,
-                    format!("invalid byte sequence for encoding \"UTF8\": 0x{:02x}", bytes[at]),
-                )
-            })?;
-            check_text(text)?;
-            Value::Text(text.into())
-        }
+        | DataType::Unknown => Value::Text(utf8(bytes)?.into()),
     })
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str> {
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let at = error.valid_up_to();
+        EngineError::new(
+            SqlState::CHARACTER_NOT_IN_REPERTOIRE,
+            format!("invalid byte sequence for encoding \"UTF8\": 0x{:02x}", bytes[at]),
+        )
+    })?;
+    check_text(text)?;
+    Ok(text)
 }
 
 fn timestamp(bytes: &[u8], data_type: DataType) -> Result<i64> {

@@ -50,6 +50,8 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
         (Timestamp, Date) | (TimestampTz, Date | Timestamp) => Assignment,
         (Time, TimeTz | Interval) => Implicit,
         (Timestamp, Time) | (TimestampTz, Time | TimeTz) | (TimeTz, Time) | (Interval, Time) => Assignment,
+        (Json, Jsonb) | (Jsonb, Json) => Assignment,
+        (Jsonb, Bool | Int2 | Int4 | Int8 | Float4 | Float8 | Numeric) => Explicit,
         (_, Text | Varchar | Char) => Assignment,
         (Text | Varchar | Char, _) => Explicit,
         _ => return None,
@@ -159,6 +161,17 @@ fn convert(value: Value, from: DataType, to: DataType, now: i64) -> Result<Value
         }
         (Value::Text(text), Char) => Ok(Value::Text(text)),
         (Value::Text(text), _) => decode_text(if from == Char { trim_blanks(&text) } else { &text }, to, now),
+        (Value::Json(text), DataType::Jsonb) => decode_text(&text, to, now),
+        (value @ Value::Jsonb(_), DataType::Json) => {
+            Ok(Value::Json(to_text(&value).unwrap_or_default().into()))
+        }
+        (Value::Jsonb(json), Bool) => json.as_ref().scalar(to),
+        (Value::Jsonb(json), Int2 | Int4 | Int8 | Float4 | Float8 | DataType::Numeric) => {
+            match json.as_ref().scalar(to)? {
+                number if to == DataType::Numeric => Ok(number),
+                number => convert(number, DataType::Numeric, to, now),
+            }
+        }
         (Value::Bool(v), Text | Varchar | Char) => Ok(Value::from(if v { "true" } else { "false" })),
         (value, Text | Varchar | Char | Name | Unknown) => {
             Ok(Value::Text(to_text(&value).expect("not NULL").into()))

@@ -62,6 +62,9 @@ fn order(left: &Value, right: &Value, data_type: DataType) -> Option<Ordering> {
         }
         (Value::Uuid(l), Value::Uuid(r)) => l.cmp(r),
         (Value::Bytes(l), Value::Bytes(r)) => l.cmp(r),
+        // No operator compares two; what must have some order has this.
+        (Value::Json(l), Value::Json(r)) => l.as_bytes().cmp(r.as_bytes()),
+        (Value::Jsonb(l), Value::Jsonb(r)) => l.as_ref().order(r.as_ref()),
         (Value::Oid(l), Value::Oid(r)) => l.cmp(r),
         (Value::Lsn(l), Value::Lsn(r)) => l.cmp(r),
         (Value::Tid(l, first), Value::Tid(r, second)) => (l, first).cmp(&(r, second)),

@@ -18,6 +18,8 @@
 //! | strings | UTF-8, then `00` (no string holds that byte); `char(n)` without its blanks |
 //! | records | the fields, each as a column, `00` |
 //! | arrays | the elements, each as a column, `00`, then the dimensions (`array`) |
+//! | jsonb | see `json::order` |
+//! | json | its text, then `00`: no operator orders it |
 //! | numeric | a byte for the kind (below), then for a positive number weight, digits, `00`; for a negative one those bytes inverted |
 //!
 //! The kinds of a numeric are, in order, −∞ `00`, negative `01`, zero `02`, positive `03`, ∞ `04`, NaN `05`. The weight
@@ -100,6 +102,11 @@ pub fn encode_value(value: &Value, data_type: DataType, key: &mut Vec<u8>) {
         }
         Value::Numeric(v) => encode_numeric(v, key),
         Value::Array(v) => v.encode_key(encode_value, key),
+        Value::Jsonb(v) => v.as_ref().encode_key(encode_numeric, key),
+        Value::Json(v) => {
+            key.extend_from_slice(v.as_bytes());
+            key.push(0);
+        }
         Value::Record(v) => v.encode_key(encode_value, key),
     }
 }

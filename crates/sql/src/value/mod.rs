@@ -15,6 +15,7 @@
 //! | `numeric` | exact decimals |
 //! | `lsn` | positions in the log, places of rows |
 //! | `bytes`, `uuid` | the text forms of `bytea` and `uuid` |
+//! | `json` | JSON: trees, the bytes of `jsonb`, their forms |
 //! | `array` | arrays: elements, dimensions, their forms |
 //! | `record` | records: fields and their types, their forms |
 //! | `arithmetic` | `+ - * / %`, with overflow found |
@@ -34,6 +35,7 @@ pub mod cast;
 pub mod compare;
 pub mod datatype;
 pub mod datetime;
+pub mod json;
 pub mod key;
 pub mod lsn;
 pub mod numeric;
@@ -81,6 +83,7 @@ pub use binary::{decode_binary, encode_binary};
 pub use compare::{compare, compare_checked};
 pub use datatype::{CatalogObject, Category, DataType, NO_TYPMOD, format_type};
 pub use datetime::Interval;
+pub use json::Jsonb;
 pub use key::{KeyBuffer, encode_key};
 pub use numeric::Numeric;
 pub use record::RecordValue;
@@ -135,6 +138,10 @@ pub enum Value {
     Tid(u32, u16),
     /// An array, or a vector of the catalog
     Array(Box<ArrayValue>),
+    /// `json`: the text as it was written
+    Json(Box<str>),
+    /// `jsonb`
+    Jsonb(Jsonb),
     /// A record
     Record(Box<RecordValue>),
 }
@@ -152,6 +159,8 @@ impl Value {
         match self {
             Value::Text(text) => text.len(),
             Value::Bytes(bytes) => bytes.len(),
+            Value::Json(text) => text.len(),
+            Value::Jsonb(json) => json.bytes().len(),
             Value::Numeric(number) => number.heap_bytes(),
             Value::Array(array) => array.heap_bytes(),
             Value::Record(record) => record.heap_bytes(),
@@ -228,6 +237,8 @@ impl Value {
             Value::Interval(_) => DataType::Interval,
             Value::Uuid(_) => DataType::Uuid,
             Value::Bytes(_) => DataType::Bytea,
+            Value::Json(_) => DataType::Json,
+            Value::Jsonb(_) => DataType::Jsonb,
             Value::Oid(_) => DataType::Oid,
             Value::Lsn(_) => DataType::PgLsn,
             Value::Tid(..) => DataType::Tid,

@@ -51,6 +51,13 @@ fn value_of(data_type: DataType) -> BoxedStrategy<Value> {
         ]
         .prop_map(|(months, days, micros)| Value::Interval(Interval::new(months, days, micros)))
         .boxed(),
+        DataType::JsonPath => prop_oneof![Just("$.\"a\"[*]"), Just("$")]
+            .prop_map(Value::from)
+            .boxed(),
+        DataType::Json => super::json::texts()
+            .prop_map(|text| Value::Json(text.into()))
+            .boxed(),
+        DataType::Jsonb => super::json::values().prop_map(Value::Jsonb).boxed(),
         DataType::Uuid => any::<[u8; 16]>().prop_map(Value::Uuid).boxed(),
         DataType::Bytea => prop::collection::vec(prop_oneof![any::<u8>(), 0..2u8], 0..8)
             .prop_map(|bytes| Value::Bytes(bytes.into()))
@@ -287,7 +294,7 @@ proptest! {
     fn casts_do_not_panic((from, value) in typed(), to in any_type(), typmod in -1..40i32) {
         if let Ok(converted) = cast(value, from, to, typmod, CastContext::Explicit, 0) {
             // What comes out is a value of the wanted type.
-            prop_assert!(converted.is_null() || converted.natural_type() == to || matches!(converted, Value::Oid(_)) || to.is_string() || to == DataType::Unknown);
+            prop_assert!(converted.is_null() || converted.natural_type() == to || matches!(converted, Value::Oid(_)) || to.is_string() || matches!(to, DataType::Unknown | DataType::JsonPath));
         }
     }
 }

@@ -33,7 +33,7 @@ use std::fmt;
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::value::array::{push_length, read_array, read_length, with_length, write_array};
-use crate::value::{DataType, Interval, Numeric, Value, decode_binary, encode_binary};
+use crate::value::{DataType, Interval, Jsonb, Numeric, Value, decode_binary, encode_binary};
 
 /// The columns of a table that are wanted.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -548,6 +548,14 @@ fn write_varying(value: &Value, data_type: DataType, out: &mut Vec<u8>) {
             push_length(bytes.len(), out);
             out.extend_from_slice(bytes);
         }
+        Value::Json(text) => {
+            push_length(text.len(), out);
+            out.extend_from_slice(text.as_bytes());
+        }
+        Value::Jsonb(json) => {
+            push_length(json.bytes().len(), out);
+            out.extend_from_slice(json.bytes());
+        }
         Value::Numeric(value) => with_length(out, |out| value.to_stored(out)),
         Value::Array(array) => with_length(out, |out| write_array(array, write_element, out)),
         Value::Record(_) => with_length(out, |out| encode_binary(value, out)),
@@ -562,6 +570,8 @@ fn read_varying(content: &[u8], data_type: DataType) -> Option<Value> {
     Some(match data_type {
         DataType::Numeric => Value::Numeric(Numeric::from_stored(content)?),
         DataType::Bytea => Value::Bytes(content.into()),
+        DataType::Json => Value::Json(std::str::from_utf8(content).ok()?.into()),
+        DataType::Jsonb => Value::Jsonb(Jsonb::from_bytes(content)?),
         DataType::Array(_) | DataType::Int2Vector | DataType::OidVector => {
             read_array(content, data_type, read_element)?.into()
         }

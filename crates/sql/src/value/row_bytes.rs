@@ -23,7 +23,7 @@ impl TextsTogether {
     pub fn add(&mut self, value: &Value) -> Result<()> {
         match value {
             Value::Text(text) => self.add_bytes(text.len()),
-            Value::Bytes(bytes) => self.add_bytes(bytes.len()),
+            Value::Bytes(_) | Value::Json(_) | Value::Jsonb(_) => self.add_bytes(value.heap_bytes()),
             Value::Array(array) => self.add_bytes(array.heap_bytes()),
             _ => Ok(()),
         }

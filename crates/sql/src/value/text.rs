@@ -10,7 +10,7 @@ use crate::error::{EngineError, Result, SqlState, shown};
 use crate::memory;
 use crate::value::array::{decode_array_text, encode_array_text};
 use crate::value::datatype::length_of_typmod;
-use crate::value::{DataType, NO_TYPMOD, Numeric, Value, bytes, datetime, lsn, uuid};
+use crate::value::{DataType, Jsonb, NO_TYPMOD, Numeric, Value, bytes, datetime, json, lsn, uuid};
 
 /// Appends the text form of a value that is not NULL.
 pub fn encode_text(value: &Value, out: &mut String) {
@@ -34,6 +34,8 @@ pub fn encode_text(value: &Value, out: &mut String) {
         Value::Interval(v) => datetime::format_interval(*v, datetime::IntervalStyle::Postgres, out),
         Value::Uuid(v) => uuid::format_uuid(v, out),
         Value::Bytes(v) => bytes::format_hex(v, out),
+        Value::Json(v) => out.push_str(v),
+        Value::Jsonb(v) => v.as_ref().write(out),
         Value::Array(v) => encode_array_text(v, encode_text, out),
         Value::Record(v) => v.encode_text(encode_text, out),
         Value::Date(v) => datetime::format_date(*v, out),
@@ -124,6 +126,15 @@ pub fn decode_text(text: &str, data_type: DataType, now: i64) -> Result<Value> {
         )?),
         DataType::Uuid => Value::Uuid(uuid::parse_uuid(text)?),
         DataType::Bytea => Value::Bytes(bytes::parse_bytes(text)?),
+        DataType::Json => {
+            json::check(text)?;
+            Value::Json(text.into())
+        }
+        DataType::JsonPath => {
+            check_text(text)?;
+            Value::text(json::Path::parse(text)?.text())
+        }
+        DataType::Jsonb => Value::Jsonb(Jsonb::of(&json::parse(text)?)?),
         DataType::Array(_) | DataType::Int2Vector | DataType::OidVector => {
             let element_type = data_type.element().unwrap_or(DataType::Unknown);
             decode_array_text(text, data_type, &mut |element| {

@@ -193,6 +193,8 @@ types! {
     Uuid = 2950, 2951, "uuid", "uuid", User, false, 16, 'c', 'b';
     /// PostgreSQL's one-byte `"char"`, which some drivers (sysbench's) name as a parameter's type
     CharByte = 18, 1002, "char", "\"char\"", Internal, false, 1, 'c', 'b';
+    /// `jsonpath`: paths into JSON, as texts
+    JsonPath = 4072, 4073, "jsonpath", "jsonpath", User, false, -1, 'i', 'b';
     /// `pg_node_tree`: expressions in the catalog, here as their text
     PgNodeTree = 194, 0, "pg_node_tree", "pg_node_tree", Internal, false, -1, 'i', 'b';
     /// `aclitem`: privileges in the catalog
@@ -242,6 +244,10 @@ types! {
     OidVector = 30, 1013, "oidvector", "oidvector", Array, false, -1, 'i', 'b';
     /// `bytea`
     Bytea = 17, 1001, "bytea", "bytea", User, false, -1, 'i', 'b';
+    /// `json`
+    Json = 114, 199, "json", "json", User, false, -1, 'i', 'b';
+    /// `jsonb`
+    Jsonb = 3802, 3807, "jsonb", "jsonb", User, false, -1, 'i', 'b';
     /// `numeric`
     Numeric = 1700, 1231, "numeric", "numeric", Numeric, false, -1, 'i', 'b';
 }

@@ -1,7 +1,6 @@
 //! `pg_type`, `pg_range` and what the catalog tells of each type.
 //!
-//! A type that there is has a row with PostgreSQL's number and properties. `json` and `jsonb` are there before their
-//! types are, since drivers ask for them by number when they connect.
+//! A type that there is has a row with PostgreSQL's number and properties.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -16,9 +15,6 @@ use clearway_sql::value::{DataType, Value};
 /// oid, typname, typlen, typbyval, typtype, typcategory, typispreferred, typelem, typarray, typinput, typoutput,
 /// typreceive, typsend, typmodin, typmodout, typsubscript, typanalyze, typalign, typstorage, typcollation
 const LINES: &str = include_str!("data/types.txt");
-
-/// Types that drivers know the numbers of.
-const KNOWN_TO_DRIVERS: [u32; 2] = [114, 3_802];
 
 /// A type as PostgreSQL's catalog has it.
 #[derive(Debug)]
@@ -111,9 +107,7 @@ pub(super) fn name_of(oid: u32) -> &'static str {
 
 /// The types that the catalog shows.
 pub(super) fn shown() -> impl Iterator<Item = &'static TypeRow> {
-    TYPES
-        .iter()
-        .filter(|row| exists(row.oid) || KNOWN_TO_DRIVERS.contains(&row.oid))
+    TYPES.iter().filter(|row| exists(row.oid))
 }
 
 /// The numbers of the functions by which types are read and written.

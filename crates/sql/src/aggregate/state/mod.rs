@@ -1,6 +1,7 @@
 //! The state of one group and one call.
 
 mod hypothetical;
+mod json;
 mod list;
 mod percentile;
 
@@ -12,6 +13,7 @@ use crate::error::{EngineError, Result};
 use crate::value::numeric::PowerSums;
 use crate::value::{Interval, Numeric, Value, compare_checked};
 pub(super) use hypothetical::Hypothetical;
+pub(super) use json::Gathered;
 pub(super) use list::{Joined, JoinedBytes, List};
 pub(super) use percentile::{Mode, Percentiles, Place};
 
@@ -40,6 +42,7 @@ impl Accumulator {
             State::List(list) => list.heap_bytes(),
             State::Text(text) => text.heap_bytes(),
             State::Bytes(bytes) => bytes.heap_bytes(),
+            State::Json(gathered) => gathered.heap_bytes(),
             State::Pairs(_) => size_of::<Pairs>(),
             State::Percentiles(wanted) => wanted.heap_bytes(),
             _ => 0,
@@ -88,6 +91,8 @@ pub(super) enum State {
     Text(Box<Joined>),
     /// The bytes of `string_agg`
     Bytes(Box<JoinedBytes>),
+    /// The JSON of `json_agg` and its kin
+    Json(Box<Gathered>),
     /// Rows of an order, by their numbers
     Percentiles(Box<Percentiles>),
     /// The most frequent value of an order
@@ -106,6 +111,7 @@ impl State {
                 place.take(call, arguments);
                 Ok(())
             }
+            (State::Json(gathered), _) => gathered.take(call, arguments),
             (state, [value]) => state.take_one(call, rows, value),
             (State::Pairs(sums), [y, x]) => match (float(y), float(x)) {
                 (Some(y), Some(x)) => sums.take(rows as f64, x, y),
@@ -153,7 +159,12 @@ impl State {
             State::List(list) => list.push(call, value)?,
             State::Percentiles(wanted) => wanted.take(rows, value),
             State::Mode(mode) => mode.take(call, value),
-            State::Count | State::Pairs(_) | State::Text(_) | State::Bytes(_) | State::Hypothetical(_) => {
+            State::Json(_)
+            | State::Count
+            | State::Pairs(_)
+            | State::Text(_)
+            | State::Bytes(_)
+            | State::Hypothetical(_) => {
                 return Err(unexpected());
             }
         }

@@ -11,12 +11,15 @@ use crate::bind::{Binder, Typed, identifier, normal, plain_name, refuse, split_n
 use crate::common_type::common_type;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
-use crate::function::option_columns;
+use crate::function::json::records::ToRecord;
+use crate::function::json::{parts, records};
+use crate::function::{Function, option_columns};
 use crate::parse::using_alias;
 use crate::plan::{Column, JoinKind, SetCall, SetFunctions};
 use crate::planner::scan::conjuncts;
 use crate::query::{Join, Leaf, Relation, Rows};
-use crate::value::DataType;
+use crate::value::cast::CastContext;
+use crate::value::{DataType, Value};
 
 /// The most columns of a FROM's row.
 const WIDTH_MAX: usize = 1 << 15;
@@ -484,6 +487,7 @@ impl Binder<'_> {
     ) -> Result<From> {
         // An only column is known by the alias too.
         let shown = match (alias, calls.len()) {
+            (_, 1) if let Some(column) = parts::column_name(name) => column.to_owned(),
             (Some(alias), 1) => normal(&alias.name),
             _ => name.to_owned(),
         };
@@ -514,20 +518,91 @@ impl Binder<'_> {
         places: &mut Places,
     ) -> Result<From> {
         let options = self.coerce(options, DataType::array_of(DataType::Text), None)?;
+        let found = option_columns().map(|(name, function)| (name, function, DataType::Text));
+        self.side_by_side("pg_options_to_table", options, &found, ordinality, alias, places)
+    }
+
+    /// A function with several columns: calls of its argument side by side, which give a name and a type each.
+    fn side_by_side(
+        &mut self,
+        name: &str,
+        argument: Expr,
+        found: &[(&str, Function, DataType)],
+        ordinality: bool,
+        alias: Option<&ast::TableAlias>,
+        places: &mut Places,
+    ) -> Result<From> {
         let mut columns = Vec::new();
         let mut calls = Vec::new();
-        for (name, function) in option_columns() {
-            columns.push(Column::computed(name, DataType::Text));
+        for (column, function, data_type) in found {
+            columns.push(Column::computed(*column, *data_type));
             calls.push(SetCall::Unnest(Expr::Call {
-                function,
-                arguments: vec![options.clone()],
+                function: *function,
+                arguments: vec![argument.clone()],
             }));
         }
         if ordinality {
             columns.push(Column::computed("ordinality", DataType::Int8));
         }
         let rows = Rows::Functions(SetFunctions { calls, ordinality });
-        self.leaf("pg_options_to_table", &columns, rows, alias, places)
+        self.leaf(name, &columns, rows, alias, places)
+    }
+
+    /// A function that gives records whose columns the alias declares: `json_to_record(j) as t(a int, b text)`.
+    fn declared_record(
+        &mut self,
+        name: &str,
+        function: ToRecord,
+        json: Typed,
+        alias: Option<&ast::TableAlias>,
+        places: &mut Places,
+    ) -> Result<From> {
+        let declared = alias.map_or(&[][..], |alias| alias.columns.as_slice());
+        if declared.is_empty() || declared.iter().any(|column| column.data_type.is_none()) {
+            return Err(EngineError::new(
+                SqlState::SYNTAX_ERROR,
+                "a column definition list is required for functions returning \"record\"",
+            ));
+        }
+        let json = self.coerce(json, function.of, None)?;
+        let (mut columns, mut values) = (Vec::new(), Vec::new());
+        for declaration in declared {
+            let Some(tree) = &declaration.data_type else {
+                continue;
+            };
+            let (data_type, typmod) = self.data_type(tree)?;
+            let key = normal(&declaration.name);
+            let call = Expr::Call {
+                function: records::column_of(data_type, function.is_set),
+                arguments: vec![json.clone(), Expr::Constant(Value::text(&*key))],
+            };
+            let of_call = match data_type.array_type() {
+                Some(array) if function.is_set => array,
+                _ => data_type,
+            };
+            values.push(match typmod {
+                ..0 => call,
+                _ => Expr::Cast {
+                    input: Box::new(call),
+                    from: of_call,
+                    to: of_call,
+                    typmod,
+                    context: CastContext::Assignment,
+                },
+            });
+            columns.push(Column {
+                type_modifier: typmod,
+                ..Column::computed(key, data_type)
+            });
+        }
+        let rows = match function.is_set {
+            false => Rows::Values(vec![values]),
+            true => Rows::Functions(SetFunctions {
+                calls: values.into_iter().map(SetCall::Unnest).collect(),
+                ordinality: false,
+            }),
+        };
+        self.leaf(name, &columns, rows, alias, places)
     }
 
     /// A function in FROM; its arguments may read what stands to its left.
@@ -552,6 +627,16 @@ impl Binder<'_> {
         if let ("pg_options_to_table", [options]) = (function.as_str(), trees.as_slice()) {
             let options = self.expression(options, &mut scope)?;
             return self.options(options, ordinality, alias, places);
+        }
+        if let (Some(to_record), [json]) = (records::named(&function), trees.as_slice()) {
+            refuse(ordinality, "WITH ORDINALITY of a function with declared columns")?;
+            let json = self.expression(json, &mut scope)?;
+            return self.declared_record(&function, to_record, json, alias, places);
+        }
+        if let (Some((of, columns)), [json]) = (parts::columns(&function), trees.as_slice()) {
+            let json = self.expression(json, &mut scope)?;
+            let json = self.coerce(json, of, None)?;
+            return self.side_by_side(&function, json, &columns, ordinality, alias, places);
         }
         if is_set_function(&function) && (function != "generate_series" || ordinality) {
             let (call, data_type) = self.set_function(&function, &trees, &mut scope, None)?;

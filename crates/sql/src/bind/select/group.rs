@@ -6,6 +6,7 @@ use sqlparser::ast;
 
 use super::grouping_sets::{Groups, grouping_arguments};
 use super::list::{Output, check_entries, output_number};
+use crate::bind::json::require_comparable;
 use crate::bind::scope::{Aggregates, Scope, ScopeColumn};
 use crate::bind::{Binder, Typed, normal};
 use crate::error::{EngineError, Result, SqlState};
@@ -94,6 +95,7 @@ impl Binder<'_> {
                     .or_position(self.position_of(tree)),
             );
         }
+        require_comparable(key.data_type, "equality", self.position_of(tree))?;
         self.tick()?;
         if let Some(known) = groups.keys.iter().position(|known| known.expr == key.expr) {
             let before = &mut groups.outputs[known];

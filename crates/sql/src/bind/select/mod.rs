@@ -24,6 +24,7 @@ mod set;
 use sqlparser::ast::{self, Spanned};
 
 use crate::aggregate::AggregateCall;
+use crate::bind::json::require_comparable;
 use crate::bind::scope::{Aggregates, Scope};
 use crate::bind::window_calls::WindowCalls;
 use crate::bind::{Binder, Typed, refuse};
@@ -227,6 +228,9 @@ impl Binder<'_> {
         };
 
         let columns: Vec<_> = outputs[..visible].iter().map(Output::describe).collect();
+        for column in columns.iter().filter(|_| distinct) {
+            require_comparable(column.data_type, "equality", None)?;
+        }
         self.note_outputs(select, &columns);
         let mut projection: Vec<Expr> = outputs.into_iter().map(|output| output.typed.expr).collect();
         let mut windows = scope.take_windows()?;

@@ -3,6 +3,7 @@
 use sqlparser::ast;
 
 use super::list::{Output, check_entries, output_number};
+use crate::bind::json::require_comparable;
 use crate::bind::scope::Scope;
 use crate::bind::{Binder, normal, refuse, split_name};
 use crate::error::{EngineError, Result, SqlState};
@@ -44,6 +45,7 @@ impl Binder<'_> {
             if sort.iter().any(|other| other.column == column) {
                 continue;
             }
+            require_comparable(outputs[column].typed.data_type, "ordering", position)?;
             sort.push(SortKey {
                 column,
                 data_type: outputs[column].typed.data_type,

@@ -9,6 +9,7 @@ use sqlparser::ast;
 use super::list::Output;
 use super::lock::{is_set_operation, refuse_locks_around};
 use crate::bind::around::Around;
+use crate::bind::json::require_comparable;
 use crate::bind::row_columns::RowColumn;
 use crate::bind::scope::{Hidden, Names, Scope, ScopeColumn, ScopeRelation};
 use crate::bind::{Binder, Typed};
@@ -91,6 +92,9 @@ impl Binder<'_> {
                     ),
                 )
             })?;
+            if !(all && operator == SetOperator::Union) {
+                require_comparable(data_type, "equality", None)?;
+            }
             let same = one.data_type == two.data_type && one.type_modifier == two.type_modifier;
             columns.push(Column {
                 type_modifier: if same { one.type_modifier } else { -1 },

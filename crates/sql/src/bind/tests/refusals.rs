@@ -126,7 +126,6 @@ fn what_is_not_done_is_named() {
         "create table t(a int check (a > 0) no inherit)",
         "create unlogged table t as select 1",
         "create table t(a int) partition by range (a)",
-        "create table t(a json)",
         "create table t(a money)",
         "create index on sbtest1((k + 1))",
         "create index on sbtest1(k) where k > 0",

@@ -1,0 +1,404 @@
+//! The bytes of a `jsonb`.
+//!
+//! A value is a byte for its kind and the bytes that follow from it. It knows neither its place nor its length: what
+//! holds it does.
+//!
+//! ```text
+//! null, false, true   │ kind │
+//! number              │ kind │ the number as in a row │
+//! string              │ kind │ UTF-8 │
+//! array               │ kind, width │ count │ end of each element │ elements │
+//! object              │ kind, width │ count │ end of each key, end of each value │ keys │ values │
+//! ```
+//!
+//! Counts and ends have the *width* that suffices, 1, 2 or 4 bytes, little-endian; ends count from the first key or
+//! element. Keys are UTF-8, each once, shorter ones first and then in the order of their bytes. So the n-th element is
+//! found by two loads, and a key by a binary search, without reading the rest.
+
+use super::{DEPTH_MAX, Json};
+use crate::error::{EngineError, Result, SqlState};
+use crate::memory;
+use crate::value::{DataType, Numeric, Value};
+
+/// The kind of a JSON value, in the order that values of two kinds have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// `null`
+    Null,
+    /// A string
+    String,
+    /// A number
+    Number,
+    /// `false`
+    False,
+    /// `true`
+    True,
+    /// An array
+    Array,
+    /// An object
+    Object,
+}
+
+impl Kind {
+    /// The name that `jsonb_typeof` has for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Null => "null",
+            Kind::String => "string",
+            Kind::Number => "number",
+            Kind::False | Kind::True => "boolean",
+            Kind::Array => "array",
+            Kind::Object => "object",
+        }
+    }
+}
+
+const KINDS: [Kind; 7] = [
+    Kind::Null,
+    Kind::String,
+    Kind::Number,
+    Kind::False,
+    Kind::True,
+    Kind::Array,
+    Kind::Object,
+];
+
+/// A value of type `jsonb`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Jsonb(Box<[u8]>);
+
+/// A JSON value inside a `jsonb`.
+#[derive(Debug, Clone, Copy)]
+pub struct JsonbRef<'b>(&'b [u8]);
+
+impl Jsonb {
+    /// The value of a tree; 54000 if it has more bytes than a value may have.
+    pub fn of(tree: &Json) -> Result<Jsonb> {
+        let mut bytes = Vec::new();
+        push(tree, &mut bytes)?;
+        Ok(Jsonb(bytes.into()))
+    }
+
+    /// The value of bytes that come from a file; `None` if they are damaged.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Jsonb> {
+        is_whole(bytes, 0).then(|| Jsonb(bytes.into()))
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Itself, read in place.
+    pub fn as_ref(&self) -> JsonbRef<'_> {
+        JsonbRef(&self.0)
+    }
+}
+
+/// The most bytes of a value.
+const BYTES_MAX: usize = 256 << 20;
+
+/// 54000 for a value that would be too long, and 53200 if there is no memory for it.
+fn check_length(bytes: usize) -> Result<()> {
+    match bytes {
+        0..=BYTES_MAX => memory::require(2 * bytes),
+        _ => Err(EngineError::new(
+            SqlState::PROGRAM_LIMIT_EXCEEDED,
+            "requested length too large: a jsonb may have 256 MB",
+        )),
+    }
+}
+
+/// Appends a value.
+fn push(tree: &Json, out: &mut Vec<u8>) -> Result<()> {
+    match tree {
+        Json::Null => out.push(Kind::Null as u8),
+        Json::Bool(false) => out.push(Kind::False as u8),
+        Json::Bool(true) => out.push(Kind::True as u8),
+        Json::Number(number) => {
+            out.push(Kind::Number as u8);
+            number.to_stored(out);
+        }
+        Json::String(text) => {
+            out.push(Kind::String as u8);
+            out.extend_from_slice(text.as_bytes());
+        }
+        Json::Array(elements) => crate::stack::checkpoint(|| {
+            let (mut ends, mut data) = (Vec::with_capacity(elements.len()), Vec::new());
+            for element in elements {
+                push(element, &mut data)?;
+                ends.push(data.len() as u32);
+            }
+            push_container(Kind::Array, elements.len(), &ends, &data, out)
+        })?,
+        Json::Object(members) => crate::stack::checkpoint(|| {
+            let members = in_order(members);
+            let (mut ends, mut data) = (Vec::with_capacity(2 * members.len()), Vec::new());
+            for (key, _) in &members {
+                data.extend_from_slice(key.as_bytes());
+                ends.push(data.len() as u32);
+            }
+            for (_, value) in &members {
+                push(value, &mut data)?;
+                ends.push(data.len() as u32);
+            }
+            push_container(Kind::Object, members.len(), &ends, &data, out)
+        })?,
+    }
+    check_length(out.len())
+}
+
+/// The members in the order of their keys, of each key the last.
+fn in_order(members: &[(Box<str>, Json)]) -> Vec<&(Box<str>, Json)> {
+    let mut ordered: Vec<&(Box<str>, Json)> = members.iter().collect();
+    // Stable: of equal keys the last one stays last.
+    ordered.sort_by(|(left, _), (right, _)| key_order(left, right));
+    ordered.reverse();
+    ordered.dedup_by(|(left, _), (right, _)| left == right);
+    ordered.reverse();
+    ordered
+}
+
+fn key_order(left: &str, right: &str) -> std::cmp::Ordering {
+    (left.len(), left.as_bytes()).cmp(&(right.len(), right.as_bytes()))
+}
+
+fn push_container(kind: Kind, count: usize, ends: &[u32], data: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    check_length(data.len() + 4 * ends.len())?;
+    let code = match data.len().max(count) {
+        0..0x100 => 0,
+        0x100..0x1_0000 => 1,
+        _ => 2,
+    };
+    let width = 1 << code;
+    out.push(kind as u8 | code << 4);
+    let mut push_number = |number: u32| out.extend_from_slice(&number.to_le_bytes()[..width]);
+    push_number(count as u32);
+    ends.iter().for_each(|end| push_number(*end));
+    out.extend_from_slice(data);
+    Ok(())
+}
+
+/// An array or an object taken apart.
+#[derive(Clone, Copy)]
+struct Container<'b> {
+    width: usize,
+    count: usize,
+    ends: &'b [u8],
+    data: &'b [u8],
+}
+
+impl<'b> Container<'b> {
+    /// `None` for a value that is neither, and for a damaged one.
+    fn of(bytes: &'b [u8]) -> Option<Container<'b>> {
+        let (first, rest) = bytes.split_first()?;
+        let ends_per_entry = match kind_of(*first)? {
+            Kind::Array => 1,
+            Kind::Object => 2,
+            _ => return None,
+        };
+        let width = 1 << (first >> 4).min(2);
+        let (count, rest) = rest.split_at_checked(width)?;
+        let count = number(count);
+        let (ends, data) = rest.split_at_checked(count.checked_mul(ends_per_entry * width)?)?;
+        Some(Container {
+            width,
+            count,
+            ends,
+            data,
+        })
+    }
+
+    fn end(&self, at: usize) -> Option<usize> {
+        let start = at * self.width;
+        self.ends.get(start..start + self.width).map(number)
+    }
+
+    /// The n-th of the parts, keys before values.
+    fn part(&self, at: usize) -> Option<&'b [u8]> {
+        let start = match at {
+            0 => 0,
+            at => self.end(at - 1)?,
+        };
+        self.data.get(start..self.end(at)?)
+    }
+
+    fn key(&self, at: usize) -> Option<&'b str> {
+        std::str::from_utf8(self.part(at)?).ok()
+    }
+}
+
+fn number(bytes: &[u8]) -> usize {
+    bytes
+        .iter()
+        .rev()
+        .fold(0, |number, byte| number << 8 | usize::from(*byte))
+}
+
+fn kind_of(byte: u8) -> Option<Kind> {
+    KINDS.get(usize::from(byte & 15)).copied()
+}
+
+/// True if the bytes are a value: all that reading it in place relies on.
+fn is_whole(bytes: &[u8], depth: u32) -> bool {
+    let Some((first, rest)) = bytes.split_first() else {
+        return false;
+    };
+    match kind_of(*first) {
+        Some(Kind::Null | Kind::False | Kind::True) => rest.is_empty(),
+        Some(Kind::Number) => Numeric::from_stored(rest).is_some(),
+        Some(Kind::String) => std::str::from_utf8(rest).is_ok(),
+        Some(kind @ (Kind::Array | Kind::Object)) if depth < DEPTH_MAX => crate::stack::checkpoint(|| {
+            let Some(container) = Container::of(bytes) else {
+                return false;
+            };
+            let keys = match kind {
+                Kind::Object => container.count,
+                _ => 0,
+            };
+            let parts = keys + container.count;
+            let ends = parts.checked_sub(1).map_or(Some(0), |last| container.end(last));
+            ends == Some(container.data.len())
+                && (0..keys).all(|at| container.key(at).is_some())
+                && (keys..parts).all(|at| container.part(at).is_some_and(|part| is_whole(part, depth + 1)))
+        }),
+        _ => false,
+    }
+}
+
+impl<'b> JsonbRef<'b> {
+    /// `null`.
+    pub fn null() -> JsonbRef<'b> {
+        JsonbRef(&[Kind::Null as u8])
+    }
+
+    /// Its kind.
+    pub fn kind(self) -> Kind {
+        self.0
+            .first()
+            .and_then(|first| kind_of(*first))
+            .unwrap_or(Kind::Null)
+    }
+
+    /// True for anything but arrays and objects.
+    pub fn is_scalar(self) -> bool {
+        self.kind() < Kind::Array
+    }
+
+    /// The string; `None` if it is none.
+    pub fn text(self) -> Option<&'b str> {
+        match self.kind() {
+            Kind::String => std::str::from_utf8(&self.0[1..]).ok(),
+            _ => None,
+        }
+    }
+
+    /// The number; `None` if it is none.
+    pub fn number(self) -> Option<Numeric> {
+        match self.kind() {
+            Kind::Number => Numeric::from_stored(&self.0[1..]),
+            _ => None,
+        }
+    }
+
+    /// The truth value; `None` if it is none.
+    pub fn truth(self) -> Option<bool> {
+        match self.kind() {
+            Kind::False => Some(false),
+            Kind::True => Some(true),
+            _ => None,
+        }
+    }
+
+    /// The number of elements or members; 0 for anything else.
+    pub fn count(self) -> usize {
+        Container::of(self.0).map_or(0, |container| container.count)
+    }
+
+    /// The n-th element of an array, or value of an object, from 0.
+    pub fn at(self, place: usize) -> Option<JsonbRef<'b>> {
+        let container = Container::of(self.0).filter(|container| place < container.count)?;
+        let before = match self.kind() {
+            Kind::Object => container.count,
+            _ => 0,
+        };
+        container.part(before + place).map(JsonbRef)
+    }
+
+    /// The n-th key of an object, from 0.
+    pub fn key(self, place: usize) -> Option<&'b str> {
+        let is_object = self.kind() == Kind::Object;
+        let container = Container::of(self.0).filter(|container| is_object && place < container.count)?;
+        container.key(place)
+    }
+
+    /// The value of a key of an object.
+    pub fn get(self, key: &str) -> Option<JsonbRef<'b>> {
+        if self.kind() != Kind::Object {
+            return None;
+        }
+        let container = Container::of(self.0)?;
+        let (mut low, mut high) = (0, container.count);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let found = container.key(middle)?;
+            match key_order(found, key) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Equal => return container.part(container.count + middle).map(JsonbRef),
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+
+    /// A truth value, or a number, as a value of SQL; 22023 if it is none, where type `to` is wanted.
+    pub(crate) fn scalar(self, to: DataType) -> Result<Value> {
+        let found = match to {
+            DataType::Bool => self.truth().map(Value::Bool),
+            _ => self.number().map(Value::Numeric),
+        };
+        found.ok_or_else(|| {
+            EngineError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("cannot cast jsonb {} to type {to}", self.kind().name()),
+            )
+        })
+    }
+
+    /// The elements of an array, or the values of an object, in order.
+    pub fn elements(self) -> impl Iterator<Item = JsonbRef<'b>> {
+        (0..self.count()).filter_map(move |place| self.at(place))
+    }
+
+    /// The members of an object, in order.
+    pub fn members(self) -> impl Iterator<Item = (&'b str, JsonbRef<'b>)> {
+        let count = match self.kind() {
+            Kind::Object => self.count(),
+            _ => 0,
+        };
+        (0..count).filter_map(move |place| Some((self.key(place)?, self.at(place)?)))
+    }
+
+    /// It as a value of its own.
+    pub fn to_owned(self) -> Jsonb {
+        Jsonb(self.0.into())
+    }
+
+    /// Its tree.
+    pub fn tree(self) -> Json {
+        match self.kind() {
+            Kind::Null => Json::Null,
+            Kind::False => Json::Bool(false),
+            Kind::True => Json::Bool(true),
+            Kind::Number => Json::Number(self.number().unwrap_or(Numeric::ZERO)),
+            Kind::String => Json::String(self.text().unwrap_or_default().into()),
+            Kind::Array => {
+                crate::stack::checkpoint(|| Json::Array(self.elements().map(JsonbRef::tree).collect()))
+            }
+            Kind::Object => crate::stack::checkpoint(|| {
+                let members = self.members().map(|(key, value)| (key.into(), value.tree()));
+                Json::Object(members.collect())
+            }),
+        }
+    }
+}

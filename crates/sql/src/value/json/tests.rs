@@ -1,0 +1,161 @@
+//! Trees, bytes, texts and order agree with one another.
+
+use proptest::prelude::*;
+
+use super::write::write_tree;
+use super::*;
+use crate::value::key::encode_key;
+use crate::value::{DataType, Value};
+
+fn jsonb(text: &str) -> Jsonb {
+    Jsonb::of(&parse(text).unwrap()).unwrap()
+}
+
+fn written(value: &Jsonb) -> String {
+    let mut out = String::new();
+    value.as_ref().write(&mut out);
+    out
+}
+
+fn tree() -> impl Strategy<Value = Json> {
+    let text = || prop_oneof!["[a-c]{0,2}", "[^\\x00]{0,9}"].prop_map(|text: String| text.into_boxed_str());
+    let scalar = prop_oneof![
+        Just(Json::Null),
+        any::<bool>().prop_map(Json::Bool),
+        (-30i128..30, 0u16..2).prop_map(|(digits, scale)| Json::Number(Numeric::new(digits, scale))),
+        text().prop_map(Json::String),
+    ];
+    scalar.prop_recursive(4, 40, 5, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Json::Array),
+            prop::collection::vec((text(), inner), 0..4).prop_map(Json::Object),
+        ]
+    })
+}
+
+/// Any `jsonb`.
+pub(crate) fn values() -> impl Strategy<Value = Jsonb> {
+    tree().prop_map(|tree| Jsonb::of(&tree).unwrap())
+}
+
+/// The text of any `json`.
+pub(crate) fn texts() -> impl Strategy<Value = String> {
+    values().prop_map(|value| written(&value))
+}
+
+proptest! {
+    #[test]
+    fn bytes_come_back_as_the_tree_that_they_were_made_of(tree in tree()) {
+        let value = Jsonb::of(&tree).unwrap();
+        let again = Jsonb::of(&value.as_ref().tree()).unwrap();
+        prop_assert_eq!(&value, &again);
+        prop_assert_eq!(Jsonb::from_bytes(value.bytes()), Some(value.clone()));
+        prop_assert_eq!(jsonb(&written(&value)), value);
+    }
+
+    #[test]
+    fn a_tree_s_own_text_reads_as_the_tree(tree in tree()) {
+        let mut text = String::new();
+        write_tree(&tree, &mut text);
+        check(&text).unwrap();
+        prop_assert_eq!(parse(&text).unwrap(), tree);
+    }
+
+    #[test]
+    fn keys_order_as_values_do(left in tree(), right in tree()) {
+        let (left, right) = (Jsonb::of(&left).unwrap(), Jsonb::of(&right).unwrap());
+        let key = |value: &Jsonb| encode_key(&[Value::Jsonb(value.clone())], &[DataType::Jsonb]);
+        prop_assert_eq!(left.as_ref().order(right.as_ref()), key(&left).cmp(&key(&right)));
+        prop_assert_eq!(right.as_ref().order(left.as_ref()), key(&right).cmp(&key(&left)));
+    }
+
+    #[test]
+    fn damaged_bytes_are_refused_or_read(tree in tree(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+        let mut bytes = Jsonb::of(&tree).unwrap().bytes().to_vec();
+        let at = at.index(bytes.len());
+        bytes[at] = byte;
+        if let Some(value) = Jsonb::from_bytes(&bytes) {
+            written(&value);
+        }
+        bytes.truncate(at);
+        if let Some(value) = Jsonb::from_bytes(&bytes) {
+            written(&value);
+        }
+    }
+}
+
+#[test]
+fn every_key_of_an_object_is_found() {
+    let members =
+        (0..700).map(|number: i64| (format!("{:x}", number * 37).into(), Json::Number(number.into())));
+    let object = Jsonb::of(&Json::Object(members.collect())).unwrap();
+    for number in 0..700i64 {
+        let found = object.as_ref().get(&format!("{:x}", number * 37)).unwrap();
+        assert_eq!(found.number(), Some(number.into()));
+    }
+    assert!(object.as_ref().get("no such key").is_none());
+}
+
+#[test]
+fn of_equal_keys_the_last_counts() {
+    assert_eq!(
+        written(&jsonb(r#"{"aa": 1, "b": 2, "aa": 3}"#)),
+        r#"{"b": 2, "aa": 3}"#
+    );
+}
+
+#[test]
+fn one_level_is_pieces_of_the_text() {
+    let text = r#" { "a" : [1, {"b":2} ] , "a\u0062": "x" } "#;
+    let Level::Object(members) = level(text).unwrap() else {
+        panic!("an object");
+    };
+    let wanted: Vec<(Box<str>, &str)> = vec![("a".into(), r#"[1, {"b":2} ]"#), ("ab".into(), "\"x\"")];
+    assert_eq!(members, wanted);
+    assert_eq!(level(" 1 ").unwrap(), Level::Scalar("1"));
+    assert_eq!(level("[]").unwrap(), Level::Array(vec![]));
+}
+
+#[test]
+fn what_is_not_json_is_told_apart() {
+    for (text, detail) in [
+        ("", "The input string ended unexpectedly."),
+        ("[1,", "The input string ended unexpectedly."),
+        ("[1}", "Expected \",\" or \"]\", but found \"}\"."),
+        ("{1:2}", "Expected string or \"}\", but found \"1\"."),
+        ("{\"a\" 1}", "Expected \":\", but found \"1\"."),
+        ("{\"a\":1,}", "Expected string, but found \"}\"."),
+        ("1 2", "Expected end of input, but found \"2\"."),
+        ("nul", "Token \"nul\" is invalid."),
+        ("01", "Token \"01\" is invalid."),
+        ("1.", "Token \"1.\" is invalid."),
+        ("\"a", "Token \"\"a\" is invalid."),
+        ("\"\\x\"", "Escape sequence \"\\x\" is invalid."),
+        (
+            "\"\\u00g0\"",
+            "\"\\u\" must be followed by four hexadecimal digits.",
+        ),
+        ("\"\t\"", "Character with value 0x09 must be escaped."),
+        ("'a'", "Token \"'\" is invalid."),
+    ] {
+        let error = check(text).unwrap_err();
+        assert_eq!(error.detail(), Some(detail), "{text}");
+    }
+    for text in [
+        "\"\\ud83d\"",
+        "\"\\ude04\"",
+        "\"\\ud83dx\"",
+        "\"\\ud83d\\ud83d\"",
+        "\"\\u0000\"",
+    ] {
+        check(text).unwrap();
+        assert!(parse(text).is_err(), "{text}");
+    }
+    assert_eq!(
+        parse("\"\\ud83d\\ude04\"").unwrap(),
+        Json::String("\u{1f604}".into())
+    );
+    assert!(check(&"[".repeat(10_000)).is_err());
+    let deep = "[".repeat(5_000) + &"]".repeat(5_000);
+    assert_eq!(written(&jsonb(&deep)), deep);
+}
