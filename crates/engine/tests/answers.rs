@@ -154,6 +154,7 @@ subjects! {
     predicates
     prepared
     records
+    registered
     row_functions
     row_locks
     row_queries

@@ -178,6 +178,7 @@ impl CatalogFacts for Facts<'_> {
         }
         match kind {
             CatalogObject::Function => system::functions::only_one_named(name),
+            CatalogObject::FunctionWithArguments => system::functions::with_arguments(name),
             CatalogObject::Role => (name == self.info.user).then_some(USER_OID),
             CatalogObject::Collation => system::server::collation_named(name),
             _ => None,
@@ -191,6 +192,7 @@ impl CatalogFacts for Facts<'_> {
     fn object_name(&self, kind: CatalogObject, oid: u32) -> Option<String> {
         match kind {
             CatalogObject::Function => system::functions::name_of(oid),
+            CatalogObject::FunctionWithArguments => system::functions::name_with_arguments(oid),
             CatalogObject::Role => (oid == USER_OID).then(|| quote_identifier(&self.info.user)),
             CatalogObject::Collation => system::server::collation_name(oid).map(quote_identifier),
             _ => None,

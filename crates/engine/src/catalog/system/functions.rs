@@ -138,6 +138,37 @@ pub(crate) fn name_of(oid: u32) -> Option<String> {
     })
 }
 
+/// The number of the function with this name and these types of arguments: `lower(text)`.
+pub(crate) fn with_arguments(signature: &str) -> Option<u32> {
+    let (name, arguments) = signature.split_once('(')?;
+    let arguments = arguments.trim().strip_suffix(')')?.trim();
+    let name = name.trim();
+    let name = name.strip_prefix("pg_catalog.").unwrap_or(name).trim_matches('"');
+    let wanted: Vec<u32> = match arguments {
+        "" => Vec::new(),
+        some => some
+            .split(',')
+            .map(|argument| types::named(argument.trim()))
+            .collect::<Option<_>>()?,
+    };
+    let found = FUNCTIONS
+        .iter()
+        .find(|row| row.name == name && row.arguments == wanted)?;
+    Some(found.oid)
+}
+
+/// A function's name with the types of its arguments.
+pub(crate) fn name_with_arguments(oid: u32) -> Option<String> {
+    let place = FUNCTIONS.binary_search_by_key(&oid, |row| row.oid).ok()?;
+    let row = &FUNCTIONS[place];
+    let types: Vec<&str> = row.arguments.iter().map(|oid| types::sql_name_of(*oid)).collect();
+    Some(format!(
+        "{}({})",
+        function::quote_identifier(row.name),
+        types.join(",")
+    ))
+}
+
 /// The types of a function's arguments and result; true if it returns a set.
 pub(crate) fn types_of(oid: u32) -> Option<FunctionTypes> {
     let place = FUNCTIONS.binary_search_by_key(&oid, |row| row.oid).ok()?;

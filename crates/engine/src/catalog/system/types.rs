@@ -105,6 +105,19 @@ pub(super) fn name_of(oid: u32) -> &'static str {
     PLACES.get(&oid).map_or("???", |at| TYPES[*at].name)
 }
 
+/// The name in SQL of a type, also of one that values cannot have.
+pub(super) fn sql_name_of(oid: u32) -> &'static str {
+    DataType::from_oid(oid).map_or_else(|| name_of(oid), DataType::name)
+}
+
+/// The number of the type with this name in SQL or in the catalog, also of one that values cannot have.
+pub(super) fn named(name: &str) -> Option<u32> {
+    let known = DataType::with_arrays().find(|data_type| data_type.name() == name);
+    known
+        .map(DataType::oid)
+        .or_else(|| TYPES.iter().find(|row| row.name == name).map(|row| row.oid))
+}
+
 /// The types that the catalog shows.
 pub(super) fn shown() -> impl Iterator<Item = &'static TypeRow> {
     TYPES.iter().filter(|row| exists(row.oid))
