@@ -458,7 +458,7 @@ impl Story<'_> {
         self.holders.retain(|_, (holder, _)| *holder != session);
         self.sharers
             .values_mut()
-            .for_each(|sharers| drop(sharers.remove(&session)));
+            .for_each(|sharers| sharers.retain(|sharer, _| *sharer != session));
         if self.sessions.iter().all(|session| session.transaction.is_none()) {
             assert_eq!(self.storage().locks.rows().held_rows(), 0);
         }
