@@ -38,7 +38,7 @@ const COPIES: [u64; 2] = [0, 8192];
 const EARLIER_COPIES: [u64; 1] = [512];
 const MAGIC: u64 = u64::from_le_bytes(*b"CLEARWAY");
 /// The version of everything in a data directory: control file, log and pages.
-pub(crate) const VERSION: u64 = 5;
+pub(crate) const VERSION: u64 = 6;
 
 /// The state in which a data directory was left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -92,7 +92,7 @@ switch! {
     why {
         Shared: "Not measured: what PostgreSQL's four strengths ask for. Without it two transactions that add rows under one \
             foreign key wait for each other."
-            in "docs/mechanisms/row-locks.md";
+            in "docs/mechanisms/row-locks.md#four-strengths";
     }
 }
 
