@@ -77,17 +77,6 @@ fn rows_that_name_one_key_do_not_wait() {
          bob    => UPDATE 2
          bob:   commit => COMMIT",
     );
-    // Both take the key away that the other one has named: one of them has to give up.
-    orders("").play(
-        "alice: begin => BEGIN
-         bob:   begin => BEGIN
-         alice: insert into orders values (1, 1) => INSERT 0 1
-         bob:   insert into orders values (2, 2) => INSERT 0 1
-         alice: delete from customers where id = 2 => waits
-         bob:   delete from customers where id = 1 => ERROR 40P01
-         alice  => DELETE 1
-         alice: commit => COMMIT",
-    );
 }
 
 /// A row that was committed after the snapshot of REPEATABLE READ keeps its key's row from going.
