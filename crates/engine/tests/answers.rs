@@ -159,6 +159,7 @@ subjects! {
     row_locks
     row_queries
     rows
+    savepoints
     schemas
     search_cycle
     select
