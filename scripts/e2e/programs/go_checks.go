@@ -45,7 +45,7 @@ func state(err error) string {
 
 // A check over lib/pq, with a table of people.
 func byPq(name string, run func(see, *sql.DB) error) check {
-	return check{"pq: " + name, func(see see) error {
+	return check{"pq " + name, func(see see) error {
 		db, err := sql.Open("postgres", address)
 		if err != nil {
 			return err
@@ -62,7 +62,7 @@ func byPq(name string, run func(see, *sql.DB) error) check {
 
 // A check over pgx, with a table of people.
 func byPgx(name string, run func(see, context.Context, *pgx.Conn) error) check {
-	return check{"pgx: " + name, func(see see) error {
+	return check{"pgx " + name, func(see see) error {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
 		db, err := pgx.Connect(ctx, address)

@@ -51,13 +51,15 @@ def state(error):
     return sqlstate, getattr(diagnosis, "message_primary", None) or str(error).splitlines()[0]
 
 
-def command(*words, text_in=None, seconds=25, status=True, **environment):
-    """What a command line program prints; its errors follow, and its exit code if it is not 0."""
+def command(*words, text_in=None, seconds=25, errors=True, **environment):
+    """What a command line program prints; its errors follow, and its exit code if it is not 0, unless they are of no interest."""
     done = subprocess.run(
         [str(word) for word in words], input=text_in, capture_output=True, text=True, timeout=seconds,
         env={**os.environ, "PATH": f"/usr/lib/postgresql/15/bin:{os.environ['PATH']}:/usr/sbin", **environment},
     )
-    ending = [f"exit code {done.returncode}"] if done.returncode and status else []
+    if not errors:
+        return done.stdout.splitlines()
+    ending = [f"exit code {done.returncode}"] if done.returncode else []
     return [*done.stdout.splitlines(), *done.stderr.splitlines(), *ending]
 
 
