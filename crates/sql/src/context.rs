@@ -22,7 +22,7 @@ pub trait SessionFacts {
     fn next_serial(&self, sequence: u32) -> Result<i64>;
     /// A random number in 0 ≤ x < 1.
     fn random(&self) -> f64;
-    /// Bytes that nobody can foresee.
+    /// Bytes that cannot be foreseen.
     fn random_bytes(&self) -> Result<[u8; 16]>;
     /// An error if the statement is to stop.
     fn check_interrupts(&self) -> Result<()>;

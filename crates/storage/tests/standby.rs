@@ -496,7 +496,7 @@ fn a_promoted_standby_is_a_primary() {
     }
 }
 
-/// Whoever asks, while log is received, if the standby may be promoted is not told that log was lost.
+/// One who asks, while log is received, if the standby may be promoted is not told that log was lost.
 ///
 /// Seen to fail with the two positions read one after the other (`AcknowledgedLogLost`, within some hundred looks).
 #[test]

@@ -146,7 +146,7 @@ fn a_transaction_may_delete_a_row_and_use_its_key_again() {
     table.storage.stop_threads();
 }
 
-/// A row that is withdrawn has no key: nobody waits for its inserter, whose end does not matter.
+/// A row that is withdrawn has no key: no transaction waits for its inserter, whose end does not matter.
 #[test]
 fn a_withdrawn_row_has_no_key() {
     for commits in [true, false] {

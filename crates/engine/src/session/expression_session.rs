@@ -21,6 +21,7 @@ use clearway_sql::SessionFacts;
 use clearway_sql::catalog_facts::CatalogFacts;
 use clearway_sql::context::LogPosition;
 use clearway_sql::error::{EngineError, Result};
+use clearway_sql::plan::IsolationLevel;
 
 /// The session behind an evaluation.
 pub(crate) struct Facts<'a> {
@@ -36,6 +37,7 @@ pub(crate) struct Facts<'a> {
     /// Settings changed by functions of the statement; they are applied at its end.
     changed: &'a RefCell<Vec<ChangedSetting>>,
     pub(super) serial_values: &'a RefCell<SerialValues>,
+    isolation: IsolationLevel,
     pub(super) read_only: bool,
 }
 
@@ -67,7 +69,7 @@ impl<'a> Facts<'a> {
         seen: &'a SeenCommits,
         changed: &'a RefCell<Vec<ChangedSetting>>,
         serial_values: &'a RefCell<SerialValues>,
-        read_only: bool,
+        (isolation, read_only): (IsolationLevel, bool),
     ) -> Facts<'a> {
         Facts {
             engine,
@@ -81,6 +83,7 @@ impl<'a> Facts<'a> {
             seen,
             changed,
             serial_values,
+            isolation,
             read_only,
         }
     }
@@ -120,6 +123,11 @@ impl SessionFacts for Facts<'_> {
     }
 
     fn setting(&self, name: &str) -> Option<String> {
+        match name {
+            "transaction_isolation" => return Some(self.isolation.name().to_owned()),
+            "transaction_read_only" => return Some(if self.read_only { "on" } else { "off" }.to_owned()),
+            _ => {}
+        }
         let changed = self.changed.borrow();
         match changed.iter().rev().find(|changed| changed.name == name) {
             Some(changed) => self.settings.would_show(name, changed.value.as_deref()).ok(),

@@ -335,7 +335,7 @@ impl Session {
             &self.seen,
             &self.changed,
             &self.serial_values,
-            self.txn.read_only,
+            (self.txn.isolation, self.txn.read_only),
         );
         let (engine, settings) = (&self.engine, &self.settings);
         let user = self.info.user.as_str();
@@ -399,7 +399,7 @@ impl Session {
             &self.seen,
             &self.changed,
             &self.serial_values,
-            self.txn.read_only,
+            (self.txn.isolation, self.txn.read_only),
         );
         expr.eval(&[], &EvalContext::new(&[], &facts))
     }

@@ -94,7 +94,7 @@ fn on_conflict_under_repeatable_read_updates_the_row_that_it_shows() {
 }
 
 /// Many sessions count by ON CONFLICT DO UPDATE under both isolation levels, while others delete and move what is there:
-/// no count is lost, nobody who counts sees 23505, and no key has two rows. What was withdrawn is removed by vacuum.
+/// no count is lost, no counting session sees 23505, and no key has two rows. What was withdrawn is removed by vacuum.
 #[test]
 fn on_conflict_loses_no_update() {
     let fixture = Fixture::new(upserts::SETUP);
