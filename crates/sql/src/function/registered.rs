@@ -74,7 +74,7 @@ fn object_number(text: &str, kind: CatalogObject, session: &dyn SessionFacts) ->
         CatalogObject::FunctionWithArguments
         | CatalogObject::Operator
         | CatalogObject::OperatorWithArguments => (None, text.trim_matches(is_space).to_owned()),
-        _ => qualified_name(text)?,
+        _ => qualified_name(text, session.database())?,
     };
     let schema = schema.as_deref();
     let found = match kind {
@@ -129,11 +129,21 @@ fn no_object(kind: CatalogObject, name: &str) -> EngineError {
     EngineError::new(state, message)
 }
 
-/// Schema and name in a text.
-fn qualified_name(text: &str) -> Result<(Option<String>, String)> {
+/// Schema and name in a text. In front of both may be the name of the database that this is.
+fn qualified_name(text: &str, database: &str) -> Result<(Option<String>, String)> {
     let mut parts = parts_of_name(text)?;
     let name = parts.pop().unwrap_or_default();
     let schema = parts.pop();
+    let named = parts.pop();
+    if named.as_deref().is_some_and(|named| named != database) {
+        return Err(EngineError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            format!(
+                "cross-database references are not implemented: {}",
+                shortened(text)
+            ),
+        ));
+    }
     if !parts.is_empty() {
         return Err(EngineError::new(
             SqlState::SYNTAX_ERROR,
