@@ -4,6 +4,7 @@
 
 mod repeated;
 
+use std::collections::{BTreeSet, HashMap};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
@@ -423,6 +424,65 @@ fn every_violation_is_found() {
         );
         loaded.run(mend);
         assert_eq!(loaded.violations(), Vec::<String>::new(), "{mend}");
+    }
+}
+
+/// Stock-level's join counts what its tables say, and reads the stock of each line by the primary key, whether the tables
+/// were analysed or not. Mutations: count up to the threshold; count items as often as they were ordered; leave the
+/// warehouse of the stock out → all of stock is read (`mutations/tpcc.toml`).
+#[test]
+fn stock_level_joins_by_the_primary_key() {
+    let loaded = Loaded::with(Population { items: 2_000, ..TINY });
+    let mut session = InProcess::open(&loaded.engine).unwrap();
+    let pairs = |session: &mut InProcess, sql: &str| -> Vec<(i64, i64)> {
+        let rows = session.execute(sql).unwrap();
+        let number = |row: &[Value], column: usize| row[column].as_i64().unwrap();
+        rows.iter().map(|row| (number(row, 0), number(row, 1))).collect()
+    };
+    // Some items are ordered twice, and some have just the threshold.
+    loaded.run("update order_line set ol_i_id = 7 where ol_w_id = 2 and ol_d_id = 4 and ol_number = 1");
+    loaded.run("update stock set s_quantity = 20 where s_w_id = 2 and s_i_id % 5 = 0");
+    loaded.run("update stock set s_quantity = 19 where s_w_id = 2 and s_i_id = 7");
+    let lines = pairs(
+        &mut session,
+        "select ol_i_id, ol_o_id from order_line where ol_w_id = 2 and ol_d_id = 4 and ol_o_id between 11 and 30",
+    );
+    let stock: HashMap<i64, i64> = pairs(
+        &mut session,
+        "select s_i_id, s_quantity from stock where s_w_id = 2",
+    )
+    .into_iter()
+    .collect();
+    let low: BTreeSet<i64> = lines
+        .iter()
+        .map(|(item, _)| *item)
+        .filter(|item| stock[item] < 20)
+        .collect();
+    assert!(low.len() > 5, "{low:?}");
+
+    let asked = [2, 4, 11, 31, 20].map(Value::Int4);
+    session
+        .execute(&format!("prepare low_stock as {}", tpcc::LOW_STOCK))
+        .unwrap();
+    for analysed in [false, true] {
+        if analysed {
+            loaded.run("analyze");
+        }
+        let mut rows = Vec::new();
+        let statement = session.prepare(tpcc::LOW_STOCK).unwrap();
+        session.run(statement, &asked, &mut rows).unwrap();
+        assert_eq!(rows, [[Value::Int8(low.len() as i64)]]);
+        let explain = "explain (analyze, costs off, timing off) execute low_stock(2, 4, 11, 31, 20)";
+        let plan = session.execute(explain).unwrap();
+        let plan: Vec<&str> = plan.iter().map(|row| row[0].as_str().unwrap()).collect();
+        let plan = plan.join("\n");
+        let (_, of_stock) = plan.split_once("Index Scan using stock_pkey").expect(&plan);
+        assert!(
+            of_stock.contains("((s_w_id = $1) AND (s_i_id = order_line.ol_i_id))"),
+            "{plan}"
+        );
+        assert!(of_stock.contains(&format!("loops={}", lines.len())), "{plan}");
+        assert!(!plan.contains("Seq Scan"), "{plan}");
     }
 }
 

@@ -290,7 +290,7 @@ pub struct Parameters {
     /// 1: the next stretch is gathered while workers change pages; 0: only when they are done.
     pub overlap: f64,
     /// 1: TPC-C handles the lines of an order, the districts of a delivery and the stocks of a stock-level in one statement
-    /// each, as HammerDB does; 0: a statement each line, as `clearway bench` does.
+    /// each, as HammerDB does; 0: a statement each, which `clearway bench` has for all but stock-level.
     pub arrays: f64,
     /// 1: a transaction of TPC-C is one request of its client; 0: each statement is one.
     pub calls: f64,

@@ -4,11 +4,13 @@
 //!
 //! | | `arrays = 0` | `arrays = 1` |
 //! | --- | --- | --- |
-//! | as in | `workload/tpcc/transactions` | HammerDB's stored procedures for PostgreSQL, since it has those with arrays |
+//! | as in | `workload/tpcc/transactions`, but for stock-level | HammerDB's stored procedures for PostgreSQL, since it has those with arrays |
 //! | new-order's lines | item, stock and line: three statements a line | three statements for all |
 //! | delivery | six statements a district | four for the ten districts |
 //! | stock-level | the lines, then a statement for each of 200 stocks | one, a join |
 //! | statements a transaction of the mix | 28 | 6 |
+//!
+//! Stock-level with `arrays = 0` is what a client does that joins by itself; the workload has one statement, a join.
 //!
 //! Payment and order-status are the same in both. A new-order with an item that does not exist (1 %) is like any other,
 //! and commits.

@@ -22,6 +22,7 @@ use super::home::Home;
 use super::{DISTRICTS, Population};
 
 pub(crate) use customer::BY_NAME;
+pub use stock_level::LOW_STOCK;
 pub(crate) use stock_level::RECENT_ORDERS;
 
 /// The input of one transaction.
