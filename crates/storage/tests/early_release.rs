@@ -15,7 +15,7 @@ use clearway_storage::{
     AnswerLevel, CommitVariants, LockReleaseVariant, Lsn, Reader, RelId, SeenCommits, SessionSnapshot,
     Storage, StorageOptions,
 };
-use clearway_txn::ProcId;
+use clearway_txn::{ProcId, RowLockMode};
 
 const NEVER: Duration = Duration::from_secs(100_000);
 const OLD: &[u8] = b"the old row";
@@ -257,7 +257,10 @@ fn a_writer_notes_an_inserter_that_a_hint_tells_of() {
     let reads = |table: &Table, ctx: &TxnContext<'_>| table.heap().fetch(ctx, tid, |_, _| ()).unwrap();
     assert!(table.session().transact(reads).is_some());
     table.is_durable_before_it_is_told(end, |table, ctx| {
-        let outcome = table.heap().version(ctx, tid, |_| ()).unwrap();
+        let outcome = table
+            .heap()
+            .version(ctx, tid, RowLockMode::Update, |_| ())
+            .unwrap();
         assert!(matches!(outcome, VersionOutcome::NoConflict(())), "{outcome:?}");
     });
 }
@@ -268,7 +271,10 @@ fn what_a_writer_meets_is_durable() {
     let table = Table::new();
     let ((), end) = table.commit_without_a_wait(Table::update);
     table.is_durable_before_it_is_told(end, |table, ctx| {
-        let outcome = table.heap().version(ctx, table.row, |_| ()).unwrap();
+        let outcome = table
+            .heap()
+            .version(ctx, table.row, RowLockMode::Update, |_| ())
+            .unwrap();
         let VersionOutcome::Changed { latest } = outcome else {
             panic!("{outcome:?}");
         };

@@ -130,6 +130,9 @@ pub(crate) struct Mark {
     modes: usize,
 }
 
+/// The foreign keys that name rows of a table, with the catalog's version and the table.
+type KeysOfParent = (u64, u32, Arc<[Arc<ForeignKeyDef>]>);
+
 /// The events of a transaction.
 #[derive(Debug, Default)]
 pub(crate) struct PendingReferences {
@@ -138,7 +141,7 @@ pub(crate) struct PendingReferences {
     fired: Vec<Fired>,
     modes: Vec<Mode>,
     /// The foreign keys that name rows of the table whose rows changed last, in this version of the catalog.
-    parent: Option<(u64, u32, Arc<[Arc<ForeignKeyDef>]>)>,
+    parent: Option<KeysOfParent>,
     record: Vec<u8>,
 }
 

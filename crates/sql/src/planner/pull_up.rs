@@ -48,6 +48,9 @@ fn leaves_of(relation: &Relation) -> usize {
     }
 }
 
+/// A join that stands for a query: its kind, its right side, the width of the row with it, and its conditions.
+type Joined = (JoinKind, Relation, usize, Vec<Expr>);
+
 impl Planner<'_> {
     /// Turns the queries among a block's conditions into joins, where that is right.
     pub(super) fn pulled_up(&self, mut block: Block) -> Result<Block> {
@@ -80,13 +83,8 @@ impl Planner<'_> {
         Ok(block)
     }
 
-    /// The join that stands for a query: its kind, its right side, the width of the row with it, and its conditions.
-    fn joined_with(
-        &self,
-        block: &Block,
-        kind: JoinKind,
-        subquery: &Subquery,
-    ) -> Result<Option<(JoinKind, Relation, usize, Vec<Expr>)>> {
+    /// The join that stands for a query.
+    fn joined_with(&self, block: &Block, kind: JoinKind, subquery: &Subquery) -> Result<Option<Joined>> {
         let Some(inner) = self.bound(subquery.number) else {
             return Ok(None);
         };

@@ -389,7 +389,7 @@ fn pairs<'v>(
     arguments: &'v [Value],
     name: &str,
 ) -> Result<impl Iterator<Item = (usize, &'v Value, &'v Value)>> {
-    if arguments.len() % 2 != 0 {
+    if !arguments.len().is_multiple_of(2) {
         return Err(
             invalid("argument list must have even number of elements").with_hint(format!(
                 "The arguments of {name}() must consist of alternating keys and values."

@@ -187,8 +187,11 @@ static COLUMNS: [Columns; 4] = [
     },
 ];
 
-/// The argument's type of a function with two columns, and name and function of each.
-pub(crate) fn columns(name: &str) -> Option<(DataType, [(&'static str, Function, DataType); 2])> {
+/// A column of a function: its name, the function that gives its values, their type.
+pub(crate) type NamedColumn = (&'static str, Function, DataType);
+
+/// The argument's type of a function with two columns, and these.
+pub(crate) fn columns(name: &str) -> Option<(DataType, [NamedColumn; 2])> {
     let found = COLUMNS.iter().find(|columns| columns.name == name)?;
     let column = |name, row: &'static FunctionRow| {
         let element = row.result.element().unwrap_or(Text);

@@ -45,7 +45,7 @@ pub(crate) struct AlterSequence {
 /// A change of a sequence as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SequenceAction {
-    Options(WrittenOptions),
+    Options(Box<WrittenOptions>),
     Rename(String),
     Owner(RoleName),
     SetSchema(String),
@@ -125,7 +125,7 @@ impl Reader<'_> {
             if options == WrittenOptions::default() {
                 return Err(self.syntax_error());
             }
-            SequenceAction::Options(options)
+            SequenceAction::Options(Box::new(options))
         };
         Ok(AlterSequence {
             name,
