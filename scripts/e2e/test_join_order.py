@@ -6,9 +6,9 @@ from support import join_orders
 
 SCALE, SEED, ORDERS = 0.05, 1, 8
 
-# The chosen plan may do so many times the work of the best order that was tried, and so much more: of up to eight tables,
-# of which all orders are searched, and of more.
-FACTOR_SEARCHED, FACTOR_GREEDY, ROWS = 3, 6, 500
+# The chosen plan may do so many times the work of the best order that was tried, and so much more. A greedy order of twelve
+# tables that begins only with the smallest does 4.9 times.
+FACTOR, ROWS = 3, 500
 
 # A plan off a cliff does this many times the work of a good one.
 CLIFF = 10
@@ -35,8 +35,7 @@ class JoinOrder(WithServer):
                 done = join_orders.work_of(self.connection, query.sql())
                 orders = [query.in_order(order) for order in query.orders(SEED, ORDERS)]
                 others = [join_orders.work_of(self.connection, sql) for sql in orders]
-                factor = FACTOR_SEARCHED if len(query.tables) <= 8 else FACTOR_GREEDY
-                self.assertLessEqual(done, factor * min(others) + ROWS, others)
+                self.assertLessEqual(done, FACTOR * min(others) + ROWS, others)
 
     def test_answers_do_not_depend_on_the_order(self):
         found = 0
