@@ -77,6 +77,12 @@ fn make_tables() -> Tables {
             Statement::Definition(DefinitionStatement::CreateTable(create)) => {
                 let oid = 100 + tables.0.len() as u32;
                 let mut table = TableDef::new(oid, create.name, TableKind::Heap { rel: oid }, create.columns);
+                // The sequences that they ask for are made where the table is.
+                for column in &mut table.columns {
+                    if let Some(ColumnDefault::NewSequence(_)) = column.default {
+                        column.default = Some(ColumnDefault::Identity(oid + 1_000));
+                    }
+                }
                 for spec in &create.indexes {
                     let index = index_of(&table, spec);
                     table.indexes.push(index);
