@@ -101,7 +101,7 @@ pub trait Overflow: std::fmt::Debug + Send {
     fn path(&self) -> &Path;
 }
 
-/// The changes of a transaction; see the [module](self).
+/// The changes of a transaction; see the module's beginning.
 #[derive(Debug)]
 pub struct RowChanges(RefCell<List>);
 
