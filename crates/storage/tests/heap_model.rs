@@ -15,7 +15,7 @@ use clearway_storage::heap::{
 };
 use clearway_storage::vacuum::{VacuumStats, vacuum};
 use clearway_storage::{PageReadVariant, PageRoomVariant, Reader, RelId, Storage};
-use clearway_txn::{InTheWay, ProcId, RowLockMode, Snapshot, Xid};
+use clearway_txn::{InTheWay, ProcId, RowLockMode, RowLocksVariant, Snapshot, Xid};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -129,6 +129,8 @@ struct Story<'a> {
 
 fn open(dir: &Path, Variants { page_read, page_room }: Variants) -> (Arc<Storage>, Vec<Session>) {
     let mut options = chosen::small_database(SESSIONS as u32);
+    // The model shares rows.
+    options.locks.row_locks = RowLocksVariant::Shared;
     options.pool.page_read = page_read;
     options.page_room = page_room;
     let (storage, _) = Storage::open(dir, options).unwrap();

@@ -1,14 +1,19 @@
 //! Foreign keys between sessions: a key that goes while a row comes that names it.
 
 use crate::common::{Fixture, query, run};
+use crate::sharing;
 
 fn orders(actions: &str) -> Fixture {
-    Fixture::new(&format!(
+    Fixture::new(&setup(actions))
+}
+
+fn setup(actions: &str) -> String {
+    format!(
         "create table customers (id int primary key, name text);
          create table orders (id int primary key, customer int references customers {actions});
          create index orders_customer on orders (customer);
          insert into customers values (1, 'alice'), (2, 'bob')"
-    ))
+    )
 }
 
 /// The session that comes second waits for the first, and then fails or goes on by how that has ended.
@@ -52,7 +57,7 @@ fn a_key_and_a_row_that_names_it_wait_for_each_other() {
 /// Rows that name one key do not wait for each other, nor for an update that leaves the key alone.
 #[test]
 fn rows_that_name_one_key_do_not_wait() {
-    orders("").play(
+    sharing(&setup("")).play(
         "alice: begin => BEGIN
          alice: insert into orders values (1, 1) => INSERT 0 1
          bob:   begin => BEGIN
@@ -66,7 +71,7 @@ fn rows_that_name_one_key_do_not_wait() {
          carol: select name from customers where id = 1 => x",
     );
     // Each holds the key's row for its own row, and both change the row: the second waits, and no deadlock comes of it.
-    orders("").play(
+    sharing(&setup("")).play(
         "alice: begin => BEGIN
          bob:   begin => BEGIN
          alice: insert into orders values (1, 1) => INSERT 0 1

@@ -17,13 +17,20 @@ mod row_locks;
 mod savepoints;
 mod savepoints_random;
 
-use common::Fixture;
+use common::{Fixture, config};
+
+const ACCOUNTS: &str = "create table accounts (id int primary key, owner text, balance int);
+    insert into accounts values (1, 'alice', 100), (2, 'bob', 200)";
 
 fn accounts() -> Fixture {
-    Fixture::new(
-        "create table accounts (id int primary key, owner text, balance int);
-         insert into accounts values (1, 'alice', 100), (2, 'bob', 200)",
-    )
+    Fixture::new(ACCOUNTS)
+}
+
+/// A database in which transactions share rows, whatever the environment chooses.
+fn sharing(setup: &str) -> Fixture {
+    let mut config = config();
+    config.mechanisms.set("row_locks=shared").unwrap();
+    Fixture::with_config(setup, config)
 }
 
 #[test]

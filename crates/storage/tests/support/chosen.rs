@@ -33,6 +33,7 @@ pub fn options() -> StorageOptions {
             || choose(&mut options.commits.lock_release, name, variant)
             || choose(&mut options.commits.order, name, variant)
             || choose(&mut options.locks.relation_locks, name, variant)
+            || choose(&mut options.locks.row_locks, name, variant)
             || choose(&mut time_slice, name, variant);
         assert!(known, "CLEARWAY_MECHANISMS: storage has no switch {name}");
     }
