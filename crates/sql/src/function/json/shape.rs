@@ -78,6 +78,6 @@ fn stripped(tree: json::Json) -> json::Json {
 
 fn pretty(arguments: &[Value]) -> Result<Value> {
     let mut out = String::new();
-    write_pretty(jsonb_of(&arguments[0])?, &mut out);
+    write_pretty(jsonb_of(&arguments[0])?, &mut out)?;
     Ok(Value::text(out))
 }

@@ -75,7 +75,8 @@ impl Jsonb {
     /// The value of a tree; 54000 if it has more bytes than a value may have.
     pub fn of(tree: &Json) -> Result<Jsonb> {
         let mut bytes = Vec::new();
-        push(tree, &mut bytes)?;
+        let mut digits = 0;
+        push(tree, &mut bytes, &mut digits)?;
         Ok(Jsonb(bytes.into()))
     }
 
@@ -99,7 +100,7 @@ impl Jsonb {
 const BYTES_MAX: usize = 256 << 20;
 
 /// 54000 for a value that would be too long, and 53200 if there is no memory for it.
-fn check_length(bytes: usize) -> Result<()> {
+pub(super) fn check_length(bytes: usize) -> Result<()> {
     match bytes {
         0..=BYTES_MAX => memory::require(2 * bytes),
         _ => Err(EngineError::new(
@@ -109,8 +110,17 @@ fn check_length(bytes: usize) -> Result<()> {
     }
 }
 
-/// Appends a value.
-fn push(tree: &Json, out: &mut Vec<u8>) -> Result<()> {
+/// About the bytes of a long number's text, which may be many more than those that it is kept in: `1e100000`.
+fn text_bytes(number: &Numeric) -> usize {
+    // A byte is less than three decimal digits.
+    match number.heap_bytes() {
+        0 => 0,
+        bytes => 3 * bytes,
+    }
+}
+
+/// Appends a value, and counts the digits of long numbers: the text of a value is bounded as its bytes are.
+fn push(tree: &Json, out: &mut Vec<u8>, digits: &mut usize) -> Result<()> {
     match tree {
         Json::Null => out.push(Kind::Null as u8),
         Json::Bool(false) => out.push(Kind::False as u8),
@@ -118,6 +128,8 @@ fn push(tree: &Json, out: &mut Vec<u8>) -> Result<()> {
         Json::Number(number) => {
             out.push(Kind::Number as u8);
             number.to_stored(out);
+            *digits += text_bytes(number);
+            check_length(*digits)?;
         }
         Json::String(text) => {
             out.push(Kind::String as u8);
@@ -126,7 +138,7 @@ fn push(tree: &Json, out: &mut Vec<u8>) -> Result<()> {
         Json::Array(elements) => crate::stack::checkpoint(|| {
             let (mut ends, mut data) = (Vec::with_capacity(elements.len()), Vec::new());
             for element in elements {
-                push(element, &mut data)?;
+                push(element, &mut data, digits)?;
                 ends.push(data.len() as u32);
             }
             push_container(Kind::Array, elements.len(), &ends, &data, out)
@@ -139,7 +151,7 @@ fn push(tree: &Json, out: &mut Vec<u8>) -> Result<()> {
                 ends.push(data.len() as u32);
             }
             for (_, value) in &members {
-                push(value, &mut data)?;
+                push(value, &mut data, digits)?;
                 ends.push(data.len() as u32);
             }
             push_container(Kind::Object, members.len(), &ends, &data, out)

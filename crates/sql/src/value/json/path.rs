@@ -2,7 +2,9 @@
 //!
 //! The language is that of the library `sql-json-path`; a value of the type is the path's text as the library writes it. The
 //! library's parser and evaluator call themselves for what stands inside something else, so a path's length in
-//! operators and brackets is bounded, and both run on a stack for so many levels.
+//! operators and brackets is bounded, and both run on a stack for so many levels. The parser also reads what stands in
+//! parentheses several times over, to find out what it is: parentheses that only group may be inside one another a few
+//! times only, since each more takes more than three times as long.
 
 use sql_json_path::json::{ArrayRef, Cow, Json as PathJson, JsonRef, ObjectRef};
 use sql_json_path::{EvalError, JsonPath};
@@ -14,6 +16,9 @@ use crate::value::Numeric;
 
 /// The most operators and brackets of a path.
 const PARTS_MAX: usize = 2_000;
+
+/// The most parentheses inside one another that only group.
+const GROUPS_MAX: usize = 6;
 
 /// Levels of stack for each of them.
 const LEVELS_PER_PART: usize = 8;
@@ -28,9 +33,9 @@ pub struct Path {
 impl Path {
     /// Reads a path; 42601 if it is none.
     pub fn parse(text: &str) -> Result<Path> {
-        let parts = parts_of(text);
-        if parts > PARTS_MAX {
-            return Err(super::too_deep());
+        let (parts, groups) = size_of_path(text);
+        if parts > PARTS_MAX || groups > GROUPS_MAX {
+            return Err(too_complex());
         }
         let mut levels = parts * LEVELS_PER_PART;
         if text.contains("**") {
@@ -85,21 +90,41 @@ fn utc() -> chrono::FixedOffset {
     chrono::FixedOffset::east_opt(0).expect("zero is in range")
 }
 
-/// The number of operators and brackets outside of strings.
-fn parts_of(text: &str) -> usize {
+/// The number of operators and brackets outside of strings, and the most parentheses inside one another that only group:
+/// in front of the others is a name, `?` or `!`.
+fn size_of_path(text: &str) -> (usize, usize) {
     let (mut parts, mut quoted, mut escaped) = (0, false, false);
+    let mut open: Vec<bool> = Vec::new();
+    let (mut groups, mut most, mut before) = (0, 0, b' ');
     for byte in text.bytes() {
         match byte {
             _ if escaped => escaped = false,
             b'\\' => escaped = true,
             b'"' => quoted = !quoted,
-            b'(' | b'[' | b'!' | b'+' | b'-' | b'*' | b'/' | b'%' | b'?' | b'&' | b'|' | b'.' if !quoted => {
-                parts += 1
+            _ if quoted => {}
+            b'(' => {
+                parts += 1;
+                let is_group = !before.is_ascii_alphanumeric() && !matches!(before, b'?' | b'!' | b'_');
+                open.push(is_group);
+                groups += usize::from(is_group);
+                most = most.max(groups);
             }
+            b')' => groups -= usize::from(open.pop().unwrap_or(false)),
+            b'[' | b'!' | b'+' | b'-' | b'*' | b'/' | b'%' | b'?' | b'&' | b'|' | b'.' => parts += 1,
             _ => {}
         }
+        if !byte.is_ascii_whitespace() {
+            before = byte;
+        }
     }
-    parts
+    (parts, most)
+}
+
+#[cold]
+fn too_complex() -> EngineError {
+    EngineError::new(SqlState::STATEMENT_TOO_COMPLEX, "jsonpath is too complex").with_hint(format!(
+        "A path may have {PARTS_MAX} operators and brackets, and {GROUPS_MAX} parentheses inside one another that only group."
+    ))
 }
 
 /// The text with variables that are named in quotes, as the library writes them, named without, as it reads them.

@@ -4,6 +4,9 @@
 //! level of a value as pieces of its text. It descends into each array and object by a call of itself, so the depth is
 //! bounded.
 
+use std::cell::Cell;
+
+use super::bytes::check_length;
 use super::{DEPTH_MAX, Json, too_deep};
 use crate::error::{EngineError, Result, SqlState, shown};
 use crate::memory;
@@ -26,8 +29,11 @@ trait Build {
     fn object(&self, members: Vec<(Option<Box<str>>, Self::Value)>) -> Self::Value;
 }
 
-/// Keeps the tree.
-struct Tree;
+/// Keeps the tree; counts what its long numbers have on the heap, which a short text may make large.
+#[derive(Default)]
+struct Tree {
+    bytes: Cell<usize>,
+}
 
 impl Build for Tree {
     type Value = Json;
@@ -41,7 +47,11 @@ impl Build for Tree {
     }
 
     fn number(&self, text: &str) -> Result<Json> {
-        Ok(Json::Number(Numeric::parse(text)?))
+        let number = Numeric::parse(text)?;
+        let bytes = self.bytes.get() + number.heap_bytes();
+        self.bytes.set(bytes);
+        check_length(bytes)?;
+        Ok(Json::Number(number))
     }
 
     fn string(&self, raw: &str) -> Result<Json> {
@@ -105,7 +115,7 @@ pub(crate) enum Level<'t> {
 /// The tree of a text.
 pub(crate) fn parse(text: &str) -> Result<Json> {
     memory::require(4 * text.len())?;
-    whole(text, &Tree)
+    whole(text, &Tree::default())
 }
 
 /// An error for a text that is not JSON.

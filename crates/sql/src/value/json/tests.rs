@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::write::write_tree;
+use super::write::{blanks, write_tree};
 use super::*;
+use crate::error::SqlState;
 use crate::value::key::encode_key;
 use crate::value::{DataType, Value};
 
@@ -158,4 +159,48 @@ fn what_is_not_json_is_told_apart() {
     assert!(check(&"[".repeat(10_000)).is_err());
     let deep = "[".repeat(5_000) + &"]".repeat(5_000);
     assert_eq!(written(&jsonb(&deep)), deep);
+}
+
+#[test]
+fn short_texts_of_long_values_are_refused() {
+    let numbers = format!("[{}1]", "1e131000,".repeat(3_000));
+    assert_eq!(
+        parse(&numbers)
+            .and_then(|tree| Jsonb::of(&tree))
+            .unwrap_err()
+            .sqlstate(),
+        SqlState::PROGRAM_LIMIT_EXCEEDED
+    );
+    let deep = format!(
+        "{}{}{}",
+        "[".repeat(5_900),
+        "1,".repeat(100_000) + "1",
+        "]".repeat(5_900)
+    );
+    let mut out = String::new();
+    let error = write_pretty(jsonb(&deep).as_ref(), &mut out).unwrap_err();
+    assert_eq!(error.sqlstate(), SqlState::PROGRAM_LIMIT_EXCEEDED);
+    assert!(out.is_empty());
+    let small = jsonb("[1, {\"a\": []}]");
+    write_pretty(small.as_ref(), &mut out).unwrap();
+    assert_eq!(out, "[\n    1,\n    {\n        \"a\": [\n        ]\n    }\n]");
+    let made = out.bytes().filter(|byte| matches!(byte, b' ' | b'\n')).count();
+    // One stands behind the colon.
+    assert_eq!(blanks(small.as_ref(), 0), made - 1);
+}
+
+#[test]
+fn paths_that_would_take_long_are_refused() {
+    let grouped = |count: usize| format!("{}${}", "(".repeat(count), ")".repeat(count));
+    for (path, is_read) in [
+        (grouped(6), true),
+        (grouped(7), false),
+        (format!("$ ? ({}@ == 1{})", "!(".repeat(50), ")".repeat(50)), true),
+        (format!("$ ? (@ == \"{}\")", "(".repeat(3_000)), true),
+        (format!("${}", " + 1".repeat(1_900)), true),
+        (format!("${}", ".a".repeat(2_001)), false),
+        ("$ ? (@.a))))) ".to_owned(), false),
+    ] {
+        assert_eq!(Path::parse(&path).is_ok(), is_read, "{path}");
+    }
 }

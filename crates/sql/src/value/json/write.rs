@@ -7,7 +7,9 @@ use std::fmt::Write as _;
 
 #[cfg(test)]
 use super::Json;
+use super::bytes::check_length;
 use super::{JsonbRef, Kind};
+use crate::error::Result;
 use crate::stack;
 
 /// Appends a string in quotes.
@@ -94,9 +96,25 @@ fn new_line(depth: usize, out: &mut String) {
     out.extend(std::iter::repeat_n("    ", depth));
 }
 
-/// The text of `jsonb_pretty`.
-pub(crate) fn write_pretty(value: JsonbRef<'_>, out: &mut String) {
+/// The text of `jsonb_pretty`; 54000 if it has too many blanks, before they are made.
+pub(crate) fn write_pretty(value: JsonbRef<'_>, out: &mut String) -> Result<()> {
+    check_length(blanks(value, 0))?;
     value.write_at(Some(0), out);
+    Ok(())
+}
+
+/// The blanks and ends of lines of a value at a depth.
+pub(super) fn blanks(value: JsonbRef<'_>, depth: usize) -> usize {
+    if value.is_scalar() {
+        return 0;
+    }
+    let lines = value.count().saturating_mul(4 * (depth + 1) + 1);
+    let end = 4 * depth + 1;
+    let inner = stack::checkpoint(|| {
+        let each = value.elements().map(|element| blanks(element, depth + 1));
+        each.fold(0, usize::saturating_add)
+    });
+    inner.saturating_add(lines).saturating_add(end)
 }
 
 /// Appends the text form of a tree, without blanks, keys as often as they are there.
