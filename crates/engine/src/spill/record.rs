@@ -178,9 +178,24 @@ pub(crate) fn write_sort_key(row: &[Value], keys: &[SortKey], out: &mut Vec<u8>)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clearway_sql::value::{ArrayValue, compare};
+    use clearway_sql::value::{ArrayValue, compare, decode_text};
     use proptest::prelude::*;
     use std::cmp::Ordering;
+
+    fn json_text() -> impl Strategy<Value = String> {
+        let scalar = || prop_oneof!["[0-9]", "\"[a-c]{0,2}\"", "null|true|false"];
+        prop_oneof![
+            scalar(),
+            prop::collection::vec(scalar(), 0..3).prop_map(|elements| format!("[{}]", elements.join(", "))),
+            prop::collection::vec(scalar(), 0..3).prop_map(|values| {
+                let members = values
+                    .iter()
+                    .enumerate()
+                    .map(|(at, value)| format!("\"{at}\": {value}"));
+                format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+            }),
+        ]
+    }
 
     fn value_and_type() -> impl Strategy<Value = (Vec<Value>, DataType)> {
         fn pairs(
@@ -210,6 +225,14 @@ mod tests {
                         .into()
                 }),
                 DataType::array_of(DataType::Text)
+            ),
+            pairs(
+                json_text().prop_map(|text| Value::Json(text.into())),
+                DataType::Json
+            ),
+            pairs(
+                json_text().prop_map(|text| decode_text(&text, DataType::Jsonb, 0).unwrap()),
+                DataType::Jsonb
             ),
             pairs(
                 (-5_000i64..5_000, 0u32..4).prop_map(|(digits, scale)| {
