@@ -2,7 +2,7 @@
 //!
 //! A default that names a relation, as `nextval('orders_id_seq')` does, means this relation from then on, whatever its
 //! name becomes. So the catalog keeps the text with the relation's number in the place of its name, which `regclass` reads
-//! as well: `nextval('16385'::regclass)`. The numbers are also what the default depends on. Whoever shows the text puts
+//! as well: `nextval('16385'::regclass)`. The numbers are also what the default depends on. What shows the text puts
 //! the names of the moment in.
 //!
 //! A name is one that is known when the default is made: a literal that is cast to `regclass`, or the first argument of a

@@ -37,7 +37,7 @@ fn job(row_locks: &str) -> Fixture {
 }
 
 /// Alice locks the row by each action, and Bob comes by each: waiting, not waiting, leaving the row out. Alice rolls
-/// back, so he finds the row as it was.
+/// back, so Bob finds the row as it was.
 #[test]
 fn each_action_waits_for_those_that_its_strength_conflicts_with() {
     let fixture = job("shared");
@@ -67,7 +67,7 @@ fn each_action_waits_for_those_that_its_strength_conflicts_with() {
     }
 }
 
-/// The holders of a row count one by one: whoever is left keeps the others out.
+/// The holders of a row count one by one: each that is left keeps the others out.
 #[test]
 fn each_holder_of_a_row_is_waited_for() {
     job("shared").play(

@@ -79,7 +79,7 @@ fn serial_columns_count_on_after_a_rollback_and_a_restart() {
     assert_eq!(query(&mut s, "insert into t (x) values (5) returning id"), "1");
 }
 
-/// Numbers are nobody's: neither a rollback nor a session beside gives one out twice, and definitions roll back.
+/// Numbers belong to no transaction: neither a rollback nor a session beside gives one out twice, and definitions roll back.
 #[test]
 fn sequences_beside_other_sessions() {
     Fixture::new("create sequence s cache 3; create table t (id int default nextval('s'), x int)").play(

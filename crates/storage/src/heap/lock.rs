@@ -5,7 +5,7 @@
 //! is: their holders are in memory (`clearway_txn::RowHolders`, which has the rules H1 to H6).
 //!
 //! FOR KEY SHARE passes a transaction that keeps the key. The version that was asked for may then have a successor, which
-//! is held, too, and so on to the row's newest version (H3): one who deletes the row asks for the holders of that one. Each
+//! is held, too, and so on to the row's newest version (H3): a transaction that deletes the row asks for its holders. Each
 //! version is held under its page's latch before the next page is latched, so an updater that comes in between finds the
 //! hold and takes it along.
 

@@ -15,8 +15,8 @@
 //! slot 2: xmin = Carol          (5, 7, 2) → Alice KeyShare, Bob KeyShare
 //! ```
 //!
-//! Alice and Bob have locked the row FOR KEY SHARE, and Carol has updated another column of it. Who deletes the new version
-//! has to wait for Alice and Bob; so does who deletes the old one, if Carol rolls back.
+//! Alice and Bob have locked the row FOR KEY SHARE, and Carol has updated another column of it. A transaction that
+//! deletes the new version has to wait for Alice and Bob; so does one that deletes the old version, if Carol rolls back.
 //!
 //! # Rules
 //! - H1: the caller has the latch of the version's page: shared or exclusive to hold the row, exclusive to ask who is in
@@ -24,8 +24,8 @@
 //!   modes conflict, the later one finds the earlier.
 //! - H2: a holder counts as long as its session runs its xid. It is taken out after the transaction has left the array of
 //!   running ones, so a transaction that goes past sees in its next snapshot what the holder has done.
-//! - H3: whoever replaces a version makes its holders those of the new one ([`follow`](RowHolders::follow)), under the
-//!   latches of both pages. Whoever holds a version that has a successor holds the successors, too: the heap goes along.
+//! - H3: a transaction that replaces a version makes its holders those of the new one
+//!   ([`follow`](RowHolders::follow)), under the latches of both pages. One that holds a version with a successor holds the successors, too: the heap goes along.
 //! - H4: a place is forgotten ([`forget`](RowHolders::forget)) before another version stands there.
 //! - H5: of the holders that come while a transaction waits for the row, 16 pass. Later ones take a place in the row's queue
 //!   first, behind the one that waits, so it gets the row when those before it have ended. To let none pass would be
@@ -33,13 +33,14 @@
 //!   and Alice waits for something of Carol's.
 //! - H6: a transaction that has [`ROWS_MAX`] rows in the table gets the whole relation in their place: it holds each row of
 //!   it, in the strongest mode that it has on one of them. So memory is bounded and no lock is lost, and others wait for
-//!   rows that they would not have had to wait for. The relation is entered first and its rows are taken out then; one who
-//!   asks looks at rows first.
+//!   rows that they would not have had to wait for. The relation is entered first and its rows are taken out then; a
+//!   transaction that asks looks at rows first.
 //!
-//! # Who waits for whom
-//! One who finds a row held waits for the end of one holder, asks again, and waits for the next. That is a wait for a
-//! transaction like any other, so it is woken at the holder's end, and the search for deadlocks follows it. A cycle through
-//! a holder that is not waited for yet is found when its turn has come; until then the one that is waited for runs.
+//! # Waits
+//! A transaction that finds a row held waits for the end of one holder, asks again, and waits for the next. That is a
+//! wait for a transaction like any other, so it is woken at the holder's end, and the search for deadlocks follows it. A
+//! cycle through a holder that is not waited for yet is found when its turn has come; until then the one that is waited
+//! for runs.
 //!
 //! Two holders that both want to change the row wait for each other, which is a deadlock: one is the victim. A holder does
 //! not take a place in the row's queue for that ([`InTheWay::is_holder`]): the first one in the queue may wait for it.
@@ -102,7 +103,7 @@ type Relations = HashMap<u32, entry::RowHolders, BuildHasherDefault<PlaceHasher>
 /// The holds of a session's transaction.
 #[derive(Debug, Default)]
 struct HeldRows {
-    /// Invalid: it holds nothing. Whoever follows a version for it finds out that it has ended.
+    /// Invalid: it holds nothing. A transaction that follows a version for it finds that it has ended.
     xid: Xid,
     /// Places in the table. One may have been forgotten since, or be listed twice.
     places: Vec<RowPlace>,
@@ -445,7 +446,7 @@ impl<M: Machine> RowHolders<M> {
     fn release_list(&self, proc: ProcId) {
         let session = self.list(proc);
         session.has_held.store(0, Relaxed);
-        // Whoever follows a version for it from here on finds that the transaction has ended.
+        // A transaction that follows a version for it from here on finds that it has ended.
         let HeldRows {
             xid,
             mut places,
