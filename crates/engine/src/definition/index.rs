@@ -6,7 +6,7 @@ use clearway_storage::RelId;
 
 use crate::catalog::TableEntry;
 use crate::catalog::comment::addresses_of_index;
-use crate::definition::{DefinitionChange, ReadableBy, already_exists, index_build, index_def, notice};
+use crate::definition::{DefinitionChange, ReadableBy, index_build, index_def, notice};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::CreateIndex;
 use clearway_sql::{IndexDef, ObjectAddress, TableDef};
@@ -15,13 +15,8 @@ impl DefinitionChange<'_, '_, '_> {
     pub(super) fn create_index(&mut self, create: &CreateIndex) -> Result<()> {
         let mut state = self.state()?;
         let spec = &create.index;
-        if state.is_taken(create.table.schema.oid, &spec.name) {
-            if create.if_not_exists {
-                let text = format!("relation \"{}\" already exists, skipping", spec.name);
-                self.outcome.notices.push(notice(SqlState::DUPLICATE_TABLE, text));
-                return Ok(());
-            }
-            return Err(already_exists(&spec.name));
+        if !self.may_make(&state, create.table.schema.oid, &spec.name, create.if_not_exists)? {
+            return Ok(());
         }
         let entry = self.execution.entry(&create.table)?;
         let mut table = (*entry.def).clone();

@@ -347,6 +347,27 @@ impl DefinitionChange<'_, '_, '_> {
     }
 }
 
+impl DefinitionChange<'_, '_, '_> {
+    /// True if a relation of this name can be made; if there is one, 42P07, or a notice where that is no error.
+    fn may_make(
+        &mut self,
+        state: &CatalogState,
+        schema: u32,
+        name: &str,
+        if_not_exists: bool,
+    ) -> Result<bool> {
+        if !state.is_taken(schema, name) {
+            return Ok(true);
+        }
+        if !if_not_exists {
+            return Err(already_exists(name));
+        }
+        let text = format!("relation \"{name}\" already exists, skipping");
+        self.outcome.notices.push(notice(SqlState::DUPLICATE_TABLE, text));
+        Ok(false)
+    }
+}
+
 fn notice(sqlstate: SqlState, message: String) -> Notice {
     Notice {
         severity: "NOTICE",

@@ -31,13 +31,8 @@ impl DefinitionChange<'_, '_, '_> {
             self.execution.txn.open_temporary();
         }
         let mut state = self.state()?;
-        if state.is_taken(create.schema.oid, &create.name) {
-            if create.if_not_exists {
-                let text = format!("relation \"{}\" already exists, skipping", create.name);
-                self.outcome.notices.push(notice(SqlState::DUPLICATE_TABLE, text));
-                return Ok(());
-            }
-            return Err(already_exists(&create.name));
+        if !self.may_make(&state, create.schema.oid, &create.name, create.if_not_exists)? {
+            return Ok(());
         }
         let owner = create.owner.as_ref().map(|owner| owned_by(owner, &create.schema));
         let made = Made {

@@ -7,9 +7,9 @@ use clearway_storage::heap::{DeleteOutcome, Heap};
 
 use crate::catalog::{CATALOG_REL, FIRST_OID, TableEntry};
 use crate::convert::storage_error;
-use crate::definition::{DefinitionChange, ReadableBy, already_exists, generated, index_def, notice, raced};
+use crate::definition::{DefinitionChange, ReadableBy, already_exists, generated, index_def, raced};
 use crate::executor::modify;
-use clearway_sql::error::{Result, SqlState};
+use clearway_sql::error::Result;
 use clearway_sql::expr::Expr;
 use clearway_sql::plan::{CreateTable, CreateTableAs, InsertPlan, InsertSource};
 use clearway_sql::{IndexDef, TableDef, TableKind};
@@ -21,13 +21,8 @@ impl DefinitionChange<'_, '_, '_> {
             self.execution.txn.open_temporary();
         }
         let mut state = self.state()?;
-        if state.is_taken(create.schema.oid, &create.name) {
-            if create.if_not_exists {
-                let text = format!("relation \"{}\" already exists, skipping", create.name);
-                self.outcome.notices.push(notice(SqlState::DUPLICATE_TABLE, text));
-                return Ok(None);
-            }
-            return Err(already_exists(&create.name));
+        if !self.may_make(&state, create.schema.oid, &create.name, create.if_not_exists)? {
+            return Ok(None);
         }
         let rel = self.create_rel(&create.schema)?;
         let kind = TableKind::Heap { rel: rel.0 };

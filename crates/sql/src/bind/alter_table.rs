@@ -9,6 +9,7 @@ use sqlparser::ast;
 use crate::bind::definition::unique_constraint;
 use crate::bind::scope::{Names, Scope};
 use crate::bind::sequence::options_of;
+use crate::bind::types::no_column;
 use crate::bind::{Binder, Typed, bind_default, identifier, normal, refuse, require_heap, split_name};
 use crate::catalog::{ColumnDefault, TableDef};
 use crate::error::{EngineError, Result, SqlState};
@@ -274,7 +275,7 @@ impl Binder<'_> {
                 default: None,
             },
             Operation::SetDefault { value } => {
-                let column = column().ok_or_else(|| no_column(table, name))?;
+                let column = column().ok_or_else(|| no_column(&table.name, name))?;
                 let default = self.default_expression(value, column.data_type, column.typmod, name)?;
                 TableAction::SetDefault {
                     name: name.to_owned(),
@@ -313,7 +314,9 @@ impl Binder<'_> {
         using: Option<&ast::Expr>,
         drops_default: bool,
     ) -> Result<TypeChange> {
-        let number = table.column_number(name).ok_or_else(|| no_column(table, name))?;
+        let number = table
+            .column_number(name)
+            .ok_or_else(|| no_column(&table.name, name))?;
         let column = &table.columns[usize::from(number)];
         let (data_type, typmod) = self.data_type(tree)?;
         if using.is_some() && column.generated().is_some() {
@@ -457,13 +460,6 @@ fn not_cast(name: &str, data_type: DataType, has_using: bool) -> EngineError {
         format!("{what} cannot be cast automatically to type {data_type}"),
     )
     .with_hint(hint)
-}
-
-fn no_column(table: &TableDef, name: &str) -> EngineError {
-    EngineError::new(
-        SqlState::UNDEFINED_COLUMN,
-        format!("column \"{name}\" of relation \"{}\" does not exist", table.name),
-    )
 }
 
 /// 0A000 for an operation that there is not, by its words.

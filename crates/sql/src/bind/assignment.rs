@@ -7,6 +7,7 @@ use sqlparser::ast::{self, Spanned};
 
 use crate::bind::changed_view::{Change, ChangedRelation};
 use crate::bind::scope::Scope;
+use crate::bind::types::no_column;
 use crate::bind::{Binder, Typed, refuse, split_name};
 use crate::catalog::TableDef;
 use crate::error::{EngineError, Result, SqlState};
@@ -101,16 +102,9 @@ impl Binder<'_> {
         let (qualifier, column, span) = split_name(name)?;
         let position = self.position(span);
         refuse(qualifier.is_some(), "a qualified name of a column to be set")?;
-        let found = relation.column(&column, change).unwrap_or_else(|| {
-            Err(EngineError::new(
-                SqlState::UNDEFINED_COLUMN,
-                format!(
-                    "column \"{column}\" of relation \"{}\" does not exist",
-                    relation.name()
-                ),
-            )
-            .or_position(position))
-        });
+        let found = relation
+            .column(&column, change)
+            .unwrap_or_else(|| Err(no_column(relation.name(), &column).or_position(position)));
         let column = found?;
         let table = &*relation.table;
         let Some(subscripts) = subscripts else {

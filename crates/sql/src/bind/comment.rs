@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::bind::Binder;
+use crate::bind::types::no_column;
 use crate::catalog::{TableDef, TableKind};
 use crate::error::{EngineError, Result, SqlState};
 use crate::object_address::ObjectAddress;
@@ -25,15 +26,8 @@ impl Binder<'_> {
             }
             CommentedName::Column(name, column) => {
                 let table = self.commented_table(name)?;
-                let number = table.column_number(column).ok_or_else(|| {
-                    EngineError::new(
-                        SqlState::UNDEFINED_COLUMN,
-                        format!(
-                            "column \"{column}\" of relation \"{}\" does not exist",
-                            table.name
-                        ),
-                    )
-                })?;
+                let number = table.column_number(column);
+                let number = number.ok_or_else(|| no_column(&table.name, column))?;
                 let mut address = ObjectAddress::relation(table.oid);
                 address.column = i32::from(table.attribute_number(number));
                 Commented::Object(address)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use sqlparser::ast;
 
 use crate::bind::scope::Scope;
+use crate::bind::types::no_column;
 use crate::bind::{Binder, bind_default, require_heap};
 use crate::catalog::{ColumnDefault, TableDef, TableKind};
 use crate::catalog_facts::no_relation;
@@ -144,15 +145,8 @@ impl Binder<'_> {
                 format!("sequence cannot be owned by relation \"{}\"", table.name),
             ));
         }
-        let column = table.column_number(column).ok_or_else(|| {
-            EngineError::new(
-                SqlState::UNDEFINED_COLUMN,
-                format!(
-                    "column \"{column}\" of relation \"{}\" does not exist",
-                    table.name
-                ),
-            )
-        })?;
+        let number = table.column_number(column);
+        let column = number.ok_or_else(|| no_column(&table.name, column))?;
         Ok(Some(SequenceColumn { table, column }))
     }
 

@@ -241,6 +241,15 @@ impl Binder<'_> {
     }
 }
 
+/// 42703 for a name that no column of a relation has.
+#[cold]
+pub(super) fn no_column(relation: &str, name: &str) -> EngineError {
+    EngineError::new(
+        SqlState::UNDEFINED_COLUMN,
+        format!("column \"{name}\" of relation \"{relation}\" does not exist"),
+    )
+}
+
 /// The texts of the elements of an array's literal, roughly: it is cut at all that may stand between them. Any other
 /// literal is one text.
 fn parts_of(text: &str, data_type: DataType) -> impl Iterator<Item = &str> {

@@ -7,6 +7,7 @@ use sqlparser::ast;
 
 use crate::access::AccessPath;
 use crate::bind::scope::Scope;
+use crate::bind::types::no_column;
 use crate::bind::write::table_default;
 use crate::bind::{Binder, Bound, bind_checked, refuse, require_heap};
 use crate::catalog::{TableDef, TableKind};
@@ -418,16 +419,8 @@ impl Binder<'_> {
             Some(names) => names
                 .iter()
                 .map(|name| {
-                    table.column_number(&name.name).ok_or_else(|| {
-                        EngineError::new(
-                            SqlState::UNDEFINED_COLUMN,
-                            format!(
-                                "column \"{}\" of relation \"{}\" does not exist",
-                                name.name, table.name
-                            ),
-                        )
-                        .with_position(name.position)
-                    })
+                    let number = table.column_number(&name.name);
+                    number.ok_or_else(|| no_column(&table.name, &name.name).with_position(name.position))
                 })
                 .collect::<Result<_>>()?,
         };
