@@ -238,6 +238,11 @@ impl ActivitySlot {
         }
     }
 
+    /// The name that its client has logged in with.
+    pub(crate) fn user(&self) -> &str {
+        &self.user
+    }
+
     /// A statement begins on the calling thread.
     pub(crate) fn begin_statement(&self, query: &Arc<str>, now_us: i64) {
         self.worker.store(Native::worker().0, Ordering::Relaxed);
@@ -340,7 +345,10 @@ impl ActivitySlot {
         };
         let (application_name, query) = {
             let texts = self.texts.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            (texts.application_name.clone(), texts.query.to_string())
+            (
+                texts.application_name.clone(),
+                clearway_sql::masked(&texts.query).into_owned(),
+            )
         };
         let worker = self.worker.load(Ordering::Relaxed);
         let event = (worker != WorkerId::NONE)

@@ -99,12 +99,14 @@ mod definition;
 mod engine;
 
 mod executor;
+mod identity;
 mod in_force;
 mod interrupt;
 pub mod mechanisms;
 pub mod memory;
 mod nearest;
 pub mod output;
+pub mod password;
 pub mod planning_memory;
 mod replication_status;
 pub mod session;

@@ -153,6 +153,7 @@ subjects! {
     outer_aggregates
     predicates
     prepared
+    privileges
     records
     registered
     row_functions

@@ -43,6 +43,18 @@ pub trait CatalogView {
         (name == "public").then(SchemaRef::public)
     }
 
+    /// 42501 if the role may not use the schema of this name.
+    fn require_usage(&self, schema: &str) -> crate::error::Result<()> {
+        let _ = schema;
+        Ok(())
+    }
+
+    /// 42501 if the role may not create anything in a schema.
+    fn require_create(&self, schema: &SchemaRef) -> crate::error::Result<()> {
+        let _ = schema;
+        Ok(())
+    }
+
     /// The schema that a new relation goes to which is written without one: the first of the search path.
     fn creation_schema(&self) -> Option<SchemaRef> {
         Some(SchemaRef::public())

@@ -31,6 +31,23 @@ pub type TypeName = (u32, &'static str);
 /// The types of a function's arguments and of its result; true if it returns a set.
 pub type FunctionTypes = (Vec<TypeName>, TypeName, bool);
 
+/// The object of a privilege.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PrivilegeOn {
+    /// A relation.
+    Relation(u32),
+    /// A column of a relation, by its attribute's number.
+    Column(u32, i16),
+    /// At least one column of a relation.
+    AnyColumn(u32),
+    /// A schema.
+    Schema(u32),
+    /// The database.
+    Database,
+    /// Membership in a role: `usage` of its privileges, or being a `member`.
+    Role(u32),
+}
+
 /// The catalog as functions see it.
 pub trait CatalogFacts {
     /// The number of the relation of this name, looked for along the search path if no schema is given.
@@ -51,6 +68,12 @@ pub trait CatalogFacts {
     fn object_oid(&self, _kind: CatalogObject, _schema: Option<&str>, _name: &str) -> Option<u32> {
         None
     }
+    /// The number of the role of this name.
+    fn role_named(&self, name: &str) -> Option<u32>;
+    /// The name of the role of this number.
+    fn role_name(&self, oid: u32) -> Option<String>;
+    /// True if a role (0: all roles) has a privilege, in lower case, on an object; with `option` the right to grant it.
+    fn has_privilege(&self, role: u32, on: PrivilegeOn, privilege: &str, option: bool) -> bool;
     /// True if several functions have this name.
     fn names_several(&self, _kind: CatalogObject, _name: &str) -> bool {
         false

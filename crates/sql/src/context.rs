@@ -14,8 +14,12 @@ pub trait SessionFacts {
     fn backend_pid(&self) -> i32;
     /// The database's name.
     fn database(&self) -> &str;
-    /// The user's name.
+    /// The name of the role whose privileges count.
     fn user(&self) -> &str;
+    /// The name of the session's role.
+    fn session_user(&self) -> &str {
+        self.user()
+    }
     /// A setting's value as SHOW gives it.
     fn setting(&self, name: &str) -> Option<String>;
     /// The next number of an identity column's sequence.
@@ -39,7 +43,7 @@ pub trait SessionFacts {
     /// Asks for the standby to be promoted, and waits for it that long, if given; returns true if it was promoted.
     fn promote(&self, patience: Option<std::time::Duration>) -> Result<bool>;
     /// Has the server read its configuration again; whether it could.
-    fn reload_configuration(&self) -> bool;
+    fn reload_configuration(&self) -> Result<bool>;
     /// The catalog, as the session sees it.
     fn catalog(&self) -> Result<&dyn CatalogFacts>;
 }
@@ -111,8 +115,8 @@ impl SessionFacts for NoSession {
     fn promote(&self, _patience: Option<std::time::Duration>) -> Result<bool> {
         Err(EngineError::internal("a promotion outside a session"))
     }
-    fn reload_configuration(&self) -> bool {
-        false
+    fn reload_configuration(&self) -> Result<bool> {
+        Ok(false)
     }
     fn catalog(&self) -> Result<&dyn CatalogFacts> {
         Err(EngineError::internal("the catalog is asked outside a session"))

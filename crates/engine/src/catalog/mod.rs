@@ -30,14 +30,17 @@
 //!    again when that transaction has ended; a REPEATABLE READ transaction with an older one gets 40001. (PostgreSQL
 //!    shows it an empty table after TRUNCATE, and leaves the index out.)
 
+pub(crate) mod access;
 pub(crate) mod comment;
 pub(crate) mod owned_sequences;
 pub(crate) mod references;
+pub(crate) mod role;
 pub(crate) mod schema;
 pub(crate) mod sequence;
 mod shared_map;
 pub(crate) mod statistics;
 pub(crate) mod stored;
+pub(crate) mod stored_roles;
 pub(crate) mod system;
 mod table_use;
 
@@ -49,7 +52,9 @@ use clearway_machine::invariant;
 use clearway_storage::heap::Tid;
 use clearway_txn::Xid;
 
+use crate::catalog::access::Access;
 use crate::catalog::comment::CommentEntry;
+use crate::catalog::role::Roles;
 use crate::catalog::schema::SchemaEntry;
 use crate::catalog::sequence::Sequence;
 use crate::catalog::shared_map::SharedMap;
@@ -121,6 +126,8 @@ pub(crate) struct TableEntry {
     pub(crate) statistics: Option<KeptStatistics>,
     /// Its fate at a commit, if it is temporary.
     pub(crate) on_commit: OnCommit,
+    /// Its owner, and who may do what with it.
+    pub(crate) access: Arc<Access>,
 }
 
 impl TableEntry {
@@ -164,6 +171,9 @@ pub(crate) struct CatalogState {
     /// The tables of the indexes, CHECK constraints and foreign keys, by their numbers.
     owners: SharedMap<u32, u32>,
     comments: SharedMap<ObjectAddress, CommentEntry>,
+    roles: Arc<Roles>,
+    /// The owner of the database, and who may do what with it; the place of its row, if it has one.
+    database: (Arc<Access>, Option<Tid>),
     /// The tables with foreign keys, by the tables that they name rows of.
     references: SharedMap<u32, Vec<u32>>,
 }
@@ -179,6 +189,8 @@ impl CatalogState {
             by_index: SharedMap::new(),
             owners: SharedMap::new(),
             comments: SharedMap::new(),
+            roles: Arc::new(Roles::predefined()),
+            database: (Arc::default(), None),
             references: SharedMap::new(),
         }
     }
@@ -206,6 +218,11 @@ impl CatalogState {
     /// All that have files, by number.
     pub(crate) fn with_files(&self) -> Vec<Arc<TableEntry>> {
         self.relations(|table| table.kind != TableKind::View)
+    }
+
+    /// All relations, by number.
+    pub(crate) fn all_relations(&self) -> Vec<Arc<TableEntry>> {
+        self.relations(|_| true)
     }
 
     /// All views, by number.
@@ -400,6 +417,7 @@ mod tests {
             sequence: None,
             statistics: None,
             on_commit: OnCommit::PreserveRows,
+            access: Arc::default(),
         }
     }
 

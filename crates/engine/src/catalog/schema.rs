@@ -15,6 +15,8 @@ use std::sync::Arc;
 
 use clearway_storage::heap::Tid;
 
+use super::access::{self, Access, AclItem, Kind, PUBLIC, USAGE};
+use super::role::DATABASE_OWNER;
 use super::system::shape::Schema;
 use super::{CatalogState, TableEntry, system};
 use clearway_sql::{PG_TEMP, SchemaRef, SearchPath, TableDef};
@@ -27,6 +29,8 @@ pub(crate) struct SchemaEntry {
     pub(crate) tid: Option<Tid>,
     /// A row of `public` may say that there is no such schema.
     pub(crate) is_dropped: bool,
+    /// Its owner, and who may do what with it.
+    pub(crate) access: Arc<Access>,
 }
 
 impl SchemaEntry {
@@ -36,6 +40,7 @@ impl SchemaEntry {
             schema,
             tid: None,
             is_dropped: false,
+            access: Arc::default(),
         }
     }
 
@@ -45,7 +50,27 @@ impl SchemaEntry {
             schema: SchemaRef::public(),
             tid: None,
             is_dropped: false,
+            access: Arc::new(access_of_public()),
         }
+    }
+}
+
+/// The access to a schema of this number whose row does not say it.
+pub(crate) fn first_access(oid: u32) -> Access {
+    match oid {
+        SchemaRef::PUBLIC_OID => access_of_public(),
+        _ => Access::default(),
+    }
+}
+
+/// The owner of the `public` that each database begins with is the database's, and all may use it.
+fn access_of_public() -> Access {
+    let all = AclItem(PUBLIC, DATABASE_OWNER, USAGE, 0);
+    let mut acl = access::default_acl(Kind::Schema, DATABASE_OWNER);
+    acl.push(all);
+    Access {
+        acl: Some(acl),
+        ..Access::of(DATABASE_OWNER)
     }
 }
 
@@ -68,6 +93,11 @@ impl CatalogState {
     /// The entry of the schema of users with this number.
     pub(crate) fn schema_entry(&self, oid: u32) -> Option<&SchemaEntry> {
         self.schemas.iter().find(|entry| entry.schema.oid == oid)
+    }
+
+    /// The schemas of users.
+    pub(crate) fn schema_entries(&self) -> impl Iterator<Item = &SchemaEntry> {
+        self.schemas.iter().filter(|entry| !entry.is_dropped)
     }
 
     /// The schema of this number.

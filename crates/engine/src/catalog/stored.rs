@@ -5,13 +5,17 @@
 //! is JSON with short names: definitions are read once at start, and a row one can read with `strings` has saved more
 //! time than a compact one would.
 //!
-//! A row's first key tells its kind: `comment` one on an object, `schema` a schema, any other a table.
+//! A row's first key tells its kind: `comment` one on an object, `schema` a schema, `role` a role, `member` a membership,
+//! any other a table.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::schema::SchemaEntry;
+use crate::catalog::access::Access;
+use crate::catalog::role::{Membership, Role};
+use crate::catalog::schema::{SchemaEntry, first_access};
+use crate::catalog::stored_roles::{self, RoleRow};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::sequence::{SequenceDef, SequenceNumbers, SequenceOwner};
 use clearway_sql::value::DataType;
@@ -41,6 +45,9 @@ struct StoredSchema {
     schema: String,
     format: u32,
     oid: u32,
+    /// Absent: as the schema has it first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    access: Option<Access>,
     /// Of `public`, which is there where no row says otherwise.
     #[serde(default, skip_serializing_if = "is_false")]
     dropped: bool,
@@ -88,6 +95,8 @@ struct StoredTable {
     /// Of a sequence, which has no columns of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sequence: Option<StoredSequence>,
+    #[serde(default, skip_serializing_if = "Access::is_default")]
+    access: Access,
 }
 
 /// A sequence's options, and the column that it belongs to.
@@ -444,6 +453,12 @@ fn is_false(value: &bool) -> bool {
 /// A row of the catalog heap.
 #[derive(Debug, Clone)]
 pub(crate) enum CatalogRow {
+    /// The owner of the database, and who may do what with it.
+    Database(Access),
+    /// A role.
+    Role(Role),
+    /// A membership in a role.
+    Member(Membership),
     /// A schema; its entry without a place.
     Schema(SchemaEntry),
     /// A table.
@@ -455,7 +470,13 @@ pub(crate) enum CatalogRow {
 /// The object that a row of the catalog heap is about: no two rows that a snapshot sees have the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum RowKey {
-    /// The schema of this number. First: tables are found in schemas.
+    /// The database.
+    Database,
+    /// The role of this number.
+    Role(u32),
+    /// The membership in this role of this member.
+    Member(u32, u32),
+    /// The schema of this number. Before tables, which are found in schemas.
     Schema(u32),
     /// The table of this number.
     Table(u32),
@@ -467,6 +488,9 @@ impl CatalogRow {
     /// The object that it is about.
     pub(crate) fn key(&self) -> RowKey {
         match self {
+            CatalogRow::Database(_) => RowKey::Database,
+            CatalogRow::Role(role) => RowKey::Role(role.oid),
+            CatalogRow::Member(membership) => RowKey::Member(membership.pair.0, membership.pair.1),
             CatalogRow::Schema(entry) => RowKey::Schema(entry.schema.oid),
             CatalogRow::Table(definition) => RowKey::Table(definition.table.oid),
             CatalogRow::Comment(comment) => RowKey::Comment(comment.on),
@@ -486,6 +510,7 @@ pub(crate) struct Comment {
 pub(crate) struct Definition {
     pub(crate) table: Arc<TableDef>,
     pub(crate) statistics: Option<u32>,
+    pub(crate) access: Arc<Access>,
 }
 
 /// Encodes a definition as a catalog row.
@@ -556,6 +581,7 @@ pub(crate) fn encode(definition: &Definition) -> Result<Vec<u8>> {
         statistics: definition.statistics,
         view: table.view.as_deref().map(stored_view),
         sequence: table.sequence.as_deref().map(stored_sequence),
+        access: (*definition.access).clone(),
     };
     let bytes = serde_json::to_vec(&stored)
         .map_err(|error| EngineError::internal(format!("cannot encode a definition: {error}")))?;
@@ -584,6 +610,7 @@ pub(crate) fn encode_schema(entry: &SchemaEntry) -> Result<Vec<u8>> {
         schema: entry.schema.name.to_string(),
         format: FORMAT,
         oid: entry.schema.oid,
+        access: Some((*entry.access).clone()).filter(|access| *access != first_access(entry.schema.oid)),
         dropped: entry.is_dropped,
     };
     let bytes = serde_json::to_vec(&stored)
@@ -633,6 +660,13 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<CatalogRow> {
     if bytes.starts_with(COMMENT) {
         return decode_comment(bytes).map(CatalogRow::Comment);
     }
+    if let Some(row) = stored_roles::decode(bytes).map_err(damaged)? {
+        return Ok(match row {
+            RoleRow::Database(access) => CatalogRow::Database(access),
+            RoleRow::Role(role) => CatalogRow::Role(role),
+            RoleRow::Member(membership) => CatalogRow::Member(membership),
+        });
+    }
     if bytes.starts_with(SCHEMA) {
         return decode_schema(bytes).map(CatalogRow::Schema);
     }
@@ -646,6 +680,7 @@ fn decode_schema(bytes: &[u8]) -> Result<SchemaEntry> {
         schema: SchemaRef::new(stored.oid, &stored.schema),
         tid: None,
         is_dropped: stored.dropped,
+        access: Arc::new(stored.access.unwrap_or_else(|| first_access(stored.oid))),
     })
 }
 
@@ -742,5 +777,6 @@ fn decode_table(bytes: &[u8]) -> Result<Definition> {
     Ok(Definition {
         table: Arc::new(table),
         statistics: stored.statistics,
+        access: Arc::new(stored.access),
     })
 }

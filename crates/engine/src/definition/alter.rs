@@ -92,7 +92,7 @@ impl DefinitionChange<'_, '_, '_> {
                 }
             }
             TableAction::RenameIndex { from, to } => self.rename_index(entry, from, to, false),
-            TableAction::Owner(owner) => self.owner(owner).map(drop),
+            TableAction::Owner(owner) => self.relation_owner(entry, owner),
         }
     }
 

@@ -11,7 +11,7 @@ use crate::definition::{DefinitionChange, raced};
 use crate::output::Notice;
 use clearway_sql::TableDef;
 use clearway_sql::error::{EngineError, Result, SqlState};
-use clearway_sql::function::{DATABASE_OID, USER_OID};
+use clearway_sql::function::DATABASE_OID;
 use clearway_sql::plan::{CommentOn, Commented, TablePart, TakenComment};
 
 impl DefinitionChange<'_, '_, '_> {
@@ -55,10 +55,13 @@ impl DefinitionChange<'_, '_, '_> {
                 Some(schema) => Ok(Some(ObjectAddress::new(ObjectAddress::PG_NAMESPACE, schema.oid))),
                 None => missing(SqlState::INVALID_SCHEMA_NAME, "schema", name),
             },
-            Commented::Role(name) if name == session.user() => {
-                Ok(Some(ObjectAddress::new(ObjectAddress::PG_AUTHID, USER_OID)))
+            Commented::Role(name) => {
+                let state = self.execution.txn.catalog_state();
+                match state.role_number(name, self.execution.login) {
+                    Some(oid) => Ok(Some(ObjectAddress::new(ObjectAddress::PG_AUTHID, oid))),
+                    None => missing(SqlState::UNDEFINED_OBJECT, "role", name),
+                }
             }
-            Commented::Role(name) => missing(SqlState::UNDEFINED_OBJECT, "role", name),
             Commented::Database(name) if name == session.database() => {
                 Ok(Some(ObjectAddress::new(ObjectAddress::PG_DATABASE, DATABASE_OID)))
             }

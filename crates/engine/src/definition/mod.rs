@@ -10,9 +10,13 @@ mod comment;
 mod drop;
 mod foreign_key;
 mod generated;
+mod grant;
 mod index;
 mod index_build;
+pub(crate) mod owner;
+mod permission;
 mod rewrite;
+mod role;
 mod schema;
 mod sequence;
 mod statistics;
@@ -26,6 +30,7 @@ use clearway_storage::btree::BTree;
 use clearway_storage::heap::{Heap, Tid, UpdateOutcome};
 use clearway_txn::LockMode;
 
+use crate::catalog::access::Access;
 use crate::catalog::stored::{self, Definition};
 use crate::catalog::{CATALOG_REL, Catalog, CatalogState, FIRST_OID, TableEntry};
 use crate::convert::storage_error;
@@ -76,6 +81,8 @@ pub(crate) fn locks(statement: &DefinitionStatement) -> Vec<(u32, LockMode)> {
         | DefinitionStatement::RenameSchema { .. }
         | DefinitionStatement::SchemaOwner { .. }
         | DefinitionStatement::DropSchema { .. }
+        | DefinitionStatement::Role(_)
+        | DefinitionStatement::Grant(_)
         | DefinitionStatement::Comment(_) => locks_with(false, &[], AccessExclusive),
         DefinitionStatement::CreateView(create) => shared(create.replaced.as_ref()),
         DefinitionStatement::AlterView(alter) => shared(alter.view.as_ref()),
@@ -143,6 +150,7 @@ pub(crate) fn run(
         catalog,
         outcome: &mut outcome,
     };
+    change.check_permission(statement)?;
     match statement {
         DefinitionStatement::CreateTable(create) => {
             change.create_table(create)?;
@@ -202,6 +210,8 @@ pub(crate) fn run(
             change.set_fillfactor(table, *fillfactor)?
         }
         DefinitionStatement::Comment(comment) => change.comment(comment)?,
+        DefinitionStatement::Role(statement) => change.role_statement(statement)?,
+        DefinitionStatement::Grant(grant) => change.grant(grant)?,
     }
     Ok(outcome)
 }
@@ -282,6 +292,7 @@ impl DefinitionChange<'_, '_, '_> {
             sequence,
             statistics: None,
             on_commit,
+            access: Arc::new(Access::of(self.execution.identity.current)),
         };
         if !entry.def.schema.is_temporary() {
             let bytes = stored::encode(&definition(&entry))?;
@@ -326,6 +337,7 @@ impl DefinitionChange<'_, '_, '_> {
             sequence,
             statistics: old.statistics.clone(),
             on_commit: old.on_commit,
+            access: Arc::clone(&old.access),
         };
         if entry.def.schema.is_temporary() {
             state.put(entry);
@@ -395,6 +407,7 @@ fn definition(entry: &TableEntry) -> Definition {
     Definition {
         table: Arc::clone(&entry.def),
         statistics: entry.statistics.as_ref().map(|kept| kept.rel),
+        access: Arc::clone(&entry.access),
     }
 }
 

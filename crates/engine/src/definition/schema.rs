@@ -3,9 +3,12 @@
 //! A schema is a row of the catalog heap with its number and its name. Its number is one that a relation could have had:
 //! a relation is made for it, and removed when the transaction ends either way.
 
+use std::sync::Arc;
+
 use clearway_sql::{ObjectAddress, SchemaRef};
 use clearway_storage::heap::{DeleteOutcome, Heap, Tid, UpdateOutcome};
 
+use crate::catalog::access::Access;
 use crate::catalog::schema::SchemaEntry;
 use crate::catalog::system::shape::Schema;
 use crate::catalog::{CATALOG_REL, CatalogState, stored};
@@ -21,10 +24,13 @@ impl DefinitionChange<'_, '_, '_> {
         owner: Option<&Owner>,
         if_not_exists: bool,
     ) -> Result<()> {
-        let owner = self.owner(owner.unwrap_or(&Owner::Current))?;
-        let name = name.map_or(owner, str::to_owned);
-        check_name(&name)?;
         let mut state = self.state()?;
+        let owner = self.role_number(&state, owner.unwrap_or(&Owner::Current))?;
+        let name = match name {
+            Some(name) => name.to_owned(),
+            None => self.name_of_role(&state, owner),
+        };
+        check_name(&name)?;
         if state.schema_named(&name).is_some() {
             if !if_not_exists {
                 return Err(already_exists(&name));
@@ -37,35 +43,51 @@ impl DefinitionChange<'_, '_, '_> {
         }
         let public = state.schema_entry(SchemaRef::PUBLIC_OID);
         let was_dropped = public.filter(|entry| entry.is_dropped && *entry.schema.name == *name);
-        if let Some(tid) = was_dropped.and_then(|entry| entry.tid) {
-            self.delete_schema_row(tid, &name)?;
-            state.remove_schema(SchemaRef::PUBLIC_OID);
-        } else {
-            let schema = SchemaRef::new(self.fresh_number()?, &name);
-            self.put_schema_row(&mut state, schema, None, false)?;
-        }
+        let entry = match was_dropped {
+            Some(dropped) => SchemaEntry {
+                is_dropped: false,
+                access: Arc::new(Access::of(owner)),
+                ..dropped.clone()
+            },
+            None => SchemaEntry {
+                schema: SchemaRef::new(self.fresh_number()?, &name),
+                tid: None,
+                is_dropped: false,
+                access: Arc::new(Access::of(owner)),
+            },
+        };
+        self.put_schema_row(&mut state, entry)?;
         self.execution.txn.set_catalog_state(state);
         Ok(())
     }
 
     pub(super) fn rename_schema(&mut self, name: &str, to: &str) -> Result<()> {
         let mut state = self.state()?;
-        let (schema, tid) = users_schema(&state, name)?;
+        let entry = users_schema(&state, name)?;
         check_name(to)?;
         if state.schema_named(to).is_some() {
             return Err(already_exists(to));
         }
-        self.put_schema_row(&mut state, SchemaRef::new(schema.oid, to), tid, false)?;
+        let entry = SchemaEntry {
+            schema: SchemaRef::new(entry.schema.oid, to),
+            ..entry
+        };
+        self.put_schema_row(&mut state, entry)?;
         self.execution.txn.set_catalog_state(state);
         Ok(())
     }
 
-    /// There is one role, so the owner is the one that it was.
     pub(super) fn schema_owner(&mut self, name: &str, owner: &Owner) -> Result<()> {
-        if self.state()?.schema_named(name).is_none() {
+        let mut state = self.state()?;
+        if state.schema_named(name).is_none() {
             return Err(no_schema(name));
         }
-        self.owner(owner).map(drop)
+        let entry = users_schema(&state, name)?;
+        let owner = self.role_number(&state, owner)?;
+        let access = Arc::new(entry.access.given_to(owner));
+        self.put_schema_row(&mut state, SchemaEntry { access, ..entry })?;
+        self.execution.txn.set_catalog_state(state);
+        Ok(())
     }
 
     pub(super) fn drop_schemas(&mut self, names: &[String], if_exists: bool, cascade: bool) -> Result<()> {
@@ -77,7 +99,7 @@ impl DefinitionChange<'_, '_, '_> {
                 self.outcome.notices.push(notice(SqlState::SUCCESS, text));
                 continue;
             }
-            let (schema, _) = users_schema(&state, name)?;
+            let schema = users_schema(&state, name)?.schema;
             if !schemas.contains(&schema) {
                 schemas.push(schema);
             }
@@ -94,13 +116,18 @@ impl DefinitionChange<'_, '_, '_> {
     }
 
     fn drop_schema(&mut self, state: &mut CatalogState, schema: &SchemaRef) -> Result<()> {
-        let (_, tid) = users_schema(state, &schema.name)?;
+        let entry = users_schema(state, &schema.name)?;
         let address = ObjectAddress::new(ObjectAddress::PG_NAMESPACE, schema.oid);
         self.remove_comments(state, &[address])?;
-        match tid {
-            _ if schema.oid == SchemaRef::PUBLIC_OID => {
+        match entry.tid {
+            tid if schema.oid == SchemaRef::PUBLIC_OID => {
                 // Under the name that it has first: CREATE SCHEMA makes that one again.
-                self.put_schema_row(state, SchemaRef::public(), tid, true)
+                let dropped = SchemaEntry {
+                    is_dropped: true,
+                    tid,
+                    ..SchemaEntry::public()
+                };
+                self.put_schema_row(state, dropped)
             }
             Some(tid) => {
                 self.delete_schema_row(tid, &schema.name)?;
@@ -111,19 +138,9 @@ impl DefinitionChange<'_, '_, '_> {
         }
     }
 
-    /// Writes the row of a schema, in the place of the one at `before`, if there is one.
-    fn put_schema_row(
-        &mut self,
-        state: &mut CatalogState,
-        schema: SchemaRef,
-        before: Option<Tid>,
-        is_dropped: bool,
-    ) -> Result<()> {
-        let mut entry = SchemaEntry {
-            schema,
-            tid: before,
-            is_dropped,
-        };
+    /// Writes the row of a schema, in the place of the one that it has, if it has one.
+    pub(super) fn put_schema_row(&mut self, state: &mut CatalogState, mut entry: SchemaEntry) -> Result<()> {
+        let before = entry.tid;
         let bytes = stored::encode_schema(&entry)?;
         let context = self.execution.txn.context();
         let heap = Heap::new(CATALOG_REL);
@@ -150,22 +167,10 @@ impl DefinitionChange<'_, '_, '_> {
             _ => Err(raced(name)),
         }
     }
-
-    /// The name of the owner that a statement names: the only role there is.
-    pub(super) fn owner(&self, owner: &Owner) -> Result<String> {
-        let user = self.execution.eval.session.user();
-        match owner {
-            Owner::Named(name) if name != user => Err(EngineError::new(
-                SqlState::UNDEFINED_OBJECT,
-                format!("role \"{name}\" does not exist"),
-            )),
-            _ => Ok(user.to_owned()),
-        }
-    }
 }
 
-/// The schema of users of this name, and the place of its row; 2BP01 for one of the system.
-fn users_schema(state: &CatalogState, name: &str) -> Result<(SchemaRef, Option<Tid>)> {
+/// The schema of users of this name; 2BP01 for one of the system.
+pub(super) fn users_schema(state: &CatalogState, name: &str) -> Result<SchemaEntry> {
     if Schema::SYSTEM.into_iter().any(|schema| schema.name() == name) {
         return Err(EngineError::new(
             SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
@@ -178,11 +183,13 @@ fn users_schema(state: &CatalogState, name: &str) -> Result<(SchemaRef, Option<T
             "a change of the schema of temporary tables",
         ));
     }
-    let tid = state.schema_entry(schema.oid).and_then(|entry| entry.tid);
-    Ok((schema, tid))
+    state
+        .schema_entry(schema.oid)
+        .cloned()
+        .ok_or_else(|| no_schema(name))
 }
 
-fn no_schema(name: &str) -> EngineError {
+pub(super) fn no_schema(name: &str) -> EngineError {
     EngineError::new(
         SqlState::INVALID_SCHEMA_NAME,
         format!("schema \"{name}\" does not exist"),

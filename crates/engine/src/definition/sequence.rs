@@ -140,7 +140,14 @@ impl DefinitionChange<'_, '_, '_> {
         };
         let entry = self.execution.entry(sequence)?;
         match &alter.change {
-            SequenceChange::Owner(owner) => self.owner(owner).map(drop),
+            SequenceChange::Owner(owner) => match owner_of(&entry) {
+                Some(column) => Err(EngineError::new(
+                    SqlState::FEATURE_NOT_SUPPORTED,
+                    "cannot change owner of sequence",
+                )
+                .with_detail(self.linked(&entry, column))),
+                None => self.relation_owner(&entry, owner),
+            },
             SequenceChange::Rename(name) => {
                 if self.state()?.is_taken(entry.def.schema.oid, name) {
                     return Err(already_exists(name));

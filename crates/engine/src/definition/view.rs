@@ -87,6 +87,7 @@ impl DefinitionChange<'_, '_, '_> {
                 }
                 table.columns[usize::from(*column)].name.clone_from(name);
             }
+            ViewChange::Owner(owner) => return self.relation_owner(&entry, owner),
             ViewChange::Define(view) => table.view = Some(Arc::clone(view)),
         }
         self.replace(&mut state, &entry, table, ReadableBy::OlderSnapshots)?;

@@ -10,6 +10,7 @@ use clearway_txn::Xid;
 use super::Engine;
 use crate::activity::{ActivitySlot, SessionInfo};
 use crate::catalog::comment::CommentEntry;
+use crate::catalog::role::{MembershipEntry, RoleEntry};
 use crate::catalog::schema::SchemaEntry;
 use crate::catalog::statistics::{self, KeptStatistics};
 use crate::catalog::stored::{CatalogRow, Comment, Definition, RowKey};
@@ -78,6 +79,7 @@ pub(super) fn table_entry(
         sequence: sequence.map(|rel| catalog.sequence(rel)),
         statistics,
         on_commit: OnCommit::PreserveRows,
+        access: definition.access,
     }
 }
 
@@ -137,6 +139,15 @@ impl Engine {
                     ));
                 }
                 CatalogRow::Comment(comment) => state.put_comment(comment_entry(comment, row.tid)),
+                CatalogRow::Database(access) => state.put_database(Arc::new(access), Some(row.tid)),
+                CatalogRow::Role(role) => state.put_role(RoleEntry {
+                    role,
+                    tid: Some(row.tid),
+                }),
+                CatalogRow::Member(membership) => state.put_membership(MembershipEntry {
+                    membership,
+                    tid: Some(row.tid),
+                }),
                 CatalogRow::Schema(entry) => state.put_schema(SchemaEntry {
                     tid: Some(row.tid),
                     ..entry

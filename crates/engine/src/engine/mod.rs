@@ -276,6 +276,15 @@ impl Engine {
         Ok((slot, txn))
     }
 
+    /// The number of sessions of clients that have logged in under this name.
+    pub(crate) fn sessions_of(&self, user: &str) -> usize {
+        let sessions = self.sessions();
+        sessions
+            .values()
+            .filter(|session| session.slot.user() == user)
+            .count()
+    }
+
     /// Takes a place in the array of running transactions.
     pub(crate) fn attach(&self) -> Result<ProcId> {
         self.storage

@@ -75,6 +75,7 @@ use clearway_storage::heap::Tid;
 use clearway_txn::{InTheWay, LockMode, LockTag};
 
 use crate::catalog::TableEntry;
+use crate::identity::Identity;
 use crate::interrupt::Interrupts;
 use crate::memory;
 use crate::spill::SpillOptions;
@@ -198,6 +199,9 @@ pub(crate) struct Execution<'a> {
     /// Memory that making an index may keep.
     pub(crate) maintenance_bytes: usize,
     pub(crate) scratch: &'a mut Scratch,
+    /// The roles of the session, and the name that its client has logged in with.
+    pub(crate) identity: &'a Identity,
+    pub(crate) login: &'a str,
     /// The queries inside the statement's expressions.
     pub(crate) subqueries: &'a [Arc<SelectPlan>],
     /// The statements of its WITH that change rows.
@@ -219,6 +223,13 @@ impl Execution<'_> {
         }
         self.ticks = 0;
         self.interrupts.check()
+    }
+
+    /// The error that SET would give for this value of a setting.
+    pub(crate) fn check_setting(&self, name: &str, value: &str) -> Result<()> {
+        crate::settings::Settings::new()
+            .would_show(name, Some(value))
+            .map(drop)
     }
 
     /// Looks whether to stop.

@@ -107,6 +107,8 @@ impl Execution<'_> {
             spill: self.spill,
             maintenance_bytes: self.maintenance_bytes,
             scratch: &mut *self.scratch,
+            identity: self.identity,
+            login: self.login,
             subqueries: self.subqueries,
             changes: self.changes,
             results: &mut *self.results,

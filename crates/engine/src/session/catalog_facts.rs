@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use clearway_storage::{PAGE_SIZE, RelId};
 
+use crate::catalog::access::denied;
+use crate::catalog::access::{self, Kind, Privileges, SELECT, UPDATE, USAGE};
 use crate::catalog::sequence::Sequence;
 use crate::catalog::system;
 use crate::catalog::system::definition_text::{
@@ -12,10 +14,10 @@ use crate::catalog::system::definition_text::{
 use crate::catalog::{CatalogState, TableEntry};
 use crate::session::expression_session::Facts;
 use crate::session::prepared::{View, Viewer};
-use clearway_sql::catalog_facts::{CatalogFacts, FunctionTypes, RelationBytes, RelationName};
+use clearway_sql::catalog_facts::{CatalogFacts, FunctionTypes, PrivilegeOn, RelationBytes, RelationName};
 use clearway_sql::deparse::view_definition;
 use clearway_sql::error::{EngineError, Result, SqlState};
-use clearway_sql::function::{USER_OID, quote_identifier};
+use clearway_sql::function::quote_identifier;
 use clearway_sql::sequence::SequenceDef;
 use clearway_sql::value::CatalogObject;
 use clearway_sql::{IndexDef, ObjectAddress, SchemaRef};
@@ -76,6 +78,19 @@ impl Facts<'_> {
         ))
     }
 
+    /// 42501 unless the role has one of these privileges on a sequence.
+    fn require_on_sequence(&self, sequence: u32, one_of: Privileges) -> Result<()> {
+        let state = self.definitions();
+        let has = state.privileges(self.identity.current, Kind::Sequence, sequence, one_of, false);
+        match state.table(sequence) {
+            Some(entry) if has == 0 && entry.def.sequence.is_some() => {
+                let name = &entry.def.name;
+                Err(denied(format!("permission denied for sequence {name}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// True if a relation is one of the session's own.
     fn is_temporary(&self, oid: u32) -> bool {
         let state = self.definitions();
@@ -112,7 +127,7 @@ impl CatalogFacts for Facts<'_> {
         match schema {
             Some(schema) => self.relation_in(&state, &state.schema_named(schema)?, name),
             None => state
-                .searched(&self.settings.search_path, &self.info.user)
+                .searched(&self.settings.search_path, &self.identity.user)
                 .find_map(|schema| self.relation_in(&state, &schema, name)),
         }
     }
@@ -128,7 +143,7 @@ impl CatalogFacts for Facts<'_> {
 
     fn schemas_on_path(&self, with_implicit: bool) -> Vec<String> {
         let state = self.definitions();
-        let (path, user) = (&self.settings.search_path, &self.info.user);
+        let (path, user) = (&self.settings.search_path, &self.identity.user);
         let all: Vec<SchemaRef> = match with_implicit {
             true => state.searched(path, user).collect(),
             false => state.on_path(path, user).collect(),
@@ -179,9 +194,54 @@ impl CatalogFacts for Facts<'_> {
         match kind {
             CatalogObject::Function => system::functions::only_one_named(name),
             CatalogObject::FunctionWithArguments => system::functions::with_arguments(name),
-            CatalogObject::Role => (name == self.info.user).then_some(USER_OID),
+            CatalogObject::Role => self.role_named(name),
             CatalogObject::Collation => system::server::collation_named(name),
             _ => None,
+        }
+    }
+
+    fn role_named(&self, name: &str) -> Option<u32> {
+        self.definitions().role_number(name, &self.info.user)
+    }
+
+    fn role_name(&self, oid: u32) -> Option<String> {
+        self.definitions()
+            .role_name(oid, &self.info.user)
+            .map(str::to_owned)
+    }
+
+    fn has_privilege(&self, role: u32, on: PrivilegeOn, privilege: &str, option: bool) -> bool {
+        let state = self.definitions();
+        let Some(bit) = access::privilege_named(privilege) else {
+            return match on {
+                PrivilegeOn::Role(of) if option => state.is_admin_of(role, of),
+                PrivilegeOn::Role(of) => state.is_member(role, of),
+                _ => false,
+            };
+        };
+        let has = |kind, oid| state.privileges(role, kind, oid, bit, option) == bit;
+        let has_on_column = |oid: u32, wanted: Option<u16>| {
+            let roles = state.inherited_roles(role);
+            state.table(oid).is_some_and(|entry| {
+                let lists = entry.access.columns.iter();
+                let mut lists = lists.filter(|(column, _)| wanted.is_none_or(|wanted| wanted == **column));
+                lists.any(|(_, acl)| access::held(acl, &roles, bit, option) != 0)
+            })
+        };
+        let kind_of = |oid: u32| match state.table(oid) {
+            Some(entry) if entry.def.sequence.is_some() => Kind::Sequence,
+            _ => Kind::Table,
+        };
+        match on {
+            PrivilegeOn::Relation(oid) => has(kind_of(oid), oid),
+            PrivilegeOn::AnyColumn(oid) => has(Kind::Table, oid) || has_on_column(oid, None),
+            PrivilegeOn::Column(oid, number) => {
+                has(Kind::Table, oid) || has_on_column(oid, Some(number.cast_unsigned()))
+            }
+            PrivilegeOn::Schema(oid) => has(Kind::Schema, oid),
+            PrivilegeOn::Database => has(Kind::Database, 0),
+            PrivilegeOn::Role(of) if option => state.is_admin_of(role, of),
+            PrivilegeOn::Role(of) => state.has_privileges_of(role, of),
         }
     }
 
@@ -193,7 +253,7 @@ impl CatalogFacts for Facts<'_> {
         match kind {
             CatalogObject::Function => system::functions::name_of(oid),
             CatalogObject::FunctionWithArguments => system::functions::name_with_arguments(oid),
-            CatalogObject::Role => (oid == USER_OID).then(|| quote_identifier(&self.info.user)),
+            CatalogObject::Role => self.role_name(oid).map(|name| quote_identifier(&name)),
             CatalogObject::Collation => system::server::collation_name(oid).map(quote_identifier),
             _ => None,
         }
@@ -257,7 +317,7 @@ impl CatalogFacts for Facts<'_> {
             state: &state,
             viewer: Viewer {
                 planning: &self.settings.planning,
-                user: &self.info.user,
+                identity: self.identity,
                 session: self.slot.process_id,
             },
         };
@@ -330,6 +390,7 @@ impl CatalogFacts for Facts<'_> {
     }
 
     fn next_value(&self, sequence: u32) -> Result<i64> {
+        self.require_on_sequence(sequence, USAGE | UPDATE)?;
         if !self.is_temporary(sequence) {
             self.require_writing("nextval()")?;
         }
@@ -337,6 +398,7 @@ impl CatalogFacts for Facts<'_> {
     }
 
     fn set_value(&self, sequence: u32, value: i64, is_called: bool) -> Result<i64> {
+        self.require_on_sequence(sequence, UPDATE)?;
         if !self.is_temporary(sequence) {
             self.require_writing("setval()")?;
         }
@@ -380,6 +442,7 @@ impl CatalogFacts for Facts<'_> {
                 .and_then(|sequence| values.last_of(sequence))
                 .ok_or_else(|| undefined("lastval".to_owned())),
             Some(sequence) => {
+                self.require_on_sequence(sequence, USAGE | SELECT)?;
                 let (entry, _, _) = self.sequence_in(&state, sequence)?;
                 let found = values.last_of(sequence);
                 found.ok_or_else(|| undefined(format!("currval of sequence \"{}\"", entry.def.name)))

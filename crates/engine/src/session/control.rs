@@ -60,6 +60,9 @@ impl Session {
                 verbose,
             } => {
                 self.check_not_in_recovery("VACUUM")?;
+                let Some(tables) = &self.maintainable(tables, "vacuum", out)? else {
+                    return out.complete(statement.tag());
+                };
                 let oids: Vec<u32> = tables.iter().map(|named| named.table.oid).collect();
                 let engine = Arc::clone(&self.engine);
                 self.txn.catalog_version();
@@ -70,6 +73,9 @@ impl Session {
             }
             ControlStatement::Analyze { tables, verbose } => {
                 self.check_not_in_recovery("ANALYZE")?;
+                let Some(tables) = &self.maintainable(tables, "analyze", out)? else {
+                    return out.complete(statement.tag());
+                };
                 self.analyze(tables, *verbose, out)?;
             }
             // The locks were taken before it ran.
@@ -118,6 +124,7 @@ impl Session {
                 self.named.clear();
                 self.forget_texts();
                 self.serial_values.take();
+                self.set("session_authorization", None, false, out)?;
                 self.settings.reset_all(false);
                 self.report("application_name", out)?;
             }
@@ -145,6 +152,9 @@ impl Session {
                 ),
                 out,
             );
+        }
+        if self.set_identity(&name.to_ascii_lowercase(), value, local, out)? {
+            return Ok(());
         }
         match (name, value) {
             ("transaction_isolation", Some(value)) if in_transaction => {

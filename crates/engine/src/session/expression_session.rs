@@ -12,8 +12,10 @@ use clearway_storage::SeenCommits;
 
 use crate::activity::{ActivitySlot, SessionInfo};
 use crate::catalog::CatalogState;
+use crate::catalog::access::denied;
 use crate::clock;
 use crate::engine::Engine;
+use crate::identity::Identity;
 use crate::interrupt::Interrupts;
 use crate::session::serial_values::SerialValues;
 use crate::settings::Settings;
@@ -29,6 +31,7 @@ pub(crate) struct Facts<'a> {
     pub(super) settings: &'a Settings,
     pub(super) slot: &'a ActivitySlot,
     pub(super) info: &'a SessionInfo,
+    pub(super) identity: &'a Identity,
     transaction_us: i64,
     overlay: Option<Arc<CatalogState>>,
     random: &'a Cell<u64>,
@@ -61,7 +64,7 @@ impl<'a> Facts<'a> {
         engine: &'a Engine,
         settings: &'a Settings,
         slot: &'a ActivitySlot,
-        info: &'a SessionInfo,
+        (info, identity): (&'a SessionInfo, &'a Identity),
         transaction_us: i64,
         overlay: Option<Arc<CatalogState>>,
         random: &'a Cell<u64>,
@@ -76,6 +79,7 @@ impl<'a> Facts<'a> {
             settings,
             slot,
             info,
+            identity,
             transaction_us,
             overlay,
             random,
@@ -85,6 +89,14 @@ impl<'a> Facts<'a> {
             serial_values,
             isolation,
             read_only,
+        }
+    }
+
+    /// 42501 for a function of the administrator's.
+    fn require_superuser(&self, function: &str) -> Result<()> {
+        match self.identity.is_superuser {
+            true => Ok(()),
+            false => Err(denied(format!("permission denied for function {function}"))),
         }
     }
 
@@ -119,7 +131,11 @@ impl SessionFacts for Facts<'_> {
     }
 
     fn user(&self) -> &str {
-        &self.info.user
+        &self.identity.user
+    }
+
+    fn session_user(&self) -> &str {
+        &self.identity.session_user
     }
 
     fn setting(&self, name: &str) -> Option<String> {
@@ -187,11 +203,13 @@ impl SessionFacts for Facts<'_> {
     }
 
     fn promote(&self, patience: Option<Duration>) -> Result<bool> {
+        self.require_superuser("pg_promote")?;
         self.engine.request_promotion(patience, self.interrupts)
     }
 
-    fn reload_configuration(&self) -> bool {
-        self.engine.request_reload()
+    fn reload_configuration(&self) -> Result<bool> {
+        self.require_superuser("pg_reload_conf")?;
+        Ok(self.engine.request_reload())
     }
 
     fn next_serial(&self, sequence: u32) -> Result<i64> {

@@ -26,6 +26,8 @@
 //! | `portal` | statements that have sent some of their rows |
 //! | `recovery` | what is different on a standby: a transaction that replay has ended, the promotion |
 //! | `expression_session`, `catalog_facts` | what an expression can ask of its session, and of the catalog |
+//! | `identity` | the roles of the session: SET ROLE, SET SESSION AUTHORIZATION |
+//! | `permission` | privileges on what a statement reads and changes |
 //! | `references` | foreign keys: their checks and actions, at a statement's end and at the commit |
 //! | `serial_values` | the numbers that a session has got from sequences |
 
@@ -33,9 +35,11 @@ mod analyze;
 mod catalog_facts;
 mod control;
 mod expression_session;
+mod identity;
 mod named_output;
 mod named_statements;
 mod open;
+mod permission;
 mod portal;
 mod prepare;
 mod prepared;
@@ -61,6 +65,7 @@ use crate::activity::{ActivitySlot, BackendType, SessionInfo, SessionState};
 use crate::clock;
 use crate::engine::Engine;
 use crate::executor::Scratch;
+use crate::identity::Identity;
 use crate::interrupt::{Interrupts, StatementWatch};
 use crate::memory;
 use crate::output::{Notice, Output};
@@ -104,6 +109,7 @@ pub struct Session {
     pub(crate) named: HashMap<String, Arc<Prepared>>,
     scratch: Scratch,
     info: SessionInfo,
+    pub(crate) identity: Identity,
     tag: String,
     /// The parts of `tag`.
     tag_of: (&'static str, Option<u64>),
@@ -135,7 +141,7 @@ impl Session {
         interrupts: Interrupts,
         settings: Settings,
         spill: SpillOptions,
-        info: SessionInfo,
+        (info, identity): (SessionInfo, Identity),
     ) -> Session {
         let plans_max = engine.config.plan_cache_entries as usize;
         let seed = u64::from(slot.secret) << 32 | u64::from(slot.process_id) | 1;
@@ -151,6 +157,7 @@ impl Session {
             named: HashMap::new(),
             scratch: Scratch::default(),
             info,
+            identity,
             tag: String::new(),
             tag_of: ("", None),
             random: std::cell::Cell::new(seed),
@@ -191,6 +198,19 @@ impl Session {
     /// are shown with the session before it has run a statement.
     pub fn adopt_thread(&self) {
         self.slot.adopt_thread();
+    }
+
+    /// 42501 unless the session's role may copy the log and the files.
+    pub fn require_replication(&self) -> Result<(), EngineError> {
+        let state = self.engine.catalog.state();
+        let role = state.roles().get(self.identity.authenticated);
+        match role.is_none_or(|entry| entry.role.superuser || entry.role.replication) {
+            true => Ok(()),
+            false => Err(EngineError::new(
+                SqlState::from_code("42501"),
+                "must be superuser or replication role to start walsender",
+            )),
+        }
     }
 
     /// Says that the session sends the log or copies of the files, and runs no statements.

@@ -5,12 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::activity::{BackendType, SessionInfo};
+use crate::catalog::access::{CONNECT, Kind};
+use crate::clock;
 use crate::engine::Engine;
+use crate::identity::Identity;
 use crate::interrupt::Interrupts;
+use crate::password::{self, ScramVerifier};
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::spill::SpillOptions;
 use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::function::USER_OID;
 
 impl Engine {
     /// Opens a session; 53300 when `max_connections` are open, 57P01 when the engine is shutting down, 3D000
@@ -43,6 +48,16 @@ impl Engine {
                 self.config.database
             )));
         }
+        let role = self.login_role(&info, backend_type)?;
+        let user = match info.user.is_empty() {
+            true => self
+                .catalog
+                .state()
+                .role_name(role, "")
+                .unwrap_or_default()
+                .to_owned(),
+            false => info.user.clone(),
+        };
         let settings = self.settings_of(&info)?;
         let (slot, txn) = self.admit(
             &info,
@@ -59,8 +74,73 @@ impl Engine {
             interrupts,
             settings,
             spill,
-            info,
+            (info, Identity::new(role, &user)),
         ))
+    }
+
+    /// The verifier of a user's password; one that no proof fits if there is no such role, or it has no password, or one
+    /// that has expired.
+    pub fn verifier_of(&self, user: &str) -> Result<ScramVerifier, EngineError> {
+        let state = self.catalog.state();
+        let entry = state.roles().named(user);
+        let valid = entry.filter(|entry| entry.role.valid_until.is_none_or(|until| until > clock::now_us()));
+        let text = valid.and_then(|entry| entry.role.password.as_ref());
+        match text.and_then(|verifier| ScramVerifier::parse(&verifier.0)) {
+            Some(verifier) => Ok(verifier),
+            None => ScramVerifier::that_fits_nothing(user, password::ITERATIONS),
+        }
+    }
+
+    /// True if a user is a member of the role of this name.
+    pub fn is_member(&self, user: &str, role: &str) -> bool {
+        let state = self.catalog.state();
+        let number = |name: &str| state.role_number(name, user);
+        match (number(user), number(role)) {
+            (Some(user), Some(role)) => user == role || state.is_explicit_member(user, role),
+            _ => false,
+        }
+    }
+
+    /// The role that a session logs in as: that of the client's name. A program that embeds the engine names none, and is
+    /// the first superuser.
+    fn login_role(&self, info: &SessionInfo, backend_type: BackendType) -> Result<u32> {
+        if info.user.is_empty() || backend_type != BackendType::Client {
+            return Ok(USER_OID);
+        }
+        let refused = |what: String| {
+            Err(EngineError::new(
+                SqlState::from_code("28000"),
+                format!("role \"{}\" {what}", info.user),
+            ))
+        };
+        let state = self.catalog.state();
+        let Some(oid) = state.role_number(&info.user, &info.user) else {
+            return refused("does not exist".to_owned());
+        };
+        let Some(entry) = state.roles().get(oid) else {
+            return Ok(oid);
+        };
+        let role = &entry.role;
+        if !role.login {
+            return refused("is not permitted to log in".to_owned());
+        }
+        if !role.superuser {
+            let limit = usize::try_from(role.connection_limit).unwrap_or(usize::MAX);
+            if self.sessions_of(&info.user) >= limit {
+                return Err(EngineError::new(
+                    SqlState::TOO_MANY_CONNECTIONS,
+                    format!("too many connections for role \"{}\"", info.user),
+                ));
+            }
+            if !state.may(oid, Kind::Database, 0, CONNECT) {
+                return Err(EngineError::new(
+                    SqlState::from_code("42501"),
+                    format!("permission denied for database \"{}\"", info.database),
+                )
+                .with_detail("User does not have CONNECT privilege."));
+            }
+        }
+        Ok(oid)
     }
 
     /// The settings that a session starts with: the configuration's, then those the client asks for.
@@ -85,6 +165,12 @@ impl Engine {
         settings.set_default("work_mem", &format!("{}kB", config.work_mem.bytes() >> 10))?;
         if !info.user.is_empty() {
             settings.set_default("session_authorization", &info.user)?;
+        }
+        let state = self.catalog.state();
+        let role = state.roles().named(&info.user);
+        for (name, value) in role.iter().flat_map(|entry| &entry.role.settings) {
+            // It was right when it was set.
+            let _ = settings.set_default(name, value);
         }
         for (name, value) in &info.settings {
             settings.set_default(name, value)?;

@@ -83,7 +83,7 @@ impl Session {
             self.went_idle();
             return Err(refusal);
         }
-        self.txn.catalog_version();
+        self.refresh_identity();
         let state = self.txn.catalog_state();
         let view = View {
             state: &state,
@@ -95,7 +95,7 @@ impl Session {
     pub(super) fn viewer(&self) -> Viewer<'_> {
         Viewer {
             planning: &self.settings.planning,
-            user: &self.info.user,
+            identity: &self.identity,
             session: self.slot.process_id,
         }
     }

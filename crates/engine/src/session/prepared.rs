@@ -8,11 +8,13 @@
 //! - the result's columns: a client that expects two columns must not get three (0A000). In a simple query they are
 //!   described when the statement runs, and may be others by then.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use crate::catalog::access::{CREATE, Privileges, USAGE};
 use crate::catalog::{CatalogState, TableUse};
 use crate::convert::lock_mode;
+use crate::identity::Identity;
 use crate::interrupt::Interrupts;
 use crate::planning_memory::{PlanningMemory, Reservation};
 use crate::session::named_output::has_names;
@@ -36,7 +38,11 @@ pub(crate) struct CachedPlan {
     pub(crate) version: u64,
     /// The settings that it was made under.
     planning: Arc<PlanningSettings>,
+    /// The role that it was made for.
+    role: u32,
     pub(crate) uses: Vec<TableUse>,
+    /// True once the role was seen to have the privileges that it needs.
+    pub(super) is_allowed: AtomicBool,
     /// True if a column of its rows has a type that shows names.
     pub(super) has_names: bool,
     /// Its part of the memory for long statements, for as long as it lives.
@@ -54,7 +60,7 @@ pub(crate) struct View<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Viewer<'a> {
     pub(crate) planning: &'a Arc<PlanningSettings>,
-    pub(crate) user: &'a str,
+    pub(crate) identity: &'a Identity,
     /// The session's number.
     pub(crate) session: u32,
 }
@@ -66,13 +72,36 @@ impl View<'_> {
             Some(schema) => find(self.state.schema_named(schema)?),
             None => self
                 .state
-                .searched(&self.viewer.planning.path, self.viewer.user)
+                .searched(&self.viewer.planning.path, &self.viewer.identity.user)
+                .filter(|schema| self.may(schema, USAGE).is_ok())
                 .find_map(find),
         }
     }
 }
 
+impl View<'_> {
+    /// 42501 unless the role has a privilege on a schema.
+    fn may(&self, schema: &SchemaRef, privilege: Privileges) -> Result<()> {
+        let identity = self.viewer.identity;
+        match identity.is_superuser {
+            true => Ok(()),
+            false => self.state.require_on_schema(identity.current, schema, privilege),
+        }
+    }
+}
+
 impl CatalogView for View<'_> {
+    fn require_usage(&self, schema: &str) -> Result<()> {
+        match self.state.schema_named(schema) {
+            Some(schema) => self.may(&schema, USAGE),
+            None => Ok(()),
+        }
+    }
+
+    fn require_create(&self, schema: &SchemaRef) -> Result<()> {
+        self.may(schema, CREATE)
+    }
+
     fn lookup_table(&self, schema: Option<&str>, name: &str) -> Option<Arc<TableDef>> {
         self.find(schema, |schema| self.state.table_in(&schema, name))
     }
@@ -97,11 +126,14 @@ impl CatalogView for View<'_> {
     }
 
     fn creation_schema(&self) -> Option<SchemaRef> {
-        let mut names = self.viewer.planning.path.names(self.viewer.user);
+        let mut names = self.viewer.planning.path.names(&self.viewer.identity.user);
         names.find_map(|name| match name {
             // It is there as soon as something is created in it.
             PG_TEMP => self.temporary_schema(),
-            name => self.state.schema_named(name),
+            name => {
+                let schema = self.state.schema_named(name)?;
+                self.may(&schema, USAGE).is_ok().then_some(schema)
+            }
         })
     }
 
@@ -155,7 +187,9 @@ impl CachedPlan {
             plan,
             version: state.version(),
             planning: Arc::clone(view.viewer.planning),
+            role: view.viewer.identity.current,
             uses,
+            is_allowed: AtomicBool::new(false),
             _memory: memory,
         }
     }
@@ -248,6 +282,7 @@ impl Prepared {
         let mut cached = self.plan.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(plan) = &*cached
             && plan.version == version
+            && plan.role == viewer.identity.current
             && (Arc::ptr_eq(&plan.planning, viewer.planning) || plan.planning == *viewer.planning)
         {
             return Ok((Arc::clone(plan), false));
@@ -345,6 +380,7 @@ fn plan_for(
             subqueries: Vec::new(),
             changes: Vec::new(),
             reads: Vec::new(),
+            accesses: Vec::new(),
         }),
     }
 }

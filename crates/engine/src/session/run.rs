@@ -111,6 +111,7 @@ impl Session {
                 ),
             ));
         }
+        self.refresh_identity();
         let mut cached = self.current_plan(prepared)?;
         self.txn
             .begin_answer(answers_with_rows(&cached.plan), &self.settings);
@@ -133,6 +134,10 @@ impl Session {
             }
             self.check_writable(&cached.plan)?;
             cached = self.lock_tables(prepared, cached)?;
+        }
+        self.check_access(&cached)?;
+        if let Statement::Control(statement) = &cached.plan.statement {
+            self.check_control(statement)?;
         }
         let ran = match &cached.plan.statement {
             Statement::Control(statement) => {
@@ -327,7 +332,7 @@ impl Session {
             &self.engine,
             &self.settings,
             &self.slot,
-            &self.info,
+            (&self.info, &self.identity),
             self.txn.start_us(),
             self.txn.overlay(),
             &self.random,
@@ -338,7 +343,8 @@ impl Session {
             (self.txn.isolation, self.txn.read_only),
         );
         let (engine, settings) = (&self.engine, &self.settings);
-        let user = self.info.user.as_str();
+        let identity = &self.identity;
+        let login = self.info.user.as_str();
         let session = self.slot.process_id;
         let virtual_rows = |table: &TableDef| {
             let catalog = facts.definitions();
@@ -354,7 +360,7 @@ impl Session {
                     state: &catalog,
                     viewer: Viewer {
                         planning: &settings.planning,
-                        user,
+                        identity,
                         session,
                     },
                 },
@@ -362,7 +368,8 @@ impl Session {
                 settings,
                 in_force: &|| engine.in_force(),
                 database: &engine.config.database,
-                user,
+                login,
+                identity,
             };
             catalog::system::rows(table, &sources)
         };
@@ -376,6 +383,8 @@ impl Session {
             spill: &self.spill,
             maintenance_bytes: self.settings.maintenance_work_mem,
             scratch: &mut self.scratch,
+            identity: &self.identity,
+            login: &self.info.user,
             subqueries: inner.subqueries,
             changes: inner.changes,
             results,
@@ -391,7 +400,7 @@ impl Session {
             &self.engine,
             &self.settings,
             &self.slot,
-            &self.info,
+            (&self.info, &self.identity),
             self.txn.start_us(),
             self.txn.overlay(),
             &self.random,

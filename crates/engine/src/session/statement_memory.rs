@@ -123,6 +123,7 @@ mod tests {
     use super::*;
     use crate::activity::{ActivitySlot, SessionInfo};
     use crate::catalog::Catalog;
+    use crate::identity::Identity;
     use crate::interrupt::Interrupts;
     use crate::planning_memory::PlanningMemory;
     use crate::session::prepared::{View, Viewer};
@@ -138,7 +139,7 @@ mod tests {
             state: &state,
             viewer: Viewer {
                 planning: &planning,
-                user: "joe",
+                identity: &Identity::new(10, "joe"),
                 session: 1,
             },
         };
@@ -187,7 +188,7 @@ mod tests {
                 state.version(),
                 Viewer {
                     planning: &Arc::default(),
-                    user: "joe",
+                    identity: &Identity::new(10, "joe"),
                     session: 1,
                 },
                 || state,

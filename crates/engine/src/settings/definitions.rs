@@ -228,8 +228,14 @@ pub(super) static DEFINITIONS: &[Definition] = &[
     setting("quote_all_identifiers", Kind::Only(OFF), "off"),
     setting("random_page_cost", Kind::Real(0.0, f64::MAX), "4"),
     setting("recursive_worktable_factor", Kind::Real(0.001, 1_000_000.0), "10"),
+    setting("role", Kind::Text, "none"),
     setting("row_security", Kind::Boolean, "on"),
-    reported("scram_iterations", "scram_iterations", Kind::ReadOnly, "4096"),
+    reported(
+        "scram_iterations",
+        "scram_iterations",
+        Kind::Integer(1, i32::MAX as i64),
+        "4096",
+    ),
     setting("search_path", Kind::Text, "\"$user\", public"),
     setting("seq_page_cost", Kind::Real(0.0, f64::MAX), "1"),
     reported("server_encoding", "server_encoding", Kind::ReadOnly, "UTF8"),
@@ -243,7 +249,7 @@ pub(super) static DEFINITIONS: &[Definition] = &[
     reported(
         "session_authorization",
         "session_authorization",
-        Kind::ReadOnly,
+        Kind::Text,
         "clearway",
     ),
     setting(

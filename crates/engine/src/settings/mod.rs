@@ -77,6 +77,8 @@ pub(crate) struct Settings {
     pub(crate) default_isolation: IsolationLevel,
     /// True if transactions that do not say are read only.
     pub(crate) default_read_only: bool,
+    /// Counts the changes of the session's roles.
+    pub(crate) identities: u64,
 }
 
 fn lookup<'a>(list: &'a [(String, String)], name: &str) -> Option<&'a str> {
@@ -115,6 +117,7 @@ impl Settings {
             planning: Arc::default(),
             default_isolation: IsolationLevel::ReadCommitted,
             default_read_only: false,
+            identities: 0,
         }
     }
 
@@ -197,7 +200,11 @@ impl Settings {
 
     /// RESET ALL.
     pub(crate) fn reset_all(&mut self, in_transaction: bool) {
-        for (name, value) in std::mem::take(&mut self.changed) {
+        let (kept, reset) = std::mem::take(&mut self.changed)
+            .into_iter()
+            .partition(|(name, _)| matches!(name.as_str(), "role" | "session_authorization"));
+        self.changed = kept;
+        for (name, value) in reset {
             if in_transaction {
                 self.replaced.push(Replaced {
                     name: name.clone(),
@@ -283,6 +290,11 @@ impl Settings {
             .or_else(|| definition(name).map(|definition| definition.default))
     }
 
+    /// The value of a setting that SET has given it.
+    pub(crate) fn changed_value(&self, name: &str) -> Option<&str> {
+        lookup(&self.changed, name)
+    }
+
     /// All settings with their values, as SHOW ALL gives them.
     pub(crate) fn all(&self) -> Vec<(&'static str, String)> {
         DEFINITIONS
@@ -326,6 +338,7 @@ impl Settings {
                 self.synchronous_commit = SynchronousCommit::parse(value).unwrap_or_default();
             }
             "statement_timeout" => self.statement_timeout = timeout(value),
+            "role" | "session_authorization" => self.identities += 1,
             "lock_timeout" => self.lock_timeout = timeout(value),
             "deadlock_timeout" => {
                 if let Some(timeout) = timeout(value) {

@@ -19,6 +19,7 @@ mod names;
 mod plans;
 mod prepared;
 mod registered;
+mod roles;
 mod schemas;
 mod select;
 mod settings;

@@ -11,7 +11,7 @@ use crate::bind::scope::{Names, Scope};
 use crate::bind::sequence::options_of;
 use crate::bind::types::no_column;
 use crate::bind::{Binder, Typed, bind_default, identifier, normal, refuse, require_heap, split_name};
-use crate::catalog::{ColumnDefault, TableDef};
+use crate::catalog::{ColumnDefault, TableDef, TableKind};
 use crate::error::{EngineError, Result, SqlState};
 use crate::plan::{
     AlterSequencePlan, AlterTablePlan, DefinitionStatement, NewCheck, NewForeignKey, NewKey, Owner,
@@ -20,6 +20,20 @@ use crate::plan::{
 use crate::sequence::NewSequence;
 use crate::value::DataType;
 use crate::value::cast::{CastContext, can_cast};
+
+/// The role of OWNER TO.
+fn owner(written: &ast::Owner) -> Owner {
+    match written {
+        ast::Owner::Ident(name) => Owner::Named(normal(name)),
+        ast::Owner::SessionUser => Owner::Session,
+        _ => Owner::Current,
+    }
+}
+
+/// True for OWNER TO alone, which views have too.
+fn gives_away(operations: &[ast::AlterTableOperation]) -> bool {
+    matches!(operations, [ast::AlterTableOperation::OwnerTo { .. }])
+}
 
 impl Binder<'_> {
     pub(super) fn alter_table(&mut self, alter: &ast::AlterTable) -> Result<DefinitionStatement> {
@@ -34,6 +48,7 @@ impl Binder<'_> {
         }
         let table = match found {
             None if alter.if_exists => None,
+            Some(view) if view.kind == TableKind::View && gives_away(&alter.operations) => Some(view),
             _ => Some(self.heap_table(&alter.name)?),
         };
         let mut actions = Vec::with_capacity(alter.operations.len());
@@ -195,10 +210,7 @@ impl Binder<'_> {
                 from: normal(old_name),
                 to: identifier(new_name)?,
             },
-            Operation::OwnerTo { new_owner } => TableAction::Owner(match new_owner {
-                ast::Owner::Ident(name) => Owner::Named(normal(name)),
-                _ => Owner::Current,
-            }),
+            Operation::OwnerTo { new_owner } => TableAction::Owner(owner(new_owner)),
             Operation::AlterColumn { column_name, op } => {
                 let name = normal(column_name);
                 match op {
@@ -392,15 +404,18 @@ fn renamed_sequence(
     found: Option<&Arc<TableDef>>,
     operations: &[ast::AlterTableOperation],
 ) -> Result<Option<DefinitionStatement>> {
-    let sequence = found.filter(|table| table.sequence.is_some());
-    let (Some(sequence), [ast::AlterTableOperation::RenameTable { table_name }]) = (sequence, operations)
-    else {
+    let Some(sequence) = found.filter(|table| table.sequence.is_some()) else {
         return Ok(None);
     };
-    let ast::RenameTableNameKind::To(name) = table_name else {
-        return Ok(None);
+    let change = match operations {
+        [
+            ast::AlterTableOperation::RenameTable {
+                table_name: ast::RenameTableNameKind::To(name),
+            },
+        ] => SequenceChange::Rename(split_name(name)?.1),
+        [ast::AlterTableOperation::OwnerTo { new_owner }] => SequenceChange::Owner(owner(new_owner)),
+        _ => return Ok(None),
     };
-    let change = SequenceChange::Rename(split_name(name)?.1);
     Ok(Some(DefinitionStatement::AlterSequence(Box::new(
         AlterSequencePlan {
             name: sequence.name.clone(),

@@ -105,7 +105,9 @@ impl Binder<'_> {
         let found = relation
             .column(&column, change)
             .unwrap_or_else(|| Err(no_column(relation.name(), &column).or_position(position)));
-        let column = found?;
+        let number = found?;
+        self.note_target(relation, &column, number, change);
+        let column = number;
         let table = &*relation.table;
         let Some(subscripts) = subscripts else {
             return Ok(Target::of(column));

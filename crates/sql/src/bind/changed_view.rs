@@ -122,6 +122,11 @@ impl ChangedRelation {
         })
     }
 
+    /// The view that the statement names, if it is one.
+    pub(super) fn view(&self) -> Option<&Arc<TableDef>> {
+        self.view.as_ref().map(|view| &view.view)
+    }
+
     /// The conditions that the view adds.
     pub(super) fn conditions(&self) -> Vec<Expr> {
         self.view
@@ -206,6 +211,7 @@ impl Binder<'_> {
                 ));
             }
             super::require_heap(&table)?;
+            self.note_change(&table, change);
             return Ok(ChangedRelation {
                 table,
                 alias,
@@ -239,6 +245,7 @@ impl Binder<'_> {
         cascaded: bool,
     ) -> Result<(Arc<TableDef>, ChangedView)> {
         self.read(view);
+        self.note_change(view, change);
         let BoundView {
             statement,
             block,
@@ -291,23 +298,15 @@ impl Binder<'_> {
             });
         let mut columns: Vec<ViewColumn> = columns.collect();
         let mut conditions = block.conditions;
-        let (table, below) = match base.kind {
-            TableKind::View => {
-                let (table, below) = self.changed_view(&base, change, cascaded)?;
-                for column in &mut columns {
-                    let base = column
-                        .base
-                        .and_then(|number| below.columns.get(usize::from(number)));
-                    column.base = base.and_then(|base| base.base);
-                    let expr = std::mem::replace(&mut column.typed.expr, Expr::Column(0));
-                    column.typed.expr = over_base(expr, &below.columns)?;
-                }
-                let over = conditions.into_iter().map(|expr| over_base(expr, &below.columns));
-                conditions = over.collect::<Result<_>>()?;
-                (table, Some(below))
-            }
-            _ => (base, None),
-        };
+        let around = self.as_view;
+        if let Some(definition) = &view.view {
+            self.as_view = self.in_view(view.oid, definition);
+        }
+        self.note_change(&base, change);
+        self.access(&base).whole = true;
+        let below = self.changed_below(&base, change, cascaded, &mut columns, &mut conditions);
+        self.as_view = around;
+        let (table, below) = below?;
         let (mut all, mut checks) =
             below.map_or_else(Default::default, |below| (below.conditions, below.checks));
         if checked && !conditions.is_empty() {
@@ -326,6 +325,34 @@ impl Binder<'_> {
                 checks,
             },
         ))
+    }
+
+    /// The table below a view, and the view between them if there is one; columns and conditions are over the table then.
+    fn changed_below(
+        &mut self,
+        base: &Arc<TableDef>,
+        change: Change,
+        cascaded: bool,
+        columns: &mut [ViewColumn],
+        conditions: &mut Vec<Expr>,
+    ) -> Result<(Arc<TableDef>, Option<ChangedView>)> {
+        if base.kind != TableKind::View {
+            return Ok((Arc::clone(base), None));
+        }
+        let (table, below) = self.changed_view(base, change, cascaded)?;
+        for column in columns {
+            let base = column
+                .base
+                .and_then(|number| below.columns.get(usize::from(number)));
+            column.base = base.and_then(|base| base.base);
+            let expr = std::mem::replace(&mut column.typed.expr, Expr::Column(0));
+            column.typed.expr = over_base(expr, &below.columns)?;
+        }
+        let over = std::mem::take(conditions).into_iter();
+        *conditions = over
+            .map(|expr| over_base(expr, &below.columns))
+            .collect::<Result<_>>()?;
+        Ok((table, Some(below)))
     }
 }
 

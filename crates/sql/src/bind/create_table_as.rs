@@ -31,6 +31,7 @@ impl Binder<'_> {
         self.params = plan.param_types.iter().copied().map(Some).collect();
         self.planned = plan.subqueries;
         self.reads.extend(plan.reads);
+        self.accesses.extend(plan.accesses);
         match plan.statement {
             Statement::Rows(RowsStatement::Select(select)) => {
                 self.table_for(into, Arc::unwrap_or_clone(select))

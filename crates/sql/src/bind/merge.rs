@@ -17,7 +17,7 @@ use sqlparser::ast::{self, MergeClauseKind, Spanned};
 use sqlparser::tokenizer::Span;
 
 use crate::bind::assignment::Target;
-use crate::bind::changed_view::ChangedRelation;
+use crate::bind::changed_view::{Change, ChangedRelation};
 use crate::bind::scope::{Names, Scope};
 use crate::bind::select::Places;
 use crate::bind::write::{Assignments, changed_scan, table_defaults};
@@ -51,6 +51,7 @@ impl Binder<'_> {
         let table = Arc::clone(&relation.table);
         let mut places = Places::default();
         let target = self.changed(&table, relation.alias.clone(), &mut places)?;
+        self.note_read(&table);
         let entry = ast::TableWithJoins {
             relation: merge.source.clone(),
             joins: Vec::new(),
@@ -219,6 +220,7 @@ impl Binder<'_> {
                     return Err(EngineError::internal("an UPDATE of MERGE has no assignments"));
                 };
                 scope.clause = "UPDATE";
+                self.note_change(&relation.table, Change::Update);
                 let mut set = Assignments::after(width);
                 self.assignments(trees, relation, &mut scope, &mut set)?;
                 let table = &relation.table;
@@ -231,9 +233,13 @@ impl Binder<'_> {
             }
             ast::MergeAction::Insert(insert) => {
                 scope.clause = "VALUES";
+                self.note_change(&relation.table, Change::Insert);
                 MergeAction::Insert(self.merge_insert(insert, relation, &mut scope)?)
             }
-            ast::MergeAction::Delete { .. } => MergeAction::Delete,
+            ast::MergeAction::Delete { .. } => {
+                self.note_change(&relation.table, Change::Delete);
+                MergeAction::Delete
+            }
             ast::MergeAction::DoNothing { .. } => MergeAction::Nothing,
         };
         Ok(MergeClause {
@@ -263,6 +269,7 @@ impl Binder<'_> {
             return Ok(table_defaults(&relation.table));
         }
         let targets: Vec<Target> = self.targets(&insert.columns, relation)?;
+        self.note_implied_targets(&insert.columns, relation, row.content.len());
         self.insert_row(
             &row.content,
             relation,

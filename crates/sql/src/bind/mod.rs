@@ -5,6 +5,7 @@
 //! they are stored in, the type a function wants). A parameter keeps the type it got first. What stays without a type
 //! to the end is text.
 
+mod access;
 mod aggregate;
 mod alter_table;
 mod around;
@@ -21,6 +22,7 @@ mod definition;
 mod expression;
 mod foreign_key;
 mod generated;
+mod grant;
 mod json;
 mod merge;
 mod missing_function;
@@ -61,7 +63,7 @@ use crate::context::{EvalContext, NoSession};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
 use crate::parse::{Lines, ParsedStatement, Piece, Tree, parse_expression};
-use crate::plan::{Plan, RowsStatement, SelectPlan, Statement, TableRead};
+use crate::plan::{Plan, RowsStatement, SelectPlan, Statement, TableAccess, TableRead};
 use crate::planner::Planner;
 use crate::query::Block;
 use crate::stack::with_stack_for;
@@ -162,6 +164,7 @@ fn bind_here(
         subqueries,
         changes: binder.with.changes,
         reads: binder.reads,
+        accesses: binder.accesses,
     })
 }
 
@@ -228,6 +231,10 @@ struct Binder<'a> {
     planned: Vec<Arc<SelectPlan>>,
     /// The tables that are read.
     reads: Vec<TableRead>,
+    /// The uses that it makes of tables.
+    accesses: Vec<TableAccess>,
+    /// The view whose owner is to be allowed what is being bound.
+    as_view: Option<u32>,
     /// The common table expressions.
     with: with::WithState,
     /// Levels of queries, set operations and joins around what is being bound.
@@ -282,6 +289,8 @@ impl<'a> Binder<'a> {
             subqueries: Vec::new(),
             planned: Vec::new(),
             reads: Vec::new(),
+            accesses: Vec::new(),
+            as_view: None,
             with: with::WithState::default(),
             depth: 0,
             copied: 0,
@@ -354,6 +363,7 @@ impl Binder<'_> {
     }
 
     fn table_named(&self, schema: Option<&str>, name: &str, position: Option<u32>) -> Result<Arc<TableDef>> {
+        self.require_usage(schema)?;
         self.catalog.lookup_table(schema, name).ok_or_else(|| {
             let shown = match schema {
                 Some(schema) => format!("{schema}.{name}"),
@@ -365,6 +375,14 @@ impl Binder<'_> {
             )
             .or_position(position)
         })
+    }
+
+    /// 42501 for a schema that is written and that the role may not use.
+    fn require_usage(&self, schema: Option<&str>) -> Result<()> {
+        match schema {
+            Some(schema) => self.catalog.require_usage(schema),
+            None => Ok(()),
+        }
     }
 
     /// Notes that the statement reads a table.

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 use sqlparser::ast;
 
-use crate::bind::changed_view::ChangedRelation;
+use crate::bind::changed_view::{Change, ChangedRelation};
 use crate::bind::scope::{Names, Scope};
 use crate::bind::write::Assignments;
 use crate::bind::{Binder, identifier, refuse, split_name};
@@ -76,6 +76,7 @@ impl Binder<'_> {
                 )
                 .or_position(self.position(ident.span))
             })?;
+            self.note_selected((table.oid, table.attribute_number(number).cast_signed()));
             wanted.insert(number);
         }
         let fits = |columns: &[u16]| columns.iter().copied().collect::<BTreeSet<u16>>() == wanted;
@@ -114,6 +115,7 @@ impl Binder<'_> {
         relation: &ChangedRelation,
     ) -> Result<ConflictUpdate> {
         let table = &relation.table;
+        self.note_change(relation.view().unwrap_or(table), Change::Update);
         let columns = table.columns.len();
         let mut excluded = Names::of_table(table, Some(EXCLUDED.to_owned()), columns as u16);
         // It has no system columns.

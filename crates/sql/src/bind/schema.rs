@@ -4,8 +4,7 @@ use crate::bind::Binder;
 use crate::catalog::SchemaRef;
 use crate::error::{EngineError, Result, SqlState};
 use crate::parse::utility::NamedDefinition;
-use crate::parse::utility::schema::RoleName;
-use crate::plan::{DefinitionStatement, OnCommit, Owner};
+use crate::plan::{DefinitionStatement, OnCommit};
 use crate::search_path::PG_TEMP;
 
 /// The numbers of the schemas that only the system has relations in.
@@ -36,6 +35,7 @@ impl Binder<'_> {
             )
             .with_detail("System catalog modifications are currently disallowed."));
         }
+        self.catalog.require_create(&found)?;
         Ok(found)
     }
 
@@ -71,16 +71,13 @@ impl Binder<'_> {
             Some(schema) if self.catalog.schema(schema).is_none() => {
                 Err(no_schema(schema).or_position(position))
             }
+            Some(schema) => self.catalog.require_usage(schema),
             _ => Ok(()),
         }
     }
 
     /// CREATE, ALTER or DROP SCHEMA; `None` for another statement.
     pub(super) fn schema_statement(&self, statement: &NamedDefinition) -> Option<DefinitionStatement> {
-        let owner = |role: &RoleName| match role {
-            RoleName::Current => Owner::Current,
-            RoleName::Named(name) => Owner::Named(name.clone()),
-        };
         Some(match statement {
             NamedDefinition::CreateSchema {
                 name,
@@ -88,7 +85,7 @@ impl Binder<'_> {
                 if_not_exists,
             } => DefinitionStatement::CreateSchema {
                 name: name.clone(),
-                owner: role.as_ref().map(owner),
+                owner: role.clone(),
                 if_not_exists: *if_not_exists,
             },
             NamedDefinition::RenameSchema { name, to } => DefinitionStatement::RenameSchema {
@@ -97,7 +94,7 @@ impl Binder<'_> {
             },
             NamedDefinition::SchemaOwner { name, owner: role } => DefinitionStatement::SchemaOwner {
                 name: name.clone(),
-                owner: owner(role),
+                owner: role.clone(),
             },
             NamedDefinition::DropSchema {
                 names,

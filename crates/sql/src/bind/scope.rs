@@ -453,6 +453,7 @@ impl Binder<'_> {
     /// Notes a column that a view's query reads.
     #[inline]
     pub(super) fn note_column(&mut self, column: &ScopeColumn) {
+        self.note_selected(column.origin);
         if let Some(view) = &mut self.view {
             view.note_column(column.origin);
         }

@@ -12,12 +12,11 @@ use crate::catalog_facts::no_relation;
 use crate::error::{EngineError, Result, SqlState};
 use crate::function::parts_of_name;
 use crate::numbered_names::with_numbers;
-use crate::parse::utility::schema::RoleName;
 use crate::parse::utility::sequence as written;
 use crate::parse::utility::{Name, NamedDefinition};
 use crate::plan::{
-    AlterSequencePlan, AlterTablePlan, CreateSequence, DefinitionStatement, Owner, SequenceChange,
-    SequenceColumn, TableAction,
+    AlterSequencePlan, AlterTablePlan, CreateSequence, DefinitionStatement, SequenceChange, SequenceColumn,
+    TableAction,
 };
 use crate::sequence::{NewSequence, SequenceOptions};
 use crate::value::DataType;
@@ -83,10 +82,7 @@ impl Binder<'_> {
         };
         let change = match &alter.action {
             written::SequenceAction::Rename(to) => SequenceChange::Rename(to.clone()),
-            written::SequenceAction::Owner(RoleName::Current) => SequenceChange::Owner(Owner::Current),
-            written::SequenceAction::Owner(RoleName::Named(role)) => {
-                SequenceChange::Owner(Owner::Named(role.clone()))
-            }
+            written::SequenceAction::Owner(role) => SequenceChange::Owner(role.clone()),
             written::SequenceAction::SetSchema(schema) => {
                 SequenceChange::SetSchema(self.schema_for(Some(schema), &name.name, None)?)
             }

@@ -198,6 +198,8 @@ impl Binder<'_> {
                 return Err(EngineError::internal("a statement about a sequence is none"));
             }
             NamedDefinition::Comment(comment) => self.comment(comment)?,
+            NamedDefinition::Grant(grant) => self.grant(grant)?,
+            NamedDefinition::Role(statement) => DefinitionStatement::Role(Box::new(statement.clone())),
         };
         Ok((statement.into(), None))
     }
@@ -220,6 +222,7 @@ impl Binder<'_> {
         }
         let mut plan = bind_checked(statement, self.catalog, &self.params, self.check)?;
         self.params = plan.param_types.iter().copied().map(Some).collect();
+        self.accesses.append(&mut plan.accesses);
         let changes = options.analyze && !plan.changes.is_empty();
         refuse(
             changes,
@@ -392,6 +395,7 @@ impl Binder<'_> {
                 refuse(changes, "COPY with a statement that changes rows in WITH")?;
                 self.planned = plan.subqueries;
                 self.reads.extend(plan.reads);
+                self.accesses.extend(plan.accesses);
                 if let Statement::Definition(_) = plan.statement {
                     return Err(EngineError::not_supported("COPY (SELECT INTO)"));
                 }
@@ -451,6 +455,15 @@ impl Binder<'_> {
         let query = (!copy.from).then(|| Arc::new(whole_table(table.clone(), &columns)));
         if query.is_some() {
             self.read(&table);
+        }
+        let numbers: Vec<u16> = columns
+            .iter()
+            .map(|column| table.attribute_number(*column))
+            .collect();
+        let access = self.access(&table);
+        match copy.from {
+            true => (access.inserts, access.inserted) = (true, numbers),
+            false => (access.is_read, access.selected) = (true, numbers),
         }
         Ok(CopyPlan {
             direction,

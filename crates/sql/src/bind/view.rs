@@ -131,7 +131,7 @@ impl<'a> Binder<'a> {
     }
 
     fn view_rows_here(&mut self, table: &TableDef, view: &Arc<ViewDef>) -> Result<(Vec<Column>, Rows)> {
-        let block = self.bound_view_of(view)?.block;
+        let block = self.bound_view_of(table.oid, view)?.block;
         self.note_copy(Size::of_one(block.width + block.projection.len()))?;
         let fits = block.columns.len() == table.columns.len()
             && block
@@ -164,10 +164,10 @@ impl<'a> Binder<'a> {
     /// The query of a view, bound.
     pub(super) fn bound_view(&mut self, table: &TableDef) -> Result<BoundView> {
         let view = Arc::clone(require_view(table)?);
-        self.bound_view_of(&view)
+        self.bound_view_of(table.oid, &view)
     }
 
-    fn bound_view_of(&mut self, view: &Arc<ViewDef>) -> Result<BoundView> {
+    fn bound_view_of(&mut self, number: u32, view: &Arc<ViewDef>) -> Result<BoundView> {
         let statement = parse_one(&view.sql, 0)?;
         let query = query_of(&statement)?;
         let binding = ViewBinding {
@@ -177,11 +177,14 @@ impl<'a> Binder<'a> {
         let mut apart = self.apart(&view.sql, 0, binding);
         apart.subqueries = std::mem::take(&mut self.subqueries);
         apart.reads = std::mem::take(&mut self.reads);
+        apart.accesses = std::mem::take(&mut self.accesses);
+        apart.as_view = self.in_view(number, view);
         apart.with = self.with.lent();
         (apart.depth, apart.copied, apart.ticks) = (self.depth, self.copied, self.ticks);
         let bound = with_stack_for(query.levels(), || apart.query(query_in(query)?, true));
         self.subqueries = std::mem::take(&mut apart.subqueries);
         self.reads = std::mem::take(&mut apart.reads);
+        self.accesses = std::mem::take(&mut apart.accesses);
         self.with.take_back(&mut apart.with);
         (self.copied, self.ticks) = (apart.copied, apart.ticks);
         let binding = *apart.view.take().unwrap_or_default();
@@ -349,6 +352,7 @@ impl Binder<'_> {
                     name: new.clone(),
                 }
             }
+            AlterViewAction::Owner(owner) => ViewChange::Owner(owner.clone()),
             AlterViewAction::SetOptions(options) => ViewChange::Define(Arc::new(ViewDef {
                 check: options.check.or(definition.check),
                 barrier: options.barrier.or(definition.barrier),

@@ -63,6 +63,7 @@ impl Binder<'_> {
                     )?;
                     let explicit = !insert.columns.is_empty();
                     let width = values.rows.iter().map(|row| row.len()).max().unwrap_or(0);
+                    self.note_implied_targets(&insert.columns, &relation, width);
                     require_different(&targets, width, explicit, &relation)?;
                     let mut rows = self.insert_rows(values, &relation, &targets, explicit)?;
                     self.more_rows(&relation, &targets, explicit, &mut rows)?;
@@ -74,6 +75,7 @@ impl Binder<'_> {
                     let select = Planner::new(self.catalog, &self.subqueries).block(block)?;
                     let explicit = !insert.columns.is_empty();
                     self.check_count(select.visible, &targets, explicit, None)?;
+                    self.note_implied_targets(&insert.columns, &relation, select.visible);
                     require_different(&targets, select.visible, explicit, &relation)?;
                     let mut columns = table_defaults(&table);
                     let outputs = select.columns.iter().enumerate().map(|(position, output)| Typed {

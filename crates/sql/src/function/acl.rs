@@ -1,6 +1,5 @@
 //! Privileges as lists: the default ones of an object, which its owner has and everybody.
 
-use super::catalog::USER_OID;
 use super::row::Implementation::Session;
 use super::row::{FunctionRow, row};
 use crate::context::SessionFacts;
@@ -50,10 +49,11 @@ fn default_privileges(arguments: &[Value], session: &dyn SessionFacts) -> Result
             ),
         ));
     };
-    let owner = match owner {
-        USER_OID => quote_identifier(session.user()),
-        other => other.to_string(),
-    };
+    let name = session
+        .catalog()
+        .ok()
+        .and_then(|catalog| catalog.role_name(owner));
+    let owner = name.map_or_else(|| owner.to_string(), |name| quote_identifier(&name));
     let mut items = Vec::new();
     if !everybody.is_empty() {
         items.push(Value::text(format!("={everybody}/{owner}")));

@@ -394,10 +394,11 @@ fn serial_sequence(arguments: &[Value], session: &dyn SessionFacts) -> Result<Va
 }
 
 fn user_name(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
-    Ok(match oid_of(&arguments[0])? {
-        USER_OID => Value::from(session.user()),
-        other => Value::text(format!("unknown (OID={other})")),
-    })
+    let oid = oid_of(&arguments[0])?;
+    let name = session.catalog()?.role_name(oid);
+    Ok(Value::text(
+        name.unwrap_or_else(|| format!("unknown (OID={oid})")),
+    ))
 }
 
 fn table_is_visible(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {

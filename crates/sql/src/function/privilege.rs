@@ -1,10 +1,10 @@
-//! Functions about privileges. The one user has them all, so the answer is true for what exists.
+//! Functions about privileges: does a role have one of some on an object?
 
-use super::catalog::{DATABASE_OID, USER_OID, text_of};
+use super::catalog::{DATABASE_OID, text_of};
 use super::names::relation_named;
 use super::row::Implementation::Session;
 use super::row::{FunctionRow, row};
-use crate::catalog_facts::CatalogFacts;
+use crate::catalog_facts::{CatalogFacts, PrivilegeOn};
 use crate::context::SessionFacts;
 use crate::error::{EngineError, Result, SqlState};
 use crate::value::DataType::{Bool, Int2, Name, Oid, Text};
@@ -17,7 +17,7 @@ pub(super) static ROWS: &[FunctionRow] = &[
         "has_any_column_privilege",
         &[Name, Text, Text],
         Bool,
-        Session(on_relation),
+        Session(on_any_column),
     )
     .stable(),
     row(
@@ -25,7 +25,7 @@ pub(super) static ROWS: &[FunctionRow] = &[
         "has_any_column_privilege",
         &[Name, Oid, Text],
         Bool,
-        Session(on_relation),
+        Session(on_any_column),
     )
     .stable(),
     row(
@@ -33,7 +33,7 @@ pub(super) static ROWS: &[FunctionRow] = &[
         "has_any_column_privilege",
         &[Oid, Text, Text],
         Bool,
-        Session(on_relation),
+        Session(on_any_column),
     )
     .stable(),
     row(
@@ -41,7 +41,7 @@ pub(super) static ROWS: &[FunctionRow] = &[
         "has_any_column_privilege",
         &[Oid, Oid, Text],
         Bool,
-        Session(on_relation),
+        Session(on_any_column),
     )
     .stable(),
     row(
@@ -49,7 +49,7 @@ pub(super) static ROWS: &[FunctionRow] = &[
         "has_any_column_privilege",
         &[Text, Text],
         Bool,
-        Session(on_relation),
+        Session(on_any_column),
     )
     .stable(),
     row(
@@ -57,7 +57,7 @@ pub(super) static ROWS: &[FunctionRow] = &[
         "has_any_column_privilege",
         &[Oid, Text],
         Bool,
-        Session(on_relation),
+        Session(on_any_column),
     )
     .stable(),
     row(
@@ -373,46 +373,64 @@ const ON_SCHEMAS: &[&str] = &["create", "usage"];
 const ON_DATABASES: &[&str] = &["create", "temporary", "temp", "connect"];
 const IN_ROLES: &[&str] = &["usage", "member"];
 
-/// The arguments without a role in front, which must be the one there is; `None` for the number of another one.
-fn without_role<'a>(
+/// The role that is asked about, the current one unless one is in front of `count` arguments; and the others.
+fn role_and_rest<'a>(
     arguments: &'a [Value],
     count: usize,
     session: &dyn SessionFacts,
-) -> Result<Option<&'a [Value]>> {
-    if arguments.len() < count {
-        return Ok(Some(arguments));
+) -> Result<(u32, &'a [Value])> {
+    match arguments.len() < count {
+        true => Ok((role_named(session.user(), session)?, arguments)),
+        false => Ok((role(&arguments[0], session)?, &arguments[1..])),
     }
-    Ok(is_user(&arguments[0], session)?.then_some(&arguments[1..]))
 }
 
-/// True if a value names the user; an error for another name.
-fn is_user(role: &Value, session: &dyn SessionFacts) -> Result<bool> {
-    match role {
-        Value::Oid(oid) => Ok(*oid == USER_OID),
-        name if matches!(name.as_str(), Some(name) if name == session.user() || name == "public") => Ok(true),
-        name => Err(EngineError::new(
+/// The number of the role of this name.
+fn role_named(name: &str, session: &dyn SessionFacts) -> Result<u32> {
+    session.catalog()?.role_named(name).ok_or_else(|| {
+        EngineError::new(
             SqlState::UNDEFINED_OBJECT,
-            format!("role \"{}\" does not exist", text_of(name)?),
-        )),
+            format!("role \"{name}\" does not exist"),
+        )
+    })
+}
+
+/// The number of a role, given as such or by its name; `public` is 0.
+fn role(value: &Value, session: &dyn SessionFacts) -> Result<u32> {
+    match value {
+        Value::Oid(oid) => Ok(*oid),
+        name => match text_of(name)? {
+            "public" => Ok(0),
+            name => role_named(name, session),
+        },
     }
 }
 
-/// 22023 for a privilege that there is not.
-fn check_privileges(list: &Value, known: &[&str]) -> Result<()> {
+/// The privileges of a list, and whether the right to grant each is asked for; 22023 for one that there is not.
+fn privileges(list: &Value, known: &[&str]) -> Result<Vec<(String, bool)>> {
+    let mut found = Vec::new();
     for privilege in text_of(list)?.split(',') {
         let name = privilege.trim().to_ascii_lowercase();
         let word = name
             .strip_suffix(" with grant option")
-            .or_else(|| name.strip_suffix(" with admin option"))
-            .unwrap_or(&name);
+            .or_else(|| name.strip_suffix(" with admin option"));
+        let (word, with_option) = word.map_or((name.as_str(), false), |word| (word, true));
         if !known.contains(&word) {
             return Err(EngineError::new(
                 SqlState::INVALID_PARAMETER_VALUE,
                 format!("unrecognized privilege type: \"{}\"", privilege.trim()),
             ));
         }
+        let word = if word == "temp" { "temporary" } else { word };
+        found.push((word.to_owned(), with_option));
     }
-    Ok(())
+    Ok(found)
+}
+
+/// True if a role has one of these privileges on an object.
+fn has_one_of(role: u32, on: PrivilegeOn, wanted: &[(String, bool)], catalog: &dyn CatalogFacts) -> Value {
+    let mut wanted = wanted.iter();
+    Value::Bool(wanted.any(|(privilege, option)| catalog.has_privilege(role, on, privilege, *option)))
 }
 
 /// The number of a relation; `None` for the number of one that there is not.
@@ -424,61 +442,87 @@ fn relation(value: &Value, catalog: &dyn CatalogFacts) -> Result<Option<u32>> {
 }
 
 fn on_relation(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
-    let Some([object, privileges]) = without_role(arguments, 3, session)? else {
-        return Ok(Value::Null);
-    };
-    let found = relation(object, session.catalog()?)?;
-    check_privileges(privileges, ON_RELATIONS)?;
-    Ok(found.map_or(Value::Null, |_| Value::Bool(true)))
+    on_relation_as(arguments, session, ON_RELATIONS, PrivilegeOn::Relation)
 }
 
-fn on_column(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
-    let Some([object, column, privileges]) = without_role(arguments, 4, session)? else {
+fn on_any_column(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    on_relation_as(arguments, session, ON_COLUMNS, PrivilegeOn::AnyColumn)
+}
+
+fn on_relation_as(
+    arguments: &[Value],
+    session: &dyn SessionFacts,
+    known: &[&str],
+    on: fn(u32) -> PrivilegeOn,
+) -> Result<Value> {
+    let (role, rest) = role_and_rest(arguments, 3, session)?;
+    let [object, list] = rest else {
         return Ok(Value::Null);
     };
     let catalog = session.catalog()?;
     let found = relation(object, catalog)?;
-    check_privileges(privileges, ON_COLUMNS)?;
-    let Some(oid) = found else { return Ok(Value::Null) };
-    if let Some(name) = column.as_str()
-        && catalog.column_number(oid, name).is_none()
-    {
-        let table = catalog
-            .relation(oid)
-            .map(|relation| relation.name)
-            .unwrap_or_default();
-        return Err(EngineError::new(
-            SqlState::UNDEFINED_COLUMN,
-            format!("column \"{name}\" of relation \"{table}\" does not exist"),
-        ));
-    }
-    Ok(Value::Bool(true))
+    let wanted = privileges(list, known)?;
+    Ok(found.map_or(Value::Null, |oid| has_one_of(role, on(oid), &wanted, catalog)))
 }
 
-fn on_schema(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
-    let Some([object, privileges]) = without_role(arguments, 3, session)? else {
+fn on_column(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    let (role, rest) = role_and_rest(arguments, 4, session)?;
+    let [object, column, list] = rest else {
         return Ok(Value::Null);
     };
     let catalog = session.catalog()?;
-    let is_known = match object {
-        Value::Oid(oid) => catalog.schema_name(*oid).is_some(),
+    let found = relation(object, catalog)?;
+    let wanted = privileges(list, ON_COLUMNS)?;
+    let Some(oid) = found else { return Ok(Value::Null) };
+    let number = match (column, column.as_str()) {
+        (Value::Int2(number), _) => *number,
+        (_, Some(name)) => catalog.column_number(oid, name).ok_or_else(|| {
+            let table = catalog.relation(oid).map(|relation| relation.name);
+            EngineError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!(
+                    "column \"{name}\" of relation \"{}\" does not exist",
+                    table.unwrap_or_default()
+                ),
+            )
+        })?,
+        _ => return Ok(Value::Null),
+    };
+    Ok(has_one_of(
+        role,
+        PrivilegeOn::Column(oid, number),
+        &wanted,
+        catalog,
+    ))
+}
+
+fn on_schema(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    let (role, rest) = role_and_rest(arguments, 3, session)?;
+    let [object, list] = rest else {
+        return Ok(Value::Null);
+    };
+    let catalog = session.catalog()?;
+    let found = match object {
+        Value::Oid(oid) => catalog.schema_name(*oid).map(|_| *oid),
         name => {
             let name = text_of(name)?;
-            if catalog.schema_oid(name).is_none() {
-                return Err(EngineError::new(
+            Some(catalog.schema_oid(name).ok_or_else(|| {
+                EngineError::new(
                     SqlState::INVALID_SCHEMA_NAME,
                     format!("schema \"{name}\" does not exist"),
-                ));
-            }
-            true
+                )
+            })?)
         }
     };
-    check_privileges(privileges, ON_SCHEMAS)?;
-    Ok(if is_known { Value::Bool(true) } else { Value::Null })
+    let wanted = privileges(list, ON_SCHEMAS)?;
+    Ok(found.map_or(Value::Null, |oid| {
+        has_one_of(role, PrivilegeOn::Schema(oid), &wanted, catalog)
+    }))
 }
 
 fn on_database(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
-    let Some([object, privileges]) = without_role(arguments, 3, session)? else {
+    let (role, rest) = role_and_rest(arguments, 3, session)?;
+    let [object, list] = rest else {
         return Ok(Value::Null);
     };
     let is_known = match object {
@@ -491,15 +535,22 @@ fn on_database(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value>
             ));
         }
     };
-    check_privileges(privileges, ON_DATABASES)?;
-    Ok(if is_known { Value::Bool(true) } else { Value::Null })
+    let wanted = privileges(list, ON_DATABASES)?;
+    Ok(match is_known {
+        true => has_one_of(role, PrivilegeOn::Database, &wanted, session.catalog()?),
+        false => Value::Null,
+    })
 }
 
 fn in_role(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
-    let Some([role, privileges]) = without_role(arguments, 3, session)? else {
-        return Ok(Value::Null);
-    };
-    let is_user = is_user(role, session)?;
-    check_privileges(privileges, IN_ROLES)?;
-    Ok(Value::Bool(is_user))
+    let (member, rest) = role_and_rest(arguments, 3, session)?;
+    let [of, list] = rest else { return Ok(Value::Null) };
+    let of = role(of, session)?;
+    let wanted = privileges(list, IN_ROLES)?;
+    Ok(has_one_of(
+        member,
+        PrivilegeOn::Role(of),
+        &wanted,
+        session.catalog()?,
+    ))
 }

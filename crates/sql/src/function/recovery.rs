@@ -140,7 +140,7 @@ impl RecoveryFunction {
             RecoveryFunction::LastReplayedCommit => session
                 .last_replayed_commit()
                 .map_or(Value::Null, Value::TimestampTz),
-            RecoveryFunction::ReloadConfiguration => Value::Bool(session.reload_configuration()),
+            RecoveryFunction::ReloadConfiguration => Value::Bool(session.reload_configuration()?),
             RecoveryFunction::Difference => {
                 let of = |at: usize| position(arguments[at].as_str().unwrap_or_default()).map(i128::from);
                 Value::Numeric(Decimal::from(of(0)? - of(1)?))

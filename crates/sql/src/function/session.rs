@@ -66,7 +66,7 @@ pub(super) static ROWS: &[FunctionRow] = &[
     row(0, "current_catalog", &[], Name, Session(database)).stable(),
     row(1402, "current_schema", &[], Name, Session(current_schema)).stable(),
     row(745, "current_user", &[], Name, Session(user)).stable(),
-    row(746, "session_user", &[], Name, Session(user)).stable(),
+    row(746, "session_user", &[], Name, Session(session_user)).stable(),
     row(0, "current_role", &[], Name, Session(user)).stable(),
     row(0, "user", &[], Name, Session(user)).stable(),
     row(
@@ -156,6 +156,10 @@ fn database(_: &[Value], session: &dyn SessionFacts) -> Result<Value> {
 
 fn user(_: &[Value], session: &dyn SessionFacts) -> Result<Value> {
     Ok(Value::from(session.user()))
+}
+
+fn session_user(_: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    Ok(Value::from(session.session_user()))
 }
 
 /// The first schema of the search path that there is.

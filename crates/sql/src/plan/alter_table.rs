@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::catalog::{ColumnDef, ColumnDefault, TableDef};
 use crate::expr::Expr;
 use crate::foreign_key::{CheckTime, ReferentialAction};
+use crate::plan::Owner;
 use crate::sequence::{NewSequence, SequenceOptions};
 use crate::value::DataType;
 
@@ -23,15 +24,6 @@ pub struct AlterTablePlan {
     pub actions: Vec<TableAction>,
     /// The command tag.
     pub tag: &'static str,
-}
-
-/// The owner that a statement names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Owner {
-    /// The session's user.
-    Current,
-    /// The role of this name.
-    Named(String),
 }
 
 /// A key to be made.

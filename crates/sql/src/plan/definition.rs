@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use crate::catalog::{ColumnDef, SchemaRef, TableDef};
 use crate::object_address::ObjectAddress;
+use crate::plan::GrantPlan;
 use crate::plan::SelectPlan;
-use crate::plan::{AlterSequencePlan, AlterTablePlan, CreateSequence, NewCheck, NewForeignKey, Owner};
+use crate::plan::{
+    AlterSequencePlan, AlterTablePlan, CreateSequence, NewCheck, NewForeignKey, Owner, RoleStatement,
+};
 use crate::view::ViewDef;
 
 /// A statement that changes definitions.
@@ -113,6 +116,10 @@ pub enum DefinitionStatement {
     },
     /// COMMENT ON
     Comment(Box<CommentOn>),
+    /// About roles
+    Role(Box<RoleStatement>),
+    /// GRANT, REVOKE
+    Grant(Box<GrantPlan>),
 }
 
 impl DefinitionStatement {
@@ -149,6 +156,8 @@ impl DefinitionStatement {
             DefinitionStatement::AlterTable(alter) => alter.tag,
             DefinitionStatement::SetFillfactor { .. } => "ALTER TABLE",
             DefinitionStatement::Comment(_) => "COMMENT",
+            DefinitionStatement::Role(role) => role.tag(),
+            DefinitionStatement::Grant(grant) => grant.tag(),
         }
     }
 }
@@ -242,6 +251,8 @@ pub enum ViewChange {
     },
     /// Other options.
     Define(Arc<ViewDef>),
+    /// Another owner.
+    Owner(Owner),
 }
 
 /// COMMENT ON

@@ -16,16 +16,21 @@
 //!
 //! | module | statements |
 //! | --- | --- |
+//! | `access` | which privileges they need |
 //! | `control` | about the transaction, the session, maintenance |
 //! | `definition`, `alter_table`, `sequence` | CREATE, ALTER, DROP, TRUNCATE |
 //! | `measure` | counters of a plan that EXPLAIN ANALYZE runs |
+//! | `role` | about roles |
 //! | `rows`, `select`, `copy` | SELECT, INSERT, UPDATE, DELETE, MERGE, COPY, EXPLAIN |
 
+mod access;
 mod alter_table;
 mod control;
 mod copy;
 mod definition;
+mod grant;
 mod measure;
+mod role;
 mod rows;
 mod select;
 mod sequence;
@@ -39,7 +44,8 @@ pub use crate::access::{AccessPath, KeyRange, RangeBound};
 pub use crate::aggregate::AggregateCall;
 pub use crate::explained::{Counter, Measured, PageCounters, StageCounters};
 pub use crate::sort_key::SortKey;
-pub use alter_table::{AlterTablePlan, NewCheck, NewForeignKey, NewKey, Owner, TableAction, TypeChange};
+pub use access::TableAccess;
+pub use alter_table::{AlterTablePlan, NewCheck, NewForeignKey, NewKey, TableAction, TypeChange};
 pub use control::{
     ConstraintName, ControlStatement, IsolationLevel, MaintainedTable, Resolved, Stage, TableLockMode,
     TransactionModes,
@@ -49,6 +55,8 @@ pub use definition::{
     AlterViewPlan, CommentOn, Commented, CreateIndex, CreateTable, CreateTableAs, CreateViewPlan,
     DefinitionStatement, IndexSpec, IntoTable, OnCommit, TablePart, TakenComment, ViewChange,
 };
+pub use grant::{GrantObjects, GrantPlan};
+pub use role::{Owner, RoleOptions, RoleStatement, Secret};
 pub use rows::{
     ConflictUpdate, DeletePlan, InsertPlan, InsertSource, JoinedRows, MeasuredStatement, MergeAction,
     MergeClause, MergePlan, OnConflict, Returning, RowAssignments, RowCheck, RowsStatement, UpdatePlan,
@@ -104,6 +112,8 @@ pub struct Plan {
     pub changes: Vec<Change>,
     /// The tables that it reads, wherever they stand.
     pub reads: Vec<TableRead>,
+    /// The uses that it makes of tables.
+    pub accesses: Vec<TableAccess>,
 }
 
 /// A statement of a WITH that changes rows.

@@ -2,14 +2,16 @@
 
 use super::Sources;
 use super::rows::{NULL, Rows, boolean, int4};
-use super::server::DATABASE_OID;
+use super::server::{DATABASE_OID, USER_OID};
 use crate::activity::{BackgroundActivity, SessionActivity};
+use crate::catalog::role::READ_ALL_STATISTICS;
 use clearway_sql::value::Value;
 
 /// `pg_stat_activity`
 pub(super) fn activity(sources: &Sources<'_>, rows: &mut Rows) {
     let background = (sources.background)().into_iter().map(background_row);
-    let sessions = (sources.activity)().into_iter().map(activity_row);
+    let sessions = (sources.activity)().into_iter();
+    let sessions = sessions.map(|session| activity_row(sources, session));
     rows.extend(background.chain(sessions));
 }
 
@@ -29,7 +31,27 @@ pub(super) fn ssl(sources: &Sources<'_>, rows: &mut Rows) {
     }
 }
 
-pub(super) fn activity_row(session: SessionActivity) -> Vec<Value> {
+/// A session. Of those of other roles a role sees that they are there, unless it may read all statistics.
+pub(super) fn activity_row(sources: &Sources<'_>, session: SessionActivity) -> Vec<Value> {
+    let catalog = sources.catalog;
+    let role = catalog
+        .role_number(&session.user, &session.user)
+        .unwrap_or(USER_OID);
+    let reader = sources.identity.current;
+    let is_shown = [role, READ_ALL_STATISTICS]
+        .into_iter()
+        .any(|role| catalog.has_privileges_of(reader, role));
+    let mut row = whole_row(session, role);
+    if !is_shown {
+        for column in row.iter_mut().skip(7) {
+            *column = Value::Null;
+        }
+        row[20] = Value::text("<insufficient privilege>");
+    }
+    row
+}
+
+fn whole_row(session: SessionActivity, role: u32) -> Vec<Value> {
     let text = |text: Option<&str>| text.map_or(Value::Null, Value::text);
     let time = |time: Option<i64>| time.map_or(Value::Null, Value::TimestampTz);
     let (address, port) = match session.client_address.as_deref().and_then(|a| a.rsplit_once(':')) {
@@ -41,7 +63,7 @@ pub(super) fn activity_row(session: SessionActivity) -> Vec<Value> {
         Value::text(session.database.as_str()),
         Value::Int4(session.process_id as i32),
         Value::Null,
-        Value::Oid(10),
+        Value::Oid(role),
         Value::text(session.user.as_str()),
         Value::text(session.application_name.as_str()),
         text(address),

@@ -12,22 +12,22 @@ use clearway_sql::{ColumnDef, ColumnDefault, TableDef};
 pub(super) fn columns(sources: &Sources<'_>, rows: &mut Rows) {
     for table in SYSTEM_TABLES.iter() {
         for (number, column) in table.definition.columns.iter().enumerate() {
-            push(rows, table.shape.oid, number, column, Of::Table, None);
+            push(rows, table.shape.oid, number, column, Of::Table, None, sources);
         }
     }
     of_views(sources, rows);
     for entry in sources.catalog.tables() {
-        of_table(&entry.def, rows);
+        of_table(&entry.def, rows, sources);
         for index in &entry.def.indexes {
             for (number, column) in index.columns.iter().enumerate() {
                 let column = &entry.def.columns[usize::from(*column)];
-                push(rows, index.oid, number, column, Of::Index, None);
+                push(rows, index.oid, number, column, Of::Index, None, sources);
             }
         }
     }
     for sequence in sources.catalog.sequences() {
         for (number, column) in sequence.def.columns.iter().enumerate() {
-            push(rows, sequence.def.oid, number, column, Of::Table, None);
+            push(rows, sequence.def.oid, number, column, Of::Table, None, sources);
         }
     }
 }
@@ -36,23 +36,31 @@ pub(super) fn columns(sources: &Sources<'_>, rows: &mut Rows) {
 fn of_views(sources: &Sources<'_>, rows: &mut Rows) {
     for entry in sources.catalog.views() {
         for (number, column) in entry.def.columns.iter().enumerate() {
-            push(rows, entry.def.oid, number, column, Of::Table, None);
+            push(rows, entry.def.oid, number, column, Of::Table, None, sources);
         }
     }
 }
 
 /// The columns of a table, those that have been dropped included.
-fn of_table(table: &TableDef, rows: &mut Rows) {
+fn of_table(table: &TableDef, rows: &mut Rows, sources: &Sources<'_>) {
     for (number, attribute) in table.attributes().into_iter().enumerate() {
         match attribute.column {
             Some(column) => {
                 let column = &table.columns[usize::from(column)];
-                push(rows, table.oid, number, column, Of::Table, attribute.missing);
+                push(
+                    rows,
+                    table.oid,
+                    number,
+                    column,
+                    Of::Table,
+                    attribute.missing,
+                    sources,
+                );
             }
             None => {
                 let name = format!("........pg.dropped.{}........", number + 1);
                 let column = ColumnDef::new(name, attribute.data_type);
-                push(rows, table.oid, number, &column, Of::Dropped, None);
+                push(rows, table.oid, number, &column, Of::Dropped, None, sources);
             }
         }
     }
@@ -67,8 +75,18 @@ enum Of {
     Dropped,
 }
 
-fn push(rows: &mut Rows, relation: u32, number: usize, column: &ColumnDef, of: Of, missing: Option<Value>) {
+fn push(
+    rows: &mut Rows,
+    relation: u32,
+    number: usize,
+    column: &ColumnDef,
+    of: Of,
+    missing: Option<Value>,
+    sources: &Sources<'_>,
+) {
     let is_dropped = of == Of::Dropped;
+    let entry = sources.catalog.table(relation);
+    let acl = entry.and_then(|entry| entry.access.columns.get(&(number as u16 + 1)));
     let kept = |number: u32| if is_dropped { 0 } else { number };
     let row = row_of(column.data_type);
     let of_table = of == Of::Table;
@@ -107,7 +125,7 @@ fn push(rows: &mut Rows, relation: u32, number: usize, column: &ColumnDef, of: O
         ("attislocal", boolean(true)),
         ("attinhcount", int4(0)),
         ("attcollation", oid(row.collation)),
-        ("attacl", NULL),
+        ("attacl", sources.acl(acl)),
         ("attoptions", NULL),
         ("attfdwoptions", NULL),
         (

@@ -40,7 +40,10 @@ pub(super) fn schemata(sources: &Sources<'_>, rows: &mut Rows) {
         rows.push([
             ("catalog_name", text(sources.database)),
             ("schema_name", text(&schema.name)),
-            ("schema_owner", text(sources.user)),
+            (
+                "schema_owner",
+                text(&sources.role_name(sources.schema_owner(schema.oid))),
+            ),
             ("default_character_set_catalog", NULL),
             ("default_character_set_schema", NULL),
             ("default_character_set_name", NULL),
@@ -348,7 +351,12 @@ pub(super) fn sequences_view(sources: &Sources<'_>, rows: &mut Rows) {
 
 /// `enabled_roles`
 pub(super) fn enabled_roles(sources: &Sources<'_>, rows: &mut Rows) {
-    rows.push([("role_name", text(sources.user))]);
+    let current = sources.identity.current;
+    for oid in sources.role_numbers() {
+        if sources.catalog.is_member(current, oid) {
+            rows.push([("role_name", text(&sources.role_name(oid)))]);
+        }
+    }
 }
 
 /// `character_sets`
@@ -374,7 +382,7 @@ pub(super) fn default_of(sources: &Sources<'_>, table: &TableDef, number: usize)
     let expression = default_expression(sources.catalog, &entry.def, number)?;
     let catalog = sources.catalog;
     let is_visible = |schema: &str, name: &str| {
-        let mut searched = catalog.searched(&sources.settings.search_path, sources.user);
+        let mut searched = catalog.searched(&sources.settings.search_path, &sources.identity.user);
         let first = searched.find(|schema| catalog.table_in(schema, name).is_some());
         first.is_some_and(|first| *first.name == *schema)
     };

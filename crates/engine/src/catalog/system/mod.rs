@@ -12,7 +12,8 @@
 //! | `constraints` | `pg_index`, `pg_constraint`, `pg_depend` |
 //! | `sequences` | `pg_sequence`, `pg_sequences`, and each sequence read like a table |
 //! | `types`, `functions`, `operators`, `operator_classes` | `pg_type`; `pg_proc`; `pg_operator`, `pg_cast`; `pg_am`, `pg_opclass`, `pg_opfamily` |
-//! | `server` | `pg_database`, `pg_namespace`, `pg_tablespace`, roles, languages, collations |
+//! | `server` | `pg_database`, `pg_namespace`, `pg_tablespace`, languages, collations |
+//! | `roles` | `pg_authid`, `pg_auth_members` and the views over them |
 //! | `settings` | `pg_settings` |
 //! | `activity`, `replication`, `statistics`, `internals` | sessions; followers, slots, a standby; counts; latches and memory |
 //! | `information_schema`, `information_columns` | the views of the SQL standard |
@@ -39,6 +40,7 @@ mod operator_classes;
 mod operators;
 mod relations;
 mod replication;
+mod roles;
 mod rows;
 mod sequences;
 pub(crate) mod server;
@@ -59,10 +61,14 @@ use clearway_storage::{Lsn, Storage};
 
 use crate::activity::{BackgroundActivity, SessionActivity};
 use crate::catalog::CatalogState;
+use crate::catalog::access::{self, Acl};
+use crate::catalog::role::Role;
+use crate::identity::Identity;
 use crate::in_force::InForce;
 use crate::replication_status::{ConflictCounts, WalReceiverStatus};
 use crate::settings::Settings;
-use clearway_sql::value::Value;
+use clearway_sql::function::USER_OID;
+use clearway_sql::value::{DataType, Value};
 use clearway_sql::{CatalogView, TableDef};
 use rows::Rows;
 use shape::{Schema, Shape};
@@ -83,10 +89,62 @@ pub(crate) struct Sources<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) in_force: &'a dyn Fn() -> Arc<InForce>,
     pub(crate) database: &'a str,
-    pub(crate) user: &'a str,
+    /// The name that the client has logged in with.
+    pub(crate) login: &'a str,
+    pub(crate) identity: &'a Identity,
 }
 
 impl Sources<'_> {
+    /// The name of a role.
+    pub(crate) fn role_name(&self, oid: u32) -> String {
+        let name = self.catalog.role_name(oid, self.login);
+        name.map_or_else(|| format!("unknown (OID={oid})"), str::to_owned)
+    }
+
+    /// The name of a relation's owner.
+    fn owner_name(&self, oid: u32) -> String {
+        self.role_name(self.owner_of(oid))
+    }
+
+    /// The owner of a relation; of those of the system the first superuser.
+    fn owner_of(&self, oid: u32) -> u32 {
+        let entry = self.catalog.table(oid).or_else(|| self.catalog.owner(oid));
+        entry.map_or(USER_OID, |entry| entry.access.owner)
+    }
+
+    /// The owner of a schema.
+    fn schema_owner(&self, oid: u32) -> u32 {
+        let entry = self.catalog.schema_entry(oid);
+        entry.map_or(USER_OID, |entry| entry.access.owner)
+    }
+
+    /// A list of privileges; NULL for none.
+    fn acl(&self, acl: Option<&Acl>) -> Value {
+        let Some(acl) = acl else { return Value::Null };
+        let items = acl.iter();
+        let items = items.map(|item| Value::text(access::shown(item, |oid| self.role_name(oid))));
+        rows::array(DataType::array_of(DataType::AclItem), items)
+    }
+
+    /// All roles: the first superuser too, where it has no row.
+    fn role_numbers(&self) -> Vec<u32> {
+        let roles = self.catalog.roles();
+        let unnamed = roles.is_open().then_some(USER_OID);
+        unnamed
+            .into_iter()
+            .chain(roles.all().map(|role| role.oid))
+            .collect()
+    }
+
+    /// A role; the first superuser too, where it has no row.
+    fn role(&self, oid: u32) -> Option<Role> {
+        let roles = self.catalog.roles();
+        match roles.get(oid) {
+            Some(entry) => Some(entry.role.clone()),
+            None => (oid == USER_OID && roles.is_open()).then(|| Role::first(self.login)),
+        }
+    }
+
     /// True if rows of a relation can be changed: it is a table, or a view that passes changes on.
     pub(crate) fn is_changeable(&self, table: &TableDef) -> bool {
         self.changeable_columns(table).is_some()
@@ -112,15 +170,15 @@ static SHAPES: &[(&Shape, MakeRows)] = &[
     (&catalogs::PG_AMPROC, none),
     (&catalogs::PG_ATTRDEF, columns::defaults),
     (&catalogs::PG_ATTRIBUTE, columns::columns),
-    (&catalogs::PG_AUTH_MEMBERS, none),
-    (&catalogs::PG_AUTHID, server::roles),
+    (&catalogs::PG_AUTH_MEMBERS, roles::members),
+    (&catalogs::PG_AUTHID, roles::roles),
     (&catalogs::PG_CAST, operators::casts),
     (&catalogs::PG_CLASS, relations::classes),
     (&catalogs::PG_COLLATION, server::collations),
     (&catalogs::PG_CONSTRAINT, constraints::constraints),
     (&catalogs::PG_CONVERSION, none),
     (&catalogs::PG_DATABASE, server::databases),
-    (&catalogs::PG_DB_ROLE_SETTING, none),
+    (&catalogs::PG_DB_ROLE_SETTING, roles::settings),
     (&catalogs::PG_DEFAULT_ACL, none),
     (&catalogs::PG_DEPEND, constraints::dependencies),
     (&catalogs::PG_DESCRIPTION, descriptions::descriptions),
@@ -169,7 +227,7 @@ static SHAPES: &[(&Shape, MakeRows)] = &[
     (&catalogs::PG_USER_MAPPING, none),
     (&system_views::PG_AVAILABLE_EXTENSION_VERSIONS, none),
     (&system_views::PG_AVAILABLE_EXTENSIONS, none),
-    (&system_views::PG_GROUP, none),
+    (&system_views::PG_GROUP, roles::groups),
     (&system_views::PG_INDEXES, relations::indexes),
     (&system_views::PG_MATVIEWS, none),
     (&system_views::PG_POLICIES, none),
@@ -177,12 +235,12 @@ static SHAPES: &[(&Shape, MakeRows)] = &[
     (&system_views::PG_PUBLICATION_TABLES, none),
     (&system_views::PG_REPLICATION_ORIGIN_STATUS, none),
     (&system_views::PG_REPLICATION_SLOTS, replication::slots),
-    (&system_views::PG_ROLES, server::roles_view),
+    (&system_views::PG_ROLES, roles::roles_view),
     (&system_views::PG_RULES, none),
     (&system_views::PG_SECLABELS, none),
     (&system_views::PG_SEQUENCES, sequences::sequences_view),
     (&system_views::PG_SETTINGS, settings::settings),
-    (&system_views::PG_SHADOW, server::shadow),
+    (&system_views::PG_SHADOW, roles::shadow),
     (&system_views::PG_STAT_ACTIVITY, activity::activity),
     (&system_views::PG_STAT_ALL_INDEXES, statistics::of_indexes),
     (&system_views::PG_STAT_ALL_TABLES, statistics::of_all_tables),
@@ -231,7 +289,7 @@ static SHAPES: &[(&Shape, MakeRows)] = &[
     (&system_views::PG_STATS, column_statistics::stats),
     (&system_views::PG_STATS_EXT, none),
     (&system_views::PG_TABLES, relations::tables),
-    (&system_views::PG_USER, server::users),
+    (&system_views::PG_USER, roles::users),
     (&system_views::PG_USER_MAPPINGS, none),
     (&system_views::PG_VIEWS, relations::views),
     (&system_views::CLEARWAY_LATCHES, internals::latches),
@@ -311,6 +369,11 @@ pub(crate) fn lookup(schema: Schema, name: &str) -> Option<Arc<TableDef>> {
 /// The system table of this number.
 pub(crate) fn by_oid(oid: u32) -> Option<&'static SystemTable> {
     SYSTEM_TABLES.iter().find(|table| table.shape.oid == oid)
+}
+
+/// True for a view of the system.
+pub(crate) fn is_view(oid: u32) -> bool {
+    by_oid(oid).is_some_and(|table| table.shape.is_view)
 }
 
 /// The rows of a system table, or of a sequence, now.

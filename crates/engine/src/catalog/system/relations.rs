@@ -36,14 +36,15 @@ struct Relation<'a> {
 }
 
 impl Relation<'_> {
-    fn push(self, rows: &mut Rows) {
+    fn push(self, sources: &Sources<'_>, rows: &mut Rows) {
+        let entry = sources.catalog.table(self.oid);
         rows.push([
             ("oid", oid(self.oid)),
             ("relname", text(self.name)),
             ("relnamespace", oid(self.schema)),
             ("reltype", oid(0)),
             ("reloftype", oid(0)),
-            ("relowner", oid(USER_OID)),
+            ("relowner", oid(sources.owner_of(self.oid))),
             ("relam", oid(self.access_method)),
             ("relfilenode", oid(self.file)),
             ("reltablespace", oid(0)),
@@ -68,7 +69,10 @@ impl Relation<'_> {
             ("relrewrite", oid(0)),
             ("relfrozenxid", NOT_FROZEN),
             ("relminmxid", NOT_FROZEN),
-            ("relacl", NULL),
+            (
+                "relacl",
+                sources.acl(entry.and_then(|entry| entry.access.acl.as_ref())),
+            ),
             ("reloptions", self.options),
             ("relpartbound", NULL),
         ]);
@@ -78,16 +82,16 @@ impl Relation<'_> {
 /// `pg_class`
 pub(super) fn classes(sources: &Sources<'_>, rows: &mut Rows) {
     for table in SYSTEM_TABLES.iter() {
-        of_system(table).push(rows);
+        of_system(table).push(sources, rows);
     }
     for entry in sources.catalog.tables() {
         of_table(sources, &entry, rows);
     }
     for entry in sources.catalog.sequences() {
-        of_sequence(&entry).push(rows);
+        of_sequence(&entry).push(sources, rows);
     }
     for entry in sources.catalog.views() {
-        of_view(&entry.def).push(rows);
+        of_view(&entry.def).push(sources, rows);
     }
 }
 
@@ -191,7 +195,7 @@ fn of_table(sources: &Sources<'_>, entry: &TableEntry, rows: &mut Rows) {
         identity: "d",
         options: options_of(table),
     }
-    .push(rows);
+    .push(sources, rows);
     for index in &table.indexes {
         Relation {
             oid: index.oid,
@@ -211,7 +215,7 @@ fn of_table(sources: &Sources<'_>, entry: &TableEntry, rows: &mut Rows) {
             identity: "n",
             options: NULL,
         }
-        .push(rows);
+        .push(sources, rows);
     }
 }
 
@@ -255,7 +259,7 @@ pub(super) fn tables(sources: &Sources<'_>, rows: &mut Rows) {
         rows.push([
             ("schemaname", text(&table.schema.name)),
             ("tablename", text(&table.name)),
-            ("tableowner", text(sources.user)),
+            ("tableowner", text(&sources.owner_name(table.oid))),
             ("tablespace", NULL),
             ("hasindexes", boolean(has_indexes)),
             ("hasrules", boolean(false)),
@@ -271,7 +275,7 @@ pub(super) fn views(sources: &Sources<'_>, rows: &mut Rows) {
         rows.push([
             ("schemaname", text(&entry.def.schema.name)),
             ("viewname", text(&entry.def.name)),
-            ("viewowner", text(sources.user)),
+            ("viewowner", text(&sources.owner_name(entry.def.oid))),
             ("definition", view_text(sources, &entry.def)),
         ]);
     }
@@ -279,7 +283,7 @@ pub(super) fn views(sources: &Sources<'_>, rows: &mut Rows) {
         rows.push([
             ("schemaname", text(table.shape.schema.name())),
             ("viewname", text(table.shape.name)),
-            ("viewowner", text(sources.user)),
+            ("viewowner", text(&sources.role_name(USER_OID))),
             ("definition", NULL),
         ]);
     }

@@ -66,7 +66,7 @@ fn replication_rows(sources: &Sources<'_>) -> Vec<Vec<Value>> {
             .iter()
             .find(|session| session.process_id == follower.process_id)?;
         // The first columns of the two views are the same, but for their order.
-        let mut activity = activity_row(session.clone());
+        let mut activity = activity_row(sources, session.clone());
         let mut take = |column: usize| std::mem::replace(&mut activity[column], Value::Null);
         let state = match (follower.is_backup, follower.caught_up) {
             (true, _) => "backup",

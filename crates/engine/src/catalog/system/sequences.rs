@@ -36,7 +36,7 @@ pub(super) fn sequences_view(sources: &Sources<'_>, rows: &mut Rows) {
         rows.push([
             ("schemaname", text(&entry.def.schema.name)),
             ("sequencename", text(&entry.def.name)),
-            ("sequenceowner", text(sources.user)),
+            ("sequenceowner", text(&sources.owner_name(entry.def.oid))),
             ("data_type", oid(numbers.data_type.oid())),
             ("start_value", int8(numbers.start)),
             ("min_value", int8(numbers.min)),

@@ -1,13 +1,10 @@
-//! The things that a server has one or a few of: the database, schemas, tablespaces, the user, languages, collations.
+//! The things that a server has one or a few of: the database, schemas, tablespaces, languages, collations.
 
 use super::Sources;
-use super::rows::{NOT_FROZEN, NULL, Rows, array, boolean, int4, oid, text};
+use super::rows::{NOT_FROZEN, NULL, Rows, boolean, int4, oid, text};
 use super::shape::Schema;
-use clearway_sql::SchemaRef;
-use clearway_sql::function::quote_identifier;
-use clearway_sql::value::{DataType, Value};
-// There is one user, called as the client calls itself.
 pub(super) use clearway_sql::function::{DATABASE_OID, USER_OID};
+use clearway_sql::value::Value;
 
 /// The number of the language of built-in functions.
 pub(super) const INTERNAL_LANGUAGE_OID: u32 = 12;
@@ -25,23 +22,16 @@ pub(super) fn schemas(sources: &Sources<'_>, rows: &mut Rows) {
         rows.push([
             ("oid", oid(schema.oid)),
             ("nspname", text(&schema.name)),
-            ("nspowner", oid(USER_OID)),
+            ("nspowner", oid(sources.schema_owner(schema.oid))),
             ("nspacl", privileges(sources, schema.oid)),
         ]);
     }
 }
 
-/// The privileges on a schema: on the `public` that each database begins with, they are given; on others, the default.
+/// The list of a schema.
 fn privileges(sources: &Sources<'_>, schema: u32) -> Value {
-    if schema != SchemaRef::PUBLIC_OID {
-        return NULL;
-    }
-    let owner = quote_identifier(sources.user);
-    let items = [format!("{owner}=UC/{owner}"), format!("=U/{owner}")];
-    array(
-        DataType::array_of(DataType::AclItem),
-        items.into_iter().map(Value::text),
-    )
+    let entry = sources.catalog.schema_entry(schema);
+    sources.acl(entry.and_then(|entry| entry.access.acl.as_ref()))
 }
 
 /// `pg_database`
@@ -49,7 +39,7 @@ pub(super) fn databases(sources: &Sources<'_>, rows: &mut Rows) {
     rows.push([
         ("oid", oid(DATABASE_OID)),
         ("datname", text(sources.database)),
-        ("datdba", oid(USER_OID)),
+        ("datdba", oid(sources.catalog.database_owner())),
         ("encoding", int4(UTF8)),
         ("datlocprovider", text("c")),
         ("datistemplate", boolean(false)),
@@ -62,7 +52,10 @@ pub(super) fn databases(sources: &Sources<'_>, rows: &mut Rows) {
         ("datctype", text("C.UTF-8")),
         ("daticulocale", NULL),
         ("datcollversion", NULL),
-        ("datacl", NULL),
+        (
+            "datacl",
+            sources.acl(sources.catalog.database_access().acl.as_ref()),
+        ),
     ]);
 }
 
@@ -77,76 +70,6 @@ pub(super) fn tablespaces(_: &Sources<'_>, rows: &mut Rows) {
             ("spcoptions", NULL),
         ]);
     }
-}
-
-/// `pg_authid`
-pub(super) fn roles(sources: &Sources<'_>, rows: &mut Rows) {
-    rows.push([
-        ("oid", oid(USER_OID)),
-        ("rolname", text(sources.user)),
-        ("rolsuper", boolean(true)),
-        ("rolinherit", boolean(true)),
-        ("rolcreaterole", boolean(true)),
-        ("rolcreatedb", boolean(true)),
-        ("rolcanlogin", boolean(true)),
-        ("rolreplication", boolean(true)),
-        ("rolbypassrls", boolean(true)),
-        ("rolconnlimit", int4(-1)),
-        ("rolpassword", NULL),
-        ("rolvaliduntil", NULL),
-    ]);
-}
-
-/// `pg_roles`
-pub(super) fn roles_view(sources: &Sources<'_>, rows: &mut Rows) {
-    rows.push([
-        ("rolname", text(sources.user)),
-        ("rolsuper", boolean(true)),
-        ("rolinherit", boolean(true)),
-        ("rolcreaterole", boolean(true)),
-        ("rolcreatedb", boolean(true)),
-        ("rolcanlogin", boolean(true)),
-        ("rolreplication", boolean(true)),
-        ("rolconnlimit", int4(-1)),
-        ("rolpassword", text(HIDDEN_PASSWORD)),
-        ("rolvaliduntil", NULL),
-        ("rolbypassrls", boolean(true)),
-        ("rolconfig", NULL),
-        ("oid", oid(USER_OID)),
-    ]);
-}
-
-/// The text that views show in place of a password.
-const HIDDEN_PASSWORD: &str = "********";
-
-/// `pg_user`
-pub(super) fn users(sources: &Sources<'_>, rows: &mut Rows) {
-    rows.push([
-        ("usename", text(sources.user)),
-        ("usesysid", oid(USER_OID)),
-        ("usecreatedb", boolean(true)),
-        ("usesuper", boolean(true)),
-        ("userepl", boolean(true)),
-        ("usebypassrls", boolean(true)),
-        ("passwd", text(HIDDEN_PASSWORD)),
-        ("valuntil", NULL),
-        ("useconfig", NULL),
-    ]);
-}
-
-/// `pg_shadow`
-pub(super) fn shadow(sources: &Sources<'_>, rows: &mut Rows) {
-    rows.push([
-        ("usename", text(sources.user)),
-        ("usesysid", oid(USER_OID)),
-        ("usecreatedb", boolean(true)),
-        ("usesuper", boolean(true)),
-        ("userepl", boolean(true)),
-        ("usebypassrls", boolean(true)),
-        ("passwd", NULL),
-        ("valuntil", NULL),
-        ("useconfig", NULL),
-    ]);
 }
 
 /// `pg_language`

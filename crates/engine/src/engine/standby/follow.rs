@@ -55,6 +55,7 @@ use clearway_storage::{Reader, RelId, Standby, StorageError};
 use clearway_txn::{LockMode, LockTag, ProcId, Snapshot, Xid};
 
 use crate::catalog::comment::CommentEntry;
+use crate::catalog::role::{MembershipEntry, RoleEntry};
 use crate::catalog::schema::SchemaEntry;
 use crate::catalog::stored::{self, CatalogRow, Definition, RowKey};
 use crate::catalog::{CATALOG_REL, CatalogState, TableEntry, TableRuntime};
@@ -151,7 +152,7 @@ struct Change {
 fn tables_of(keys: &BTreeSet<RowKey>) -> impl Iterator<Item = u32> + '_ {
     keys.iter().filter_map(|key| match key {
         RowKey::Table(oid) => Some(*oid),
-        RowKey::Comment(_) | RowKey::Schema(_) => None,
+        _ => None,
     })
 }
 
@@ -190,7 +191,7 @@ impl Change {
     fn defined_tables(&self) -> impl Iterator<Item = (u32, &Definition)> {
         self.defined.values().filter_map(|row| match row {
             CatalogRow::Table(definition) => Some((definition.table.oid, definition)),
-            CatalogRow::Comment(_) | CatalogRow::Schema(_) => None,
+            _ => None,
         })
     }
 
@@ -232,6 +233,9 @@ impl Change {
                 RowKey::Table(oid) => state.remove(*oid),
                 RowKey::Comment(on) => state.remove_comment(on),
                 RowKey::Schema(oid) => state.remove_schema(*oid),
+                RowKey::Database => state.put_database(Arc::default(), None),
+                RowKey::Role(oid) => state.remove_role(*oid),
+                RowKey::Member(role, member) => state.remove_membership((*role, *member)),
             }
         }
         for (key, row) in std::mem::take(&mut self.defined) {
@@ -241,6 +245,12 @@ impl Change {
                     state.put(followed(engine, &before, definition, tid, xid, context)?);
                 }
                 CatalogRow::Comment(comment) => state.put_comment(comment_entry(comment, tid)),
+                CatalogRow::Database(access) => state.put_database(Arc::new(access), Some(tid)),
+                CatalogRow::Role(role) => state.put_role(RoleEntry { role, tid: Some(tid) }),
+                CatalogRow::Member(membership) => state.put_membership(MembershipEntry {
+                    membership,
+                    tid: Some(tid),
+                }),
                 CatalogRow::Schema(entry) => state.put_schema(SchemaEntry {
                     tid: Some(tid),
                     ..entry
@@ -260,6 +270,23 @@ impl Change {
                 RowKey::Schema(oid) => {
                     if let Some(entry) = before.schema_entry(oid) {
                         state.put_schema(SchemaEntry {
+                            tid: Some(tid),
+                            ..entry.clone()
+                        });
+                    }
+                }
+                RowKey::Database => state.put_database(before.database_access(), Some(tid)),
+                RowKey::Role(oid) => {
+                    if let Some(entry) = before.roles().get(oid) {
+                        state.put_role(RoleEntry {
+                            tid: Some(tid),
+                            ..(**entry).clone()
+                        });
+                    }
+                }
+                RowKey::Member(role, member) => {
+                    if let Some(entry) = before.roles().membership(role, member) {
+                        state.put_membership(MembershipEntry {
                             tid: Some(tid),
                             ..entry.clone()
                         });

@@ -51,7 +51,7 @@ impl Session {
                 )
             })?],
             None => state
-                .searched(&self.settings.search_path, &self.info.user)
+                .searched(&self.settings.search_path, &self.identity.user)
                 .collect(),
         };
         for schema in schemas {

@@ -354,6 +354,7 @@ impl Binder<'_> {
         let (table, seen) = self.table_in_from(name)?;
         if let Some(view) = &table.view {
             self.read(&table);
+            self.note_read(&table);
             let (mut columns, rows) = self.view_rows(&table, view)?;
             columns.truncate(seen);
             let (_, written, _) = split_name(name)?;
@@ -380,6 +381,7 @@ impl Binder<'_> {
         names.visible.clone_from(&names.relations[0].columns);
         self.enter(&names.relations[0].alias, Some(&table.name));
         self.read(&table);
+        self.note_read(&table);
         Ok(From {
             relation: Relation::Leaf(Leaf {
                 base,

@@ -175,6 +175,13 @@ impl Binder<'_> {
                     super::from::check_width(*width)?;
                 }
                 leaf.lock = Some(leaf.lock.map_or(lock, |before| before.and(lock)));
+                for access in self
+                    .accesses
+                    .iter_mut()
+                    .filter(|access| access.table.oid == table.oid)
+                {
+                    access.updates = true;
+                }
                 let mut reads = self.reads.iter_mut();
                 if let Some(read) = reads.find(|read| read.table.oid == table.oid) {
                     read.locked = read.locked.max(Some(lock.strength));

@@ -10,10 +10,12 @@ mod comment;
 mod copy;
 pub(crate) mod create_table;
 mod explain;
+mod grant;
 mod lock;
 mod maintenance;
 mod prepared;
 mod reader;
+mod role;
 pub(crate) mod schema;
 pub(crate) mod sequence;
 mod setting;
@@ -28,7 +30,7 @@ use crate::error::{EngineError, Result, SqlState};
 use crate::lex::{Kind, Token, lex};
 use crate::parse::unsupported;
 use crate::parse::{ParsedStatement, Tree};
-use crate::plan::{ControlStatement, CopyOptions, OnCommit, Stage};
+use crate::plan::{ControlStatement, CopyOptions, GrantPlan, OnCommit, RoleStatement, Stage};
 use crate::stack::Deep;
 use reader::Reader;
 use schema::RoleName;
@@ -107,6 +109,8 @@ pub(crate) enum NamedDefinition {
         cascade: bool,
     },
     Comment(Comment),
+    Role(RoleStatement),
+    Grant(GrantPlan<Name>),
 }
 
 /// COPY as written.
@@ -156,10 +160,14 @@ pub(crate) fn parse(text: &str, offset: u32) -> Result<Option<Tree>> {
                 .iter()
                 .any(|word| text.contains(word))
             }
-            other => matches!(other, Some(&("schema" | "view" | "sequence"))),
+            Some(&"user") if words.get(2) == Some(&"mapping") => false,
+            other => matches!(
+                other,
+                Some(&("schema" | "view" | "sequence" | "role" | "user" | "group"))
+            ),
         },
         "create" if view::begins_view(&words) || words.get(1) == Some(&"schema") => true,
-        "create" if begins_sequence(&words) => true,
+        "create" if begins_sequence(&words) || role::begins_create(&words) => true,
         _ => create_table::is_create_table(&words),
     };
     if !ours {
@@ -212,6 +220,12 @@ impl Reader<'_> {
             "truncate" => Tree::Definition(self.truncate()?),
             "drop" => Tree::Definition(self.drop()?),
             "comment" => Tree::Definition(NamedDefinition::Comment(self.comment()?)),
+            "create" if self.begins_role() => Tree::Definition(NamedDefinition::Role(self.create_role()?)),
+            "alter" if self.begins_role() => Tree::Definition(NamedDefinition::Role(self.alter_role()?)),
+            "grant" | "revoke" if self.grants_role() => {
+                Tree::Definition(NamedDefinition::Role(self.grant_role(verb == "grant")?))
+            }
+            "grant" | "revoke" => Tree::Definition(NamedDefinition::Grant(self.grant(verb == "grant")?)),
             "create" if self.eat("schema") => Tree::Definition(self.create_schema()?),
             "create" if self.begins_sequence() => {
                 Tree::Definition(NamedDefinition::CreateSequence(self.create_sequence()?))
@@ -348,6 +362,9 @@ impl Reader<'_> {
     }
 
     fn drop(&mut self) -> Result<NamedDefinition> {
+        if self.begins_role() {
+            return Ok(NamedDefinition::Role(self.drop_role()?));
+        }
         let (what, _) = self.identifier()?;
         if what == "schema" {
             return self.drop_schema();

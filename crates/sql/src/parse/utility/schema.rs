@@ -1,17 +1,11 @@
 //! CREATE, ALTER and DROP SCHEMA.
 
 use crate::error::{EngineError, Result, SqlState};
-use crate::lex::Kind;
 use crate::parse::utility::NamedDefinition;
 use crate::parse::utility::reader::Reader;
 
 /// A role as written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum RoleName {
-    /// CURRENT_USER and its like: the session's.
-    Current,
-    Named(String),
-}
+pub(crate) use crate::plan::Owner as RoleName;
 
 impl Reader<'_> {
     /// CREATE SCHEMA, behind both words.
@@ -68,16 +62,6 @@ impl Reader<'_> {
             names,
             if_exists,
             cascade,
-        })
-    }
-
-    pub(super) fn role(&mut self) -> Result<RoleName> {
-        let is_word = matches!(self.peek(), Some(Kind::Word(_)));
-        let (name, _) = self.identifier()?;
-        let is_current = matches!(name.as_str(), "current_user" | "session_user" | "current_role");
-        Ok(match is_word && is_current {
-            true => RoleName::Current,
-            false => RoleName::Named(name),
         })
     }
 }

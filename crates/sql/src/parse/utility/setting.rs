@@ -65,8 +65,18 @@ impl Reader<'_> {
         }
         let local = self.eat("local");
         let _ = local || !self.begins("session authorization") && self.eat("session");
-        if self.eat("session authorization") || self.eat("role") {
-            return Err(EngineError::not_supported("SET ROLE"));
+        if self.eat("session authorization") {
+            return self.set_identity("session_authorization", "default", local);
+        }
+        if self.begins("role")
+            && !matches!(
+                self.tokens.get(self.at + 1).map(|token| &token.kind),
+                Some(Kind::Symbol('=')) | None
+            )
+            && !self.begins("role to")
+        {
+            self.expect("role")?;
+            return self.set_identity("role", "none", local);
         }
         let name = if self.eat("names") {
             "client_encoding".to_owned()
@@ -120,6 +130,26 @@ impl Reader<'_> {
         Ok(ControlStatement::Set {
             name,
             value: Some(values.join(", ")),
+            local,
+        })
+    }
+
+    /// SET ROLE and SET SESSION AUTHORIZATION, behind their words; `nothing` is the word for none.
+    fn set_identity(
+        &mut self,
+        setting: &str,
+        nothing: &str,
+        local: bool,
+    ) -> Result<ControlStatement<AsRead>> {
+        let is_word = matches!(self.peek(), Some(Kind::Word(_)));
+        let name = match self.peek().cloned() {
+            Some(Kind::Word(name) | Kind::Quoted(name) | Kind::Text(name)) => name,
+            _ => return Err(self.syntax_error()),
+        };
+        self.at += 1;
+        Ok(ControlStatement::Set {
+            name: setting.to_owned(),
+            value: (!(is_word && name == nothing)).then_some(name),
             local,
         })
     }

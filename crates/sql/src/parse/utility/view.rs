@@ -42,6 +42,7 @@ pub(crate) enum AlterViewAction {
     SetOptions(ViewOptions),
     /// The names of the options.
     ResetOptions(Vec<String>),
+    Owner(crate::plan::Owner),
 }
 
 /// True if a statement of these first words is CREATE VIEW.
@@ -220,12 +221,13 @@ impl Reader<'_> {
             let mut options = ViewOptions::default();
             self.view_options(&mut options)?;
             AlterViewAction::SetOptions(options)
+        } else if self.eat("owner to") {
+            AlterViewAction::Owner(self.role()?)
         } else if self.eat("reset") {
             AlterViewAction::ResetOptions(self.reset_options()?)
         } else {
             let action = match self.peek_word() {
                 "set" => "SET SCHEMA".to_owned(),
-                "owner" => "OWNER TO".to_owned(),
                 "alter" => "ALTER COLUMN".to_owned(),
                 _ => return Err(self.syntax_error()),
             };

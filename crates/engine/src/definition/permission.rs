@@ -1,0 +1,219 @@
+//! The right to define: owners may change what is theirs, others need a privilege.
+
+use std::sync::Arc;
+
+use clearway_sql::error::Result;
+use clearway_sql::plan::{Commented, DefinitionStatement, NewForeignKey, Owner, TableAction};
+use clearway_sql::{ObjectAddress, SchemaRef, TableDef};
+
+use crate::catalog::access::denied;
+use crate::catalog::access::{CREATE, Kind, REFERENCES, TEMPORARY, TRUNCATE};
+use crate::catalog::{CatalogState, TableEntry};
+use crate::definition::DefinitionChange;
+use crate::definition::owner::kind_of;
+
+/// A name of a statement with what it leads to.
+type Named = (String, Option<Arc<TableDef>>);
+
+impl DefinitionChange<'_, '_, '_> {
+    /// 42501 unless the role that acts may run the statement. Roles and grants have rules of their own.
+    pub(super) fn check_permission(&mut self, statement: &DefinitionStatement) -> Result<()> {
+        if self.execution.identity.is_superuser {
+            return Ok(());
+        }
+        let state = self.execution.txn.catalog_state();
+        let owns = |table: &Option<Arc<TableDef>>| match table {
+            Some(table) => self.require_owner_of(&state, table),
+            None => Ok(()),
+        };
+        match statement {
+            DefinitionStatement::CreateTable(create) => {
+                self.may_create(&state, &create.schema)?;
+                self.may_refer(&state, create.foreign_keys.iter())
+            }
+            DefinitionStatement::CreateTableAs(create) => self.may_create(&state, &create.create.schema),
+            DefinitionStatement::CreateSequence(create) => self.may_create(&state, &create.schema),
+            DefinitionStatement::CreateView(create) => {
+                self.may_create(&state, &create.schema)?;
+                owns(&create.replaced)
+            }
+            DefinitionStatement::DropTable { tables: found, .. }
+            | DefinitionStatement::DropView { views: found, .. }
+            | DefinitionStatement::DropSequence { sequences: found, .. } => self.may_drop(&state, found),
+            DefinitionStatement::DropIndex { indexes, .. } => {
+                for (name, table) in indexes {
+                    let entry = table.as_ref().and_then(|table| state.table(table.oid));
+                    if entry.is_some_and(|entry| !self.owns(&state, entry)) {
+                        return Err(denied(format!("must be owner of index {name}")));
+                    }
+                }
+                Ok(())
+            }
+            DefinitionStatement::AlterTable(alter) => {
+                owns(&alter.table)?;
+                self.may_refer(&state, alter.actions.iter().flat_map(TableAction::foreign_keys))
+            }
+            DefinitionStatement::AlterView(alter) => owns(&alter.view),
+            DefinitionStatement::AlterSequence(alter) => owns(&alter.sequence),
+            DefinitionStatement::CreateIndex(create) => self.require_owner_of(&state, &create.table),
+            DefinitionStatement::SetFillfactor { table, .. } => self.require_owner_of(&state, table),
+            DefinitionStatement::Truncate { tables, cascaded, .. } => {
+                for table in tables.iter().chain(cascaded) {
+                    self.require_privilege(&state, table, TRUNCATE)?;
+                }
+                Ok(())
+            }
+            DefinitionStatement::CreateSchema { owner, .. } => {
+                if let Some(owner @ (Owner::Named(_) | Owner::Session)) = owner {
+                    let to = self.role_number(&state, owner)?;
+                    self.require_may_give(&state, to, None)?;
+                }
+                self.may_in_database(&state, CREATE)
+            }
+            DefinitionStatement::RenameSchema { name, .. } => {
+                self.require_owner_of_schema(&state, name)?;
+                self.may_in_database(&state, CREATE)
+            }
+            DefinitionStatement::SchemaOwner { name, owner } => {
+                self.require_owner_of_schema(&state, name)?;
+                let to = self.role_number(&state, owner)?;
+                self.require_may_give(&state, to, None)?;
+                self.may_in_database(&state, CREATE)
+            }
+            DefinitionStatement::DropSchema { names, .. } => {
+                let mut names = names.iter();
+                names.try_for_each(|name| self.require_owner_of_schema(&state, name))
+            }
+            DefinitionStatement::Comment(comment) => self.may_comment(&state, &comment.on),
+            DefinitionStatement::Role(_) | DefinitionStatement::Grant(_) => Ok(()),
+        }
+    }
+
+    fn owns(&self, state: &CatalogState, entry: &TableEntry) -> bool {
+        state.has_privileges_of(self.execution.identity.current, entry.access.owner)
+    }
+
+    /// 42501 unless the role that acts owns a relation, which may be one of the system.
+    fn require_owner_of(&self, state: &CatalogState, table: &TableDef) -> Result<()> {
+        match state.table(table.oid) {
+            Some(entry) => self.require_owner(state, entry),
+            None => Err(denied(format!("must be owner of table {}", table.name))),
+        }
+    }
+
+    fn require_owner_of_schema(&self, state: &CatalogState, name: &str) -> Result<()> {
+        let schema = state.schema_named(name);
+        let entry = schema.and_then(|schema| state.schema_entry(schema.oid).cloned());
+        let acts = self.execution.identity.current;
+        match entry {
+            Some(entry) if !state.has_privileges_of(acts, entry.access.owner) => {
+                Err(denied(format!("must be owner of schema {name}")))
+            }
+            // What is not there, or the system's, is refused where it is looked up.
+            _ => Ok(()),
+        }
+    }
+
+    /// The owner of its schema may drop a relation too.
+    fn may_drop(&self, state: &CatalogState, found: &[Named]) -> Result<()> {
+        let acts = self.execution.identity.current;
+        for (_, table) in found {
+            let Some(entry) = table.as_ref().and_then(|table| state.table(table.oid)) else {
+                continue;
+            };
+            let schema = state.schema_entry(entry.def.schema.oid);
+            let owns_schema = schema.is_some_and(|schema| state.has_privileges_of(acts, schema.access.owner));
+            if !owns_schema {
+                self.require_owner(state, entry)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn may_create(&self, state: &CatalogState, schema: &SchemaRef) -> Result<()> {
+        if !schema.is_temporary() {
+            // The binder has asked.
+            return Ok(());
+        }
+        if state.may(self.execution.identity.current, Kind::Database, 0, TEMPORARY) {
+            return Ok(());
+        }
+        let database = self.execution.eval.session.database();
+        Err(denied(format!(
+            "permission denied to create temporary tables in database \"{database}\""
+        )))
+    }
+
+    fn may_in_database(&self, state: &CatalogState, privilege: u16) -> Result<()> {
+        if state.may(self.execution.identity.current, Kind::Database, 0, privilege) {
+            return Ok(());
+        }
+        let database = self.execution.eval.session.database();
+        Err(denied(format!("permission denied for database {database}")))
+    }
+
+    /// Foreign keys need REFERENCES on the columns that they name.
+    fn may_refer<'k>(
+        &self,
+        state: &CatalogState,
+        keys: impl Iterator<Item = &'k NewForeignKey>,
+    ) -> Result<()> {
+        for key in keys {
+            let Some(parent) = &key.parent else { continue };
+            self.require_privilege(state, parent, REFERENCES)?;
+        }
+        Ok(())
+    }
+
+    fn require_privilege(&self, state: &CatalogState, table: &TableDef, privilege: u16) -> Result<()> {
+        let acts = self.execution.identity.current;
+        let has_on_a_column = |entry: &TableEntry| {
+            let roles = state.inherited_roles(acts);
+            let mut lists = entry.access.columns.values();
+            privilege == REFERENCES
+                && lists.any(|acl| crate::catalog::access::held(acl, &roles, privilege, false) != 0)
+        };
+        let entry = state.table(table.oid);
+        if state.may(acts, Kind::Table, table.oid, privilege)
+            || entry.is_some_and(|entry| has_on_a_column(entry))
+        {
+            return Ok(());
+        }
+        let kind = entry.map_or("table", |entry| kind_of(entry));
+        Err(denied(format!("permission denied for {kind} {}", table.name)))
+    }
+
+    fn may_comment(&self, state: &CatalogState, on: &Commented) -> Result<()> {
+        match on {
+            Commented::Object(address) => {
+                let relation = match address.catalog {
+                    ObjectAddress::PG_CLASS => state.table(address.object),
+                    _ => None,
+                };
+                match relation.or_else(|| state.owner(address.object)) {
+                    Some(entry) => self.require_owner(state, entry),
+                    None => Ok(()),
+                }
+            }
+            Commented::Schema(name) => self.require_owner_of_schema(state, name),
+            Commented::Database(name) => {
+                let owner = state.database_owner();
+                match state.has_privileges_of(self.execution.identity.current, owner) {
+                    true => Ok(()),
+                    false => Err(denied(format!("must be owner of database {name}"))),
+                }
+            }
+            Commented::Role(name) => {
+                let role = state.roles().named(name);
+                let acts = state.roles().get(self.execution.identity.current);
+                if role.is_some_and(|entry| entry.role.superuser) {
+                    return Err(denied("must be superuser"));
+                }
+                match acts.is_some_and(|entry| entry.role.create_roles) {
+                    true => Ok(()),
+                    false => Err(denied("must have CREATEROLE privilege")),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! GRANT and REVOKE of privileges on objects.
+
+use std::sync::Arc;
+
+use crate::catalog::TableDef;
+use crate::plan::Owner;
+
+/// GRANT or REVOKE.
+#[derive(Debug, Clone)]
+pub struct GrantPlan<Table = Arc<TableDef>> {
+    /// True for GRANT.
+    pub is_grant: bool,
+    /// The privileges, in lower case, with the columns that they are on; `all` for all of them.
+    pub privileges: Vec<(String, Vec<String>)>,
+    /// The objects.
+    pub objects: GrantObjects<Table>,
+    /// The roles.
+    pub grantees: Vec<Owner>,
+    /// WITH GRANT OPTION; in REVOKE that option alone.
+    pub grant_option: bool,
+    /// True if what others have granted by it goes as well.
+    pub cascade: bool,
+    /// GRANTED BY
+    pub grantor: Option<Owner>,
+}
+
+/// The objects of GRANT.
+#[derive(Debug, Clone)]
+pub enum GrantObjects<Table = Arc<TableDef>> {
+    /// ON TABLE, which may be views and sequences.
+    Tables(Vec<Table>),
+    /// ON SEQUENCE
+    Sequences(Vec<Table>),
+    /// ON ALL TABLES IN SCHEMA
+    TablesIn(Vec<String>),
+    /// ON ALL SEQUENCES IN SCHEMA
+    SequencesIn(Vec<String>),
+    /// ON SCHEMA
+    Schemas(Vec<String>),
+    /// ON DATABASE
+    Databases(Vec<String>),
+}
+
+impl GrantPlan {
+    /// The command tag.
+    pub fn tag(&self) -> &'static str {
+        if self.is_grant { "GRANT" } else { "REVOKE" }
+    }
+}
