@@ -17,6 +17,19 @@ def connect(server):
 def answer(connection, sql, binary=False):
     """The rows as the wire has them, or the error's SQLSTATE and message."""
     result = connection.pgconn.exec_params(sql.encode(), [], result_format=1) if binary else connection.pgconn.exec_(sql.encode())
+    return found(result)
+
+
+def awaited(connection):
+    """The answer to a statement that was sent and not waited for."""
+    last = None
+    while result := connection.pgconn.get_result():
+        last = result
+    return found(last)
+
+
+def found(result):
+    """The rows of a result, or its error."""
     if result.status in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):
         return [
             tuple(result.get_value(row, column) for column in range(result.nfields)) for row in range(result.ntuples)

@@ -14,6 +14,8 @@ as slow. Ends with 1 if an answer differs.
 
 import argparse
 import collections
+import dataclasses
+import multiprocessing
 import pathlib
 import re
 import sys
@@ -22,10 +24,13 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 import random_query  # noqa: E402
-from peer import answer, connect  # noqa: E402
+from peer import awaited, connect  # noqa: E402
 from support import servers, tools  # noqa: E402
 
 TOO_LONG = "57014"
+
+# Queries that a worker process is given together.
+AT_ONCE = 25
 
 
 def without_zeros(value):
@@ -42,48 +47,70 @@ def comparable(rows, sql):
     return rows if re.search(r" order by [^()]*$", sql) else sorted(rows, key=repr)
 
 
+def prepare(connections, seed):
+    """Makes the tables on both servers."""
+    for connection in connections:
+        for statement in random_query.setup(seed):
+            connection.execute(statement)
+
+
+@dataclasses.dataclass
+class Found:
+    """What came of some queries."""
+
+    same: int = 0
+    failed: int = 0  # of the same: with one error on both
+    left_out: int = 0
+    refused: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    slow: list = dataclasses.field(default_factory=list)
+    different: list = dataclasses.field(default_factory=list)
+
+    def add(self, other):
+        """Adds what came of other queries."""
+        for field in dataclasses.fields(self):
+            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
+
+    def summary(self):
+        """The counts, in a line."""
+        return (
+            f"{self.same} the same ({self.failed} of them errors), {len(self.different)} different, "
+            f"{self.refused.total()} refused, {len(self.slow)} slow, {self.left_out} left out"
+        )
+
+
 class Comparison:
     """Random queries on two connections, and what came of them."""
 
     def __init__(self, ours, theirs, seed, timeout="2s"):
-        self.ours, self.theirs, self.seed = ours, theirs, seed
-        self.same = self.left_out = 0
-        self.refused = collections.Counter()
-        self.slow, self.different = [], []
+        self.ours, self.theirs, self.seed, self.found = ours, theirs, seed, Found()
         for connection in (ours, theirs):
-            for statement in random_query.setup(seed):
-                connection.execute(statement)
             connection.execute(f"set statement_timeout = '{timeout}'")
 
     def ask(self, number):
         """Asks both the query of this number; both answers."""
         sql = random_query.query(self.seed, number)
-        theirs = answer(self.theirs, sql)
+        # Both work on it at the same time.
+        for connection in (self.ours, self.theirs):
+            connection.pgconn.send_query(sql.encode())
+        ours, theirs = (awaited(connection) for connection in (self.ours, self.theirs))
+        found = self.found
         if isinstance(theirs, tuple) and theirs[0] == TOO_LONG:
-            self.left_out += 1
-            return sql, None, theirs
-        ours = answer(self.ours, sql)
-        if isinstance(ours, tuple):
+            found.left_out += 1
+        elif isinstance(ours, tuple):
             if ours[0] == TOO_LONG:
-                self.slow.append((number, sql))
+                found.slow.append((number, sql))
             elif ours[0] == "0A000" and not isinstance(theirs, tuple):
-                self.refused[re.sub(r'"[^"]*"', '"…"', ours[1])] += 1
+                found.refused[re.sub(r'"[^"]*"', '"…"', ours[1])] += 1
             elif isinstance(theirs, tuple) and ours[0] == theirs[0]:
-                self.same += 1
+                found.same += 1
+                found.failed += 1
             else:
-                self.different.append((number, sql, ours, theirs))
+                found.different.append((number, sql, ours, theirs))
         elif isinstance(theirs, list) and comparable(ours, sql) == comparable(theirs, sql):
-            self.same += 1
+            found.same += 1
         else:
-            self.different.append((number, sql, ours, theirs))
+            found.different.append((number, sql, ours, theirs))
         return sql, ours, theirs
-
-    def summary(self):
-        """The counts, in a line."""
-        return (
-            f"{self.same} the same, {len(self.different)} different, {self.refused.total()} refused, "
-            f"{len(self.slow)} slow, {self.left_out} left out"
-        )
 
 
 def shown(number, sql, ours, theirs):
@@ -95,19 +122,40 @@ def shown(number, sql, ours, theirs):
     return f"query {number}: {sql}\n  ours   {str(ours)[:600]}\n  theirs {str(theirs)[:600]}"
 
 
-def run(comparison, options):
-    """Asks the queries of the options, with a line of progress every ten seconds."""
-    said = time.monotonic()
-    for count, number in enumerate(range(options.first, options.first + options.queries), 1):
-        before = len(comparison.different), len(comparison.slow)
-        comparison.ask(number)
-        if len(comparison.different) > before[0] and len(comparison.different) <= options.show:
-            print(shown(*comparison.different[-1]), flush=True)
-        if len(comparison.slow) > before[1] and len(comparison.slow) <= options.show:
-            print(f"slow, query {number}: {comparison.slow[-1][1]}", flush=True)
-        if time.monotonic() - said > 10:
-            said = time.monotonic()
-            print(f"{count} of {options.queries}: {comparison.summary()}", flush=True)
+def connect_worker(servers_of_both, seed, timeout):
+    """Gives a worker process its connections."""
+    global worker
+    worker = Comparison(*(connect(server) for server in servers_of_both), seed, timeout)
+
+
+def ask_some(numbers):
+    """Asks the queries of these numbers in a worker process."""
+    worker.found = Found()
+    for number in numbers:
+        worker.ask(number)
+    return len(numbers), worker.found
+
+
+def run(both, options):
+    """Asks the queries of the options in worker processes, with a line of progress every ten seconds; what came of them."""
+    whole = Found()
+    last = options.first + options.queries
+    parts = [range(first, min(first + AT_ONCE, last)) for first in range(options.first, last, AT_ONCE)]
+    began = said = time.monotonic()
+    asked = 0
+    with multiprocessing.Pool(options.jobs, connect_worker, (both, options.seed, options.timeout)) as pool:
+        for count, found in pool.imap_unordered(ask_some, parts):
+            for one in found.different[: max(0, options.show - len(whole.different))]:
+                print(shown(*one), flush=True)
+            for number, sql in found.slow[: max(0, options.show - len(whole.slow))]:
+                print(f"slow, query {number}: {sql}", flush=True)
+            whole.add(found)
+            asked += count
+            if time.monotonic() - said > 10:
+                said = time.monotonic()
+                rate = asked / (said - began)
+                print(f"{asked} of {options.queries}, {rate:.0f} a second: {whole.summary()}", flush=True)
+    return whole
 
 
 def main():
@@ -118,6 +166,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1, help="which tables and queries (default: 1)")
     parser.add_argument("--first", type=int, default=0, help="the number of the first query (default: 0)")
     parser.add_argument("--only", type=int, help="ask this query alone, and show both answers")
+    parser.add_argument("--jobs", type=int, default=2, help="worker processes that ask (default: 2)")
     parser.add_argument("--timeout", default="2s", help="statement_timeout of both servers (default: 2s)")
     parser.add_argument("--show", type=int, default=20, help="how many differing answers to show (default: 20)")
     options = parser.parse_args()
@@ -125,18 +174,21 @@ def main():
     ours = servers.Clearway(tools.build(), servers.scratch("random"), 'shared_buffers = "64MB"\n').start()
     theirs = servers.Postgres(servers.scratch("random-peer"), [("fsync", "off")]).start()
     try:
-        comparison = Comparison(connect(ours), connect(theirs), options.seed, options.timeout)
+        both = connect(ours), connect(theirs)
+        prepare(both, options.seed)
         if options.only is not None:
+            comparison = Comparison(*both, options.seed, options.timeout)
             print(shown(options.only, *comparison.ask(options.only)))
+            found = comparison.found
         else:
-            run(comparison, options)
-        print(comparison.summary())
-        for reason, count in comparison.refused.most_common():
+            found = run((ours, theirs), options)
+        print(found.summary())
+        for reason, count in found.refused.most_common():
             print(f"{count:6} {reason}")
     finally:
         ours.kill()
         theirs.kill()
-    sys.exit(1 if comparison.different else 0)
+    sys.exit(1 if found.different else 0)
 
 
 if __name__ == "__main__":

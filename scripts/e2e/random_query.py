@@ -15,6 +15,8 @@ Queries have, beside joins, subqueries, aggregates and set operators:
     window functions           of rows and of groups; ROWS, RANGE and GROUPS with offsets and EXCLUDE; named windows
     DISTINCT ON                with an order
     rows of two values         compared with rows and with subqueries, by operators, IN, ANY and ALL
+    joins                      of each kind, by ON and USING, with LATERAL queries and functions, and by conditions of WHERE
+    arrays                     of a query's rows, as texts and for ANY and ALL
 
 An answer follows from the query:
 
@@ -22,7 +24,8 @@ An answer follows from the query:
    ORDER BY inside.
 2. A window function whose value depends on the order of equal rows (all over ROWS, row_number, lag, first_value and their
    like) orders its window over all columns of FROM, or over all grouping columns and GROUPING() of them. Rows that are
-   equal in these are the same row to the query. DISTINCT ON orders in the same way.
+   equal in these are the same row to the query, but for the values of window functions. So all such windows of a SELECT
+   have one order, since two would pair these values in any way, and DISTINCT ON orders over the output columns too.
 3. A recursive query ends: it counts its depth, or is a UNION of values that tables hold.
 """
 
@@ -109,6 +112,7 @@ class Windows:
         self.rows, self.scope, self.around, self.depth = rows, scope, around, depth
         self.named = []  # (name, definition)
         self.whole = []  # (name, whether it is total), of the named ones that have their order and frame
+        self.total = None  # what the total ones have before their frames, and the types that they are ordered by
 
     def clause(self):
         """The WINDOW clause."""
@@ -269,6 +273,20 @@ class Query:
         if known and self.chance(0.4):
             return self.draw.choice(known)
         total = total or self.chance(0.3)
+        parts, types = windows.total if total and windows.total else self.partition_and_order(total, windows)
+        if total:
+            windows.total = parts, types
+        if self.chance(0.65):
+            parts = [*parts, self.frame(types, total, windows)]
+        text = " ".join(part for part in parts if part)
+        if self.chance(0.25):
+            name = self.name_window(text, windows)
+            windows.whole.append((name, total))
+            return name
+        return f"({text})"
+
+    def partition_and_order(self, total, windows):
+        """The parts of a window before its frame, and the types that it is ordered by."""
         parts = []
         if self.chance(0.55):
             keys = [self.window_key(windows)[0] for _ in range(self.draw.choice((1, 1, 2)))]
@@ -280,14 +298,7 @@ class Query:
             keys += self.draw.sample(windows.rows, len(windows.rows))
         if keys:
             parts.append("order by " + ", ".join(text + self.direction() for text, _ in keys))
-        if self.chance(0.65):
-            parts.append(self.frame([type_ for _, type_ in keys], total, windows))
-        text = " ".join(part for part in parts if part)
-        if self.chance(0.25):
-            name = self.name_window(text, windows)
-            windows.whole.append((name, total))
-            return name
-        return f"({text})"
+        return parts, [type_ for _, type_ in keys]
 
     def name_window(self, text, windows):
         name = self.new_name("v")
@@ -345,6 +356,10 @@ class Query:
     def scalar_query(self, type_, scope, depth):
         source, inside = self.source(scope, depth)
         inner = inside + scope
+        if type_ == "text" and self.chance(0.3):
+            of = self.draw.choice(("int", "text", "big"))
+            rows = f"select {self.expression(of, inner, depth)} from {source}{self.where(inner, depth)}"
+            return f"left(array_to_string(array({rows} order by 1), ',', '-'), 40)"
         kind = self.draw.randrange(3)
         if kind == 0:
             return f"(select {self.aggregate_of(type_, inside, depth)} from {source}{self.where(inner, depth)})"
@@ -366,8 +381,10 @@ class Query:
         left, right = self.expression(type_, scope, depth), self.expression(type_, inner, depth)
         if self.chance(0.6):
             return f"({left}) {self.draw.choice(('', 'not '))}in (select {right} from {source}{where})"
-        operator = self.draw.choice(("=", "<>", "<", ">="))
-        return f"({left}) {operator} {self.draw.choice(('any', 'all'))} (select {right} from {source}{where})"
+        operator, which = self.draw.choice(("=", "<>", "<", ">=")), self.draw.choice(("any", "all"))
+        if self.chance(0.2):
+            return f"({left}) {operator} {which} (array(select {right} from {source}{where}))"
+        return f"({left}) {operator} {which} (select {right} from {source}{where})"
 
     def row_predicate(self, scope, inner, rest, depth):
         """A comparison of two values with the rows of a subquery; `rest`: what follows its FROM."""
@@ -386,7 +403,18 @@ class Query:
     def where(self, scope, depth):
         if self.chance(0.3):
             return ""
-        return f" where {self.expression('bool', scope, max(depth, 1))}"
+        parts = [self.expression("bool", scope, max(depth, 1)) for _ in range(self.draw.choice((1, 1, 1, 2, 3)))]
+        if self.chance(0.3):
+            parts += [equal for equal in [self.equality(scope, scope)] if equal]
+        return f" where {' and '.join(parts)}"
+
+    def equality(self, some, others):
+        """A column of one scope equal to a column of the other, of another relation; None if there are no two of one type."""
+        pairs = [
+            (a, b) for a, x in some for b, y in others
+            if x == y and x != "bool" and "." in a and "." in b and a.split(".")[0] != b.split(".")[0]
+        ]
+        return " = ".join(self.draw.choice(pairs)) if pairs else None
 
     def leaf(self, beside, depth):
         """A relation and its columns; `beside`: the columns to its left that it may read by LATERAL."""
@@ -408,12 +436,23 @@ class Query:
             )
             return f"(values {rows}) {alias} (n, t)", [(f"{alias}.n", "int"), (f"{alias}.t", "text")]
         if pick < 0.27:
-            return f"generate_series(0, {self.draw.randrange(5)}) {alias} (n)", [(f"{alias}.n", "int")]
+            return self.function(alias, beside)
         if pick < 0.37:
             view = self.draw.choice(tuple(VIEWS))
             return f"{view} {alias}", [(f"{alias}.{column}", type_) for column, type_ in VIEWS[view][0]]
         table = self.draw.choice(("item", "item", "kind", "sale", "sale", "empty"))
         return f"{table} {alias}", [(f"{alias}.{column}", type_) for column, type_ in TABLES[table]]
+
+    def function(self, alias, beside):
+        """A function of FROM and its columns; it reads the columns to its left, if it may."""
+        whole = [text for text, type_ in beside or [] if type_ == "int"]
+        count = f"abs({self.draw.choice(whole)}) % 4" if whole and self.chance(0.7) else str(self.draw.randrange(5))
+        if self.chance(0.5):
+            return f"generate_series(0, {count}) {alias} (n)", [(f"{alias}.n", "int")]
+        words = ", ".join(self.expression("text", beside or [], 0) for _ in range(self.draw.randrange(1, 4)))
+        return (
+            f"unnest(array[{words}]) with ordinality {alias} (t, at)", [(f"{alias}.t", "text"), (f"{alias}.at", "big")]
+        )
 
     def source(self, scope, depth):
         """FROM's text and its columns; `scope`: the columns of the queries around it."""
@@ -428,10 +467,22 @@ class Query:
                 text, joined = f"{text}, {right}", more
             elif kind == "cross join":
                 text, joined = f"{text} {kind} {right}", joined + more
+            elif self.chance(0.15) and (shared := self.shared_columns(joined, more)):
+                some = self.draw.sample(shared, min(len(shared), self.draw.choice((1, 1, 2))))
+                text, joined = f"{text} {kind} {right} using ({', '.join(some)})", joined + more
             else:
                 text, joined = f"{text} {kind} {right} on {self.condition(joined, more, kind, depth)}", joined + more
             columns = columns + more
         return text, columns
+
+    def shared_columns(self, left, right):
+        """The names of columns that each side has once, with one type."""
+        def by_name(columns):
+            names = [text.split(".")[1] for text, _ in columns]
+            return {name: type_ for name, (_, type_) in zip(names, columns) if names.count(name) == 1 and type_ != "bool"}
+
+        left, right = by_name(left), by_name(right)
+        return [name for name, type_ in left.items() if right.get(name) == type_]
 
     def condition(self, left, right, kind, depth):
         """ON: an equality of both sides, most of the time."""
@@ -483,6 +534,21 @@ class Query:
             return f"round((percentile_cont({share}) within group (order by ({value('int')})::float8{order}))::numeric, 4)"
         return f"percentile_disc({share}) within group (order by {value(type_)}{order})"
 
+    def grouping_key(self, key, columns):
+        """A column to group by, or sometimes an expression over it."""
+        text, type_ = key
+        if self.chance(0.8):
+            return key
+        match type_:
+            case "int":
+                return f"({text} % 3)", type_
+            case "big" | "num":
+                return f"({text} + {self.draw.choice([one for one, of in columns if of == 'int'] or ['1'])})", type_
+            case "text":
+                return f"left({text}, 1)", type_
+            case "bool":
+                return f"({text} is true)", type_
+
     def grouping(self, keys):
         """What follows GROUP BY, and whether it may be more than one grouping set."""
         plain = ", ".join(keys)
@@ -513,7 +579,7 @@ class Query:
             plain = True
         listed = ", ".join(f"{text} as o{number}" for number, text in enumerate(outputs))
         if plain and self.chance(0.08):
-            keys, order = self.distinct_on(columns)
+            keys, order = self.distinct_on(columns, len(outputs))
             return f"select distinct on ({keys}) {listed} from {source}{where}{tail}{order}", types
         distinct = "distinct " if plain and self.chance(0.12) else ""
         return f"select {distinct}{listed} from {source}{where}{tail}{self.order(len(outputs))}", types
@@ -535,6 +601,7 @@ class Query:
     def grouped(self, types, columns, outer, depth):
         """The select list of a query with aggregates, and its GROUP BY, HAVING and WINDOW."""
         keys = self.draw.sample(columns, min(len(columns), self.draw.choice((0, 0, 1, 1, 2, 2, 3))))
+        keys = [self.grouping_key(key, columns) for key in keys]
         names = [text for text, _ in keys]
         tail, free, rows = "", keys + outer, keys
         if keys:
@@ -559,11 +626,12 @@ class Query:
                 outputs.append(self.expression(type_, free, 1))
         return outputs, tail + (windows.clause() if windows else "")
 
-    def distinct_on(self, columns):
-        """What DISTINCT ON keeps one row of, and the total ORDER BY that says which."""
+    def distinct_on(self, columns, width):
+        """What DISTINCT ON keeps one row of, and the total ORDER BY that says which, with so many output columns."""
         order = self.draw.sample(columns, len(columns))
         keys = [text for text, _ in order[: self.draw.randrange(1, 3)]]
-        text = " order by " + ", ".join(text + self.direction() for text, _ in order)
+        order = [text for text, _ in order] + [str(number) for number in range(1, width + 1)]
+        text = " order by " + ", ".join(text + self.direction() for text in order)
         if self.chance(0.3):
             text += f" limit {self.draw.choice((0, 1, 3, 10))}"
         return ", ".join(self.draw.sample(keys, len(keys))), text
@@ -584,8 +652,14 @@ class Query:
     def set_operation(self, outer, depth):
         left, types = self.nested(outer, depth - 1)
         right, _ = self.nested(outer, depth - 1, types)
-        operator = self.draw.choice(("union", "union all", "intersect", "intersect all", "except", "except all"))
-        return f"({left}) {operator} ({right}){self.order(len(types))}", types
+        text = f"({left}) {self.set_operator()} ({right})"
+        for _ in range(self.draw.choice((0, 0, 0, 1, 2))):
+            more, _ = self.nested(outer, depth - 2, types)
+            text = f"{text} {self.set_operator()} ({more})"
+        return f"{text}{self.order(len(types))}", types
+
+    def set_operator(self):
+        return self.draw.choice(("union", "union all", "intersect", "intersect all", "except", "except all"))
 
     # WITH.
 

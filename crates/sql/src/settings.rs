@@ -19,8 +19,12 @@ pub struct PlannerSettings {
     pub work_bytes: f64,
     /// `enable_hashjoin`
     pub hash_joins: bool,
+    /// `enable_mergejoin`
+    pub merge_joins: bool,
     /// `enable_nestloop`
     pub loop_joins: bool,
+    /// `enable_material`
+    pub keeps_rows: bool,
     /// `enable_seqscan`
     pub sequential_scans: bool,
     /// `enable_indexscan`
@@ -45,7 +49,9 @@ impl Default for PlannerSettings {
             cached_pages: 524_288.0,
             work_bytes: 4_194_304.0,
             hash_joins: true,
+            merge_joins: true,
             loop_joins: true,
+            keeps_rows: true,
             sequential_scans: true,
             index_scans: true,
             sorts: true,

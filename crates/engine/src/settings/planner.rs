@@ -28,6 +28,8 @@ pub(super) fn apply(planner: &mut PlannerSettings, name: &str, value: &str) {
 fn apply_switch(planner: &mut PlannerSettings, name: &str, on: bool) {
     let switch = match name {
         "enable_hashjoin" => &mut planner.hash_joins,
+        "enable_material" => &mut planner.keeps_rows,
+        "enable_mergejoin" => &mut planner.merge_joins,
         "enable_nestloop" => &mut planner.loop_joins,
         "enable_seqscan" => &mut planner.sequential_scans,
         "enable_indexscan" => &mut planner.index_scans,

@@ -15,6 +15,7 @@ mod comments;
 mod copy;
 mod explain;
 mod indexes_and_sequences;
+mod merge_joins;
 mod names;
 mod plans;
 mod prepared;

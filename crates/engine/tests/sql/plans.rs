@@ -54,6 +54,7 @@ fn a_join_of_twelve_tables_gives_the_same_rows_in_any_order_and_by_any_method() 
         }
         for method in [
             "enable_hashjoin",
+            "enable_mergejoin",
             "enable_nestloop",
             "enable_indexscan",
             "enable_seqscan",
@@ -86,9 +87,12 @@ fn methods_that_are_not_wanted_are_not_taken() {
     };
     let join = "select * from a join b on a.b = b.id";
     assert!(plan("enable_sort", join).contains("Hash Join"));
-    assert!(plan("enable_hashjoin", join).contains("Nested Loop"));
+    assert!(plan("enable_hashjoin", join).contains("Merge Join"));
     assert!(!plan("enable_hashjoin", join).contains("Hash"));
     assert!(plan("enable_nestloop", "select * from a join b on a.b < b.id").contains("Nested Loop"));
+    let loops = "select * from a join b on a.b + 0 < b.id + 0";
+    assert!(plan("enable_sort", loops).contains("Materialize"));
+    assert!(!plan("enable_material", loops).contains("Materialize"));
     let half = "select * from a where b < 1000";
     assert!(plan("enable_sort", half).contains("Seq Scan"));
     assert!(plan("enable_seqscan", half).contains("Index Scan using a_b"));

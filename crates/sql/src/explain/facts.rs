@@ -57,6 +57,8 @@ pub(super) fn members(title: &str) -> Vec<(&'static str, Shown)> {
         }
         ["Hash", "Join"] => all.extend([kind("Hash Join"), ("Join Type", text("Inner"))]),
         ["Nested", "Loop"] => all.extend([kind("Nested Loop"), ("Join Type", text("Inner"))]),
+        ["Merge", "Join"] => all.extend([kind("Merge Join"), ("Join Type", text("Inner"))]),
+        ["Merge", join, "Join"] => all.extend([kind("Merge Join"), ("Join Type", text(join))]),
         ["Hash", join, "Join"] => all.extend([kind("Hash Join"), ("Join Type", text(join))]),
         ["Nested", "Loop", join, "Join"] => all.extend([kind("Nested Loop"), ("Join Type", text(join))]),
         ["Aggregate"] => all.extend([

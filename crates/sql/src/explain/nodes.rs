@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::{Lines, Names, show, show_top, table_names};
 use crate::access::AccessPath;
 use crate::explained::tree::{CounterOf, Shown};
+use crate::expr::Expr;
 use crate::function::quote_identifier;
-use crate::plan::{HashJoin, JoinKind, LoopJoin, Node, RowsPlan, SetOperator};
+use crate::plan::{JoinKind, KeyJoin, LoopJoin, MergeJoin, Node, RowsPlan, SetOperator};
 use crate::planner::Facts;
 use crate::stack::checkpoint;
 
@@ -67,6 +68,10 @@ fn name_columns(node: &Node, names: &mut [String]) {
         Node::Loop(join) => {
             name_columns(&join.left, names);
             name_columns(&join.right, names);
+        }
+        Node::Merge(merge) => {
+            name_columns(&merge.join.left, names);
+            name_columns(&merge.join.right, names);
         }
         Node::Hash(join) => {
             name_columns(&join.left, names);
@@ -159,6 +164,7 @@ impl Lines<'_> {
             }
             Node::Loop(join) => self.loop_join(join, names, facts),
             Node::Hash(join) => self.hash_join(join, names, facts),
+            Node::Merge(join) => self.merge_join(join, names, facts),
         }
     }
 
@@ -185,29 +191,9 @@ impl Lines<'_> {
         self.queries(at, join.condition.iter());
     }
 
-    fn hash_join(&mut self, join: &HashJoin, names: &Names, facts: &Facts) {
+    fn hash_join(&mut self, join: &KeyJoin, names: &Names, facts: &Facts) {
         let at = self.nodes.len();
-        self.node(format!(
-            "Hash{}",
-            if join.kind == JoinKind::Inner {
-                " Join".to_owned()
-            } else {
-                kind_name(join.kind)
-            }
-        ));
-        let keys: Vec<String> = join
-            .keys
-            .iter()
-            .map(|(left, right, _)| format!("({} = {})", show_top(left, names), show_top(right, names)))
-            .collect();
-        let shown = match keys.as_slice() {
-            [one] => one.clone(),
-            several => format!("({})", several.join(" AND ")),
-        };
-        self.property("Hash Cond", shown);
-        if let Some(condition) = &join.condition {
-            self.property("Join Filter", show(condition, names));
-        }
+        self.key_join("Hash", join, names);
         self.child(|lines| {
             lines.operator(&join.left, names, facts, 1.0);
             let built = lines.costs.node(&join.right, facts, 1.0);
@@ -222,6 +208,62 @@ impl Lines<'_> {
             lines.child(|lines| lines.operator(&join.right, names, facts, 1.0));
         });
         self.queries(at, join.condition.iter());
+    }
+}
+
+impl Lines<'_> {
+    /// The title of a join by keys, and its conditions.
+    fn key_join(&mut self, method: &str, join: &KeyJoin, names: &Names) {
+        let kind = match join.kind {
+            JoinKind::Inner => " Join".to_owned(),
+            kind => kind_name(kind),
+        };
+        self.node(format!("{method}{kind}"));
+        let keys: Vec<String> = join
+            .keys
+            .iter()
+            .map(|(left, right, _)| format!("({} = {})", show_top(left, names), show_top(right, names)))
+            .collect();
+        let shown = match keys.as_slice() {
+            [one] => one.clone(),
+            several => format!("({})", several.join(" AND ")),
+        };
+        self.property(&format!("{method} Cond"), shown);
+        if let Some(condition) = &join.condition {
+            self.property("Join Filter", show(condition, names));
+        }
+    }
+
+    fn merge_join(&mut self, merge: &MergeJoin, names: &Names, facts: &Facts) {
+        let at = self.nodes.len();
+        let join = &merge.join;
+        self.key_join("Merge", join, names);
+        self.child(|lines| {
+            let keys = || join.keys.iter();
+            let left: Vec<&Expr> = keys().map(|(left, _, _)| left).collect();
+            let right: Vec<&Expr> = keys().map(|(_, right, _)| right).collect();
+            for (node, sorts, keys) in [
+                (&join.left, merge.sorts_left, left),
+                (&join.right, merge.sorts_right, right),
+            ] {
+                match sorts {
+                    true => lines.sorted(node, &keys, names, facts),
+                    false => lines.operator(node, names, facts, 1.0),
+                }
+            }
+        });
+        self.queries(at, join.condition.iter());
+    }
+
+    /// An operator whose rows are sorted.
+    fn sorted(&mut self, node: &Node, keys: &[&Expr], names: &Names, facts: &Facts) {
+        let cost = self.costs.sort(self.costs.node(node, facts, 1.0), None);
+        if let Node::Measured(measured) = node {
+            self.counter = Some(CounterOf::Node(Arc::clone(&measured.counter)));
+        }
+        self.costed(cost, "Sort");
+        self.list("Sort Key", keys.iter().map(|key| show_top(key, names)).collect());
+        self.child(|lines| lines.operator(node, names, facts, 1.0));
     }
 }
 

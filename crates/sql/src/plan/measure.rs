@@ -99,6 +99,11 @@ impl Node {
                 join.right = join.right.measured(what);
                 Node::Hash(join)
             }
+            Node::Merge(mut merge) => {
+                merge.join.left = merge.join.left.measured(what);
+                merge.join.right = merge.join.right.measured(what);
+                Node::Merge(merge)
+            }
             leaf => leaf,
         };
         Node::Measured(Box::new(MeasuredNode {

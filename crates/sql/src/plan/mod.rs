@@ -62,10 +62,10 @@ pub use rows::{
     MergeClause, MergePlan, OnConflict, Returning, RowAssignments, RowCheck, RowsStatement, UpdatePlan,
 };
 pub use select::{
-    AggregatePlan, FrameBound, FrameExclusion, FrameUnit, HashJoin, JoinKind, LockStrength, LockWaitPolicy,
-    LockedRows, LockedTable, LoopJoin, MeasuredNode, MeasuredSource, Node, Recheck, RecursivePlan, RowLock,
-    RowsPlan, SelectPlan, Series, SetCall, SetFunctions, SetOperator, SetPlan, Source, TableScan, WindowCall,
-    WindowFrame, WindowPlan, WindowStage,
+    AggregatePlan, FrameBound, FrameExclusion, FrameUnit, JoinKind, KeyJoin, LockStrength, LockWaitPolicy,
+    LockedRows, LockedTable, LoopJoin, MeasuredNode, MeasuredSource, MergeJoin, Node, Recheck, RecursivePlan,
+    RowLock, RowsPlan, SelectPlan, Series, SetCall, SetFunctions, SetOperator, SetPlan, Source, TableScan,
+    WindowCall, WindowFrame, WindowPlan, WindowStage,
 };
 pub use sequence::{AlterSequencePlan, CreateSequence, SequenceChange, SequenceColumn};
 

@@ -7,25 +7,24 @@
 //! 2. A condition of WHERE goes below an outer join on the side that keeps all rows, never on the side that may be
 //!    NULL; a condition of ON goes to the side that may be NULL, never to the other.
 //! 3. A side that reads columns of the other (LATERAL) is opened again for each row of it.
-//! 4. Inner joins are ordered by cost (`order`), and so is each join's method chosen: a hash table of one side or the
-//!    other, an index of the right side, a loop.
+//! 4. Inner joins are ordered by cost (`order`), and so is each join's method chosen (`method`).
 
 use std::cell::RefCell;
 
-use crate::access::AccessPath;
-use crate::error::{EngineError, Result};
+use crate::error::Result;
 use crate::expr::{CompareOp, Expr};
-use crate::plan::{HashJoin, JoinKind, LoopJoin, Node, RecursivePlan, SetPlan};
+use crate::plan::{JoinKind, KeyJoin, LoopJoin, Node, RecursivePlan, SetPlan};
 use crate::planner::Planner;
 use crate::planner::alternatives;
 use crate::planner::columns::ReadColumns;
-use crate::planner::cost::{Cost, Costs, JoinMethod, JoinSides, rounds_of};
+use crate::planner::cost::{Costs, JoinMethod};
 use crate::planner::facts::Facts;
 use crate::planner::leaves::{LeafSet, Leaves, rejects_nulls};
+use crate::planner::planned::{Keys, Pair, Planned, Side};
 use crate::planner::scan::{ScanFacts, all, need, plan_scan};
 use crate::query::{Block, Join, Leaf, Relation, Rows, SetOperation, is_volatile};
 use crate::stack::checkpoint;
-use crate::value::{DataType, Value};
+use crate::value::Value;
 
 impl Planner<'_> {
     /// The operators of a FROM with the conditions of WHERE. `read`: the columns that later stages read.
@@ -110,49 +109,7 @@ pub(super) struct Tree<'t, 'c> {
     pub(super) facts: Facts,
     pub(super) costs: Costs<'t>,
     /// The rows of each table by its own conditions, with the places of its columns.
-    own_rows: RefCell<Vec<(std::ops::Range<u16>, f64)>>,
-}
-
-/// An operator with what is known of its rows.
-pub(super) struct Planned {
-    pub(super) node: Node,
-    /// The leaves whose columns it gives.
-    pub(super) set: LeafSet,
-    pub(super) cost: Cost,
-}
-
-/// A side of a join before it is known how it is reached.
-pub(super) struct Side {
-    /// By itself.
-    pub(super) planned: Planned,
-    /// The leaf and its own conditions, if it is a table: an index may find the rows for a row of the other side.
-    pub(super) table: Option<(Leaf, Vec<Expr>)>,
-    /// Leaves that must stand to its left.
-    pub(super) needs: LeafSet,
-}
-
-/// The sides of a join and what is to be true of their rows.
-#[derive(Clone, Copy)]
-pub(super) struct Pair<'p> {
-    pub(super) kind: JoinKind,
-    pub(super) left: Cost,
-    pub(super) left_set: LeafSet,
-    pub(super) right: Cost,
-    pub(super) right_set: LeafSet,
-    /// The right side, if it is a table.
-    pub(super) table: Option<&'p (Leaf, Vec<Expr>)>,
-    /// True if the right side reads columns of the left one.
-    pub(super) lateral: bool,
-    pub(super) conditions: &'p [Expr],
-}
-
-/// The cheapest method for a pair.
-pub(super) struct Method {
-    pub(super) method: JoinMethod,
-    pub(super) cost: Cost,
-    /// The right side as it is looked up, and the conditions that this leaves.
-    lookup: Option<(Planned, Vec<Expr>)>,
-    keys: Vec<(Expr, Expr, DataType)>,
+    pub(super) own_rows: RefCell<Vec<(std::ops::Range<u16>, f64)>>,
 }
 
 impl Tree<'_, '_> {
@@ -205,14 +162,7 @@ impl Tree<'_, '_> {
 
     fn plan_here(&self, relation: Relation, conditions: Vec<Expr>) -> Result<Planned> {
         match relation {
-            Relation::OneRow => Ok(self.filtered(
-                Planned {
-                    node: Node::OneRow,
-                    set: 0,
-                    cost: self.costs.one_row(),
-                },
-                conditions,
-            )),
+            Relation::OneRow => Ok(self.filtered(self.one_row(), conditions)),
             Relation::Leaf(leaf) => self.leaf(leaf, conditions),
             Relation::Join(join) if join.kind == JoinKind::Inner => self.inner_joins(*join, conditions),
             Relation::Join(join) => self.outer_join(*join, conditions),
@@ -264,15 +214,14 @@ impl Tree<'_, '_> {
         if once.is_empty() {
             return Ok(joined);
         }
-        let gate = Planned {
-            node: Node::OneRow,
-            set: 0,
-            cost: self.costs.one_row(),
-        };
-        let gate = self.filtered(gate, once);
+        let gate = self.filtered(self.one_row(), once);
         let (set, cost) = (joined.set, joined.cost);
         let node = self.loop_join(JoinKind::Inner, gate, joined, Vec::new(), false);
-        Ok(Planned { node, set, cost })
+        Ok(Planned::new(node, set, cost))
+    }
+
+    fn one_row(&self) -> Planned {
+        Planned::new(Node::OneRow, 0, self.costs.one_row())
     }
 
     /// An outer, semi or anti join, by rule 2.
@@ -317,179 +266,29 @@ impl Tree<'_, '_> {
         let lateral = right.needs & left.set != 0;
         let chosen = self.method(&Pair {
             kind,
-            left: left.cost,
-            left_set: left.set,
-            right: right.planned.cost,
-            right_set: right.planned.set,
+            left: left.input(),
+            right: right.planned.input(),
             table: right.table.as_ref(),
             lateral,
             conditions: &conditions,
         })?;
-        let keys = chosen.keys;
-        let node = match (chosen.method, chosen.lookup) {
-            (JoinMethod::Lookup, Some((found, rest))) => self.loop_join(kind, left, found, rest, false),
-            (JoinMethod::Hash, _) => self.hash_join(kind, left, right.planned, keys, conditions),
-            (JoinMethod::HashLeft, _) => {
-                let keys = keys
-                    .into_iter()
-                    .map(|(one, two, data_type)| (two, one, data_type));
-                self.hash_join(kind, right.planned, left, keys.collect(), conditions)
+        let (keys, right) = (chosen.keys, right.planned);
+        let hash = |join: KeyJoin| Node::Hash(Box::new(join));
+        let node = match (chosen.method, chosen.lookup, chosen.merge) {
+            (JoinMethod::Lookup, Some((found, rest)), _) => self.loop_join(kind, left, found, rest, false),
+            (JoinMethod::Merge, _, Some(choice)) => self.merge_join(kind, (left, right), choice, conditions),
+            (JoinMethod::Hash, ..) => hash(self.key_join(kind, left, right, keys, conditions)),
+            (JoinMethod::HashLeft, ..) => {
+                let keys = keys.into_iter();
+                let swapped = keys.map(|(one, two, data_type)| (two, one, data_type)).collect();
+                hash(self.key_join(kind, right, left, swapped, conditions))
             }
-            _ => self.loop_join(kind, left, right.planned, conditions, !lateral),
+            _ => self.loop_join(kind, left, right, conditions, self.keeps_right(lateral)),
         };
         Ok(Planned {
-            node,
-            set,
-            cost: chosen.cost,
+            order: chosen.order,
+            ..Planned::new(node, set, chosen.cost)
         })
-    }
-
-    /// The cheapest method of a join.
-    pub(super) fn method(&self, pair: &Pair<'_>) -> Result<Method> {
-        let (costs, facts, conditions) = (&self.costs, &self.facts, pair.conditions);
-        let (kind, left, right) = (pair.kind, pair.left, pair.right);
-        let sides = JoinSides {
-            kind,
-            left,
-            right,
-            rows: costs.joined_rows(kind, left.rows, right.rows, facts, conditions),
-        };
-        let keys = if pair.lateral {
-            Vec::new()
-        } else if kind == JoinKind::Full && conditions.iter().all(|condition| self.is_constant(condition)) {
-            // All rows are of one key; a constant condition lets all pairs through, or none.
-            let one = || Expr::Constant(Value::Int4(1));
-            vec![(one(), one(), DataType::Int4)]
-        } else {
-            self.equal_keys(pair.left_set, pair.right_set, conditions)
-        };
-        if kind == JoinKind::Full && keys.is_empty() {
-            return Err(EngineError::new(
-                crate::error::SqlState::FEATURE_NOT_SUPPORTED,
-                "FULL JOIN is only supported with merge-joinable or hash-joinable join conditions",
-            ));
-        }
-        let mut best = match (kind, pair.lateral) {
-            (JoinKind::Full, _) => None,
-            (_, true) => Some((JoinMethod::Loop, costs.loop_anew(&sides, conditions.len()))),
-            (_, false) => Some((JoinMethod::Loop, costs.loop_kept(&sides, conditions.len()))),
-        };
-        let mut offer = |method: JoinMethod, cost: Cost| {
-            if best.is_none_or(|(_, other): (_, Cost)| cost.total <= other.total) {
-                best = Some((method, cost));
-            }
-        };
-        if !keys.is_empty() {
-            let values = |of: fn(&(Expr, Expr, DataType)) -> &Expr, rows: f64| {
-                let keys: Vec<&Expr> = keys.iter().map(of).collect();
-                costs.groups(facts, &keys, rows)
-            };
-            let of_right = values(|(_, right, _)| right, right.rows);
-            let of_left = values(|(left, _, _)| left, left.rows);
-            if kind == JoinKind::Inner {
-                let swapped = JoinSides {
-                    left: right,
-                    right: left,
-                    ..sides
-                };
-                let cost = costs.hash_join(&swapped, keys.len(), conditions.len(), of_left);
-                offer(JoinMethod::HashLeft, cost);
-            }
-            offer(
-                JoinMethod::Hash,
-                costs.hash_join(&sides, keys.len(), conditions.len(), of_right),
-            );
-        }
-        let lookup = match pair.table {
-            Some((leaf, own)) if !matches!(kind, JoinKind::Full | JoinKind::Right) => {
-                self.lookup(leaf, own, conditions, left.rows)?
-            }
-            _ => None,
-        };
-        if let Some((found, rest)) = &lookup {
-            let sides = JoinSides {
-                right: found.cost,
-                ..sides
-            };
-            offer(JoinMethod::Lookup, costs.loop_anew(&sides, rest.len()));
-        }
-        let (method, cost) = best.ok_or_else(|| EngineError::internal("a join has no method"))?;
-        Ok(Method {
-            method,
-            cost,
-            lookup,
-            keys,
-        })
-    }
-
-    /// A table's rows for a row of the other side, which has so many, by an index, and the conditions that are left; `None`
-    /// if no index serves.
-    fn lookup(
-        &self,
-        leaf: &Leaf,
-        own: &[Expr],
-        conditions: &[Expr],
-        runs: f64,
-    ) -> Result<Option<(Planned, Vec<Expr>)>> {
-        let (given, rest): (Vec<Expr>, Vec<Expr>) = conditions
-            .iter()
-            .cloned()
-            .partition(|condition| !condition.has_subquery());
-        let runs = rounds_of(runs, self.fewest_rows_behind(leaf, &given));
-        let given = own.iter().cloned().chain(given).collect();
-        let found = self.leaf_for(leaf.clone(), given, runs)?;
-        let is_looked_up = matches!(&found.node, Node::Table { arguments, scan, .. }
-            if !arguments.is_empty() && !matches!(scan.access, AccessPath::Sequential));
-        Ok(is_looked_up.then_some((found, rest)))
-    }
-
-    /// The least of the rows of the tables that conditions of a join read beside a leaf.
-    fn fewest_rows_behind(&self, leaf: &Leaf, conditions: &[Expr]) -> f64 {
-        let of_leaf = leaf.base..leaf.base + leaf.width;
-        let known = self.own_rows.borrow();
-        let mut fewest = f64::INFINITY;
-        for condition in conditions {
-            condition.columns(&mut |column| {
-                let found = known.iter().find(|(columns, _)| columns.contains(&column));
-                if let Some((_, rows)) = found.filter(|_| !of_leaf.contains(&column)) {
-                    fewest = fewest.min(*rows);
-                }
-            });
-        }
-        fewest
-    }
-
-    /// True if an expression has one value for all rows.
-    fn is_constant(&self, expr: &Expr) -> bool {
-        self.leaves.read_by(expr) == 0 && !expr.has_subquery() && expr.is_repeatable()
-    }
-
-    /// The conditions that say that something of one side equals something of the other: left, right, type.
-    fn equal_keys(&self, left: LeafSet, right: LeafSet, conditions: &[Expr]) -> Vec<(Expr, Expr, DataType)> {
-        let only = |expr: &Expr, set: LeafSet| {
-            let read = self.leaves.read_by(expr);
-            read != 0 && read & !set == 0 && expr.is_repeatable()
-        };
-        conditions
-            .iter()
-            .filter_map(|condition| match condition {
-                Expr::Compare {
-                    op: CompareOp::Equal,
-                    left: one,
-                    right: two,
-                    data_type,
-                } => {
-                    if only(one, left) && only(two, right) {
-                        Some(((**one).clone(), (**two).clone(), *data_type))
-                    } else if only(two, left) && only(one, right) {
-                        Some(((**two).clone(), (**one).clone(), *data_type))
-                    } else {
-                        None
-                    }
-                }
-                _ => None,
-            })
-            .collect()
     }
 
     fn loop_join(
@@ -510,14 +309,15 @@ impl Tree<'_, '_> {
         }))
     }
 
-    fn hash_join(
+    /// A join by keys; what they do not check of the conditions, the join does.
+    pub(super) fn key_join(
         &self,
         kind: JoinKind,
         left: Planned,
         right: Planned,
-        keys: Vec<(Expr, Expr, DataType)>,
+        keys: Keys,
         conditions: Vec<Expr>,
-    ) -> Node {
+    ) -> KeyJoin {
         let is_key = |condition: &Expr| match condition {
             Expr::Compare {
                 op: CompareOp::Equal,
@@ -536,7 +336,7 @@ impl Tree<'_, '_> {
         let condition = all(rest);
         let columns = |planned: &Planned| self.read.within(self.leaves.ranges(planned.set));
         let (left_columns, right_columns) = (columns(&left), columns(&right));
-        Node::Hash(Box::new(HashJoin {
+        KeyJoin {
             kind,
             left: left.node,
             right: right.node,
@@ -544,7 +344,7 @@ impl Tree<'_, '_> {
             right_columns,
             keys,
             condition,
-        }))
+        }
     }
 
     /// A leaf with conditions over the block's row.
@@ -555,11 +355,11 @@ impl Tree<'_, '_> {
             let rows = self.costs.own_rows(scan);
             self.own_rows.borrow_mut().push((columns, rows));
         }
-        Ok(planned)
+        Ok(self.with_orders(planned))
     }
 
     /// A leaf that is opened so many times.
-    fn leaf_for(&self, leaf: Leaf, conditions: Vec<Expr>, runs: f64) -> Result<Planned> {
+    pub(super) fn leaf_for(&self, leaf: Leaf, conditions: Vec<Expr>, runs: f64) -> Result<Planned> {
         let set = self.leaves.of_leaf(&leaf);
         let Leaf {
             base,
@@ -598,7 +398,7 @@ impl Tree<'_, '_> {
                     name,
                 };
                 let cost = self.costs.node(&node, &self.facts, runs);
-                return Ok(self.filtered(Planned { node, set, cost }, above));
+                return Ok(self.filtered(Planned::new(node, set, cost), above));
             }
             Rows::Query { block, arguments } => Node::Query {
                 plan: std::sync::Arc::new(self.planner.block(self.without_unread(*block, base))?),
@@ -629,7 +429,7 @@ impl Tree<'_, '_> {
             Rows::Change => Node::Change,
         };
         let cost = self.costs.node(&node, &self.facts, runs);
-        Ok(self.filtered(Planned { node, set, cost }, conditions))
+        Ok(self.filtered(Planned::new(node, set, cost), conditions))
     }
 
     /// The rows that satisfy all conditions.
@@ -642,6 +442,7 @@ impl Tree<'_, '_> {
                     input: Box::new(planned.node),
                     condition,
                 },
+                scans: std::rc::Rc::default(),
                 ..planned
             },
         }

@@ -5,7 +5,8 @@
 //! 2. A block over one table, one series or nothing keeps its short way: source, groups, projection, sort ([`SelectPlan`]).
 //! 3. Every other FROM becomes a tree of operators (`join`): conditions are split at AND, each is checked as early as
 //!    all its columns are there; an outer join whose missing rows a condition would take away is an inner join; inner
-//!    joins are ordered by cost; each join takes an index of its inner side, a hash table, or a loop, whichever costs least.
+//!    joins are ordered by cost; each join takes an index of its inner side, a hash table, a merge of sorted sides, or a
+//!    loop, whichever costs least.
 //!
 //! A plan follows from the statement's text, the catalog with its statistics and sizes, and the planner's settings, and
 //! from nothing else.
@@ -14,7 +15,9 @@
 //! | --- | --- |
 //! | `scan` | how one table is read |
 //! | `leaves` | which leaves an expression reads |
+//! | `planned` | what is known of a relation that is planned |
 //! | `join`, `order` | a tree of operators for a FROM; the order of inner joins |
+//! | `method`, `merge` | the method of a join; merge joins |
 //! | `lock` | FOR UPDATE over operators |
 //! | `facts`, `selectivity` | what is known of tables and columns; the part of the rows that satisfies a condition |
 //! | `cost` | the costs of operators |
@@ -32,7 +35,10 @@ pub(crate) mod facts;
 mod join;
 mod leaves;
 mod lock;
+mod merge;
+mod method;
 mod order;
+mod planned;
 mod pull_up;
 pub(crate) mod scan;
 mod selectivity;

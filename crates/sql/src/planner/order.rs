@@ -25,8 +25,9 @@ use crate::error::{EngineError, Result};
 use crate::expr::Expr;
 use crate::plan::JoinKind;
 use crate::planner::cost::Cost;
-use crate::planner::join::{Pair, Planned, Side, Tree, take_conditions};
+use crate::planner::join::{Tree, take_conditions};
 use crate::planner::leaves::LeafSet;
+use crate::planner::planned::{Input, Pair, Planned, RowOrder, Side};
 
 /// Relations that a greedy order is begun with, at most.
 const STARTS_MAX: usize = 12;
@@ -34,10 +35,11 @@ const STARTS_MAX: usize = 12;
 /// A set of the relations of an inner join, by their places.
 type Sides = u16;
 
-/// The best plan of a set of relations: its cost, and the sets that it joins.
-#[derive(Clone, Copy)]
+/// The best plan of a set of relations: its cost, the order of its rows, and the sets that it joins.
+#[derive(Clone)]
 struct Best {
     cost: Cost,
+    order: RowOrder,
     left: Sides,
     right: Sides,
 }
@@ -81,11 +83,16 @@ impl Search<'_> {
             .collect()
     }
 
-    fn cost(&self, set: Sides) -> Option<Cost> {
-        match is_one(set) {
-            true => self.each(set).next().map(|side| side.planned.cost),
-            false => self.best[usize::from(set)].map(|best| best.cost),
+    fn input(&self, set: Sides) -> Option<Input<'_>> {
+        if is_one(set) {
+            return self.each(set).next().map(|side| side.planned.input());
         }
+        self.best[usize::from(set)].as_ref().map(|best| Input {
+            cost: best.cost,
+            set: self.leaves(set),
+            order: &best.order,
+            scans: &[],
+        })
     }
 
     /// Finds the best plan of each set, in ascending order: the parts of a set come before it.
@@ -105,7 +112,7 @@ impl Search<'_> {
     }
 
     fn look_at(&mut self, left: Sides, right: Sides, joins_any: bool) -> Result<()> {
-        let (Some(left_cost), Some(right_cost)) = (self.cost(left), self.cost(right)) else {
+        let (Some(of_left), Some(of_right)) = (self.input(left), self.input(right)) else {
             return Ok(());
         };
         let needed = self.needs(right);
@@ -120,18 +127,20 @@ impl Search<'_> {
         };
         let chosen = self.tree.method(&Pair {
             kind: JoinKind::Inner,
-            left: left_cost,
-            left_set: self.leaves(left),
-            right: right_cost,
-            right_set: self.leaves(right),
+            left: of_left,
+            right: of_right,
             table,
             lateral: needed != 0,
             conditions: &conditions,
         })?;
         let place = &mut self.best[usize::from(left | right)];
-        if place.is_none_or(|best| chosen.cost.total < best.cost.total) {
+        if place
+            .as_ref()
+            .is_none_or(|best| chosen.cost.total < best.cost.total)
+        {
             *place = Some(Best {
                 cost: chosen.cost,
+                order: chosen.order,
                 left,
                 right,
             });
@@ -180,7 +189,7 @@ impl Tree<'_, '_> {
         };
         let all = ((1u32 << sides.len()) - 1) as Sides;
         search.run(false)?;
-        if search.cost(all).is_none() {
+        if search.input(all).is_none() {
             search.run(true)?;
         }
         let best = std::mem::take(&mut search.best);
@@ -222,6 +231,7 @@ impl Tree<'_, '_> {
     ) -> Result<(f64, Vec<usize>)> {
         let first = &sides[start].planned;
         let (mut set, mut order) = (first.set, vec![start]);
+        let mut rows_order = first.order.clone();
         let mut rest: Vec<usize> = (0..sides.len()).filter(|at| *at != start).collect();
         let ready = self.take_ready(&mut pool, set, within);
         let mut cost = ready.iter().fold(first.cost, |cost, condition| {
@@ -230,18 +240,23 @@ impl Tree<'_, '_> {
         while !rest.is_empty() {
             let at = rest.remove(self.next_side((cost.rows, set), sides, &rest, &pool, within));
             let side = &sides[at];
+            let left = Input {
+                cost,
+                set,
+                order: &rows_order,
+                scans: if order.len() == 1 { &first.scans } else { &[] },
+            };
             let ready = self.take_ready(&mut pool, set | side.planned.set, within);
             let chosen = self.method(&Pair {
                 kind: JoinKind::Inner,
-                left: cost,
-                left_set: set,
-                right: side.planned.cost,
-                right_set: side.planned.set,
+                left,
+                right: side.planned.input(),
                 table: side.table.as_ref(),
                 lateral: side.needs & set != 0,
                 conditions: &ready,
             })?;
             cost = chosen.cost;
+            rows_order = chosen.order;
             set |= side.planned.set;
             order.push(at);
         }
@@ -328,7 +343,8 @@ impl Build<'_> {
             let place = self.sides.get_mut(set.trailing_zeros() as usize);
             return place.and_then(Option::take).ok_or_else(missing);
         }
-        let Best { left, right, .. } = self.best[usize::from(set)].ok_or_else(missing)?;
+        let best = self.best[usize::from(set)].as_ref().ok_or_else(missing)?;
+        let (left, right) = (best.left, best.right);
         let conditions = checked_by(&self.reads, left, right)
             .map(|at| self.conditions[at].clone())
             .collect();

@@ -19,7 +19,7 @@ use crate::value::{ColumnSet, DataType};
 
 pub use lock::{LockStrength, LockWaitPolicy, LockedRows, LockedTable, Recheck, RowLock};
 pub use node::{
-    HashJoin, JoinKind, LoopJoin, MeasuredNode, Node, RecursivePlan, RowsPlan, SetOperator, SetPlan,
+    JoinKind, KeyJoin, LoopJoin, MeasuredNode, MergeJoin, Node, RecursivePlan, RowsPlan, SetOperator, SetPlan,
 };
 pub use window::{FrameBound, FrameExclusion, FrameUnit, WindowCall, WindowFrame, WindowPlan, WindowStage};
 

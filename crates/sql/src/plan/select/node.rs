@@ -117,7 +117,9 @@ pub enum Node {
     /// For each row of one side, the other side anew.
     Loop(Box<LoopJoin>),
     /// One side in a hash table.
-    Hash(Box<HashJoin>),
+    Hash(Box<KeyJoin>),
+    /// Both sides in the order of their keys.
+    Merge(Box<MergeJoin>),
     /// An operator that is measured.
     Measured(Box<MeasuredNode>),
 }
@@ -148,6 +150,7 @@ impl Node {
             Node::Filter { input, .. } | Node::Gate { input, .. } => visit(input),
             Node::Loop(join) => [&join.left, &join.right].into_iter().for_each(visit),
             Node::Hash(join) => [&join.left, &join.right].into_iter().for_each(visit),
+            Node::Merge(join) => [&join.join.left, &join.join.right].into_iter().for_each(visit),
             Node::Measured(measured) => visit(&measured.input),
             Node::OneRow
             | Node::Table { .. }
@@ -198,14 +201,14 @@ pub struct LoopJoin {
     pub condition: Option<Expr>,
 }
 
-/// A join by a hash table.
+/// A join by keys that are equal.
 #[derive(Debug, Clone)]
-pub struct HashJoin {
+pub struct KeyJoin {
     /// The kind.
     pub kind: JoinKind,
     /// The side that is read row by row.
     pub left: Node,
-    /// The side that lies in the table.
+    /// The side of which the rows of a key are kept; the one in the table, if there is a hash table.
     pub right: Node,
     /// The left side's columns in the row that later stages read.
     pub left_columns: Vec<u16>,
@@ -215,6 +218,18 @@ pub struct HashJoin {
     pub keys: Vec<(Expr, Expr, DataType)>,
     /// The rest of ON, over the row.
     pub condition: Option<Expr>,
+}
+
+/// A join of sides that are both read in the ascending order of their keys. Rows with a NULL among the keys may stand
+/// anywhere.
+#[derive(Debug, Clone)]
+pub struct MergeJoin {
+    /// The sides, their keys and the rest.
+    pub join: KeyJoin,
+    /// True if the left side has to be sorted.
+    pub sorts_left: bool,
+    /// True if the right side has to be sorted.
+    pub sorts_right: bool,
 }
 
 /// A recursive query: UNION whose right side runs again and again.

@@ -17,6 +17,8 @@ pub(crate) enum JoinMethod {
     Hash,
     /// The left side does.
     HashLeft,
+    /// Both sides are read in the order of their keys.
+    Merge,
     /// For each row of the left side the right side's index is asked.
     Lookup,
     /// For each row of the left side the right side is read again, kept or made anew.
@@ -111,14 +113,28 @@ impl Costs<'_> {
         let rest = conditions.saturating_sub(keys) as f64 * settings.operator;
         let given = sides.rows * (settings.row + rest);
         let wanted = if settings.hash_joins { 0.0 } else { NOT_WANTED };
+        // A table that does not fit is given up, and both sides are sorted.
         let spilled = if right.bytes() > settings.work_bytes {
-            let pages = |side: Cost| (side.bytes() / 8_192.0).ceil();
-            settings.sequential_page * 2.0 * (pages(right) + pages(left))
+            let sorted = |side: Cost| self.sorting(side, None).0;
+            sorted(right) + sorted(left)
         } else {
             0.0
         };
         let startup = wanted + build + left.startup;
         sides.gives(startup, startup + probe + compared + given + spilled)
+    }
+
+    /// By reading both sides in the order of so many keys, of so many conditions in all; the sides' costs are those of
+    /// reading them so.
+    pub(crate) fn merge_join(&self, sides: &JoinSides, keys: usize, conditions: usize) -> Cost {
+        let (settings, left, right) = (&self.settings, sides.left, sides.right);
+        // A row of either side is copied, and compared with the other side's.
+        let read = (left.rows + right.rows) * (settings.row + keys as f64 * settings.operator);
+        let rest = conditions.saturating_sub(keys) as f64 * settings.operator;
+        let given = sides.rows * (settings.row + rest);
+        let wanted = if settings.merge_joins { 0.0 } else { NOT_WANTED };
+        let startup = wanted + left.startup + right.startup;
+        sides.gives(startup, startup + left.run() + right.run() + read + given)
     }
 
     /// By a loop in which the right side is opened again for each row of the left side; `right` is the cost of one time.

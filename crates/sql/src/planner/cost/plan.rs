@@ -3,7 +3,7 @@
 use super::{Cost, Costs, JoinSides, at_least_one};
 use crate::access::AccessPath;
 use crate::expr::{CompareOp, Expr};
-use crate::plan::{HashJoin, LoopJoin, Node, SelectPlan, SetOperator, SetPlan, Source};
+use crate::plan::{KeyJoin, LoopJoin, MergeJoin, Node, SelectPlan, SetOperator, SetPlan, Source};
 use crate::planner::facts::{Facts, TableFacts};
 use crate::stack::checkpoint;
 
@@ -177,6 +177,7 @@ impl Costs<'_> {
             }
             Node::Loop(join) => self.loop_join_node(join, facts),
             Node::Hash(join) => self.hash_join_node(join, facts),
+            Node::Merge(join) => self.merge_join_node(join, facts),
             Node::Measured(measured) => self.node(&measured.input, facts, runs),
         }
     }
@@ -211,12 +212,12 @@ impl Costs<'_> {
         }
     }
 
-    fn hash_join_node(&self, join: &HashJoin, facts: &Facts) -> Cost {
+    fn hash_join_node(&self, join: &KeyJoin, facts: &Facts) -> Cost {
         let (left, right) = (
             self.node(&join.left, facts, 1.0),
             self.node(&join.right, facts, 1.0),
         );
-        let conditions = hash_conditions(join);
+        let conditions = key_conditions(join);
         let sides = JoinSides {
             kind: join.kind,
             left,
@@ -230,6 +231,26 @@ impl Costs<'_> {
             conditions.len(),
             self.groups(facts, &values, right.rows),
         )
+    }
+
+    fn merge_join_node(&self, merge: &MergeJoin, facts: &Facts) -> Cost {
+        let join = &merge.join;
+        let side = |node: &Node, sorts: bool| {
+            let cost = self.node(node, facts, 1.0);
+            if sorts { self.sort(cost, None) } else { cost }
+        };
+        let (left, right) = (
+            side(&join.left, merge.sorts_left),
+            side(&join.right, merge.sorts_right),
+        );
+        let conditions = key_conditions(join);
+        let sides = JoinSides {
+            kind: join.kind,
+            left,
+            right,
+            rows: self.joined_rows(join.kind, left.rows, right.rows, facts, &conditions),
+        };
+        self.merge_join(&sides, join.keys.len(), conditions.len())
     }
 
     fn set(&self, set: &SetPlan) -> Cost {
@@ -250,8 +271,8 @@ impl Costs<'_> {
     }
 }
 
-/// All conditions of a hash join, those of its keys included.
-pub(crate) fn hash_conditions(join: &HashJoin) -> Vec<Expr> {
+/// All conditions of a join by keys, those of its keys included.
+pub(crate) fn key_conditions(join: &KeyJoin) -> Vec<Expr> {
     let keys = join.keys.iter().map(|(left, right, data_type)| Expr::Compare {
         op: CompareOp::Equal,
         left: Box::new(left.clone()),

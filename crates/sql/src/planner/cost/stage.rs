@@ -11,6 +11,17 @@ const UNKNOWN_GROUPS: f64 = 200.0;
 impl Costs<'_> {
     /// Sorting; `most`: no more rows come out.
     pub(crate) fn sort(&self, input: Cost, most: Option<f64>) -> Cost {
+        let (sorting, wanted) = self.sorting(input, most);
+        let startup = wanted + input.total + sorting;
+        Cost {
+            startup,
+            total: startup + self.settings.operator * input.rows,
+            ..input
+        }
+    }
+
+    /// The cost of sorting rows that are there, and what is added if sorting is not wanted.
+    pub(crate) fn sorting(&self, input: Cost, most: Option<f64>) -> (f64, f64) {
         let settings = &self.settings;
         let rows = input.rows.max(2.0);
         let comparison = 2.0 * settings.operator;
@@ -23,12 +34,7 @@ impl Costs<'_> {
             sorting += 2.0 * pages * (0.75 * settings.sequential_page + 0.25 * settings.random_page);
         }
         let wanted = if settings.sorts { 0.0 } else { NOT_WANTED };
-        let startup = wanted + input.total + sorting;
-        Cost {
-            startup,
-            total: startup + settings.operator * input.rows,
-            ..input
-        }
+        (sorting, wanted)
     }
 
     /// Rows in groups by keys, with so many aggregates.

@@ -11,13 +11,13 @@
 use std::collections::HashMap;
 
 use clearway_sql::error::Result;
-use clearway_sql::plan::{HashJoin, JoinKind};
+use clearway_sql::plan::{JoinKind, KeyJoin};
 use clearway_sql::value::Value;
 
 use crate::executor::Execution;
 use crate::executor::key_hash::KeyHash;
 use crate::executor::select::rows::keys::{key_of, left_keys, put_copies, right_keys};
-use crate::executor::select::rows::merge::MergeRows;
+use crate::executor::select::rows::merge::{Hand, MergeRows, Side};
 use crate::executor::select::rows::{Rows, copied, set_null};
 use crate::memory;
 
@@ -74,11 +74,7 @@ struct RightRow {
 }
 
 impl HashRows {
-    pub(super) fn open(
-        execution: &mut Execution<'_>,
-        join: &HashJoin,
-        row: &mut [Value],
-    ) -> Result<HashRows> {
+    pub(super) fn open(execution: &mut Execution<'_>, join: &KeyJoin, row: &mut [Value]) -> Result<HashRows> {
         let mut table = Table::default();
         let mut right = Rows::open(execution, &join.right, row)?;
         let mut key = Vec::new();
@@ -96,8 +92,9 @@ impl HashRows {
             }
             let values = copied(row, &join.right_columns);
             if !table.add(has_key.then_some(&key), values, execution.spill.bytes_max) {
-                let merge = MergeRows::after(execution, join, table.into_rows(), &mut right, row)?;
-                overflow = Some(merge);
+                let before = table.into_rows();
+                let side = Side::sorted(execution, join, Hand::Right, before, &mut right, row)?;
+                overflow = Some(side);
                 table = Table::default();
                 break;
             }
@@ -106,9 +103,10 @@ impl HashRows {
         let mut left = Rows::open(execution, &join.left, row)?;
         let phase = match overflow {
             None => Phase::Probing(table),
-            Some(mut merge) => {
-                merge.read_left(execution, join, &mut left, row)?;
-                Phase::Merging(Box::new(merge))
+            Some(right) => {
+                let before = std::iter::empty();
+                let sorted = Side::sorted(execution, join, Hand::Left, before, &mut left, row)?;
+                Phase::Merging(Box::new(MergeRows::new(sorted, right)))
             }
         };
         Ok(HashRows { left, phase, key })
@@ -117,7 +115,7 @@ impl HashRows {
     pub(super) fn next(
         &mut self,
         execution: &mut Execution<'_>,
-        join: &HashJoin,
+        join: &KeyJoin,
         row: &mut [Value],
     ) -> Result<bool> {
         loop {
@@ -202,7 +200,7 @@ impl Table {
     fn next_pair(
         &mut self,
         execution: &mut Execution<'_>,
-        join: &HashJoin,
+        join: &KeyJoin,
         row: &mut [Value],
     ) -> Result<bool> {
         let Some((next, matched)) = &mut self.current else {

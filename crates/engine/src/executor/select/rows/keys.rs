@@ -3,7 +3,7 @@
 use clearway_sql::Expr;
 use clearway_sql::error::Result;
 use clearway_sql::expr::append_equality_key;
-use clearway_sql::plan::HashJoin;
+use clearway_sql::plan::KeyJoin;
 use clearway_sql::value::{DataType, Value};
 
 use crate::executor::Execution;
@@ -25,11 +25,11 @@ pub(super) fn key_of<'k>(
     Ok(true)
 }
 
-pub(super) fn left_keys(join: &HashJoin) -> impl Iterator<Item = (&Expr, DataType)> {
+pub(super) fn left_keys(join: &KeyJoin) -> impl Iterator<Item = (&Expr, DataType)> {
     join.keys.iter().map(|(left, _, data_type)| (left, *data_type))
 }
 
-pub(super) fn right_keys(join: &HashJoin) -> impl Iterator<Item = (&Expr, DataType)> {
+pub(super) fn right_keys(join: &KeyJoin) -> impl Iterator<Item = (&Expr, DataType)> {
     join.keys.iter().map(|(_, right, data_type)| (right, *data_type))
 }
 

@@ -10,7 +10,7 @@
 //! | `functions` | functions that give rows |
 //! | `repeat` | joins by a loop |
 //! | `hash`, `keys` | joins by a hash table |
-//! | `merge` | a hash join whose table does not fit |
+//! | `merge` | joins of sorted sides, and a hash join whose table does not fit |
 //! | `set` | UNION, INTERSECT, EXCEPT |
 //! | `recursive` | recursive queries and their working tables |
 //! | `shared` | common table expressions that are made once |
@@ -37,6 +37,7 @@ use functions::FunctionRows;
 use hash::HashRows;
 use leaf::{QueryRows, SeriesLeaf, TableRows, ValuesRows};
 use measured::MeasuredRows;
+use merge::MergeRows;
 use recursive::{RecursiveRows, WorkingRows};
 use repeat::LoopRows;
 use set::SetRows;
@@ -63,6 +64,7 @@ pub(crate) enum Rows {
     Filter(Box<Rows>),
     Loop(Box<LoopRows>),
     Hash(Box<HashRows>),
+    Merge(Box<MergeRows>),
     Measured(Box<MeasuredRows>),
 }
 
@@ -106,6 +108,7 @@ impl Rows {
             Node::Filter { input, .. } => Rows::Filter(Box::new(Rows::open(execution, input, row)?)),
             Node::Loop(join) => Rows::Loop(Box::new(LoopRows::open(execution, join, row)?)),
             Node::Hash(join) => Rows::Hash(Box::new(HashRows::open(execution, join, row)?)),
+            Node::Merge(merge) => Rows::Merge(Box::new(MergeRows::open(execution, merge, row)?)),
             Node::Measured(measured) => {
                 Rows::Measured(Box::new(MeasuredRows::open(execution, measured, row)?))
             }
@@ -156,6 +159,7 @@ impl Rows {
             }
             (Rows::Loop(rows), Node::Loop(join)) => rows.next(execution, join, row),
             (Rows::Hash(rows), Node::Hash(join)) => rows.next(execution, join, row),
+            (Rows::Merge(rows), Node::Merge(merge)) => rows.next(execution, &merge.join, row),
             (Rows::Measured(rows), Node::Measured(measured)) => rows.next(execution, measured, row),
             _ => unreachable!("an operator runs with the plan that it was opened with"),
         }
