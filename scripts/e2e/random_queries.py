@@ -1,15 +1,16 @@
 """Asks Clearway and a PostgreSQL beside it the same random queries, and compares their rows.
 
 Joins, queries inside queries, aggregates, grouping sets, window functions, set operators and common table expressions,
-also recursive ones, over four small tables and three views (scripts/e2e/random_query.py). A query is known by its seed and number, and is always the same.
+also recursive ones, over four small tables and three views (scripts/e2e/random_query.py). A query is known by its seed and
+number, and is always the same. Both servers work on a query at the same time, for as many workers as --jobs says.
 
     scripts/random-queries                          # 2,000 queries
     scripts/random-queries --queries 100000         # the campaign
     scripts/random-queries --seed 7 --only 1234     # one query, with both answers
 
 The rows must be the same, in any order unless the query has one. A query that Clearway refuses (0A000) is counted by its
-reason. One that PostgreSQL does not answer within --timeout is left out; one that takes Clearway alone longer is counted
-as slow. Ends with 1 if an answer differs.
+reason. One that PostgreSQL does not answer within --timeout, or with an internal error of its own, is left out; one that
+takes Clearway alone longer is counted as slow. Ends with 1 if an answer differs.
 """
 
 import argparse
@@ -28,6 +29,7 @@ from peer import awaited, connect  # noqa: E402
 from support import servers, tools  # noqa: E402
 
 TOO_LONG = "57014"
+INTERNAL = "XX000"
 
 # Queries that a worker process is given together.
 AT_ONCE = 25
@@ -94,7 +96,7 @@ class Comparison:
             connection.pgconn.send_query(sql.encode())
         ours, theirs = (awaited(connection) for connection in (self.ours, self.theirs))
         found = self.found
-        if isinstance(theirs, tuple) and theirs[0] == TOO_LONG:
+        if isinstance(theirs, tuple) and theirs[0] in (TOO_LONG, INTERNAL):
             found.left_out += 1
         elif isinstance(ours, tuple):
             if ours[0] == TOO_LONG:

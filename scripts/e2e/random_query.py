@@ -604,8 +604,10 @@ class Query:
         keys = [self.grouping_key(key, columns) for key in keys]
         names = [text for text, _ in keys]
         tail, free, rows = "", keys + outer, keys
+        has_windows = bool(keys) and self.chance(0.2)
         if keys:
-            text, several = self.grouping(names)
+            # PostgreSQL 15 takes columns that WHERE says are equal for equal in every grouping set, and orders by one alone.
+            text, several = (", ".join(names), False) if has_windows and len(keys) > 1 else self.grouping(names)
             tail = f" group by {text}"
             if several:
                 rows = keys + [(f"grouping ({', '.join(names)})", "int")]
@@ -613,7 +615,7 @@ class Query:
         if self.chance(0.3):
             tail += f" having {self.aggregate_of('big', columns, depth)} > {self.draw.randrange(3)}"
         windows = None
-        if keys and self.chance(0.2):
+        if has_windows:
             made = [(self.aggregate_of(type_, columns, 1), type_) for type_ in self.draw.choices(TYPES, k=2)]
             windows = Windows(rows, free + made, outer, 0)
         outputs = []

@@ -32,6 +32,9 @@ const JOINS: &[&str] = &[
     "(select * from l where false) l %s join r on l.a = r.a",
     "l %s join (select * from r where id > 5000) r on l.a = r.a",
     "l %s join r on l.id = r.id join l m on m.id = l.id",
+    // A merge whose left rows have several partners is in order for the next one.
+    "r %s join (l m right join l on m.a = l.a) on l.a = r.a and l.b <> r.b",
+    "(l m right join l on m.a = l.a) %s join r on l.a = r.a and l.b <> r.b",
 ];
 
 /// Conditions that become semi and anti joins.

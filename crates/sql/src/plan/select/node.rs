@@ -144,6 +144,16 @@ impl Node {
         }
     }
 
+    /// True if each row of it is written whole: nothing that it left in the block's row before is looked at again.
+    pub fn writes_each_row(&self) -> bool {
+        match self {
+            Node::Table { .. } => true,
+            Node::Filter { input, .. } | Node::Gate { input, .. } => input.writes_each_row(),
+            Node::Measured(measured) => measured.input.writes_each_row(),
+            _ => false,
+        }
+    }
+
     /// Calls `visit` for each operator that it reads.
     pub(crate) fn each_input<'n>(&'n self, visit: &mut dyn FnMut(&'n Node)) {
         match self {

@@ -17,6 +17,8 @@
 //! - J2. A row whose key has a NULL meets nothing, wherever it stands.
 //! - J3. Both sides write their rows into the block's row. A side's row at hand is taken out of it, so that the other side
 //!   may be read, and put back when it is compared.
+//! - J4. A join below leaves the columns of its left side in the block's row while it goes through that row's partners. It
+//!   has to find there what it left: the last row that it gave is put back before the next is asked for.
 
 use clearway_sql::error::{EngineError, Result};
 use clearway_sql::plan::{JoinKind, KeyJoin, MergeJoin, Node};
@@ -108,7 +110,11 @@ pub(super) struct Side {
 enum Input {
     Sorted(Sorted),
     /// In order as they come.
-    Ordered(Box<Rows>),
+    Ordered {
+        rows: Box<Rows>,
+        /// The row that it gave last, unless it writes all columns of each row (J4).
+        given: Option<Vec<Value>>,
+    },
 }
 
 /// The right rows of one key.
@@ -141,7 +147,12 @@ impl Side {
     /// A side that comes in the order of the keys.
     fn ordered(execution: &mut Execution<'_>, join: &KeyJoin, hand: Hand, row: &mut [Value]) -> Result<Side> {
         let rows = Rows::open(execution, hand.node(join), row)?;
-        Side::new(execution, join, (hand, Input::Ordered(Box::new(rows))), row)
+        let given = match hand.node(join).writes_each_row() {
+            true => None,
+            false => Some(copied(row, hand.columns(join))),
+        };
+        let rows = Box::new(rows);
+        Side::new(execution, join, (hand, Input::Ordered { rows, given }), row)
     }
 
     /// A side that is sorted: rows that were read before, and those that still come.
@@ -185,13 +196,19 @@ impl Side {
                     read_row(&mut payload, &mut self.row)?;
                 }
             },
-            Input::Ordered(rows) => {
+            Input::Ordered { rows, given } => {
+                if let Some(given) = given {
+                    put_copies(row, self.hand.columns(join), given);
+                }
                 if !rows.next(execution, self.hand.node(join), row)? {
                     self.ended = true;
                     return Ok(());
                 }
                 self.hand.key(execution, join, row, &mut self.key)?;
                 self.row = copied(row, self.hand.columns(join));
+                if let Some(given) = given {
+                    given.clone_from(&self.row);
+                }
                 if self.has_key() {
                     if self.key < self.last {
                         return Err(EngineError::internal("a side of a merge join is out of order"));
