@@ -37,7 +37,9 @@ impl Binder<'_> {
         scope.windows = windows;
         scope.aggregates = aggregates;
         let result = call.result_type;
-        let (call, out) = self.brought_out(call)?;
+        let (call, out) = self
+            .brought_out(call)
+            .map_err(|error| error.or_position(position))?;
         if out == 0 {
             let clause = scope.clause;
             let value = collect(&mut scope.aggregates, clause, call, position)?;
@@ -58,6 +60,12 @@ impl Binder<'_> {
     fn brought_out(&self, mut call: AggregateCall) -> Result<(AggregateCall, usize)> {
         let mut out = 0;
         while out < self.frames.len() && reads_around_only(&call) {
+            if call.direct.iter().any(reads_own) {
+                return Err(EngineError::new(
+                    SqlState::GROUPING_ERROR,
+                    "outer-level aggregate cannot contain a lower-level variable in its direct arguments",
+                ));
+            }
             let frame = &self.frames[self.frames.len() - 1 - out];
             for expr in call.all_expressions_mut() {
                 let inner = std::mem::replace(expr, Expr::Constant(Value::Null));
@@ -306,11 +314,17 @@ fn refuse_form(parts: &CallParts<'_>) -> Result<()> {
     Ok(())
 }
 
-/// True if a call reads columns of queries around its own, and none of its own.
+/// True if an expression reads columns of the query itself.
+fn reads_own(expr: &Expr) -> bool {
+    let mut own = false;
+    expr.walk(&mut |part| own |= matches!(part, Expr::Column(_) | Expr::Aggregate(_)));
+    own
+}
+
+/// True if a call reads columns of queries around its own, and none of its own. Its direct arguments do not count.
 fn reads_around_only(call: &AggregateCall) -> bool {
     let (mut outer, mut own) = (false, false);
-    let exprs = call.expressions().chain(&call.direct);
-    exprs.for_each(|expr| {
+    call.expressions().for_each(|expr| {
         expr.walk(&mut |part| match part {
             Expr::Outer(_) => outer = true,
             Expr::Column(_) | Expr::Aggregate(_) => own = true,

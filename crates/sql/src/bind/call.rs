@@ -177,9 +177,10 @@ impl Binder<'_> {
         if aggregate::is_name(&name) {
             return self.aggregate(&parts, scope, position);
         }
-        parts
-            .refuse_aggregate()
-            .map_err(|error| error.or_position(position))?;
+        if let Err(error) = parts.refuse_aggregate() {
+            let missing = self.missing_function(&parts, scope)?;
+            return Err(missing.unwrap_or(error).or_position(position));
+        }
         if let Some(parameters) = function::parameters_of(&name) {
             return self.call_with_defaults(&parts, parameters, scope, position);
         }
@@ -205,6 +206,19 @@ impl Binder<'_> {
             });
         }
         self.scalar(&name, &arguments, scope, position)
+    }
+
+    /// The error for a call in an aggregate's form if no function has its name and takes its arguments.
+    fn missing_function(&mut self, parts: &CallParts<'_>, scope: &mut Scope) -> Result<Option<EngineError>> {
+        let within = parts.within.iter().map(|key| &key.expr);
+        let trees = parts.arguments.iter().copied().chain(within);
+        let types = trees.map(|tree| Ok(self.expression(tree, scope)?.data_type));
+        let types = types.collect::<Result<Vec<DataType>>>()?;
+        if set::is_set_function(parts.name) || function::parameters_of(parts.name).is_some() {
+            return Ok(None);
+        }
+        let found = function::resolve(parts.name, &types);
+        Ok(found.err().map(|reason| no_function(parts.name, &types, reason)))
     }
 
     /// A call of a function whose arguments may be given by name, and may be missing.
@@ -303,6 +317,12 @@ impl Binder<'_> {
         let types: Vec<DataType> = arguments.iter().map(|argument| argument.data_type).collect();
         match function::resolve(name, &types) {
             Ok(signature) => self.apply(&signature, arguments, position),
+            Err(_) if types.len() == 1 && matches!(name, "quote_literal" | "quote_nullable") => {
+                // The text of a value of any type.
+                let argument = arguments.into_iter().next().expect("there is one");
+                let text = self.cast_explicitly(argument, DataType::Text, -1, position)?;
+                self.scalar_of(name, vec![text], position)
+            }
             Err(reason) => match (conversion(name), arguments.as_slice()) {
                 // As in PostgreSQL, a type's name converts what no function of the name takes.
                 (Some(to), [argument]) if can_cast(argument.data_type, to, CastContext::Explicit) => {

@@ -80,6 +80,7 @@ use scope::{Frame, Scope};
 pub(crate) use select::{GroupEntry, without_distinct};
 pub(crate) use set::is_set_function;
 pub(crate) use view::{annotated, query_of_view};
+pub(crate) use window::range_offset_type;
 
 /// The most parameters a statement may have: the protocol counts them in 16 bits.
 const PARAMETERS_MAX: usize = 65_535;

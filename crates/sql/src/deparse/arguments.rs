@@ -3,6 +3,7 @@
 use super::node::Node;
 use super::operand::{Typed, coerced};
 use super::unprinted;
+use crate::aggregate::Kind;
 use crate::common_type::common_type;
 use crate::error::Result;
 use crate::value::DataType;
@@ -19,7 +20,16 @@ pub(super) fn aggregated(
     let count = direct.len();
     let (keys, words): (Vec<Typed>, Vec<&'static str>) = within.into_iter().unzip();
     let all: Vec<Typed> = direct.into_iter().chain(keys).collect();
-    let types: Vec<DataType> = all.iter().map(|typed| typed.data_type).collect();
+    let mut types: Vec<DataType> = all.iter().map(|typed| typed.data_type).collect();
+    let mut rows = crate::aggregate::rows();
+    if rows.any(|row| row.name == name && row.kind == Kind::Hypothetical) && types.len() == 2 * count {
+        // Each direct argument stands for a row's key.
+        for at in 0..count {
+            let common = common_type(&[types[count + at], types[at]]).ok_or_else(unprinted)?;
+            types[at] = common;
+            types[count + at] = common;
+        }
+    }
     let found = crate::aggregate::resolve(name, &types).map_err(|_| unprinted())?;
     let settled = |to: DataType| match to {
         DataType::Unknown => DataType::Text,

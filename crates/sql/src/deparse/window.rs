@@ -6,7 +6,7 @@ use super::layout::Layout;
 use super::node::{Node, direction, print, sort_key};
 use super::operand::coerced;
 use super::{Printer, unprinted};
-use crate::bind::normal;
+use crate::bind::{normal, range_offset_type};
 use crate::error::Result;
 use crate::function::quote_identifier;
 use crate::parse::exclusion;
@@ -57,9 +57,11 @@ impl Printer<'_> {
             sort_key(&mut out, &key, self.pretty);
             separator = " ";
         }
+        let mut key_type = None;
         for (number, key) in spec.order_by.iter().enumerate() {
             out.push(if number == 0 { separator } else { ", " });
             out.push(if number == 0 { "ORDER BY " } else { "" });
+            key_type = Some(self.type_of(&key.expr).0);
             let node = self.settled(&key.expr)?;
             sort_key(&mut out, &node, self.pretty);
             out.push(direction(&key.options)?);
@@ -67,14 +69,20 @@ impl Printer<'_> {
         }
         if let Some(frame) = &spec.window_frame {
             out.push(separator);
-            self.frame(&mut out, frame, exclusion)?;
+            self.frame(&mut out, frame, exclusion, key_type)?;
         }
         let text = out.finish();
         self.printed(text.len())?;
         Ok(format!("({text})"))
     }
 
-    fn frame(&mut self, out: &mut Layout, frame: &ast::WindowFrame, exclusion: FrameExclusion) -> Result<()> {
+    fn frame(
+        &mut self,
+        out: &mut Layout,
+        frame: &ast::WindowFrame,
+        exclusion: FrameExclusion,
+        key: Option<DataType>,
+    ) -> Result<()> {
         out.push(match frame.units {
             WindowFrameUnits::Rows => "ROWS ",
             WindowFrameUnits::Range => "RANGE ",
@@ -84,10 +92,10 @@ impl Printer<'_> {
             out.push("BETWEEN ");
         }
         let counts = frame.units != WindowFrameUnits::Range;
-        self.bound(out, &frame.start_bound, counts)?;
+        self.bound(out, &frame.start_bound, counts, key)?;
         if let Some(end) = &frame.end_bound {
             out.push(" AND ");
-            self.bound(out, end, counts)?;
+            self.bound(out, end, counts, key)?;
         }
         out.push(match exclusion {
             FrameExclusion::NoOthers => "",
@@ -98,8 +106,14 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// A bound; where it counts rows or groups, its offset is a bigint.
-    fn bound(&mut self, out: &mut Layout, bound: &WindowFrameBound, counts: bool) -> Result<()> {
+    /// A bound; where it counts rows or groups, its offset is a bigint, and otherwise what can be added to the `key`.
+    fn bound(
+        &mut self,
+        out: &mut Layout,
+        bound: &WindowFrameBound,
+        counts: bool,
+        key: Option<DataType>,
+    ) -> Result<()> {
         let (offset, word) = match bound {
             WindowFrameBound::CurrentRow => {
                 out.push("CURRENT ROW");
@@ -114,8 +128,7 @@ impl Printer<'_> {
                 let typed = self.node(tree)?;
                 let to = match typed.data_type {
                     DataType::Unknown if counts => DataType::Int8,
-                    // The type that it is brought to depends on the key of the order.
-                    DataType::Unknown => return Err(unprinted()),
+                    DataType::Unknown => range_offset_type(key.ok_or_else(unprinted)?, DataType::Unknown)?,
                     known => known,
                 };
                 print(out, &coerced(typed, to)?, self.pretty, false);

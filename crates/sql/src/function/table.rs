@@ -36,6 +36,7 @@ static TABLES: &[&[FunctionRow]] = &[
     text::basic::ROWS,
     text::format::ROWS,
     text::part::ROWS,
+    text::unicode::ROWS,
     trigonometry::ROWS,
     uuid::ROWS,
 ];

@@ -270,11 +270,17 @@ impl Binder<'_> {
 }
 
 /// The type of an offset of RANGE over a column of this type.
-fn range_offset_type(column: DataType, given: DataType) -> Result<DataType> {
+pub(crate) fn range_offset_type(column: DataType, given: DataType) -> Result<DataType> {
     const MODE: &str = "RANGE with offset PRECEDING/FOLLOWING";
     let refused = |message: String| EngineError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
     let types = offset_types(column);
     if types.is_empty() {
+        // Both are in order as text.
+        let column = if column == DataType::Varchar {
+            DataType::Text
+        } else {
+            column
+        };
         return Err(refused(format!(
             "{MODE} is not supported for column type {column}"
         )));

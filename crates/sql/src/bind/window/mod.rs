@@ -10,6 +10,8 @@
 
 mod definition;
 
+pub(crate) use definition::range_offset_type;
+
 use sqlparser::ast;
 
 use crate::aggregate;

@@ -65,6 +65,13 @@ pub(super) static ROWS: &[FunctionRow] = &[
     row(6263, "regexp_like", &[Text, Text], Bool, Pure(regexp_like)),
     row(6264, "regexp_like", &[Text, Text, Text], Bool, Pure(regexp_like)),
     row(2073, "substring", &[Text, Text], Text, Session(first_part)),
+    row(
+        2074,
+        "substring",
+        &[Text, Text, Text],
+        Text,
+        Session(similar_part),
+    ),
     row(6254, "regexp_count", &[Text, Text], Int4, Session(count)),
     row(6255, "regexp_count", &[Text, Text, Int4], Int4, Session(count)),
     row(
@@ -264,6 +271,12 @@ fn first_part(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> 
     let found = expression.find(text, 0, true, session)?;
     let span = found.and_then(|spans| spans[group]);
     Ok(span.map_or(Value::Null, |(start, end)| Value::from(&text[start..end])))
+}
+
+/// `substring(text similar pattern escape character)`.
+fn similar_part(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    let expression = similar::to_escape(&arguments[1..])?;
+    first_part(&[arguments[0].clone(), expression], session)
 }
 
 /// An argument that counts from 1.

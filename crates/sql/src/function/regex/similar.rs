@@ -7,7 +7,13 @@ use crate::value::Value;
 /// `similar_to_escape(pattern [, escape])`.
 ///
 /// `%` and `_` are any characters and any one; `| * + ? {m,n} ( ) […]` are as in regular expressions; the rest is
-/// itself, and so is what follows the escape character.
+/// itself, and so is what follows the escape character. A quotation mark behind it separates two parts:
+///
+/// ```text
+/// a#"b%#"c    ^(?:a){1,1}?(b.*){1,1}(?:c)$    what SUBSTRING gives is the part in parentheses
+/// ```
+///
+/// The first part is as short as it can be, then the second as long as it can be. A bar stays within its part.
 pub(super) fn to_escape(arguments: &[Value]) -> Result<Value> {
     let pattern = made_of(&arguments[0])?;
     let escape = match arguments.get(1) {
@@ -29,15 +35,20 @@ pub(super) fn to_escape(arguments: &[Value]) -> Result<Value> {
     // Brackets that are open, and whether the first of them has only begun: a `]` that is the first in it, also behind a
     // `^`, is a character like others.
     let (mut escaped, mut brackets, mut at_start) = (false, 0_usize, false);
+    let mut separators = 0;
     for character in pattern.chars() {
         if escaped {
             if character == '"' && brackets == 0 {
-                return Err(EngineError::not_supported(
-                    "a separator in the pattern of SIMILAR",
-                ));
+                result.push_str(match separators {
+                    0 => "){1,1}?(",
+                    1 => "){1,1}(?:",
+                    _ => return Err(too_many_separators()),
+                });
+                separators += 1;
+            } else {
+                result.push('\\');
+                result.push(character);
             }
-            result.push('\\');
-            result.push(character);
             escaped = false;
         } else if Some(character) == escape {
             escaped = true;
@@ -71,4 +82,12 @@ pub(super) fn to_escape(arguments: &[Value]) -> Result<Value> {
     }
     result.push_str(")$");
     Ok(Value::text(result))
+}
+
+#[cold]
+fn too_many_separators() -> EngineError {
+    EngineError::new(
+        SqlState::from_code("2200C"),
+        "SQL regular expression may not contain more than two escape-double-quote separators",
+    )
 }

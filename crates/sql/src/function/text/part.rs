@@ -56,7 +56,6 @@ pub(in crate::function) static ROWS: &[FunctionRow] = &[
     row(883, "substr", &[Text, Int4], Text, Pure(substring)),
     row(877, "substr", &[Text, Int4, Int4], Text, Pure(substring)),
     row(1637, "like_escape", &[Text, Text], Text, Pure(like_escape)),
-    row(2074, "substring", &[Text, Text, Text], Text, Pure(similar)),
     row(849, "position", &[Text, Text], Int4, Pure(position)),
     row(868, "strpos", &[Text, Text], Int4, Pure(position)),
     row(1405, "overlay", &[Text, Text, Int4], Text, Pure(overlay)),
@@ -141,10 +140,6 @@ fn like_escape(arguments: &[Value]) -> Result<Value> {
         escaped = false;
     }
     Ok(Value::text(result))
-}
-
-fn similar(_: &[Value]) -> Result<Value> {
-    Err(EngineError::not_supported("SUBSTRING … SIMILAR … ESCAPE"))
 }
 
 /// The number of the character where a text begins in another, from 1; 0 if it is not there.
