@@ -161,6 +161,16 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// Its letter in `pg_default_acl`.
+    pub(crate) fn letter(self) -> char {
+        match self {
+            Kind::Table | Kind::Column => 'r',
+            Kind::Sequence => 'S',
+            Kind::Schema => 'n',
+            Kind::Database => 'd',
+        }
+    }
+
     /// All privileges that there are on such an object.
     pub(crate) fn all(self) -> Privileges {
         match self {
@@ -247,7 +257,67 @@ pub(crate) fn held(
     bits.fold(0, |all, bits| all | bits) & wanted
 }
 
+/// The objects of a list of ALTER DEFAULT PRIVILEGES: who makes an object, in which schema (0: in any), of which kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DefaultAclKey {
+    pub(crate) role: u32,
+    pub(crate) schema: u32,
+    /// The letter of `pg_default_acl.defaclobjtype`.
+    pub(crate) kind: char,
+}
+
+/// The lists of ALTER DEFAULT PRIVILEGES, with the places of their rows. One for any schema has all that such an object
+/// begins with; one for a schema has what is added there.
+pub(crate) type DefaultAcls = BTreeMap<DefaultAclKey, (Acl, Option<Tid>)>;
+
 impl CatalogState {
+    /// The list that a new object has, if it is not the usual one of its kind.
+    pub(crate) fn acl_of_new(&self, kind: Kind, owner: u32, schema: u32) -> Option<Acl> {
+        let of = |schema: u32| {
+            let key = DefaultAclKey {
+                role: owner,
+                schema,
+                kind: kind.letter(),
+            };
+            self.default_acls.get(&key).map(|(acl, _)| acl.clone())
+        };
+        let usual = default_acl(kind, owner);
+        let mut acl = of(0).unwrap_or_else(|| usual.clone());
+        for item in of(schema).filter(|_| schema != 0).into_iter().flatten() {
+            match acl
+                .iter_mut()
+                .find(|known| (known.0, known.1) == (item.0, item.1))
+            {
+                Some(known) => (known.2, known.3) = (known.2 | item.2, known.3 | item.3),
+                None => acl.push(item),
+            }
+        }
+        acl.sort_by_key(|item| (item.0, item.1));
+        (acl != usual).then_some(acl)
+    }
+
+    /// The lists of ALTER DEFAULT PRIVILEGES.
+    pub(crate) fn all_default_acls(&self) -> Vec<(DefaultAclKey, Acl)> {
+        let lists = self.default_acls.iter();
+        lists.map(|(key, (acl, _))| (*key, acl.clone())).collect()
+    }
+
+    /// A list of ALTER DEFAULT PRIVILEGES, with the place of its row.
+    pub(crate) fn default_acl_for(&self, key: &DefaultAclKey) -> Option<&(Acl, Option<Tid>)> {
+        self.default_acls.get(key)
+    }
+
+    /// Adds or replaces a list of ALTER DEFAULT PRIVILEGES.
+    pub(crate) fn put_default_acl(&mut self, key: DefaultAclKey, acl: Acl, tid: Option<Tid>) {
+        Arc::make_mut(&mut self.default_acls).insert(key, (acl, tid));
+    }
+
+    /// Takes a list of ALTER DEFAULT PRIVILEGES out.
+    pub(crate) fn remove_default_acl(&mut self, key: &DefaultAclKey) {
+        Arc::make_mut(&mut self.default_acls).remove(key);
+    }
+
     /// The owner and the list of an object of this kind; `None` if there is none. `PUBLIC` owns nothing.
     pub(crate) fn access(&self, kind: Kind, oid: u32) -> Option<Arc<Access>> {
         match kind {

@@ -52,7 +52,7 @@ use clearway_machine::invariant;
 use clearway_storage::heap::Tid;
 use clearway_txn::Xid;
 
-use crate::catalog::access::Access;
+use crate::catalog::access::{Access, DefaultAcls};
 use crate::catalog::comment::CommentEntry;
 use crate::catalog::role::Roles;
 use crate::catalog::schema::SchemaEntry;
@@ -172,6 +172,7 @@ pub(crate) struct CatalogState {
     owners: SharedMap<u32, u32>,
     comments: SharedMap<ObjectAddress, CommentEntry>,
     roles: Arc<Roles>,
+    default_acls: Arc<DefaultAcls>,
     /// The owner of the database, and who may do what with it; the place of its row, if it has one.
     database: (Arc<Access>, Option<Tid>),
     /// The tables with foreign keys, by the tables that they name rows of.
@@ -190,6 +191,7 @@ impl CatalogState {
             owners: SharedMap::new(),
             comments: SharedMap::new(),
             roles: Arc::new(Roles::predefined()),
+            default_acls: Arc::default(),
             database: (Arc::default(), None),
             references: SharedMap::new(),
         }

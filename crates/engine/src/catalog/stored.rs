@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::access::Access;
+use crate::catalog::access::{Access, Acl, DefaultAclKey};
 use crate::catalog::role::{Membership, Role};
 use crate::catalog::schema::{SchemaEntry, first_access};
 use crate::catalog::stored_roles::{self, RoleRow};
@@ -455,6 +455,8 @@ fn is_false(value: &bool) -> bool {
 pub(crate) enum CatalogRow {
     /// The owner of the database, and who may do what with it.
     Database(Access),
+    /// A list of ALTER DEFAULT PRIVILEGES.
+    Defaults(DefaultAclKey, Acl),
     /// A role.
     Role(Role),
     /// A membership in a role.
@@ -472,6 +474,8 @@ pub(crate) enum CatalogRow {
 pub(crate) enum RowKey {
     /// The database.
     Database,
+    /// The list of ALTER DEFAULT PRIVILEGES for these objects.
+    Defaults(DefaultAclKey),
     /// The role of this number.
     Role(u32),
     /// The membership in this role of this member.
@@ -489,6 +493,7 @@ impl CatalogRow {
     pub(crate) fn key(&self) -> RowKey {
         match self {
             CatalogRow::Database(_) => RowKey::Database,
+            CatalogRow::Defaults(key, _) => RowKey::Defaults(*key),
             CatalogRow::Role(role) => RowKey::Role(role.oid),
             CatalogRow::Member(membership) => RowKey::Member(membership.pair.0, membership.pair.1),
             CatalogRow::Schema(entry) => RowKey::Schema(entry.schema.oid),
@@ -664,6 +669,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<CatalogRow> {
         return Ok(match row {
             RoleRow::Database(access) => CatalogRow::Database(access),
             RoleRow::Role(role) => CatalogRow::Role(role),
+            RoleRow::Defaults(key, acl) => CatalogRow::Defaults(key, acl),
             RoleRow::Member(membership) => CatalogRow::Member(membership),
         });
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::access::Access;
+use super::access::{Access, Acl, DefaultAclKey};
 use super::role::{Membership, Role};
 
 use clearway_sql::error::{EngineError, Result, SqlState};
@@ -12,6 +12,9 @@ const ROLE_BYTES_MAX: usize = 7_900;
 
 /// The beginning of a row that is a role.
 const ROLE: &[u8] = b"{\"role\":";
+
+/// The beginning of a row that is a list of ALTER DEFAULT PRIVILEGES.
+const DEFAULTS: &[u8] = b"{\"defaults\":";
 
 /// The beginning of the row that is the database.
 const DATABASE: &[u8] = b"{\"database\":";
@@ -24,6 +27,7 @@ pub(super) enum RoleRow {
     Database(Access),
     Role(Role),
     Member(Membership),
+    Defaults(DefaultAclKey, Acl),
 }
 
 /// Decodes a row, if it is one of these.
@@ -38,7 +42,30 @@ pub(super) fn decode(bytes: &[u8]) -> serde_json::Result<Option<RoleRow>> {
     if bytes.starts_with(MEMBER) {
         return serde_json::from_slice(bytes).map(|member| Some(RoleRow::Member(member)));
     }
+    if bytes.starts_with(DEFAULTS) {
+        let stored: StoredDefaults = serde_json::from_slice(bytes)?;
+        return Ok(Some(RoleRow::Defaults(stored.defaults, stored.acl)));
+    }
     Ok(None)
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredDefaults {
+    defaults: DefaultAclKey,
+    acl: Acl,
+}
+
+/// Encodes a list of ALTER DEFAULT PRIVILEGES as a catalog row.
+pub(crate) fn encode_defaults(key: DefaultAclKey, acl: &Acl) -> Result<Vec<u8>> {
+    let stored = StoredDefaults {
+        defaults: key,
+        acl: acl.clone(),
+    };
+    let bytes = serde_json::to_vec(&stored)
+        .map_err(|error| EngineError::internal(format!("cannot encode default privileges: {error}")))?;
+    debug_assert!(bytes.starts_with(DEFAULTS));
+    Ok(bytes)
 }
 
 #[derive(Debug, Serialize, Deserialize)]

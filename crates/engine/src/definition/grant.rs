@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use clearway_sql::TableDef;
 use clearway_sql::error::{EngineError, Result, SqlState};
-use clearway_sql::plan::{GrantObjects, GrantPlan, Owner};
+use clearway_sql::plan::{DefaultsOf, GrantObjects, GrantPlan, Owner};
 
 use crate::catalog::access::denied;
 use crate::catalog::access::{
-    self, Access, Acl, AclItem, Kind, OF_COLUMNS, OF_SEQUENCES, OF_TABLES, PUBLIC, Privileges, USAGE,
+    self, Access, Acl, AclItem, DefaultAclKey, Kind, OF_COLUMNS, OF_SEQUENCES, OF_TABLES, PUBLIC, Privileges,
+    USAGE,
 };
 use crate::catalog::schema::SchemaEntry;
-use crate::catalog::{CatalogState, TableEntry};
+use crate::catalog::{CatalogState, TableEntry, stored_roles};
 use crate::definition::{DefinitionChange, ReadableBy};
 use crate::output::Notice;
 
@@ -91,6 +92,9 @@ impl DefinitionChange<'_, '_, '_> {
                 for name in names {
                     self.grant_on_schema(&mut state, plan, &grantees, name)?;
                 }
+            }
+            GrantObjects::Defaults { roles, schemas, of } => {
+                self.alter_defaults(&mut state, plan, &grantees, (roles, schemas, *of))?;
             }
             GrantObjects::Databases(names) => {
                 check_words(plan, access::OF_DATABASES, "database")?;
@@ -221,7 +225,7 @@ impl DefinitionChange<'_, '_, '_> {
                 }
             }
         }
-        for (column, bits) in wanted {
+        for (column, bits) in wanted.into_iter().filter(|(_, bits)| *bits != 0) {
             let acl = access.columns.remove(&column).unwrap_or_default();
             let changed = self.changed(state, change, acl, (bits, true), Kind::Column)?;
             if !changed.is_empty() {
@@ -296,9 +300,103 @@ impl DefinitionChange<'_, '_, '_> {
             acl: Some(acl),
             ..(*before).clone()
         };
-        let bytes = crate::catalog::stored_roles::encode_database(&access)?;
+        self.put_database(state, access)
+    }
+
+    /// Writes the owner and the list of the database.
+    pub(super) fn put_database(&mut self, state: &mut CatalogState, access: Access) -> Result<()> {
+        let bytes = stored_roles::encode_database(&access)?;
         let tid = self.write_catalog_row(state.database_row(), &bytes, "the database")?;
         state.put_database(Arc::new(access), Some(tid));
+        Ok(())
+    }
+
+    /// ALTER DEFAULT PRIVILEGES
+    fn alter_defaults(
+        &mut self,
+        state: &mut CatalogState,
+        plan: &GrantPlan,
+        grantees: &[u32],
+        (roles, schemas, of): (&[Owner], &[String], DefaultsOf),
+    ) -> Result<()> {
+        let (kind, kind_name) = match of {
+            DefaultsOf::Tables => (Kind::Table, "relation"),
+            DefaultsOf::Sequences => (Kind::Sequence, "sequence"),
+            DefaultsOf::Schemas => (Kind::Schema, "schema"),
+        };
+        check_words(plan, kind.all(), kind_name)?;
+        if of == DefaultsOf::Schemas && !schemas.is_empty() {
+            let message = "cannot use IN SCHEMA clause when using GRANT/REVOKE ON SCHEMAS";
+            return Err(EngineError::new(SqlState::from_code("0LP01"), message));
+        }
+        let mut numbers = Vec::new();
+        for name in schemas {
+            let schema = state
+                .schema_named(name)
+                .ok_or_else(|| super::schema::no_schema(name))?;
+            numbers.push(schema.oid);
+        }
+        if numbers.is_empty() {
+            numbers.push(0);
+        }
+        let current = [Owner::Current];
+        let roles = if roles.is_empty() { &current[..] } else { roles };
+        for role in roles {
+            let role = self.role_number(state, role)?;
+            if !state.has_privileges_of(self.execution.identity.current, role) {
+                return Err(denied("permission denied to change default privileges"));
+            }
+            for schema in &numbers {
+                let key = DefaultAclKey {
+                    role,
+                    schema: *schema,
+                    kind: kind.letter(),
+                };
+                let usual = if *schema == 0 {
+                    access::default_acl(kind, role)
+                } else {
+                    Acl::new()
+                };
+                let before = state
+                    .default_acl_for(&key)
+                    .map_or_else(|| usual.clone(), |(acl, _)| acl.clone());
+                let change = Change {
+                    plan,
+                    grantees,
+                    name: "",
+                    kind_name,
+                    owner: role,
+                };
+                let wanted = on_the_whole(plan, kind.all())?;
+                let mut after = self.changed(state, &change, before, (wanted, true), kind)?;
+                after.sort_by_key(|item| (item.0, item.1));
+                self.put_default_acl(state, key, Some(after).filter(|after| *after != usual))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a list of ALTER DEFAULT PRIVILEGES, or takes it away.
+    pub(super) fn put_default_acl(
+        &mut self,
+        state: &mut CatalogState,
+        key: DefaultAclKey,
+        acl: Option<Acl>,
+    ) -> Result<()> {
+        let before = state.default_acl_for(&key).and_then(|(_, tid)| *tid);
+        match (acl, before) {
+            (Some(acl), before) => {
+                let bytes = stored_roles::encode_defaults(key, &acl)?;
+                let tid = self.write_catalog_row(before, &bytes, "default privileges")?;
+                state.put_default_acl(key, acl, Some(tid));
+            }
+            (None, before) => {
+                if let Some(tid) = before {
+                    self.delete_catalog_row(tid, "default privileges")?;
+                }
+                state.remove_default_acl(&key);
+            }
+        }
         Ok(())
     }
 

@@ -13,6 +13,7 @@ mod generated;
 mod grant;
 mod index;
 mod index_build;
+mod owned;
 pub(crate) mod owner;
 mod permission;
 mod rewrite;
@@ -30,7 +31,7 @@ use clearway_storage::btree::BTree;
 use clearway_storage::heap::{Heap, Tid, UpdateOutcome};
 use clearway_txn::LockMode;
 
-use crate::catalog::access::Access;
+use crate::catalog::access::{Access, Kind};
 use crate::catalog::stored::{self, Definition};
 use crate::catalog::{CATALOG_REL, Catalog, CatalogState, FIRST_OID, TableEntry};
 use crate::convert::storage_error;
@@ -284,6 +285,15 @@ impl DefinitionChange<'_, '_, '_> {
             .sequence
             .as_ref()
             .map(|sequence| self.catalog.sequence(sequence.rel));
+        let owner = self.execution.identity.current;
+        let kind = match table.sequence {
+            Some(_) => Kind::Sequence,
+            None => Kind::Table,
+        };
+        let access = Access {
+            acl: state.acl_of_new(kind, owner, table.schema.oid),
+            ..Access::of(owner)
+        };
         let mut entry = TableEntry {
             def: Arc::new(table),
             tid: Tid { block: 0, slot: 0 },
@@ -292,7 +302,7 @@ impl DefinitionChange<'_, '_, '_> {
             sequence,
             statistics: None,
             on_commit,
-            access: Arc::new(Access::of(self.execution.identity.current)),
+            access: Arc::new(access),
         };
         if !entry.def.schema.is_temporary() {
             let bytes = stored::encode(&definition(&entry))?;

@@ -44,6 +44,8 @@ impl DefinitionChange<'_, '_, '_> {
                 };
                 self.set_for_role(&mut state, role.as_ref(), name.as_deref(), value)?;
             }
+            RoleStatement::ReassignOwned { roles, to } => self.reassign_owned(&mut state, roles, to)?,
+            RoleStatement::DropOwned { roles, cascade } => return self.drop_owned(state, roles, *cascade),
             RoleStatement::Drop { roles, if_exists } => self.drop_roles(&mut state, roles, *if_exists)?,
             RoleStatement::Members { group, members, add } => {
                 let group = self.role_number(&state, group)?;
@@ -391,6 +393,20 @@ impl DefinitionChange<'_, '_, '_> {
     /// The objects that a role owns or has privileges on, a line each.
     fn uses_of_role(&self, state: &CatalogState, oid: u32) -> Vec<String> {
         let mut uses = Vec::new();
+        for (key, acl) in state.all_default_acls() {
+            let kind = match key.kind {
+                'S' => "sequences",
+                'n' => "schemas",
+                _ => "relations",
+            };
+            let maker = self.name_of_role(state, key.role);
+            let of = format!("default privileges on new {kind} belonging to role {maker}");
+            if key.role == oid {
+                uses.push(format!("owner of {of}"));
+            } else if acl.iter().any(|item| item.0 == oid) {
+                uses.push(format!("privileges for {of}"));
+            }
+        }
         let mut look = |what: String, access: &crate::catalog::access::Access| {
             if access.owner == oid {
                 uses.push(format!("owner of {what}"));
@@ -401,6 +417,8 @@ impl DefinitionChange<'_, '_, '_> {
                 uses.push(format!("privileges for {what}"));
             }
         };
+        let database = self.execution.eval.session.database();
+        look(format!("database {database}"), &state.database_access());
         for entry in state.schema_entries() {
             look(format!("schema {}", entry.schema.name), &entry.access);
         }

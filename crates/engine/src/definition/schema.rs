@@ -8,7 +8,7 @@ use std::sync::Arc;
 use clearway_sql::{ObjectAddress, SchemaRef};
 use clearway_storage::heap::{DeleteOutcome, Heap, Tid, UpdateOutcome};
 
-use crate::catalog::access::Access;
+use crate::catalog::access::{Access, Kind};
 use crate::catalog::schema::SchemaEntry;
 use crate::catalog::system::shape::Schema;
 use crate::catalog::{CATALOG_REL, CatalogState, stored};
@@ -43,17 +43,21 @@ impl DefinitionChange<'_, '_, '_> {
         }
         let public = state.schema_entry(SchemaRef::PUBLIC_OID);
         let was_dropped = public.filter(|entry| entry.is_dropped && *entry.schema.name == *name);
+        let access = Access {
+            acl: state.acl_of_new(Kind::Schema, owner, 0),
+            ..Access::of(owner)
+        };
         let entry = match was_dropped {
             Some(dropped) => SchemaEntry {
                 is_dropped: false,
-                access: Arc::new(Access::of(owner)),
+                access: Arc::new(access),
                 ..dropped.clone()
             },
             None => SchemaEntry {
                 schema: SchemaRef::new(self.fresh_number()?, &name),
                 tid: None,
                 is_dropped: false,
-                access: Arc::new(Access::of(owner)),
+                access: Arc::new(access),
             },
         };
         self.put_schema_row(&mut state, entry)?;
@@ -115,7 +119,7 @@ impl DefinitionChange<'_, '_, '_> {
         Ok(())
     }
 
-    fn drop_schema(&mut self, state: &mut CatalogState, schema: &SchemaRef) -> Result<()> {
+    pub(super) fn drop_schema(&mut self, state: &mut CatalogState, schema: &SchemaRef) -> Result<()> {
         let entry = users_schema(state, &schema.name)?;
         let address = ObjectAddress::new(ObjectAddress::PG_NAMESPACE, schema.oid);
         self.remove_comments(state, &[address])?;

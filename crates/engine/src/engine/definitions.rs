@@ -140,6 +140,7 @@ impl Engine {
                 }
                 CatalogRow::Comment(comment) => state.put_comment(comment_entry(comment, row.tid)),
                 CatalogRow::Database(access) => state.put_database(Arc::new(access), Some(row.tid)),
+                CatalogRow::Defaults(key, acl) => state.put_default_acl(key, acl, Some(row.tid)),
                 CatalogRow::Role(role) => state.put_role(RoleEntry {
                     role,
                     tid: Some(row.tid),

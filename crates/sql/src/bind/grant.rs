@@ -23,6 +23,11 @@ impl Binder<'_> {
             GrantObjects::SequencesIn(schemas) => GrantObjects::SequencesIn(schemas.clone()),
             GrantObjects::Schemas(names) => GrantObjects::Schemas(names.clone()),
             GrantObjects::Databases(names) => GrantObjects::Databases(names.clone()),
+            GrantObjects::Defaults { roles, schemas, of } => GrantObjects::Defaults {
+                roles: roles.clone(),
+                schemas: schemas.clone(),
+                of: *of,
+            },
         };
         Ok(DefinitionStatement::Grant(Box::new(GrantPlan {
             is_grant: grant.is_grant,

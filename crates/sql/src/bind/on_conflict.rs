@@ -97,6 +97,9 @@ impl Binder<'_> {
         let (_, name, span) = split_name(name)?;
         let mut indexes = table.indexes.iter();
         let found = indexes.position(|index| index.constraint && index.name == name);
+        for column in found.iter().flat_map(|at| &table.indexes[*at].columns) {
+            self.note_selected((table.oid, table.attribute_number(*column).cast_signed()));
+        }
         found.ok_or_else(|| {
             EngineError::new(
                 SqlState::UNDEFINED_OBJECT,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::catalog::TableDef;
-use crate::plan::Owner;
+use crate::plan::{DefaultsOf, Owner};
 
 /// GRANT or REVOKE.
 #[derive(Debug, Clone)]
@@ -39,11 +39,24 @@ pub enum GrantObjects<Table = Arc<TableDef>> {
     Schemas(Vec<String>),
     /// ON DATABASE
     Databases(Vec<String>),
+    /// ALTER DEFAULT PRIVILEGES
+    Defaults {
+        /// FOR ROLE; the current one if there is none.
+        roles: Vec<Owner>,
+        /// IN SCHEMA; everywhere if there is none.
+        schemas: Vec<String>,
+        /// The objects to be made.
+        of: DefaultsOf,
+    },
 }
 
 impl GrantPlan {
     /// The command tag.
     pub fn tag(&self) -> &'static str {
-        if self.is_grant { "GRANT" } else { "REVOKE" }
+        match (&self.objects, self.is_grant) {
+            (GrantObjects::Defaults { .. }, _) => "ALTER DEFAULT PRIVILEGES",
+            (_, true) => "GRANT",
+            (_, false) => "REVOKE",
+        }
     }
 }

@@ -56,7 +56,7 @@ pub use definition::{
     DefinitionStatement, IndexSpec, IntoTable, OnCommit, TablePart, TakenComment, ViewChange,
 };
 pub use grant::{GrantObjects, GrantPlan};
-pub use role::{Owner, RoleOptions, RoleStatement, Secret};
+pub use role::{DefaultsOf, Owner, RoleOptions, RoleStatement, Secret};
 pub use rows::{
     ConflictUpdate, DeletePlan, InsertPlan, InsertSource, JoinedRows, MeasuredStatement, MergeAction,
     MergeClause, MergePlan, OnConflict, Returning, RowAssignments, RowCheck, RowsStatement, UpdatePlan,

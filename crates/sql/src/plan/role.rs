@@ -109,6 +109,20 @@ pub enum RoleStatement {
         /// True if a missing role is no error (a notice tells).
         if_exists: bool,
     },
+    /// REASSIGN OWNED
+    ReassignOwned {
+        /// The owners.
+        roles: Vec<Owner>,
+        /// The owner of what they own.
+        to: Owner,
+    },
+    /// DROP OWNED
+    DropOwned {
+        /// The owners.
+        roles: Vec<Owner>,
+        /// True if what depends on what they own goes as well.
+        cascade: bool,
+    },
     /// GRANT role TO role, REVOKE role FROM role
     Grant {
         /// The roles that are granted.
@@ -124,6 +138,17 @@ pub enum RoleStatement {
     },
 }
 
+/// The kind of objects of ALTER DEFAULT PRIVILEGES.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DefaultsOf {
+    /// Tables and views.
+    Tables,
+    /// Sequences.
+    Sequences,
+    /// Schemas.
+    Schemas,
+}
+
 impl RoleStatement {
     /// The command tag.
     pub fn tag(&self) -> &'static str {
@@ -134,6 +159,8 @@ impl RoleStatement {
             | RoleStatement::Rename { .. }
             | RoleStatement::Set { .. } => "ALTER ROLE",
             RoleStatement::Drop { .. } => "DROP ROLE",
+            RoleStatement::ReassignOwned { .. } => "REASSIGN OWNED",
+            RoleStatement::DropOwned { .. } => "DROP OWNED",
             RoleStatement::Grant { is_grant: true, .. } => "GRANT ROLE",
             RoleStatement::Grant { is_grant: false, .. } => "REVOKE ROLE",
         }

@@ -179,7 +179,7 @@ static SHAPES: &[(&Shape, MakeRows)] = &[
     (&catalogs::PG_CONVERSION, none),
     (&catalogs::PG_DATABASE, server::databases),
     (&catalogs::PG_DB_ROLE_SETTING, roles::settings),
-    (&catalogs::PG_DEFAULT_ACL, none),
+    (&catalogs::PG_DEFAULT_ACL, roles::default_acls),
     (&catalogs::PG_DEPEND, constraints::dependencies),
     (&catalogs::PG_DESCRIPTION, descriptions::descriptions),
     (&catalogs::PG_ENUM, none),

@@ -136,3 +136,16 @@ pub(super) fn settings(sources: &Sources<'_>, rows: &mut Rows) {
         ]);
     }
 }
+
+/// `pg_default_acl`; a list has no number of its own, so its place among them stands for one.
+pub(super) fn default_acls(sources: &Sources<'_>, rows: &mut Rows) {
+    for (place, (key, acl)) in (1..).zip(sources.catalog.all_default_acls()) {
+        rows.push([
+            ("oid", oid(place)),
+            ("defaclrole", oid(key.role)),
+            ("defaclnamespace", oid(key.schema)),
+            ("defaclobjtype", text(&key.kind.to_string())),
+            ("defaclacl", sources.acl(Some(&acl))),
+        ]);
+    }
+}

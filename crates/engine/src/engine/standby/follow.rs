@@ -234,6 +234,7 @@ impl Change {
                 RowKey::Comment(on) => state.remove_comment(on),
                 RowKey::Schema(oid) => state.remove_schema(*oid),
                 RowKey::Database => state.put_database(Arc::default(), None),
+                RowKey::Defaults(key) => state.remove_default_acl(key),
                 RowKey::Role(oid) => state.remove_role(*oid),
                 RowKey::Member(role, member) => state.remove_membership((*role, *member)),
             }
@@ -246,6 +247,7 @@ impl Change {
                 }
                 CatalogRow::Comment(comment) => state.put_comment(comment_entry(comment, tid)),
                 CatalogRow::Database(access) => state.put_database(Arc::new(access), Some(tid)),
+                CatalogRow::Defaults(key, acl) => state.put_default_acl(key, acl, Some(tid)),
                 CatalogRow::Role(role) => state.put_role(RoleEntry { role, tid: Some(tid) }),
                 CatalogRow::Member(membership) => state.put_membership(MembershipEntry {
                     membership,
@@ -276,6 +278,11 @@ impl Change {
                     }
                 }
                 RowKey::Database => state.put_database(before.database_access(), Some(tid)),
+                RowKey::Defaults(key) => {
+                    if let Some((acl, _)) = before.default_acl_for(&key) {
+                        state.put_default_acl(key, acl.clone(), Some(tid));
+                    }
+                }
                 RowKey::Role(oid) => {
                     if let Some(entry) = before.roles().get(oid) {
                         state.put_role(RoleEntry {

@@ -2,7 +2,7 @@
 
 use crate::error::{EngineError, Result};
 use crate::parse::utility::reader::{Name, Reader};
-use crate::plan::{GrantObjects, GrantPlan};
+use crate::plan::{DefaultsOf, GrantObjects, GrantPlan};
 
 impl Reader<'_> {
     /// GRANT or REVOKE, behind the word.
@@ -31,6 +31,60 @@ impl Reader<'_> {
             grant_option: option_alone || with_option,
             cascade,
             grantor,
+        })
+    }
+
+    /// ALTER DEFAULT PRIVILEGES, behind the words.
+    pub(super) fn default_privileges(&mut self) -> Result<GrantPlan<Name>> {
+        let (mut roles, mut schemas) = (Vec::new(), Vec::new());
+        loop {
+            if self.eat("for role") || self.eat("for user") {
+                roles.extend(self.roles()?);
+            } else if self.eat("in schema") {
+                schemas.extend(self.identifiers()?);
+            } else {
+                break;
+            }
+        }
+        let is_grant = self.eat("grant");
+        if !is_grant {
+            self.expect("revoke")?;
+        }
+        let option_alone = !is_grant && self.eat("grant option for");
+        let privileges = self.privileges()?;
+        self.expect("on")?;
+        let (kind, _) = self.identifier()?;
+        let of = match kind.as_str() {
+            "tables" => DefaultsOf::Tables,
+            "sequences" => DefaultsOf::Sequences,
+            "schemas" => DefaultsOf::Schemas,
+            "functions" | "routines" | "types" => {
+                let kind = kind.to_uppercase();
+                return Err(EngineError::not_supported(format!(
+                    "ALTER DEFAULT PRIVILEGES … ON {kind}"
+                )));
+            }
+            _ => {
+                self.at -= 1;
+                return Err(self.syntax_error());
+            }
+        };
+        self.expect(if is_grant { "to" } else { "from" })?;
+        let mut grantees = vec![self.grantee()?];
+        while self.eat_symbol(',') {
+            grantees.push(self.grantee()?);
+        }
+        let with_option = is_grant && self.eat("with grant option");
+        let cascade = !is_grant && self.eat("cascade");
+        let _ = is_grant || cascade || self.eat("restrict");
+        Ok(GrantPlan {
+            is_grant,
+            privileges,
+            objects: GrantObjects::Defaults { roles, schemas, of },
+            grantees,
+            grant_option: option_alone || with_option,
+            cascade,
+            grantor: None,
         })
     }
 

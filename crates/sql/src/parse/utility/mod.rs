@@ -163,7 +163,7 @@ pub(crate) fn parse(text: &str, offset: u32) -> Result<Option<Tree>> {
             Some(&"user") if words.get(2) == Some(&"mapping") => false,
             other => matches!(
                 other,
-                Some(&("schema" | "view" | "sequence" | "role" | "user" | "group"))
+                Some(&("schema" | "view" | "sequence" | "role" | "user" | "group" | "default"))
             ),
         },
         "create" if view::begins_view(&words) || words.get(1) == Some(&"schema") => true,
@@ -222,6 +222,10 @@ impl Reader<'_> {
             "comment" => Tree::Definition(NamedDefinition::Comment(self.comment()?)),
             "create" if self.begins_role() => Tree::Definition(NamedDefinition::Role(self.create_role()?)),
             "alter" if self.begins_role() => Tree::Definition(NamedDefinition::Role(self.alter_role()?)),
+            "reassign" => Tree::Definition(NamedDefinition::Role(self.reassign_owned()?)),
+            "alter" if self.eat("default privileges") => {
+                Tree::Definition(NamedDefinition::Grant(self.default_privileges()?))
+            }
             "grant" | "revoke" if self.grants_role() => {
                 Tree::Definition(NamedDefinition::Role(self.grant_role(verb == "grant")?))
             }
@@ -364,6 +368,9 @@ impl Reader<'_> {
     fn drop(&mut self) -> Result<NamedDefinition> {
         if self.begins_role() {
             return Ok(NamedDefinition::Role(self.drop_role()?));
+        }
+        if self.eat("owned") {
+            return Ok(NamedDefinition::Role(self.drop_owned()?));
         }
         let (what, _) = self.identifier()?;
         if what == "schema" {

@@ -130,6 +130,24 @@ impl Reader<'_> {
         })
     }
 
+    /// REASSIGN OWNED, behind the first word.
+    pub(super) fn reassign_owned(&mut self) -> Result<RoleStatement> {
+        self.expect("owned by")?;
+        let roles = self.roles()?;
+        self.expect("to")?;
+        let to = self.role()?;
+        Ok(RoleStatement::ReassignOwned { roles, to })
+    }
+
+    /// DROP OWNED, behind both words.
+    pub(super) fn drop_owned(&mut self) -> Result<RoleStatement> {
+        self.expect("by")?;
+        let roles = self.roles()?;
+        let cascade = self.eat("cascade");
+        let _ = cascade || self.eat("restrict");
+        Ok(RoleStatement::DropOwned { roles, cascade })
+    }
+
     /// GRANT and REVOKE of membership, behind the verb.
     pub(super) fn grant_role(&mut self, is_grant: bool) -> Result<RoleStatement> {
         let mut admin_option = !is_grant && self.eat("admin option for");
