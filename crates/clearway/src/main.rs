@@ -2,6 +2,7 @@
 //!
 //! | command | file |
 //! | --- | --- |
+//! | `init` | `init.rs` |
 //! | `serve` | `serve.rs` |
 //! | `standby`, `promote` | `standby.rs`, `promote.rs` |
 //! | `bench` | `bench.rs`, `bench_latches.rs` |
@@ -21,6 +22,7 @@ mod bench;
 mod bench_latches;
 mod check;
 mod error;
+mod init;
 mod mechanisms;
 mod options;
 mod other_program;
@@ -65,6 +67,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Init(init::Arguments),
     Serve(serve::Arguments),
     Standby(standby::Arguments),
     Promote(promote::Arguments),
@@ -95,6 +98,7 @@ fn main() -> ExitCode {
     }
     clearway_storage::descriptors::raise_limit();
     let outcome = match &arguments.command {
+        Command::Init(arguments) => init::run(arguments),
         Command::Serve(arguments) => serve::run(arguments),
         Command::Standby(arguments) => standby::run(arguments),
         Command::Promote(arguments) => promote::run(arguments),

@@ -6,7 +6,7 @@ use std::thread;
 use clap::Args;
 use clearway_engine::config::SessionScheduling;
 use clearway_engine::{Config, Engine};
-use clearway_server::{Scheduling, Server, ServerOptions, StopSignal};
+use clearway_server::{Scheduling, Server, ServerOptions, StopSignal, check_rules};
 
 use crate::error::{CommandError, Result, plural};
 use crate::options::{ConfigOptions, keep_private};
@@ -17,8 +17,9 @@ use crate::signals::{OnHangUp, handle_signals, survive_file_size_limit};
 ///
 /// The directory is created if it is not there, and recovered if it was not closed cleanly. SIGTERM or SIGINT shuts
 /// down with a checkpoint, SIGQUIT without one; SIGHUP reads the configuration file again. A data directory is one
-/// database, called "postgres" unless the configuration says otherwise. There are no passwords yet, and any user name is
-/// accepted: only loopback addresses and Unix-domain sockets are listened on.
+/// database, called "postgres" unless the configuration says otherwise. pg_hba.conf in the
+/// directory says who may connect, and how; without it all users of this machine may, as any role. There is no TLS: only
+/// loopback addresses and Unix-domain sockets are listened on.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     clearway serve --data /var/tmp/clearway\n  \
@@ -49,6 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let stop = handle_signals(on_hang_up.clone())?;
     survive_file_size_limit()?;
     keep_private(&arguments.data, config.allow_group_access)?;
+    check_rules(&arguments.data)?;
     // The sockets first, so that clients that come during recovery get an answer (57P03) instead of a refused
     // connection.
     let server = Server::bind_early(server_options(

@@ -43,7 +43,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// and replayed, for as long as this runs; when the connection is lost it is tried again. Sessions can read, and a write
 /// is refused (25006). A slot makes the primary keep its log while the standby is away. `clearway promote` ends the
 /// following, and makes the standby a server of its own that takes writes. The primary must be on this machine, or be
-/// reached through a tunnel: there are no passwords yet.
+/// reached through a tunnel: there is no TLS yet.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     clearway standby --from 'host=127.0.0.1 port=5433' --data /var/tmp/standby --listen 127.0.0.1:5434\n  \

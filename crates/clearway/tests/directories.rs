@@ -80,3 +80,42 @@ fn a_check_after_a_crash_writes_nothing() {
         assert!(content(&data) == before, "the check has written something");
     }
 }
+
+/// `clearway init` makes a directory once; its superuser has the password, which stands in no file.
+#[test]
+fn init_makes_a_directory_with_a_superuser() {
+    let directory = tempfile::tempdir().unwrap();
+    let (password, data) = (directory.path().join("password"), directory.path().join("data"));
+    fs::write(&password, "open sesame\n").unwrap();
+    let init = [
+        "init",
+        "--username",
+        "boss",
+        "--pwfile",
+        password.to_str().unwrap(),
+    ];
+    let (success, said) = clearway(&init, &data);
+    assert!(success && said.contains("its superuser is \"boss\""), "{said}");
+    let made = content(&data);
+    let (success, said) = clearway(&init, &data);
+    assert!(!success && said.contains("not an empty directory"), "{said}");
+    assert_eq!(content(&data), made);
+    let holds = |bytes: &Vec<u8>| bytes.windows(11).any(|part| part == b"open sesame");
+    assert!(!made.values().any(holds));
+    assert!(String::from_utf8_lossy(&made[&data.join("pg_hba.conf")]).contains("scram-sha-256"));
+
+    // A file of rules that is not understood serves nobody, and says its line.
+    let rules = fs::read(data.join("pg_hba.conf")).unwrap();
+    fs::write(data.join("pg_hba.conf"), "# first\nhost all all trust\n").unwrap();
+    let (success, said) = clearway(&["serve", "--listen", "127.0.0.1:0"], &data);
+    assert!(!success && said.contains("line 2 of pg_hba.conf"), "{said}");
+    fs::write(data.join("pg_hba.conf"), rules).unwrap();
+
+    let engine = Engine::open(&data, Config::default()).unwrap();
+    assert!(engine.verifier_of("boss").unwrap().fits("open sesame"));
+    let other = clearway_engine::SessionInfo {
+        user: "other".to_owned(),
+        ..Default::default()
+    };
+    assert!(engine.session(other).is_err());
+}

@@ -55,6 +55,20 @@ pub(crate) fn authentication_ok(out: &mut BytesMut) {
     put(out, &Authentication::Ok);
 }
 
+/// The ways in which the client may prove who it is.
+pub(crate) fn authentication_sasl(out: &mut BytesMut, mechanisms: &[&str]) {
+    let names = mechanisms.iter().map(|name| (*name).to_owned());
+    put(out, &Authentication::SASL(names.collect()));
+}
+
+pub(crate) fn authentication_sasl_continue(out: &mut BytesMut, data: String) {
+    put(out, &Authentication::SASLContinue(data.into()));
+}
+
+pub(crate) fn authentication_sasl_final(out: &mut BytesMut, data: String) {
+    put(out, &Authentication::SASLFinal(data.into()));
+}
+
 pub(crate) fn parameter_status(out: &mut BytesMut, name: &str, value: &str) {
     put(out, &ParameterStatus::new(name.to_owned(), value.to_owned()));
 }

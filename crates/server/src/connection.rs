@@ -4,6 +4,8 @@
 //!   first packet ─▶ TLS or GSSAPI asked for? decline, and read again
 //!        │        ─▶ cancel request? act, close without an answer
 //!        ▼
+//!   pg_hba.conf ─▶ the client proves who it is (AuthenticationSASL…)
+//!        ▼
 //!   session ─▶ AuthenticationOk, ParameterStatus…, BackendKeyData, ReadyForQuery
 //!        ▼
 //!   message loop ─▶ Query ─▶ run, ReadyForQuery
@@ -14,11 +16,12 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::Instant;
 
 use clearway_engine::{Engine, EngineError, Session, SessionInfo, SqlState, TransactionStatus, memory};
 use tracing::{debug, warn};
 
+use crate::authentication::{AUTHENTICATION_TIMEOUT, Login, Refusal, authenticate};
 use crate::channel::Channel;
 use crate::codec::{self, ResultFormats, Scratch};
 use crate::extended::{Extended, PortalName};
@@ -31,9 +34,6 @@ use crate::socket::Socket;
 use crate::wire::frontend::{self, Message};
 use crate::wire::startup::{self, Startup};
 use crate::writer::WriteBuffer;
-
-/// Time limit for a client's start-up message.
-const STARTUP_PATIENCE: Duration = Duration::from_secs(60);
 
 /// As many times its length may a message have in memory while it is read.
 const MESSAGE_COPIES: usize = 3;
@@ -102,7 +102,9 @@ fn serve_guarded(
 }
 
 fn serve(shared: &Shared, engine: Option<Arc<Engine>>, channel: &mut Channel) {
-    channel.socket.set_receive_timeout(Some(STARTUP_PATIENCE));
+    channel
+        .reader
+        .set_deadline(Some(Instant::now() + AUTHENTICATION_TIMEOUT));
     let (minor, parameters) = loop {
         match channel.reader.startup(&channel.socket, &channel.presence) {
             Ok(Startup::Tls | Startup::Gssapi) => {
@@ -137,31 +139,33 @@ fn serve(shared: &Shared, engine: Option<Arc<Engine>>, channel: &mut Channel) {
         return channel.fatal(&too_many());
     };
     let mut replicates = false;
-    match open(&engine, channel, minor, parameters, &mut replicates) {
+    match open(shared, &engine, channel, minor, parameters, &mut replicates) {
         Ok(session) if replicates => {
             let timeout = engine.config().wal_sender_timeout.duration();
             Replication::new(session, Arc::clone(engine.storage()), timeout).run(shared, channel);
         }
         Ok(session) => Connection::new(session).run(shared, channel),
-        Err(error) => channel.fatal(&error),
+        Err(Refusal::Error(error)) => channel.fatal(&error),
+        Err(Refusal::Read(error)) => end(channel, shared, &error),
     }
     drop(place);
 }
 
 /// Opens the session and greets the client.
 fn open(
+    shared: &Shared,
     engine: &Arc<Engine>,
     channel: &mut Channel,
     minor: u16,
     parameters: Vec<(String, String)>,
     replicates: &mut bool,
-) -> Result<Session, EngineError> {
+) -> Result<Session, Refusal> {
     let mut info = SessionInfo {
         client_address: channel.socket.peer().map(str::to_owned),
         ..Default::default()
     };
     let mut unknown_options = Vec::new();
-    let refuse = |sqlstate, message: String| Err(EngineError::new(sqlstate, message));
+    let refuse = |sqlstate, message: String| Err(EngineError::new(sqlstate, message).into());
     for (name, value) in parameters {
         match name.as_str() {
             "user" => info.user = value,
@@ -187,7 +191,15 @@ fn open(
     } else if info.database.is_empty() {
         info.database = info.user.clone();
     }
+    let login = Login {
+        user: &info.user,
+        database: (!*replicates).then_some(info.database.as_str()),
+    };
+    authenticate(shared, engine, channel, login)?;
     let mut session = engine.session(info)?;
+    if *replicates {
+        session.require_replication()?;
+    }
     session.adopt_thread();
     channel.out.gate = Some(session.answer_gate());
     channel.watch = Some(session.statement_watch());
@@ -203,6 +215,7 @@ fn open(
     codec::backend_key_data(out, process_id, secret);
     codec::ready_for_query(out, TransactionStatus::Idle);
     channel.flush();
+    channel.reader.set_deadline(None);
     channel.socket.set_receive_timeout(None);
     channel
         .presence

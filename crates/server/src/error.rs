@@ -22,13 +22,16 @@ pub enum ServerError {
     },
     /// The address is reachable from other machines.
     #[error(
-        "refusing to listen on {address}: there are no passwords yet, so everyone who can reach the port could read \
-         and change everything; listen on 127.0.0.1 or ::1, or use a Unix-domain socket (and an SSH tunnel from afar)"
+        "refusing to listen on {address}: there is no TLS yet, so everyone on the way could read and change \
+         everything; listen on 127.0.0.1 or ::1, or use a Unix-domain socket (and an SSH tunnel from afar)"
     )]
     NotLoopback {
         /// The address.
         address: std::net::SocketAddr,
     },
+    /// A file of rules that is not understood.
+    #[error("{0}; nobody could connect")]
+    Rules(String),
     /// Neither an address nor a socket directory was given.
     #[error("nothing to listen on: give an address, a socket directory, or both")]
     NothingToListenOn,

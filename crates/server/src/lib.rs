@@ -31,6 +31,7 @@
 //! | `registry` | the connected clients; finding those that have vanished |
 //! | `session_scheduling` | whether a session that wakes interrupts the thread that runs |
 //! | `channel` | both directions of a connection |
+//! | `authentication`, `attempts` | who may connect: `pg_hba.conf`, passwords; failed logins by address |
 //! | `connection` | start-up and the message loop of one client |
 //! | `extended` | statements and portals of the extended protocol |
 //! | [`replication`] | sending the log and copies of the files, and receiving them |
@@ -49,7 +50,7 @@
 //! 4. A thread at work neither reads nor polls its socket. The watcher does, for those that have been at work since its
 //!    last look. A client that vanishes while its statement waits for a lock is found within half a second; the
 //!    statement is then cancelled.
-//! 5. Nothing but loopback is listened on, for there are no passwords.
+//! 5. Nothing but loopback is listened on, for there is no TLS.
 //! 6. Names and texts borrow from the read buffer; what must outlive the next read (a query's text, since COPY reads)
 //!    is copied first.
 //! 7. One read takes all that has arrived; one write per ReadyForQuery or Flush, or when 16 KiB have gathered.
@@ -58,10 +59,12 @@
 //!
 //! # Not here
 //!
-//! TLS (a request for it is declined), passwords, logical replication, function calls, the binary COPY formats.
+//! TLS (a request for it is declined), logical replication, function calls, the binary COPY formats.
 
 #![forbid(unsafe_code)]
 
+mod attempts;
+mod authentication;
 mod channel;
 mod codec;
 mod connection;
@@ -83,6 +86,7 @@ pub mod stub;
 pub mod wire;
 mod writer;
 
+pub use authentication::check_rules;
 pub use error::{Result, ServerError};
 pub use options::ServerOptions;
 pub use server::Server;

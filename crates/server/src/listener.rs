@@ -276,7 +276,7 @@ mod tests {
                 matches!(error, ServerError::NotLoopback { .. }),
                 "{address}: {error}"
             );
-            assert!(error.to_string().contains("no passwords"), "{error}");
+            assert!(error.to_string().contains("no TLS"), "{error}");
         }
         assert!(loopback_addresses("127.0.0.1:1").is_ok() && loopback_addresses("127.8.8.8:1").is_ok());
         assert!(loopback_addresses("[::ffff:127.0.0.1]:1").is_ok());

@@ -1,6 +1,7 @@
 //! Frames out of a socket, many to a read.
 
 use std::io;
+use std::time::Instant;
 
 use clearway_engine::{EngineError, memory};
 use clearway_machine::{Native, WaitEvent, WaitScope};
@@ -38,6 +39,10 @@ pub(crate) struct FrameReader {
     buffer: ReadBuffer,
     /// The most a message that carries a text or data may have.
     message_bytes_max: u32,
+    /// The client's answer, while it logs in.
+    password: Option<Frame>,
+    /// The time by which it is to have logged in.
+    deadline: Option<Instant>,
 }
 
 impl FrameReader {
@@ -45,6 +50,8 @@ impl FrameReader {
         FrameReader {
             buffer: ReadBuffer::new(BUFFER_BYTES),
             message_bytes_max,
+            password: None,
+            deadline: None,
         }
     }
 
@@ -93,6 +100,36 @@ impl FrameReader {
         self.buffer.body(frame)
     }
 
+    /// Reads the answer of a client that is to prove who it is, and no other message: its body is in
+    /// [`last_body`](Self::last_body).
+    pub(crate) fn next_password(&mut self, socket: &Socket, presence: &Presence) -> Result<(), ReadError> {
+        loop {
+            let limit = |kind| match kind {
+                b'p' => Ok(frame::SMALL_MESSAGE_BYTES_MAX),
+                other => Err(WireError::UnexpectedKind(other)),
+            };
+            match frame::split_by(self.buffer.filled(), limit).map_err(ReadError::Wire)? {
+                Split::Frame(frame) => {
+                    self.password = Some(self.buffer.consume_frame(frame));
+                    return Ok(());
+                }
+                Split::NeedMore(total) => self.fill(total, socket, presence)?,
+            }
+        }
+    }
+
+    /// The body of the answer that [`next_password`](Self::next_password) has read.
+    pub(crate) fn last_body(&self) -> &[u8] {
+        self.password
+            .as_ref()
+            .map_or(&[], |frame| self.buffer.body(frame))
+    }
+
+    /// Reading is over at this time, if it is given: the client has to have logged in by then.
+    pub(crate) fn set_deadline(&mut self, deadline: Option<Instant>) {
+        self.deadline = deadline;
+    }
+
     /// The first packet of a connection.
     pub(crate) fn startup(
         &mut self,
@@ -117,6 +154,13 @@ impl FrameReader {
 
     /// Reads once; a message of `total` bytes is what is waited for.
     fn fill(&mut self, total: usize, socket: &Socket, presence: &Presence) -> Result<(), ReadError> {
+        if let Some(deadline) = self.deadline {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(ReadError::Io(io::ErrorKind::TimedOut.into()));
+            }
+            socket.set_receive_timeout(Some(left));
+        }
         let room = self.buffer.room(total);
         let count = {
             let _wait = WaitScope::<Native>::enter(WaitEvent::ClientRead);

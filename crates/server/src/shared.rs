@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use clearway_engine::{EngineError, SqlState};
 use tracing::debug;
 
+use crate::attempts::Attempts;
 use crate::channel::Channel;
 use crate::reader::ReadError;
 use crate::registry::Registry;
@@ -18,6 +19,7 @@ pub(crate) struct Shared {
     sessions: AtomicUsize,
     pub(crate) sessions_max: usize,
     pub(crate) message_bytes_max: u32,
+    pub(crate) attempts: Attempts,
 }
 
 impl Shared {
@@ -27,6 +29,7 @@ impl Shared {
             sessions: AtomicUsize::new(0),
             sessions_max,
             message_bytes_max,
+            attempts: Attempts::default(),
         }
     }
 

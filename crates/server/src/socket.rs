@@ -1,7 +1,7 @@
 //! A connected stream socket, TCP or Unix-domain alike.
 
 use std::io;
-use std::net::TcpStream;
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -37,6 +37,18 @@ impl Socket {
     /// The client's address; none on a Unix-domain socket.
     pub(crate) fn peer(&self) -> Option<&str> {
         self.peer.as_deref()
+    }
+
+    /// The same without the port.
+    pub(crate) fn address(&self) -> Option<IpAddr> {
+        let address: SocketAddr = self.peer.as_deref()?.parse().ok()?;
+        Some(address.ip().to_canonical())
+    }
+
+    /// The name of the user whose process is at the other end of a Unix-domain socket.
+    pub(crate) fn peer_user(&self) -> Option<String> {
+        let peer = rustix::net::sockopt::socket_peercred(&self.descriptor).ok()?;
+        user_named(&std::fs::read_to_string("/etc/passwd").ok()?, peer.uid.as_raw())
     }
 
     /// Reads what there is, waiting for at least one byte; 0 at the end of the stream.
@@ -117,8 +129,30 @@ impl Socket {
     }
 }
 
+/// The name of the user of this number, in the text of `/etc/passwd`.
+fn user_named(users: &str, number: u32) -> Option<String> {
+    users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let (name, found) = (fields.next()?, fields.nth(1)?);
+        (found.parse() == Ok(number)).then(|| name.to_owned())
+    })
+}
+
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::user_named;
+
+    #[test]
+    fn a_user_has_the_name_of_its_number() {
+        let users =
+            "root:x:0:0:root:/root:/bin/sh\nbroken\npostgres:x:115:120::/var/lib/postgresql:/bin/bash\n";
+        assert_eq!(user_named(users, 115).as_deref(), Some("postgres"));
+        assert_eq!(user_named(users, 120), None);
     }
 }

@@ -17,6 +17,13 @@ pub const OTHER_BYTES_MAX: u32 = 64 << 10;
 pub enum Message<'a> {
     /// The proof of identity that the server wants; 0: none.
     Authentication(u32),
+    /// A step of a login by password.
+    Sasl {
+        /// The number of the step: 10, 11 or 12.
+        step: u32,
+        /// The names of mechanisms, or a message of the mechanism.
+        data: &'a [u8],
+    },
     /// A setting that the server reports.
     ParameterStatus {
         /// Its name.
@@ -89,7 +96,13 @@ pub fn decode(kind: u8, body: &[u8]) -> Result<Message<'_>, WireError> {
     let message = match kind {
         b'R' => {
             let method = body.u32()?;
-            // What a method wants to say beside is of no use to us.
+            if let 10..=12 = method {
+                return Ok(Message::Sasl {
+                    step: method,
+                    data: body.0,
+                });
+            }
+            // What another method wants to say beside is of no use to us.
             if method != 0 {
                 return Ok(Message::Authentication(method));
             }

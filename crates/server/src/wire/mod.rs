@@ -10,6 +10,7 @@
 pub mod backend;
 pub mod frame;
 pub mod frontend;
+pub mod sasl;
 pub mod startup;
 
 use std::fmt;
@@ -36,6 +37,8 @@ pub enum WireError {
     },
     /// A type byte that no client sends.
     UnknownKind(u8),
+    /// A message that is not the answer of a client that logs in.
+    UnexpectedKind(u8),
     /// A type byte that no server sends.
     UnknownBackendKind(u8),
     /// The body ends before what its counts promise.
@@ -100,6 +103,7 @@ impl fmt::Display for WireError {
                     kind.escape_ascii()
                 )
             }
+            WireError::UnexpectedKind(kind) => write!(f, "expected SASL response, got message type {kind}"),
             WireError::UnknownKind(kind) => write!(f, "invalid frontend message type {kind}"),
             WireError::UnknownBackendKind(kind) => {
                 write!(f, "invalid backend message type \"{}\"", kind.escape_ascii())

@@ -27,6 +27,7 @@ use tracing::debug;
 use super::connect::{self, wait};
 use super::conninfo::ConnInfo;
 use super::error::{ReceiverError, Result};
+use super::password::Login;
 use crate::read_buffer::ReadBuffer;
 use crate::socket::Socket;
 use crate::stop::StopSignal;
@@ -118,10 +119,19 @@ impl Client {
         self.out.put_u32(body.len() as u32 + 4);
         self.out.extend_from_slice(&body);
         self.flush()?;
+        let mut login: Option<Login> = None;
         loop {
             let frame = self.receive()?;
             match self.decode(&frame)? {
+                Message::Authentication(0) if login.as_ref().is_some_and(|login| !login.is_proved()) => {
+                    return Err(self.broken("the server has not proved that it knows the password"));
+                }
                 Message::Authentication(0) => {}
+                Message::Sasl { step, data } => {
+                    let answer = self.answer(info, &mut login, step, data)?;
+                    self.put_password(&answer);
+                    self.flush()?;
+                }
                 Message::Authentication(method) => {
                     let address = self.address.clone();
                     return Err(ReceiverError::Authentication { address, method });
@@ -130,6 +140,40 @@ impl Client {
                 Message::ReadyForQuery => return Ok(()),
                 other => return Err(self.unexpected(&other, "while the connection is made")),
             }
+        }
+    }
+
+    /// The answer to a step of a login by password; nothing for the last.
+    fn answer(
+        &self,
+        info: &ConnInfo,
+        login: &mut Option<Login>,
+        step: u32,
+        data: &[u8],
+    ) -> Result<Option<Vec<u8>>> {
+        let failed = |error: std::io::Error| self.broken(format!("the login by password: {error}"));
+        match (step, login.as_mut()) {
+            (10, None) => {
+                let begun = info
+                    .password()?
+                    .and_then(|password| Login::begin(&password, data));
+                let begun = begun.ok_or_else(|| ReceiverError::Authentication {
+                    address: self.address.clone(),
+                    method: step,
+                })?;
+                Ok(Some(login.insert(begun).first()))
+            }
+            (11, Some(login)) => login.last(data).map(Some).map_err(failed),
+            (12, Some(login)) => login.finish(data).map(|()| None).map_err(failed),
+            _ => Err(self.broken("a step of a login that was not begun")),
+        }
+    }
+
+    fn put_password(&mut self, body: &Option<Vec<u8>>) {
+        if let Some(body) = body {
+            self.out.put_u8(b'p');
+            self.out.put_u32(body.len() as u32 + 4);
+            self.out.extend_from_slice(body);
         }
     }
 

@@ -10,10 +10,10 @@
 //! surround the `=`. In a URI, `%2F` and the like stand for bytes.
 //!
 //! # Rules
-//! 1. Only loopback addresses, `localhost` and directories of Unix-domain sockets are accepted, as long as there are no
-//!    passwords and no TLS: the log holds every row of the database. Other names are not looked up.
-//! 2. What asks for something that is not there is an error that says so: `password`, `sslmode=require`. What is about
-//!    the same things but does not insist (`sslmode=prefer`, `passfile`) is accepted, since `pg_basebackup -R` writes it.
+//! 1. Only loopback addresses, `localhost` and directories of Unix-domain sockets are accepted, as long as there is no
+//!    TLS: the log holds every row of the database. Other names are not looked up.
+//! 2. What asks for something that is not there is an error that says so: `sslmode=require`. What is about
+//!    the same things but does not insist (`sslmode=prefer`) is accepted, since `pg_basebackup -R` writes it.
 //! 3. A name that does not exist is an error.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -22,6 +22,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::error::{ReceiverError, Result};
+use super::password::{self, Password};
 
 /// Our servers' usual port, not PostgreSQL's.
 const DEFAULT_PORT: u16 = 5433;
@@ -29,7 +30,7 @@ const DEFAULT_PORT: u16 = 5433;
 const DEFAULT_APPLICATION_NAME: &str = "walreceiver";
 
 /// Names whose value does not change what this program does.
-const NO_EFFECT: [&str; 22] = [
+const NO_EFFECT: [&str; 21] = [
     "channel_binding",
     "client_encoding",
     "gssencmode",
@@ -39,7 +40,6 @@ const NO_EFFECT: [&str; 22] = [
     "keepalives_idle",
     "keepalives_interval",
     "krbsrvname",
-    "passfile",
     "replication",
     "sslcert",
     "sslcompression",
@@ -78,6 +78,10 @@ pub struct ConnInfo {
     pub application_name: String,
     /// The time limit for connecting, if one was given.
     pub connect_timeout: Option<Duration>,
+    /// The password, if it was given.
+    pub password: Option<Password>,
+    /// The file of passwords, if one was given.
+    pub passfile: Option<PathBuf>,
 }
 
 /// A place to connect to.
@@ -115,7 +119,7 @@ impl FromStr for ConnInfo {
     }
 }
 
-/// As `host=… port=…`, with every value that counts.
+/// As `host=… port=…`, with every value that counts but the password, which is not shown.
 impl std::fmt::Display for ConnInfo {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let quoted = |value: &str| {
@@ -132,7 +136,11 @@ impl std::fmt::Display for ConnInfo {
             self.port,
             quoted(&self.user),
             quoted(&self.application_name)
-        )
+        )?;
+        match &self.passfile {
+            Some(file) => write!(f, " passfile={}", quoted(&file.to_string_lossy())),
+            None => Ok(()),
+        }
     }
 }
 
@@ -148,6 +156,8 @@ impl ConnInfo {
             user: "clearway".to_owned(),
             application_name: String::new(),
             connect_timeout: None,
+            password: None,
+            passfile: None,
         };
         let mut fallback = DEFAULT_APPLICATION_NAME.to_owned();
         for (name, value) in words {
@@ -181,9 +191,8 @@ impl ConnInfo {
                         "sslmode={value} is not possible, since there is no TLS yet"
                     ));
                 }
-                "password" => {
-                    return refuse("there are no passwords yet; leave \"password\" out");
-                }
+                "password" => info.password = Some(Password(value)),
+                "passfile" => info.passfile = Some(value.into()),
                 "options" | "service" => return refuse(format!("\"{name}\" is not supported")),
                 known if NO_EFFECT.contains(&known) => {}
                 unknown => {
@@ -203,6 +212,16 @@ impl ConnInfo {
         info.host = parse_host(&text)?;
         info.host_text = text;
         Ok(info)
+    }
+
+    /// The password for the server: the one that was given, or that of the file.
+    pub(super) fn password(&self) -> Result<Option<Password>> {
+        match (&self.password, &self.passfile) {
+            (Some(password), _) => Ok(Some(password.clone())),
+            (None, Some(file)) => password::of_file(file, &self.host_text, self.port, &self.user)
+                .map_err(ReceiverError::ConnInfo),
+            (None, None) => Ok(None),
+        }
     }
 
     /// The addresses to try to connect to, in turn.
@@ -234,7 +253,7 @@ fn parse_host(text: &str) -> Result<Host> {
     match text.parse::<IpAddr>() {
         Ok(address) if address.to_canonical().is_loopback() => Ok(Host::Loopback(vec![address])),
         _ => refuse(format!(
-            "host \"{text}\" is not on this machine: there are no passwords and no TLS yet, so replication works over \
+            "host \"{text}\" is not on this machine: there is no TLS yet, so replication works over \
              127.0.0.1, ::1, localhost or the directory of a Unix-domain socket only (and through an SSH tunnel from afar)"
         )),
     }
@@ -396,7 +415,6 @@ mod tests {
             Host::Directory("/tmp".into())
         );
         for (text, problem) in [
-            ("postgresql://a:secret@localhost", "no passwords"),
             ("postgresql://[::1", "\"]\""),
             ("postgresql://localhost:0", "is no port"),
             ("postgresql://localhost?x", "no \"=\""),
@@ -417,7 +435,6 @@ mod tests {
             ("host='127.0.0.1", "not closed"),
             ("host=127.0.0.1 port=70000", "is no port"),
             ("host=127.0.0.1 sslmode=require", "no TLS"),
-            ("host=127.0.0.1 password=x", "no passwords"),
             ("host=127.0.0.1 hots=x", "is not known"),
             ("host=127.0.0.1 connect_timeout=soon", "no number"),
             ("host=127.0.0.1,::1", "more than one"),

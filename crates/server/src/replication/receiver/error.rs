@@ -70,8 +70,8 @@ pub enum ReceiverError {
     },
     /// The server wants to know who we are.
     #[error(
-        "the server at {address} wants authentication (method {method}), and passwords are not supported yet: let it \
-         trust this connection"
+        "the server at {address} wants authentication (method {method}), and there is no password for it, or it is of \
+         another kind than SCRAM-SHA-256: give password= or passfile="
     )]
     Authentication {
         /// The server.

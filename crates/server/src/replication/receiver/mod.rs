@@ -35,6 +35,7 @@ mod connect;
 pub mod conninfo;
 mod error;
 pub mod identify;
+mod password;
 pub mod run;
 pub mod status;
 pub mod stream;

@@ -1,0 +1,188 @@
+//! A client proves who it is, before it has a session.
+//!
+//! # Steps
+//!
+//! 1. The first rule of `pg_hba.conf` that fits the connection says how ([`hba`]). Without a file, what is on this machine
+//!    is trusted, and nothing else can reach the server.
+//! 2. The client proves it: by its password ([`scram`]), by the user of its process (`peer`), or not at all.
+//! 3. Only then the session is opened, and the client is told if its role may not log in.
+//!
+//! # Rules
+//!
+//! 1. Until then a client can cost a thread and a buffer of at most [`SMALL_MESSAGE_BYTES_MAX`](crate::wire::frame::SMALL_MESSAGE_BYTES_MAX) bytes, for the time of
+//!    `authentication_timeout`, counted from the connection's start: bytes that trickle in give it no more.
+//! 2. The message of a failure is the same for a wrong password, a role without one, and a role that there is not; and so
+//!    is the work before it.
+//! 3. Failures from one address are answered later and later ([`crate::attempts`]). A client of that address that knows its
+//!    password waits for nobody.
+//! 4. `pg_hba.conf` is read for each connection, so that a change holds from the next one on. A file that is not understood
+//!    lets nobody in, and the log says which line it is.
+
+pub mod hba;
+mod scram;
+
+use std::net::IpAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use clearway_engine::password::SCRAM_SHA_256;
+use clearway_engine::{Engine, EngineError, SqlState};
+use tracing::{info, warn};
+
+use crate::channel::Channel;
+use crate::codec;
+use crate::error::ServerError;
+use crate::reader::ReadError;
+use crate::shared::{Shared, wire_error};
+use hba::{Asked, Method, Rules};
+use scram::{Exchange, Failure};
+
+/// The file of rules, in the data directory.
+const FILE: &str = "pg_hba.conf";
+
+/// The time that a client has to log in.
+pub(crate) const AUTHENTICATION_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The client that asks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Login<'a> {
+    pub(crate) user: &'a str,
+    /// Absent for a connection that copies the log.
+    pub(crate) database: Option<&'a str>,
+}
+
+/// An error that ends the connection.
+pub(crate) enum Refusal {
+    /// To be told.
+    Error(EngineError),
+    /// The client has gone, or was too slow.
+    Read(ReadError),
+}
+
+impl From<EngineError> for Refusal {
+    fn from(error: EngineError) -> Refusal {
+        Refusal::Error(error)
+    }
+}
+
+/// The rules of a data directory.
+pub(crate) fn rules(directory: &Path) -> Result<Rules, String> {
+    match std::fs::read_to_string(directory.join(FILE)) {
+        Ok(text) => Rules::parse(&text).map_err(|error| error.to_string()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Rules::default()),
+        Err(error) => Err(format!("cannot read {FILE}: {error}")),
+    }
+}
+
+/// Makes sure that the rules of a data directory are understood, before it is served.
+pub fn check_rules(directory: &Path) -> Result<(), ServerError> {
+    let rules = rules(directory).map_err(ServerError::Rules)?;
+    if rules.trusts_over_tcp() {
+        info!("pg_hba.conf trusts connections over TCP: each user of this machine can be any role");
+    }
+    Ok(())
+}
+
+/// 28000
+fn refused(message: String) -> EngineError {
+    EngineError::new(SqlState::INVALID_AUTHORIZATION_SPECIFICATION, message)
+}
+
+/// Has the client prove who it is.
+pub(crate) fn authenticate(
+    shared: &Shared,
+    engine: &Engine,
+    channel: &mut Channel,
+    login: Login<'_>,
+) -> Result<(), Refusal> {
+    let address = channel.socket.address();
+    let asked = Asked {
+        address,
+        encrypted: false,
+        database: login.database,
+        user: login.user,
+    };
+    let rules = rules(engine.storage().dir()).map_err(|what| {
+        warn!("{what}; nobody can connect until that is put right");
+        refused("could not load pg_hba.conf".to_owned())
+    })?;
+    let method = rules.method(&asked, |role| engine.is_member(login.user, role));
+    match method {
+        None => Err(refused(format!("no pg_hba.conf entry for {}", described(&asked))).into()),
+        Some(Method::Reject) => Err(refused(format!(
+            "pg_hba.conf rejects connection for {}",
+            described(&asked)
+        ))
+        .into()),
+        Some(Method::Trust) => Ok(()),
+        Some(Method::Peer) => match channel.socket.peer_user().as_deref() == Some(login.user) {
+            true => Ok(()),
+            false => Err(refused(format!("Peer authentication failed for user \"{}\"", login.user)).into()),
+        },
+        Some(Method::Scram) => by_password(shared, engine, channel, login.user, address),
+    }
+}
+
+/// The connection, in PostgreSQL's words.
+fn described(asked: &Asked<'_>) -> String {
+    let host = match asked.address {
+        Some(address) => format!("host \"{}\"", address.to_canonical()),
+        None => "host \"[local]\"".to_owned(),
+    };
+    let encryption = match asked.encrypted {
+        true => ", SSL encryption",
+        false => ", no encryption",
+    };
+    match asked.database {
+        Some(database) => format!(
+            "{host}, user \"{}\", database \"{database}\"{encryption}",
+            asked.user
+        ),
+        None => format!(
+            "replication connection from {host}, user \"{}\"{encryption}",
+            asked.user
+        ),
+    }
+}
+
+/// SCRAM-SHA-256.
+fn by_password(
+    shared: &Shared,
+    engine: &Engine,
+    channel: &mut Channel,
+    user: &str,
+    address: Option<IpAddr>,
+) -> Result<(), Refusal> {
+    codec::authentication_sasl(&mut channel.out.bytes, &[SCRAM_SHA_256]);
+    channel.flush();
+    let failed = |failure| match failure {
+        Failure::Broken(error) => Refusal::Error(error),
+        Failure::Refused => {
+            info!(user, ?address, "a login failed");
+            std::thread::sleep(shared.attempts.failed(address));
+            Refusal::Error(EngineError::new(
+                SqlState::from_code("28P01"),
+                format!("password authentication failed for user \"{user}\""),
+            ))
+        }
+    };
+    let verifier = engine.verifier_of(user)?;
+    password_message(channel)?;
+    let (exchange, answer) = Exchange::first(channel.reader.last_body(), verifier).map_err(failed)?;
+    codec::authentication_sasl_continue(&mut channel.out.bytes, answer);
+    channel.flush();
+    password_message(channel)?;
+    let answer = exchange.last(channel.reader.last_body()).map_err(failed)?;
+    codec::authentication_sasl_final(&mut channel.out.bytes, answer);
+    shared.attempts.succeeded(address);
+    Ok(())
+}
+
+/// Reads the client's next message, which has to be its answer.
+fn password_message(channel: &mut Channel) -> Result<(), Refusal> {
+    let read = channel.reader.next_password(&channel.socket, &channel.presence);
+    read.map_err(|error| match error {
+        ReadError::Wire(error) => Refusal::Error(wire_error(&error)),
+        error => Refusal::Read(error),
+    })
+}

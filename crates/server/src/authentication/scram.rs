@@ -1,0 +1,107 @@
+//! The server's half of SCRAM-SHA-256: from the mechanism that the client chooses to its proof.
+//!
+//! ```text
+//! S: AuthenticationSASL  SCRAM-SHA-256
+//! C: SASLInitialResponse client first          → Exchange::first  → server first
+//! C: SASLResponse        client final, proof   → Exchange::last   → server final: the server has the verifier, too
+//! ```
+//!
+//! # Rules
+//!
+//! 1. A user that there is not goes through the same steps: its verifier is one that no proof fits
+//!    (`clearway_engine::password`).
+//! 2. The nonce of the answer is the client's with one of ours behind it, and comes back unchanged; the binding in the last
+//!    message is that of the first. Otherwise the exchange ends as a broken protocol (08P01), not as a wrong password.
+//! 3. No message says which of user and password was wrong.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clearway_engine::password::{SCRAM_SHA_256, ScramVerifier, random_bytes};
+use clearway_engine::{EngineError, SqlState};
+
+use crate::wire::sasl::{Binding, ClientFinal, ClientFirst, SaslError, initial_response};
+
+/// Bytes of our part of the nonce.
+const NONCE_BYTES: usize = 18;
+
+/// An exchange after its first message.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    verifier: ScramVerifier,
+    /// The text that is signed: the first messages.
+    signed: String,
+    nonce: String,
+    /// The header of the binding, as the last message repeats it.
+    binding: String,
+}
+
+/// 08P01
+fn broken(what: impl ToString) -> EngineError {
+    EngineError::new(SqlState::PROTOCOL_VIOLATION, what.to_string())
+}
+
+impl From<SaslError> for Failure {
+    fn from(error: SaslError) -> Failure {
+        Failure::Broken(broken(error))
+    }
+}
+
+/// The end of an exchange without a login.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The client does not speak the protocol.
+    Broken(EngineError),
+    /// The proof is wrong.
+    Refused,
+}
+
+impl Exchange {
+    /// Takes the first message; the answer to it.
+    pub(super) fn first(body: &[u8], verifier: ScramVerifier) -> Result<(Exchange, String), Failure> {
+        let (mechanism, text) = initial_response(body)?;
+        if mechanism != SCRAM_SHA_256 {
+            let what = "client selected an invalid SASL authentication mechanism";
+            return Err(Failure::Broken(broken(what)));
+        }
+        let first = ClientFirst::parse(text)?;
+        if let Binding::Type(_) = first.binding {
+            let what = "The client selected SCRAM-SHA-256 without channel binding, but the SCRAM message includes channel \
+                        binding data.";
+            return Err(Failure::Broken(broken(what)));
+        }
+        let more: [u8; NONCE_BYTES] = random_bytes().map_err(Failure::Broken)?;
+        let nonce = first.nonce.to_owned() + &STANDARD.encode(more);
+        let answer = format!(
+            "r={nonce},s={},i={}",
+            STANDARD.encode(&verifier.salt),
+            verifier.iterations
+        );
+        let exchange = Exchange {
+            verifier,
+            signed: format!("{},{answer}", first.bare),
+            nonce,
+            binding: STANDARD.encode(first.header),
+        };
+        Ok((exchange, answer))
+    }
+
+    /// Takes the last message; the answer to it, if the proof is right.
+    pub(super) fn last(self, body: &[u8]) -> Result<String, Failure> {
+        let text = std::str::from_utf8(body).map_err(|_| SaslError::Malformed)?;
+        let last = ClientFinal::parse(text)?;
+        if last.nonce != self.nonce {
+            return Err(Failure::Broken(broken("SCRAM nonces do not match")));
+        }
+        if last.binding != self.binding {
+            return Err(Failure::Broken(broken(
+                "unexpected SCRAM channel-binding attribute in client-final-message",
+            )));
+        }
+        let proof = STANDARD.decode(last.proof).map_err(|_| SaslError::Malformed)?;
+        let signed = format!("{},{}", self.signed, last.without_proof);
+        match self.verifier.check(&proof, signed.as_bytes()) {
+            Some(signature) => Ok(format!("v={}", STANDARD.encode(signature))),
+            None => Err(Failure::Refused),
+        }
+    }
+}
