@@ -132,6 +132,7 @@ subjects! {
     create_table_as
     dates
     distinct_on
+    enums
     expressions
     foreign_keys
     functions

@@ -246,6 +246,15 @@ fn content(written: &str, escapes: bool) -> String {
     content
 }
 
+/// True if a text has this word, as an identifier or inside a literal.
+pub fn has_word(text: &str, word: &str) -> bool {
+    lex(text, usize::MAX).iter().any(|token| match &token.kind {
+        Kind::Word(found) | Kind::Quoted(found) => found == word,
+        Kind::Text(found) => found.contains(word),
+        _ => false,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -83,6 +83,7 @@ pub use foreign_key::{CheckTime, ForeignKeyDef, ReferentialAction};
 pub use function::registered;
 pub use function::shown_position;
 pub use function::styled;
+pub use lex::has_word;
 pub use masked::masked;
 pub use numbered_names::{relations_in, with_names};
 pub use object_address::ObjectAddress;

@@ -12,6 +12,8 @@ pub struct ObjectAddress {
 }
 
 impl ObjectAddress {
+    /// The number of `pg_type`.
+    pub const PG_TYPE: u32 = 1_247;
     /// The number of `pg_class`.
     pub const PG_CLASS: u32 = 1_259;
     /// The number of `pg_authid`.

@@ -6,6 +6,7 @@ use crate::error::{EngineError, Result, SqlState};
 use crate::value::DataType;
 use crate::value::datatype::numeric_typmod;
 use crate::value::datetime::{IntervalField, interval_typmod};
+use crate::value::user_type::in_force;
 
 /// The most characters that a `char(n)` or `varchar(n)` may be declared with.
 const LENGTH_MAX: i64 = 10_485_760;
@@ -78,8 +79,7 @@ fn spelled(tree: &ast::DataType) -> Result<(DataType, Vec<i64>)> {
         T::Time(p, Z::WithTimeZone | Z::Tz) => Ok((DataType::TimeTz, precision(*p))),
         T::Interval { .. } => plain(DataType::Interval),
         T::Custom(name, modifiers) => {
-            let name = plain_name(name)?;
-            let data_type = known(&name).ok_or_else(|| unknown_type(&name))?;
+            let data_type = named(name)?;
             let modifiers = modifiers.iter().map(|modifier| modifier.parse());
             let modifiers = modifiers.collect::<Result<_, _>>().map_err(|_| {
                 EngineError::new(
@@ -91,29 +91,38 @@ fn spelled(tree: &ast::DataType) -> Result<(DataType, Vec<i64>)> {
         }
         other => {
             let shown = other.to_string().to_lowercase();
-            let data_type =
-                known(&shown).ok_or_else(|| EngineError::not_supported(format!("type {shown}")))?;
+            let data_type = known(&shown)
+                // A word that only the parser knows as a type.
+                .or_else(|| in_force::named(None, &shown))
+                .ok_or_else(|| EngineError::not_supported(format!("type {shown}")))?;
             plain(data_type)
         }
     }
 }
 
-/// A type's name without its schema, which is one that has types.
-fn plain_name(name: &ast::ObjectName) -> Result<String> {
+/// The type of this name: one of the system, or one that users have made.
+fn named(name: &ast::ObjectName) -> Result<DataType> {
     let normal = |ident: &ast::Ident| match ident.quote_style {
         Some(_) => ident.value.clone(),
         None => ident.value.to_lowercase(),
     };
     let parts: Option<Vec<String>> = name.0.iter().map(|part| part.as_ident().map(normal)).collect();
-    match parts.as_deref() {
-        Some([name]) => Ok(name.clone()),
-        Some([schema, name]) if matches!(schema.as_str(), "pg_catalog" | "public") => Ok(name.clone()),
-        Some([schema, _]) => Err(EngineError::new(
-            SqlState::INVALID_SCHEMA_NAME,
-            format!("schema \"{schema}\" does not exist"),
-        )),
-        _ => Err(EngineError::not_supported(format!("the type name {name}"))),
-    }
+    let (schema, name) = match parts.as_deref() {
+        Some([name]) => (None, name),
+        Some([schema, name]) => (Some(schema.as_str()), name),
+        _ => return Err(EngineError::not_supported(format!("the type name {name}"))),
+    };
+    let of_system = matches!(schema, None | Some("pg_catalog"));
+    let found = known(name).filter(|_| of_system);
+    found
+        .or_else(|| in_force::named(schema, name))
+        .ok_or_else(|| match schema {
+            Some(schema) => EngineError::new(
+                SqlState::UNDEFINED_OBJECT,
+                format!("type \"{schema}.{name}\" does not exist"),
+            ),
+            None => unknown_type(name),
+        })
 }
 
 /// The type of this name in `pg_type`, if a statement may use it.
@@ -156,7 +165,7 @@ fn modifier(data_type: DataType, numbers: &[i64]) -> Result<i32> {
     let invalid = |message: String| Err(EngineError::new(SqlState::INVALID_PARAMETER_VALUE, message));
     let name = match data_type {
         DataType::Char => "char",
-        other => other.internal_name(),
+        other => &*other.internal_name(),
     };
     match (data_type, numbers) {
         (_, []) => Ok(-1),
@@ -309,7 +318,7 @@ pub(crate) fn internal_type_name(tree: &ast::DataType) -> String {
             .element()
             .unwrap_or(data_type)
             .internal_name()
-            .to_owned(),
+            .into_owned(),
         Err(_) => tree.to_string().to_lowercase(),
     }
 }

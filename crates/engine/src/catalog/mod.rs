@@ -35,14 +35,18 @@ pub(crate) mod comment;
 pub(crate) mod owned_sequences;
 pub(crate) mod references;
 pub(crate) mod role;
+mod row_format;
 pub(crate) mod schema;
 pub(crate) mod sequence;
 mod shared_map;
 pub(crate) mod statistics;
 pub(crate) mod stored;
 pub(crate) mod stored_roles;
+pub(crate) mod stored_type;
 pub(crate) mod system;
 mod table_use;
+pub(crate) mod types_in_force;
+pub(crate) mod user_types;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -59,6 +63,7 @@ use crate::catalog::schema::SchemaEntry;
 use crate::catalog::sequence::Sequence;
 use crate::catalog::shared_map::SharedMap;
 use crate::catalog::statistics::KeptStatistics;
+use crate::catalog::user_types::TypeEntry;
 use crate::clock;
 use clearway_sql::plan::OnCommit;
 use clearway_sql::{ObjectAddress, TableDef, TableKind};
@@ -175,6 +180,9 @@ pub(crate) struct CatalogState {
     default_acls: Arc<DefaultAcls>,
     /// The owner of the database, and who may do what with it; the place of its row, if it has one.
     database: (Arc<Access>, Option<Tid>),
+    /// The types that users have defined, by number.
+    types: SharedMap<u32, TypeEntry>,
+    type_names: SharedMap<NameInSchema, u32>,
     /// The tables with foreign keys, by the tables that they name rows of.
     references: SharedMap<u32, Vec<u32>>,
 }
@@ -193,6 +201,8 @@ impl CatalogState {
             roles: Arc::new(Roles::predefined()),
             default_acls: Arc::default(),
             database: (Arc::default(), None),
+            types: SharedMap::new(),
+            type_names: SharedMap::new(),
             references: SharedMap::new(),
         }
     }
@@ -320,12 +330,17 @@ impl CatalogState {
     }
 }
 
+/// A version that no state in the process has: a thread tells by it whether the types of a state are in force.
+fn next_version() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 /// The catalog that all sessions share.
 #[derive(Debug)]
 pub(crate) struct Catalog {
     /// The published state's version, for a look without a lock.
     version: AtomicU64,
-    next_version: AtomicU64,
     state: RwLock<Arc<CatalogState>>,
     /// Sequences by relation, so that every state shares one counter.
     sequences: Mutex<HashMap<u32, Arc<Sequence>>>,
@@ -334,10 +349,12 @@ pub(crate) struct Catalog {
 impl Catalog {
     /// A catalog without tables.
     pub(crate) fn new() -> Catalog {
-        let state = CatalogState::empty();
+        let state = CatalogState {
+            version: next_version(),
+            ..CatalogState::empty()
+        };
         Catalog {
             version: AtomicU64::new(state.version),
-            next_version: AtomicU64::new(state.version + 1),
             state: RwLock::new(Arc::new(state)),
             sequences: Mutex::default(),
         }
@@ -359,7 +376,7 @@ impl Catalog {
     /// A copy to change, under a version of its own.
     pub(crate) fn changed_copy(&self, state: &CatalogState) -> CatalogState {
         let mut copy = state.clone();
-        copy.version = self.next_version.fetch_add(1, Ordering::Relaxed);
+        copy.version = next_version();
         copy
     }
 

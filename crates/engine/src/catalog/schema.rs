@@ -131,6 +131,7 @@ impl CatalogState {
                 self.put((*table).clone());
             }
         }
+        self.rename_schema_of_types(&schema);
     }
 
     /// Takes a schema out, which has no tables; `public` is as it was at first then.

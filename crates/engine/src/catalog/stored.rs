@@ -6,7 +6,7 @@
 //! time than a compact one would.
 //!
 //! A row's first key tells its kind: `comment` one on an object, `schema` a schema, `role` a role, `member` a membership,
-//! any other a table.
+//! `user_type` a type ([`super::stored_type`]), any other a table.
 
 use std::sync::Arc;
 
@@ -14,23 +14,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalog::access::{Access, Acl, DefaultAclKey};
 use crate::catalog::role::{Membership, Role};
+use crate::catalog::row_format::{BYTES_MAX, FORMAT, check_format, damaged, is_public, public};
 use crate::catalog::schema::{SchemaEntry, first_access};
 use crate::catalog::stored_roles::{self, RoleRow};
+use crate::catalog::stored_type::{TYPE, decode_type};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::sequence::{SequenceDef, SequenceNumbers, SequenceOwner};
 use clearway_sql::value::DataType;
 use clearway_sql::value::text::{decode_text, to_text};
+use clearway_sql::value::user_type::UserType;
 use clearway_sql::view::{CheckOption, ConstraintUse, NamedTable, ViewDef, ViewUse};
 use clearway_sql::{
     Attribute, CheckDef, CheckTime, ColumnDef, ColumnDefault, ForeignKeyDef, IndexDef, ObjectAddress,
     ReferentialAction, SchemaRef, TableDef, TableKind,
 };
-
-/// Catalog rows carry this so that a later format can tell them apart.
-const FORMAT: u32 = 1;
-
-/// A row must fit a page with room for its successor's header.
-const BYTES_MAX: usize = 7_900;
 
 /// The beginning of a row that is a comment.
 const COMMENT: &[u8] = b"{\"comment\":";
@@ -274,7 +271,10 @@ fn stored_attributes(table: &TableDef) -> Vec<StoredAttribute> {
     let attributes = table.attributes().into_iter();
     let stored = attributes.map(|attribute| StoredAttribute {
         column: attribute.column,
-        r#type: attribute.data_type.oid(),
+        r#type: match attribute.column {
+            Some(_) => attribute.data_type.oid(),
+            None => attribute.data_type.of_same_width().oid(),
+        },
         segment: attribute.segment,
         missing: attribute.missing.as_ref().and_then(to_text),
     });
@@ -426,14 +426,6 @@ fn is_no_action(letter: &char) -> bool {
     *letter == no_action()
 }
 
-fn public() -> u32 {
-    SchemaRef::PUBLIC_OID
-}
-
-fn is_public(schema: &u32) -> bool {
-    *schema == SchemaRef::PUBLIC_OID
-}
-
 fn no_modifier() -> i32 {
     -1
 }
@@ -463,6 +455,8 @@ pub(crate) enum CatalogRow {
     Member(Membership),
     /// A schema; its entry without a place.
     Schema(SchemaEntry),
+    /// A type.
+    Type(Arc<UserType>),
     /// A table.
     Table(Definition),
     /// A comment.
@@ -482,6 +476,8 @@ pub(crate) enum RowKey {
     Member(u32, u32),
     /// The schema of this number. Before tables, which are found in schemas.
     Schema(u32),
+    /// The type of this number. Before the tables, whose columns have it.
+    Type(u32),
     /// The table of this number.
     Table(u32),
     /// The comment on this object.
@@ -497,6 +493,7 @@ impl CatalogRow {
             CatalogRow::Role(role) => RowKey::Role(role.oid),
             CatalogRow::Member(membership) => RowKey::Member(membership.pair.0, membership.pair.1),
             CatalogRow::Schema(entry) => RowKey::Schema(entry.schema.oid),
+            CatalogRow::Type(found) => RowKey::Type(found.oid.get()),
             CatalogRow::Table(definition) => RowKey::Table(definition.table.oid),
             CatalogRow::Comment(comment) => RowKey::Comment(comment.on),
         }
@@ -646,20 +643,6 @@ pub(crate) fn encode_comment(comment: &Comment) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn damaged(what: impl std::fmt::Display) -> EngineError {
-    EngineError::new(
-        SqlState::DATA_CORRUPTED,
-        format!("a row of the catalog is damaged: {what}"),
-    )
-}
-
-fn check_format(format: u32) -> Result<()> {
-    match format {
-        FORMAT => Ok(()),
-        other => Err(damaged(format!("format {other} is not {FORMAT}"))),
-    }
-}
-
 /// Decodes a catalog row.
 pub(crate) fn decode(bytes: &[u8]) -> Result<CatalogRow> {
     if bytes.starts_with(COMMENT) {
@@ -676,7 +659,15 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<CatalogRow> {
     if bytes.starts_with(SCHEMA) {
         return decode_schema(bytes).map(CatalogRow::Schema);
     }
+    if is_type(bytes) {
+        return decode_type(bytes).map(CatalogRow::Type);
+    }
     decode_table(bytes).map(CatalogRow::Table)
+}
+
+/// True if a row is a type: it is decoded before the rows that may name it.
+pub(crate) fn is_type(bytes: &[u8]) -> bool {
+    bytes.starts_with(TYPE)
 }
 
 fn decode_schema(bytes: &[u8]) -> Result<SchemaEntry> {

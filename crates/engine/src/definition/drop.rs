@@ -18,7 +18,7 @@ use clearway_txn::LockMode;
 use crate::catalog::comment::addresses_of;
 use crate::catalog::owned_sequences::owner_of;
 use crate::catalog::{CatalogState, TableEntry};
-use crate::definition::{DefinitionChange, foreign_key, generated, notice};
+use crate::definition::{DefinitionChange, foreign_key, generated, notice, user_type};
 use crate::output::Notice;
 use clearway_sql::catalog_facts::CatalogFacts;
 use clearway_sql::error::{EngineError, Result, SqlState};
@@ -82,11 +82,22 @@ impl Dependents<'_> {
         let mut found: Vec<ObjectAddress> = match address.catalog {
             ObjectAddress::PG_NAMESPACE => {
                 let inside = self.state.tables_in(address.object).into_iter();
+                let types = self.state.types_in(address.object).into_iter();
                 inside
                     .map(|entry| ObjectAddress::relation(entry.def.oid))
+                    .chain(types.map(|found| ObjectAddress::new(ObjectAddress::PG_TYPE, found.oid.get())))
                     .collect()
             }
             ObjectAddress::PG_ATTRDEF => Vec::new(),
+            ObjectAddress::PG_TYPE => {
+                let mut depending = user_type::depending_on(self.state, address.object);
+                depending
+                    .sort_unstable_by_key(|(address, _)| (std::cmp::Reverse(address.object), address.column));
+                for (depending, on) in depending {
+                    clearway_sql::checkpoint(|| self.add(depending, Some(on), false));
+                }
+                Vec::new()
+            }
             _ => {
                 let views = self.state.views().into_iter();
                 let depending = views.filter(|view| depends(&view.def, address));
@@ -228,6 +239,9 @@ impl Dependents<'_> {
             let schema = self.state.schema_of_number(address.object);
             let name = schema.map_or_else(String::new, |schema| quote_identifier(&schema.name));
             return format!("schema {name}");
+        }
+        if address.catalog == ObjectAddress::PG_TYPE {
+            return user_type::described(address.object);
         }
         if address.catalog != ObjectAddress::PG_CONSTRAINT {
             if let Some(index) = self.index_name(address.object) {
@@ -374,6 +388,7 @@ impl DefinitionChange<'_, '_, '_> {
             match address.catalog {
                 ObjectAddress::PG_CONSTRAINT => self.drop_foreign_key(address.object)?,
                 ObjectAddress::PG_ATTRDEF => self.drop_default(address)?,
+                ObjectAddress::PG_TYPE => self.drop_type(address.object)?,
                 _ if address.column != 0 => self.drop_generated(address)?,
                 _ => self.drop_relation(address.object)?,
             }
@@ -442,14 +457,19 @@ impl DefinitionChange<'_, '_, '_> {
             ObjectAddress::PG_CLASS => state.table(address.object).is_some(),
             ObjectAddress::PG_CONSTRAINT => state.foreign_key(address.object).is_some(),
             ObjectAddress::PG_ATTRDEF => !is_part(address),
+            ObjectAddress::PG_TYPE => state.type_entry(address.object).is_some(),
             _ => false,
         };
         let addresses = found.targets.iter().map(|target| target.address);
         Ok(addresses.filter(is_dropped).collect())
     }
 
-    /// Drops a generated column, which reads one that goes.
+    /// Drops a column: a generated one, which reads one that goes, or one whose type goes.
     fn drop_generated(&mut self, address: ObjectAddress) -> Result<()> {
+        let (interrupts, timeout) = (self.execution.interrupts, self.execution.lock_timeout);
+        self.execution
+            .txn
+            .lock_relation(address.object, LockMode::AccessExclusive, interrupts, timeout)?;
         let entry = self.execution.txn.catalog_state().table(address.object).cloned();
         let number = u16::try_from(address.column).unwrap_or(0);
         let column = entry

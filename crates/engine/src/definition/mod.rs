@@ -22,6 +22,7 @@ mod schema;
 mod sequence;
 mod statistics;
 mod table;
+mod user_type;
 mod view;
 
 use std::sync::Arc;
@@ -84,6 +85,7 @@ pub(crate) fn locks(statement: &DefinitionStatement) -> Vec<(u32, LockMode)> {
         | DefinitionStatement::DropSchema { .. }
         | DefinitionStatement::Role(_)
         | DefinitionStatement::Grant(_)
+        | DefinitionStatement::Type(_)
         | DefinitionStatement::Comment(_) => locks_with(false, &[], AccessExclusive),
         DefinitionStatement::CreateView(create) => shared(create.replaced.as_ref()),
         DefinitionStatement::AlterView(alter) => shared(alter.view.as_ref()),
@@ -213,6 +215,7 @@ pub(crate) fn run(
         DefinitionStatement::Comment(comment) => change.comment(comment)?,
         DefinitionStatement::Role(statement) => change.role_statement(statement)?,
         DefinitionStatement::Grant(grant) => change.grant(grant)?,
+        DefinitionStatement::Type(statement) => change.type_statement(statement)?,
     }
     Ok(outcome)
 }
@@ -379,6 +382,12 @@ impl DefinitionChange<'_, '_, '_> {
         if_not_exists: bool,
     ) -> Result<bool> {
         if !state.is_taken(schema, name) {
+            if state.type_in(schema, name).is_some() {
+                return Err(user_type::type_exists(name).with_hint(
+                    "A relation has an associated type of the same name, so you must use a name that doesn't \
+                     conflict with any existing type.",
+                ));
+            }
             return Ok(true);
         }
         if !if_not_exists {

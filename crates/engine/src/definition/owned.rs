@@ -37,6 +37,11 @@ impl DefinitionChange<'_, '_, '_> {
                 self.give(state, &entry, to)?;
             }
         }
+        for found in state.user_types() {
+            if owners.contains(&found.owner) {
+                self.give_type(state, found.oid.get(), to)?;
+            }
+        }
         Ok(())
     }
 
@@ -53,6 +58,9 @@ impl DefinitionChange<'_, '_, '_> {
                 .filter(|entry| is_owned(&entry.access))
                 .map(|entry| ObjectAddress::relation(entry.def.oid)),
         );
+        let types = state.user_types().into_iter();
+        let types = types.filter(|found| owners.contains(&found.owner));
+        roots.extend(types.map(|found| ObjectAddress::new(ObjectAddress::PG_TYPE, found.oid.get())));
         self.execution.txn.set_catalog_state(state);
         if !roots.is_empty() {
             self.drop_with(&roots, cascade)?;

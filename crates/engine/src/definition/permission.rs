@@ -85,6 +85,7 @@ impl DefinitionChange<'_, '_, '_> {
                 names.try_for_each(|name| self.require_owner_of_schema(&state, name))
             }
             DefinitionStatement::Comment(comment) => self.may_comment(&state, &comment.on),
+            DefinitionStatement::Type(statement) => self.check_type_permission(&state, statement),
             DefinitionStatement::Role(_) | DefinitionStatement::Grant(_) => Ok(()),
         }
     }

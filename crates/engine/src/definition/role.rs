@@ -422,6 +422,10 @@ impl DefinitionChange<'_, '_, '_> {
         for entry in state.schema_entries() {
             look(format!("schema {}", entry.schema.name), &entry.access);
         }
+        for found in state.user_types() {
+            let access = crate::catalog::access::Access::of(found.owner);
+            look(format!("type {}", found.data_type()), &access);
+        }
         for entry in state.all_relations() {
             let kind = crate::definition::owner::kind_of(&entry);
             look(format!("{kind} {}", entry.def.name), &entry.access);

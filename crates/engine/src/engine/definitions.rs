@@ -14,11 +14,14 @@ use crate::catalog::role::{MembershipEntry, RoleEntry};
 use crate::catalog::schema::SchemaEntry;
 use crate::catalog::statistics::{self, KeptStatistics};
 use crate::catalog::stored::{CatalogRow, Comment, Definition, RowKey};
-use crate::catalog::{CATALOG_REL, Catalog, TableEntry, TableRuntime, stored};
+use crate::catalog::types_in_force::put_in_force;
+use crate::catalog::user_types::TypeEntry;
+use crate::catalog::{CATALOG_REL, Catalog, CatalogState, TableEntry, TableRuntime, stored};
 use crate::convert::storage_error;
 use crate::transaction::Transaction;
-use clearway_sql::error::Result;
+use clearway_sql::error::{EngineError, Result};
 use clearway_sql::plan::OnCommit;
+use clearway_sql::value::user_type::UserType;
 
 /// A row of the definitions' heap.
 #[derive(Debug)]
@@ -83,6 +86,47 @@ pub(super) fn table_entry(
     }
 }
 
+/// Decodes types, in an order in which each finds those that it names, and puts them into the state; they are in force
+/// then, for the rows that name them.
+pub(super) fn decoded_types(
+    state: &mut CatalogState,
+    rows: Vec<DefinitionRow>,
+) -> Result<Vec<(Arc<UserType>, DefinitionRow)>> {
+    put_in_force(state);
+    let mut decoded = Vec::with_capacity(rows.len());
+    let mut left = rows;
+    while !left.is_empty() {
+        let (mut later, mut refused) = (Vec::new(), None);
+        let count = left.len();
+        for row in left {
+            match stored::decode(&row.bytes) {
+                Ok(CatalogRow::Type(def)) => {
+                    state.put_type(TypeEntry {
+                        def: Arc::clone(&def),
+                        tid: row.tid,
+                    });
+                    decoded.push((def, row));
+                }
+                Ok(_) => {
+                    return Err(EngineError::internal(
+                        "a row of another kind is read with the types",
+                    ));
+                }
+                Err(error) => {
+                    refused = Some(error);
+                    later.push(row);
+                }
+            }
+        }
+        put_in_force(state);
+        if let Some(error) = refused.filter(|_| later.len() == count) {
+            return Err(error);
+        }
+        left = later;
+    }
+    Ok(decoded)
+}
+
 /// The entry of a comment that lies at `tid`.
 pub(super) fn comment_entry(comment: Comment, tid: Tid) -> CommentEntry {
     CommentEntry {
@@ -117,11 +161,20 @@ impl Engine {
     fn read_definitions(&self, mut txn: Transaction) -> Result<Vec<(RowKey, DefinitionRow)>> {
         txn.take_snapshot();
         let mut state = self.catalog.changed_copy(&self.catalog.state());
+        let mut found = definition_rows(&txn.context())?;
         let mut rows = Vec::new();
-        for row in definition_rows(&txn.context())? {
+        let mut types = Vec::new();
+        for row in found.extract_if(.., |row| stored::is_type(&row.bytes)) {
+            types.push(row);
+        }
+        for (def, row) in decoded_types(&mut state, types)? {
+            rows.push((RowKey::Type(def.oid.get()), row));
+        }
+        for row in found {
             let decoded = stored::decode(&row.bytes)?;
             let key = decoded.key();
             match decoded {
+                CatalogRow::Type(_) => return Err(EngineError::internal("a type is read with the tables")),
                 CatalogRow::Table(definition) => {
                     let kept = kept_statistics(&txn.context(), &definition);
                     let runtime: Arc<TableRuntime> = Arc::default();

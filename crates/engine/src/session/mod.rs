@@ -52,6 +52,7 @@ mod simple;
 mod statement_memory;
 mod text_cache;
 mod transaction_block;
+mod types_in_force;
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -156,6 +156,8 @@ impl Session {
         out: &mut dyn Output,
     ) -> Result<Completion> {
         self.interrupts.check()?;
+        let version = self.txn.catalog_version();
+        self.know_types(version);
         self.txn.exchange_snapshot(&mut portal.snapshot);
         let Portal {
             params,

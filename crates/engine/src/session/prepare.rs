@@ -84,6 +84,8 @@ impl Session {
             return Err(refusal);
         }
         self.refresh_identity();
+        let version = self.txn.catalog_version();
+        self.know_types(version);
         let state = self.txn.catalog_state();
         let view = View {
             state: &state,
@@ -102,6 +104,7 @@ impl Session {
 
     pub(crate) fn current_plan(&mut self, prepared: &Arc<Prepared>) -> Result<Arc<CachedPlan>> {
         let version = self.txn.catalog_version();
+        self.know_types(version);
         let (plan, is_first) = prepared.plan(
             version,
             self.viewer(),

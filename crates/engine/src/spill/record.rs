@@ -6,7 +6,7 @@
 use clearway_sql::error::{EngineError, Result};
 use clearway_sql::plan::SortKey;
 use clearway_sql::value::key::encode_value;
-use clearway_sql::value::{DataType, Jsonb, Value, decode_binary, encode_binary};
+use clearway_sql::value::{DataType, Jsonb, TypeOid, Value, decode_binary, encode_binary};
 
 /// Appends a row.
 pub(crate) fn write_row(row: &[Value], out: &mut Vec<u8>) {
@@ -35,7 +35,9 @@ pub(crate) fn write_value(value: &Value, out: &mut Vec<u8>) {
         Value::Array(_) => ARRAY,
         Value::Lsn(_) => 14,
         Value::Tid(..) => 15,
+        Value::Record(record) if record.data_type() != DataType::Record => COMPOSITE,
         Value::Record(_) => RECORD,
+        Value::Enum(..) => ENUM,
         Value::Time(_) => 17,
         Value::TimeTz(..) => 18,
         Value::Interval(_) => 19,
@@ -49,11 +51,19 @@ pub(crate) fn write_value(value: &Value, out: &mut Vec<u8>) {
         out.extend_from_slice(&(text.len() as u32).to_ne_bytes());
         return out.extend_from_slice(text.as_bytes());
     }
-    if let Value::Array(array) = value {
-        out.extend_from_slice(&array.data_type().oid().to_ne_bytes());
+    if let Value::Enum(oid, position) = value {
+        out.extend_from_slice(&oid.get().to_ne_bytes());
+        return out.extend_from_slice(&position.to_be_bytes());
+    }
+    match value {
+        Value::Array(array) => out.extend_from_slice(&array.data_type().oid().to_ne_bytes()),
+        Value::Record(record) if kind == COMPOSITE => {
+            out.extend_from_slice(&record.data_type().oid().to_ne_bytes());
+        }
+        _ => {}
     }
     let start = out.len();
-    let counted = matches!(kind, NUMERIC | ARRAY | RECORD | BYTES | JSON | JSONB);
+    let counted = matches!(kind, NUMERIC | ARRAY | RECORD | COMPOSITE | BYTES | JSON | JSONB);
     if counted {
         out.extend_from_slice(&[0; 4]);
     }
@@ -76,6 +86,10 @@ const JSONB: u8 = 23;
 /// The array's type follows.
 const ARRAY: u8 = 13;
 const RECORD: u8 = 16;
+/// The type's number follows.
+const COMPOSITE: u8 = 24;
+/// The type's number and the label's position follow.
+const ENUM: u8 = 25;
 
 /// Replaces `row` by the row at the front of `bytes`, and takes it off.
 pub(crate) fn read_row(bytes: &mut &[u8], row: &mut Vec<Value>) -> Result<()> {
@@ -122,7 +136,11 @@ pub(crate) fn read_value(bytes: &mut &[u8]) -> Result<Value> {
             return Ok(Value::Jsonb(json));
         }
         BYTES => (DataType::Bytea, read_u32(bytes)? as usize),
-        ARRAY => {
+        ENUM => {
+            let oid = TypeOid::new(read_u32(bytes)?).ok_or_else(damaged)?;
+            return Ok(Value::Enum(oid, read_u64(bytes)? as i64));
+        }
+        ARRAY | COMPOSITE => {
             let data_type = DataType::from_oid(read_u32(bytes)?).ok_or_else(damaged)?;
             (data_type, read_u32(bytes)? as usize)
         }

@@ -410,6 +410,15 @@ impl Transaction {
         self.redefines = true;
     }
 
+    /// Its id if it has changed definitions that all sessions share; otherwise 0.
+    #[inline]
+    pub(crate) fn redefining_xid(&self) -> u64 {
+        match (self.redefines, self.xid) {
+            (true, Some(xid)) => xid.0,
+            _ => 0,
+        }
+    }
+
     /// The file is this transaction's: unlinked if it rolls back.
     pub(crate) fn note_created(&mut self, rel: RelId) {
         self.created.push(rel);

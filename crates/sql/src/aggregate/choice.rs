@@ -14,8 +14,8 @@ use crate::value::{DataType, Value};
 macro_rules! extremes {
     ($($data_type:ident $max:literal $min:literal;)*) => {
         &[
-            row(2050, "max", &[], Unknown, greatest, value).over_any(of_arrays),
-            row(2051, "min", &[], Unknown, least, value).over_any(of_arrays),
+            row(2050, "max", &[], Unknown, greatest, value).over_any(of_ordered),
+            row(2051, "min", &[], Unknown, least, value).over_any(of_ordered),
             $(
                 row($max, "max", &[$data_type], $data_type, greatest, value),
                 row($min, "min", &[$data_type], $data_type, least, value),
@@ -57,9 +57,9 @@ pub(super) static ROWS: &[AggregateRow] = extremes! {
     PgLsn 4189 4190;
 };
 
-fn of_arrays(arguments: &[DataType]) -> Option<(Vec<DataType>, DataType)> {
+fn of_ordered(arguments: &[DataType]) -> Option<(Vec<DataType>, DataType)> {
     match *arguments {
-        [array @ DataType::Array(_)] => Some((vec![array], array)),
+        [kind @ (DataType::Array(_) | DataType::Enum(_))] => Some((vec![kind], kind)),
         _ => None,
     }
 }

@@ -50,6 +50,9 @@ pub(super) fn named(name: &str) -> &'static [&'static AggregateRow] {
 
 /// The aggregate of this name for arguments of these types, direct ones first.
 pub fn resolve(name: &str, arguments: &[DataType]) -> Result<Found, Unresolved> {
+    // No aggregate is about a domain.
+    let arguments: Vec<DataType> = arguments.iter().map(|of| of.base()).collect();
+    let arguments = arguments.as_slice();
     // In PostgreSQL some of these names are of aggregates over intervals or strings of bits too.
     let of_other_types = matches!(
         name,

@@ -12,7 +12,7 @@ pub(super) fn no_function(name: &str, types: &[DataType], reason: Unresolved) ->
             format!("the types in {} cannot be matched", name.to_uppercase()),
         );
     }
-    let shown: Vec<&str> = types.iter().map(|data_type| data_type.name()).collect();
+    let shown: Vec<_> = types.iter().map(|data_type| data_type.name()).collect();
     let call = format!("{name}({})", shown.join(", "));
     match reason {
         Unresolved::Missing => EngineError::new(

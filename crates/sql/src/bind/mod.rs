@@ -45,6 +45,7 @@ mod table_like;
 #[cfg(test)]
 mod tests;
 mod types;
+mod user_type;
 mod utility;
 mod view;
 mod view_changes;

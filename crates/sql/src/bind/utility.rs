@@ -200,6 +200,9 @@ impl Binder<'_> {
             NamedDefinition::Comment(comment) => self.comment(comment)?,
             NamedDefinition::Grant(grant) => self.grant(grant)?,
             NamedDefinition::Role(statement) => DefinitionStatement::Role(Box::new(statement.clone())),
+            NamedDefinition::Type(statement) => {
+                DefinitionStatement::Type(Box::new(self.type_statement(statement)?))
+            }
         };
         Ok((statement.into(), None))
     }

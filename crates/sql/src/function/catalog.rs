@@ -306,7 +306,7 @@ fn type_name(arguments: &[Value]) -> Result<Value> {
     Ok(match (DataType::from_oid(oid), typmod) {
         (None, _) if oid == 0 => Value::from("-"),
         (None, _) => Value::from("???"),
-        (Some(data_type), None) => Value::from(data_type.name()),
+        (Some(data_type), None) => Value::from(&*data_type.name()),
         (Some(data_type), Some(typmod)) => Value::text(format_type(data_type, typmod)),
     })
 }
@@ -570,7 +570,7 @@ fn function_result(arguments: &[Value], session: &dyn SessionFacts) -> Result<Va
 /// The name of a type as SQL has it, if values can have it; else as the catalog has it.
 fn sql_name((oid, name): (u32, &'static str)) -> String {
     match DataType::from_oid(oid) {
-        Some(data_type) => data_type.name().to_owned(),
+        Some(data_type) => data_type.name().into_owned(),
         None => name.to_owned(),
     }
 }

@@ -16,6 +16,7 @@ mod choice;
 mod datetime;
 mod description;
 mod encoding;
+mod enumeration;
 mod float_states;
 pub(crate) mod json;
 mod like;

@@ -167,7 +167,7 @@ pub fn shown(oid: u32, data_type: DataType, session: &dyn SessionFacts) -> Strin
     if kind == CatalogObject::Type
         && let Some(known) = DataType::from_oid(oid)
     {
-        return known.name().to_owned();
+        return known.name().into_owned();
     }
     let found = session.catalog().ok().and_then(|catalog| match kind {
         CatalogObject::Relation => relation_shown(oid, catalog),

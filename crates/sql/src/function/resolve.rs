@@ -14,9 +14,11 @@
 //! If several are left after the last step, the call is ambiguous. For operators, step 6 comes before step 2 when one
 //! side is a literal without a type.
 
+use std::borrow::Cow;
+
 use crate::function::row::FunctionRow;
 use crate::function::signature::Signature;
-use crate::function::{Function, array, choice, json, objects, table};
+use crate::function::{Function, array, choice, enumeration, json, objects, table};
 use crate::value::cast::{CastContext, can_cast};
 use crate::value::{Category, DataType};
 
@@ -56,12 +58,14 @@ type Finder = fn(&str, &[DataType]) -> Option<Signature>;
 static POLYMORPHIC: &[Finder] = &[
     choice::resolve,
     array::resolve,
+    enumeration::resolve,
     objects::resolve,
     json::make::resolve,
 ];
 
 /// The function of this name for arguments of these types.
 pub fn resolve(name: &str, arguments: &[DataType]) -> Result<Signature, Unresolved> {
+    let arguments = &of_bases(arguments)[..];
     if let Some(found) = POLYMORPHIC.iter().find_map(|find| find(name, arguments)) {
         return Ok(found);
     }
@@ -71,6 +75,7 @@ pub fn resolve(name: &str, arguments: &[DataType]) -> Result<Signature, Unresolv
 
 /// The function that an operator means between operands of these types, or before its only one.
 pub fn resolve_operator(symbol: &str, operands: &[DataType]) -> Result<Signature, Unresolved> {
+    let operands = &of_bases(operands)[..];
     let candidates = table::operators(symbol);
     // A literal is taken to be what the other side is, if there is such an operator.
     let alike = match *operands {
@@ -85,6 +90,14 @@ pub fn resolve_operator(symbol: &str, operands: &[DataType]) -> Result<Signature
         None => best_of(candidates, operands)?,
     };
     Ok(signature(best, operands))
+}
+
+/// These types, with what domains are over in the place of domains: no function is about a domain.
+fn of_bases(types: &[DataType]) -> Cow<'_, [DataType]> {
+    match types.iter().any(|of| matches!(of, DataType::Domain(_))) {
+        true => types.iter().map(|of| of.base()).collect(),
+        false => Cow::Borrowed(types),
+    }
 }
 
 /// The signature of a row that was chosen for these arguments.

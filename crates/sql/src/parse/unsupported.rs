@@ -52,7 +52,6 @@ const OBJECTS: &[&str] = &[
     "text search template",
     "transform",
     "trigger",
-    "type",
     "user mapping",
     "user",
     "view",

@@ -8,6 +8,7 @@ use crate::plan::GrantPlan;
 use crate::plan::SelectPlan;
 use crate::plan::{
     AlterSequencePlan, AlterTablePlan, CreateSequence, NewCheck, NewForeignKey, Owner, RoleStatement,
+    TypeStatement,
 };
 use crate::view::ViewDef;
 
@@ -120,6 +121,8 @@ pub enum DefinitionStatement {
     Role(Box<RoleStatement>),
     /// GRANT, REVOKE
     Grant(Box<GrantPlan>),
+    /// CREATE, ALTER or DROP TYPE
+    Type(Box<TypeStatement>),
 }
 
 impl DefinitionStatement {
@@ -145,6 +148,7 @@ impl DefinitionStatement {
             DefinitionStatement::CreateSequence(_) => "CREATE SEQUENCE",
             DefinitionStatement::AlterSequence(alter) => alter.tag,
             DefinitionStatement::DropSequence { .. } => "DROP SEQUENCE",
+            DefinitionStatement::Type(statement) => statement.tag(),
             DefinitionStatement::Truncate { .. } => "TRUNCATE TABLE",
             DefinitionStatement::CreateIndex(_) => "CREATE INDEX",
             DefinitionStatement::CreateSchema { .. } => "CREATE SCHEMA",

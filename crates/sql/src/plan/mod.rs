@@ -18,7 +18,7 @@
 //! | --- | --- |
 //! | `access` | which privileges they need |
 //! | `control` | about the transaction, the session, maintenance |
-//! | `definition`, `alter_table`, `sequence` | CREATE, ALTER, DROP, TRUNCATE |
+//! | `definition`, `alter_table`, `sequence`, `user_type` | CREATE, ALTER, DROP, TRUNCATE |
 //! | `measure` | counters of a plan that EXPLAIN ANALYZE runs |
 //! | `role` | about roles |
 //! | `rows`, `select`, `copy` | SELECT, INSERT, UPDATE, DELETE, MERGE, COPY, EXPLAIN |
@@ -34,6 +34,7 @@ mod role;
 mod rows;
 mod select;
 mod sequence;
+mod user_type;
 
 use std::sync::Arc;
 
@@ -68,6 +69,7 @@ pub use select::{
     WindowCall, WindowFrame, WindowPlan, WindowStage,
 };
 pub use sequence::{AlterSequencePlan, CreateSequence, SequenceChange, SequenceColumn};
+pub use user_type::{TypeChange as UserTypeChange, TypeStatement};
 
 /// A column of a result, as a row description tells it.
 #[derive(Debug, Clone, PartialEq)]

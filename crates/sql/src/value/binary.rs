@@ -16,6 +16,8 @@
 //! | json; jsonb | the text; `01` and the text |
 //! | strings, void | UTF-8 |
 //! | arrays, records | see `array::binary`, `record` |
+//! | enumerations | the label |
+//! | domains | as their base types |
 //! | numeric | digit count, weight, sign, scale (2 each), then digits in base 10,000 (2 each) |
 
 use crate::error::{EngineError, Result, SqlState};
@@ -24,6 +26,7 @@ use crate::value::datetime::MICROS_PER_DAY;
 use crate::value::numeric::Groups;
 use crate::value::record::RecordValue;
 use crate::value::text::{check_text, decode_text};
+use crate::value::user_type::write_label;
 use crate::value::{DataType, Interval, Numeric, Value};
 
 const NUMERIC_POSITIVE: u16 = 0x0000;
@@ -77,6 +80,11 @@ pub fn encode_binary(value: &Value, out: &mut Vec<u8>) {
         Value::Numeric(v) => encode_numeric(v, out),
         Value::Array(v) => encode_array_binary(v, encode_binary, out),
         Value::Record(v) => v.encode_binary(encode_binary, out),
+        Value::Enum(oid, position) => {
+            let mut label = String::new();
+            write_label(*oid, *position, &mut label);
+            out.extend_from_slice(label.as_bytes());
+        }
     }
 }
 
@@ -162,6 +170,12 @@ pub fn decode_binary(bytes: &[u8], data_type: DataType) -> Result<Value> {
         },
         DataType::Numeric => Value::Numeric(decode_numeric(bytes)?),
         DataType::Record => RecordValue::decode_binary(bytes, decode_binary)?.into(),
+        DataType::Enum(_) => decode_text(utf8(bytes)?, data_type, 0)?,
+        DataType::Domain(_) => match data_type.base() {
+            DataType::Domain(_) => return Err(EngineError::internal("a domain is not in the catalog")),
+            base => decode_binary(bytes, base)?,
+        },
+        DataType::Composite(oid) => RecordValue::decode_binary_of(bytes, oid, decode_binary)?.into(),
         DataType::AnyArray => return Err(EngineError::not_supported("anyarray in binary")),
         DataType::Array(_) | DataType::Int2Vector | DataType::OidVector => {
             decode_array_binary(bytes, data_type, decode_binary)?.into()

@@ -7,10 +7,10 @@
 use crate::error::{EngineError, Result, SqlState};
 use crate::value::compare::trim_blanks;
 use crate::value::datetime::{self, MICROS_PER_DAY};
-use crate::value::text::{
-    byte_of, char_byte, decode_text, fit_length, fit_name, one_byte, parse_float, to_text,
-};
-use crate::value::{DataType, Interval, Numeric, Value};
+pub use crate::value::modifier::apply_typmod;
+use crate::value::text::{byte_of, char_byte, decode_text, fit_name, one_byte, parse_float, to_text};
+use crate::value::user_type::{UserType, in_force};
+use crate::value::{DataType, Interval, Numeric, RecordValue, TypeOid, Value};
 
 /// The occasion of a conversion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,6 +27,8 @@ pub enum CastContext {
 pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
     use CastContext::*;
     use DataType::*;
+    // A domain converts as the type that it is over.
+    let (from, to) = (from.base(), to.base());
     if from == to || from == Unknown {
         return Some(Implicit);
     }
@@ -51,6 +53,8 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
         (Time, TimeTz | Interval) => Implicit,
         (Timestamp, Time) | (TimestampTz, Time | TimeTz) | (TimeTz, Time) | (Interval, Time) => Assignment,
         (Json, Jsonb) | (Jsonb, Json) => Assignment,
+        (Record, Composite(_)) => Assignment,
+        (Composite(_), Record) => Implicit,
         (Jsonb, Bool | Int2 | Int4 | Int8 | Float4 | Float8 | Numeric) => Explicit,
         (_, Text | Varchar | Char) => Assignment,
         (Text | Varchar | Char, _) => Explicit,
@@ -93,37 +97,12 @@ pub fn cast(
     if value.is_null() {
         return Ok(Value::Null);
     }
-    let converted = if from == to {
-        value
-    } else {
-        convert(value, from, to, now)?
+    let (from, base) = (from.base(), to.base());
+    let converted = match from == base {
+        true => value,
+        false => convert(value, from, base, now)?,
     };
-    apply_typmod(converted, to, typmod, context == CastContext::Explicit)
-}
-
-/// Fits a value to its type's modifier: length, precision and scale.
-#[inline]
-pub fn apply_typmod(value: Value, data_type: DataType, typmod: i32, explicit: bool) -> Result<Value> {
-    if typmod < 0 {
-        return Ok(value);
-    }
-    Ok(match value {
-        Value::Text(text) => Value::Text(fit_length(text, data_type, typmod, explicit)?),
-        Value::Numeric(v) => Value::Numeric(v.fit(typmod)?),
-        Value::Array(v) => {
-            let element_type = v.element_type();
-            v.try_map(data_type, |element| {
-                apply_typmod(element, element_type, typmod, explicit)
-            })?
-            .into()
-        }
-        Value::Interval(v) => Value::Interval(datetime::fit_interval(v, typmod)),
-        Value::Time(v) => Value::Time(datetime::round_time(v, typmod)),
-        Value::TimeTz(v, zone) => Value::TimeTz(datetime::round_time(v, typmod), zone),
-        Value::Timestamp(v) => Value::Timestamp(datetime::round_timestamp(v, typmod)),
-        Value::TimestampTz(v) => Value::TimestampTz(datetime::round_timestamp(v, typmod)),
-        other => other,
-    })
+    apply_typmod(converted, base, typmod, context == CastContext::Explicit)
 }
 
 fn convert(value: Value, from: DataType, to: DataType, now: i64) -> Result<Value> {
@@ -132,14 +111,16 @@ fn convert(value: Value, from: DataType, to: DataType, now: i64) -> Result<Value
         Unknown, Varchar,
     };
     match (value, to) {
+        (Value::Record(record), DataType::Composite(oid)) => to_composite(*record, oid, now).map(Value::from),
+        (Value::Record(record), DataType::Record) => Ok(record.as_type(DataType::Record).into()),
         (Value::Array(array), DataType::Array(element)) => {
             let (from, element) = (array.element_type(), element.data_type());
             Ok(array
                 .try_map(to, |value| {
-                    if from == element {
+                    if from.base() == element.base() {
                         Ok(value)
                     } else {
-                        convert(value, from, element, now)
+                        convert(value, from.base(), element.base(), now)
                     }
                 })?
                 .into())
@@ -246,6 +227,48 @@ fn convert(value: Value, from: DataType, to: DataType, now: i64) -> Result<Value
     }
 }
 
+/// A record as a value of a composite type, each field converted as a stored value is.
+fn to_composite(record: RecordValue, oid: TypeOid, now: i64) -> Result<RecordValue> {
+    let (to, from) = (DataType::Composite(oid), record.data_type());
+    let refused = |detail: String| {
+        EngineError::new(
+            SqlState::CANNOT_COERCE,
+            format!("cannot cast type {from} to {to}"),
+        )
+        .with_detail(detail)
+    };
+    let found = in_force::get(oid);
+    let composite = found.as_deref().and_then(UserType::composite);
+    let composite = composite.ok_or_else(|| EngineError::internal("a type is not composite"))?;
+    if record.fields().len() != composite.fields.len() {
+        let detail = match record.fields().len() < composite.fields.len() {
+            true => "Input has too few columns.",
+            false => "Input has too many columns.",
+        };
+        return Err(refused(detail.to_owned()));
+    }
+    let mut fields = Vec::with_capacity(composite.fields.len());
+    for (at, ((value, from), field)) in record.typed_fields().zip(&composite.fields).enumerate() {
+        if !can_cast(from, field.data_type, CastContext::Assignment) {
+            return Err(refused(format!(
+                "Cannot cast type {from} to {} in column {}.",
+                field.data_type,
+                at + 1
+            )));
+        }
+        let value = value.clone();
+        fields.push(cast(
+            value,
+            from,
+            field.data_type,
+            field.typmod,
+            CastContext::Assignment,
+            now,
+        )?);
+    }
+    Ok(RecordValue::new(fields, composite.types().collect())?.as_type(to))
+}
+
 /// The nearest `real`; 22003 for what would become infinite or zero.
 fn shorten(value: f64) -> Result<f32> {
     let short = value as f32;
@@ -299,7 +322,7 @@ fn date_to_timestamp(days: i32) -> Result<i64> {
 
 #[cold]
 fn out_of_range(to: DataType) -> EngineError {
-    let to = if to.is_oid() { "OID" } else { to.name() };
+    let to = if to.is_oid() { "OID".into() } else { to.name() };
     EngineError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{to} out of range"))
 }
 

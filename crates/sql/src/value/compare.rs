@@ -70,6 +70,8 @@ fn order(left: &Value, right: &Value, data_type: DataType) -> Option<Ordering> {
         (Value::Tid(l, first), Value::Tid(r, second)) => (l, first).cmp(&(r, second)),
         (Value::Array(l), Value::Array(r)) => l.order(r, order)?,
         (Value::Record(l), Value::Record(r)) => l.order(r, order)?,
+        // Positions order as labels do.
+        (Value::Enum(l, one), Value::Enum(r, other)) if l == r => one.cmp(other),
         (Value::Float4(l), Value::Float8(r)) => compare_floats(f64::from(*l), *r),
         (l, r) => l.as_i64()?.cmp(&r.as_i64()?),
     })

@@ -5,10 +5,12 @@
 //! s being 11 bits with a sign;
 //! `timestamp(p)` and `time(p)` are p; that of an interval has its fields too (`datetime::interval`).
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::value::datetime;
-use crate::value::type_table::{ElementType, SCALARS, TypeInfo};
+use crate::value::type_table::{ElementType, SCALARS, TypeInfo, TypeOid};
+use crate::value::user_type;
 
 pub use crate::value::type_table::{Category, DataType};
 
@@ -34,6 +36,31 @@ pub enum CatalogObject {
     /// A role
     Role,
 }
+
+/// The numbers of what users make begin here.
+const FIRST_USER_OID: u32 = 16_384;
+
+/// The facts that all types of a kind that users make share.
+const fn of_kind(kind: char, category: Category, length: i16, alignment: char) -> TypeInfo {
+    TypeInfo {
+        data_type: DataType::Unknown,
+        oid: 0,
+        array_oid: 0,
+        internal_name: "???",
+        array_internal_name: "???",
+        name: "???",
+        array_name: "???",
+        category,
+        preferred: false,
+        length,
+        alignment,
+        kind,
+    }
+}
+
+static ENUM: TypeInfo = of_kind('e', Category::Enum, 4, 'i');
+static DOMAIN: TypeInfo = of_kind('d', Category::User, -1, 'i');
+static COMPOSITE: TypeInfo = of_kind('c', Category::Composite, -1, 'd');
 
 /// No type modifier.
 pub const NO_TYPMOD: i32 = -1;
@@ -69,11 +96,14 @@ impl DataType {
         self.element().is_some()
     }
 
-    /// Its row of the table; that of its elements for an array.
+    /// Its row of the table; that of its elements for an array. What users have made has one for all types of its kind.
     #[inline]
     const fn info(self) -> &'static TypeInfo {
         match self {
-            DataType::Array(element) => element.info(),
+            DataType::Array(element) => element.data_type().info(),
+            DataType::Enum(_) => &ENUM,
+            DataType::Domain(_) => &DOMAIN,
+            DataType::Composite(_) => &COMPOSITE,
             scalar => match scalar.place() {
                 Some(place) => &SCALARS[place as usize],
                 None => unreachable!(),
@@ -81,7 +111,15 @@ impl DataType {
         }
     }
 
-    /// Every type, arrays included.
+    /// The number of a type that users have made; `None` for one of the system, and for an array.
+    pub const fn user_oid(self) -> Option<TypeOid> {
+        match self {
+            DataType::Enum(oid) | DataType::Domain(oid) | DataType::Composite(oid) => Some(oid),
+            _ => None,
+        }
+    }
+
+    /// Every type of the system, arrays included.
     pub fn with_arrays() -> impl Iterator<Item = DataType> {
         let arrays = DataType::ALL.into_iter().filter_map(DataType::array_type);
         DataType::ALL.into_iter().chain(arrays)
@@ -90,19 +128,40 @@ impl DataType {
     /// PostgreSQL's number of the type.
     pub const fn oid(self) -> u32 {
         match self {
-            DataType::Array(element) => element.info().array_oid,
-            scalar => scalar.info().oid,
+            DataType::Array(element) => match element.data_type().user_oid() {
+                Some(oid) => oid.get() + TypeOid::END,
+                None => element.data_type().info().array_oid,
+            },
+            other => match other.user_oid() {
+                Some(oid) => oid.get(),
+                None => other.info().oid,
+            },
         }
     }
 
-    /// The type with this PostgreSQL number.
+    /// The type with this number, if there is one.
     pub fn from_oid(oid: u32) -> Option<DataType> {
-        DataType::with_arrays().find(|data_type| data_type.oid() == oid)
+        if oid < FIRST_USER_OID {
+            return DataType::with_arrays().find(|data_type| data_type.oid() == oid);
+        }
+        match oid.checked_sub(TypeOid::END) {
+            Some(element) => user_type::of_oid(element)?.array_type(),
+            None => user_type::of_oid(oid),
+        }
     }
 
-    /// The type with this name in `pg_type`: `int4`, `_int4`.
+    /// The type of the system with this name in `pg_type`: `int4`, `_int4`.
     pub fn named(internal_name: &str) -> Option<DataType> {
         DataType::with_arrays().find(|data_type| data_type.internal_name() == internal_name)
+    }
+
+    /// The type whose values and operators it has: of a domain the one that it is over, of any other type itself.
+    #[inline]
+    pub fn base(self) -> DataType {
+        match self {
+            DataType::Domain(oid) => user_type::base_of(oid),
+            other => other,
+        }
     }
 
     /// The size a row description reports: bytes, or −1 for a varying length.
@@ -114,27 +173,43 @@ impl DataType {
     }
 
     /// The name error messages and EXPLAIN use.
-    pub const fn name(self) -> &'static str {
+    pub fn name(self) -> Cow<'static, str> {
         match self {
-            DataType::Array(element) => element.info().array_name,
-            scalar => scalar.info().name,
+            DataType::Array(element) => match element.data_type() {
+                user if user.user_oid().is_some() => format!("{}[]", user.name()).into(),
+                element => element.info().array_name.into(),
+            },
+            other => match other.user_oid() {
+                Some(oid) => user_type::shown_name(oid).into(),
+                None => other.info().name.into(),
+            },
         }
     }
 
     /// The name in `pg_type`.
-    pub const fn internal_name(self) -> &'static str {
+    pub fn internal_name(self) -> Cow<'static, str> {
         match self {
-            DataType::Array(element) => element.info().array_internal_name,
-            scalar => scalar.info().internal_name,
+            DataType::Array(element) => match element.data_type().user_oid() {
+                Some(oid) => user_type::array_name(&user_type::name_of(oid)).into(),
+                None => element.data_type().info().array_internal_name.into(),
+            },
+            other => match other.user_oid() {
+                Some(oid) => user_type::name_of(oid).into(),
+                None => other.info().internal_name.into(),
+            },
         }
     }
 
     /// The type's category.
-    pub const fn category(self) -> Category {
+    pub fn category(self) -> Category {
         match self {
             DataType::Array(element) => match element.data_type() {
                 DataType::Record => Category::Pseudo,
                 _ => Category::Array,
+            },
+            DataType::Domain(_) => match self.base() {
+                DataType::Domain(_) => Category::User,
+                base => base.category(),
             },
             scalar => scalar.info().category,
         }
@@ -157,9 +232,13 @@ impl DataType {
         }
     }
 
-    /// `b` for a base type, `p` for a pseudo-type (`pg_type.typtype`).
+    /// `b` for a base type, `p` for a pseudo-type, `e`, `d`, `c` for an enumeration, a domain, a composite type
+    /// (`pg_type.typtype`).
     pub const fn kind(self) -> char {
-        self.info().kind
+        match self {
+            DataType::Array(element) if !matches!(element.data_type(), DataType::Record) => 'b',
+            other => other.info().kind,
+        }
     }
 
     /// True if values of the type are dates or times, or arrays of them.
@@ -200,24 +279,27 @@ impl DataType {
 
     /// True if the text of its values, or of their elements, is the names of objects or may have some inside: it needs
     /// the catalog.
-    pub const fn has_names(self) -> bool {
+    pub fn has_names(self) -> bool {
         match self {
             DataType::Array(element) => element.data_type().has_names(),
-            DataType::Record => true,
+            DataType::Record | DataType::Composite(_) => true,
+            DataType::Domain(_) => !matches!(self.base(), DataType::Domain(_)) && self.base().has_names(),
             other => other.catalog_object().is_some(),
         }
     }
 
     /// True if the text of its values, or of their elements, is made as a setting of the session says.
-    pub const fn has_style(self) -> bool {
+    pub fn has_style(self) -> bool {
         match self {
-            DataType::Array(element) => matches!(element.data_type(), DataType::Interval | DataType::Bytea),
-            other => matches!(other, DataType::Interval | DataType::Bytea),
+            DataType::Array(element) => {
+                matches!(element.data_type().base(), DataType::Interval | DataType::Bytea)
+            }
+            other => matches!(other.base(), DataType::Interval | DataType::Bytea),
         }
     }
 
     /// True if the text of its values needs the session: the catalog for names, or a setting.
-    pub const fn needs_session(self) -> bool {
+    pub fn needs_session(self) -> bool {
         self.has_names() || self.has_style()
     }
 
@@ -227,7 +309,7 @@ impl DataType {
     }
 
     /// True if values of the type are texts, or arrays of them.
-    pub const fn is_text(self) -> bool {
+    pub fn is_text(self) -> bool {
         match self {
             DataType::Array(element) => element.data_type().is_string(),
             other => other.is_string() || matches!(other, DataType::Unknown),
@@ -235,14 +317,14 @@ impl DataType {
     }
 
     /// True if it is a string type.
-    pub const fn is_string(self) -> bool {
+    pub fn is_string(self) -> bool {
         matches!(self.category(), Category::String) || matches!(self, DataType::CharByte)
     }
 }
 
 impl fmt::Display for DataType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(&self.name())
     }
 }
 
@@ -272,7 +354,7 @@ pub fn format_type(data_type: DataType, typmod: i32) -> String {
         DataType::Char if typmod < 0 => "bpchar".to_owned(),
         DataType::Char | DataType::Varchar => match length_of_typmod(typmod) {
             Some(length) => format!("{}({length})", data_type.name()),
-            None => data_type.name().to_owned(),
+            None => data_type.name().into_owned(),
         },
         DataType::Numeric => match numeric_of_typmod(typmod) {
             Some((precision, scale)) => format!("numeric({precision},{scale})"),
@@ -283,6 +365,6 @@ pub fn format_type(data_type: DataType, typmod: i32) -> String {
         DataType::Time if typmod >= 0 => format!("time({typmod}) without time zone"),
         DataType::TimeTz if typmod >= 0 => format!("time({typmod}) with time zone"),
         DataType::Interval if typmod >= 0 => datetime::type_with_modifier(typmod),
-        _ => data_type.name().to_owned(),
+        _ => data_type.name().into_owned(),
     }
 }

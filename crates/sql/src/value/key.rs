@@ -10,6 +10,7 @@
 //! | NULL | `02`: after all values |
 //! | integers, date, timestamps | big-endian, sign bit flipped |
 //! | float4, float8 | IEEE bits; sign bit flipped if positive, all bits if negative; −0 as 0, one NaN above infinity |
+//! | enumerations | the label's position, as an integer |
 //! | oid and its kin, pg_lsn, tid, uuid | big-endian |
 //! | interval | its length where a month has 30 days, as an integer of 16 bytes |
 //! | time; timetz | as integers; the time in Greenwich, then the zone |
@@ -108,6 +109,9 @@ pub fn encode_value(value: &Value, data_type: DataType, key: &mut Vec<u8>) {
             key.push(0);
         }
         Value::Record(v) => v.encode_key(encode_value, key),
+        Value::Enum(_, position) => {
+            key.extend_from_slice(&((*position as u64) ^ (1 << 63)).to_be_bytes());
+        }
     }
 }
 

@@ -17,9 +17,11 @@
 //! | `bytes`, `uuid` | the text forms of `bytea` and `uuid` |
 //! | `json` | JSON: trees, the bytes of `jsonb`, their forms |
 //! | `array` | arrays: elements, dimensions, their forms |
+//! | `user_type` | the types that users define |
 //! | `record` | records: fields and their types, their forms |
 //! | `arithmetic` | `+ - * / %`, with overflow found |
 //! | `cast` | conversion between types; what is implicit, on assignment, explicit |
+//! | `modifier` | what type modifiers do to values |
 //! | `key` | order-preserving bytes for index keys |
 //! | `row` | a table row as bytes, and single columns out of it |
 //! | `row_bytes` | a bound for the texts of a row |
@@ -38,6 +40,7 @@ pub mod datetime;
 pub mod json;
 pub mod key;
 pub mod lsn;
+mod modifier;
 pub mod numeric;
 /// The characters that PostgreSQL takes for white space around a value.
 pub(crate) fn is_space(character: char) -> bool {
@@ -76,6 +79,7 @@ pub mod row;
 mod row_bytes;
 pub mod text;
 pub mod type_table;
+pub mod user_type;
 pub mod uuid;
 
 pub use array::ArrayValue;
@@ -90,7 +94,7 @@ pub use record::RecordValue;
 pub use row::{ColumnSet, RowCodec, StoredAttribute};
 pub use row_bytes::TextsTogether;
 pub use text::{decode_text, encode_text};
-pub use type_table::{ElementType, TypeInfo};
+pub use type_table::{ElementType, TypeInfo, TypeOid};
 
 /// One SQL value.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -142,8 +146,10 @@ pub enum Value {
     Json(Box<str>),
     /// `jsonb`
     Jsonb(Jsonb),
-    /// A record
+    /// A record, or a value of a composite type
     Record(Box<RecordValue>),
+    /// A value of an enumeration: the type's number, and the position of its label
+    Enum(TypeOid, i64),
 }
 
 const _: () = assert!(size_of::<Value>() == 24);
@@ -243,7 +249,8 @@ impl Value {
             Value::Lsn(_) => DataType::PgLsn,
             Value::Tid(..) => DataType::Tid,
             Value::Array(array) => array.data_type(),
-            Value::Record(_) => DataType::Record,
+            Value::Record(record) => record.data_type(),
+            Value::Enum(oid, _) => DataType::Enum(*oid),
         }
     }
 }

@@ -15,14 +15,17 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use crate::error::{EngineError, Result, SqlState};
-use crate::value::{DataType, Value, is_space};
+use crate::error::{EngineError, Result, SqlState, shown};
+use crate::value::user_type::{UserType, in_force};
+use crate::value::{DataType, TypeOid, Value, is_space};
 
 /// A record.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecordValue {
     fields: Vec<Value>,
     types: Arc<[DataType]>,
+    /// Its composite type, or `record`.
+    of: DataType,
 }
 
 impl RecordValue {
@@ -31,7 +34,26 @@ impl RecordValue {
         if fields.len() != types.len() {
             return Err(EngineError::internal("a record has other fields than types"));
         }
-        Ok(RecordValue { fields, types })
+        Ok(RecordValue {
+            fields,
+            types,
+            of: DataType::Record,
+        })
+    }
+
+    /// The same as a value of this type: a composite type of such fields, or `record`.
+    pub fn as_type(self, of: DataType) -> RecordValue {
+        RecordValue { of, ..self }
+    }
+
+    /// Its composite type, or `record`.
+    pub fn data_type(&self) -> DataType {
+        self.of
+    }
+
+    /// Its fields.
+    pub fn into_fields(self) -> Vec<Value> {
+        self.fields
     }
 
     /// Its fields.
@@ -58,6 +80,7 @@ impl RecordValue {
         RecordValue {
             fields: self.typed_fields().map(|(value, of)| map(value, of)).collect(),
             types: self.types.iter().map(|of| types(*of)).collect(),
+            of: DataType::Record,
         }
     }
 
@@ -74,7 +97,7 @@ impl RecordValue {
         order: fn(&Value, &Value, DataType) -> Option<Ordering>,
     ) -> Option<Ordering> {
         for ((left, of_left), (right, of_right)) in self.typed_fields().zip(other.typed_fields()) {
-            if of_left != of_right {
+            if of_left != of_right && of_left.base() != of_right.base() {
                 return None;
             }
             let ordering = match (left.is_null(), right.is_null()) {
@@ -169,6 +192,152 @@ impl RecordValue {
         }
         RecordValue::new(fields, types.into())
     }
+}
+
+impl RecordValue {
+    /// Appends its bytes in a row, as a value of a composite type: a bitmap of the fields that are NULL, then the others.
+    pub(super) fn to_stored(&self, write: fn(&Value, DataType, &mut Vec<u8>), out: &mut Vec<u8>) {
+        let bitmap = out.len();
+        out.resize(bitmap + self.fields.len().div_ceil(8), 0);
+        for (at, (field, data_type)) in self.typed_fields().enumerate() {
+            match field.is_null() {
+                true => out[bitmap + at / 8] |= 1 << (at % 8),
+                false => write(field, data_type, out),
+            }
+        }
+    }
+
+    /// The value of a composite type with these bytes in a row (U4 of `user_type`); `None` if they are damaged.
+    pub(super) fn from_stored(bytes: &[u8], oid: TypeOid, read: ReadField) -> Option<RecordValue> {
+        let found = in_force::get(oid)?;
+        let composite = found.composite()?;
+        let (bitmap, mut rest) = bytes.split_at_checked(composite.fields.len().div_ceil(8))?;
+        let mut fields = Vec::with_capacity(composite.fields.len());
+        for (at, field) in composite.fields.iter().enumerate() {
+            fields.push(match bitmap[at / 8] >> (at % 8) & 1 {
+                1 => Value::Null,
+                _ => read(&mut rest, field.data_type)?,
+            });
+        }
+        if !rest.is_empty() {
+            return None;
+        }
+        Some(RecordValue {
+            fields,
+            types: composite.types().collect(),
+            of: DataType::Composite(oid),
+        })
+    }
+
+    /// Reads the binary form of a value of a composite type.
+    pub(super) fn decode_binary_of(
+        bytes: &[u8],
+        oid: TypeOid,
+        decode_binary: fn(&[u8], DataType) -> Result<Value>,
+    ) -> Result<RecordValue> {
+        let record = RecordValue::decode_binary(bytes, decode_binary)?;
+        let found = in_force::get(oid);
+        let composite = found.as_deref().and_then(UserType::composite);
+        let composite = composite.ok_or_else(|| EngineError::internal("a type is not composite"))?;
+        if composite.fields.len() != record.fields.len() {
+            return Err(mismatch(format!(
+                "wrong number of columns: {}, expected {}",
+                record.fields.len(),
+                composite.fields.len()
+            )));
+        }
+        let pairs = record.types.iter().zip(&composite.fields);
+        for (at, (given, field)) in pairs.enumerate() {
+            if *given != field.data_type {
+                return Err(mismatch(format!(
+                    "binary data has type {} ({given}) instead of expected {} ({}) in record column {}",
+                    given.oid(),
+                    field.data_type.oid(),
+                    field.data_type,
+                    at + 1
+                )));
+            }
+        }
+        Ok(record.as_type(DataType::Composite(oid)))
+    }
+}
+
+/// Takes a field of a type off the front of bytes.
+type ReadField = fn(&mut &[u8], DataType) -> Option<Value>;
+
+fn mismatch(message: String) -> EngineError {
+    EngineError::new(SqlState::DATATYPE_MISMATCH, message)
+}
+
+/// Reads the text form of a value of a composite type, each field by `read` from its text, its type and modifier.
+pub(crate) fn decode_record_text(
+    text: &str,
+    oid: TypeOid,
+    read: &mut dyn FnMut(&str, DataType, i32) -> Result<Value>,
+) -> Result<RecordValue> {
+    let found = in_force::get(oid);
+    let composite = found.as_deref().and_then(UserType::composite);
+    let composite = composite.ok_or_else(|| EngineError::internal("a type is not composite"))?;
+    let malformed = |detail: &'static str| {
+        EngineError::new(
+            SqlState::INVALID_TEXT_REPRESENTATION,
+            format!("malformed record literal: \"{}\"", shown(text)),
+        )
+        .with_detail(detail)
+    };
+    let mut rest = text.trim_start_matches(is_space);
+    rest = rest
+        .strip_prefix('(')
+        .ok_or_else(|| malformed("Missing left parenthesis."))?;
+    let mut fields = Vec::with_capacity(composite.fields.len());
+    for (at, field) in composite.fields.iter().enumerate() {
+        if at > 0 {
+            rest = rest
+                .strip_prefix(',')
+                .ok_or_else(|| malformed("Too few columns."))?;
+        }
+        let part = take_field(&mut rest).ok_or_else(|| malformed("Unexpected end of input."))?;
+        fields.push(match part {
+            None => Value::Null,
+            Some(part) => crate::stack::checkpoint(|| read(&part, field.data_type, field.typmod))?,
+        });
+    }
+    rest = match rest.strip_prefix(')') {
+        Some(rest) => rest,
+        // A type without fields has nothing between the parentheses.
+        None => return Err(malformed("Too many columns.")),
+    };
+    if !rest.trim_start_matches(is_space).is_empty() {
+        return Err(malformed("Junk after right parenthesis."));
+    }
+    Ok(RecordValue {
+        fields,
+        types: composite.types().collect(),
+        of: DataType::Composite(oid),
+    })
+}
+
+/// Takes a field's text off the front, up to the comma or parenthesis behind it: `Some(None)` for one that is NULL, `None`
+/// where the text ends before.
+fn take_field(rest: &mut &str) -> Option<Option<String>> {
+    if rest.starts_with([',', ')']) {
+        return Some(None);
+    }
+    let (mut field, mut quoted) = (String::new(), false);
+    let mut characters = rest.char_indices().peekable();
+    while let Some((at, character)) = characters.next() {
+        match character {
+            ',' | ')' if !quoted => {
+                *rest = &rest[at..];
+                return Some(Some(field));
+            }
+            '\\' => field.push(characters.next()?.1),
+            '"' if quoted && characters.next_if(|(_, next)| *next == '"').is_some() => field.push('"'),
+            '"' => quoted = !quoted,
+            other => field.push(other),
+        }
+    }
+    None
 }
 
 impl From<RecordValue> for Value {

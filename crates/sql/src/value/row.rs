@@ -33,7 +33,7 @@ use std::fmt;
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::value::array::{push_length, read_array, read_length, with_length, write_array};
-use crate::value::{DataType, Interval, Jsonb, Numeric, Value, decode_binary, encode_binary};
+use crate::value::{DataType, Interval, Jsonb, Numeric, RecordValue, Value, decode_binary, encode_binary};
 
 /// The columns of a table that are wanted.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -169,7 +169,7 @@ pub struct RowCodec {
     added: Vec<Segment>,
 }
 
-const fn width(data_type: DataType) -> Option<u32> {
+fn width(data_type: DataType) -> Option<u32> {
     match data_type {
         DataType::Bool => Some(1),
         DataType::Int2 => Some(2),
@@ -181,9 +181,21 @@ const fn width(data_type: DataType) -> Option<u32> {
         DataType::TimeTz => Some(12),
         DataType::Interval | DataType::Uuid => Some(16),
         DataType::Xid | DataType::Cid => Some(4),
+        DataType::Enum(_) => Some(8),
         DataType::Tid => Some(6),
         other if other.is_oid() => Some(4),
         _ => None,
+    }
+}
+
+impl DataType {
+    /// A type of the system whose values take as much of a row: for a column that is dropped, since its own type may go.
+    pub fn of_same_width(self) -> DataType {
+        match self.base() {
+            DataType::Enum(_) => DataType::Int8,
+            base if width(base).is_some() => base,
+            _ => DataType::Bytea,
+        }
     }
 }
 
@@ -194,7 +206,7 @@ impl Segment {
         let mut offset = attributes.len().div_ceil(8) as u32;
         for (bit, attribute) in attributes.iter().enumerate() {
             let (bit, column) = (bit as u16, attribute.column.unwrap_or(DROPPED));
-            match width(attribute.data_type) {
+            match width(attribute.data_type.base()) {
                 Some(width) => {
                     match attribute.column {
                         Some(column) => segment.fixed.push(FixedColumn { column, bit, offset }),
@@ -292,7 +304,8 @@ impl RowCodec {
         let added: Vec<Segment> = segments.collect();
         let mut columns: Vec<(u16, DataType)> = attributes
             .iter()
-            .filter_map(|attribute| Some((attribute.column?, attribute.data_type)))
+            // A domain's values are those of its base type (U3 of `user_type`).
+            .filter_map(|attribute| Some((attribute.column?, attribute.data_type.base())))
             .collect();
         columns.sort_unstable_by_key(|(column, _)| *column);
         let mut places = vec![Place::Added; columns.len()];
@@ -499,6 +512,7 @@ fn write_fixed(value: &Value, out: &mut [u8]) {
             out[12..16].copy_from_slice(&v.months.to_le_bytes());
         }
         Value::Uuid(v) => out[..16].copy_from_slice(v),
+        Value::Enum(_, position) => out[..8].copy_from_slice(&position.to_le_bytes()),
         other => panic!("{other:?} has no fixed width"),
     }
 }
@@ -531,6 +545,7 @@ fn read_fixed(data_type: DataType, bytes: &[u8]) -> Value {
             months: i32::from_le_bytes(array(&bytes[12..])),
         }),
         DataType::Uuid => Value::Uuid(array(bytes)),
+        DataType::Enum(oid) => Value::Enum(oid, i64::from_le_bytes(array(bytes))),
         // The types of numbers of the catalog: no other has a fixed width.
         _ => Value::Oid(u32::from_le_bytes(array(bytes))),
     }
@@ -558,7 +573,10 @@ fn write_varying(value: &Value, data_type: DataType, out: &mut Vec<u8>) {
         }
         Value::Numeric(value) => with_length(out, |out| value.to_stored(out)),
         Value::Array(array) => with_length(out, |out| write_array(array, write_element, out)),
-        Value::Record(_) => with_length(out, |out| encode_binary(value, out)),
+        Value::Record(record) => match data_type {
+            DataType::Composite(_) => with_length(out, |out| record.to_stored(write_element, out)),
+            _ => with_length(out, |out| encode_binary(value, out)),
+        },
         Value::Null => {}
         other => panic!("{other:?} has no place in a column of type {data_type}"),
     }
@@ -576,12 +594,14 @@ fn read_varying(content: &[u8], data_type: DataType) -> Option<Value> {
             read_array(content, data_type, read_element)?.into()
         }
         DataType::Record => decode_binary(content, data_type).ok()?,
+        DataType::Composite(oid) => RecordValue::from_stored(content, oid, read_element)?.into(),
         _ => Value::Text(std::str::from_utf8(content).ok()?.into()),
     })
 }
 
-/// Appends an element of an array.
+/// Appends an element of an array, or a field of a record.
 fn write_element(value: &Value, data_type: DataType, out: &mut Vec<u8>) {
+    let data_type = data_type.base();
     match width(data_type) {
         Some(width) => {
             let start = out.len();
@@ -592,8 +612,9 @@ fn write_element(value: &Value, data_type: DataType, out: &mut Vec<u8>) {
     }
 }
 
-/// Takes an element of an array off the front of `bytes`.
+/// Takes an element of an array, or a field of a record, off the front of `bytes`.
 fn read_element(bytes: &mut &[u8], data_type: DataType) -> Option<Value> {
+    let data_type = data_type.base();
     let fixed = width(data_type);
     let (length, used) = match fixed {
         Some(width) => (width as usize, 0),

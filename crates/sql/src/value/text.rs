@@ -7,9 +7,10 @@ use std::str::FromStr;
 use dashu_int::IBig;
 
 use crate::error::{EngineError, Result, SqlState, shown};
-use crate::memory;
 use crate::value::array::{decode_array_text, encode_array_text};
-use crate::value::datatype::length_of_typmod;
+use crate::value::modifier::apply_typmod;
+use crate::value::record::decode_record_text;
+use crate::value::user_type::{position_of, write_label};
 use crate::value::{DataType, Jsonb, NO_TYPMOD, Numeric, Value, bytes, datetime, json, lsn, uuid};
 
 /// Appends the text form of a value that is not NULL.
@@ -38,6 +39,7 @@ pub fn encode_text(value: &Value, out: &mut String) {
         Value::Jsonb(v) => v.as_ref().write(out),
         Value::Array(v) => encode_array_text(v, encode_text, out),
         Value::Record(v) => v.encode_text(encode_text, out),
+        Value::Enum(oid, position) => write_label(*oid, *position, out),
         Value::Date(v) => datetime::format_date(*v, out),
         Value::Timestamp(v) => datetime::format_timestamp(*v, "", out),
         Value::TimestampTz(v) => datetime::format_timestamp(*v, "+00", out),
@@ -135,6 +137,17 @@ pub fn decode_text(text: &str, data_type: DataType, now: i64) -> Result<Value> {
             Value::text(json::Path::parse(text)?.text())
         }
         DataType::Jsonb => Value::Jsonb(Jsonb::of(&json::parse(text)?)?),
+        DataType::Enum(oid) => Value::Enum(oid, position_of(text, oid)?),
+        DataType::Domain(_) => match data_type.base() {
+            DataType::Domain(_) => return Err(EngineError::internal("a domain is not in the catalog")),
+            base => decode_text(text, base, now)?,
+        },
+        DataType::Composite(oid) => {
+            let read = &mut |text: &str, data_type, typmod| {
+                apply_typmod(decode_text(text, data_type, now)?, data_type, typmod, false)
+            };
+            decode_record_text(text, oid, read)?.into()
+        }
         DataType::Array(_) | DataType::Int2Vector | DataType::OidVector => {
             let element_type = data_type.element().unwrap_or(DataType::Unknown);
             decode_array_text(text, data_type, &mut |element| {
@@ -457,41 +470,6 @@ pub(crate) fn parse_float<F: Float>(text: &str) -> Result<F> {
     Ok(value)
 }
 
-/// Fits text to `char(n)` or `varchar(n)`: pads a char; what is too long is cut when `explicit` (a cast someone wrote)
-/// or when only blanks are lost, else an error.
-pub fn fit_length(text: Box<str>, data_type: DataType, typmod: i32, explicit: bool) -> Result<Box<str>> {
-    let Some(length) = length_of_typmod(typmod) else {
-        return Ok(text);
-    };
-    // Nearly all text is ASCII: then bytes are characters.
-    let characters = if text.is_ascii() {
-        text.len()
-    } else {
-        text.chars().count()
-    };
-    if characters == length {
-        return Ok(text);
-    }
-    if characters < length {
-        if data_type != DataType::Char {
-            return Ok(text);
-        }
-        memory::require(2 * (text.len() + length - characters))?;
-        let mut padded = String::with_capacity(text.len() + length - characters);
-        padded.push_str(&text);
-        padded.extend(std::iter::repeat_n(' ', length - characters));
-        return Ok(padded.into());
-    }
-    let end = text.char_indices().nth(length).map_or(text.len(), |(at, _)| at);
-    if !explicit && !text[end..].bytes().all(|byte| byte == b' ') {
-        return Err(EngineError::new(
-            SqlState::STRING_DATA_RIGHT_TRUNCATION,
-            format!("value too long for type {}({length})", data_type.name()),
-        ));
-    }
-    Ok(text[..end].into())
-}
-
 /// Steps of a match between two looks whether to stop.
 const STEPS_PER_CHECK: u32 = 1 << 16;
 
@@ -563,6 +541,7 @@ fn check_escapes(pattern: &str, escape: Option<char>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::value::modifier::fit_length;
 
     fn round_trip(text: &str, data_type: DataType) -> String {
         to_text(&decode_text(text, data_type, 0).unwrap()).unwrap()

@@ -15,8 +15,12 @@ pub enum Category {
     Array,
     /// Truth values
     Boolean,
+    /// Composite types
+    Composite,
     /// Dates and times
     DateTime,
+    /// Enumerations
+    Enum,
     /// Types that only the catalog uses
     Internal,
     /// Numbers
@@ -39,7 +43,9 @@ impl Category {
         match self {
             Category::Array => 'A',
             Category::Boolean => 'B',
+            Category::Composite => 'C',
             Category::DateTime => 'D',
+            Category::Enum => 'E',
             Category::Internal => 'Z',
             Category::Numeric => 'N',
             Category::Pseudo => 'P',
@@ -80,16 +86,50 @@ pub struct TypeInfo {
     pub kind: char,
 }
 
-/// The type of an array's elements: the place of a scalar type in the table.
+/// The number of a type that users have made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TypeOid(u32);
+
+impl TypeOid {
+    /// One past the greatest number that a type may have; the number of an array type is above.
+    pub const END: u32 = 1 << 30;
+
+    /// The type of this number; `None` if it is too great for one that users have made.
+    pub const fn new(oid: u32) -> Option<TypeOid> {
+        match oid < TypeOid::END {
+            true => Some(TypeOid(oid)),
+            false => None,
+        }
+    }
+
+    /// The number.
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
+/// The type of an array's elements: the place of a scalar type in the table, or the number of a type that users have
+/// made, with its kind in the two bits above.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
-pub struct ElementType(u8);
+pub struct ElementType(u32);
+
+/// The kinds of element types, in the bits above a number.
+const ENUM: u32 = 1 << 30;
+const DOMAIN: u32 = 2 << 30;
+const COMPOSITE: u32 = 3 << 30;
 
 impl ElementType {
     /// This type as that of elements; `None` if there are no arrays of it.
     pub const fn of(data_type: DataType) -> Option<ElementType> {
+        match data_type {
+            DataType::Enum(oid) => return Some(ElementType(ENUM | oid.0)),
+            DataType::Domain(oid) => return Some(ElementType(DOMAIN | oid.0)),
+            DataType::Composite(oid) => return Some(ElementType(COMPOSITE | oid.0)),
+            _ => {}
+        }
         match data_type.place() {
-            Some(place) if SCALARS[place as usize].array_oid != 0 => Some(ElementType(place)),
+            Some(place) if SCALARS[place as usize].array_oid != 0 => Some(ElementType(place as u32)),
             _ => None,
         }
     }
@@ -97,12 +137,13 @@ impl ElementType {
     /// The elements' type.
     #[inline]
     pub const fn data_type(self) -> DataType {
-        SCALARS[self.0 as usize].data_type
-    }
-
-    /// The elements' row of the table.
-    pub const fn info(self) -> &'static TypeInfo {
-        &SCALARS[self.0 as usize]
+        let oid = TypeOid(self.0 & (TypeOid::END - 1));
+        match self.0 & COMPOSITE {
+            ENUM => DataType::Enum(oid),
+            DOMAIN => DataType::Domain(oid),
+            COMPOSITE => DataType::Composite(oid),
+            _ => SCALARS[self.0 as usize].data_type,
+        }
     }
 }
 
@@ -112,13 +153,19 @@ macro_rules! types {
         $variant:ident = $oid:literal, $array:literal, $internal:literal, $name:literal,
             $category:ident, $preferred:literal, $length:literal, $alignment:literal, $kind:literal;
     )*) => {
-        /// A SQL type: two bytes.
+        /// A SQL type: eight bytes.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum DataType {
             $($(#[$doc])* $variant,)*
             /// An array, of any number of dimensions, of these elements
             Array(ElementType),
+            /// An enumeration of this number ([`user_type`](crate::value::user_type))
+            Enum(TypeOid),
+            /// A domain
+            Domain(TypeOid),
+            /// A composite type, or that of a table's rows
+            Composite(TypeOid),
         }
 
         /// The places of the types in the table.
@@ -127,7 +174,7 @@ macro_rules! types {
             $($variant,)*
         }
 
-        /// All types but arrays, in the order of [`DataType`].
+        /// All types of the system but arrays, in the order of [`DataType`].
         pub static SCALARS: [TypeInfo; DataType::ALL.len()] = [$(TypeInfo {
             data_type: DataType::$variant,
             oid: $oid,
@@ -144,14 +191,17 @@ macro_rules! types {
         },)*];
 
         impl DataType {
-            /// Every type but arrays: those that a column may have, and the internal ones.
+            /// Every type of the system but arrays: those that a column may have, and the internal ones.
             pub const ALL: [DataType; [$($oid,)*].len()] = [$(DataType::$variant,)*];
 
-            /// The place in the table; `None` for an array.
+            /// The place in the table; `None` for an array and for a type that users have made.
             pub(super) const fn place(self) -> Option<u8> {
                 match self {
                     $(DataType::$variant => Some(Place::$variant as u8),)*
-                    DataType::Array(_) => None,
+                    DataType::Array(_)
+                    | DataType::Enum(_)
+                    | DataType::Domain(_)
+                    | DataType::Composite(_) => None,
                 }
             }
         }
@@ -252,7 +302,7 @@ types! {
     Numeric = 1700, 1231, "numeric", "numeric", Numeric, false, -1, 'i', 'b';
 }
 
-const _: () = assert!(size_of::<DataType>() == 2);
+const _: () = assert!(size_of::<DataType>() == 8);
 
 #[cfg(test)]
 mod tests {
@@ -274,7 +324,7 @@ mod tests {
                 |of: fn(DataType) -> u32| all.iter().filter(|other| of(**other) == of(*data_type)).count();
             assert_eq!(same(DataType::oid), 1, "{data_type}");
             assert_eq!(DataType::from_oid(data_type.oid()), Some(*data_type));
-            assert_eq!(DataType::named(data_type.internal_name()), Some(*data_type));
+            assert_eq!(DataType::named(&data_type.internal_name()), Some(*data_type));
         }
     }
 }

@@ -161,7 +161,7 @@ pub(crate) fn with_arguments(signature: &str) -> Option<u32> {
 pub(crate) fn name_with_arguments(oid: u32) -> Option<String> {
     let place = FUNCTIONS.binary_search_by_key(&oid, |row| row.oid).ok()?;
     let row = &FUNCTIONS[place];
-    let types: Vec<&str> = row.arguments.iter().map(|oid| types::sql_name_of(*oid)).collect();
+    let types: Vec<_> = row.arguments.iter().map(|oid| types::sql_name_of(*oid)).collect();
     Some(format!(
         "{}({})",
         function::quote_identifier(row.name),

@@ -1,5 +1,7 @@
 //! `information_schema.columns`.
 
+use std::sync::Arc;
+
 use super::Sources;
 use super::information_schema::{default_of, each_table, yes_or_no};
 use super::rows::{NULL, Rows, int4, text};
@@ -8,6 +10,7 @@ use super::shape::Schema;
 use super::types::{numbers_of, row_of};
 use clearway_sql::sequence::SequenceNumbers;
 use clearway_sql::value::datatype::length_of_typmod;
+use clearway_sql::value::user_type::{UserType, base_and_modifier, definition_of};
 use clearway_sql::value::{DataType, Value};
 use clearway_sql::{ColumnDef, ColumnDefault, TableDef};
 
@@ -65,9 +68,13 @@ fn identity_numbers(sources: &Sources<'_>, column: &ColumnDef) -> Option<Sequenc
 
 fn push(sources: &Sources<'_>, rows: &mut Rows, table: &TableDef, number: usize, is_updatable: bool) {
     let column = &table.columns[number];
-    let row = row_of(column.data_type);
-    let (precision, radix, scale) = numbers_of(column.data_type, column.typmod);
-    let (characters, bytes) = lengths_of(column.data_type, column.typmod);
+    // A column of a domain tells the domain's name, and otherwise of its base type.
+    let (data_type, typmod) = base_and_modifier(column.data_type, column.typmod);
+    let domain = definition_of(column.data_type).filter(|found| found.domain().is_some());
+    let of_domain = |value: &dyn Fn(&UserType) -> Value| domain.as_deref().map_or(NULL, value);
+    let row = row_of(data_type);
+    let (precision, radix, scale) = numbers_of(data_type, typmod);
+    let (characters, bytes) = lengths_of(data_type, typmod);
     let is_identity = column.is_identity;
     let of_identity = |value: Value| if is_identity { value } else { NULL };
     let is_generated = column.generated().is_some();
@@ -79,8 +86,9 @@ fn push(sources: &Sources<'_>, rows: &mut Rows, table: &TableDef, number: usize,
     let has_collation = row.collation != 0 && row.collation != DEFAULT_COLLATION_OID;
     let of_collation = |value: &str| if has_collation { text(value) } else { NULL };
     let type_name = match row.is_array() {
-        true => "ARRAY",
-        false => column.data_type.name(),
+        true => "ARRAY".into(),
+        false if data_type.user_oid().is_some() => "USER-DEFINED".into(),
+        false => data_type.name(),
     };
     rows.push([
         ("table_catalog", text(sources.database)),
@@ -96,16 +104,13 @@ fn push(sources: &Sources<'_>, rows: &mut Rows, table: &TableDef, number: usize,
             if is_generated { NULL } else { default.clone() },
         ),
         ("is_nullable", yes_or_no(!column.not_null)),
-        ("data_type", text(type_name)),
+        ("data_type", text(&type_name)),
         ("character_maximum_length", characters),
         ("character_octet_length", bytes),
         ("numeric_precision", precision),
         ("numeric_precision_radix", radix),
         ("numeric_scale", scale),
-        (
-            "datetime_precision",
-            time_precision_of(column.data_type, column.typmod),
-        ),
+        ("datetime_precision", time_precision_of(data_type, typmod)),
         ("interval_type", NULL),
         ("interval_precision", NULL),
         ("character_set_catalog", NULL),
@@ -114,12 +119,12 @@ fn push(sources: &Sources<'_>, rows: &mut Rows, table: &TableDef, number: usize,
         ("collation_catalog", of_collation(sources.database)),
         ("collation_schema", of_collation(Schema::PgCatalog.name())),
         ("collation_name", of_collation("C")),
-        ("domain_catalog", NULL),
-        ("domain_schema", NULL),
-        ("domain_name", NULL),
+        ("domain_catalog", of_domain(&|_| text(sources.database))),
+        ("domain_schema", of_domain(&|domain| text(&domain.schema))),
+        ("domain_name", of_domain(&|domain| text(&domain.name))),
         ("udt_catalog", text(sources.database)),
-        ("udt_schema", text(Schema::PgCatalog.name())),
-        ("udt_name", text(row.name)),
+        ("udt_schema", text(&schema_of_type(data_type))),
+        ("udt_name", text(&data_type.internal_name())),
         ("scope_catalog", NULL),
         ("scope_schema", NULL),
         ("scope_name", NULL),
@@ -149,4 +154,13 @@ fn push(sources: &Sources<'_>, rows: &mut Rows, table: &TableDef, number: usize,
         ("generation_expression", if is_generated { default } else { NULL }),
         ("is_updatable", yes_or_no(is_updatable)),
     ]);
+}
+
+/// The schema of a type.
+fn schema_of_type(data_type: DataType) -> Arc<str> {
+    let found = definition_of(data_type.element().unwrap_or(data_type));
+    found.map_or_else(
+        || Schema::PgCatalog.name().into(),
+        |found| Arc::clone(&found.schema),
+    )
 }

@@ -336,7 +336,7 @@ pub(super) fn sequences_view(sources: &Sources<'_>, rows: &mut Rows) {
             ("sequence_catalog", text(sources.database)),
             ("sequence_schema", text(&table.schema.name)),
             ("sequence_name", text(&table.name)),
-            ("data_type", text(numbers.data_type.name())),
+            ("data_type", text(&numbers.data_type.name())),
             ("numeric_precision", precision),
             ("numeric_precision_radix", radix),
             ("numeric_scale", scale),

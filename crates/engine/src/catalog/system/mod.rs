@@ -182,7 +182,7 @@ static SHAPES: &[(&Shape, MakeRows)] = &[
     (&catalogs::PG_DEFAULT_ACL, roles::default_acls),
     (&catalogs::PG_DEPEND, constraints::dependencies),
     (&catalogs::PG_DESCRIPTION, descriptions::descriptions),
-    (&catalogs::PG_ENUM, none),
+    (&catalogs::PG_ENUM, types::labels),
     (&catalogs::PG_EVENT_TRIGGER, none),
     (&catalogs::PG_EXTENSION, none),
     (&catalogs::PG_FOREIGN_DATA_WRAPPER, none),

@@ -57,14 +57,20 @@ fn shown() -> impl Iterator<Item = OperatorClass> {
 
 /// The class that an index on a column of this type uses.
 pub(super) fn class_of(data_type: DataType) -> Option<u32> {
-    let input = match data_type {
-        DataType::Varchar => DataType::Text,
-        other => other,
+    let input = match data_type.base() {
+        DataType::Varchar => DataType::Text.oid(),
+        DataType::Enum(_) => ANY_ENUM,
+        DataType::Composite(_) => DataType::Record.oid(),
+        DataType::Array(_) => DataType::AnyArray.oid(),
+        other => other.oid(),
     };
     let mut classes = LINES.lines().filter_map(OperatorClass::read);
-    let found = classes.find(|class| class.input == input.oid() && class.is_default);
+    let found = classes.find(|class| class.input == input && class.is_default);
     found.map(|class| class.oid)
 }
+
+/// The number of `anyenum`, which no value has.
+const ANY_ENUM: u32 = 3_500;
 
 /// `pg_am`
 pub(super) fn access_methods(_: &Sources<'_>, rows: &mut Rows) {

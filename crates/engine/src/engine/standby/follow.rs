@@ -58,10 +58,12 @@ use crate::catalog::comment::CommentEntry;
 use crate::catalog::role::{MembershipEntry, RoleEntry};
 use crate::catalog::schema::SchemaEntry;
 use crate::catalog::stored::{self, CatalogRow, Definition, RowKey};
+use crate::catalog::user_types::TypeEntry;
 use crate::catalog::{CATALOG_REL, CatalogState, TableEntry, TableRuntime};
 use crate::engine::Engine;
 use crate::engine::definitions::{
-    DefinitionRow, comment_entry, definition_rows, definition_rows_on, kept_statistics, table_entry,
+    DefinitionRow, comment_entry, decoded_types, definition_rows, definition_rows_on, kept_statistics,
+    table_entry,
 };
 use clearway_sql::error::{EngineError, Result};
 
@@ -237,6 +239,7 @@ impl Change {
                 RowKey::Defaults(key) => state.remove_default_acl(key),
                 RowKey::Role(oid) => state.remove_role(*oid),
                 RowKey::Member(role, member) => state.remove_membership((*role, *member)),
+                RowKey::Type(oid) => state.remove_type(*oid),
             }
         }
         for (key, row) in std::mem::take(&mut self.defined) {
@@ -245,6 +248,7 @@ impl Change {
                 CatalogRow::Table(definition) => {
                     state.put(followed(engine, &before, definition, tid, xid, context)?);
                 }
+                CatalogRow::Type(def) => state.put_type(TypeEntry { def, tid }),
                 CatalogRow::Comment(comment) => state.put_comment(comment_entry(comment, tid)),
                 CatalogRow::Database(access) => state.put_database(Arc::new(access), Some(tid)),
                 CatalogRow::Defaults(key, acl) => state.put_default_acl(key, acl, Some(tid)),
@@ -267,6 +271,11 @@ impl Change {
                             tid,
                             ..(**entry).clone()
                         });
+                    }
+                }
+                RowKey::Type(oid) => {
+                    if let Some(entry) = before.type_entry(oid) {
+                        state.put_type(TypeEntry { tid, ..entry.clone() });
                     }
                 }
                 RowKey::Schema(oid) => {
@@ -311,6 +320,16 @@ impl Change {
         }
         Ok(state)
     }
+}
+
+/// Puts the types of these rows in force beside those that were there before, for the rows that name them.
+fn know_types(before: &CatalogState, rows: &[DefinitionRow]) -> Result<()> {
+    let types = rows.iter().filter(|row| stored::is_type(&row.bytes));
+    let copied = types.map(|row| DefinitionRow {
+        tid: row.tid,
+        bytes: row.bytes.clone(),
+    });
+    decoded_types(&mut before.clone(), copied.collect()).map(drop)
 }
 
 /// The entry of a table that `xid` has made or changed.
@@ -444,10 +463,13 @@ impl DefinitionFollower {
             || definition_rows(&context),
             |pages| definition_rows_on(&context, pages),
         );
-        let mut change = rows
-            .and_then(|rows| Change::between(&self.published(), rows, pages))
-            .map_err(|error| not_followed(xid, &error))?;
         let before = engine.catalog.state();
+        let mut change = rows
+            .and_then(|rows| {
+                know_types(&before, &rows)?;
+                Change::between(&self.published(), rows, pages)
+            })
+            .map_err(|error| not_followed(xid, &error))?;
         for oid in change.locked(&before) {
             self.lock(engine, standby, oid)?;
         }

@@ -130,7 +130,7 @@ impl Binder<'_> {
             .collect::<Result<_>>()?;
         let types: Vec<DataType> = arguments.iter().map(|argument| argument.data_type).collect();
         let wrong = || {
-            let shown: Vec<&str> = types.iter().map(|data_type| data_type.name()).collect();
+            let shown: Vec<_> = types.iter().map(|data_type| data_type.name()).collect();
             EngineError::new(
                 SqlState::UNDEFINED_FUNCTION,
                 format!("function {}({}) does not exist", parts.name, shown.join(", ")),

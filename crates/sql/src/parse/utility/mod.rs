@@ -20,6 +20,7 @@ pub(crate) mod schema;
 pub(crate) mod sequence;
 mod setting;
 mod transaction;
+mod user_type;
 mod view;
 
 use std::cell::Cell;
@@ -38,6 +39,7 @@ use sequence::{AlterIdentity, AlterSequence, CreateSequence};
 
 pub(crate) use comment::{Comment, CommentedName, RelationKind};
 pub(crate) use reader::Name;
+pub(crate) use user_type::{TypeChange, TypeStatement};
 pub(crate) use view::{AlterView, AlterViewAction, CreateView, ViewOptions};
 
 /// The names in a control statement are as they are written.
@@ -111,6 +113,7 @@ pub(crate) enum NamedDefinition {
     Comment(Comment),
     Role(RoleStatement),
     Grant(GrantPlan<Name>),
+    Type(TypeStatement),
 }
 
 /// COPY as written.
@@ -163,10 +166,10 @@ pub(crate) fn parse(text: &str, offset: u32) -> Result<Option<Tree>> {
             Some(&"user") if words.get(2) == Some(&"mapping") => false,
             other => matches!(
                 other,
-                Some(&("schema" | "view" | "sequence" | "role" | "user" | "group" | "default"))
+                Some(&("schema" | "view" | "sequence" | "type" | "role" | "user" | "group" | "default"))
             ),
         },
-        "create" if view::begins_view(&words) || words.get(1) == Some(&"schema") => true,
+        "create" if view::begins_view(&words) || matches!(words.get(1), Some(&("schema" | "type"))) => true,
         "create" if begins_sequence(&words) || role::begins_create(&words) => true,
         _ => create_table::is_create_table(&words),
     };
@@ -230,6 +233,8 @@ impl Reader<'_> {
                 Tree::Definition(NamedDefinition::Role(self.grant_role(verb == "grant")?))
             }
             "grant" | "revoke" => Tree::Definition(NamedDefinition::Grant(self.grant(verb == "grant")?)),
+            "create" if self.eat("type") => Tree::Definition(NamedDefinition::Type(self.create_type()?)),
+            "alter" if self.eat("type") => Tree::Definition(NamedDefinition::Type(self.alter_type()?)),
             "create" if self.eat("schema") => Tree::Definition(self.create_schema()?),
             "create" if self.begins_sequence() => {
                 Tree::Definition(NamedDefinition::CreateSequence(self.create_sequence()?))
@@ -375,6 +380,9 @@ impl Reader<'_> {
         let (what, _) = self.identifier()?;
         if what == "schema" {
             return self.drop_schema();
+        }
+        if what == "type" {
+            return Ok(NamedDefinition::Type(self.drop_type()?));
         }
         if !matches!(what.as_str(), "table" | "index" | "view" | "sequence") {
             return Err(EngineError::not_supported(format!(

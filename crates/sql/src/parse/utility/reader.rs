@@ -144,6 +144,18 @@ impl Reader<'_> {
         (self.text[start..].to_owned(), self.position_of(start) - 1)
     }
 
+    /// A string literal.
+    pub(super) fn string(&mut self) -> Result<String> {
+        match self.peek() {
+            Some(Kind::Text(text)) => {
+                let text = text.clone();
+                self.at += 1;
+                Ok(text)
+            }
+            _ => Err(self.syntax_error()),
+        }
+    }
+
     pub(super) fn identifier(&mut self) -> Result<(String, u32)> {
         let token = self.tokens.get(self.at).ok_or_else(|| self.syntax_error())?;
         let position = self.position_of(token.start);

@@ -56,7 +56,7 @@ pub(in crate::value) fn decode_array_binary(
         return Err(invalid("invalid array flags"));
     }
     if oid != element_type.oid() {
-        let found = DataType::from_oid(oid).map_or("???", DataType::name);
+        let found = DataType::from_oid(oid).map_or("???".into(), DataType::name);
         return Err(EngineError::new(
             SqlState::DATATYPE_MISMATCH,
             format!(

@@ -1,0 +1,71 @@
+//! The types of a state of the catalog, as a thread that binds or runs statements over it asks for them.
+
+use std::sync::Arc;
+
+use clearway_sql::SearchPath;
+use clearway_sql::function::quote_identifier;
+use clearway_sql::value::user_type::UserType;
+use clearway_sql::value::user_type::in_force::{self, Token, TypeSource};
+use clearway_sql::value::{DataType, TypeOid};
+
+use super::CatalogState;
+
+/// The types of a state of the catalog, as a search path shows them.
+struct VisibleTypes {
+    state: Arc<CatalogState>,
+    /// The path and the user; without them names are looked for in `public`.
+    path: Option<(SearchPath, String)>,
+}
+
+impl VisibleTypes {
+    /// The first that has this name in the schemas of the path.
+    fn first(&self, name: &str) -> Option<DataType> {
+        match &self.path {
+            Some((path, user)) => {
+                let mut schemas = self.state.searched(path, user);
+                schemas.find_map(|schema| self.state.type_in(schema.oid, name))
+            }
+            None => {
+                let public = self.state.schema_named("public")?;
+                self.state.type_in(public.oid, name)
+            }
+        }
+    }
+}
+
+impl TypeSource for VisibleTypes {
+    fn get(&self, oid: TypeOid) -> Option<Arc<UserType>> {
+        self.state.user_type(oid)
+    }
+
+    fn named(&self, schema: Option<&str>, name: &str) -> Option<DataType> {
+        match schema {
+            Some(schema) => self.state.type_in(self.state.schema_named(schema)?.oid, name),
+            None => self.first(name),
+        }
+    }
+
+    fn shown(&self, of: &UserType) -> String {
+        let name = quote_identifier(&of.name);
+        match DataType::named(&of.name).is_none() && self.first(&of.name) == Some(of.data_type()) {
+            true => name,
+            false => format!("{}.{name}", quote_identifier(&of.schema)),
+        }
+    }
+}
+
+/// Puts the types of a state in force where there is no session: the definitions that name them are being read.
+pub(crate) fn put_in_force(state: &CatalogState) {
+    let token = Token {
+        version: state.version(),
+        ..Token::default()
+    };
+    let state = Arc::new(state.clone());
+    in_force::set(token, Arc::new(VisibleTypes { state, path: None }));
+}
+
+/// Puts the types of a state in force as a search path shows them.
+pub(crate) fn put_visible_in_force(token: Token, state: Arc<CatalogState>, path: &SearchPath, user: &str) {
+    let path = Some((path.clone(), user.to_owned()));
+    in_force::set(token, Arc::new(VisibleTypes { state, path }));
+}

@@ -1,0 +1,29 @@
+//! The types that a session's statements know: put in force before it binds, and before it runs.
+
+use std::sync::Arc;
+
+use clearway_sql::value::user_type::in_force::{self, Token};
+
+use crate::catalog::types_in_force::put_visible_in_force;
+use crate::session::Session;
+
+impl Session {
+    /// Puts the types that the session sees in force, for the version of the catalog that it has looked at last.
+    #[inline]
+    pub(crate) fn know_types(&mut self, version: u64) {
+        let token = Token {
+            version,
+            path: Arc::as_ptr(&self.settings.planning) as usize,
+            transaction: self.txn.redefining_xid(),
+        };
+        if !in_force::is(token) {
+            self.know_other_types(token);
+        }
+    }
+
+    #[cold]
+    fn know_other_types(&self, token: Token) {
+        let (state, path) = (self.txn.catalog_state(), &self.settings.planning.path);
+        put_visible_in_force(token, state, path, &self.info.user);
+    }
+}

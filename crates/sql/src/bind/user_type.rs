@@ -1,0 +1,173 @@
+//! Statements about types that users define: their names looked up.
+
+use std::sync::Arc;
+
+use crate::bind::Binder;
+use crate::bind::schema::no_schema;
+use crate::error::{EngineError, Result, SqlState};
+use crate::function::quote_identifier;
+use crate::parse::utility::{Name, TypeChange as WrittenChange, TypeStatement as Written};
+use crate::plan::{TypeStatement, UserTypeChange as TypeChange};
+use crate::value::DataType;
+use crate::value::user_type::{UserType, UserTypeKind, definition_of, in_force};
+
+impl Binder<'_> {
+    pub(super) fn type_statement(&self, statement: &Written) -> Result<TypeStatement> {
+        Ok(match statement {
+            Written::CreateEnum { name, labels } => TypeStatement::CreateEnum {
+                schema: self.schema_for(name.schema.as_deref(), &name.name, Some(name.position))?,
+                name: name.name.clone(),
+                labels: labels.clone(),
+            },
+            Written::AlterType { name, change } => TypeStatement::Alter {
+                of: self.changeable_type(name, change)?,
+                change: self.type_change(change)?,
+            },
+            Written::DropType {
+                names,
+                if_exists,
+                cascade,
+            } => TypeStatement::Drop {
+                types: self.dropped_types(names, *if_exists)?,
+                if_exists: *if_exists,
+                cascade: *cascade,
+            },
+        })
+    }
+
+    fn type_change(&self, change: &WrittenChange) -> Result<TypeChange> {
+        Ok(match change {
+            WrittenChange::AddLabel {
+                label,
+                place,
+                if_not_exists,
+            } => TypeChange::AddLabel {
+                label: label.clone(),
+                place: place.clone(),
+                if_not_exists: *if_not_exists,
+            },
+            WrittenChange::RenameLabel { from, to } => TypeChange::RenameLabel {
+                from: from.clone(),
+                to: to.clone(),
+            },
+            WrittenChange::Rename(name) => TypeChange::Rename(name.clone()),
+            WrittenChange::SetSchema(name) => {
+                TypeChange::SetSchema(self.schema_for(Some(&name.name), "", Some(name.position))?)
+            }
+            WrittenChange::Owner(role) => TypeChange::Owner(role.clone()),
+        })
+    }
+
+    /// The types that a statement drops.
+    fn dropped_types(&self, names: &[Name], if_exists: bool) -> Result<Vec<(String, Option<Arc<UserType>>)>> {
+        let mut types = Vec::with_capacity(names.len());
+        for name in names {
+            let schema = name.schema.as_deref();
+            if let Some(schema) = schema.filter(|schema| self.catalog.schema(schema).is_none()) {
+                match if_exists {
+                    // The schema's notice is told by what drops.
+                    true => types.push((shown(name), None)),
+                    false => return Err(no_schema(schema)),
+                }
+                continue;
+            }
+            let found = match self.type_of_name(name) {
+                Some(found) => Some(found?),
+                None if if_exists => None,
+                None => return Err(no_type(name)),
+            };
+            if let Some(found) = &found {
+                refuse_row_type(found, "cannot drop", "drop")?;
+            }
+            types.push((shown(name), found));
+        }
+        Ok(types)
+    }
+
+    /// The type that a statement changes.
+    fn changeable_type(&self, name: &Name, change: &WrittenChange) -> Result<Arc<UserType>> {
+        let found = match self.type_of_name(name) {
+            Some(found) => found?,
+            None => {
+                let schema = name.schema.as_deref();
+                if let Some(schema) = schema.filter(|schema| self.catalog.schema(schema).is_none()) {
+                    return Err(no_schema(schema));
+                }
+                return Err(no_type(name));
+            }
+        };
+        let wants_enum = matches!(
+            change,
+            WrittenChange::AddLabel { .. } | WrittenChange::RenameLabel { .. }
+        );
+        if wants_enum && found.enumeration().is_none() {
+            return Err(EngineError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("{} is not an enum", found.data_type()),
+            ));
+        }
+        refuse_row_type(&found, "is", "alter")?;
+        Ok(found)
+    }
+
+    /// The type of this name; an error for one that cannot be changed, since it is the system's or an array type.
+    fn type_of_name(&self, name: &Name) -> Option<Result<Arc<UserType>>> {
+        let schema = name.schema.as_deref();
+        let of_system = matches!(schema, None | Some("pg_catalog"));
+        if let Some(found) = DataType::named(&name.name).filter(|_| of_system) {
+            return Some(Err(EngineError::new(
+                SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+                format!("cannot drop type {found} because it is required by the database system"),
+            )));
+        }
+        let found = in_force::named(schema, &name.name)?;
+        if let Some(element) = found.element() {
+            return Some(Err(EngineError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("cannot alter array type {found}"),
+            )
+            .with_hint(format!(
+                "You can alter type {element}, which will alter the array type as well."
+            ))));
+        }
+        definition_of(found).map(Ok)
+    }
+}
+
+/// An error for the type of a table's rows, which goes and changes with the table.
+fn refuse_row_type(found: &UserType, how: &str, verb: &str) -> Result<()> {
+    let UserTypeKind::Composite(composite) = &found.kind else {
+        return Ok(());
+    };
+    if composite.table.is_none() {
+        return Ok(());
+    }
+    let name = found.data_type();
+    if verb == "drop" {
+        return Err(EngineError::new(
+            SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+            format!("{how} type {name} because table {name} requires it"),
+        )
+        .with_hint(format!("You can drop table {name} instead.")));
+    }
+    Err(EngineError::new(
+        SqlState::WRONG_OBJECT_TYPE,
+        format!("{name} {how} a table's row type"),
+    )
+    .with_hint("Use ALTER TABLE instead."))
+}
+
+/// A name as errors about its absence show it.
+fn shown(name: &Name) -> String {
+    match &name.schema {
+        Some(schema) => format!("{}.{}", quote_identifier(schema), quote_identifier(&name.name)),
+        None => name.name.clone(),
+    }
+}
+
+fn no_type(name: &Name) -> EngineError {
+    EngineError::new(
+        SqlState::UNDEFINED_OBJECT,
+        format!("type \"{}\" does not exist", shown(name)),
+    )
+}

@@ -1,0 +1,120 @@
+//! CREATE TYPE, ALTER TYPE and DROP TYPE.
+
+use crate::error::{EngineError, Result};
+use crate::lex::Kind;
+use crate::parse::utility::reader::{Name, Reader};
+use crate::parse::utility::schema::RoleName;
+use crate::value::user_type::LabelPlace;
+
+/// A statement about types, with the names as they are written.
+#[derive(Debug, Clone)]
+pub(crate) enum TypeStatement {
+    CreateEnum {
+        name: Name,
+        labels: Vec<String>,
+    },
+    AlterType {
+        name: Name,
+        change: TypeChange,
+    },
+    DropType {
+        names: Vec<Name>,
+        if_exists: bool,
+        cascade: bool,
+    },
+}
+
+/// The change that ALTER TYPE makes.
+#[derive(Debug, Clone)]
+pub(crate) enum TypeChange {
+    AddLabel {
+        label: String,
+        place: LabelPlace,
+        if_not_exists: bool,
+    },
+    RenameLabel {
+        from: String,
+        to: String,
+    },
+    Rename(String),
+    SetSchema(Name),
+    Owner(RoleName),
+}
+
+impl Reader<'_> {
+    /// CREATE TYPE, behind both words.
+    pub(super) fn create_type(&mut self) -> Result<TypeStatement> {
+        let name = self.name()?;
+        if self.peek().is_none() {
+            return Err(EngineError::not_supported("a type without a definition"));
+        }
+        if self.peek() == Some(&Kind::Symbol('(')) {
+            return Err(EngineError::not_supported(
+                "CREATE TYPE with functions of its own",
+            ));
+        }
+        self.expect("as")?;
+        if self.eat("enum") {
+            self.expect_symbol('(')?;
+            let mut labels = Vec::new();
+            if !self.eat_symbol(')') {
+                labels.push(self.string()?);
+                while self.eat_symbol(',') {
+                    labels.push(self.string()?);
+                }
+                self.expect_symbol(')')?;
+            }
+            return Ok(TypeStatement::CreateEnum { name, labels });
+        }
+        if self.eat("range") {
+            return Err(EngineError::not_supported("CREATE TYPE … AS RANGE"));
+        }
+        Err(EngineError::not_supported("CREATE TYPE … AS ( … )"))
+    }
+
+    /// ALTER TYPE, behind both words.
+    pub(super) fn alter_type(&mut self) -> Result<TypeStatement> {
+        let name = self.name()?;
+        let change = if self.eat("add value") {
+            let if_not_exists = self.eat("if not exists");
+            let label = self.string()?;
+            let place = match () {
+                () if self.eat("before") => LabelPlace::Before(self.string()?),
+                () if self.eat("after") => LabelPlace::After(self.string()?),
+                () => LabelPlace::Last,
+            };
+            TypeChange::AddLabel {
+                label,
+                place,
+                if_not_exists,
+            }
+        } else if self.eat("rename value") {
+            let from = self.string()?;
+            self.expect("to")?;
+            let to = self.string()?;
+            TypeChange::RenameLabel { from, to }
+        } else if self.eat("rename to") {
+            TypeChange::Rename(self.identifier()?.0)
+        } else if self.eat("set schema") {
+            TypeChange::SetSchema(self.name()?)
+        } else if self.eat("owner to") {
+            TypeChange::Owner(self.role()?)
+        } else {
+            return Err(EngineError::not_supported("ALTER TYPE in this form"));
+        };
+        Ok(TypeStatement::AlterType { name, change })
+    }
+
+    /// DROP TYPE, behind both words.
+    pub(super) fn drop_type(&mut self) -> Result<TypeStatement> {
+        let if_exists = self.eat("if exists");
+        let names = self.names()?;
+        let cascade = self.eat("cascade");
+        let _ = cascade || self.eat("restrict");
+        Ok(TypeStatement::DropType {
+            names,
+            if_exists,
+            cascade,
+        })
+    }
+}
