@@ -209,6 +209,19 @@ impl Binder<'_> {
             on.push(self.compare(one.typed.clone(), comparison, two.typed.clone(), None)?);
             let common = common_type(&[one.typed.data_type, two.typed.data_type]);
             if let Some(common) = common.filter(|_| one.typed.data_type != two.typed.data_type) {
+                // The value of a side that has the type already; of an inner join, of either.
+                let has_type = |column: &ScopeColumn| column.typed.data_type == common;
+                match kind {
+                    JoinKind::Right | JoinKind::Inner if has_type(&two) => {
+                        merged.push(two);
+                        continue;
+                    }
+                    JoinKind::Left | JoinKind::Inner if has_type(&one) => {
+                        merged.push(one);
+                        continue;
+                    }
+                    _ => {}
+                }
                 let of = match kind {
                     JoinKind::Right => Typed::new(self.coerce(two.typed, common, None)?, common),
                     JoinKind::Full => self.scalar_of("coalesce", vec![one.typed, two.typed], None)?,
