@@ -163,6 +163,20 @@ impl Binder<'_> {
         targets: &[Target],
         explicit: bool,
     ) -> Result<Vec<Vec<Expr>>> {
+        let is_list = |tree: &ast::Expr| !matches!(tree, ast::Expr::QualifiedWildcard(..));
+        let mut widths = values
+            .rows
+            .iter()
+            .filter(|row| row.iter().all(is_list))
+            .map(|row| row.len());
+        if let Some(width) = widths.next()
+            && widths.any(|other| other != width)
+        {
+            return Err(EngineError::new(
+                SqlState::SYNTAX_ERROR,
+                "VALUES lists must all be the same length",
+            ));
+        }
         let rows = values.rows.iter();
         rows.map(|row| self.insert_row(row, relation, targets, explicit, &mut Scope::empty("VALUES")))
             .collect()
