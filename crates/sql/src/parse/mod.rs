@@ -340,7 +340,7 @@ fn character_of(text: &str, location: Location) -> Option<u32> {
     Lines::default().characters_before(text, location)
 }
 
-/// sqlparser's errors as PostgreSQL words them: `syntax error at or near "x"`, with what was expected as the detail.
+/// sqlparser's errors as PostgreSQL words them: `syntax error at or near "x"`, with what was expected as the hint.
 fn syntax_error(error: ParserError, text: &str, offset: u32) -> EngineError {
     let message = match error {
         ParserError::ParserError(message) | ParserError::TokenizerError(message) => message,
@@ -369,7 +369,7 @@ fn syntax_error(error: ParserError, text: &str, offset: u32) -> EngineError {
     near(text, offset, location, Some(what))
 }
 
-fn near(text: &str, offset: u32, location: Option<Location>, detail: Option<String>) -> EngineError {
+fn near(text: &str, offset: u32, location: Option<Location>, hint: Option<String>) -> EngineError {
     let characters = location.and_then(|location| character_of(text, location));
     let stopped = characters.and_then(|characters| text.char_indices().nth(characters as usize));
     let rest = stopped.map_or("", |(byte, _)| &text[byte..]);
@@ -387,8 +387,8 @@ fn near(text: &str, offset: u32, location: Option<Location>, detail: Option<Stri
         None => EngineError::new(SqlState::SYNTAX_ERROR, "syntax error at end of input")
             .with_position(offset + text.trim_end().chars().count() as u32 + 1),
     };
-    match detail {
-        Some(detail) => error.with_detail(detail),
+    match hint {
+        Some(hint) => error.with_hint(hint),
         None => error,
     }
 }
