@@ -23,6 +23,12 @@ enum PathEntry {
 }
 
 impl SearchPath {
+    /// This path behind another schema.
+    pub fn behind(&self, schema: &str) -> SearchPath {
+        let first = PathEntry::Named(schema.to_owned());
+        SearchPath([first].into_iter().chain(self.0.iter().cloned()).collect())
+    }
+
     /// The path that a setting's text says.
     pub fn parse(text: &str) -> SearchPath {
         let mut entries = Vec::new();

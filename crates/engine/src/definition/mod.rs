@@ -52,6 +52,16 @@ pub(crate) struct Outcome {
     pub(crate) rows: Option<u64>,
     /// The foreign keys that must hold for the rows that there are, by number.
     pub(crate) to_validate: Vec<u32>,
+    /// The schema that CREATE SCHEMA has made.
+    pub(crate) schema: Option<NewSchema>,
+}
+
+/// A schema that has been made.
+#[derive(Debug)]
+pub(crate) struct NewSchema {
+    pub(crate) name: String,
+    /// True if it belongs to the role that runs the statement.
+    pub(crate) is_own: bool,
 }
 
 /// The relation locks a statement takes before it runs: table numbers and modes.
@@ -201,6 +211,7 @@ pub(crate) fn run(
             name,
             owner,
             if_not_exists,
+            elements: _,
         } => change.create_schema(name.as_deref(), owner.as_ref(), *if_not_exists)?,
         DefinitionStatement::RenameSchema { name, to } => change.rename_schema(name, to)?,
         DefinitionStatement::SchemaOwner { name, owner } => change.schema_owner(name, owner)?,

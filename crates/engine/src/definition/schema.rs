@@ -13,7 +13,7 @@ use crate::catalog::schema::SchemaEntry;
 use crate::catalog::system::shape::Schema;
 use crate::catalog::{CATALOG_REL, CatalogState, stored};
 use crate::convert::storage_error;
-use crate::definition::{DefinitionChange, notice, raced};
+use crate::definition::{DefinitionChange, NewSchema, notice, raced};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::Owner;
 
@@ -26,6 +26,7 @@ impl DefinitionChange<'_, '_, '_> {
     ) -> Result<()> {
         let mut state = self.state()?;
         let owner = self.role_number(&state, owner.unwrap_or(&Owner::Current))?;
+        let is_own = owner == self.role_number(&state, &Owner::Current)?;
         let name = match name {
             Some(name) => name.to_owned(),
             None => self.name_of_role(&state, owner),
@@ -62,6 +63,7 @@ impl DefinitionChange<'_, '_, '_> {
         };
         self.put_schema_row(&mut state, entry)?;
         self.execution.txn.set_catalog_state(state);
+        self.outcome.schema = Some(NewSchema { name, is_own });
         Ok(())
     }
 

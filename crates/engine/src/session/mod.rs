@@ -47,6 +47,7 @@ mod recovery;
 mod references;
 mod run;
 mod savepoint;
+mod schema_elements;
 mod serial_values;
 mod simple;
 mod statement_memory;

@@ -93,7 +93,7 @@ impl Session {
         }
     }
 
-    fn run_inner(
+    pub(super) fn run_inner(
         &mut self,
         prepared: &Arc<Prepared>,
         params: &[Value],
@@ -265,6 +265,12 @@ impl Session {
         }
         for notice in &outcome.notices {
             self.notice(notice, out)?;
+        }
+        if let (DefinitionStatement::CreateSchema { elements, .. }, Some(schema)) =
+            (statement, &outcome.schema)
+            && !elements.is_empty()
+        {
+            self.run_schema_elements(schema, elements, out)?;
         }
         Ok(PlanProgress::Complete(outcome.rows))
     }

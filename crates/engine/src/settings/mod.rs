@@ -369,6 +369,17 @@ impl Settings {
                 self.planner = planner;
             }
         }
+        self.renew_planning();
+    }
+
+    /// Lets names be looked for in another path; the one before.
+    pub(crate) fn search(&mut self, path: Arc<SearchPath>) -> Arc<SearchPath> {
+        let before = std::mem::replace(&mut self.search_path, path);
+        self.renew_planning();
+        before
+    }
+
+    fn renew_planning(&mut self) {
         if self.planning.planner != self.planner || self.planning.path != self.search_path {
             self.planning = Arc::new(PlanningSettings {
                 path: Arc::clone(&self.search_path),

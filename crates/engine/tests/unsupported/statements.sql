@@ -23,7 +23,6 @@ create group g
 create extension hstore
 create extension if not exists "uuid-ossp" with schema public
 create language plperl
-create schema s create table t (a int)
 create schema if not exists s authorization joe
 create database d
 create tablespace ts location '/tmp'

@@ -83,10 +83,12 @@ impl Binder<'_> {
                 name,
                 owner: role,
                 if_not_exists,
+                elements,
             } => DefinitionStatement::CreateSchema {
                 name: name.clone(),
                 owner: role.clone(),
                 if_not_exists: *if_not_exists,
+                elements: elements.clone(),
             },
             NamedDefinition::RenameSchema { name, to } => DefinitionStatement::RenameSchema {
                 name: name.clone(),

@@ -84,6 +84,8 @@ pub enum DefinitionStatement {
         owner: Option<Owner>,
         /// True if an existing schema is no error (a notice tells).
         if_not_exists: bool,
+        /// The statements in it, in the order in which they run.
+        elements: Vec<String>,
     },
     /// ALTER SCHEMA … RENAME
     RenameSchema {

@@ -17,6 +17,7 @@ mod prepared;
 mod reader;
 mod role;
 pub(crate) mod schema;
+mod schema_elements;
 pub(crate) mod sequence;
 mod setting;
 mod transaction;
@@ -96,6 +97,8 @@ pub(crate) enum NamedDefinition {
         name: Option<String>,
         owner: Option<RoleName>,
         if_not_exists: bool,
+        /// The statements in it, in the order in which they run.
+        elements: Vec<String>,
     },
     RenameSchema {
         name: String,

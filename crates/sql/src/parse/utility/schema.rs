@@ -19,21 +19,21 @@ impl Reader<'_> {
             true => Some(self.role()?),
             false => None,
         };
-        if matches!(self.peek_word(), "create" | "grant") {
-            if if_not_exists {
+        let elements = match self.peek_word() {
+            "create" | "grant" if if_not_exists => {
                 return Err(EngineError::new(
                     SqlState::FEATURE_NOT_SUPPORTED,
                     "CREATE SCHEMA IF NOT EXISTS cannot include schema elements",
                 ));
             }
-            return Err(EngineError::not_supported(
-                "CREATE SCHEMA with other statements in it",
-            ));
-        }
+            "create" | "grant" => self.schema_elements(name.as_deref())?,
+            _ => Vec::new(),
+        };
         Ok(NamedDefinition::CreateSchema {
             name,
             owner,
             if_not_exists,
+            elements,
         })
     }
 
