@@ -8,8 +8,9 @@ error's SQLSTATE, message and detail. Where a query has no ORDER BY, the rows ma
 
 A statement that asks for what Clearway refuses by name (`LEFT_OUT`: inheritance, partitions, rules, triggers, users' own
 functions, types that it will not have) or for the text of a plan is left out on both sides, and so is each later statement
-that names something which such a statement was to make. The rest is what the shares are of. A *tie* is an answer that depends on
-the order of rows with equal keys (regress_ties.py lists them); it does not count as the same.
+that names something which such a statement was to make. The rest is what the shares are of. An answer may depend on the
+order of rows with equal keys (regress_ties.py lists these): then both servers are asked again, PostgreSQL with an index that
+has the keys instead of a sort. Equal answers to that are *in order*, and count as the same; a *tie* does not.
 
     scripts/regress                           # the files of the table in docs/log.md, after test_setup.sql
     scripts/regress join window               # two of them
@@ -29,7 +30,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE)]
 from psycopg import pq  # noqa: E402
 
 from peer import connect  # noqa: E402
-from regress_ties import is_tie  # noqa: E402
+from regress_ties import tie  # noqa: E402
 from support import regression_files, servers, tools  # noqa: E402
 
 # What a statement is made of: a comment, a string, a quoted name, a dollar-quoted text, the end, or any other character.
@@ -108,6 +109,7 @@ def answer(connection, sql, data):
 
 # What is left out on both sides: a name for it, and how a statement that asks for it looks.
 LEFT_OUT = {
+    "variables of psql": r"^:\w",
     "plans": r"^explain\b",
     "inheritance": r"\binherits?\b|^\s*alter\s+table\s.*\bno\s+inherit\b",
     "partitions": r"\bpartition\s+(by\s+(range|list|hash)|of)\b|\b(attach|detach)\s+partition\b",
@@ -154,7 +156,29 @@ def kind(ours, file="", sql=""):
     """How an answer differs."""
     if isinstance(ours[0], str) and len(ours[0]) == 5:
         return "refused" if ours[0] == "0A000" else "other errors"
-    return "tie" if is_tie(file, without_comments(sql)) else "differ"
+    return "tie" if tie(file, without_comments(sql)) else "differ"
+
+
+# What lets a server read rows with equal keys in the order of their table: here a sort does, there an index.
+HERE_IN_ORDER = ["enable_indexscan", "enable_indexonlyscan", "enable_bitmapscan"]
+THERE_IN_ORDER = ["enable_seqscan", "enable_bitmapscan", "enable_sort", "enable_incremental_sort", "enable_hashagg"]
+
+
+def is_same_in_order(both, file, sql):
+    """Whether both servers give the same answer to a statement of this file when ties come in the order of the table."""
+    index = tie(file, without_comments(sql))[1]
+    if index is None:
+        return False
+    both[1].execute(f"create index in_order on {index}")
+    answers = []
+    for connection, settings in zip(both, (HERE_IN_ORDER, THERE_IN_ORDER)):
+        for setting in settings:
+            connection.execute(f"set {setting} = off")
+        answers.append(answer(connection, sql, None))
+        for setting in settings:
+            connection.execute(f"reset {setting}")
+    both[1].execute("drop index in_order")
+    return answers[0] == answers[1]
 
 
 def reason(ours):
@@ -168,7 +192,7 @@ class Outcome:
     """What came of one file."""
 
     def __init__(self, name):
-        self.name, self.total, self.same = name, 0, 0
+        self.name, self.total, self.same, self.in_order = name, 0, 0, 0
         self.left_out, self.kinds, self.reasons = collections.Counter(), collections.Counter(), collections.Counter()
         self.different = []
 
@@ -183,12 +207,13 @@ class Outcome:
     def row(self):
         kinds = " | ".join(str(self.kinds[name]) for name in KINDS)
         left_out = self.left_out.total()
-        return f"| {self.name} | {self.total} | {left_out} | {self.same} of {self.counted} | {self.share:.0%} | {kinds} |"
+        same = f"{self.same} of {self.counted} | {self.share:.0%} | {self.in_order}"
+        return f"| {self.name} | {self.total} | {left_out} | {same} | {kinds} |"
 
 
 KINDS = ["refused", "other errors", "tie", "differ"]
-TABLE = """| file | statements | left out | same | share | refused | other errors | tie | differ |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- |"""
+TABLE = """| file | statements | left out | same | share | in order | refused | other errors | tie | differ |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"""
 
 
 def compare(path, setup, show=None):
@@ -214,6 +239,10 @@ def compare(path, setup, show=None):
             outcome.same += 1
             continue
         how = kind(found, path.stem, sql)
+        if how == "tie" and is_same_in_order(both, path.stem, sql):
+            outcome.same += 1
+            outcome.in_order += 1
+            continue
         outcome.kinds[how] += 1
         outcome.reasons[reason(found)] += 1
         if how == "differ":

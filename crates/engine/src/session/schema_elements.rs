@@ -13,7 +13,7 @@ use crate::session::run::Request;
 use clearway_sql::error::{EngineError, Result};
 use clearway_sql::value::Value;
 
-/// What passes notices on and nothing else: the statement around these has a tag of its own.
+/// An output for notices alone: the statement around these has a tag of its own.
 struct NoticesOnly<'a>(&'a mut dyn Output);
 
 impl Output for NoticesOnly<'_> {

@@ -46,7 +46,7 @@ pub(super) fn aggregated(
 pub(super) fn set_arguments(name: &str, arguments: Vec<Typed>) -> Result<Vec<Node>> {
     let types: Vec<DataType> = arguments.iter().map(|typed| typed.data_type).collect();
     let to = match name {
-        "generate_series" => vec![common_type(&types).ok_or_else(unprinted)?; types.len()],
+        "generate_series" => series_types(&types).ok_or_else(unprinted)?,
         // An array, which has a type, and a number.
         "unnest" | "generate_subscripts" if types.first() != Some(&DataType::Unknown) => types,
         "string_to_table" | "regexp_split_to_table" | "regexp_matches" => vec![DataType::Text; types.len()],
@@ -54,6 +54,17 @@ pub(super) fn set_arguments(name: &str, arguments: Vec<Typed>) -> Result<Vec<Nod
     };
     let nodes = arguments.into_iter().zip(to);
     nodes.map(|(typed, to)| coerced(typed, to)).collect()
+}
+
+/// The types of the arguments of `generate_series`: a step between times is an interval.
+fn series_types(types: &[DataType]) -> Option<Vec<DataType>> {
+    let bounds = common_type(types.get(..2)?)?;
+    let bounds = match bounds {
+        DataType::Timestamp | DataType::TimestampTz => bounds,
+        DataType::Date => DataType::TimestampTz,
+        _ => return Some(vec![common_type(types)?; types.len()]),
+    };
+    Some([bounds, bounds, DataType::Interval][..types.len().min(3)].to_vec())
 }
 
 /// The arguments of a window function, each brought to the type that it has there.

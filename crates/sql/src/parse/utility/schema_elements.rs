@@ -4,7 +4,7 @@ use crate::error::{EngineError, Result, SqlState};
 use crate::lex::Kind;
 use crate::parse::utility::reader::Reader;
 
-/// What a statement makes, in the order in which the statements run whatever their order in the text is.
+/// The kinds of statements, in the order in which they run, whatever their order in the text is.
 const ORDER: [&str; 5] = ["sequence", "table", "view", "index", "grant"];
 
 impl Reader<'_> {
@@ -58,7 +58,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What the statement that begins here makes, with the reader behind its name; an error for what cannot be in a schema.
+    /// The kind of the statement that begins here, with the reader behind its name; an error for what cannot be in a schema.
     fn element_kind(&mut self, schema: Option<&str>) -> Result<&'static str> {
         if self.eat("grant") {
             return Ok("grant");
