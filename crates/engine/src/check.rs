@@ -130,7 +130,7 @@ fn relations_of(entry: &TableEntry) -> Vec<Relation> {
         name: format!("table \"{table}\""),
         kind: Kind::Heap,
     };
-    let indexes = entry.def.indexes.iter().map(|index| Relation {
+    let indexes = entry.def.all_indexes().map(|index| Relation {
         rel: RelId(index.rel),
         name: format!("index \"{}\" of table \"{table}\"", index.name),
         kind: Kind::Tree,

@@ -4,6 +4,8 @@
 //! through [`CatalogView`]. A definition never changes: a DDL statement makes a new one, and plans made with
 //! the old one are made anew.
 
+mod unfinished;
+
 use std::sync::{Arc, LazyLock};
 
 use crate::expr::Expr;
@@ -13,6 +15,7 @@ use crate::settings::PlannerSettings;
 use crate::statistics::TableStatistics;
 use crate::value::{DataType, RowCodec, StoredAttribute, Value};
 use crate::view::ViewDef;
+pub use unfinished::{IndexStage, UnfinishedIndex};
 
 /// The catalog in which a statement's names are looked up.
 pub trait CatalogView {
@@ -166,8 +169,10 @@ pub struct TableDef {
     pub kind: TableKind,
     /// Its columns, in order.
     pub columns: Vec<ColumnDef>,
-    /// Its indexes.
+    /// Its indexes, as far as statements read them.
     pub indexes: Vec<Arc<IndexDef>>,
+    /// Those that are in the making, or on their way out.
+    pub unfinished: Vec<UnfinishedIndex>,
     /// Its CHECK constraints, in the order of their names.
     pub checks: Vec<Arc<CheckDef>>,
     /// Its foreign keys, in the order of their numbers: so they are checked.
@@ -213,6 +218,7 @@ impl TableDef {
             kind,
             columns,
             indexes: Vec::new(),
+            unfinished: Vec::new(),
             checks: Vec::new(),
             foreign_keys: Vec::new(),
             is_referenced: false,
@@ -337,7 +343,7 @@ impl TableDef {
 
     /// True if any index has this column.
     pub fn is_indexed(&self, column: u16) -> bool {
-        self.indexes.iter().any(|index| index.columns.contains(&column))
+        self.all_indexes().any(|index| index.columns.contains(&column))
     }
 }
 

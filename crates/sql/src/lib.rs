@@ -75,7 +75,8 @@ pub mod view;
 pub use bind::bind_checked;
 pub use bind::{bind, bind_check, bind_default, bind_generated, changeable_columns};
 pub use catalog::{
-    Attribute, CatalogView, CheckDef, ColumnDef, ColumnDefault, IndexDef, SchemaRef, TableDef, TableKind,
+    Attribute, CatalogView, CheckDef, ColumnDef, ColumnDefault, IndexDef, IndexStage, SchemaRef, TableDef,
+    TableKind, UnfinishedIndex,
 };
 pub use context::{EvalContext, SessionFacts};
 pub use expr::Expr;

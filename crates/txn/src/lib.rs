@@ -81,7 +81,7 @@ pub use known_xids::{
 };
 pub use lock_mode::LockMode;
 pub use lock_table::{
-    LockError, LockManager, LockOptions, LockRequest, LockTag, LockWait, RelationLocksVariant,
+    LockError, LockHolder, LockManager, LockOptions, LockRequest, LockTag, LockWait, RelationLocksVariant,
 };
 pub use no_pages::NoPages;
 pub use proc_array::{ProcArray, ProcArrayOptions};

@@ -371,3 +371,27 @@ fn loom_a_strong_locker_meets_the_fast_path() {
         inside.with(|inside| assert_eq!(unsafe { *inside }, 2));
     });
 }
+
+/// Alice locks the table and then goes by the definition that she finds. Bob publishes another definition and then looks for
+/// those that hold the lock: he finds Alice, or she has found his definition.
+///
+/// Caught mutations: a look at the shared table alone; a look at the lists before the definition is published.
+#[test]
+fn loom_a_holder_is_found_or_has_seen_the_definition() {
+    const TABLE: LockTag = LockTag::Relation(1);
+    explore_each(3, Duration::MAX, |_, locks| {
+        let definition = Arc::new(loom::sync::atomic::AtomicU32::new(1));
+        let writer = {
+            let (locks, definition) = (Arc::clone(&locks), Arc::clone(&definition));
+            thread::spawn(move || {
+                assert!(locks.try_acquire(ALICE, TABLE, LockMode::RowExclusive));
+                // She holds it until both have looked.
+                definition.load(Relaxed)
+            })
+        };
+        definition.store(2, Relaxed);
+        let found = locks.holders(BOB, TABLE, LockMode::Share);
+        let seen = writer.join().unwrap();
+        assert!(seen == 2 || found.iter().any(|holder| holder.proc() == ALICE));
+    });
+}

@@ -25,7 +25,7 @@ pub(crate) fn addresses_of(entry: &TableEntry) -> Vec<ObjectAddress> {
         column: number as i32,
         ..relation(entry.def.oid)
     }));
-    for index in &entry.def.indexes {
+    for index in entry.def.all_indexes() {
         addresses.extend(addresses_of_index(index.oid));
     }
     let checks = entry.def.checks.iter();

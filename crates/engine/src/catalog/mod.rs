@@ -152,7 +152,7 @@ impl TableEntry {
             TableKind::Virtual | TableKind::View => None,
         };
         heap.into_iter()
-            .chain(self.def.indexes.iter().map(|index| index.rel))
+            .chain(self.def.all_indexes().map(|index| index.rel))
             .chain(self.def.sequence.iter().map(|sequence| sequence.rel))
             .chain(self.statistics.iter().map(|kept| kept.rel))
     }
@@ -274,7 +274,7 @@ impl CatalogState {
         if let Some(old) = self.by_oid.insert(table, Arc::clone(&entry)) {
             self.forget_names(&old);
         }
-        for index in &entry.def.indexes {
+        for index in entry.def.all_indexes() {
             self.by_index.insert((schema, index.name.clone()), table);
             self.owners.insert(index.oid, table);
         }
@@ -301,7 +301,7 @@ impl CatalogState {
     fn forget_names(&mut self, entry: &TableEntry) {
         let schema = entry.def.schema.oid;
         self.by_name.remove(&(schema, entry.def.name.clone()));
-        for index in &entry.def.indexes {
+        for index in entry.def.all_indexes() {
             self.by_index.remove(&(schema, index.name.clone()));
             self.owners.remove(&index.oid);
         }

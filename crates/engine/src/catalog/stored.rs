@@ -25,8 +25,8 @@ use clearway_sql::value::text::{decode_text, to_text};
 use clearway_sql::value::user_type::UserType;
 use clearway_sql::view::{CheckOption, ConstraintUse, NamedTable, ViewDef, ViewUse};
 use clearway_sql::{
-    Attribute, CheckDef, CheckTime, ColumnDef, ColumnDefault, ForeignKeyDef, IndexDef, ObjectAddress,
-    ReferentialAction, SchemaRef, TableDef, TableKind,
+    Attribute, CheckDef, CheckTime, ColumnDef, ColumnDefault, ForeignKeyDef, IndexDef, IndexStage,
+    ObjectAddress, ReferentialAction, SchemaRef, TableDef, TableKind, UnfinishedIndex,
 };
 
 /// The beginning of a row that is a comment.
@@ -310,6 +310,9 @@ struct StoredIndex {
     #[serde(default, skip_serializing_if = "is_false")]
     constraint: bool,
     columns: Vec<u16>,
+    /// The stage, if no statement reads it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stage: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -552,9 +555,8 @@ pub(crate) fn encode(definition: &Definition) -> Result<Vec<u8>> {
         })
         .collect();
     let indexes = table
-        .indexes
-        .iter()
-        .map(|index| StoredIndex {
+        .indexes_and_stages()
+        .map(|(index, stage)| StoredIndex {
             oid: index.oid,
             name: index.name.clone(),
             rel: index.rel,
@@ -562,6 +564,7 @@ pub(crate) fn encode(definition: &Definition) -> Result<Vec<u8>> {
             primary: index.primary,
             constraint: index.constraint && !index.primary,
             columns: index.columns.clone(),
+            stage: stage.map(|stage| stage.word().to_owned()),
         })
         .collect();
     let stored = StoredTable {
@@ -641,6 +644,10 @@ pub(crate) fn encode_comment(comment: &Comment) -> Result<Vec<u8>> {
     }
     debug_assert!(bytes.starts_with(COMMENT));
     Ok(bytes)
+}
+
+fn stage_of(word: &str) -> Result<IndexStage> {
+    IndexStage::from_word(word).ok_or_else(|| damaged(format!("an index that is {word}")))
 }
 
 /// Decodes a catalog row.
@@ -748,7 +755,8 @@ fn decode_table(bytes: &[u8]) -> Result<Definition> {
             .map(|number| types.get(usize::from(*number)).copied())
             .collect::<Option<Vec<_>>>()
             .ok_or_else(|| damaged(format!("columns of index \"{}\"", index.name)))?;
-        table.indexes.push(Arc::new(IndexDef {
+        let stage = index.stage.as_deref().map(stage_of).transpose()?;
+        let index = Arc::new(IndexDef {
             oid: index.oid,
             name: index.name,
             rel: index.rel,
@@ -757,7 +765,11 @@ fn decode_table(bytes: &[u8]) -> Result<Definition> {
             constraint: index.constraint || index.primary,
             columns: index.columns,
             types: index_types,
-        }));
+        });
+        match stage {
+            None => table.indexes.push(index),
+            Some(stage) => table.unfinished.push(UnfinishedIndex { index, stage }),
+        }
     }
     for (place, sql) in generated {
         let expr = clearway_sql::bind_generated(&sql, &table, place)?;

@@ -40,7 +40,10 @@ impl<'t> Batch<'t> {
         Batch {
             table,
             rows: Strings::default(),
-            keys: table.indexes.iter().map(|index| IndexKeys::new(index)).collect(),
+            keys: table
+                .written_indexes()
+                .map(|index| IndexKeys::new(index))
+                .collect(),
             one: Vec::new(),
             ring,
         }

@@ -103,13 +103,13 @@ pub(super) fn insert_entries_of(
     waiting.sort_unstable();
     for Entry { row, index } in waiting {
         let values = table.codec.decode_all(rows.get(row))?;
-        insert_entry(execution, table, &table.indexes[index], &values, tids[row])?;
+        insert_entry(execution, table, keys[index].index, &values, tids[row])?;
     }
     match first_duplicate {
         None => Ok(()),
         Some(Entry { row, index }) => {
             let values = table.codec.decode_all(rows.get(row))?;
-            Err(violation(table, &table.indexes[index], &values))
+            Err(violation(table, keys[index].index, &values))
         }
     }
 }

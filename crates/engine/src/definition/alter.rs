@@ -126,7 +126,7 @@ impl DefinitionChange<'_, '_, '_> {
             ..ObjectAddress::relation(entry.def.oid)
         };
         let has_column = |index: &Arc<IndexDef>| index.columns.contains(&place);
-        let gone = entry.def.indexes.iter().filter(|index| has_column(index));
+        let gone = entry.def.all_indexes().filter(|index| has_column(index));
         let parts: Vec<ObjectAddress> = gone
             .map(|index| match index.constraint {
                 true => ObjectAddress::new(ObjectAddress::PG_CONSTRAINT, index.oid),
@@ -138,12 +138,19 @@ impl DefinitionChange<'_, '_, '_> {
         let entry = &*self.execution.entry(&entry.def)?;
         let place = column_named(&entry.def, name)?;
         let has_column = |index: &Arc<IndexDef>| index.columns.contains(&place);
-        let (gone, kept): (Vec<_>, Vec<_>) = entry.def.indexes.iter().cloned().partition(has_column);
+        let gone: Vec<_> = entry
+            .def
+            .all_indexes()
+            .filter(|index| has_column(index))
+            .cloned()
+            .collect();
         let mut state = self.state()?;
         let mut table = (*entry.def).clone();
         table.columns.remove(usize::from(place));
         table.set_attributes(without_column(&entry.def, place));
-        table.indexes = kept.iter().map(|index| moved(index, place)).collect();
+        table.indexes.retain(|index| !has_column(index));
+        table.unfinished.retain(|other| !has_column(&other.index));
+        table.map_indexes(|index| Ok::<_, EngineError>(moved(index, place)))?;
         table.checks.retain(|check| !check.columns().contains(&place));
         let number = entry.def.attribute_number(place);
         table.foreign_keys.retain(|key| !key.columns.contains(&number));
@@ -310,7 +317,8 @@ impl DefinitionChange<'_, '_, '_> {
         };
         if changes.iter().all(|change| change.value.is_none()) {
             self.require_checked(&table, reads)?;
-            table.indexes = table.indexes.iter().map(|index| retyped(index, &table)).collect();
+            let of_types = table.clone();
+            table.map_indexes(|index| Ok::<_, EngineError>(retyped(index, &of_types)))?;
             let before = self.without_statistics(entry);
             return self.redefine(&before, table);
         }
@@ -580,7 +588,7 @@ impl DefinitionChange<'_, '_, '_> {
 
     fn rename_index(&mut self, entry: &TableEntry, from: &str, to: &str, is_constraint: bool) -> Result<()> {
         let found = |index: &Arc<IndexDef>| index.name == from && (index.constraint || !is_constraint);
-        let Some(place) = entry.def.indexes.iter().position(found) else {
+        let Some(renamed) = entry.def.all_indexes().find(|index| found(index)) else {
             return Err(EngineError::new(
                 SqlState::UNDEFINED_OBJECT,
                 format!(
@@ -593,10 +601,15 @@ impl DefinitionChange<'_, '_, '_> {
             return Err(already_exists(to));
         }
         let mut table = (*entry.def).clone();
-        table.indexes[place] = Arc::new(IndexDef {
-            name: to.to_owned(),
-            ..(*table.indexes[place]).clone()
-        });
+        table.map_indexes(|index| {
+            Ok::<_, EngineError>(match index.oid == renamed.oid {
+                false => Arc::clone(index),
+                true => Arc::new(IndexDef {
+                    name: to.to_owned(),
+                    ..(**index).clone()
+                }),
+            })
+        })?;
         self.redefine(entry, table)
     }
 }

@@ -265,8 +265,7 @@ impl Dependents<'_> {
             );
         }
         let owner = self.state.owner(address.object);
-        let index =
-            owner.and_then(|entry| entry.def.indexes.iter().find(|index| index.oid == address.object));
+        let index = owner.and_then(|entry| entry.def.all_indexes().find(|index| index.oid == address.object));
         match (owner, index) {
             (Some(owner), Some(index)) => format!(
                 "constraint {} on {}",
@@ -280,7 +279,7 @@ impl Dependents<'_> {
     /// The name of the index of this number, if it is one.
     fn index_name(&self, oid: u32) -> Option<String> {
         let owner = self.state.owner(oid)?;
-        let index = owner.def.indexes.iter().find(|index| index.oid == oid)?;
+        let index = owner.def.all_indexes().find(|index| index.oid == oid)?;
         Some(quote_identifier(&index.name))
     }
 

@@ -72,13 +72,21 @@ impl DefinitionChange<'_, '_, '_> {
             return Ok(());
         };
         let entry = self.execution.entry(def)?;
-        let Some(at) = entry.def.indexes.iter().position(|index| index.name == name) else {
-            return Err(EngineError::new(
+        let index = self.droppable(&entry, name)?;
+        self.drop_with(&[ObjectAddress::relation(index.oid)], false)?;
+        self.remove_index(&entry, index.oid)
+    }
+
+    /// The index of this name, if no constraint needs it.
+    pub(super) fn droppable(&self, entry: &TableEntry, name: &str) -> Result<Arc<IndexDef>> {
+        let index = entry.def.all_indexes().find(|index| index.name == name);
+        let index = index.ok_or_else(|| {
+            EngineError::new(
                 SqlState::UNDEFINED_OBJECT,
                 format!("index \"{name}\" does not exist"),
-            ));
-        };
-        if entry.def.indexes[at].constraint {
+            )
+        })?;
+        if index.constraint {
             let table = &entry.def.name;
             return Err(EngineError::new(
                 SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
@@ -88,9 +96,7 @@ impl DefinitionChange<'_, '_, '_> {
                 "You can drop constraint {name} on table {table} instead."
             )));
         }
-        let index = ObjectAddress::relation(entry.def.indexes[at].oid);
-        self.drop_with(&[index], false)?;
-        self.remove_index(&entry, at)
+        Ok(Arc::clone(index))
     }
 
     /// A constraint is its index. The columns of a primary key stay NOT NULL.
@@ -106,11 +112,11 @@ impl DefinitionChange<'_, '_, '_> {
             return Ok(());
         }
         let found = |index: &Arc<IndexDef>| index.constraint && index.name == name;
-        if let Some(at) = entry.def.indexes.iter().position(found) {
-            let constraint = ObjectAddress::new(ObjectAddress::PG_CONSTRAINT, entry.def.indexes[at].oid);
+        if let Some(index) = entry.def.indexes.iter().find(|index| found(index)) {
+            let constraint = ObjectAddress::new(ObjectAddress::PG_CONSTRAINT, index.oid);
             self.drop_with(&[constraint], cascade)?;
-            let entry = self.execution.entry(def)?;
-            return self.remove_index(&entry, at);
+            let now = self.execution.entry(def)?;
+            return self.remove_index(&now, index.oid);
         }
         let text = format!(
             "constraint \"{name}\" of relation \"{}\" does not exist",
@@ -125,10 +131,13 @@ impl DefinitionChange<'_, '_, '_> {
         Ok(())
     }
 
-    pub(super) fn remove_index(&mut self, entry: &TableEntry, at: usize) -> Result<()> {
+    pub(super) fn remove_index(&mut self, entry: &TableEntry, oid: u32) -> Result<()> {
         let mut state = self.state()?;
         let mut table = (*entry.def).clone();
-        let index = table.indexes.remove(at);
+        let index = table.all_indexes().find(|index| index.oid == oid);
+        let index = Arc::clone(index.ok_or_else(|| EngineError::internal("an index is dropped twice"))?);
+        table.indexes.retain(|other| other.oid != oid);
+        table.unfinished.retain(|other| other.index.oid != oid);
         self.remove_comments(&mut state, &addresses_of_index(index.oid))?;
         self.execution.txn.note_dropped(RelId(index.rel));
         self.replace(&mut state, entry, table, ReadableBy::OlderSnapshots)?;

@@ -7,15 +7,18 @@
 mod alter;
 mod check;
 mod comment;
+pub(crate) mod concurrent_index;
 mod drop;
 mod foreign_key;
 mod generated;
 mod grant;
 mod index;
 mod index_build;
+mod index_validation;
 mod owned;
 pub(crate) mod owner;
 mod permission;
+pub(crate) mod reindex;
 mod rewrite;
 mod role;
 mod schema;
@@ -30,7 +33,7 @@ use std::sync::Arc;
 use clearway_storage::RelId;
 use clearway_storage::btree::BTree;
 use clearway_storage::heap::{Heap, Tid, UpdateOutcome};
-use clearway_txn::LockMode;
+use clearway_txn::{LockMode, Xid};
 
 use crate::catalog::access::{Access, Kind};
 use crate::catalog::stored::{self, Definition};
@@ -39,7 +42,9 @@ use crate::convert::storage_error;
 use crate::executor::Execution;
 use crate::output::Notice;
 use clearway_sql::error::{EngineError, Result, SqlState};
-use clearway_sql::plan::{DefinitionStatement, IndexSpec, NewForeignKey, OnCommit, TableAction};
+use clearway_sql::plan::{
+    DefinitionStatement, IndexSpec, NewForeignKey, OnCommit, ReindexTarget, TableAction,
+};
 use clearway_sql::{IndexDef, SchemaRef, TableDef, TableKind};
 use drop::Dropped;
 pub(crate) use statistics::set_statistics;
@@ -110,12 +115,40 @@ pub(crate) fn locks(statement: &DefinitionStatement) -> Vec<(u32, LockMode)> {
             of(&sequence, AccessExclusive)
         }
         DefinitionStatement::DropSequence { sequences, .. } => named(sequences),
+        // Steps of several transactions: the first one adds or hides the index beside those that write.
+        DefinitionStatement::DropIndex {
+            indexes,
+            concurrently: true,
+            ..
+        } => match indexes.first().and_then(|(_, table)| table.as_ref()) {
+            Some(table) if table.schema.is_temporary() => named(indexes),
+            Some(table) => of(&[table], ShareUpdateExclusive),
+            None => Vec::new(),
+        },
         DefinitionStatement::DropIndex { indexes, .. } => named(indexes),
+        DefinitionStatement::Reindex(reindex) => match &reindex.target {
+            ReindexTarget::Index { table, .. } | ReindexTarget::Table(table)
+                if matches!(table.kind, TableKind::Heap { .. }) =>
+            {
+                match reindex.concurrently && !table.schema.is_temporary() {
+                    true => of(&[table], ShareUpdateExclusive),
+                    false => of(&[table], AccessExclusive),
+                }
+            }
+            // A transaction for each table.
+            _ => Vec::new(),
+        },
         DefinitionStatement::Truncate { tables, cascaded, .. } => of(
             &tables.iter().chain(cascaded).collect::<Vec<_>>(),
             AccessExclusive,
         ),
-        DefinitionStatement::CreateIndex(create) => of(&[&create.table], Share),
+        DefinitionStatement::CreateIndex(create) => {
+            let concurrently = create.concurrently && !create.table.schema.is_temporary();
+            of(
+                &[&create.table],
+                if concurrently { ShareUpdateExclusive } else { Share },
+            )
+        }
         DefinitionStatement::AlterTable(alter) => {
             let mut locks = of(&alter.table.iter().collect::<Vec<_>>(), AccessExclusive);
             let keys = alter.actions.iter().flat_map(TableAction::foreign_keys);
@@ -206,6 +239,7 @@ pub(crate) fn run(
                 change.drop_index(name, def.as_deref(), *if_exists)?;
             }
         }
+        DefinitionStatement::Reindex(reindex) => change.reindex(reindex)?,
         DefinitionStatement::AlterTable(alter) => change.alter_table(alter)?,
         DefinitionStatement::CreateSchema {
             name,
@@ -236,6 +270,8 @@ pub(crate) fn run(
 enum ReadableBy {
     /// Those that see the change.
     NewSnapshots,
+    /// Those that see this transaction.
+    SnapshotsThatSee(Xid),
     /// Older ones as well.
     OlderSnapshots,
 }
@@ -347,6 +383,7 @@ impl DefinitionChange<'_, '_, '_> {
     ) -> Result<()> {
         let changed_by = match readable {
             ReadableBy::OlderSnapshots => old.changed_by,
+            ReadableBy::SnapshotsThatSee(xid) => xid,
             ReadableBy::NewSnapshots => self.execution.txn.assign_xid()?,
         };
         let sequence = table

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use clearway_sql::error::Result;
-use clearway_sql::plan::{Commented, DefinitionStatement, NewForeignKey, Owner, TableAction};
+use clearway_sql::plan::{Commented, DefinitionStatement, NewForeignKey, Owner, ReindexTarget, TableAction};
 use clearway_sql::{ObjectAddress, SchemaRef, TableDef};
 
 use crate::catalog::access::denied;
@@ -49,6 +49,7 @@ impl DefinitionChange<'_, '_, '_> {
                 }
                 Ok(())
             }
+            DefinitionStatement::Reindex(reindex) => self.may_reindex(&state, &reindex.target),
             DefinitionStatement::AlterTable(alter) => {
                 owns(&alter.table)?;
                 self.may_refer(&state, alter.actions.iter().flat_map(TableAction::foreign_keys))
@@ -90,6 +91,24 @@ impl DefinitionChange<'_, '_, '_> {
         }
     }
 
+    fn may_reindex(&self, state: &CatalogState, target: &ReindexTarget) -> Result<()> {
+        match target {
+            ReindexTarget::Table(table) => self.require_owner_of(state, table),
+            ReindexTarget::Index { table, index } => {
+                let owned = (state.table(table.oid)).is_none_or(|entry| self.owns(state, entry));
+                let name = table.all_indexes().find(|other| other.oid == *index);
+                match (owned, name) {
+                    (false, Some(index)) => Err(denied(format!("must be owner of index {}", index.name))),
+                    _ => Ok(()),
+                }
+            }
+            ReindexTarget::Schema(schema) => self.require_owner_of_schema(state, &schema.name),
+            ReindexTarget::Database(name) | ReindexTarget::System(name) => {
+                self.require_owner_of_database(state, name)
+            }
+        }
+    }
+
     fn owns(&self, state: &CatalogState, entry: &TableEntry) -> bool {
         state.has_privileges_of(self.execution.identity.current, entry.access.owner)
     }
@@ -99,6 +118,13 @@ impl DefinitionChange<'_, '_, '_> {
         match state.table(table.oid) {
             Some(entry) => self.require_owner(state, entry),
             None => Err(denied(format!("must be owner of table {}", table.name))),
+        }
+    }
+
+    fn require_owner_of_database(&self, state: &CatalogState, name: &str) -> Result<()> {
+        match state.has_privileges_of(self.execution.identity.current, state.database_owner()) {
+            true => Ok(()),
+            false => Err(denied(format!("must be owner of database {name}"))),
         }
     }
 
@@ -197,13 +223,7 @@ impl DefinitionChange<'_, '_, '_> {
                 }
             }
             Commented::Schema(name) => self.require_owner_of_schema(state, name),
-            Commented::Database(name) => {
-                let owner = state.database_owner();
-                match state.has_privileges_of(self.execution.identity.current, owner) {
-                    true => Ok(()),
-                    false => Err(denied(format!("must be owner of database {name}"))),
-                }
-            }
+            Commented::Database(name) => self.require_owner_of_database(state, name),
             Commented::Role(name) => {
                 let role = state.roles().named(name);
                 let acts = state.roles().get(self.execution.identity.current);

@@ -27,7 +27,7 @@ type MakeRow<'m> = &'m mut dyn FnMut(Vec<Value>, &EvalContext<'_>) -> Result<Vec
 
 impl DefinitionChange<'_, '_, '_> {
     /// 40001 for a snapshot that would not find what is written anew.
-    fn require_current_snapshot(&self) -> Result<()> {
+    pub(super) fn require_current_snapshot(&self) -> Result<()> {
         match self.execution.txn.snapshot_is_current() {
             true => Ok(()),
             false => Err(EngineError::new(
@@ -126,6 +126,7 @@ impl DefinitionChange<'_, '_, '_> {
         // The new rows are those of an earlier command for what reads them now.
         self.execution.txn.next_command();
         self.execution.txn.note_dropped(RelId(entry.rel()));
+        table.finish_indexes();
         for place in 0..table.indexes.len() {
             let before = Arc::clone(&table.indexes[place]);
             self.execution.txn.note_dropped(RelId(before.rel));

@@ -9,7 +9,7 @@ use crate::catalog::{CATALOG_REL, FIRST_OID, TableEntry};
 use crate::convert::storage_error;
 use crate::definition::{DefinitionChange, ReadableBy, already_exists, generated, index_def, raced};
 use crate::executor::modify;
-use clearway_sql::error::Result;
+use clearway_sql::error::{EngineError, Result};
 use clearway_sql::expr::Expr;
 use clearway_sql::plan::{CreateTable, CreateTableAs, InsertPlan, InsertSource};
 use clearway_sql::{IndexDef, TableDef, TableKind};
@@ -89,14 +89,15 @@ impl DefinitionChange<'_, '_, '_> {
         let rel = self.create_rel(&def.schema)?;
         self.execution.txn.note_dropped(RelId(entry.rel()));
         table.kind = TableKind::Heap { rel: rel.0 };
-        for index in &mut table.indexes {
+        table.finish_indexes();
+        table.map_indexes(|index| {
             let rel = self.create_tree(&def.schema)?;
             self.execution.txn.note_dropped(RelId(index.rel));
-            *index = Arc::new(IndexDef {
+            Ok::<_, EngineError>(Arc::new(IndexDef {
                 rel,
                 ..(**index).clone()
-            });
-        }
+            }))
+        })?;
         if restart_identity {
             for sequence in state.owned_sequences(def.oid, None) {
                 self.begin_anew(&mut state, &sequence)?;

@@ -105,7 +105,7 @@ impl Engine {
     }
 
     fn vacuum_table(&self, entry: &TableEntry, interrupts: &Interrupts) -> Result<()> {
-        let indexes: Vec<RelId> = entry.def.indexes.iter().map(|index| RelId(index.rel)).collect();
+        let indexes: Vec<RelId> = entry.def.all_indexes().map(|index| RelId(index.rel)).collect();
         let horizon = self.storage.proc_array.horizon();
         let before = entry.runtime.dead_rows.load(Ordering::Relaxed);
         let cancel = || interrupts.pending();

@@ -10,7 +10,7 @@ use clearway_storage::heap::ChangedColumns;
 /// The columns in which two versions of a row differ.
 pub(super) fn changed_columns(table: &TableDef, old: &[u8], new: &[u8]) -> Result<ChangedColumns> {
     let mut needed = ColumnSet::new();
-    for index in &table.indexes {
+    for index in table.all_indexes() {
         index.columns.iter().for_each(|column| needed.insert(*column));
     }
     let mut before = vec![Value::Null; table.columns.len()];
@@ -25,7 +25,7 @@ pub(super) fn changed_columns(table: &TableDef, old: &[u8], new: &[u8]) -> Resul
 pub(super) fn changed_between(table: &TableDef, before: &[Value], after: &[Value]) -> ChangedColumns {
     let (mut key_before, mut key_after) = (Vec::new(), Vec::new());
     let mut changed = ChangedColumns::NotIndexed;
-    for index in &table.indexes {
+    for index in table.all_indexes() {
         encode_key_of_row(before, &index.columns, &index.types, &mut key_before);
         encode_key_of_row(after, &index.columns, &index.types, &mut key_after);
         if key_before != key_after {

@@ -211,7 +211,7 @@ fn update_row(
                         },
                     )?;
                 }
-                if !hot && !table.indexes.is_empty() {
+                if !hot && table.has_indexes() {
                     let row = table.codec.decode_all(&changes.payload)?;
                     insert_entries(execution, table, &row, tid)?;
                 }

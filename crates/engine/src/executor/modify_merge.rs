@@ -164,7 +164,7 @@ fn update(
             UpdateOutcome::Updated { tid, hot } => {
                 execution.txn.note_in_tags();
                 queued.release(execution.txn);
-                if !hot && !table.indexes.is_empty() {
+                if !hot && table.has_indexes() {
                     insert_entries(execution, table, &new, tid)?;
                 }
                 if concern_update(execution, table, &set.values) {

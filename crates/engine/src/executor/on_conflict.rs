@@ -143,7 +143,7 @@ fn store(
     let stored = heap.insert(&execution.txn.context(), &payload);
     execution.scratch.payload = payload;
     let tid = stored.map_err(storage_error)?;
-    for (at, index) in table.indexes.iter().enumerate() {
+    for (at, index) in table.written_indexes().enumerate() {
         let is_arbiter = conflict.arbiters.contains(&at);
         if !enter(execution, table, index, is_arbiter, row, tid)? {
             return Ok(false);

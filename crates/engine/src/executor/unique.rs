@@ -21,7 +21,7 @@ pub(crate) fn insert_entries(
     row: &[Value],
     tid: Tid,
 ) -> Result<()> {
-    for index in &table.indexes {
+    for index in table.written_indexes() {
         insert_entry(execution, table, index, row, tid)?;
     }
     Ok(())

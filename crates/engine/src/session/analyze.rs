@@ -142,7 +142,7 @@ impl Session {
         Ok(())
     }
 
-    fn lock(&mut self, oid: u32, mode: LockMode) -> Result<()> {
+    pub(super) fn lock(&mut self, oid: u32, mode: LockMode) -> Result<()> {
         let timeout = self.settings.lock_timeout;
         self.txn.lock_relation(oid, mode, &self.interrupts, timeout)?;
         // What is looked up from here on is the newest.

@@ -106,7 +106,7 @@ impl Facts<'_> {
 /// The index of this number, with its table.
 fn index_of(state: &CatalogState, oid: u32) -> Option<(&Arc<TableEntry>, &Arc<IndexDef>)> {
     let entry = state.owner(oid)?;
-    let index = entry.def.indexes.iter().find(|index| index.oid == oid)?;
+    let index = entry.def.all_indexes().find(|index| index.oid == oid)?;
     Some((entry, index))
 }
 
@@ -116,7 +116,7 @@ impl Facts<'_> {
             return Some(table.oid);
         }
         let entry = state.owner_of_index(schema.oid, name)?;
-        let index = entry.def.indexes.iter().find(|index| index.name == name)?;
+        let index = entry.def.all_indexes().find(|index| index.name == name)?;
         Some(index.oid)
     }
 }
@@ -369,8 +369,7 @@ impl CatalogFacts for Facts<'_> {
                 },
                 indexes: entry
                     .def
-                    .indexes
-                    .iter()
+                    .all_indexes()
                     .map(|index| self.bytes_of(index.rel))
                     .sum(),
             });

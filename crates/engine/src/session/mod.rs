@@ -33,6 +33,7 @@
 
 mod analyze;
 mod catalog_facts;
+mod concurrent_index;
 mod control;
 mod expression_session;
 mod identity;

@@ -4,6 +4,7 @@
 //! | --- | --- | --- |
 //! | control | `control`: the session itself | |
 //! | definition | `definition` | an implicit transaction, locks, a snapshot |
+//! | definition of an index, CONCURRENTLY | `concurrent_index`, in several transactions | the same |
 //! | rows | `executor`, `copy` | the same |
 
 use std::fmt::Write as _;
@@ -14,6 +15,7 @@ use crate::executor::select::{self, Select, Sink};
 use crate::executor::subquery::SubqueryResults;
 use crate::executor::{Execution, InnerPlans, measured_statement, modify, modify_merge};
 use crate::output::Output;
+use crate::session::concurrent_index::in_steps;
 use crate::session::expression_session::Facts;
 use crate::session::named_output::NamedOutput;
 use crate::session::portal::{Portal, PortalRows};
@@ -138,6 +140,15 @@ impl Session {
         self.check_access(&cached)?;
         if let Statement::Control(statement) = &cached.plan.statement {
             self.check_control(statement)?;
+        }
+        if let Some(statement) = in_steps(&cached.plan.statement) {
+            self.run_in_steps(&cached, statement, out)?;
+            self.set_tag(&cached.plan.statement, None);
+            if last && self.txn.phase == Phase::Implicit {
+                self.commit(out)?;
+            }
+            out.complete(&self.tag)?;
+            return Ok(Completion::Complete);
         }
         let ran = match &cached.plan.statement {
             Statement::Control(statement) => {

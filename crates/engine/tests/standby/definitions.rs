@@ -386,3 +386,46 @@ fn an_old_snapshot_is_turned_away() {
     pair.catch_up();
     assert_eq!(query(&mut reader, "select count(*) from t"), "0");
 }
+
+/// Indexes that were made and dropped beside writers: readers find them when they are whole, and an older snapshot is turned
+/// away where it would miss rows.
+#[test]
+fn an_index_made_beside_writers_arrives() {
+    let pair = Pair::new(SETUP);
+    let mut reader = pair.reader();
+    let mut older = pair.reader();
+    query(
+        &mut older,
+        "begin isolation level repeatable read; select count(*) from t",
+    );
+    pair.write("delete from t where id = 20");
+    pair.write("create index concurrently t_x on t (x)");
+    pair.catch_up();
+    let by_index = "set enable_seqscan = off; select id from t where x = 30";
+    assert_eq!(query(&mut reader, by_index), "3");
+    assert!(query(&mut reader, "explain select id from t where x = 30").contains("t_x"));
+    assert_eq!(error(&mut older, by_index).sqlstate().as_str(), "40001");
+    query(&mut older, "rollback");
+    let valid = "select indisvalid, indisready from pg_index i join pg_class c on c.oid = indexrelid \
+        where relname = 't_x'";
+    assert_eq!(query(&mut reader, valid), "t|t");
+    pair.write("reindex table concurrently t");
+    pair.catch_up();
+    assert_eq!(query(&mut reader, by_index), "3");
+    pair.write("drop index concurrently t_x");
+    pair.catch_up();
+    assert_eq!(query(&mut reader, valid), "");
+    assert_eq!(query(&mut reader, by_index), "3");
+    // One that fails.
+    pair.write("update t set x = 1 where id < 3");
+    let failed = error(
+        &mut pair.writer(),
+        "create unique index concurrently t_x on t (x)",
+    );
+    assert_eq!(failed.sqlstate().as_str(), "23505");
+    pair.catch_up();
+    assert_eq!(query(&mut reader, valid), "f|f");
+    pair.write("drop index t_x");
+    pair.catch_up();
+    assert_eq!(query(&mut reader, valid), "");
+}

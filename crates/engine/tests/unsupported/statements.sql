@@ -190,9 +190,7 @@ load 'x'
 reassign owned by a to b
 refresh materialized view v
 refresh materialized view concurrently v with no data
-reindex table t
-reindex (verbose) index concurrently i
-reindex database d
+reindex (tablespace a) table t
 cluster t using i
 cluster verbose t
 cluster

@@ -32,6 +32,7 @@ mod operator;
 mod predicate;
 mod query_columns;
 mod record;
+mod reindex;
 mod row;
 mod row_columns;
 mod schema;

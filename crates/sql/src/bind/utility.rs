@@ -181,6 +181,7 @@ impl Binder<'_> {
                 if_exists,
                 concurrently,
             } => self.drop_index(indexes, *if_exists, *concurrently)?,
+            NamedDefinition::Reindex(reindex) => self.reindex(reindex)?,
             NamedDefinition::SetFillfactor { table, fillfactor } => DefinitionStatement::SetFillfactor {
                 table: self.heap(table)?,
                 fillfactor: *fillfactor,
@@ -288,31 +289,6 @@ impl Binder<'_> {
             tables: found,
             if_exists,
             cascade,
-        })
-    }
-
-    fn drop_index(
-        &self,
-        indexes: &[Name],
-        if_exists: bool,
-        concurrently: bool,
-    ) -> Result<DefinitionStatement> {
-        let mut found = Vec::with_capacity(indexes.len());
-        for name in indexes {
-            let table = self.catalog.lookup_index(name.schema.as_deref(), &name.name);
-            if table.is_none() && !if_exists {
-                self.require_schema(name.schema.as_deref(), None)?;
-                return Err(EngineError::new(
-                    SqlState::UNDEFINED_OBJECT,
-                    format!("index \"{}\" does not exist", name.name),
-                ));
-            }
-            found.push((name.name.clone(), table));
-        }
-        Ok(DefinitionStatement::DropIndex {
-            indexes: found,
-            if_exists,
-            concurrently,
         })
     }
 

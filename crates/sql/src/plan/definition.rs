@@ -6,6 +6,7 @@ use crate::catalog::{ColumnDef, SchemaRef, TableDef};
 use crate::object_address::ObjectAddress;
 use crate::plan::GrantPlan;
 use crate::plan::SelectPlan;
+use crate::plan::reindex::Reindex;
 use crate::plan::{
     AlterSequencePlan, AlterTablePlan, CreateSequence, NewCheck, NewForeignKey, Owner, RoleStatement,
     TypeStatement,
@@ -71,9 +72,11 @@ pub enum DefinitionStatement {
         indexes: Vec<(String, Option<Arc<TableDef>>)>,
         /// True if a missing index is no error (a notice tells).
         if_exists: bool,
-        /// Said to be CONCURRENTLY: the same here, but refused in a transaction.
+        /// True if others go on to read and write meanwhile.
         concurrently: bool,
     },
+    /// REINDEX
+    Reindex(Box<Reindex>),
     /// ALTER TABLE, ALTER INDEX
     AlterTable(Box<AlterTablePlan>),
     /// CREATE SCHEMA
@@ -159,6 +162,7 @@ impl DefinitionStatement {
             }
             DefinitionStatement::DropSchema { .. } => "DROP SCHEMA",
             DefinitionStatement::DropIndex { .. } => "DROP INDEX",
+            DefinitionStatement::Reindex(_) => "REINDEX",
             DefinitionStatement::AlterTable(alter) => alter.tag,
             DefinitionStatement::SetFillfactor { .. } => "ALTER TABLE",
             DefinitionStatement::Comment(_) => "COMMENT",
@@ -381,6 +385,6 @@ pub struct CreateIndex {
     pub index: IndexSpec,
     /// True if an existing index is no error (a notice tells).
     pub if_not_exists: bool,
-    /// Said to be CONCURRENTLY: writers wait all the same, and it is refused in a transaction.
+    /// True if others go on to write meanwhile.
     pub concurrently: bool,
 }

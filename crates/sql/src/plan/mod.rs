@@ -30,6 +30,7 @@ mod copy;
 mod definition;
 mod grant;
 mod measure;
+mod reindex;
 mod role;
 mod rows;
 mod select;
@@ -57,6 +58,7 @@ pub use definition::{
     DefinitionStatement, IndexSpec, IntoTable, OnCommit, TablePart, TakenComment, ViewChange,
 };
 pub use grant::{GrantObjects, GrantPlan};
+pub use reindex::{Reindex, ReindexAsRead, ReindexKind, ReindexTarget};
 pub use role::{DefaultsOf, Owner, RoleOptions, RoleStatement, Secret};
 pub use rows::{
     ConflictUpdate, DeletePlan, InsertPlan, InsertSource, JoinedRows, MeasuredStatement, MergeAction,
@@ -191,6 +193,9 @@ impl Statement {
             Statement::Definition(DefinitionStatement::DropIndex {
                 concurrently: true, ..
             }) => Some("DROP INDEX CONCURRENTLY"),
+            Statement::Definition(DefinitionStatement::Reindex(reindex)) => {
+                reindex.outside_transactions_only()
+            }
             _ => None,
         }
     }

@@ -38,6 +38,7 @@
 
 mod entry;
 mod fast_path;
+mod holders;
 mod options;
 mod queued_for;
 mod request;
@@ -60,6 +61,7 @@ use queued_for::QueuedFor;
 use take_backs::TakeBacks;
 
 pub(crate) use entry::{LockEntry, Partition};
+pub use holders::LockHolder;
 pub use options::LockOptions;
 pub use request::LockRequest;
 
@@ -189,6 +191,8 @@ pub(crate) struct ProcWait<M: Machine> {
     /// Number of locks on the list; written with the list, read by the session without its latch.
     held_count: M::U32,
     held: Latched<Vec<HeldLock>, M>,
+    /// Number of times that all locks were given back; written under the list's latch.
+    releases: M::U64,
     /// In nanoseconds; `u64::MAX`: no deadlock is looked for. Only the session writes it.
     deadlock_timeout_ns: M::U64,
 }
@@ -279,6 +283,7 @@ impl<M: Machine> LockManager<M> {
             known_take_backs: TakeBacks::none(),
             held_count: M::U32::new(0),
             held: Latched::new(&HELD_LOCKS, lwlock, Vec::new()),
+            releases: M::U64::new(0),
             deadlock_timeout_ns: M::U64::new(nanoseconds(deadlock_timeout)),
         };
         Self {
@@ -611,6 +616,8 @@ impl<M: Machine> LockManager<M> {
         }
         list.clear();
         me.held_count.store(0, Relaxed);
+        // Relaxed: under the latch. H2 of `holders`.
+        me.releases.store(me.releases.load(Relaxed) + 1, Relaxed);
         // One transaction that locked much shall not make its session large for good.
         if list.capacity() > HELD_CAPACITY_KEPT {
             list.shrink_to(HELD_CAPACITY_KEPT);

@@ -18,7 +18,7 @@ pub(super) fn columns(sources: &Sources<'_>, rows: &mut Rows) {
     of_views(sources, rows);
     for entry in sources.catalog.tables() {
         of_table(&entry.def, rows, sources);
-        for index in &entry.def.indexes {
+        for index in entry.def.all_indexes() {
             for (number, column) in index.columns.iter().enumerate() {
                 let column = &entry.def.columns[usize::from(*column)];
                 push(rows, index.oid, number, column, Of::Index, None, sources);

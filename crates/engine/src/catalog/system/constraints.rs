@@ -11,7 +11,7 @@ use super::views;
 use crate::catalog::owned_sequences::owner_of;
 use clearway_sql::foreign_key::{KeyTypes, key_types};
 use clearway_sql::value::{DataType, Value};
-use clearway_sql::{ColumnDefault, ForeignKeyDef, IndexDef, ReferentialAction, TableDef};
+use clearway_sql::{ColumnDefault, ForeignKeyDef, IndexDef, IndexStage, ReferentialAction, TableDef};
 
 /// The attributes' numbers of an index's columns.
 fn numbers<'d>(table: &'d TableDef, index: &'d IndexDef) -> impl Iterator<Item = Value> + 'd {
@@ -36,7 +36,7 @@ fn classes(index: &IndexDef) -> impl Iterator<Item = Value> {
 /// `pg_index`
 pub(super) fn indexes(sources: &Sources<'_>, rows: &mut Rows) {
     for entry in sources.catalog.tables() {
-        for index in &entry.def.indexes {
+        for (index, stage) in entry.def.indexes_and_stages() {
             let width = index.columns.len() as i16;
             rows.push([
                 ("indexrelid", oid(index.oid)),
@@ -49,10 +49,13 @@ pub(super) fn indexes(sources: &Sources<'_>, rows: &mut Rows) {
                 ("indisexclusion", boolean(false)),
                 ("indimmediate", boolean(true)),
                 ("indisclustered", boolean(false)),
-                ("indisvalid", boolean(true)),
+                ("indisvalid", boolean(stage.is_none())),
                 ("indcheckxmin", boolean(false)),
-                ("indisready", boolean(true)),
-                ("indislive", boolean(true)),
+                (
+                    "indisready",
+                    boolean(matches!(stage, None | Some(IndexStage::Written))),
+                ),
+                ("indislive", boolean(stage != Some(IndexStage::Dead))),
                 ("indisreplident", boolean(false)),
                 ("indkey", array(DataType::Int2Vector, numbers(&entry.def, index))),
                 ("indcollation", array(DataType::OidVector, collations(index))),
@@ -285,7 +288,7 @@ pub(super) fn dependencies(sources: &Sources<'_>, rows: &mut Rows) {
             }
             depends(rows, constraint, (PG_CLASS_OID, key.index, 0), "n");
         }
-        for index in &entry.def.indexes {
+        for index in entry.def.all_indexes() {
             let relation = (PG_CLASS_OID, index.oid, 0);
             let on_columns = match index.constraint {
                 true => (PG_CONSTRAINT_OID, constraint_oid(index), 0),

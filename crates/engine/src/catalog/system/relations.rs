@@ -187,7 +187,7 @@ fn of_table(sources: &Sources<'_>, entry: &TableEntry, rows: &mut Rows) {
         file: entry.rel(),
         pages: table_pages,
         rows: count,
-        has_index: !table.indexes.is_empty(),
+        has_index: table.has_indexes(),
         has_rules: false,
         has_triggers: has_triggers(&entry.def),
         columns: table.attribute_count(),
@@ -196,7 +196,7 @@ fn of_table(sources: &Sources<'_>, entry: &TableEntry, rows: &mut Rows) {
         options: options_of(table),
     }
     .push(sources, rows);
-    for index in &table.indexes {
+    for index in table.all_indexes() {
         Relation {
             oid: index.oid,
             name: &index.name,
@@ -252,7 +252,7 @@ pub(super) fn tables(sources: &Sources<'_>, rows: &mut Rows) {
     let system = system.map(|table| (Arc::clone(&table.definition), false));
     let users = sources.catalog.tables().into_iter();
     let users = users.map(|entry| {
-        let has_indexes = !entry.def.indexes.is_empty();
+        let has_indexes = entry.def.has_indexes();
         (Arc::clone(&entry.def), has_indexes)
     });
     for (table, has_indexes) in users.chain(system) {
@@ -292,7 +292,7 @@ pub(super) fn views(sources: &Sources<'_>, rows: &mut Rows) {
 /// `pg_indexes`
 pub(super) fn indexes(sources: &Sources<'_>, rows: &mut Rows) {
     for entry in sources.catalog.tables() {
-        for index in &entry.def.indexes {
+        for index in entry.def.all_indexes() {
             rows.push([
                 ("schemaname", text(&entry.def.schema.name)),
                 ("tablename", text(&entry.def.name)),

@@ -139,7 +139,7 @@ pub(super) fn pages_of_all_tables(sources: &Sources<'_>, rows: &mut Rows) {
 /// `pg_stat_user_indexes`, `pg_stat_all_indexes`: the tables of the system have no indexes.
 pub(super) fn of_indexes(sources: &Sources<'_>, rows: &mut Rows) {
     for entry in sources.catalog.tables() {
-        for index in &entry.def.indexes {
+        for index in entry.def.all_indexes() {
             rows.push([
                 ("relid", oid(entry.def.oid)),
                 ("indexrelid", oid(index.oid)),
@@ -157,7 +157,7 @@ pub(super) fn of_indexes(sources: &Sources<'_>, rows: &mut Rows) {
 /// `pg_statio_user_indexes`, `pg_statio_all_indexes`
 pub(super) fn pages_of_indexes(sources: &Sources<'_>, rows: &mut Rows) {
     for entry in sources.catalog.tables() {
-        for index in &entry.def.indexes {
+        for index in entry.def.all_indexes() {
             rows.push([
                 ("relid", oid(entry.def.oid)),
                 ("indexrelid", oid(index.oid)),

@@ -66,6 +66,7 @@ use crate::engine::definitions::{
     table_entry,
 };
 use clearway_sql::error::{EngineError, Result};
+use clearway_sql::{IndexStage, TableDef, TableKind};
 
 type StorageResult<T> = std::result::Result<T, StorageError>;
 
@@ -386,19 +387,37 @@ fn heap_of(definition: &Definition) -> u32 {
 
 fn relations_of(definition: &Definition) -> impl Iterator<Item = u32> + '_ {
     let heap = match definition.table.kind {
-        clearway_sql::TableKind::Heap { rel } => Some(rel),
-        clearway_sql::TableKind::Virtual | clearway_sql::TableKind::View => None,
+        TableKind::Heap { rel } => Some(rel),
+        TableKind::Virtual | TableKind::View => None,
     };
     heap.into_iter()
-        .chain(definition.table.indexes.iter().map(|index| index.rel))
+        .chain(definition.table.all_indexes().map(|index| index.rel))
         .chain(definition.table.sequence.iter().map(|sequence| sequence.rel))
         .chain(definition.statistics)
 }
 
-/// The relations by which statements read: those of statistics are read here only.
+/// The relations by which statements read, or may have read by an earlier definition: those of statistics are read here
+/// only, and the tree of an index that is being built by none.
 fn read_by_statements(entry: &TableEntry) -> impl Iterator<Item = u32> + '_ {
-    let of_statistics = entry.statistics.as_ref().map(|kept| kept.rel);
-    entry.relations().filter(move |rel| Some(*rel) != of_statistics)
+    let of_statistics = entry.statistics.iter().map(|kept| kept.rel);
+    let unfinished = entry.def.unfinished.iter();
+    let building = unfinished.filter(|index| index.stage == IndexStage::Building);
+    let unread: Vec<u32> = building
+        .map(|index| index.index.rel)
+        .chain(of_statistics)
+        .collect();
+    entry.relations().filter(move |rel| !unread.contains(rel))
+}
+
+/// The relations by which a statement that is planned now reads.
+fn read_from_now_on(table: &TableDef) -> impl Iterator<Item = u32> + '_ {
+    let heap = match table.kind {
+        TableKind::Heap { rel } => Some(rel),
+        TableKind::Virtual | TableKind::View => None,
+    };
+    let indexes = table.indexes.iter().map(|index| index.rel);
+    let sequence = table.sequence.iter().map(|sequence| sequence.rel);
+    heap.into_iter().chain(indexes).chain(sequence)
 }
 
 /// True if the definition names all relations of the one before, and has its columns: who reads by that one reads right.
@@ -407,11 +426,10 @@ fn has_all_of(definition: &Definition, before: &TableEntry) -> bool {
     read_by_statements(before).all(|rel| now.contains(&rel)) && has_columns_of(definition, before)
 }
 
-/// D4: whether the definition names no relation that the one before does not.
+/// D4: whether no relation is read by the definition that is not by the one before.
 fn is_read_by_older(definition: &Definition, before: &TableEntry) -> bool {
-    let then: BTreeSet<u32> = before.relations().collect();
-    let mut now = relations_of(definition).filter(|rel| Some(*rel) != definition.statistics);
-    now.all(|rel| then.contains(&rel)) && has_columns_of(definition, before)
+    let then: BTreeSet<u32> = read_from_now_on(&before.def).collect();
+    read_from_now_on(&definition.table).all(|rel| then.contains(&rel)) && has_columns_of(definition, before)
 }
 
 fn has_columns_of(definition: &Definition, before: &TableEntry) -> bool {

@@ -1,10 +1,11 @@
-//! VACUUM and ANALYZE.
+//! VACUUM, ANALYZE and REINDEX.
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::lex::Kind;
 use crate::parse::utility::AsRead;
+use crate::parse::utility::Name;
 use crate::parse::utility::reader::Reader;
-use crate::plan::{ControlStatement, MaintainedTable};
+use crate::plan::{ControlStatement, MaintainedTable, ReindexAsRead, ReindexKind};
 
 impl Reader<'_> {
     pub(super) fn vacuum(&mut self) -> Result<ControlStatement<AsRead>> {
@@ -89,6 +90,45 @@ impl Reader<'_> {
                 return Ok(tables);
             }
         }
+    }
+
+    pub(super) fn reindex(&mut self) -> Result<ReindexAsRead<Name>> {
+        let (mut concurrently, mut verbose) = (false, false);
+        if self.eat_symbol('(') {
+            loop {
+                let (option, position) = self.identifier()?;
+                match option.as_str() {
+                    "verbose" => verbose = self.switch(),
+                    "concurrently" => concurrently = self.switch(),
+                    "tablespace" => {
+                        return Err(
+                            EngineError::not_supported("REINDEX (TABLESPACE …)").with_position(position)
+                        );
+                    }
+                    _ => return Err(unrecognized("REINDEX", &option, position)),
+                }
+                if !self.eat_symbol(',') {
+                    break;
+                }
+            }
+            self.expect_symbol(')')?;
+        }
+        let kinds = [
+            ("index", ReindexKind::Index),
+            ("table", ReindexKind::Table),
+            ("schema", ReindexKind::Schema),
+            ("database", ReindexKind::Database),
+            ("system", ReindexKind::System),
+        ];
+        let found = kinds.into_iter().find(|(word, _)| self.eat(word));
+        let (_, kind) = found.ok_or_else(|| self.syntax_error())?;
+        concurrently |= self.eat("concurrently");
+        Ok(ReindexAsRead {
+            kind,
+            name: self.name()?,
+            verbose,
+            concurrently,
+        })
     }
 
     pub(super) fn analyze(&mut self) -> Result<ControlStatement<AsRead>> {

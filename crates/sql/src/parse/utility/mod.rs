@@ -32,7 +32,7 @@ use crate::error::{EngineError, Result, SqlState};
 use crate::lex::{Kind, Token, lex};
 use crate::parse::unsupported;
 use crate::parse::{ParsedStatement, Tree};
-use crate::plan::{ControlStatement, CopyOptions, GrantPlan, OnCommit, RoleStatement, Stage};
+use crate::plan::{ControlStatement, CopyOptions, GrantPlan, OnCommit, ReindexAsRead, RoleStatement, Stage};
 use crate::stack::Deep;
 use reader::Reader;
 use schema::RoleName;
@@ -88,6 +88,7 @@ pub(crate) enum NamedDefinition {
         if_exists: bool,
         concurrently: bool,
     },
+    Reindex(ReindexAsRead<Name>),
     SetFillfactor {
         table: Name,
         fillfactor: u8,
@@ -225,6 +226,7 @@ impl Reader<'_> {
         Ok(match verb.as_str() {
             "truncate" => Tree::Definition(self.truncate()?),
             "drop" => Tree::Definition(self.drop()?),
+            "reindex" => Tree::Definition(NamedDefinition::Reindex(self.reindex()?)),
             "comment" => Tree::Definition(NamedDefinition::Comment(self.comment()?)),
             "create" if self.begins_role() => Tree::Definition(NamedDefinition::Role(self.create_role()?)),
             "alter" if self.begins_role() => Tree::Definition(NamedDefinition::Role(self.alter_role()?)),
@@ -398,6 +400,12 @@ impl Reader<'_> {
         let names = self.names()?;
         let cascade = self.eat("cascade");
         let _ = cascade || self.eat("restrict");
+        if concurrently && cascade {
+            return Err(EngineError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "DROP INDEX CONCURRENTLY does not support CASCADE",
+            ));
+        }
         Ok(match what.as_str() {
             "sequence" => NamedDefinition::DropSequence {
                 sequences: names,

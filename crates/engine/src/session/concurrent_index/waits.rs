@@ -1,0 +1,55 @@
+//! The waits between two steps: for transactions that hold a table's lock, and for old snapshots. Nothing is locked meanwhile,
+//! so there is no deadlock to look for; each ends on a cancel request, a timeout of the statement or the server's stop.
+
+use std::time::Duration;
+
+use clearway_machine::{Native, WaitEvent, WaitScope};
+use clearway_txn::{LockMode, LockTag, Xid};
+
+use crate::session::Session;
+use clearway_sql::error::Result;
+
+/// The first pause between two looks; each is half as long again as the one before.
+const PAUSE_MIN: Duration = Duration::from_micros(500);
+/// The longest.
+const PAUSE_MAX: Duration = Duration::from_millis(20);
+
+impl Session {
+    /// Waits until each transaction has ended that holds a table's lock in a mode that excludes `mode`.
+    pub(super) fn wait_for_holders(&self, table: u32, mode: LockMode) -> Result<()> {
+        let locks = &self.engine.storage.locks;
+        let tag = LockTag::Relation(table);
+        for holder in locks.holders(self.txn.proc, tag, mode) {
+            self.wait_until(WaitEvent::LockRelation, || !locks.still_holds(holder, tag, mode))?;
+        }
+        Ok(())
+    }
+
+    /// Waits until each snapshot is gone that may not see a transaction.
+    pub(super) fn wait_for_older_snapshots(&self, xid: Xid) -> Result<()> {
+        let storage = &self.engine.storage;
+        for proc in storage.proc_array.holders_of_xmin_up_to(xid) {
+            if proc == self.txn.proc {
+                continue;
+            }
+            // Another transaction of the session has a later snapshot, though its xmin may be as old.
+            let releases = storage.locks.release_count(proc);
+            self.wait_until(WaitEvent::LockTransaction, || {
+                storage.locks.release_count(proc) != releases
+                    || storage.proc_array.xmin_of(proc).is_none_or(|xmin| xmin > xid)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn wait_until(&self, event: WaitEvent, done: impl Fn() -> bool) -> Result<()> {
+        let mut pause = PAUSE_MIN;
+        let _waiting = WaitScope::<Native>::enter(event);
+        while !done() {
+            self.interrupts.check()?;
+            std::thread::sleep(pause);
+            pause = (pause * 3 / 2).min(PAUSE_MAX);
+        }
+        Ok(())
+    }
+}
