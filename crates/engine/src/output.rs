@@ -31,6 +31,9 @@ pub trait Output {
     fn is_text(&self, _column: usize) -> bool {
         true
     }
+    /// The rows that are described next, up to the end of the statement, are those of a BINARY cursor: a caller that
+    /// has chosen no formats gets them in binary.
+    fn binary_rows(&mut self) {}
     /// The statement is done; `tag` is PostgreSQL's command tag (`UPDATE 1`).
     fn complete(&mut self, tag: &str) -> Result<(), EngineError>;
     /// The text held no statement at all.

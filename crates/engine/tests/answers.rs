@@ -130,6 +130,7 @@ subjects! {
     conditions
     copy
     create_table_as
+    cursors
     dates
     distinct_on
     enums

@@ -337,7 +337,7 @@ impl Connection {
                 self.answer(channel, outcome, codec::parse_complete)?;
             }
             Message::Bind(bind) => {
-                let outcome = self.extended.bind(&self.session, &bind);
+                let outcome = self.extended.bind(&mut self.session, &bind);
                 self.answer(channel, outcome, codec::bind_complete)?;
             }
             Message::Describe(target) => {
@@ -347,7 +347,7 @@ impl Connection {
                 self.answer(channel, outcome, |_| {})?;
             }
             Message::Execute { portal, max_rows } => {
-                let portal = self.extended.find(portal);
+                let portal = self.extended.find(&self.session, portal);
                 self.execute(channel, portal, max_rows)?;
             }
             Message::Close(target) => {
@@ -405,7 +405,7 @@ impl Connection {
         }
         self.forget_gone_portals();
         if self.session.transaction_status() == TransactionStatus::Idle {
-            self.extended.forget_portals();
+            self.extended.forget_portals(&mut self.session);
         }
         if self.sql.capacity() > 64 << 10 {
             self.sql = String::new();
@@ -445,7 +445,7 @@ impl Connection {
             self.report(channel, &error, false)?;
         }
         if self.session.transaction_status() == TransactionStatus::Idle {
-            self.extended.forget_portals();
+            self.extended.forget_portals(&mut self.session);
         }
         self.ready(channel);
         Ok(())

@@ -22,21 +22,16 @@ const UNKNOWN_OID: u32 = 705;
 /// PostgreSQL's number of the pseudo-type `void`, which some drivers send for NULL.
 const VOID_OID: u32 = 2_278;
 
-/// The most named portals that may be open.
-const PORTALS_MAX: usize = 1_000;
-
-/// The most bytes that the parameters of all named portals may take.
-const PORTAL_BYTES_MAX: usize = 64 << 20;
-
 /// One client's statements and portals.
 #[derive(Debug, Default)]
 pub(crate) struct Extended {
     unnamed_statement: Option<Arc<Prepared>>,
-    portals: HashMap<String, Portal>,
+    /// The formats of the rows of named portals, which are the session's: SQL knows them as cursors.
+    formats: HashMap<String, ResultFormats>,
     unnamed_portal: Portal,
 }
 
-/// A statement with its parameters.
+/// A statement with its parameters: the unnamed portal.
 #[derive(Debug, Default)]
 struct Portal {
     /// `None`: there is no such portal (the unnamed one stays as a shell).
@@ -46,8 +41,6 @@ struct Portal {
     progress: Progress,
     /// The time at which it was made, by the session's clock of savepoints.
     made: u64,
-    /// About what its parameters take.
-    bytes: usize,
 }
 
 /// The progress of a portal.
@@ -93,55 +86,45 @@ impl Extended {
     }
 
     /// Bind.
-    pub(crate) fn bind(&mut self, session: &Session, bind: &Bind<'_>) -> Result<(), EngineError> {
+    pub(crate) fn bind(&mut self, session: &mut Session, bind: &Bind<'_>) -> Result<(), EngineError> {
         let statement = Arc::clone(self.statement(session, bind.statement)?);
-        let mut portal = if bind.portal.is_empty() {
-            self.unnamed_portal.statement = None;
-            std::mem::take(&mut self.unnamed_portal)
-        } else if self.portals.contains_key(bind.portal) {
-            return Err(EngineError::new(
-                SqlState::DUPLICATE_CURSOR,
-                format!("cursor \"{}\" already exists", bind.portal),
-            ));
-        } else {
-            Portal::default()
-        };
+        if !bind.portal.is_empty() {
+            return self.bind_named(session, &statement, bind);
+        }
+        self.unnamed_portal.statement = None;
+        let mut portal = std::mem::take(&mut self.unnamed_portal);
         portal.progress = Progress::Fresh;
         portal.made = session.portal_clock();
         decode_parameters(bind, statement.param_types(), session, &mut portal.params)?;
-        portal.bytes = portal.params.iter().map(value_bytes).sum();
-        if !bind.portal.is_empty() {
-            self.check_portals(portal.bytes)?;
-        }
-        set_formats(
-            &mut portal.formats,
-            bind.result_formats,
-            statement.columns().map_or(0, <[_]>::len),
-        )?;
+        let columns = session.result_columns(&statement).map_or(0, <[_]>::len);
+        set_formats(&mut portal.formats, bind.result_formats, columns)?;
         portal.statement = Some(statement);
-        if bind.portal.is_empty() {
-            self.unnamed_portal = portal;
-        } else {
-            self.portals.insert(bind.portal.to_owned(), portal);
-        }
+        self.unnamed_portal = portal;
         Ok(())
     }
 
-    /// 54000 when one more named portal is too much. All of a transaction's portals are kept until it ends.
-    fn check_portals(&self, bytes: usize) -> Result<(), EngineError> {
-        let total: usize = self.portals.values().map(|portal| portal.bytes).sum();
-        let what = if self.portals.len() >= PORTALS_MAX {
-            format!("{PORTALS_MAX} portals are open")
-        } else if total + bytes > PORTAL_BYTES_MAX {
-            format!(
-                "the parameters of all portals would take more than {} MB",
-                PORTAL_BYTES_MAX >> 20
-            )
-        } else {
-            return Ok(());
-        };
-        Err(EngineError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, what)
-            .with_hint("Close portals that are not needed any more, or end the transaction."))
+    fn bind_named(
+        &mut self,
+        session: &mut Session,
+        statement: &Arc<Prepared>,
+        bind: &Bind<'_>,
+    ) -> Result<(), EngineError> {
+        let (mut params, mut formats) = (Vec::new(), ResultFormats::Text);
+        decode_parameters(bind, statement.param_types(), session, &mut params)?;
+        let columns = session.result_columns(statement).map_or(0, <[_]>::len);
+        set_formats(&mut formats, bind.result_formats, columns)?;
+        session.bind_portal(bind.portal, statement, params)?;
+        self.formats.insert(bind.portal.to_owned(), formats);
+        Ok(())
+    }
+
+    /// The formats of the rows of a named portal: those of its Bind, or of its DECLARE.
+    fn formats_of(&self, session: &Session, name: &str) -> &ResultFormats {
+        match self.formats.get(name) {
+            Some(formats) if session.has_portal(name).1 => formats,
+            _ if session.is_binary_cursor(name) => &ResultFormats::Binary,
+            _ => &ResultFormats::Text,
+        }
     }
 
     /// Describe.
@@ -151,29 +134,26 @@ impl Extended {
         target: Target<'_>,
         out: &mut BytesMut,
     ) -> Result<(), EngineError> {
-        let (statement, formats) = match target {
+        let (columns, formats) = match target {
             Target::Statement(name) => {
                 let statement = self.statement(session, name)?;
                 codec::parameter_description(
                     out,
                     statement.param_types().iter().map(|data_type| data_type.oid()),
                 );
-                (statement, &ResultFormats::Text)
+                (session.result_columns(statement), &ResultFormats::Text)
             }
-            Target::Portal(name) => {
-                let portal = if name.is_empty() {
-                    Some(&self.unnamed_portal)
-                } else {
-                    self.portals.get(name)
-                };
-                let portal = portal.ok_or_else(|| no_portal(name))?;
-                (
-                    portal.statement.as_ref().ok_or_else(|| no_portal(name))?,
-                    &portal.formats,
-                )
+            Target::Portal("") => {
+                let portal = &self.unnamed_portal;
+                let statement = portal.statement.as_ref().ok_or_else(|| no_portal(""))?;
+                (session.result_columns(statement), &portal.formats)
             }
+            Target::Portal(name) if session.has_portal(name).0 => {
+                (session.portal_columns(name), self.formats_of(session, name))
+            }
+            Target::Portal(name) => return Err(no_portal(name)),
         };
-        match statement.columns() {
+        match columns {
             Some(columns) => codec::row_description(out, columns, formats),
             None => codec::no_data(out),
         }
@@ -182,10 +162,10 @@ impl Extended {
 
     /// Finds the portal that Execute names; apart from running it, since the name lies in the read buffer, which a
     /// COPY needs.
-    pub(crate) fn find(&self, name: &str) -> Result<PortalName, EngineError> {
+    pub(crate) fn find(&self, session: &Session, name: &str) -> Result<PortalName, EngineError> {
         if name.is_empty() && self.unnamed_portal.statement.is_some() {
             Ok(PortalName::Unnamed)
-        } else if self.portals.contains_key(name) {
+        } else if session.has_portal(name).0 {
             Ok(PortalName::Named(name.to_owned()))
         } else {
             Err(no_portal(name))
@@ -203,7 +183,13 @@ impl Extended {
     ) -> Result<(), EngineError> {
         let portal = match &name {
             PortalName::Unnamed => &mut self.unnamed_portal,
-            PortalName::Named(name) => self.portals.get_mut(name).ok_or_else(|| no_portal(name))?,
+            PortalName::Named(name) => {
+                let mut responder = Responder::new(channel, self.formats_of(session, name), scratch);
+                if session.execute_portal(name, max_rows, &mut responder)? {
+                    codec::portal_suspended(&mut channel.out.bytes);
+                }
+                return Ok(());
+            }
         };
         let statement = portal.statement.as_ref().ok_or_else(|| no_portal(""))?;
         let mut responder = Responder::new(channel, &portal.formats, scratch);
@@ -215,14 +201,9 @@ impl Extended {
                 return Ok(());
             }
             Progress::Done => {
-                let name = if let PortalName::Named(name) = &name {
-                    name
-                } else {
-                    ""
-                };
                 return Err(EngineError::new(
                     SqlState::from_code("55000"),
-                    format!("portal \"{name}\" cannot be run"),
+                    "portal \"\" cannot be run",
                 ));
             }
         };
@@ -239,21 +220,24 @@ impl Extended {
             Target::Statement("") => self.unnamed_statement = None,
             Target::Statement(name) => drop(session.remove_named(name).ok()),
             Target::Portal("") => self.unnamed_portal.statement = None,
-            Target::Portal(name) => drop(self.portals.remove(name)),
+            Target::Portal(name) => {
+                session.close_portal(name);
+                self.formats.remove(name);
+            }
         }
     }
 
     /// The transaction has ended, and its portals with it.
-    pub(crate) fn forget_portals(&mut self) {
-        self.portals.clear();
+    pub(crate) fn forget_portals(&mut self, session: &mut Session) {
+        session.end_portals();
+        self.formats.clear();
         self.unnamed_portal.statement = None;
         self.unnamed_portal.progress = Progress::Fresh;
     }
 
-    /// A savepoint was gone back to: the portals made at this time and later are gone.
+    /// A savepoint was gone back to: the unnamed portal is gone, if it was made at this time or later.
     #[cold]
     pub(crate) fn forget_portals_from(&mut self, made: u64) {
-        self.portals.retain(|_, portal| portal.made < made);
         if self.unnamed_portal.made >= made {
             self.unnamed_portal.statement = None;
             self.unnamed_portal.progress = Progress::Fresh;
@@ -323,11 +307,6 @@ fn decode_parameters(
         });
     }
     Ok(())
-}
-
-/// About what a value takes.
-fn value_bytes(value: &Value) -> usize {
-    size_of::<Value>() + value.as_str().map_or(0, str::len)
 }
 
 fn set_formats(formats: &mut ResultFormats, codes: Formats<'_>, columns: usize) -> Result<(), EngineError> {

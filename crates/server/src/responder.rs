@@ -13,7 +13,10 @@ use crate::writer::connection_lost;
 #[derive(Debug)]
 pub(crate) struct Responder<'a> {
     channel: &'a mut Channel,
+    /// Of the running statement.
     formats: &'a ResultFormats,
+    /// Those that the client has asked for.
+    asked: &'a ResultFormats,
     scratch: &'a mut Scratch,
 }
 
@@ -26,6 +29,7 @@ impl<'a> Responder<'a> {
         Responder {
             channel,
             formats,
+            asked: formats,
             scratch,
         }
     }
@@ -44,6 +48,10 @@ impl Output for Responder<'_> {
         self.flush_if_full()
     }
 
+    fn binary_rows(&mut self) {
+        self.formats = &ResultFormats::Binary;
+    }
+
     #[inline]
     fn is_text(&self, column: usize) -> bool {
         !self.formats.is_binary(column)
@@ -57,6 +65,7 @@ impl Output for Responder<'_> {
     #[inline]
     fn complete(&mut self, tag: &str) -> Result<(), EngineError> {
         codec::command_complete(&mut self.channel.out.bytes, tag);
+        self.formats = self.asked;
         // The statement may have been committed: a cancel comes too late for it.
         self.channel.out.flush_if_full(&self.channel.socket)
     }

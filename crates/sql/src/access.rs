@@ -47,6 +47,8 @@ pub enum AccessPath {
         /// From the end backwards.
         reverse: bool,
     },
+    /// The row that a cursor is on (WHERE CURRENT OF).
+    CurrentOf(String),
 }
 
 /// One end of a range.
@@ -79,7 +81,7 @@ impl AccessPath {
     /// The index used, as a position in the table's `indexes`.
     pub fn index(&self) -> Option<usize> {
         match self {
-            AccessPath::Sequential => None,
+            AccessPath::Sequential | AccessPath::CurrentOf(_) => None,
             AccessPath::UniquePoint { index, .. }
             | AccessPath::Points { index, .. }
             | AccessPath::Range { index, .. } => Some(*index),
@@ -120,10 +122,11 @@ impl AccessPath {
     }
 
     /// The key ranges to read, in index order (the caller goes through them backwards for a reverse scan); empty when
-    /// nothing can match. Not for [`AccessPath::Sequential`].
+    /// nothing can match. Not for [`AccessPath::Sequential`] and
+    /// [`AccessPath::CurrentOf`].
     pub fn key_ranges(&self, table: &TableDef, context: &EvalContext<'_>) -> Result<Vec<KeyRange>> {
         match self {
-            AccessPath::Sequential => Ok(Vec::new()),
+            AccessPath::Sequential | AccessPath::CurrentOf(_) => Ok(Vec::new()),
             AccessPath::UniquePoint { .. } => {
                 let mut key = Vec::new();
                 Ok(match self.point_key(table, context, &mut key)? {

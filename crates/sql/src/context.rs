@@ -44,6 +44,9 @@ pub trait SessionFacts {
     fn promote(&self, patience: Option<std::time::Duration>) -> Result<bool>;
     /// Has the server read its configuration again; whether it could.
     fn reload_configuration(&self) -> Result<bool>;
+    /// The place (block and slot) of the row that a cursor is on in the table of this number and name; `None` if the table
+    /// has none there.
+    fn cursor_place(&self, cursor: &str, table: u32, name: &str) -> Result<Option<(u32, u16)>>;
     /// The catalog, as the session sees it.
     fn catalog(&self) -> Result<&dyn CatalogFacts>;
 }
@@ -117,6 +120,9 @@ impl SessionFacts for NoSession {
     }
     fn reload_configuration(&self) -> Result<bool> {
         Ok(false)
+    }
+    fn cursor_place(&self, _cursor: &str, _table: u32, _name: &str) -> Result<Option<(u32, u16)>> {
+        Err(EngineError::internal("a cursor is asked for outside a session"))
     }
     fn catalog(&self) -> Result<&dyn CatalogFacts> {
         Err(EngineError::internal("the catalog is asked outside a session"))

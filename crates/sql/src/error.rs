@@ -152,6 +152,8 @@ sqlstates! {
     DUPLICATE_TABLE = b"42P07",
     /// A cursor of that name exists.
     DUPLICATE_CURSOR = b"42P03",
+    /// A cursor cannot be declared so.
+    INVALID_CURSOR_DEFINITION = b"42P11",
     /// An ORDER BY or DISTINCT list does not fit the select list.
     INVALID_COLUMN_REFERENCE = b"42P10",
     /// An object's definition makes no sense.

@@ -57,7 +57,7 @@ mod modify_joined;
 pub(crate) mod modify_merge;
 pub(crate) mod not_null;
 mod on_conflict;
-mod place;
+pub(crate) mod place;
 pub(crate) mod references;
 mod rounds;
 pub(crate) mod scan;

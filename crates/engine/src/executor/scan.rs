@@ -61,6 +61,8 @@ enum Cursor {
     },
     Index(Box<IndexCursor>),
     Heap(HeapScan),
+    /// The row that a cursor was on when its query found it.
+    Place(Option<Tid>),
     Virtual(std::vec::IntoIter<Vec<Value>>),
 }
 
@@ -148,6 +150,13 @@ impl ScanRows {
                 };
                 execution.scratch.key = key;
                 cursor?
+            }
+            (AccessPath::CurrentOf(cursor), _) => {
+                let place = execution
+                    .eval
+                    .session
+                    .cursor_place(cursor, table.oid, &table.name)?;
+                Cursor::Place(place.map(|(block, slot)| Tid { block, slot }))
             }
             (access @ (AccessPath::Points { index, .. } | AccessPath::Range { index, .. }), _) => {
                 let mut ranges = access.key_ranges(table, &execution.eval)?;
@@ -252,6 +261,12 @@ impl ScanRows {
                     // It has looked at a page of rows.
                     execution.txn.end_row();
                     return next.map_err(storage_error)?.transpose();
+                }
+                Cursor::Place(place) => {
+                    let Some(tid) = place.take() else { return Ok(None) };
+                    let found = heap.visible_from(&execution.txn.context(), tid, &mut take);
+                    execution.txn.end_row();
+                    return found.map_err(storage_error)?.transpose();
                 }
                 Cursor::Virtual(rows) => {
                     let Some(next) = rows.next() else { return Ok(None) };

@@ -110,6 +110,12 @@ impl Session {
                 self.remove_named(name)?;
             }
             ControlStatement::Deallocate(None) => self.named.clear(),
+            // Run where statements with rows are.
+            ControlStatement::Declare(_) | ControlStatement::Fetch(_) => {
+                return Err(EngineError::internal("a statement about a cursor is none"));
+            }
+            ControlStatement::Close(Some(name)) => self.cursors.close(name)?,
+            ControlStatement::Close(None) => self.cursors.close_all(),
             ControlStatement::DiscardTemporary => {
                 if self.txn.phase != Phase::None || self.among_others {
                     return Err(EngineError::not_supported("DISCARD TEMP in a transaction block"));
@@ -121,6 +127,7 @@ impl Session {
             }
             ControlStatement::DiscardAll => {
                 self.txn.drop_temporary();
+                self.cursors.close_all();
                 self.named.clear();
                 self.forget_texts();
                 self.serial_values.take();

@@ -17,6 +17,7 @@ use crate::clock;
 use crate::engine::Engine;
 use crate::identity::Identity;
 use crate::interrupt::Interrupts;
+use crate::session::cursors::Cursors;
 use crate::session::serial_values::SerialValues;
 use crate::settings::Settings;
 use clearway_sql::SessionFacts;
@@ -40,6 +41,7 @@ pub(crate) struct Facts<'a> {
     /// Settings changed by functions of the statement; they are applied at its end.
     changed: &'a RefCell<Vec<ChangedSetting>>,
     pub(super) serial_values: &'a RefCell<SerialValues>,
+    cursors: &'a Cursors,
     isolation: IsolationLevel,
     pub(super) read_only: bool,
 }
@@ -72,6 +74,7 @@ impl<'a> Facts<'a> {
         seen: &'a SeenCommits,
         changed: &'a RefCell<Vec<ChangedSetting>>,
         serial_values: &'a RefCell<SerialValues>,
+        cursors: &'a Cursors,
         (isolation, read_only): (IsolationLevel, bool),
     ) -> Facts<'a> {
         Facts {
@@ -87,6 +90,7 @@ impl<'a> Facts<'a> {
             seen,
             changed,
             serial_values,
+            cursors,
             isolation,
             read_only,
         }
@@ -120,6 +124,11 @@ impl SessionFacts for Facts<'_> {
 
     fn statement_timestamp(&self) -> i64 {
         self.slot.statement_start_us()
+    }
+
+    fn cursor_place(&self, cursor: &str, table: u32, name: &str) -> Result<Option<(u32, u16)>> {
+        let place = self.cursors.place(cursor, (table, name))?;
+        Ok(place.map(|tid| (tid.block, tid.slot)))
     }
 
     fn backend_pid(&self) -> i32 {

@@ -23,6 +23,7 @@
 //! | `run` | one dispatch over the kinds of statements |
 //! | `control`, `transaction_block`, `savepoint` | statements about settings and prepared statements; BEGIN to COMMIT; savepoints |
 //! | `analyze` | ANALYZE |
+//! | `cursors` | DECLARE, FETCH, MOVE, CLOSE; portals by name |
 //! | `portal` | statements that have sent some of their rows |
 //! | `recovery` | what is different on a standby: a transaction that replay has ended, the promotion |
 //! | `expression_session`, `catalog_facts` | what an expression can ask of its session, and of the catalog |
@@ -35,6 +36,7 @@ mod analyze;
 mod catalog_facts;
 mod concurrent_index;
 mod control;
+mod cursors;
 mod expression_session;
 mod identity;
 mod named_output;
@@ -76,6 +78,7 @@ use crate::settings::Settings;
 use crate::spill::SpillOptions;
 use crate::transaction::{Phase, StandbyWait, Transaction, WaitedFor};
 use clearway_sql::error::{EngineError, Result, SqlState};
+use cursors::Cursors;
 use expression_session::ChangedSetting;
 use recovery::OnStandby;
 use references::ReferenceStatements;
@@ -110,6 +113,7 @@ pub struct Session {
     texts: TextCache,
     statements: StatementMemory,
     pub(crate) named: HashMap<String, Arc<Prepared>>,
+    cursors: Cursors,
     scratch: Scratch,
     info: SessionInfo,
     pub(crate) identity: Identity,
@@ -158,6 +162,7 @@ impl Session {
             texts: TextCache::default(),
             statements: StatementMemory::new(plans_max),
             named: HashMap::new(),
+            cursors: Cursors::default(),
             scratch: Scratch::default(),
             info,
             identity,
@@ -411,6 +416,7 @@ impl Session {
 
     pub(crate) fn rollback(&mut self) {
         self.txn.rollback();
+        self.cursors.rolled_back(self.txn.number());
         let changed = self.settings.end_transaction(false);
         self.untold_settings.extend(changed);
         let name = self.settings.value("application_name").unwrap_or_default();
@@ -425,11 +431,23 @@ impl Session {
             self.rollback();
             return Err(violated);
         }
+        if self.cursors.has_some()
+            && let Err(error) = self.hold_cursors()
+        {
+            self.rollback();
+            return Err(error);
+        }
         if let Err(stopped) = self.txn.wait_before_commit(setting, &self.interrupts) {
             self.rollback();
             return Err(stopped);
         }
         let committed = self.txn.commit(setting, &self.interrupts);
+        if self.cursors.has_some() {
+            match committed {
+                Ok(_) => self.cursors.committed(),
+                Err(_) => self.cursors.rolled_back(self.txn.number()),
+            }
+        }
         for name in self.settings.end_transaction(committed.is_ok()) {
             self.report(name, out)?;
         }

@@ -32,6 +32,7 @@ use crate::transaction::PortalSnapshot;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::SelectPlan;
 use clearway_sql::value::Value;
+use clearway_storage::heap::Tid;
 
 /// A statement that has sent some of its rows; gone with its transaction.
 #[derive(Debug)]
@@ -48,6 +49,8 @@ pub struct Portal {
 /// The rows that have not been sent.
 #[derive(Debug)]
 pub(crate) enum PortalRows {
+    /// None of them has been asked for.
+    Unopened(Arc<SelectPlan>),
     /// Made when they are asked for.
     Select {
         plan: Arc<SelectPlan>,
@@ -80,25 +83,51 @@ impl PortalRows {
         };
         let mut sent = 0;
         while sent < most {
-            match self {
-                PortalRows::Select { plan, select } => {
-                    if !select.next(execution, plan)? {
-                        return Ok((sent, false));
-                    }
-                    out.row(select.row(plan))?;
-                }
-                PortalRows::Held { rows, row } => {
-                    execution.tick()?;
-                    let Some((_, mut payload)) = rows.next()? else {
-                        return Ok((sent, false));
-                    };
-                    read_row(&mut payload, row)?;
-                    out.row(row)?;
-                }
+            if !self.next(execution)? {
+                return Ok((sent, false));
             }
+            out.row(self.row())?;
             sent += 1;
         }
         Ok((sent, true))
+    }
+
+    /// Goes to the next row, if there is one.
+    pub(crate) fn next(&mut self, execution: &mut Execution<'_>) -> Result<bool> {
+        loop {
+            match self {
+                PortalRows::Unopened(plan) => {
+                    let plan = Arc::clone(plan);
+                    let select = Box::new(Select::open(execution, &plan)?);
+                    *self = PortalRows::Select { plan, select };
+                }
+                PortalRows::Select { plan, select } => return select.next(execution, plan),
+                PortalRows::Held { rows, row } => {
+                    execution.tick()?;
+                    let Some((_, mut payload)) = rows.next()? else {
+                        return Ok(false);
+                    };
+                    return read_row(&mut payload, row).map(|()| true);
+                }
+            }
+        }
+    }
+
+    /// The current row.
+    pub(crate) fn row(&self) -> &[Value] {
+        match self {
+            PortalRows::Unopened(_) => &[],
+            PortalRows::Select { plan, select } => select.row(plan),
+            PortalRows::Held { row, .. } => row,
+        }
+    }
+
+    /// The place of the current row's version in its table, if it comes from one table alone.
+    pub(crate) fn place(&self) -> Option<Tid> {
+        match self {
+            PortalRows::Select { select, .. } => select.place(),
+            PortalRows::Unopened(_) | PortalRows::Held { .. } => None,
+        }
     }
 
     /// No more rows are wanted: gives the buffers back.

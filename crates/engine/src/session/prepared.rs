@@ -167,6 +167,10 @@ impl CachedPlan {
                 let heaps = tables.iter().filter(|table| table.kind != TableKind::Virtual);
                 heaps.map(|table| (table.oid, lock_mode(*mode))).collect()
             }
+            Statement::Control(ControlStatement::Declare(declare)) => match &declare.query.statement {
+                Statement::Rows(statement) => executor::locks(&declare.query, statement),
+                _ => Vec::new(),
+            },
             Statement::Control(_) => Vec::new(),
             Statement::Definition(statement) => {
                 let mut locks = definition::locks(statement);
@@ -193,6 +197,21 @@ impl CachedPlan {
             _memory: memory,
         }
     }
+
+    /// The plan of a cursor's query, of the DECLARE that has it.
+    pub(super) fn of_cursor(declare: &CachedPlan, query: &Plan) -> CachedPlan {
+        CachedPlan {
+            plan: query.clone(),
+            version: declare.version,
+            planning: Arc::clone(&declare.planning),
+            role: declare.role,
+            uses: declare.uses.clone(),
+            // DECLARE has been checked.
+            is_allowed: AtomicBool::new(true),
+            has_names: has_names(query.columns.as_deref()),
+            _memory: None,
+        }
+    }
 }
 
 /// A statement that has been parsed and bound, to be executed many times.
@@ -203,6 +222,8 @@ pub struct Prepared {
     columns: Option<Box<[Column]>>,
     /// True if a transaction that has failed takes it: COMMIT, ROLLBACK, ROLLBACK TO and an empty text.
     pub(crate) fits_failed_transaction: bool,
+    /// The cursor that it fetches from, whose columns its rows have.
+    fetched_cursor: Option<Box<str>>,
     /// True until a client knows its columns: they are told when it runs.
     columns_may_change: bool,
     /// Absent when other statements were used more recently: then it is planned from its text.
@@ -225,12 +246,14 @@ impl Prepared {
         let plan = plan_for(parsed.as_ref(), given_types, view, interrupts)?;
         drop(parsed);
         memory.iter_mut().for_each(|memory| memory.planned(&text));
+        let fetched_cursor = plan.fetched_cursor().map(Box::from);
         let statement = &plan.statement;
         Ok(Prepared {
             text,
             param_types: plan.param_types.as_slice().into(),
             columns: plan.columns.as_deref().map(Box::from),
             fits_failed_transaction: statement.fits_failed_transaction(),
+            fetched_cursor,
             columns_may_change: false,
             plan: Mutex::new(Some(Arc::new(CachedPlan::new(plan, view, memory)))),
             used: AtomicU64::new(0),
@@ -262,6 +285,11 @@ impl Prepared {
     /// The columns of its rows; `None` when it returns none.
     pub fn columns(&self) -> Option<&[Column]> {
         self.columns.as_deref()
+    }
+
+    /// The cursor that it fetches from.
+    pub(super) fn fetched_cursor(&self) -> Option<&str> {
+        self.fetched_cursor.as_deref()
     }
 
     /// The statement's text.

@@ -127,6 +127,10 @@ impl Session {
                 self.check_lock_table(*mode)?;
                 true
             }
+            Statement::Control(ControlStatement::Declare(declare)) => {
+                self.check_declare(&declare.name, declare.hold)?;
+                true
+            }
             Statement::Control(_) => false,
             _ => true,
         };
@@ -151,6 +155,13 @@ impl Session {
             return Ok(Completion::Complete);
         }
         let ran = match &cached.plan.statement {
+            Statement::Control(ControlStatement::Declare(declare)) => {
+                self.declare(&prepared.text, &cached, declare, params)?;
+                PlanProgress::Complete(None)
+            }
+            Statement::Control(ControlStatement::Fetch(fetch)) => {
+                PlanProgress::Complete(Some(self.fetch(fetch, request.describe, out)?))
+            }
             Statement::Control(statement) => {
                 let columns = cached.plan.columns.as_deref().filter(|_| request.describe);
                 self.run_control(statement, columns, request, out)?;
@@ -357,11 +368,13 @@ impl Session {
             &self.seen,
             &self.changed,
             &self.serial_values,
+            &self.cursors,
             (self.txn.isolation, self.txn.read_only),
         );
         let (engine, settings) = (&self.engine, &self.settings);
         let identity = &self.identity;
         let login = self.info.user.as_str();
+        let cursors = &self.cursors;
         let session = self.slot.process_id;
         let virtual_rows = |table: &TableDef| {
             let catalog = facts.definitions();
@@ -384,6 +397,7 @@ impl Session {
                 storage: &engine.storage,
                 settings,
                 in_force: &|| engine.in_force(),
+                cursors: &|| cursors.listed(),
                 database: &engine.config.database,
                 login,
                 identity,
@@ -425,6 +439,7 @@ impl Session {
             &self.seen,
             &self.changed,
             &self.serial_values,
+            &self.cursors,
             (self.txn.isolation, self.txn.read_only),
         );
         expr.eval(&[], &EvalContext::new(&[], &facts))
@@ -535,6 +550,7 @@ fn answers_with_rows(plan: &Plan) -> bool {
         return true;
     }
     match &plan.statement {
+        Statement::Control(ControlStatement::Declare(_) | ControlStatement::Fetch(_)) => true,
         Statement::Control(_) => false,
         Statement::Definition(_) => true,
         Statement::Rows(RowsStatement::Insert(insert)) => {

@@ -57,8 +57,10 @@ impl Session {
 
     /// Goes back to a savepoint. After an error there is none any more, and the block has failed.
     fn go_back_to(&mut self, index: usize) -> Result<()> {
+        let clock = self.txn.savepoint_clock(index);
         match self.txn.go_back_to(index, &self.interrupts) {
             Ok(replaced) => {
+                clock.into_iter().for_each(|clock| self.cursors.gone_back(clock));
                 let changed = self.settings.go_back_to(replaced);
                 self.untold_settings.extend(changed);
                 let name = self.settings.value("application_name").unwrap_or_default();

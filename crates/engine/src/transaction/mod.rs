@@ -221,6 +221,11 @@ impl Transaction {
         self.phase != Phase::None
     }
 
+    /// Its number among those of its session; that of the last one, if none is open.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
     /// Its start, in microseconds since 2000.
     pub(crate) fn start_us(&self) -> i64 {
         self.start_us

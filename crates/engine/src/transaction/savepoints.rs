@@ -162,6 +162,12 @@ impl Transaction {
         })
     }
 
+    /// The time of a savepoint: portals of this time and later are made behind it.
+    pub(crate) fn savepoint_clock(&self, index: usize) -> Option<u64> {
+        let savepoint = self.savepoints.as_ref()?.stack.get(index)?;
+        Some(savepoint.clock)
+    }
+
     /// The newest savepoint.
     pub(crate) fn newest_savepoint(&self) -> Option<usize> {
         self.savepoints.as_ref()?.stack.len().checked_sub(1)

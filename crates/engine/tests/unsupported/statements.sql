@@ -196,13 +196,6 @@ cluster verbose t
 cluster
 import foreign schema s from server r into t
 discard sequences
-declare c cursor for select 1
-declare c binary insensitive scroll cursor with hold for select 1
-fetch next from c
-fetch all c
-move forward 5 from c
-close c
-close all
 prepare transaction 'x'
 commit prepared 'x'
 rollback prepared 'x'

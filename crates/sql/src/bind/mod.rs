@@ -18,6 +18,7 @@ mod changed_view;
 mod check;
 mod comment;
 mod create_table_as;
+mod cursor;
 mod definition;
 mod expression;
 mod foreign_key;

@@ -8,6 +8,7 @@ use crate::bind::assignment::{
     PARTS_MAX, Target, base_of, check_parts, is_part_assignment, parts_in, refuse_default,
 };
 use crate::bind::changed_view::{Change, ChangedRelation, NO_COLUMN};
+use crate::bind::cursor::scan_current_of;
 use crate::bind::row_columns::{columns_of, query_of};
 use crate::bind::scope::Scope;
 use crate::bind::select::{From, Places};
@@ -289,7 +290,9 @@ impl Binder<'_> {
             row_queries,
             ..
         } = set;
-        let mut conditions = self.changed_where(update.selection.as_ref(), &mut scope)?;
+        let cursor = self.cursor_of(update.selection.as_ref(), &relation)?;
+        let selection = update.selection.as_ref().filter(|_| cursor.is_none());
+        let mut conditions = self.changed_where(selection, &mut scope)?;
         conditions.extend(relation.conditions());
         let returning = self.returning(update.returning.as_ref(), changed.from.names.clone())?;
         let values = assignments.iter().map(|(_, value)| value);
@@ -301,7 +304,12 @@ impl Binder<'_> {
         if let Some(joined) = &mut joined {
             joined.row_queries.clone_from(&row_queries);
         }
+        refuse(
+            cursor.is_some() && joined.is_some(),
+            "WHERE CURRENT OF beside other tables and queries",
+        )?;
         let scan = changed_scan(self.catalog, table, joined.is_some(), conditions, values);
+        let scan = scan_current_of(scan, cursor);
         let table = &scan.table;
         let generates = table.generated().next().is_some();
         let changes_indexed_columns = table.may_change_keys(assignments.iter().map(|(column, _)| *column));
@@ -477,13 +485,20 @@ impl Binder<'_> {
         let using = delete.using.as_deref().unwrap_or_default();
         let changed = self.changed_from(&relation, using)?;
         let mut scope = Scope::of(changed.from.names.clone(), "WHERE");
-        let mut conditions = self.changed_where(delete.selection.as_ref(), &mut scope)?;
+        let cursor = self.cursor_of(delete.selection.as_ref(), &relation)?;
+        let selection = delete.selection.as_ref().filter(|_| cursor.is_none());
+        let mut conditions = self.changed_where(selection, &mut scope)?;
         conditions.extend(relation.conditions());
         let returning = self.returning(delete.returning.as_ref(), changed.from.names.clone())?;
         let returned = returning.iter().flat_map(|returning| &returning.projection);
         let read: Vec<&Expr> = returned.clone().collect();
         let joined = self.joined_rows(&table, changed, &conditions, &read, false)?;
-        let mut scan = changed_scan(self.catalog, table, joined.is_some(), conditions, returned);
+        refuse(
+            cursor.is_some() && joined.is_some(),
+            "WHERE CURRENT OF beside other tables and queries",
+        )?;
+        let scan = changed_scan(self.catalog, table, joined.is_some(), conditions, returned);
+        let mut scan = scan_current_of(scan, cursor);
         if scan.table.is_referenced {
             // Foreign keys are told the keys of the rows.
             let keys = scan.table.indexes.iter().filter(|index| index.unique);

@@ -537,7 +537,7 @@ fn index_condition(scan: &TableScan, names: &Names) -> String {
     let value = |expr: &Expr| show_top(expr, names);
     let mut parts = Vec::new();
     match &scan.access {
-        AccessPath::Sequential => {}
+        AccessPath::Sequential | AccessPath::CurrentOf(_) => {}
         AccessPath::UniquePoint { key, .. } => {
             parts.extend(
                 key.iter()

@@ -13,7 +13,7 @@
 //! Others gave an error: `between symmetric a and b` (a mark on the word, [`mark_symmetric`]), `U&'…' uescape '…'`,
 //! the calls with a grammar of their own (`special_call`), lists that begin with a query (`in_list`), ANY behind an
 //! operator with its schema (`operator_any`), `.*` behind parentheses or before an operator (`row_wildcards`), ONLY and `*` beside tables' names (`children`), GROUPING SETS inside GROUPING SETS, `GROUP BY DISTINCT` (a key of its own,
-//! [`mark_distinct_groups`]), parts of arrays that are assigned to (`assigned_parts`), forms of MERGE (`merge`), the columns of ON DELETE SET NULL (`set_columns`), names of joins
+//! [`mark_distinct_groups`]), parts of arrays that are assigned to (`assigned_parts`), forms of MERGE (`merge`), the columns of ON DELETE SET NULL (`set_columns`), CURRENT OF (`current_of`), names of joins
 //! behind USING (`using_alias`), VARIADIC, `(values (1))` and `((select 1) union select 2)` (`set_operand`) as values.
 //!
 //! The first two are rules of precedence ([`Dialect`]); the others are mended in the list of tokens ([`tokens`]). So are
@@ -178,6 +178,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
     super::identity_options::mend(&mut tokens);
     super::search_cycle::mend(&mut tokens);
     super::set_columns::mend(&mut tokens);
+    super::current_of::mend(&mut tokens);
     Ok(with_is_null(tokens))
 }
 

@@ -6,6 +6,7 @@
 
 mod assigned_parts;
 mod children;
+mod current_of;
 mod dialect;
 mod identity_options;
 mod in_list;
@@ -28,6 +29,7 @@ pub(crate) mod utility;
 mod window_frame;
 
 pub(crate) use assigned_parts::SUBSCRIPTS_MARK;
+pub(crate) use current_of::current_of;
 pub(crate) use dialect::{DISTINCT_MARK, VARIADIC};
 use std::cell::OnceCell;
 use std::sync::Arc;

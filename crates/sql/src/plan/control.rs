@@ -3,44 +3,15 @@
 //! [`ControlStatement`] is the one type of such a statement from its text to its end. The parser makes it with the names
 //! as they are written; binding looks these up, and changes nothing else. The two forms are its two [`Stage`]s:
 //!
-//! | stage | a table of VACUUM | a column of ANALYZE | a type of PREPARE | arguments of EXECUTE |
-//! | --- | --- | --- | --- | --- |
-//! | `AsRead`, of the parser | its name | its name | its text | syntax trees |
-//! | [`Resolved`] | its definition | its number | the type | expressions with their types |
+//! | stage | a table of VACUUM | a column of ANALYZE | a type of PREPARE | arguments of EXECUTE | the query of DECLARE |
+//! | --- | --- | --- | --- | --- | --- |
+//! | `AsRead`, of the parser | its name | its name | its text | syntax trees | a syntax tree |
+//! | [`Resolved`] | its definition | its number | the type | expressions with their types | a plan |
 
-use std::fmt::Debug;
-use std::sync::Arc;
-
-use crate::catalog::TableDef;
+use super::cursor::{DeclareCursor, FetchCursor};
+use super::stage::{Resolved, Stage};
 use crate::explained::ExplainOptions;
-use crate::expr::Expr;
 use crate::plan::IntoTable;
-use crate::value::DataType;
-
-/// The form of what a control statement names.
-pub trait Stage: Debug + Clone {
-    /// A table of VACUUM or ANALYZE.
-    type Table: Debug + Clone;
-    /// A column of ANALYZE.
-    type Column: Debug + Clone;
-    /// A type that PREPARE declares.
-    type ParameterType: Debug + Clone;
-    /// The arguments of EXECUTE.
-    type Arguments: Debug + Clone;
-}
-
-/// Every name is looked up.
-#[derive(Debug, Clone, Copy)]
-pub enum Resolved {}
-
-impl Stage for Resolved {
-    type Table = Arc<TableDef>;
-    type Column = u16;
-    /// `None` where it is left open.
-    type ParameterType = Option<DataType>;
-    /// Of whatever type they have.
-    type Arguments = Vec<(Expr, DataType)>;
-}
 
 /// A table of VACUUM or ANALYZE.
 #[derive(Debug, Clone)]
@@ -153,6 +124,12 @@ pub enum ControlStatement<S: Stage = Resolved> {
     },
     /// DEALLOCATE name; `None` = ALL
     Deallocate(Option<String>),
+    /// DECLARE name CURSOR FOR query
+    Declare(DeclareCursor<S>),
+    /// FETCH and MOVE
+    Fetch(FetchCursor),
+    /// CLOSE name; `None` = ALL
+    Close(Option<String>),
     /// DISCARD ALL
     DiscardAll,
     /// DISCARD TEMP
@@ -196,6 +173,11 @@ impl ControlStatement {
             ControlStatement::ExecuteInto { .. } => "CREATE TABLE AS",
             ControlStatement::Deallocate(None) => "DEALLOCATE ALL",
             ControlStatement::Deallocate(Some(_)) => "DEALLOCATE",
+            ControlStatement::Declare(_) => "DECLARE CURSOR",
+            ControlStatement::Fetch(fetch) if fetch.is_move => "MOVE",
+            ControlStatement::Fetch(_) => "FETCH",
+            ControlStatement::Close(None) => "CLOSE CURSOR ALL",
+            ControlStatement::Close(Some(_)) => "CLOSE CURSOR",
             ControlStatement::DiscardAll => "DISCARD ALL",
             ControlStatement::DiscardTemporary => "DISCARD TEMP",
             ControlStatement::DiscardSequences => "DISCARD SEQUENCES",

@@ -18,15 +18,18 @@
 //! | --- | --- |
 //! | `access` | which privileges they need |
 //! | `control` | about the transaction, the session, maintenance |
+//! | `cursor` | DECLARE, FETCH, MOVE |
 //! | `definition`, `alter_table`, `sequence`, `user_type` | CREATE, ALTER, DROP, TRUNCATE |
 //! | `measure` | counters of a plan that EXPLAIN ANALYZE runs |
 //! | `role` | about roles |
+//! | `stage` | the form of the names in those of `control` |
 //! | `rows`, `select`, `copy` | SELECT, INSERT, UPDATE, DELETE, MERGE, COPY, EXPLAIN |
 
 mod access;
 mod alter_table;
 mod control;
 mod copy;
+mod cursor;
 mod definition;
 mod grant;
 mod measure;
@@ -35,6 +38,7 @@ mod role;
 mod rows;
 mod select;
 mod sequence;
+mod stage;
 mod user_type;
 
 use std::sync::Arc;
@@ -49,10 +53,10 @@ pub use crate::sort_key::SortKey;
 pub use access::TableAccess;
 pub use alter_table::{AlterTablePlan, NewCheck, NewForeignKey, NewKey, TableAction, TypeChange};
 pub use control::{
-    ConstraintName, ControlStatement, IsolationLevel, MaintainedTable, Resolved, Stage, TableLockMode,
-    TransactionModes,
+    ConstraintName, ControlStatement, IsolationLevel, MaintainedTable, TableLockMode, TransactionModes,
 };
 pub use copy::{CopyDirection, CopyFormat, CopyOptions, CopyPlan};
+pub use cursor::{ALL_ROWS, DeclareCursor, FetchCursor, FetchDirection};
 pub use definition::{
     AlterViewPlan, CommentOn, Commented, CreateIndex, CreateTable, CreateTableAs, CreateViewPlan,
     DefinitionStatement, IndexSpec, IntoTable, OnCommit, TablePart, TakenComment, ViewChange,
@@ -71,6 +75,7 @@ pub use select::{
     WindowCall, WindowFrame, WindowPlan, WindowStage,
 };
 pub use sequence::{AlterSequencePlan, CreateSequence, SequenceChange, SequenceColumn};
+pub use stage::{Resolved, Stage};
 pub use user_type::{TypeChange as UserTypeChange, TypeStatement};
 
 /// A column of a result, as a row description tells it.
@@ -141,7 +146,16 @@ impl Plan {
                 let locked = self.reads.iter().find_map(|read| read.locked);
                 locked.filter(|_| statement.runs()).map(LockStrength::statement)
             }
+            Statement::Control(ControlStatement::Declare(declare)) => declare.query.written_name(),
             Statement::Control(_) => None,
+        }
+    }
+
+    /// The columns of the rows of FETCH are those of the cursor that it names; that cursor's name.
+    pub fn fetched_cursor(&self) -> Option<&str> {
+        match &self.statement {
+            Statement::Control(ControlStatement::Fetch(fetch)) if !fetch.is_move => Some(&fetch.name),
+            _ => None,
         }
     }
 }

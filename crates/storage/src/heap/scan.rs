@@ -83,6 +83,40 @@ impl Heap {
         self.fetch_pinned(ctx, root, &mut read)
     }
 
+    /// The version of a row that the snapshot sees, from a version on that an earlier snapshot saw (WHERE CURRENT OF):
+    /// that one, or what replaced it. `None` if the row is gone.
+    ///
+    /// The earlier snapshot is held, so that neither the version is pruned nor its place used again. Those behind it were
+    /// made later.
+    pub fn visible_from<R>(
+        &self,
+        ctx: &TxnContext<'_>,
+        from: Tid,
+        read: impl FnOnce(Tid, &[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let (mut tid, mut expected) = (from, None::<u64>);
+        loop {
+            let page = self.shared_page(ctx, tid.block)?;
+            let Some(tuple) = Tuple::at(page.hinted(), tid.slot) else {
+                return Ok(None);
+            };
+            // R2.
+            if expected.is_some_and(|xmax| xmax != tuple.xmin()) {
+                return Ok(None);
+            }
+            if visibility::visible(ctx, &page, &tuple)? {
+                return Ok(Some(read(tid, tuple.row())));
+            }
+            match tuple.next() {
+                Some(next) if next != tid => {
+                    expected = Some(tuple.xmax());
+                    tid = next;
+                }
+                _ => return Ok(None),
+            }
+        }
+    }
+
     /// The page, pinned and latched for reading.
     #[inline]
     pub(super) fn shared_page<'a>(&self, ctx: &TxnContext<'a>, block: u32) -> Result<PageShared<'a>> {

@@ -10,6 +10,7 @@
 //! | `relations` | `pg_class`, `pg_tables`, `pg_views`, `pg_indexes` |
 //! | `columns` | `pg_attribute`, `pg_attrdef` |
 //! | `constraints` | `pg_index`, `pg_constraint`, `pg_depend` |
+//! | `cursors` | `pg_cursors` |
 //! | `sequences` | `pg_sequence`, `pg_sequences`, and each sequence read like a table |
 //! | `types`, `functions`, `operators`, `operator_classes` | `pg_type`; `pg_proc`; `pg_operator`, `pg_cast`; `pg_am`, `pg_opclass`, `pg_opfamily` |
 //! | `server` | `pg_database`, `pg_namespace`, `pg_tablespace`, languages, collations |
@@ -29,6 +30,7 @@ mod activity;
 mod column_statistics;
 mod columns;
 mod constraints;
+mod cursors;
 pub(crate) mod definition_text;
 mod dependency;
 mod descriptions;
@@ -51,6 +53,7 @@ mod statistics;
 pub(crate) mod types;
 mod views;
 
+pub(crate) use cursors::ListedCursor;
 pub(crate) use views::rule_oid;
 
 use std::collections::HashMap;
@@ -88,6 +91,7 @@ pub(crate) struct Sources<'a> {
     pub(crate) storage: &'a Storage,
     pub(crate) settings: &'a Settings,
     pub(crate) in_force: &'a dyn Fn() -> Arc<InForce>,
+    pub(crate) cursors: &'a dyn Fn() -> Vec<ListedCursor>,
     pub(crate) database: &'a str,
     /// The name that the client has logged in with.
     pub(crate) login: &'a str,
@@ -227,6 +231,7 @@ static SHAPES: &[(&Shape, MakeRows)] = &[
     (&catalogs::PG_USER_MAPPING, none),
     (&system_views::PG_AVAILABLE_EXTENSION_VERSIONS, none),
     (&system_views::PG_AVAILABLE_EXTENSIONS, none),
+    (&system_views::PG_CURSORS, cursors::cursors),
     (&system_views::PG_GROUP, roles::groups),
     (&system_views::PG_INDEXES, relations::indexes),
     (&system_views::PG_MATVIEWS, none),

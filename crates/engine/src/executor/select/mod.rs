@@ -22,6 +22,7 @@ use clearway_storage::heap::Tid;
 
 use crate::executor::group::{By, Distinct, GroupRows, Grouping};
 use crate::executor::measure::{Loop, Stretch};
+use crate::executor::place::place_of;
 use crate::executor::scan::ScanRows;
 use crate::executor::series::SeriesRows;
 use crate::executor::{Execution, evaluate_row};
@@ -29,7 +30,9 @@ use crate::spill::record::{read_row, read_u64, write_row, write_sort_key};
 use crate::spill::{Sorted, Sorter};
 use clearway_sql::Expr;
 use clearway_sql::error::{EngineError, Result, SqlState};
-use clearway_sql::plan::{AggregatePlan, Counter, MeasuredSource, SelectPlan, Source, StageCounters};
+use clearway_sql::plan::{
+    AggregatePlan, Counter, LockedRows, LockedTable, MeasuredSource, SelectPlan, Source, StageCounters,
+};
 use clearway_sql::value::{DataType, Value};
 use rows::Rows;
 use windows::WindowRows;
@@ -64,6 +67,8 @@ pub(crate) struct Select {
     /// The most rows that can still come out.
     remaining: u64,
     output: Vec<Value>,
+    /// The place of the current row's version in its table, if it comes from one table alone.
+    place: Option<Tid>,
 }
 
 /// The rows that DISTINCT lets through.
@@ -172,9 +177,21 @@ impl Select {
                 continue;
             }
             self.remaining -= 1;
+            self.place = tid;
             return Ok(true);
         }
         Ok(false)
+    }
+
+    /// The place of the current row's version in its table, if it comes from one table alone.
+    pub(crate) fn place(&self) -> Option<Tid> {
+        self.place
+    }
+
+    /// The place of the current row's version in one of the tables whose rows are locked.
+    pub(crate) fn locked_place(&self, locked: &LockedRows, table: &LockedTable) -> Option<Tid> {
+        let at = locked.kept.binary_search(&table.place).ok()?;
+        place_of(self.output.get(locked.first + at)?)
     }
 
     /// The current row.

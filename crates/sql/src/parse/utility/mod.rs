@@ -4,11 +4,12 @@
 //! page of matching give exactly what PostgreSQL accepts and a 0A000 for the rest. Nothing here looks into a catalog.
 //!
 //! [`Reader`] goes over a statement's tokens; a module each has the statements about transactions, settings,
-//! maintenance, prepared statements, COPY, and the forms of CREATE TABLE that sqlparser does not know.
+//! maintenance, prepared statements, cursors, COPY, and the forms of CREATE TABLE that sqlparser does not know.
 
 mod comment;
 mod copy;
 pub(crate) mod create_table;
+mod cursor;
 mod explain;
 mod grant;
 mod lock;
@@ -53,6 +54,7 @@ impl Stage for AsRead {
     type ParameterType = String;
     /// The list in its parentheses, if there is one.
     type Arguments = Option<Deep<Vec<ast::Expr>>>;
+    type Query = Box<ParsedStatement>;
 }
 
 /// A statement that changes definitions, of those that we read, with the names as they are written.
@@ -316,17 +318,17 @@ impl Reader<'_> {
             "discard" => self.discard(),
             "savepoint" => Ok(ControlStatement::Savepoint(self.identifier()?.0)),
             "release" => Ok(ControlStatement::Release(self.savepoint()?)),
-            // Pools send these two when a connection is given back. There is nothing to close and nothing listened to.
-            "close" if self.eat("all") => Ok(ControlStatement::NoOperation("CLOSE CURSOR ALL")),
+            // Pools send it when a connection is given back. There is nothing that is listened to.
             "unlisten" => {
                 if !self.eat_symbol('*') {
                     self.identifier()?;
                 }
                 Ok(ControlStatement::NoOperation("UNLISTEN"))
             }
-            "declare" | "fetch" | "move" | "close" => {
-                Err(EngineError::are_not_supported("cursors (DECLARE, FETCH, CLOSE)"))
-            }
+            "declare" => self.declare(),
+            "fetch" => self.fetch(false),
+            "move" => self.fetch(true),
+            "close" => self.close(),
             other => Err(EngineError::not_supported(other.to_uppercase())),
         }
     }

@@ -1,6 +1,7 @@
 //! SELECT: where its rows come from and what becomes of them. Operators of a FROM: `node`; windows: `window`; FOR
 //! UPDATE: `lock`.
 
+mod backwards;
 mod lock;
 mod node;
 mod window;

@@ -300,7 +300,7 @@ fn checked_below(node: &Node) -> Vec<Expr> {
         return Vec::new();
     };
     let index = match scan.access {
-        AccessPath::Sequential => return Vec::new(),
+        AccessPath::Sequential | AccessPath::CurrentOf(_) => return Vec::new(),
         _ => super::scan::conditions_of(&scan.table, &scan.access),
     };
     let over_block = |condition: Expr| match condition {

@@ -77,7 +77,7 @@ impl Costs<'_> {
     fn rows_of(&self, table: &TableFacts, access: &AccessPath, part: f64) -> f64 {
         let rows = table.rows * part;
         match access {
-            AccessPath::UniquePoint { .. } => rows.min(1.0),
+            AccessPath::UniquePoint { .. } | AccessPath::CurrentOf(_) => rows.min(1.0),
             _ => rows,
         }
     }
@@ -203,7 +203,7 @@ pub(crate) fn conditions_of(table: &TableDef, access: &AccessPath) -> Vec<Expr> 
         data_type: index.types[at],
     };
     match access {
-        AccessPath::Sequential => Vec::new(),
+        AccessPath::Sequential | AccessPath::CurrentOf(_) => Vec::new(),
         AccessPath::UniquePoint { key, .. } => {
             let key = key.iter().enumerate();
             key.map(|(at, value)| compare(at, CompareOp::Equal, value))

@@ -20,6 +20,13 @@ pub(crate) const PG_AVAILABLE_EXTENSIONS: Shape = Shape::view(
     "name name, default_version text, installed_version text, comment text",
 );
 
+/// `pg_cursors`
+pub(crate) const PG_CURSORS: Shape = Shape::view(
+    12_077,
+    "pg_cursors",
+    "name text, statement text, is_holdable bool, is_binary bool, is_scrollable bool, creation_time timestamptz",
+);
+
 /// `pg_group`
 pub(crate) const PG_GROUP: Shape =
     Shape::view(12_010, "pg_group", "groname name, grosysid oid, grolist _oid");
