@@ -296,6 +296,11 @@ impl Relation {
         }
     }
 
+    /// True if it is RETURNING of a statement that changes rows.
+    pub(crate) fn is_change(&self) -> bool {
+        matches!(self, Relation::Leaf(leaf) if matches!(leaf.rows, Rows::Change))
+    }
+
     /// True if rows of its tables are locked, or rows of queries inside it.
     pub fn locks_rows(&self) -> bool {
         let mut locks = false;

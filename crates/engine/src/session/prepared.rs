@@ -408,6 +408,7 @@ fn plan_for(
             subqueries: Vec::new(),
             changes: Vec::new(),
             reads: Vec::new(),
+            failure: None,
             accesses: Vec::new(),
         }),
     }

@@ -275,6 +275,7 @@ impl Session {
         params: &[Value],
         out: &mut dyn Output,
     ) -> Result<PlanProgress> {
+        cached.plan.check()?;
         self.txn
             .take_snapshot_for(&cached.uses, &self.interrupts, self.settings.lock_timeout)?;
         let mut results = SubqueryResults::default();
@@ -306,6 +307,7 @@ impl Session {
         request: Request,
         out: &mut dyn Output,
     ) -> Result<PlanProgress> {
+        cached.plan.check()?;
         if self.standby.is_some() && !cached.uses.is_empty() {
             self.engine.check_not_diverged()?;
         }

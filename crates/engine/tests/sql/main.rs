@@ -14,6 +14,7 @@ mod check_constraints;
 mod comments;
 mod copy;
 mod explain;
+mod folding;
 mod indexes_and_sequences;
 mod merge_joins;
 mod names;

@@ -25,6 +25,7 @@ const JOINS: &[&str] = &[
     "l %s join r on l.a = r.a and l.b = r.b",
     "l %s join r on l.b = r.b and l.a = r.a",
     "l %s join r on l.t = r.t",
+    "l %s join r on l.b = r.b and l.t < r.t",
     "l %s join r on l.a = r.a and l.t = r.t",
     "l %s join r on l.a = r.a and l.id < r.id",
     "l %s join r on l.a + 1 = r.a and l.b <> r.b",

@@ -171,3 +171,59 @@ fn lookups_that_share_their_pages_cost_less_than_reading_all() {
     let loops = query(&mut s, &format!("explain (analyze, timing off) {sql}"));
     assert!(loops.contains("loops=20"), "{loops}");
 }
+
+#[test]
+fn what_is_equal_to_the_same_is_equal() {
+    let fixture = Fixture::new(
+        "create table a (id int primary key, x int);
+         create table b (id int primary key, x int);
+         create table c (id int primary key, x int);
+         insert into a select g, g % 50 from generate_series(1, 500) g;
+         insert into b select g, g % 40 from generate_series(1, 400) g;
+         insert into c select g, g % 30 from generate_series(1, 300) g;
+         insert into a values (1000, null);
+         analyze",
+    );
+    let mut s = fixture.session();
+    let mut plan = |sql: &str| query(&mut s, &format!("explain (costs off) {sql}"));
+    // A constant reaches all of them.
+    let shown = plan("select * from a, b, c where a.id = b.id and b.id = c.id and c.id = 5");
+    assert_eq!(shown.matches("Index Cond: (id = 5)").count(), 3, "{shown}");
+    let shown = plan("select * from a join b on a.id = b.id where a.id = 7");
+    assert_eq!(shown.matches("Index Cond: (id = 7)").count(), 2, "{shown}");
+    let shown = plan("select * from a left join b on a.id = b.id where a.id = 7");
+    assert!(shown.contains("Left Join"), "{shown}");
+    // Two tables that no condition names together are joined by the third's column; each equality is checked once.
+    let shown = plan("select * from a, b, c where a.x = b.x and b.x = c.x and a.id = c.id");
+    assert!(
+        shown.contains("a.x = c.x") || shown.contains("c.x = a.x"),
+        "{shown}"
+    );
+    for (from, rows) in [
+        ("a, b, c where a.x = b.x and b.x = c.x and a.id = c.id", "600"),
+        ("a, b, c where a.x = b.x and c.x = b.x and a.x = a.id", "2900"),
+        (
+            "a, b, c where a.x = b.x and b.x = c.x and c.x = 3 and a.x = 3",
+            "1000",
+        ),
+        (
+            "a, b, c where a.x = b.x and b.x = c.x and c.x = 3 and a.x = 4",
+            "0",
+        ),
+        ("a, b, c where a.x = b.x and b.x = c.x and c.x = null", "0"),
+        (
+            "a, b left join c on b.x = c.id where a.x = b.x and a.x = c.id and c.x = a.x",
+            "2900",
+        ),
+        (
+            "a, b, lateral (select * from c where c.x = a.x) c where a.x = b.x and b.x = c.x and a.id = c.id",
+            "600",
+        ),
+    ] {
+        assert_eq!(
+            query(&mut s, &format!("select count(*) from {from}")),
+            rows,
+            "{from}"
+        );
+    }
+}

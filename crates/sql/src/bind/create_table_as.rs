@@ -30,6 +30,7 @@ impl Binder<'_> {
         }
         self.params = plan.param_types.iter().copied().map(Some).collect();
         self.planned = plan.subqueries;
+        self.failure.take_over(plan.failure);
         self.reads.extend(plan.reads);
         self.accesses.extend(plan.accesses);
         match plan.statement {
@@ -54,7 +55,7 @@ impl Binder<'_> {
         };
         let into = self.target_of(&written)?;
         let block = self.query(&query, true)?;
-        let select = Planner::new(self.catalog, &self.subqueries).block(block)?;
+        let select = Planner::new(self.catalog, &self.subqueries, &self.failure).block(block)?;
         self.table_for(&into, select).map(Some)
     }
 

@@ -93,7 +93,7 @@ impl Binder<'_> {
             .iter()
             .for_each(|clause| clause.each_expression(&mut |expr| read.push(expr)));
         read.extend(&on);
-        let planner = Planner::new(self.catalog, &self.subqueries);
+        let planner = Planner::new(self.catalog, &self.subqueries, &self.failure);
         let mut joined = planner.joined(from, places.width, Vec::new(), &table, &read)?;
         joined.recheck = all(on);
         Ok(MergePlan {

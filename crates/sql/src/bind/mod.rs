@@ -67,7 +67,7 @@ use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
 use crate::parse::{Lines, ParsedStatement, Piece, Tree, parse_expression};
 use crate::plan::{Plan, RowsStatement, SelectPlan, Statement, TableAccess, TableRead};
-use crate::planner::Planner;
+use crate::planner::{Failure, Planner};
 use crate::query::Block;
 use crate::stack::with_stack_for;
 use crate::value::DataType;
@@ -159,7 +159,8 @@ fn bind_here(
         .iter()
         .map(|known| known.unwrap_or(DataType::Text))
         .collect();
-    let mut subqueries = Planner::new(catalog, &binder.subqueries).subqueries()?;
+    let planner = Planner::new(catalog, &binder.subqueries, &binder.failure);
+    let mut subqueries = planner.subqueries()?;
     subqueries.append(&mut binder.planned);
     Ok(Plan {
         statement: bound,
@@ -168,6 +169,7 @@ fn bind_here(
         subqueries,
         changes: binder.with.changes,
         reads: binder.reads,
+        failure: binder.failure.into_error(),
         accesses: binder.accesses,
     })
 }
@@ -233,6 +235,8 @@ struct Binder<'a> {
     subqueries: Vec<Block>,
     /// Queries that were planned with a statement inside this one.
     planned: Vec<Arc<SelectPlan>>,
+    /// The error of an expression's constant part.
+    failure: Failure,
     /// The tables that are read.
     reads: Vec<TableRead>,
     /// The uses that it makes of tables.
@@ -293,6 +297,7 @@ impl<'a> Binder<'a> {
             subqueries: Vec::new(),
             planned: Vec::new(),
             reads: Vec::new(),
+            failure: Failure::default(),
             accesses: Vec::new(),
             as_view: None,
             with: with::WithState::default(),
@@ -322,7 +327,7 @@ impl Binder<'_> {
                 self.with.at_top = true;
                 let mut block = self.query(query, true)?;
                 record::forget_shapes(&mut block.columns);
-                let select = Planner::new(self.catalog, &self.subqueries).block(block)?;
+                let select = Planner::new(self.catalog, &self.subqueries, &self.failure).block(block)?;
                 let columns = select.columns.clone();
                 Ok((RowsStatement::Select(Arc::new(select)).into(), Some(columns)))
             }

@@ -11,7 +11,8 @@ use crate::bind::{Binder, Typed, boolean};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::{CompareOp, Expr, Quantified, Subquery, SubqueryForm};
 use crate::plan::Column;
-use crate::value::DataType;
+use crate::query::Block;
+use crate::value::{DataType, Value};
 
 impl Binder<'_> {
     /// Binds a query of an expression; its number and arguments, and its columns.
@@ -104,6 +105,9 @@ impl Binder<'_> {
     /// \[NOT\] EXISTS
     pub(super) fn exists(&mut self, query: &ast::Query, negated: bool, scope: &mut Scope) -> Result<Typed> {
         let (number, arguments, _) = self.subquery(query, scope)?;
+        if let Some(block) = self.subqueries.get_mut(number) {
+            without_values(block);
+        }
         Ok(negated_if(
             negated,
             Expr::Subquery(Box::new(Subquery {
@@ -253,4 +257,15 @@ fn negated_if(negated: bool, condition: Expr) -> Typed {
         true => Expr::Not(Box::new(condition)),
         false => condition,
     })
+}
+
+/// Leaves out the output values of a query whose rows are only counted, which nothing looks at.
+fn without_values(block: &mut Block) {
+    let is_plain = block.aggregate.is_none() && block.windows.is_empty() && block.limit.is_none();
+    if is_plain && block.offset.is_none() && !block.distinct && block.distinct_on == 0 {
+        block.sort.clear();
+        let values = block.projection.iter_mut();
+        let computed = values.filter(|value| !matches!(value, Expr::Column(_) | Expr::Constant(_)));
+        computed.for_each(|value| *value = Expr::Constant(Value::Null));
+    }
 }

@@ -235,6 +235,7 @@ impl Binder<'_> {
             changes,
             "EXPLAIN ANALYZE of a statement that changes rows in WITH",
         )?;
+        self.failure.take_over(plan.failure.take());
         let mut counters = None;
         if options.analyze {
             let what = options.measured();
@@ -376,6 +377,7 @@ impl Binder<'_> {
                 let changes = !plan.changes.is_empty();
                 refuse(changes, "COPY with a statement that changes rows in WITH")?;
                 self.planned = plan.subqueries;
+                self.failure.take_over(plan.failure);
                 self.reads.extend(plan.reads);
                 self.accesses.extend(plan.accesses);
                 if let Statement::Definition(_) = plan.statement {

@@ -73,7 +73,7 @@ impl Binder<'_> {
                 _ => {
                     refuse(!self.more_rows.is_empty(), "this form of INSERT")?;
                     let block = self.query(query, false)?;
-                    let select = Planner::new(self.catalog, &self.subqueries).block(block)?;
+                    let select = Planner::new(self.catalog, &self.subqueries, &self.failure).block(block)?;
                     let explicit = !insert.columns.is_empty();
                     self.check_count(select.visible, &targets, explicit, None)?;
                     self.note_implied_targets(&insert.columns, &relation, select.visible);
@@ -554,7 +554,7 @@ impl Binder<'_> {
         if changed.alone && !subqueries && !by_operators {
             return Ok(None);
         }
-        let planner = Planner::new(self.catalog, &self.subqueries);
+        let planner = Planner::new(self.catalog, &self.subqueries, &self.failure);
         let conditions = conditions.to_vec();
         let joined = planner.joined(changed.from.relation, changed.width, conditions, table, read)?;
         Ok(Some(Box::new(joined)))

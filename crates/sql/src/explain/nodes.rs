@@ -153,7 +153,9 @@ impl Lines<'_> {
             Node::Gate { input, condition } => {
                 self.node("Result");
                 self.property("One-Time Filter", show(condition, names));
-                self.child(|lines| lines.operator(input, names, facts, runs));
+                if !matches!(input.unmeasured(), Node::OneRow) {
+                    self.child(|lines| lines.operator(input, names, facts, runs));
+                }
             }
             Node::Filter { input, condition } => {
                 let at = self.nodes.len();

@@ -121,6 +121,8 @@ pub struct Plan {
     pub changes: Vec<Change>,
     /// The tables that it reads, wherever they stand.
     pub reads: Vec<TableRead>,
+    /// The error of a part of an expression that is constant.
+    pub failure: Option<crate::error::EngineError>,
     /// The uses that it makes of tables.
     pub accesses: Vec<TableAccess>,
 }
@@ -135,6 +137,11 @@ pub struct Change {
 }
 
 impl Plan {
+    /// The error that running it would end with, whatever rows there are.
+    pub fn check(&self) -> crate::error::Result<()> {
+        self.failure.clone().map_or(Ok(()), Err)
+    }
+
     /// The name by which a read-only transaction refuses it, if it does.
     pub fn written_name(&self) -> Option<&'static str> {
         match &self.statement {

@@ -18,9 +18,11 @@ use crate::planner::Planner;
 use crate::planner::alternatives;
 use crate::planner::columns::ReadColumns;
 use crate::planner::cost::{Costs, JoinMethod};
+use crate::planner::equal;
 use crate::planner::facts::Facts;
+use crate::planner::fold;
 use crate::planner::leaves::{LeafSet, Leaves, rejects_nulls};
-use crate::planner::planned::{Keys, Pair, Planned, Side};
+use crate::planner::planned::{Conditions, Keys, Pair, Planned, Side};
 use crate::planner::scan::{ScanFacts, all, need, plan_scan};
 use crate::query::{Block, Join, Leaf, Relation, Rows, SetOperation, is_volatile};
 use crate::stack::checkpoint;
@@ -161,6 +163,11 @@ impl Tree<'_, '_> {
     }
 
     fn plan_here(&self, relation: Relation, conditions: Vec<Expr>) -> Result<Planned> {
+        if conditions.iter().any(fold::is_never_true) {
+            // What is inside it may fail or be refused all the same.
+            let set = self.plan(relation, Vec::new())?.set;
+            return Ok(self.nothing(set));
+        }
         match relation {
             Relation::OneRow => Ok(self.filtered(self.one_row(), conditions)),
             Relation::Leaf(leaf) => self.leaf(leaf, conditions),
@@ -189,9 +196,13 @@ impl Tree<'_, '_> {
         let mut relations = Vec::new();
         let mut pool = conditions;
         flatten(Relation::Join(Box::new(join)), &mut relations, &mut pool);
+        let sets: Vec<LeafSet> = relations
+            .iter()
+            .map(|relation| self.leaves.in_relation(relation))
+            .collect();
+        let classes = equal::take_classes(&mut pool, &self.leaves, &sets);
         let mut sides = Vec::with_capacity(relations.len());
-        for relation in relations {
-            let set = self.leaves.in_relation(&relation);
+        for (relation, set) in relations.into_iter().zip(sets) {
             let mut own = take_conditions(&mut pool, |condition| {
                 !condition.has_subquery() && self.leaves.read_by(condition) & !set == 0
             });
@@ -209,7 +220,12 @@ impl Tree<'_, '_> {
         });
         // What may differ from row to row is looked at for each row of the whole.
         let last = take_conditions(&mut pool, reads_none);
-        let joined = self.ordered(sides, pool, within)?;
+        let conditions = Conditions {
+            pool,
+            classes: &classes,
+            within,
+        };
+        let joined = self.ordered(sides, conditions)?;
         let joined = self.filtered(joined, last);
         if once.is_empty() {
             return Ok(joined);
@@ -218,6 +234,16 @@ impl Tree<'_, '_> {
         let (set, cost) = (joined.set, joined.cost);
         let node = self.loop_join(JoinKind::Inner, gate, joined, Vec::new(), false);
         Ok(Planned::new(node, set, cost))
+    }
+
+    /// No row of these leaves, none of which is read.
+    fn nothing(&self, set: LeafSet) -> Planned {
+        let node = Node::Gate {
+            input: Box::new(Node::OneRow),
+            condition: Expr::Constant(Value::Bool(false)),
+        };
+        let cost = self.costs.node(&node, &self.facts, 1.0);
+        Planned::new(node, set, cost)
     }
 
     fn one_row(&self) -> Planned {
@@ -448,8 +474,8 @@ impl Tree<'_, '_> {
         }
     }
 
-    /// A query of FROM without the values that no later stage reads. Those of queries inside it would run for nothing,
-    /// and PostgreSQL shows none of their errors.
+    /// A query of FROM without the values that no later stage reads. They would be computed for nothing, and PostgreSQL
+    /// shows none of their errors.
     fn without_unread(&self, mut block: Block, base: u16) -> Block {
         if block.distinct || block.distinct_on > 0 {
             return block;
@@ -460,7 +486,8 @@ impl Tree<'_, '_> {
             let is_key = block.sort.iter().any(|key| key.column == at);
             let value = &mut block.projection[at];
             let volatile = || is_volatile(value, self.planner.bound);
-            if !is_read && !is_key && value.has_subquery() && !volatile() {
+            let is_plain = matches!(value, Expr::Column(_) | Expr::Constant(_) | Expr::Outer(_));
+            if !is_read && !is_key && !is_plain && !volatile() {
                 *value = Expr::Constant(Value::Null);
             }
         }

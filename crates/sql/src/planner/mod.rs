@@ -1,7 +1,8 @@
 //! From a bound query to a plan.
 //!
 //! # Steps
-//! 1. The queries inside the block's expressions are planned with the statement's list of them (`Planner::subqueries`).
+//! 1. Expressions are made simpler (`fold`). The queries inside them are planned with the statement's list of them
+//!    (`Planner::subqueries`).
 //! 2. A block over one table, one series or nothing keeps its short way: source, groups, projection, sort ([`SelectPlan`]).
 //! 3. Every other FROM becomes a tree of operators (`join`): conditions are split at AND, each is checked as early as
 //!    all its columns are there; an outer join whose missing rows a condition would take away is an inner join; inner
@@ -14,6 +15,7 @@
 //! | module | job |
 //! | --- | --- |
 //! | `scan` | how one table is read |
+//! | `fold` | expressions made simpler |
 //! | `leaves` | which leaves an expression reads |
 //! | `planned` | what is known of a relation that is planned |
 //! | `join`, `order` | a tree of operators for a FROM; the order of inner joins |
@@ -24,6 +26,7 @@
 //! | `conditions` | conditions that hold together |
 //! | `pull_up` | queries of WHERE as joins |
 //! | `alternatives` | conditions on one side that follow from an OR over several |
+//! | `equal` | expressions of several relations that are equal |
 //! | `columns` | the columns that later stages read |
 //! | `windows` | columns for the calls over windows |
 
@@ -31,7 +34,9 @@ mod alternatives;
 mod columns;
 mod conditions;
 pub(crate) mod cost;
+mod equal;
 pub(crate) mod facts;
+pub(crate) mod fold;
 mod join;
 mod leaves;
 mod lock;
@@ -58,6 +63,7 @@ use crate::value::{DataType, Value};
 pub use cost::Cost;
 pub(crate) use cost::Costs;
 pub(crate) use facts::Facts;
+pub(crate) use fold::Failure;
 use scan::{ScanFacts, all, extreme, need, ordered_by_index, plan_scan};
 
 /// Plans the blocks of one statement.
@@ -65,11 +71,17 @@ pub(crate) struct Planner<'c> {
     catalog: &'c dyn CatalogView,
     /// The queries inside the statement's expressions, by their numbers.
     bound: &'c [Block],
+    failure: &'c Failure,
 }
 
 impl<'c> Planner<'c> {
-    pub(crate) fn new(catalog: &'c dyn CatalogView, bound: &'c [Block]) -> Planner<'c> {
-        Planner { catalog, bound }
+    /// `failure` gets the error of a constant part of an expression.
+    pub(crate) fn new(catalog: &'c dyn CatalogView, bound: &'c [Block], failure: &'c Failure) -> Planner<'c> {
+        Planner {
+            catalog,
+            bound,
+            failure,
+        }
     }
 
     /// The query of this number, as it was bound.
@@ -106,7 +118,7 @@ impl<'c> Planner<'c> {
             offset,
             columns,
             is_locked_from_outside: _,
-        } = self.pulled_up(block)?;
+        } = self.pulled_up(self.failure.simplified_block(block))?;
         let mut plan = SelectPlan {
             source: Source::OneRow,
             aggregate,
@@ -128,7 +140,8 @@ impl<'c> Planner<'c> {
         let mut above = false;
         each_expression(&plan, &mut |expr| above |= expr.has_subquery());
         plan.has_subqueries = above;
-        let simple = !above && !conditions.iter().any(Expr::has_subquery);
+        let is_long = |condition: &Expr| condition.has_subquery() || fold::is_never_true(condition);
+        let simple = !above && !conditions.iter().any(is_long);
         plan.source = match from {
             Relation::OneRow if simple => one_row(conditions),
             Relation::Leaf(Leaf {

@@ -25,9 +25,10 @@ use crate::error::{EngineError, Result};
 use crate::expr::Expr;
 use crate::plan::JoinKind;
 use crate::planner::cost::Cost;
+use crate::planner::equal;
 use crate::planner::join::{Tree, take_conditions};
 use crate::planner::leaves::LeafSet;
-use crate::planner::planned::{Input, Pair, Planned, RowOrder, Side};
+use crate::planner::planned::{Conditions, Input, Pair, Planned, RowOrder, Side};
 
 /// Relations that a greedy order is begun with, at most.
 const STARTS_MAX: usize = 12;
@@ -47,10 +48,9 @@ struct Best {
 struct Search<'s> {
     tree: &'s Tree<'s, 's>,
     sides: &'s [Side],
-    conditions: &'s [Expr],
+    conditions: &'s Conditions<'s>,
     /// The relations that each condition reads.
     reads: Vec<Sides>,
-    within: LeafSet,
     best: Vec<Option<Best>>,
 }
 
@@ -73,13 +73,15 @@ impl Search<'_> {
     /// The leaves outside of a set that it needs.
     fn needs(&self, set: Sides) -> LeafSet {
         let needs = self.each(set).fold(0, |needs, side| needs | side.needs);
-        needs & self.within & !self.leaves(set)
+        needs & self.conditions.within & !self.leaves(set)
     }
 
     /// The conditions that a join of two sets checks (O1).
     fn checked(&self, left: Sides, right: Sides) -> Vec<Expr> {
+        let sets = (self.leaves(left), self.leaves(right));
         checked_by(&self.reads, left, right)
-            .map(|at| self.conditions[at].clone())
+            .map(|at| self.conditions.pool[at].clone())
+            .chain(self.tree.equalities(self.conditions, sets))
             .collect()
     }
 
@@ -163,14 +165,9 @@ fn checked_by(reads: &[Sides], left: Sides, right: Sides) -> impl Iterator<Item 
 
 impl Tree<'_, '_> {
     /// Joins relations in the best order that is found.
-    pub(super) fn ordered(
-        &self,
-        sides: Vec<Side>,
-        conditions: Vec<Expr>,
-        within: LeafSet,
-    ) -> Result<Planned> {
+    pub(super) fn ordered(&self, sides: Vec<Side>, conditions: Conditions<'_>) -> Result<Planned> {
         if sides.len() > self.costs.settings.searched_relations.min(12) {
-            return self.greedy(sides, conditions, within);
+            return self.greedy(sides, conditions);
         }
         let read_by = |condition: &Expr| {
             let leaves = self.leaves.read_by(condition);
@@ -178,13 +175,12 @@ impl Tree<'_, '_> {
             let read = sides.filter(|(_, side)| side.planned.set & leaves != 0);
             read.fold(0, |set: Sides, (at, _)| set | 1 << at)
         };
-        let reads: Vec<Sides> = conditions.iter().map(read_by).collect();
+        let reads: Vec<Sides> = conditions.pool.iter().map(read_by).collect();
         let mut search = Search {
             tree: self,
             sides: &sides,
             conditions: &conditions,
             reads: reads.clone(),
-            within,
             best: vec![None; 1 << sides.len()],
         };
         let all = ((1u32 << sides.len()) - 1) as Sides;
@@ -203,22 +199,27 @@ impl Tree<'_, '_> {
         Ok(build.side(all)?.planned)
     }
 
-    fn greedy(&self, sides: Vec<Side>, pool: Vec<Expr>, within: LeafSet) -> Result<Planned> {
+    /// The equalities of the classes that a join of two sets of leaves checks.
+    fn equalities(&self, conditions: &Conditions<'_>, (left, right): (LeafSet, LeafSet)) -> Vec<Expr> {
+        equal::between(conditions.classes, left, right, &self.facts)
+    }
+
+    fn greedy(&self, sides: Vec<Side>, conditions: Conditions<'_>) -> Result<Planned> {
         let mut starts: Vec<usize> = (0..sides.len())
-            .filter(|at| sides[*at].needs & within == 0)
+            .filter(|at| sides[*at].needs & conditions.within == 0)
             .collect();
         let rows = |at: &usize| sides[*at].planned.cost.rows;
         starts.sort_by(|one, other| rows(one).total_cmp(&rows(other)));
         starts.truncate(STARTS_MAX);
         let mut best: Option<(f64, Vec<usize>)> = None;
         for start in starts {
-            let (total, order) = self.greedy_from(start, &sides, pool.clone(), within)?;
+            let (total, order) = self.greedy_from(start, &sides, conditions.clone())?;
             if best.as_ref().is_none_or(|(least, _)| total < *least) {
                 best = Some((total, order));
             }
         }
         let (_, order) = best.ok_or_else(|| EngineError::internal("a join has no side to start with"))?;
-        self.in_order(&order, sides, pool, within)
+        self.in_order(&order, sides, conditions)
     }
 
     /// The greedy order from a side, and its cost.
@@ -226,19 +227,18 @@ impl Tree<'_, '_> {
         &self,
         start: usize,
         sides: &[Side],
-        mut pool: Vec<Expr>,
-        within: LeafSet,
+        mut conditions: Conditions<'_>,
     ) -> Result<(f64, Vec<usize>)> {
         let first = &sides[start].planned;
         let (mut set, mut order) = (first.set, vec![start]);
         let mut rows_order = first.order.clone();
         let mut rest: Vec<usize> = (0..sides.len()).filter(|at| *at != start).collect();
-        let ready = self.take_ready(&mut pool, set, within);
+        let ready = self.take_ready(&mut conditions, 0, set);
         let mut cost = ready.iter().fold(first.cost, |cost, condition| {
             self.costs.filtered(cost, &self.facts, condition)
         });
         while !rest.is_empty() {
-            let at = rest.remove(self.next_side((cost.rows, set), sides, &rest, &pool, within));
+            let at = rest.remove(self.next_side((cost.rows, set), sides, &rest, &conditions));
             let side = &sides[at];
             let left = Input {
                 cost,
@@ -246,7 +246,7 @@ impl Tree<'_, '_> {
                 order: &rows_order,
                 scans: if order.len() == 1 { &first.scans } else { &[] },
             };
-            let ready = self.take_ready(&mut pool, set | side.planned.set, within);
+            let ready = self.take_ready(&mut conditions, set, side.planned.set);
             let chosen = self.method(&Pair {
                 kind: JoinKind::Inner,
                 left,
@@ -263,36 +263,33 @@ impl Tree<'_, '_> {
         Ok((cost.total, order))
     }
 
-    /// Takes the conditions that read no relation of the join outside of a set.
-    fn take_ready(&self, pool: &mut Vec<Expr>, set: LeafSet, within: LeafSet) -> Vec<Expr> {
-        take_conditions(pool, |condition| {
-            self.leaves.read_by(condition) & within & !set == 0
-        })
+    /// Takes the conditions that a join of a set with another one checks.
+    fn take_ready(&self, conditions: &mut Conditions<'_>, before: LeafSet, set: LeafSet) -> Vec<Expr> {
+        let outside = conditions.within & !(before | set);
+        let mut ready = take_conditions(&mut conditions.pool, |condition| {
+            self.leaves.read_by(condition) & outside == 0
+        });
+        ready.extend(self.equalities(conditions, (before, set)));
+        ready
     }
 
     /// Joins the sides one after the other.
-    fn in_order(
-        &self,
-        order: &[usize],
-        sides: Vec<Side>,
-        mut pool: Vec<Expr>,
-        within: LeafSet,
-    ) -> Result<Planned> {
+    fn in_order(&self, order: &[usize], sides: Vec<Side>, mut conditions: Conditions<'_>) -> Result<Planned> {
         let mut sides: Vec<Option<Side>> = sides.into_iter().map(Some).collect();
         let mut joined: Option<Planned> = None;
         for at in order {
             let side = sides[*at]
                 .take()
                 .ok_or_else(|| EngineError::internal("a side is joined twice"))?;
-            let set = side.planned.set | joined.as_ref().map_or(0, |joined| joined.set);
-            let ready = self.take_ready(&mut pool, set, within);
+            let before = joined.as_ref().map_or(0, |joined| joined.set);
+            let ready = self.take_ready(&mut conditions, before, side.planned.set);
             joined = Some(match joined {
                 None => self.filtered(side.planned, ready),
                 Some(left) => self.join(JoinKind::Inner, left, side, ready)?,
             });
         }
         let planned = joined.ok_or_else(|| EngineError::internal("a join has no sides"))?;
-        Ok(self.filtered(planned, pool))
+        Ok(self.filtered(planned, conditions.pool))
     }
 
     /// The side to join next to so many rows of a set; its place in `rest`.
@@ -301,18 +298,21 @@ impl Tree<'_, '_> {
         (rows, before): (f64, LeafSet),
         sides: &[Side],
         rest: &[usize],
-        pool: &[Expr],
-        within: LeafSet,
+        conditions: &Conditions<'_>,
     ) -> usize {
+        let within = conditions.within;
         let rank = |side: &Side| -> (bool, f64) {
             let set = before | side.planned.set;
-            let ready: Vec<Expr> = pool
+            let equalities = self.equalities(conditions, (before, side.planned.set));
+            let ready: Vec<Expr> = conditions
+                .pool
                 .iter()
                 .filter(|condition| {
                     let read = self.leaves.read_by(condition);
                     read & within & !set == 0 && read & side.planned.set != 0
                 })
                 .cloned()
+                .chain(equalities)
                 .collect();
             let joined = rows * side.planned.cost.rows * self.facts.selectivity_of_all(&ready);
             (ready.is_empty(), joined)
@@ -332,7 +332,7 @@ struct Build<'b> {
     tree: &'b Tree<'b, 'b>,
     best: Vec<Option<Best>>,
     reads: Vec<Sides>,
-    conditions: Vec<Expr>,
+    conditions: Conditions<'b>,
     sides: Vec<Option<Side>>,
 }
 
@@ -345,11 +345,12 @@ impl Build<'_> {
         }
         let best = self.best[usize::from(set)].as_ref().ok_or_else(missing)?;
         let (left, right) = (best.left, best.right);
-        let conditions = checked_by(&self.reads, left, right)
-            .map(|at| self.conditions[at].clone())
-            .collect();
+        let checked = checked_by(&self.reads, left, right);
+        let mut conditions: Vec<Expr> = checked.map(|at| self.conditions.pool[at].clone()).collect();
         let left = self.side(left)?.planned;
         let right = self.side(right)?;
+        let sets = (left.set, right.planned.set);
+        conditions.extend(self.tree.equalities(&self.conditions, sets));
         Ok(Side {
             planned: self.tree.join(JoinKind::Inner, left, right, conditions)?,
             table: None,

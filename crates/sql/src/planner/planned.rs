@@ -5,6 +5,7 @@ use std::rc::Rc;
 use crate::expr::Expr;
 use crate::plan::{JoinKind, Node};
 use crate::planner::cost::Cost;
+use crate::planner::equal::Class;
 use crate::planner::leaves::LeafSet;
 use crate::query::Leaf;
 use crate::value::DataType;
@@ -75,6 +76,16 @@ pub(super) struct Input<'p> {
     pub(super) order: &'p RowOrder,
     /// Other ways to read it, each in an order, if it is a table.
     pub(super) scans: &'p [OrderedScan],
+}
+
+/// The conditions of an inner join of several relations.
+#[derive(Clone)]
+pub(super) struct Conditions<'c> {
+    /// Those that no operator checks yet.
+    pub(super) pool: Vec<Expr>,
+    pub(super) classes: &'c [Class],
+    /// The leaves of all relations.
+    pub(super) within: LeafSet,
 }
 
 /// The sides of a join and what is to be true of their rows.

@@ -155,8 +155,24 @@ impl Binder<'_> {
             self.with_clause(with, may_change)?;
         }
         let bound = bind(self);
+        self.leave_out_unread(in_sight);
         self.with.in_sight.truncate(in_sight);
         bound
+    }
+
+    /// Leaves out the queries of common table expressions, from a place in sight on, whose rows nothing reads: they do not
+    /// run, and an error of theirs is none of the statement's.
+    fn leave_out_unread(&mut self, first: usize) {
+        for cte in &self.with.in_sight[first..] {
+            let State::Bound(bound) = &cte.state else { continue };
+            let is_unread = bound.uses == 0 || bound.inline == Inline::Each;
+            if let Some(block) = self.subqueries.get_mut(bound.number)
+                && is_unread
+                && !block.from.is_change()
+            {
+                *block = Block::one_row();
+            }
+        }
     }
 
     fn with_clause(&mut self, with: &ast::With, may_change: bool) -> Result<()> {
