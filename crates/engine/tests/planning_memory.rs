@@ -65,7 +65,7 @@ fn memory_is_given_back_however_a_statement_ends() {
     for _ in 0..3 {
         assert_eq!(query(&mut session, &good), "1");
         for (sql, sqlstate) in [
-            (good.replace("count", "cuont"), "42809"),
+            (good.replace("count", "cuont"), "42883"),
             (good.replace(" from ", " form "), "42601"),
             (good.replacen("1, 1", "1 / 0, 1", 1), "22012"),
             (good.replacen("1, 1", "1, missing", 1), "42703"),
