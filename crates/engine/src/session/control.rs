@@ -16,6 +16,9 @@ use clearway_sql::value::{DataType, Value};
 
 impl Session {
     /// Runs a statement to its tag. `columns`: those of its rows, if it has rows and descriptions of them are sent.
+    ///
+    /// The two that each transaction has are apart from the others, whose room on the stack they would have to make.
+    #[inline]
     pub(crate) fn run_control(
         &mut self,
         statement: &ControlStatement,
@@ -24,12 +27,29 @@ impl Session {
         out: &mut dyn Output,
     ) -> Result<()> {
         match statement {
-            ControlStatement::Empty => return out.empty(),
-            ControlStatement::Begin(modes) => self.begin_block(modes, out)?,
+            ControlStatement::Begin(modes) => {
+                self.begin_block(modes, out)?;
+                out.complete(statement.tag())
+            }
             ControlStatement::Commit { chain } => {
                 let answer = self.end_block(true, *chain, out)?;
-                return out.complete(answer);
+                out.complete(answer)
             }
+            _ => self.run_rarer_control(statement, columns, request, out),
+        }
+    }
+
+    #[inline(never)]
+    fn run_rarer_control(
+        &mut self,
+        statement: &ControlStatement,
+        columns: Option<&[Column]>,
+        request: Request,
+        out: &mut dyn Output,
+    ) -> Result<()> {
+        match statement {
+            ControlStatement::Begin(_) | ControlStatement::Commit { .. } => unreachable!("run_control runs it"),
+            ControlStatement::Empty => return out.empty(),
             ControlStatement::Rollback { chain } => {
                 self.end_block(false, *chain, out)?;
             }

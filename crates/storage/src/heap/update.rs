@@ -116,6 +116,7 @@ impl End {
 }
 
 /// Gives the tuple at `slot` this end.
+#[inline(always)]
 pub(crate) fn write_end(change: &mut AtomicChange<'_>, page: &mut PageExclusive<'_>, slot: u16, end: End) {
     let Some(tuple) = Tuple::at(page.hinted(), slot) else {
         unreachable!("the tuple was found under this latch");
@@ -325,7 +326,7 @@ impl Heap {
     }
 
     /// The reason why the transaction of `ctx` cannot change the version at `tid`, which locks it in `mode`.
-    #[inline]
+    #[inline(always)]
     fn refused(
         &self,
         ctx: &TxnContext<'_>,
