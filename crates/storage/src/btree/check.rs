@@ -56,6 +56,8 @@ struct Checker<'c, 'p, S, E> {
     progress: Progress<'p, E>,
     /// By page number: whether the check has met the page.
     met: Vec<bool>,
+    /// Pages of the file when the check began.
+    blocks: u32,
     shape: TreeShape,
 }
 
@@ -74,6 +76,7 @@ impl BTree {
             findings,
             progress,
             met: vec![false; blocks as usize],
+            blocks,
             shape: TreeShape::default(),
         };
         let root = match self.root(storage) {
@@ -146,6 +149,10 @@ impl<S: TreeStorage, E: From<StorageError>> Checker<'_, '_, S, E> {
                 return Ok(false);
             };
             (self.progress)(1)?;
+            // A tree may grow while it is looked at.
+            if block as usize >= self.met.len() {
+                self.met.resize(block as usize + 1, false);
+            }
             if std::mem::replace(&mut self.met[block as usize], true) {
                 self.findings
                     .page(block, "two links of the tree lead to this page");
@@ -282,7 +289,7 @@ impl<S: TreeStorage, E: From<StorageError>> Checker<'_, '_, S, E> {
 
     /// Step 4.
     fn unmet(&mut self) -> Outcome<(), E> {
-        for block in 0..self.met.len() as u32 {
+        for block in 0..self.blocks {
             if self.met[block as usize] {
                 continue;
             }

@@ -310,11 +310,9 @@ fn work_named<T>(
             let mut named = NamedOutput::new(out, execution.eval.session, columns);
             work(execution, walk, &mut Some(&mut named))
         }
-        (mut out, _) => {
-            // A shorter life than the one it came with.
-            let mut out: Receiver<'_> = out.as_deref_mut().map(|out| out as &mut dyn Output);
-            work(execution, walk, &mut out)
-        }
+        // A shorter life than the one it came with.
+        (Some(out), _) => work(execution, walk, &mut Some(out as &mut dyn Output)),
+        (None, _) => work(execution, walk, &mut None),
     }
 }
 
