@@ -133,6 +133,7 @@ subjects! {
     cursors
     dates
     distinct_on
+    domains
     enums
     expressions
     foreign_keys

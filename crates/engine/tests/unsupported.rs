@@ -54,8 +54,8 @@ const REFUSED: &[(&str, &str, u32)] = &[
         3,
     ),
     (
-        "/* é */ alter domain d drop not null",
-        "ALTER DOMAIN is not supported",
+        "/* é */ alter publication p add table t",
+        "ALTER PUBLICATION is not supported",
         9,
     ),
     ("create trusted language l", "CREATE LANGUAGE is not supported", 1),

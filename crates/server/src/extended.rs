@@ -65,6 +65,9 @@ impl Extended {
         if parse.name.is_empty() {
             self.unnamed_statement = None;
         }
+        if parse.types().any(|oid| oid >= FIRST_USER_OID) {
+            session.see_types();
+        }
         let types = parse.types().map(parameter_type).collect::<Result<Vec<_>, _>>()?;
         if parse.name.is_empty() {
             self.unnamed_statement = Some(session.prepare(parse.sql, &types)?);
@@ -250,6 +253,9 @@ impl Extended {
         self.unnamed_portal.statement = None;
     }
 }
+
+/// The numbers of types that users have made begin here.
+const FIRST_USER_OID: u32 = 16_384;
 
 /// The type a client gives a parameter.
 fn parameter_type(oid: u32) -> Result<Option<DataType>, EngineError> {

@@ -10,6 +10,11 @@ pub fn common_type(types: &[DataType]) -> Option<DataType> {
         common = match (common, next) {
             (DataType::Unknown, other) | (other, DataType::Unknown) => other,
             (l, r) if l == r => l,
+            // A domain stays one only among its own.
+            (DataType::Domain(_), _) | (_, DataType::Domain(_)) => {
+                let types: Vec<DataType> = types.iter().map(|of| of.base()).collect();
+                return common_type(&types);
+            }
             (l, r) if l.category() != r.category() => return None,
             (l, r) if can_cast(l, r, CastContext::Implicit) && !can_cast(r, l, CastContext::Implicit) => r,
             // Also if each becomes the other: the first stays.

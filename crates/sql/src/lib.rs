@@ -20,7 +20,7 @@
 //! | `access` | index or sequential scan; key ranges at run time |
 //! | `expr`, `function`, `aggregate` | compiled expressions and their evaluation |
 //! | `deviations` | sums of doubles and of their deviations from the means |
-//! | `sequence`, `numbered_names` | the options of sequences; relations in defaults, by number |
+//! | `sequence`, `numbered_names`, `numbered_types` | the options of sequences; relations and types in kept texts, by number |
 //! | `lex`, `literals` | text to tokens; the string literals of an expression |
 //! | `context` | what an evaluation can ask of its session |
 //! | `catalog_facts` | what functions ask of the catalog |
@@ -57,6 +57,7 @@ mod literals;
 mod masked;
 pub mod memory;
 mod numbered_names;
+mod numbered_types;
 mod object_address;
 pub mod parse;
 pub mod plan;
@@ -73,7 +74,10 @@ pub mod value;
 pub mod view;
 
 pub use bind::bind_checked;
-pub use bind::{bind, bind_check, bind_default, bind_generated, changeable_columns};
+pub use bind::{
+    bind, bind_check, bind_default, bind_generated, changeable_columns, compile_domain, domain_condition,
+    domain_table,
+};
 pub use catalog::{
     Attribute, CatalogView, CheckDef, ColumnDef, ColumnDefault, IndexDef, IndexStage, SchemaRef, TableDef,
     TableKind, UnfinishedIndex,
@@ -87,6 +91,7 @@ pub use function::styled;
 pub use lex::has_word;
 pub use masked::masked;
 pub use numbered_names::{relations_in, with_names};
+pub use numbered_types::{types_by_name, types_by_number};
 pub use object_address::ObjectAddress;
 pub use parse::{ParsedStatement, parse};
 pub use parse::{memory_of_plan, memory_to_plan};

@@ -7,10 +7,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::row_format::{BYTES_MAX, FORMAT, check_format, damaged, is_public, public};
+use clearway_sql::compile_domain;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::function::USER_OID;
-use clearway_sql::value::TypeOid;
-use clearway_sql::value::user_type::{EnumLabel, EnumType, UserType, UserTypeKind, first_label};
+use clearway_sql::value::user_type::{
+    DomainCheck, DomainType, EnumLabel, EnumType, UserType, UserTypeKind, first_label,
+};
+use clearway_sql::value::{DataType, TypeOid};
 
 /// The beginning of a row that is a type.
 pub(super) const TYPE: &[u8] = b"{\"user_type\":";
@@ -32,6 +35,57 @@ struct StoredType {
     /// Of those that do not stand as CREATE TYPE puts them: place among the labels, number, position, order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     placed: Vec<(usize, u32, i64, f32)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    domain: Option<StoredDomain>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredDomain {
+    base: u32,
+    modifier: i32,
+    not_null: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    default: Option<String>,
+    /// Number, name, text, and whether all values are known to satisfy it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    checks: Vec<(u32, String, String, bool)>,
+}
+
+fn stored_domain(domain: &DomainType) -> StoredDomain {
+    let checks = domain.checks.iter();
+    StoredDomain {
+        base: domain.base.oid(),
+        modifier: domain.typmod,
+        not_null: domain.not_null,
+        default: domain.default.clone(),
+        checks: checks
+            .map(|check| (check.oid, check.name.clone(), check.sql.clone(), check.validated))
+            .collect(),
+    }
+}
+
+fn domain_of(stored: StoredDomain) -> Result<DomainType> {
+    let base = DataType::from_oid(stored.base)
+        .ok_or_else(|| damaged(format!("type {} below a domain", stored.base)))?;
+    let conditions = stored.checks.iter().map(|(_, _, sql, _)| sql.as_str());
+    let compiled = compile_domain(base, stored.modifier, stored.default.as_deref(), conditions)?;
+    let checks = stored.checks.into_iter();
+    Ok(DomainType {
+        base,
+        typmod: stored.modifier,
+        not_null: stored.not_null,
+        default: stored.default,
+        checks: checks
+            .map(|(oid, name, sql, validated)| DomainCheck {
+                oid,
+                name,
+                sql,
+                validated,
+            })
+            .collect(),
+        compiled,
+    })
 }
 
 fn first_user() -> u32 {
@@ -52,13 +106,15 @@ pub(crate) fn encode_type(def: &UserType) -> Result<Vec<u8>> {
         owner: def.owner,
         labels: None,
         placed: Vec::new(),
+        domain: None,
     };
     match &def.kind {
         UserTypeKind::Enum(of) => {
             stored.labels = Some(of.labels.iter().map(|label| label.label.clone()).collect());
             stored.placed = placed(def.oid, of);
         }
-        UserTypeKind::Domain(_) | UserTypeKind::Composite(_) => {
+        UserTypeKind::Domain(domain) => stored.domain = Some(stored_domain(domain)),
+        UserTypeKind::Composite(_) => {
             return Err(EngineError::internal("no row for this kind of type"));
         }
     }
@@ -83,9 +139,10 @@ pub(super) fn decode_type(bytes: &[u8]) -> Result<Arc<UserType>> {
     let stored: StoredType = serde_json::from_slice(bytes).map_err(damaged)?;
     check_format(stored.format)?;
     let oid = TypeOid::new(stored.oid).ok_or_else(|| damaged("the number of a type"))?;
-    let kind = match stored.labels {
-        Some(labels) => UserTypeKind::Enum(labels_of(oid, labels, &stored.placed)?),
-        None => return Err(damaged("a type of no kind")),
+    let kind = match (stored.labels, stored.domain) {
+        (Some(labels), _) => UserTypeKind::Enum(labels_of(oid, labels, &stored.placed)?),
+        (None, Some(domain)) => UserTypeKind::Domain(domain_of(domain)?),
+        (None, None) => return Err(damaged("a type of no kind")),
     };
     Ok(Arc::new(UserType {
         oid,

@@ -3,7 +3,6 @@
 //! Integers of up to 18 digits and short ASCII texts of `char(n)` are most of what is loaded, and take a fraction of the
 //! general way here. What is not of that form, errors included, goes that way: the value is the same by both.
 
-use clearway_sql::ColumnDef;
 use clearway_sql::error::Result;
 use clearway_sql::value::cast::apply_typmod;
 use clearway_sql::value::datatype::length_of_typmod;
@@ -12,22 +11,22 @@ use clearway_sql::value::{DataType, Value, decode_text};
 /// The longest text that is padded here.
 const PADDED_MAX: usize = 1 << 10;
 
-/// The value of `text` in `column`. `now` is the time that a date such as `today` is counted from.
+/// The value of `text` in a column of this type and modifier. `now` is the time that a date such as `today` is counted from.
 #[inline]
-pub(super) fn field_value(text: &str, column: &ColumnDef, now: i64) -> Result<Value> {
-    let found = match column.data_type {
+pub(super) fn field_value(text: &str, (data_type, typmod): (DataType, i32), now: i64) -> Result<Value> {
+    let found = match data_type {
         DataType::Int4 => short_integer(text)
             .and_then(|number| i32::try_from(number).ok())
             .map(Value::Int4),
         DataType::Int8 => short_integer(text).map(Value::Int8),
-        DataType::Char => padded(text, column.typmod).map(Value::Text),
+        DataType::Char => padded(text, typmod).map(Value::Text),
         _ => None,
     };
     match found {
         Some(value) => Ok(value),
         None => {
-            let value = decode_text(text, column.data_type, now)?;
-            apply_typmod(value, column.data_type, column.typmod, false)
+            let value = decode_text(text, data_type, now)?;
+            apply_typmod(value, data_type, typmod, false)
         }
     }
 }
@@ -119,14 +118,10 @@ mod tests {
             (DataType::Text, -1),
         ];
         for (data_type, typmod) in columns {
-            let column = ColumnDef {
-                typmod,
-                ..ColumnDef::new("c", data_type)
-            };
             for text in texts {
                 let general = decode_text(text, data_type, 0)
                     .and_then(|value| apply_typmod(value, data_type, typmod, false));
-                let same = match (field_value(text, &column, 0), general) {
+                let same = match (field_value(text, (data_type, typmod), 0), general) {
                     (Ok(value), Ok(other)) => value == other,
                     (Err(error), Err(other)) => error.to_string() == other.to_string(),
                     _ => false,

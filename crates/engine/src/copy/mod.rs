@@ -19,8 +19,10 @@ use crate::transaction::RowChanges;
 use batch::Batch;
 use clearway_sql::TableDef;
 use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::expr::domain;
 use clearway_sql::plan::CopyPlan;
 use clearway_sql::value::cast::apply_typmod;
+use clearway_sql::value::user_type::base_and_modifier;
 use clearway_sql::value::{Value, encode_text};
 use clearway_sql::{registered, styled};
 use field_value::field_value;
@@ -101,21 +103,28 @@ fn fill_row(
     for (number, column) in plan.columns.iter().enumerate() {
         if let Some(text) = fields.get(number) {
             let definition = &table.columns[usize::from(*column)];
-            row[usize::from(*column)] = match definition.data_type {
+            let (base, typmod) = base_and_modifier(definition.data_type, definition.typmod);
+            row[usize::from(*column)] = match base {
                 data_type if data_type.has_names() => {
                     registered::read(text, data_type, execution.eval.session)?
                 }
                 data_type if data_type.has_style() => {
-                    let value = styled::read(text, data_type, definition.typmod, execution.eval.session)?;
-                    apply_typmod(value, data_type, definition.typmod, false)?
+                    let value = styled::read(text, data_type, typmod, execution.eval.session)?;
+                    apply_typmod(value, data_type, typmod, false)?
                 }
-                _ => field_value(text, definition, now)?,
+                _ => field_value(text, (base, typmod), now)?,
             };
         }
     }
     for (column, default) in plan.defaults.iter().enumerate() {
         if let Some(expr) = default {
             row[column] = expr.eval(&[], &execution.eval)?;
+        }
+    }
+    for column in &plan.columns {
+        let at = usize::from(*column);
+        if domain::may_be_checked(table.columns[at].data_type) {
+            domain::check(&row[at], table.columns[at].data_type, &execution.eval)?;
         }
     }
     generated::generate(table, row, &execution.eval)?;

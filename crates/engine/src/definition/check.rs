@@ -7,7 +7,7 @@ use crate::definition::{DefinitionChange, generated};
 use clearway_sql::deparse::{check_condition, check_renamed};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::NewCheck;
-use clearway_sql::{CheckDef, ObjectAddress, TableDef, bind_check};
+use clearway_sql::{CheckDef, ObjectAddress, TableDef, bind_check, types_by_number};
 
 /// The most bytes of a name.
 const NAME_BYTES_MAX: usize = 63;
@@ -37,7 +37,7 @@ impl DefinitionChange<'_, '_, '_> {
 
     /// Gives a table that `state` has, or will have, a constraint; its number.
     fn make_check(&mut self, state: &CatalogState, table: &mut TableDef, new: &NewCheck) -> Result<u32> {
-        let sql = check_condition(&new.sql, table, false)?;
+        let sql = types_by_number(&check_condition(&new.sql, table, false)?);
         let expr = bind_check(&sql, table)?;
         let mut check = CheckDef {
             oid: self.fresh_number()?,
@@ -156,7 +156,7 @@ pub(super) fn rebind(table: &mut TableDef) -> Result<()> {
 pub(super) fn rename_in_checks(table: &mut TableDef, from: &str, to: &str) -> Result<()> {
     generated::rename(table, from, to)?;
     for place in 0..table.checks.len() {
-        let sql = check_renamed(&table.checks[place].sql, table, from, to)?;
+        let sql = types_by_number(&check_renamed(&table.checks[place].sql, table, from, to)?);
         Arc::make_mut(&mut table.checks[place]).sql = sql;
     }
     Ok(())

@@ -91,8 +91,14 @@ impl Dependents<'_> {
             ObjectAddress::PG_ATTRDEF => Vec::new(),
             ObjectAddress::PG_TYPE => {
                 let mut depending = user_type::depending_on(self.state, address.object);
-                depending
-                    .sort_unstable_by_key(|(address, _)| (std::cmp::Reverse(address.object), address.column));
+                // An array type is about as old as the type of its elements.
+                depending.sort_unstable_by_key(|(depending, on)| {
+                    let found_by = match on.object == address.object {
+                        true => depending.object,
+                        false => 0,
+                    };
+                    (std::cmp::Reverse(found_by), depending.column)
+                });
                 for (depending, on) in depending {
                     clearway_sql::checkpoint(|| self.add(depending, Some(on), false));
                 }

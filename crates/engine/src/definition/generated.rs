@@ -5,7 +5,7 @@ use crate::definition::{DefinitionChange, notice};
 use clearway_sql::deparse::{generation_expression, generation_renamed};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::expr::Expr;
-use clearway_sql::{ColumnDefault, TableDef, bind_generated};
+use clearway_sql::{ColumnDefault, TableDef, bind_generated, types_by_number};
 
 /// Changes the text of each generated column of a table, and binds the new ones.
 fn change(table: &mut TableDef, text: impl Fn(&TableDef, u16, &str) -> Result<String>) -> Result<()> {
@@ -23,7 +23,7 @@ fn change(table: &mut TableDef, text: impl Fn(&TableDef, u16, &str) -> Result<St
 /// Puts the texts of a new table's generated columns as they are shown.
 pub(super) fn print(table: &mut TableDef) -> Result<()> {
     change(table, |table, place, sql| {
-        generation_expression(sql, table, place, false)
+        generation_expression(sql, table, place, false).map(|sql| types_by_number(&sql))
     })
 }
 
@@ -36,7 +36,7 @@ pub(super) fn rebind(table: &mut TableDef) -> Result<()> {
 pub(super) fn rename(table: &mut TableDef, from: &str, to: &str) -> Result<()> {
     for place in 0..table.columns.len() as u16 {
         if let Some(ColumnDefault::Generated { sql, .. }) = &table.columns[usize::from(place)].default {
-            let renamed = generation_renamed(sql, table, place, (from, to))?;
+            let renamed = types_by_number(&generation_renamed(sql, table, place, (from, to))?);
             if let Some(ColumnDefault::Generated { sql, .. }) = &mut table.columns[usize::from(place)].default
             {
                 *sql = renamed;

@@ -8,6 +8,7 @@ mod alter;
 mod check;
 mod comment;
 pub(crate) mod concurrent_index;
+mod domain;
 mod drop;
 mod foreign_key;
 mod generated;

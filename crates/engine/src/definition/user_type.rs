@@ -26,17 +26,20 @@ impl DefinitionChange<'_, '_, '_> {
             TypeStatement::CreateEnum { schema, name, labels } => self.create_type(schema, name, |oid| {
                 Ok(UserTypeKind::Enum(EnumType::new(oid, labels)?))
             }),
-            TypeStatement::Alter { of, change } => self.alter_type(of, change),
+            TypeStatement::CreateDomain { .. } => self.create_domain(statement),
+            TypeStatement::AlterDomain { of, change } => self.alter_domain(of, change),
+            TypeStatement::Alter { of, change, .. } => self.alter_type(of, change),
             TypeStatement::Drop {
                 types,
                 if_exists,
                 cascade,
+                ..
             } => self.drop_types(types, *if_exists, *cascade),
         }
     }
 
     /// Adds a type of this name.
-    fn create_type(
+    pub(super) fn create_type(
         &mut self,
         schema: &SchemaRef,
         name: &str,
@@ -188,8 +191,10 @@ impl DefinitionChange<'_, '_, '_> {
         };
         let refused = match statement {
             // The binder has asked for the schema.
-            TypeStatement::CreateEnum { .. } => None,
-            TypeStatement::Alter { of, .. } => Some(of).filter(|of| !owns(of)),
+            TypeStatement::CreateEnum { .. } | TypeStatement::CreateDomain { .. } => None,
+            TypeStatement::Alter { of, .. } | TypeStatement::AlterDomain { of, .. } => {
+                Some(of).filter(|of| !owns(of))
+            }
             TypeStatement::Drop { types, .. } => {
                 let mut found = types.iter().filter_map(|(_, found)| found.as_ref());
                 found.find(|of| !owns(of) && !owns_schema(of))
@@ -235,7 +240,12 @@ impl DefinitionChange<'_, '_, '_> {
     }
 
     /// Writes the row of a type, in the place of the one at `before`, if there is one.
-    fn put_type_row(&mut self, state: &mut CatalogState, def: UserType, before: Option<Tid>) -> Result<()> {
+    pub(super) fn put_type_row(
+        &mut self,
+        state: &mut CatalogState,
+        def: UserType,
+        before: Option<Tid>,
+    ) -> Result<()> {
         let bytes = encode_type(&def)?;
         let context = self.execution.txn.context();
         let heap = Heap::new(CATALOG_REL);

@@ -9,7 +9,8 @@ use crate::catalog::access::{self, Kind, Privileges, SELECT, UPDATE, USAGE};
 use crate::catalog::sequence::Sequence;
 use crate::catalog::system;
 use crate::catalog::system::definition_text::{
-    check_definition, constraint_definition, foreign_key_definition, index_definition,
+    check_definition, constraint_definition, domain_check_definition, foreign_key_definition,
+    index_definition,
 };
 use crate::catalog::{CatalogState, TableEntry};
 use crate::session::expression_session::Facts;
@@ -287,6 +288,14 @@ impl CatalogFacts for Facts<'_> {
         if let Some(check) = checks.find(|check| check.oid == oid) {
             let table = &state.owner(oid)?.def;
             return Some(check_definition(table, check, pretty));
+        }
+        let domains = state.user_types();
+        let mut constraints = domains
+            .iter()
+            .filter_map(|found| found.domain())
+            .flat_map(|of| &of.checks);
+        if let Some(check) = constraints.find(|check| check.oid == oid) {
+            return Some(domain_check_definition(check));
         }
         if let Some(reference) = state.foreign_key(oid) {
             let parent = &state.table(reference.key.parent)?.def;

@@ -21,6 +21,13 @@ impl Session {
         }
     }
 
+    /// Lets this thread know the types that the session sees now: a client names one by its number, before a statement
+    /// is prepared.
+    pub fn see_types(&mut self) {
+        let version = self.txn.catalog_version();
+        self.know_types(version);
+    }
+
     #[cold]
     fn know_other_types(&self, token: Token) {
         let (state, path) = (self.txn.catalog_state(), &self.settings.planning.path);

@@ -179,7 +179,7 @@ impl Binder<'_> {
                 })
                 .collect();
             rest = &rest[subscripts.len()..];
-            input = self.element_or_slice(input, &subscripts, scope, position)?;
+            input = self.element_or_slice(input.of_base(), &subscripts, scope, position)?;
         }
         Ok(input)
     }

@@ -343,7 +343,7 @@ impl Binder<'_> {
             }
             _ => {}
         }
-        let operand = self.expression(input, scope)?;
+        let operand = self.expression(input, scope)?.of_base();
         match op {
             UnaryOperator::Not => {
                 let condition = self.condition(operand, "NOT", position)?;

@@ -20,6 +20,7 @@ mod comment;
 mod create_table_as;
 mod cursor;
 mod definition;
+mod domain;
 mod expression;
 mod foreign_key;
 mod generated;
@@ -65,17 +66,21 @@ use crate::catalog::{CatalogView, EmptyCatalog, TableDef, TableKind};
 use crate::context::{EvalContext, NoSession};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
+use crate::expr::domain::may_be_checked;
 use crate::parse::{Lines, ParsedStatement, Piece, Tree, parse_expression};
 use crate::plan::{Plan, RowsStatement, SelectPlan, Statement, TableAccess, TableRead};
 use crate::planner::{Failure, Planner};
 use crate::query::Block;
 use crate::stack::with_stack_for;
 use crate::value::DataType;
+use crate::value::cast::CastContext;
+use crate::value::user_type::base_and_modifier;
 pub(crate) use bare::is_bare;
 pub(crate) use call::by_name;
 pub use changed_view::changeable_columns;
 pub(crate) use check::{annotated_check, annotated_generated};
 pub use check::{bind_check, bind_generated};
+pub use domain::{compile_domain, domain_condition, domain_table};
 use merge::refuse_recursion_around_merge;
 pub(crate) use notes::{ColumnNote, TreeNotes, WHOLE_ROW};
 pub(crate) use row_columns::columns_of;
@@ -210,6 +215,14 @@ impl Typed {
     }
 }
 
+impl Typed {
+    /// The same as a value of the type that its domain is over.
+    fn of_base(mut self) -> Typed {
+        (self.data_type, self.typmod) = base_and_modifier(self.data_type, self.typmod);
+        self
+    }
+}
+
 /// A condition, computed if it is known now.
 fn boolean(expr: Expr) -> Typed {
     Typed::new(fold(expr), DataType::Bool)
@@ -327,23 +340,24 @@ impl Binder<'_> {
                 self.with.at_top = true;
                 let mut block = self.query(query, true)?;
                 record::forget_shapes(&mut block.columns);
+                types::show_bases(&mut block.columns);
                 let select = Planner::new(self.catalog, &self.subqueries, &self.failure).block(block)?;
                 let columns = select.columns.clone();
                 Ok((RowsStatement::Select(Arc::new(select)).into(), Some(columns)))
             }
             ast::Statement::Insert(insert) => {
                 let plan = self.insert(insert)?;
-                let columns = plan.returning.as_ref().map(|returning| returning.columns.clone());
+                let columns = plan.returning.as_ref().map(types::shown_columns);
                 Ok((RowsStatement::Insert(Box::new(plan)).into(), columns))
             }
             ast::Statement::Update(update) => {
                 let plan = self.update(update)?;
-                let columns = plan.returning.as_ref().map(|returning| returning.columns.clone());
+                let columns = plan.returning.as_ref().map(types::shown_columns);
                 Ok((RowsStatement::Update(Box::new(plan)).into(), columns))
             }
             ast::Statement::Delete(delete) => {
                 let plan = self.delete(delete)?;
-                let columns = plan.returning.as_ref().map(|returning| returning.columns.clone());
+                let columns = plan.returning.as_ref().map(types::shown_columns);
                 Ok((RowsStatement::Delete(Box::new(plan)).into(), columns))
             }
             ast::Statement::Merge(merge) => {
@@ -444,7 +458,19 @@ impl Binder<'_> {
             self.params.resize(number, None);
         }
         let known = self.params[number - 1].unwrap_or(DataType::Unknown);
-        Ok(Typed::new(Expr::Parameter(number as u16 - 1), known))
+        let parameter = Expr::Parameter(number as u16 - 1);
+        let expr = match may_be_checked(known) {
+            // It comes as a value of the base type.
+            true => Expr::Cast {
+                input: Box::new(parameter),
+                from: known.base(),
+                to: known,
+                typmod: -1,
+                context: CastContext::Assignment,
+            },
+            false => parameter,
+        };
+        Ok(Typed::new(expr, known))
     }
 }
 

@@ -60,6 +60,8 @@ impl Binder<'_> {
         position: Option<u32>,
     ) -> Result<Typed> {
         let right = self.expression(right, scope)?;
+        // Operators are those of the type that a domain is over.
+        let [left, right] = [left, right].map(Typed::of_base);
         let symbol = symbol_of(op).map_err(|error| error.or_position(position))?;
         if let Some(op) = comparison(&symbol) {
             return Ok(boolean(self.compare(left, op, right, position)?));

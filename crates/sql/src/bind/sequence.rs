@@ -12,6 +12,7 @@ use crate::catalog_facts::no_relation;
 use crate::error::{EngineError, Result, SqlState};
 use crate::function::parts_of_name;
 use crate::numbered_names::with_numbers;
+use crate::numbered_types::types_by_number;
 use crate::parse::utility::sequence as written;
 use crate::parse::utility::{Name, NamedDefinition};
 use crate::plan::{
@@ -198,7 +199,7 @@ impl Binder<'_> {
         let typed = self.expression(tree, &mut Scope::empty("DEFAULT expressions"))?;
         let expr = self.assign(typed, data_type, typmod, column, position)?;
         let written = tree.to_string();
-        let sql = with_numbers(&written, |name| self.relation_number(name))?;
+        let sql = types_by_number(&with_numbers(&written, |name| self.relation_number(name))?);
         let expr = match sql == written {
             true => expr,
             false => bind_default(&sql, data_type, typmod)?,

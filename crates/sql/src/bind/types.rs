@@ -7,16 +7,20 @@ use crate::bind::{Binder, Typed, fold};
 use crate::common_type::common_type;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
+use crate::expr::domain::may_be_checked;
+use crate::plan::{Column, Returning};
 use crate::type_name;
 use crate::value::cast::{CastContext, apply_typmod, can_cast};
 use crate::value::datetime::{IntervalStyle, depends_on_style, is_relative};
 use crate::value::text::{decode_intervals, decode_text};
+use crate::value::user_type::base_and_modifier;
 use crate::value::{Category, DataType, Value};
 
 /// The type two sides are compared in; `None`: there is no such operator.
 pub(super) fn comparison_type(left: DataType, right: DataType) -> Option<DataType> {
     use DataType::*;
-    // What shows a name is compared as the number that it is.
+    // What shows a name is compared as the number that it is, and a domain as what it is over.
+    let [left, right] = [left, right].map(DataType::base);
     let [left, right] = [left, right].map(|side| if side.is_oid() { Oid } else { side });
     let common = match (left, right) {
         (Unknown, other) | (other, Unknown) => other,
@@ -108,7 +112,7 @@ impl Binder<'_> {
 
     /// A condition: boolean, or 42804.
     pub(super) fn condition(&mut self, input: Typed, clause: &str, position: Option<u32>) -> Result<Expr> {
-        if !matches!(input.data_type, DataType::Bool | DataType::Unknown) {
+        if !matches!(input.data_type.base(), DataType::Bool | DataType::Unknown) {
             return Err(EngineError::new(
                 SqlState::DATATYPE_MISMATCH,
                 format!(
@@ -121,7 +125,14 @@ impl Binder<'_> {
         self.coerce(input, DataType::Bool, position)
     }
 
-    fn convert(&mut self, input: Typed, to: DataType, typmod: i32, context: CastContext) -> Result<Expr> {
+    fn convert(&mut self, mut input: Typed, to: DataType, typmod: i32, context: CastContext) -> Result<Expr> {
+        if input.data_type == to && matches!(to, DataType::Domain(_)) {
+            return Ok(input.expr);
+        }
+        if may_be_checked(to) {
+            return self.convert_to_checked(input, to, context);
+        }
+        input.data_type = input.data_type.base();
         let Typed {
             expr,
             data_type: from,
@@ -171,6 +182,50 @@ impl Binder<'_> {
                 context,
             })),
         }
+    }
+
+    /// Converts to a type whose values have something to satisfy: a domain, or one that has domains inside. It is checked
+    /// when the expression is evaluated.
+    fn convert_to_checked(&mut self, input: Typed, to: DataType, context: CastContext) -> Result<Expr> {
+        let (base, typmod) = base_and_modifier(to, -1);
+        let parameter = match input.expr {
+            Expr::Parameter(number) if input.data_type == DataType::Unknown => Some(number),
+            _ => None,
+        };
+        let unchecked = match parameter {
+            Some(number) => {
+                self.settle_parameter(number, to)?;
+                self.fit(Expr::Parameter(number), base, typmod, context)
+            }
+            None if may_be_checked(base) && input.data_type != DataType::Unknown => Expr::Cast {
+                input: Box::new(input.expr),
+                from: input.data_type,
+                to: base,
+                typmod,
+                context,
+            },
+            None if may_be_checked(base) => match input.expr {
+                Expr::Constant(value) => Expr::Cast {
+                    input: Box::new(Expr::Constant(value)),
+                    from: DataType::Text,
+                    to: base,
+                    typmod,
+                    context,
+                },
+                other => other,
+            },
+            None => self.convert(input, base, typmod, context)?,
+        };
+        Ok(match to {
+            DataType::Domain(_) => Expr::Cast {
+                input: Box::new(unchecked),
+                from: base,
+                to,
+                typmod: -1,
+                context,
+            },
+            _ => unchecked,
+        })
     }
 
     /// Gives a parameter its type; 42P08 if another use of it has given it a different one meanwhile.
@@ -239,6 +294,20 @@ impl Binder<'_> {
         )
         .or_position(position)
     }
+}
+
+/// Tells the base types of result columns that have domains, which is what clients are told.
+pub(super) fn show_bases(columns: &mut [Column]) {
+    for column in columns {
+        (column.data_type, column.type_modifier) = base_and_modifier(column.data_type, column.type_modifier);
+    }
+}
+
+/// The columns of RETURNING, as clients are told them.
+pub(super) fn shown_columns(returning: &Returning) -> Vec<Column> {
+    let mut columns = returning.columns.clone();
+    show_bases(&mut columns);
+    columns
 }
 
 /// 42703 for a name that no column of a relation has.

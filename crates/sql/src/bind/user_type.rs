@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::bind::Binder;
 use crate::bind::schema::no_schema;
+use crate::bind::{Binder, compile_domain};
 use crate::error::{EngineError, Result, SqlState};
 use crate::function::quote_identifier;
-use crate::parse::utility::{Name, TypeChange as WrittenChange, TypeStatement as Written};
+use crate::parse::utility::{DomainParts, Name, TypeChange as WrittenChange, TypeStatement as Written};
 use crate::plan::{TypeStatement, UserTypeChange as TypeChange};
+use crate::type_name::type_of_text;
 use crate::value::DataType;
 use crate::value::user_type::{UserType, UserTypeKind, definition_of, in_force};
 
@@ -19,20 +20,76 @@ impl Binder<'_> {
                 name: name.name.clone(),
                 labels: labels.clone(),
             },
-            Written::AlterType { name, change } => TypeStatement::Alter {
-                of: self.changeable_type(name, change)?,
+            Written::CreateDomain { name, base, parts } => self.new_domain(name, base, parts)?,
+            Written::AlterDomain { name, change } => TypeStatement::AlterDomain {
+                of: self.domain_named(name)?,
+                change: change.clone(),
+            },
+            Written::AlterType { name, change, domain } => TypeStatement::Alter {
+                of: match domain {
+                    true => self.domain_named(name)?,
+                    false => self.changeable_type(name, change)?,
+                },
                 change: self.type_change(change)?,
+                domain: *domain,
             },
             Written::DropType {
                 names,
                 if_exists,
                 cascade,
-            } => TypeStatement::Drop {
-                types: self.dropped_types(names, *if_exists)?,
-                if_exists: *if_exists,
-                cascade: *cascade,
-            },
+                domains,
+            } => {
+                for name in names.iter().filter(|name| *domains && name.schema.is_none()) {
+                    if let Some(found) = DataType::named(&name.name) {
+                        return Err(not_a_domain(found));
+                    }
+                }
+                let types = self.dropped_types(names, *if_exists)?;
+                for found in types.iter().filter_map(|(_, found)| found.as_ref()) {
+                    require_domain(found, *domains)?;
+                }
+                TypeStatement::Drop {
+                    types,
+                    if_exists: *if_exists,
+                    cascade: *cascade,
+                    domains: *domains,
+                }
+            }
         })
+    }
+
+    fn new_domain(&self, name: &Name, base: &str, parts: &DomainParts) -> Result<TypeStatement> {
+        let schema = self.schema_for(name.schema.as_deref(), &name.name, Some(name.position))?;
+        let (base, typmod) = type_of_text(base)?;
+        if base.kind() == 'p' {
+            return Err(EngineError::new(
+                SqlState::DATATYPE_MISMATCH,
+                format!("\"{base}\" is not a valid base type for a domain"),
+            ));
+        }
+        // Bound here for their errors.
+        let conditions = parts.checks.iter().map(|(_, condition)| condition.as_str());
+        compile_domain(base, typmod, parts.default.as_deref(), conditions)?;
+        Ok(TypeStatement::CreateDomain {
+            schema,
+            name: name.name.clone(),
+            base,
+            typmod,
+            not_null: parts.not_null == Some(true),
+            default: parts.default.clone(),
+            checks: parts.checks.clone(),
+        })
+    }
+
+    fn domain_named(&self, name: &Name) -> Result<Arc<UserType>> {
+        let schema = name.schema.as_deref();
+        if let Some(found) = DataType::named(&name.name).filter(|_| schema.is_none()) {
+            return Err(not_a_domain(found));
+        }
+        let found = in_force::named(schema, &name.name).and_then(definition_of);
+        let found = found.ok_or_else(|| no_type(name))?;
+        require_domain(&found, true)?;
+        Ok(found)
     }
 
     fn type_change(&self, change: &WrittenChange) -> Result<TypeChange> {
@@ -132,6 +189,24 @@ impl Binder<'_> {
         }
         definition_of(found).map(Ok)
     }
+}
+
+/// 42809 where a domain is wanted, and a type is none.
+fn require_domain(found: &UserType, wanted: bool) -> Result<()> {
+    match wanted && found.domain().is_none() {
+        true => Err(EngineError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!("{} is not a domain", found.data_type()),
+        )),
+        false => Ok(()),
+    }
+}
+
+fn not_a_domain(found: DataType) -> EngineError {
+    EngineError::new(
+        SqlState::WRONG_OBJECT_TYPE,
+        format!("\"{}\" is not a domain", found.internal_name()),
+    )
 }
 
 /// An error for the type of a table's rows, which goes and changes with the table.

@@ -15,6 +15,7 @@ use crate::bind::select::{From, Places};
 use crate::bind::{Binder, Place, Typed, identifier, refuse};
 use crate::catalog::{CatalogView, ColumnDefault, TableDef};
 use crate::error::{EngineError, Result, SqlState};
+use crate::expr::domain::default_of;
 use crate::expr::{Expr, Subquery};
 use crate::parse::parse_rows;
 use crate::parse::{Overriding, overriding};
@@ -692,6 +693,7 @@ fn is_default(tree: &ast::Expr) -> bool {
 pub(super) fn table_default(table: &TableDef, column: u16) -> Expr {
     let def = &table.columns[usize::from(column)];
     match &def.default {
+        None if matches!(def.data_type, DataType::Domain(_)) => default_of(def.data_type),
         None => Expr::Constant(Value::Null),
         Some(ColumnDefault::Expression { expr, .. }) => expr.clone(),
         // Made of the row when that is there.

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use crate::context::EvalContext;
 use crate::error::{EngineError, Result, SqlState};
-use crate::expr::{CompareOp, Expr, row_test};
+use crate::expr::{CompareOp, Expr, domain, row_test};
 use crate::function::check_length;
 use crate::registered::cast_with_names;
 use crate::stack::checkpoint;
 use crate::value::array::elements_of;
-use crate::value::cast::cast;
+use crate::value::cast::{CastContext, cast};
 use crate::value::{DataType, RecordValue, Value, arithmetic, compare_checked, text};
 
 /// Bytes of text to work on between two looks if the statement is to stop.
@@ -55,14 +55,12 @@ impl Expr {
                 context: rules,
             } => {
                 let value = input.eval(row, context)?;
-                if from.needs_session() || to.needs_session() {
-                    return cast_with_names(value, *from, *to, *typmod, *rules, context.session);
+                if let DataType::Domain(_) | DataType::Array(_) | DataType::Composite(_) = to {
+                    let value = converted(value, from.base(), to.base(), *typmod, *rules, context)?;
+                    domain::check(&value, *to, context)?;
+                    return Ok(value);
                 }
-                let now = match value {
-                    Value::Text(_) if to.holds_time() => context.session.transaction_timestamp(),
-                    _ => 0,
-                };
-                cast(value, *from, *to, *typmod, *rules, now)
+                converted(value, *from, *to, *typmod, *rules, context)
             }
             Expr::Arithmetic { op, left, right } => {
                 // The usual shape, column ± parameter, without cloning.
@@ -218,6 +216,25 @@ impl Expr {
     pub fn passes(&self, row: &[Value], context: &EvalContext<'_>) -> Result<bool> {
         Ok(self.truth(row, context)? == Some(true))
     }
+}
+
+/// A value converted to another type.
+fn converted(
+    value: Value,
+    from: DataType,
+    to: DataType,
+    typmod: i32,
+    rules: CastContext,
+    context: &EvalContext<'_>,
+) -> Result<Value> {
+    if from.needs_session() || to.needs_session() {
+        return cast_with_names(value, from, to, typmod, rules, context.session);
+    }
+    let now = match value {
+        Value::Text(_) if to.holds_time() => context.session.transaction_timestamp(),
+        _ => 0,
+    };
+    cast(value, from, to, typmod, rules, now)
 }
 
 /// A record of the values of these expressions.

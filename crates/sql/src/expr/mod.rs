@@ -4,6 +4,7 @@
 //! every conversion is spelled out, so that evaluation never looks at a type it could have known before. Three-valued
 //! logic is kept where SQL has it: a comparison with NULL is NULL, AND and OR look at both sides before they give up.
 
+pub mod domain;
 mod eval;
 mod row_test;
 mod steps;

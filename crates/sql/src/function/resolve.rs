@@ -65,7 +65,11 @@ static POLYMORPHIC: &[Finder] = &[
 
 /// The function of this name for arguments of these types.
 pub fn resolve(name: &str, arguments: &[DataType]) -> Result<Signature, Unresolved> {
-    let arguments = &of_bases(arguments)[..];
+    let arguments = &match name {
+        // It tells the domain itself.
+        "pg_typeof" => Cow::Borrowed(arguments),
+        _ => of_bases(arguments),
+    }[..];
     if let Some(found) = POLYMORPHIC.iter().find_map(|find| find(name, arguments)) {
         return Ok(found);
     }

@@ -22,7 +22,6 @@ const OBJECTS: &[&str] = &[
     "conversion",
     "database",
     "default privileges",
-    "domain",
     "event trigger",
     "extension",
     "foreign data wrapper",

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::catalog::SchemaRef;
 use crate::plan::Owner;
+use crate::value::DataType;
 use crate::value::user_type::{LabelPlace, UserType};
 
 /// A statement about types.
@@ -18,12 +19,38 @@ pub enum TypeStatement {
         /// Its labels, in their order.
         labels: Vec<String>,
     },
-    /// ALTER TYPE
+    /// CREATE DOMAIN
+    CreateDomain {
+        /// The schema that it goes to.
+        schema: SchemaRef,
+        /// Its name.
+        name: String,
+        /// The type that it is over.
+        base: DataType,
+        /// That type's modifier.
+        typmod: i32,
+        /// NOT NULL
+        not_null: bool,
+        /// DEFAULT
+        default: Option<String>,
+        /// Names and conditions of its constraints.
+        checks: Vec<(Option<String>, String)>,
+    },
+    /// ALTER DOMAIN
+    AlterDomain {
+        /// The domain.
+        of: Arc<UserType>,
+        /// The change.
+        change: DomainChange,
+    },
+    /// ALTER TYPE, and what ALTER DOMAIN changes as it does
     Alter {
         /// The type.
         of: Arc<UserType>,
         /// The change.
         change: TypeChange,
+        /// True for ALTER DOMAIN.
+        domain: bool,
     },
     /// DROP TYPE
     Drop {
@@ -33,7 +60,43 @@ pub enum TypeStatement {
         if_exists: bool,
         /// True if what depends on them goes as well.
         cascade: bool,
+        /// True for DROP DOMAIN.
+        domains: bool,
     },
+}
+
+/// The change that ALTER DOMAIN makes.
+#[derive(Debug, Clone)]
+pub enum DomainChange {
+    /// SET DEFAULT, DROP DEFAULT
+    SetDefault(Option<String>),
+    /// SET NOT NULL, DROP NOT NULL
+    SetNotNull(bool),
+    /// ADD CHECK
+    AddCheck {
+        /// Its name.
+        name: Option<String>,
+        /// Its condition.
+        condition: String,
+        /// False for NOT VALID.
+        validated: bool,
+    },
+    /// DROP CONSTRAINT
+    DropConstraint {
+        /// Its name.
+        name: String,
+        /// True if a missing one is no error (a notice tells).
+        if_exists: bool,
+    },
+    /// RENAME CONSTRAINT
+    RenameConstraint {
+        /// Its name.
+        from: String,
+        /// Its name from now on.
+        to: String,
+    },
+    /// VALIDATE CONSTRAINT
+    Validate(String),
 }
 
 /// The change that ALTER TYPE makes.
@@ -68,7 +131,10 @@ impl TypeStatement {
     pub fn tag(&self) -> &'static str {
         match self {
             TypeStatement::CreateEnum { .. } => "CREATE TYPE",
+            TypeStatement::CreateDomain { .. } => "CREATE DOMAIN",
+            TypeStatement::AlterDomain { .. } | TypeStatement::Alter { domain: true, .. } => "ALTER DOMAIN",
             TypeStatement::Alter { .. } => "ALTER TYPE",
+            TypeStatement::Drop { domains: true, .. } => "DROP DOMAIN",
             TypeStatement::Drop { .. } => "DROP TYPE",
         }
     }

@@ -10,8 +10,12 @@ use super::types::row_of;
 use super::views;
 use crate::catalog::owned_sequences::owner_of;
 use clearway_sql::foreign_key::{KeyTypes, key_types};
+use clearway_sql::value::user_type::{DomainCheck, UserType};
 use clearway_sql::value::{DataType, Value};
-use clearway_sql::{ColumnDefault, ForeignKeyDef, IndexDef, IndexStage, ReferentialAction, TableDef};
+use clearway_sql::{
+    ColumnDefault, ForeignKeyDef, IndexDef, IndexStage, ObjectAddress, ReferentialAction, SchemaRef,
+    TableDef, domain_condition, domain_table,
+};
 
 /// The attributes' numbers of an index's columns.
 fn numbers<'d>(table: &'d TableDef, index: &'d IndexDef) -> impl Iterator<Item = Value> + 'd {
@@ -89,6 +93,8 @@ struct Constraint<'d> {
     reference: Option<&'d ForeignKeyDef>,
     /// Of a foreign key: the operators between both sides, and of each side with itself.
     operators: [Value; 3],
+    /// The domain that it is of; 0 if it is of a table.
+    domain: u32,
 }
 
 impl Constraint<'_> {
@@ -115,7 +121,7 @@ impl Constraint<'_> {
             ("condeferred", boolean(time.initially_deferred)),
             ("convalidated", boolean(self.validated)),
             ("conrelid", oid(table.oid)),
-            ("contypid", oid(0)),
+            ("contypid", oid(self.domain)),
             ("conindid", oid(self.index)),
             ("conparentid", oid(0)),
             ("confrelid", oid(key.map_or(0, |key| key.parent))),
@@ -168,6 +174,7 @@ pub(super) fn constraints(sources: &Sources<'_>, rows: &mut Rows) {
                 condition: NULL,
                 reference: None,
                 operators: [NULL; 3],
+                domain: 0,
             }
             .push(&entry.def, rows);
         }
@@ -185,6 +192,7 @@ pub(super) fn constraints(sources: &Sources<'_>, rows: &mut Rows) {
                 condition: text(&check.sql),
                 reference: None,
                 operators: [NULL; 3],
+                domain: 0,
             }
             .push(&entry.def, rows);
         }
@@ -192,6 +200,30 @@ pub(super) fn constraints(sources: &Sources<'_>, rows: &mut Rows) {
             foreign_key(sources, &entry.def, key, rows);
         }
     }
+    for found in sources.catalog.user_types() {
+        for check in found.domain().iter().flat_map(|domain| &domain.checks) {
+            push_of_domain(&found, check, rows);
+        }
+    }
+}
+
+fn push_of_domain(found: &UserType, check: &DomainCheck, rows: &mut Rows) {
+    let mut table = domain_table(DataType::Unknown, -1);
+    table.schema = SchemaRef::new(found.schema_oid, &found.schema);
+    Constraint {
+        oid: check.oid,
+        name: &check.name,
+        kind: "c",
+        validated: check.validated,
+        index: 0,
+        without_children: false,
+        columns: Vec::new(),
+        condition: text(&domain_condition(&check.sql)),
+        reference: None,
+        operators: [NULL; 3],
+        domain: found.oid.get(),
+    }
+    .push(&table, rows);
 }
 
 fn foreign_key(sources: &Sources<'_>, table: &TableDef, key: &ForeignKeyDef, rows: &mut Rows) {
@@ -233,6 +265,7 @@ fn foreign_key(sources: &Sources<'_>, table: &TableDef, key: &ForeignKeyDef, row
             operators(same(&referenced)),
             operators(same(&own)),
         ],
+        domain: 0,
     }
     .push(table, rows);
 }
@@ -240,6 +273,13 @@ fn foreign_key(sources: &Sources<'_>, table: &TableDef, key: &ForeignKeyDef, row
 /// `pg_depend`: what goes with what when it is dropped.
 pub(super) fn dependencies(sources: &Sources<'_>, rows: &mut Rows) {
     views::dependencies(sources, rows);
+    for found in sources.catalog.user_types() {
+        let of_type = (ObjectAddress::PG_TYPE, found.oid.get(), 0);
+        depends(rows, of_type, (PG_NAMESPACE_OID, found.schema_oid, 0), "n");
+        for part in found.parts().iter().filter_map(|part| part.user_oid()) {
+            depends(rows, of_type, (ObjectAddress::PG_TYPE, part.get(), 0), "n");
+        }
+    }
     for entry in sources.catalog.sequences() {
         let sequence = (PG_CLASS_OID, entry.def.oid, 0);
         depends(rows, sequence, (PG_NAMESPACE_OID, entry.def.schema.oid, 0), "n");

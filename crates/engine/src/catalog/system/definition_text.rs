@@ -4,8 +4,10 @@ use crate::catalog::CatalogState;
 use clearway_sql::deparse::check_condition;
 use clearway_sql::function::quote_identifier;
 use clearway_sql::value::DataType;
+use clearway_sql::value::user_type::DomainCheck;
 use clearway_sql::{
-    CheckDef, ColumnDefault, ForeignKeyDef, IndexDef, ReferentialAction, TableDef, with_names,
+    CheckDef, ColumnDefault, ForeignKeyDef, IndexDef, ReferentialAction, TableDef, domain_condition,
+    types_by_name, with_names,
 };
 
 /// The column names of an index, quoted where that is needed.
@@ -42,8 +44,15 @@ pub(crate) fn check_definition(table: &TableDef, check: &CheckDef, pretty: bool)
         true => check_condition(&check.sql, table, true).ok(),
         false => None,
     };
-    let condition = printed.as_deref().unwrap_or(&check.sql);
+    let condition = printed.unwrap_or_else(|| types_by_name(&check.sql));
     let behind = if check.validated { "" } else { " NOT VALID" };
+    format!("CHECK ({condition}){behind}")
+}
+
+/// A constraint of a domain as in CREATE DOMAIN.
+pub(crate) fn domain_check_definition(check: &DomainCheck) -> String {
+    let behind = if check.validated { "" } else { " NOT VALID" };
+    let condition = types_by_name(&domain_condition(&check.sql));
     format!("CHECK ({condition}){behind}")
 }
 
@@ -98,7 +107,7 @@ pub(crate) fn default_expression(state: &CatalogState, table: &TableDef, column:
     let column = &table.columns[column];
     let sql = match column.default.as_ref()? {
         ColumnDefault::Expression { sql, .. } => sql,
-        ColumnDefault::Generated { sql, .. } => return Some(sql.clone()),
+        ColumnDefault::Generated { sql, .. } => return Some(types_by_name(sql)),
         _ => return None,
     };
     let name = |oid: u32| {
@@ -106,11 +115,14 @@ pub(crate) fn default_expression(state: &CatalogState, table: &TableDef, column:
         let schema = quote_identifier(&relation.schema.name);
         Some(format!("{schema}.{}", quote_identifier(&relation.name)))
     };
-    Some(with_type(&with_names(sql, name), column.data_type))
+    Some(with_type(
+        &types_by_name(&with_names(sql, name)),
+        column.data_type.base(),
+    ))
 }
 
 /// An expression; a literal in quotes has its type behind it.
-fn with_type(sql: &str, data_type: DataType) -> String {
+pub(super) fn with_type(sql: &str, data_type: DataType) -> String {
     let inner = sql.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
     let is_literal = inner.is_some_and(|inner| !inner.replace("''", "").contains('\''));
     match data_type {

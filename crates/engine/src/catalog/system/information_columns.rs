@@ -85,9 +85,14 @@ fn push(sources: &Sources<'_>, rows: &mut Rows, table: &TableDef, number: usize,
     };
     let has_collation = row.collation != 0 && row.collation != DEFAULT_COLLATION_OID;
     let of_collation = |value: &str| if has_collation { text(value) } else { NULL };
+    // The type below the domain, which may be another one.
+    let below = domain
+        .as_deref()
+        .and_then(UserType::domain)
+        .map_or(data_type, |domain| domain.base);
     let type_name = match row.is_array() {
         true => "ARRAY".into(),
-        false if data_type.user_oid().is_some() => "USER-DEFINED".into(),
+        false if below.user_oid().is_some() => "USER-DEFINED".into(),
         false => data_type.name(),
     };
     rows.push([
@@ -123,8 +128,8 @@ fn push(sources: &Sources<'_>, rows: &mut Rows, table: &TableDef, number: usize,
         ("domain_schema", of_domain(&|domain| text(&domain.schema))),
         ("domain_name", of_domain(&|domain| text(&domain.name))),
         ("udt_catalog", text(sources.database)),
-        ("udt_schema", text(&schema_of_type(data_type))),
-        ("udt_name", text(&data_type.internal_name())),
+        ("udt_schema", text(&schema_of_type(below))),
+        ("udt_name", text(&below.internal_name())),
         ("scope_catalog", NULL),
         ("scope_schema", NULL),
         ("scope_name", NULL),

@@ -7,9 +7,11 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::Sources;
+use super::definition_text::with_type;
 use super::rows::{NULL, Rows, boolean, int2, int4, oid, text};
 use super::server::USER_OID;
 use super::shape::Schema;
+use clearway_sql::types_by_name;
 use clearway_sql::value::datatype::numeric_of_typmod;
 use clearway_sql::value::user_type::UserType;
 use clearway_sql::value::{DataType, Value};
@@ -238,7 +240,9 @@ fn push_user_type(found: &UserType, rows: &mut Rows) {
         (functions[0], functions[2]) = (DOMAIN_IN, DOMAIN_RECV);
         (functions[4], functions[5], functions[6]) = (0, 0, 0);
         (not_null, base, typmod) = (domain.not_null, domain.base.oid(), domain.typmod);
-        default = domain.default.as_deref().map_or(NULL, text);
+        default = domain.default.as_deref().map_or(NULL, |sql| {
+            text(&with_type(&types_by_name(sql), domain.base.base()))
+        });
     }
     let relation = found
         .composite()
@@ -285,7 +289,7 @@ fn push_user_type(found: &UserType, rows: &mut Rows) {
             ("typtypmod", typmod),
             ("typndims", int4(0)),
             ("typcollation", oid(row.collation)),
-            ("typdefaultbin", NULL),
+            ("typdefaultbin", default.clone()),
             ("typdefault", default),
             ("typacl", NULL),
         ]);

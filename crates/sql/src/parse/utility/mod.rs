@@ -10,6 +10,7 @@ mod comment;
 mod copy;
 pub(crate) mod create_table;
 mod cursor;
+mod domain;
 mod explain;
 mod grant;
 mod lock;
@@ -41,7 +42,7 @@ use sequence::{AlterIdentity, AlterSequence, CreateSequence};
 
 pub(crate) use comment::{Comment, CommentedName, RelationKind};
 pub(crate) use reader::Name;
-pub(crate) use user_type::{TypeChange, TypeStatement};
+pub(crate) use user_type::{DomainParts, TypeChange, TypeStatement};
 pub(crate) use view::{AlterView, AlterViewAction, CreateView, ViewOptions};
 
 /// The names in a control statement are as they are written.
@@ -172,10 +173,24 @@ pub(crate) fn parse(text: &str, offset: u32) -> Result<Option<Tree>> {
             Some(&"user") if words.get(2) == Some(&"mapping") => false,
             other => matches!(
                 other,
-                Some(&("schema" | "view" | "sequence" | "type" | "role" | "user" | "group" | "default"))
+                Some(
+                    &("schema"
+                        | "view"
+                        | "sequence"
+                        | "type"
+                        | "domain"
+                        | "role"
+                        | "user"
+                        | "group"
+                        | "default")
+                )
             ),
         },
-        "create" if view::begins_view(&words) || matches!(words.get(1), Some(&("schema" | "type"))) => true,
+        "create"
+            if view::begins_view(&words) || matches!(words.get(1), Some(&("schema" | "type" | "domain"))) =>
+        {
+            true
+        }
         "create" if begins_sequence(&words) || role::begins_create(&words) => true,
         _ => create_table::is_create_table(&words),
     };
@@ -240,6 +255,8 @@ impl Reader<'_> {
                 Tree::Definition(NamedDefinition::Role(self.grant_role(verb == "grant")?))
             }
             "grant" | "revoke" => Tree::Definition(NamedDefinition::Grant(self.grant(verb == "grant")?)),
+            "create" if self.eat("domain") => Tree::Definition(NamedDefinition::Type(self.create_domain()?)),
+            "alter" if self.eat("domain") => Tree::Definition(NamedDefinition::Type(self.alter_domain()?)),
             "create" if self.eat("type") => Tree::Definition(NamedDefinition::Type(self.create_type()?)),
             "alter" if self.eat("type") => Tree::Definition(NamedDefinition::Type(self.alter_type()?)),
             "create" if self.eat("schema") => Tree::Definition(self.create_schema()?),
@@ -388,8 +405,8 @@ impl Reader<'_> {
         if what == "schema" {
             return self.drop_schema();
         }
-        if what == "type" {
-            return Ok(NamedDefinition::Type(self.drop_type()?));
+        if what == "type" || what == "domain" {
+            return Ok(NamedDefinition::Type(self.drop_type(what == "domain")?));
         }
         if !matches!(what.as_str(), "table" | "index" | "view" | "sequence") {
             return Err(EngineError::not_supported(format!(

@@ -4,6 +4,7 @@ use crate::error::{EngineError, Result};
 use crate::lex::Kind;
 use crate::parse::utility::reader::{Name, Reader};
 use crate::parse::utility::schema::RoleName;
+pub(crate) use crate::plan::DomainChange;
 use crate::value::user_type::LabelPlace;
 
 /// A statement about types, with the names as they are written.
@@ -13,15 +14,38 @@ pub(crate) enum TypeStatement {
         name: Name,
         labels: Vec<String>,
     },
+    CreateDomain {
+        name: Name,
+        /// The base type.
+        base: String,
+        parts: DomainParts,
+    },
     AlterType {
         name: Name,
         change: TypeChange,
+        /// ALTER DOMAIN
+        domain: bool,
+    },
+    AlterDomain {
+        name: Name,
+        change: DomainChange,
     },
     DropType {
         names: Vec<Name>,
         if_exists: bool,
         cascade: bool,
+        /// DROP DOMAIN
+        domains: bool,
     },
+}
+
+/// The constraints of a domain as they are written.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DomainParts {
+    pub default: Option<String>,
+    pub not_null: Option<bool>,
+    /// Names and conditions.
+    pub checks: Vec<(Option<String>, String)>,
 }
 
 /// The change that ALTER TYPE makes.
@@ -102,11 +126,15 @@ impl Reader<'_> {
         } else {
             return Err(EngineError::not_supported("ALTER TYPE in this form"));
         };
-        Ok(TypeStatement::AlterType { name, change })
+        Ok(TypeStatement::AlterType {
+            name,
+            change,
+            domain: false,
+        })
     }
 
-    /// DROP TYPE, behind both words.
-    pub(super) fn drop_type(&mut self) -> Result<TypeStatement> {
+    /// DROP TYPE or DROP DOMAIN, behind both words.
+    pub(super) fn drop_type(&mut self, domains: bool) -> Result<TypeStatement> {
         let if_exists = self.eat("if exists");
         let names = self.names()?;
         let cascade = self.eat("cascade");
@@ -115,6 +143,7 @@ impl Reader<'_> {
             names,
             if_exists,
             cascade,
+            domains,
         })
     }
 }

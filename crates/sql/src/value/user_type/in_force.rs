@@ -69,6 +69,10 @@ pub fn get(oid: TypeOid) -> Option<Arc<UserType>> {
 
 /// The type of this name, looked for along the search path if no schema is given.
 pub(crate) fn named(schema: Option<&str>, name: &str) -> Option<DataType> {
+    // A type by its number, in a text of the catalog.
+    if let Some(oid) = name.strip_prefix('@').filter(|_| schema.is_none()) {
+        return super::of_oid(oid.parse().ok()?);
+    }
     source()?.named(schema, name)
 }
 

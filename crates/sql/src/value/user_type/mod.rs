@@ -127,6 +127,11 @@ pub fn array_name(name: &str) -> String {
     shown
 }
 
+/// The name that a type has in the texts of definitions, whatever its own is.
+pub fn numbered(oid: TypeOid) -> String {
+    format!("@{}", oid.get())
+}
+
 /// The type of this number in the catalog in force.
 pub(crate) fn of_oid(oid: u32) -> Option<DataType> {
     let found = in_force::get(TypeOid::new(oid)?)?;
