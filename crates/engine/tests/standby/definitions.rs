@@ -1,9 +1,10 @@
 //! Definitions that change under readers.
 
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use clearway_engine::{Collected, Completion, Value};
+use clearway_engine::{Collected, Completion, SessionInfo, Value};
 
 use crate::common::{error, query, run};
 use crate::pair::{PATIENCE, Pair, wait_until};
@@ -393,28 +394,48 @@ fn an_old_snapshot_is_turned_away() {
 fn an_index_made_beside_writers_arrives() {
     let pair = Pair::new(SETUP);
     let mut reader = pair.reader();
+    let stage = "select indisvalid, indisready from pg_index i join pg_class c on c.oid = indexrelid \
+        where relname = 't_x'";
+    let (mut alice, mut bob, mut carol) = (pair.writer(), pair.writer(), pair.writer());
+    query(&mut alice, "begin; insert into t values (21, 210)");
+    let primary = Arc::clone(&pair.primary);
+    let create = thread::spawn(move || {
+        let mut session = primary.session(SessionInfo::default()).unwrap();
+        run(&mut session, "create index concurrently t_x on t (x)")
+    });
+    wait_until("the index is being built", || {
+        query(&mut pair.writer(), stage) == "f|f"
+    });
+    // They know of the index, and enter nothing into it. Bob's row is there for a snapshot of between, and for no later one.
+    query(&mut bob, "begin; insert into t values (22, 220)");
+    query(&mut carol, "begin; insert into t values (23, 230)");
+    query(&mut alice, "commit");
+    wait_until("the index is written", || {
+        query(&mut pair.writer(), stage) == "f|t"
+    });
+    query(&mut bob, "commit");
+    pair.catch_up();
     let mut older = pair.reader();
     query(
         &mut older,
         "begin isolation level repeatable read; select count(*) from t",
     );
-    pair.write("delete from t where id = 20");
-    pair.write("create index concurrently t_x on t (x)");
+    pair.write("delete from t where id = 22");
+    query(&mut carol, "commit");
+    assert_eq!(create.join().unwrap(), "CREATE INDEX");
     pair.catch_up();
     let by_index = "set enable_seqscan = off; select id from t where x = 30";
     assert_eq!(query(&mut reader, by_index), "3");
     assert!(query(&mut reader, "explain select id from t where x = 30").contains("t_x"));
     assert_eq!(error(&mut older, by_index).sqlstate().as_str(), "40001");
     query(&mut older, "rollback");
-    let valid = "select indisvalid, indisready from pg_index i join pg_class c on c.oid = indexrelid \
-        where relname = 't_x'";
-    assert_eq!(query(&mut reader, valid), "t|t");
+    assert_eq!(query(&mut reader, stage), "t|t");
     pair.write("reindex table concurrently t");
     pair.catch_up();
     assert_eq!(query(&mut reader, by_index), "3");
     pair.write("drop index concurrently t_x");
     pair.catch_up();
-    assert_eq!(query(&mut reader, valid), "");
+    assert_eq!(query(&mut reader, stage), "");
     assert_eq!(query(&mut reader, by_index), "3");
     // One that fails.
     pair.write("update t set x = 1 where id < 3");
@@ -424,8 +445,8 @@ fn an_index_made_beside_writers_arrives() {
     );
     assert_eq!(failed.sqlstate().as_str(), "23505");
     pair.catch_up();
-    assert_eq!(query(&mut reader, valid), "f|f");
+    assert_eq!(query(&mut reader, stage), "f|f");
     pair.write("drop index t_x");
     pair.catch_up();
-    assert_eq!(query(&mut reader, valid), "");
+    assert_eq!(query(&mut reader, stage), "");
 }
