@@ -48,7 +48,9 @@ impl Session {
         out: &mut dyn Output,
     ) -> Result<()> {
         match statement {
-            ControlStatement::Begin(_) | ControlStatement::Commit { .. } => unreachable!("run_control runs it"),
+            ControlStatement::Begin(_) | ControlStatement::Commit { .. } => {
+                unreachable!("run_control runs it")
+            }
             ControlStatement::Empty => return out.empty(),
             ControlStatement::Rollback { chain } => {
                 self.end_block(false, *chain, out)?;

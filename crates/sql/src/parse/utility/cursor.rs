@@ -199,7 +199,7 @@ mod tests {
         }
         let error = read("scroll no scroll cursor").unwrap_err();
         assert_eq!(error.message(), "cannot specify both SCROLL and NO SCROLL");
-        assert_eq!(error.sqlstate().code(), "42P11");
+        assert_eq!(error.sqlstate().as_str(), "42P11");
         assert!(parse("declare c cursor for insert into t values (1)", 0).is_err());
     }
 }
