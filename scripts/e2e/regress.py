@@ -98,7 +98,10 @@ def answer(connection, sql, data):
         while (more := link.get_result()) is not None:
             result = more
     if result.status in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):
-        columns = [(result.fname(column), result.ftype(column)) for column in range(result.nfields)]
+        # The numbers of types that the file has made are each server's own.
+        types = [result.ftype(column) for column in range(result.nfields)]
+        types = [oid if oid < 16384 else None for oid in types]
+        columns = [(result.fname(column), oid) for column, oid in enumerate(types)]
         rows = [tuple(result.get_value(row, column) for column in range(result.nfields)) for row in range(result.ntuples)]
         if not is_ordered(sql):
             rows.sort(key=repr)

@@ -57,7 +57,7 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
         (Composite(_), Record) => Implicit,
         (Jsonb, Bool | Int2 | Int4 | Int8 | Float4 | Float8 | Numeric) => Explicit,
         (_, Text | Varchar | Char) => Assignment,
-        (Text | Varchar | Char, _) => Explicit,
+        (Text | Varchar | Char | Name, _) => Explicit,
         _ => return None,
     })
 }
