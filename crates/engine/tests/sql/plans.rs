@@ -227,3 +227,66 @@ fn what_is_equal_to_the_same_is_equal() {
         );
     }
 }
+
+#[test]
+fn conditions_without_columns_are_looked_at_once() {
+    let fixture = Fixture::new(
+        "create table a (id int primary key, x int);
+         create table b (id int primary key, x int);
+         insert into a select g, g % 5 from generate_series(1, 200) g;
+         insert into b select g, g % 4 from generate_series(1, 100) g;
+         analyze",
+    );
+    let mut s = fixture.session();
+    for (sql, once, rows) in [
+        (
+            "select count(*) from a where now() > '2000-01-01'",
+            "One-Time Filter: (now() > ",
+            "200",
+        ),
+        (
+            "select count(*) from a, b where a.id = b.id and now() < '2000-01-01'",
+            "One-Time Filter: (now() < ",
+            "0",
+        ),
+        (
+            "select count(*) from a left join b on false",
+            "One-Time Filter: false",
+            "200",
+        ),
+        (
+            "select count(b.id) from a left join b on a.id = b.id and 1 = 2",
+            "One-Time Filter: false",
+            "0",
+        ),
+        (
+            "select count(*) from a where not exists (select 1 from b where false)",
+            "One-Time Filter: (NOT $0)",
+            "200",
+        ),
+        // An argument of the query inside is one of its constants.
+        (
+            "select count(*) from a where (select count(*) from b where a.x = 3) > 0",
+            "One-Time Filter: ",
+            "40",
+        ),
+    ] {
+        let shown = query(&mut s, &format!("explain (costs off) {sql}"));
+        assert!(shown.contains(once), "{sql}: {shown}");
+        assert_eq!(query(&mut s, sql), rows, "{sql}");
+    }
+    query(
+        &mut s,
+        "prepare locking(int) as select id from a where $1 = 1 and id < 3 order by id for update",
+    );
+    assert_eq!(query(&mut s, "execute locking(1)"), "1, 2");
+    assert_eq!(query(&mut s, "execute locking(2)"), "");
+    assert_eq!(query(&mut s, "select id from a where false for update"), "");
+    // A common table expression has the rows of its query.
+    let shown = query(
+        &mut s,
+        "explain with c as materialized (select * from b where x = 1) select * from c, c d",
+    );
+    assert_eq!(shown.matches("CTE Scan on").count(), 2, "{shown}");
+    assert!(shown.contains("rows=625 "), "{shown}");
+}

@@ -65,9 +65,9 @@ impl<'c> Planner<'c> {
     }
 }
 
-/// True if a condition has a query inside it, and the same value for all rows.
-fn is_gate(condition: &Expr) -> bool {
-    let mut same = condition.has_subquery();
+/// True if a condition has the same value for all rows, which is not known yet.
+pub(super) fn is_gate(condition: &Expr) -> bool {
+    let mut same = !matches!(condition, Expr::Constant(_));
     condition.walk(&mut |part| match part {
         Expr::Column(_) | Expr::NextSerial { .. } => same = false,
         Expr::Call { function, .. } => same &= !function.is_volatile(),
@@ -273,7 +273,8 @@ impl Tree<'_, '_> {
         });
         let of_right = take_conditions(&mut on, |condition| {
             let read = self.leaves.read_by(condition);
-            !condition.has_subquery() && read != 0 && read & !right_set == 0
+            let is_its_own = !condition.has_subquery() && read != 0 && read & !right_set == 0;
+            is_its_own || fold::is_never_true(condition)
         });
         let left = self.plan(left, pushed)?;
         let right = self.side(right, of_right)?;
@@ -442,6 +443,7 @@ impl Tree<'_, '_> {
             Rows::Set(operation) => Node::Set(Box::new(self.set(*operation, base)?)),
             Rows::Shared { number, arguments } => Node::Shared {
                 number,
+                rows: self.planner.shared_rows(number)?,
                 base,
                 arguments,
                 name,

@@ -54,7 +54,9 @@ impl Tree<'_, '_> {
         self.offer_loops(&mut offers, &sides, pair);
         let mut merge = None;
         if !keys.is_empty() {
-            merge = self.merge(pair, &sides, &keys);
+            // Rows that are all of one key are one group: a hash table reads it faster than what a merge keeps.
+            let is_one_key = keys.iter().all(|(left, _, _)| self.is_constant(left));
+            merge = self.merge(pair, &sides, &keys).filter(|_| !is_one_key);
             if let Some((_, cost)) = &merge {
                 offers.offer(JoinMethod::Merge, *cost);
             }

@@ -49,12 +49,14 @@ pub(crate) mod scan;
 mod selectivity;
 mod windows;
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::access::AccessPath;
 use crate::aggregate::AggregateCall;
 use crate::catalog::{CatalogView, TableDef};
-use crate::error::Result;
+use crate::error::{EngineError, Result};
 use crate::expr::Expr;
 use crate::plan::{AggregatePlan, JoinKind, JoinedRows, RowsPlan, SelectPlan, Series, Source, TableScan};
 use crate::query::{Block, Leaf, Relation, Rows};
@@ -72,6 +74,8 @@ pub(crate) struct Planner<'c> {
     /// The queries inside the statement's expressions, by their numbers.
     bound: &'c [Block],
     failure: &'c Failure,
+    /// The rows of common table expressions, by their numbers, as far as they were asked for.
+    shared_rows: RefCell<BTreeMap<usize, f64>>,
 }
 
 impl<'c> Planner<'c> {
@@ -81,12 +85,25 @@ impl<'c> Planner<'c> {
             catalog,
             bound,
             failure,
+            shared_rows: RefCell::default(),
         }
     }
 
     /// The query of this number, as it was bound.
     fn bound(&self, number: usize) -> Option<Block> {
         self.bound.get(number).cloned()
+    }
+
+    /// The rows of a common table expression that is made once.
+    fn shared_rows(&self, number: usize) -> Result<f64> {
+        if let Some(rows) = self.shared_rows.borrow().get(&number) {
+            return Ok(*rows);
+        }
+        let block = self.bound(number);
+        let block = block.ok_or_else(|| EngineError::internal("a common table expression has no query"))?;
+        let rows = self.costs().select(&self.block(block)?).top.rows;
+        self.shared_rows.borrow_mut().insert(number, rows);
+        Ok(rows)
     }
 
     /// Plans the queries of a statement's expressions.
@@ -140,7 +157,9 @@ impl<'c> Planner<'c> {
         let mut above = false;
         each_expression(&plan, &mut |expr| above |= expr.has_subquery());
         plan.has_subqueries = above;
-        let is_long = |condition: &Expr| condition.has_subquery() || fold::is_never_true(condition);
+        let is_long = |condition: &Expr| {
+            condition.has_subquery() || fold::is_never_true(condition) || join::is_gate(condition)
+        };
         let simple = !above && !conditions.iter().any(is_long);
         plan.source = match from {
             Relation::OneRow if simple => one_row(conditions),

@@ -79,6 +79,8 @@ pub enum Node {
     Shared {
         /// Its number in the statement's list of queries.
         number: usize,
+        /// The rows that it is expected to have.
+        rows: f64,
         /// Its first column in the row.
         base: u16,
         /// The values of `Expr::Outer(n)` in the query, over the row.

@@ -10,7 +10,7 @@ use crate::stack::checkpoint;
 /// Rows of functions that give some.
 const FUNCTION_ROWS: f64 = 10.0;
 
-/// Rows of a common table expression, whose plan is elsewhere.
+/// Rows of the round before, in a recursive query.
 const UNKNOWN_ROWS: f64 = 1_000.0;
 
 /// Rounds of a recursive query.
@@ -161,7 +161,8 @@ impl Costs<'_> {
                 self.rows_of_function(at_least_one(rows.len() as f64), columns as f64)
             }
             Node::Set(set) => self.set(set),
-            Node::Shared { .. } | Node::Working { .. } => self.rows_of_function(UNKNOWN_ROWS, 1.0),
+            Node::Shared { rows, .. } => self.rows_of_function(*rows, 1.0),
+            Node::Working { .. } => self.rows_of_function(UNKNOWN_ROWS, 1.0),
             Node::Recursive(plan) => {
                 let once = self.set(&plan.union);
                 Cost {
