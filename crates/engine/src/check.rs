@@ -25,9 +25,9 @@ use crate::executor::unique::{describe, describe_key};
 use crate::interrupt::Interrupts;
 use crate::session::Session;
 use crate::transaction::Phase;
-use clearway_sql::IndexDef;
+use clearway_sql::context::{EvalContext, NoSession};
 use clearway_sql::error::{EngineError, Result};
-use clearway_sql::value::key::encode_key_of_row;
+use clearway_sql::{IndexDef, IndexEntry};
 
 /// Index entries that are read at a time.
 const BATCH: usize = 256;
@@ -303,7 +303,10 @@ fn compare(
         let next = rows.next_with_root(&context, |root, bytes| {
             let row = entry.def.codec.decode_all(bytes)?;
             for (index, wanted) in entry.def.indexes.iter().zip(&mut wanted) {
-                wanted.insert((key_of(index, &row).0, root));
+                let (entry, key) = entry_of(index, &row)?;
+                if entry != IndexEntry::Absent {
+                    wanted.insert((key, root));
+                }
             }
             Ok::<(), EngineError>(())
         });
@@ -392,8 +395,8 @@ impl Comparison<'_> {
             // The scan has said so.
             return Ok(());
         };
-        let (row_key, any_null) = key_of(self.index, &row);
-        if row_key != key {
+        let (row_entry, row_key) = entry_of(self.index, &row)?;
+        if row_entry == IndexEntry::Absent || row_key != key {
             let values: Vec<String> = row.iter().map(describe).collect();
             self.problems.push(format!(
                 "index \"{index}\" has an entry at {tid:?} with another key than its row ({})",
@@ -401,11 +404,11 @@ impl Comparison<'_> {
             ));
             return Ok(());
         }
-        if self.index.unique && !any_null {
+        if self.index.unique && row_entry == IndexEntry::Whole {
             if let Some((_, other)) = self.last.as_ref().filter(|(last, _)| *last == key) {
                 self.problems.push(format!(
                     "unique index \"{index}\" has the key {} twice, for the rows at {other:?} and {tid:?}",
-                    describe_key(&self.entry.def, self.index, &row)
+                    describe_key(&self.entry.def, self.index, &row, &without_session())
                 ));
             }
             self.last = Some((key.clone(), tid));
@@ -436,9 +439,14 @@ impl Comparison<'_> {
     }
 }
 
-/// The row's key, and whether a NULL is in it.
-fn key_of(index: &IndexDef, row: &[crate::Value]) -> (Vec<u8>, bool) {
+/// The row's entry, and its key.
+fn entry_of(index: &IndexDef, row: &[crate::Value]) -> Result<(IndexEntry, Vec<u8>)> {
     let mut key = Vec::new();
-    let any_null = encode_key_of_row(row, &index.columns, &index.types, &mut key);
-    (key, any_null)
+    let entry = index.entry(row, &without_session(), &mut key)?;
+    Ok((entry, key))
+}
+
+/// A context for the expressions of indexes, which ask for nothing of a session.
+fn without_session() -> EvalContext<'static> {
+    EvalContext::new(&[], &NoSession)
 }

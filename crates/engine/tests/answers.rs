@@ -141,6 +141,7 @@ subjects! {
     functions_with_rows
     generated_columns
     grouping_sets
+    indexes
     intervals
     json
     json_tables

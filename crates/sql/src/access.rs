@@ -6,6 +6,11 @@
 //! cannot hold becomes an empty or an open range rather than an overflow.
 
 use crate::catalog::TableDef;
+use crate::implication::predicate_follows;
+use crate::index::{IndexDef, IndexedValue};
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use crate::context::EvalContext;
 use crate::error::{EngineError, Result};
 use crate::expr::{CompareOp, Expr};
@@ -300,13 +305,42 @@ fn wrong_type(value: &Value, data_type: DataType) -> EngineError {
     ))
 }
 
-/// One condition of a WHERE clause that an index may serve: `column op value`, the value the same for all rows.
+/// One condition of a WHERE clause that an index may serve: `input op value`, the value the same for all rows.
 struct Condition<'a> {
     /// Its place among the conditions.
     at: usize,
-    column: u16,
+    /// The column, if the input is one in the order of the comparison.
+    column: Option<u16>,
+    input: &'a Expr,
+    data_type: DataType,
     op: CompareOp,
-    value: &'a Expr,
+    value: Cow<'a, Expr>,
+    /// True if the condition follows from the comparison, and not only the other way.
+    is_guaranteed: bool,
+}
+
+impl Condition<'_> {
+    /// True if its input is this part of an index's key, in the order of the comparison.
+    fn is_of(&self, index: &IndexDef, at: usize) -> bool {
+        is_key(index, at, self.column, self.input, self.data_type)
+    }
+}
+
+/// True if `input`, compared as `data_type`, is this part of an index's key; `column`: the column that it is.
+fn is_key(index: &IndexDef, at: usize, column: Option<u16>, input: &Expr, data_type: DataType) -> bool {
+    match index.keys.get(at).map(|key| &key.value) {
+        None => false,
+        Some(IndexedValue::Column(own)) => column == Some(*own),
+        Some(IndexedValue::Expression(kept)) => {
+            let own = index.types[at];
+            kept.expr == *input
+                && (own == data_type
+                    || (own.is_string()
+                        && data_type.is_string()
+                        && own != DataType::Char
+                        && data_type != DataType::Char))
+        }
+    }
 }
 
 /// A chosen path.
@@ -324,14 +358,12 @@ pub(crate) type PathCost<'a> = dyn Fn(&AccessPath, &[Expr]) -> Option<f64> + 'a;
 /// the cheapest. Of a table that nothing is known of: the index with most columns given, then one with a range; else an IN
 /// list; else all rows.
 pub(crate) fn choose(table: &TableDef, conditions: &[Expr], cost: &PathCost<'_>) -> Choice {
-    let usable: Vec<Condition<'_>> = conditions
-        .iter()
-        .enumerate()
-        .filter_map(|(at, expr)| condition(table, at, expr))
-        .collect();
+    let usable = usable_conditions(table, conditions);
     let mut choices: Vec<(u32, Choice)> = Vec::new();
     for (number, index) in table.indexes.iter().enumerate() {
-        choices.extend(consider(number, &index.columns, index.unique, &usable));
+        if has_all(index, conditions) {
+            choices.extend(consider(number, index, &usable));
+        }
     }
     let by_key = |(_, choice): &&(u32, Choice)| matches!(choice.access, AccessPath::UniquePoint { .. });
     let has_key = choices.iter().any(|choice| by_key(&choice));
@@ -375,38 +407,48 @@ pub(crate) fn choose(table: &TableDef, conditions: &[Expr], cost: &PathCost<'_>)
 
 /// True if the conditions give all columns of a unique index.
 pub(crate) fn is_by_key(table: &TableDef, conditions: &[Expr]) -> bool {
-    let usable = conditions.iter().enumerate();
-    let usable: Vec<Condition<'_>> = usable
-        .filter_map(|(at, expr)| condition(table, at, expr))
-        .collect();
-    let given = |column: &u16| {
+    let usable = usable_conditions(table, conditions);
+    let is_given = |index: &IndexDef, at: usize| {
         usable
             .iter()
-            .any(|found| found.column == *column && found.op == CompareOp::Equal)
+            .any(|found| found.op == CompareOp::Equal && found.is_of(index, at))
     };
-    let indexes = table.indexes.iter();
-    indexes
-        .filter(|index| index.unique)
-        .any(|index| index.columns.iter().all(given))
+    let mut indexes = table.indexes.iter().filter(|index| index.unique);
+    indexes.any(|index| has_all(index, conditions) && (0..index.keys.len()).all(|at| is_given(index, at)))
 }
 
-fn consider(number: usize, columns: &[u16], unique: bool, usable: &[Condition<'_>]) -> Option<(u32, Choice)> {
+/// True if an index has an entry for each row that passes the conditions: each part of its predicate follows from one.
+fn has_all(index: &IndexDef, conditions: &[Expr]) -> bool {
+    match &index.predicate {
+        None => true,
+        Some(predicate) => predicate_follows(&predicate.expr, conditions),
+    }
+}
+
+fn usable_conditions<'a>(table: &TableDef, conditions: &'a [Expr]) -> Vec<Condition<'a>> {
+    let mut usable = Vec::new();
+    for (at, expr) in conditions.iter().enumerate() {
+        usable.extend(condition(table, at, expr));
+        usable.extend(begins_with(table, at, expr).into_iter().flatten());
+    }
+    usable
+}
+
+fn consider(number: usize, index: &IndexDef, usable: &[Condition<'_>]) -> Option<(u32, Choice)> {
     let mut guaranteed = Vec::new();
     let mut prefix = Vec::new();
-    for column in columns {
-        match usable
-            .iter()
-            .find(|c| c.column == *column && c.op == CompareOp::Equal)
-        {
+    for at in 0..index.keys.len() {
+        let mut found = usable.iter();
+        match found.find(|found| found.op == CompareOp::Equal && found.is_of(index, at)) {
             Some(found) => {
-                prefix.push(found.value.clone());
+                prefix.push((*found.value).clone());
                 guaranteed.push(found.at);
             }
             None => break,
         }
     }
     let given = prefix.len() as u32;
-    if unique && prefix.len() == columns.len() {
+    if index.unique && prefix.len() == index.keys.len() {
         let access = AccessPath::UniquePoint {
             index: number,
             key: prefix,
@@ -414,13 +456,11 @@ fn consider(number: usize, columns: &[u16], unique: bool, usable: &[Condition<'_
         return Some((1_000 + given, Choice { access, guaranteed }));
     }
     let mut bound = |wanted: [CompareOp; 2]| {
-        let column = columns.get(prefix.len())?;
-        let found = usable
-            .iter()
-            .find(|c| c.column == *column && wanted.contains(&c.op))?;
-        guaranteed.push(found.at);
+        let mut found = usable.iter();
+        let found = found.find(|found| wanted.contains(&found.op) && found.is_of(index, prefix.len()))?;
+        guaranteed.extend(found.is_guaranteed.then_some(found.at));
         Some(RangeBound {
-            expr: found.value.clone(),
+            expr: (*found.value).clone(),
             inclusive: found.op == wanted[1],
         })
     };
@@ -460,13 +500,14 @@ fn points(table: &TableDef, conditions: &[Expr]) -> Option<Choice> {
             } if !data_type.is_array() => (input, std::slice::from_ref(&**array), data_type),
             _ => continue,
         };
-        let Some(column) = plain_column(table, input, *data_type) else {
-            continue;
-        };
         if !list.iter().all(|value| value.is_stable()) {
             continue;
         }
-        if let Some(index) = table.indexes.iter().position(|index| index.columns[0] == column) {
+        let column = plain_column(table, input, *data_type);
+        let mut indexes = table.indexes.iter();
+        let leads =
+            |index: &Arc<IndexDef>| is_key(index, 0, column, input, *data_type) && has_all(index, conditions);
+        if let Some(index) = indexes.position(leads) {
             let values = list.to_vec();
             return Some(Choice {
                 access: AccessPath::Points { index, values },
@@ -490,25 +531,83 @@ fn condition<'a>(table: &TableDef, at: usize, expr: &'a Expr) -> Option<Conditio
     if *op == CompareOp::NotEqual {
         return None;
     }
-    if let Some(column) = plain_column(table, left, *data_type)
-        && right.is_stable()
-    {
-        return Some(Condition {
-            at,
-            column,
-            op: *op,
-            value: right,
-        });
+    let compared = |input: &'a Expr, op: CompareOp, value: &'a Expr| Condition {
+        at,
+        column: plain_column(table, input, *data_type),
+        input,
+        data_type: *data_type,
+        op,
+        value: Cow::Borrowed(value),
+        is_guaranteed: true,
+    };
+    match (left.is_stable(), right.is_stable()) {
+        (false, true) => Some(compared(left, *op, right)),
+        (true, false) => Some(compared(right, op.mirrored(), left)),
+        _ => None,
     }
-    if let Some(column) = plain_column(table, right, *data_type)
-        && left.is_stable()
-    {
-        return Some(Condition {
-            at,
-            column,
-            op: op.mirrored(),
-            value: left,
-        });
+}
+
+/// `input LIKE 'prefix…'`: a range of the strings that begin so, since strings sort by their bytes. The pattern's rest is
+/// looked at for each of them.
+fn begins_with<'a>(table: &TableDef, at: usize, expr: &'a Expr) -> Option<[Condition<'a>; 2]> {
+    let Expr::Like {
+        input,
+        pattern,
+        escape,
+        ignore_case: false,
+        negated: false,
+    } = expr
+    else {
+        return None;
+    };
+    let Expr::Constant(Value::Text(pattern)) = &**pattern else {
+        return None;
+    };
+    let prefix = like_prefix(pattern, *escape);
+    let behind = behind_prefix(&prefix)?;
+    let column = plain_column(table, input, DataType::Text);
+    let bound = |op: CompareOp, value: String| Condition {
+        at,
+        column,
+        input,
+        data_type: DataType::Text,
+        op,
+        value: Cow::Owned(Expr::Constant(Value::text(value))),
+        is_guaranteed: false,
+    };
+    Some([
+        bound(CompareOp::GreaterOrEqual, prefix.clone()),
+        bound(CompareOp::Less, behind),
+    ])
+}
+
+/// The part of a pattern in front of its first wildcard, each escaped character as itself.
+fn like_prefix(pattern: &str, escape: Option<char>) -> String {
+    let mut prefix = String::new();
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            _ if Some(character) == escape => prefix.extend(characters.next()),
+            '%' | '_' => break,
+            _ => prefix.push(character),
+        }
+    }
+    prefix
+}
+
+/// The first string behind all that begin with this one, by bytes; `None` if there is none.
+fn behind_prefix(prefix: &str) -> Option<String> {
+    let mut behind = prefix.to_owned();
+    while let Some(last) = behind.pop() {
+        // Characters sort as their numbers do; those between the two ranges of numbers are none.
+        let next = match last {
+            '\u{d7ff}' => Some('\u{e000}'),
+            _ => char::from_u32(u32::from(last) + 1),
+        };
+        if let Some(next) = next {
+            behind.push(next);
+            return Some(behind);
+        }
     }
     None
 }

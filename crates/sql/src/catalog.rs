@@ -10,6 +10,7 @@ use std::sync::{Arc, LazyLock};
 
 use crate::expr::Expr;
 use crate::foreign_key::ForeignKeyDef;
+use crate::index::IndexDef;
 use crate::sequence::{NewSequence, SEQUENCE_COLUMNS, SequenceDef};
 use crate::settings::PlannerSettings;
 use crate::statistics::TableStatistics;
@@ -328,10 +329,15 @@ impl TableDef {
         self.indexes.iter().find(|index| index.primary)
     }
 
-    /// True if the column is one of a row's key: of an index that has one entry a key.
+    /// True if the column is one of a row's key: of an index over columns that has one entry a key, and one for each row.
+    /// A foreign key leads to no other.
     pub fn is_key(&self, column: u16) -> bool {
         let mut keys = self.indexes.iter().filter(|index| index.unique);
-        keys.any(|index| index.columns.contains(&column))
+        keys.any(|index| {
+            index
+                .plain_columns()
+                .is_some_and(|columns| columns.contains(&column))
+        })
     }
 
     /// True if an UPDATE that assigns these columns may change a key of an index, be it by a generated column.
@@ -341,9 +347,9 @@ impl TableDef {
             || self.generated().any(|(column, _)| self.is_indexed(column))
     }
 
-    /// True if any index has this column.
+    /// True if this column decides about an entry of any index.
     pub fn is_indexed(&self, column: u16) -> bool {
-        self.all_indexes().any(|index| index.columns.contains(&column))
+        self.all_indexes().any(|index| index.reads(column))
     }
 }
 
@@ -470,25 +476,4 @@ fn places(table: &TableDef, attributes: &[u16]) -> Vec<u16> {
     found
         .filter_map(|number| table.column_of_attribute(*number))
         .collect()
-}
-
-/// An index of a table.
-#[derive(Debug, Clone)]
-pub struct IndexDef {
-    /// Its own number.
-    pub oid: u32,
-    /// Its name.
-    pub name: String,
-    /// The storage relation of its B+tree.
-    pub rel: u32,
-    /// True if two rows may not have the same key (a key with a NULL in it never counts as the same).
-    pub unique: bool,
-    /// True if it is the primary key.
-    pub primary: bool,
-    /// True if a constraint (PRIMARY KEY, UNIQUE) made it, and it goes with that constraint only.
-    pub constraint: bool,
-    /// The table's column numbers that make the key, in order.
-    pub columns: Vec<u16>,
-    /// The types of those columns.
-    pub types: Vec<DataType>,
 }

@@ -52,6 +52,8 @@ pub mod explained;
 pub mod expr;
 pub mod foreign_key;
 pub mod function;
+mod implication;
+mod index;
 mod lex;
 mod literals;
 mod masked;
@@ -59,6 +61,7 @@ pub mod memory;
 mod numbered_names;
 mod numbered_types;
 mod object_address;
+pub mod operator_class;
 pub mod parse;
 pub mod plan;
 pub mod planner;
@@ -75,12 +78,12 @@ pub mod view;
 
 pub use bind::bind_checked;
 pub use bind::{
-    bind, bind_check, bind_default, bind_generated, changeable_columns, compile_domain, domain_condition,
-    domain_table,
+    bind, bind_check, bind_default, bind_generated, bind_index, changeable_columns, compile_domain,
+    domain_condition, domain_table, index_column_names,
 };
 pub use catalog::{
-    Attribute, CatalogView, CheckDef, ColumnDef, ColumnDefault, IndexDef, IndexStage, SchemaRef, TableDef,
-    TableKind, UnfinishedIndex,
+    Attribute, CatalogView, CheckDef, ColumnDef, ColumnDefault, IndexStage, SchemaRef, TableDef, TableKind,
+    UnfinishedIndex,
 };
 pub use context::{EvalContext, SessionFacts};
 pub use expr::Expr;
@@ -88,6 +91,7 @@ pub use foreign_key::{CheckTime, ForeignKeyDef, ReferentialAction};
 pub use function::registered;
 pub use function::shown_position;
 pub use function::styled;
+pub use index::{IndexDef, IndexEntry, IndexKey, IndexedValue, KeptExpr, KeyOptions};
 pub use lex::has_word;
 pub use masked::masked;
 pub use numbered_names::{relations_in, with_names};

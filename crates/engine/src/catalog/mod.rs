@@ -41,6 +41,7 @@ pub(crate) mod sequence;
 mod shared_map;
 pub(crate) mod statistics;
 pub(crate) mod stored;
+mod stored_index;
 pub(crate) mod stored_roles;
 pub(crate) mod stored_type;
 pub(crate) mod system;
@@ -488,7 +489,9 @@ mod tests {
                 unique: true,
                 primary: true,
                 constraint: true,
-                columns: vec![0],
+                keys: vec![clearway_sql::IndexKey::column(0)],
+                included: Vec::new(),
+                predicate: None,
                 types: vec![DataType::Int4],
             }));
             entry.def = Arc::new(table);

@@ -31,3 +31,7 @@ pub(super) fn check_format(format: u32) -> Result<()> {
         other => Err(damaged(format!("format {other} is not {FORMAT}"))),
     }
 }
+
+pub(super) fn is_false(value: &bool) -> bool {
+    !*value
+}

@@ -14,8 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalog::access::{Access, Acl, DefaultAclKey};
 use crate::catalog::role::{Membership, Role};
-use crate::catalog::row_format::{BYTES_MAX, FORMAT, check_format, damaged, is_public, public};
+use crate::catalog::row_format::{BYTES_MAX, FORMAT, check_format, damaged, is_false, is_public, public};
 use crate::catalog::schema::{SchemaEntry, first_access};
+use crate::catalog::stored_index::{StoredIndex, index_of, stored_index};
 use crate::catalog::stored_roles::{self, RoleRow};
 use crate::catalog::stored_type::{TYPE, decode_type};
 use clearway_sql::error::{EngineError, Result, SqlState};
@@ -25,8 +26,8 @@ use clearway_sql::value::text::{decode_text, to_text};
 use clearway_sql::value::user_type::UserType;
 use clearway_sql::view::{CheckOption, ConstraintUse, NamedTable, ViewDef, ViewUse};
 use clearway_sql::{
-    Attribute, CheckDef, CheckTime, ColumnDef, ColumnDefault, ForeignKeyDef, IndexDef, IndexStage,
-    ObjectAddress, ReferentialAction, SchemaRef, TableDef, TableKind, UnfinishedIndex,
+    Attribute, CheckDef, CheckTime, ColumnDef, ColumnDefault, ForeignKeyDef, IndexStage, ObjectAddress,
+    ReferentialAction, SchemaRef, TableDef, TableKind, UnfinishedIndex,
 };
 
 /// The beginning of a row that is a comment.
@@ -298,25 +299,6 @@ fn attribute_of(stored: &StoredAttribute, columns: usize) -> Result<Attribute> {
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct StoredIndex {
-    oid: u32,
-    name: String,
-    rel: u32,
-    #[serde(default, skip_serializing_if = "is_false")]
-    unique: bool,
-    #[serde(default, skip_serializing_if = "is_false")]
-    primary: bool,
-    /// Made by a constraint; a primary key is one anyway.
-    #[serde(default, skip_serializing_if = "is_false")]
-    constraint: bool,
-    columns: Vec<u16>,
-    /// The stage, if no statement reads it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    stage: Option<String>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct StoredCheck {
     oid: u32,
     name: String,
@@ -441,10 +423,6 @@ fn is_zero(value: &i32) -> bool {
     *value == 0
 }
 
-fn is_false(value: &bool) -> bool {
-    !*value
-}
-
 /// A row of the catalog heap.
 #[derive(Debug, Clone)]
 pub(crate) enum CatalogRow {
@@ -556,16 +534,7 @@ pub(crate) fn encode(definition: &Definition) -> Result<Vec<u8>> {
         .collect();
     let indexes = table
         .indexes_and_stages()
-        .map(|(index, stage)| StoredIndex {
-            oid: index.oid,
-            name: index.name.clone(),
-            rel: index.rel,
-            unique: index.unique,
-            primary: index.primary,
-            constraint: index.constraint && !index.primary,
-            columns: index.columns.clone(),
-            stage: stage.map(|stage| stage.word().to_owned()),
-        })
+        .map(|(index, stage)| stored_index(index, stage))
         .collect();
     let stored = StoredTable {
         format: FORMAT,
@@ -725,7 +694,6 @@ fn decode_table(bytes: &[u8]) -> Result<Definition> {
         };
         columns.push(definition);
     }
-    let types: Vec<DataType> = columns.iter().map(|column| column.data_type).collect();
     let kind = match stored.view {
         Some(_) => TableKind::View,
         None => TableKind::Heap { rel: stored.rel },
@@ -749,23 +717,8 @@ fn decode_table(bytes: &[u8]) -> Result<Definition> {
         table.schema = SchemaRef::new(stored.schema, "");
     }
     for index in stored.indexes {
-        let index_types = index
-            .columns
-            .iter()
-            .map(|number| types.get(usize::from(*number)).copied())
-            .collect::<Option<Vec<_>>>()
-            .ok_or_else(|| damaged(format!("columns of index \"{}\"", index.name)))?;
         let stage = index.stage.as_deref().map(stage_of).transpose()?;
-        let index = Arc::new(IndexDef {
-            oid: index.oid,
-            name: index.name,
-            rel: index.rel,
-            unique: index.unique,
-            primary: index.primary,
-            constraint: index.constraint || index.primary,
-            columns: index.columns,
-            types: index_types,
-        });
+        let index = Arc::new(index_of(index, &table)?);
         match stage {
             None => table.indexes.push(index),
             Some(stage) => table.unfinished.push(UnfinishedIndex { index, stage }),

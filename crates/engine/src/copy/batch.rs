@@ -14,9 +14,9 @@ use crate::copy::entries::{IndexKeys, insert_entries_of};
 use crate::copy::strings::Strings;
 use crate::executor::references::row_stored;
 use crate::executor::{Execution, heap_rel};
-use clearway_sql::TableDef;
 use clearway_sql::error::Result;
 use clearway_sql::value::Value;
+use clearway_sql::{EvalContext, TableDef};
 
 /// A batch is stored when it holds this many rows
 const BATCH_ROWS: usize = 2_000;
@@ -49,12 +49,13 @@ impl<'t> Batch<'t> {
         }
     }
 
-    pub(super) fn add(&mut self, row: &[Value]) {
+    pub(super) fn add(&mut self, row: &[Value], eval: &EvalContext<'_>) -> Result<()> {
         self.table.codec.encode(row, &mut self.one);
         self.rows.push(&self.one);
         for keys in &mut self.keys {
-            keys.add(row, &mut self.one);
+            keys.add(row, eval, &mut self.one)?;
         }
+        Ok(())
     }
 
     pub(super) fn is_full(&self) -> bool {

@@ -21,8 +21,7 @@ use crate::executor::unique::{insert_entry, violation};
 use crate::executor::{Execution, heap_rel};
 use clearway_sql::error::Result;
 use clearway_sql::value::Value;
-use clearway_sql::value::key::encode_key_of_row;
-use clearway_sql::{IndexDef, TableDef};
+use clearway_sql::{EvalContext, IndexDef, IndexEntry, TableDef};
 
 /// The keys of a batch's rows in one index.
 pub(super) struct IndexKeys<'t> {
@@ -30,6 +29,8 @@ pub(super) struct IndexKeys<'t> {
     keys: Strings,
     /// True for a key that no other row may have.
     unique: Vec<bool>,
+    /// True for a row without an entry.
+    is_absent: Vec<bool>,
 }
 
 impl<'t> IndexKeys<'t> {
@@ -38,13 +39,16 @@ impl<'t> IndexKeys<'t> {
             index,
             keys: Strings::default(),
             unique: Vec::new(),
+            is_absent: Vec::new(),
         }
     }
 
-    pub(super) fn add(&mut self, row: &[Value], key: &mut Vec<u8>) {
-        let any_null = encode_key_of_row(row, &self.index.columns, &self.index.types, key);
+    pub(super) fn add(&mut self, row: &[Value], eval: &EvalContext<'_>, key: &mut Vec<u8>) -> Result<()> {
+        let entry = self.index.entry(row, eval, key)?;
         self.keys.push(key);
-        self.unique.push(self.index.unique && !any_null);
+        self.unique.push(self.index.unique && entry == IndexEntry::Whole);
+        self.is_absent.push(entry == IndexEntry::Absent);
+        Ok(())
     }
 
     pub(super) fn byte_count(&self) -> usize {
@@ -54,11 +58,13 @@ impl<'t> IndexKeys<'t> {
     pub(super) fn clear(&mut self) {
         self.keys.clear();
         self.unique.clear();
+        self.is_absent.clear();
     }
 
     /// The numbers of the rows in the order of their entries.
     fn order(&self, tids: &[Tid]) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..tids.len()).collect();
+        let rows = (0..tids.len()).filter(|row| !self.is_absent[*row]);
+        let mut order: Vec<usize> = rows.collect();
         let entry = |row: usize| (self.keys.get(row), tids[row]);
         if !order.is_sorted_by(|a, b| entry(*a) < entry(*b)) {
             order.sort_unstable_by(|a, b| entry(*a).cmp(&entry(*b)));
@@ -109,7 +115,7 @@ pub(super) fn insert_entries_of(
         None => Ok(()),
         Some(Entry { row, index }) => {
             let values = table.codec.decode_all(rows.get(row))?;
-            Err(violation(table, keys[index].index, &values))
+            Err(violation(table, keys[index].index, &values, &execution.eval))
         }
     }
 }

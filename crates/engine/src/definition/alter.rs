@@ -12,7 +12,7 @@ use clearway_storage::RelId;
 use crate::catalog::TableEntry;
 use crate::catalog::comment::addresses_of_index;
 use crate::convert::storage_error;
-use crate::definition::{DefinitionChange, ReadableBy, already_exists, check, generated, notice};
+use crate::definition::{DefinitionChange, ReadableBy, already_exists, check, generated, kept_index, notice};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::expr::Expr;
 use clearway_sql::plan::{
@@ -125,7 +125,7 @@ impl DefinitionChange<'_, '_, '_> {
             column: i32::from(entry.def.attribute_number(place)),
             ..ObjectAddress::relation(entry.def.oid)
         };
-        let has_column = |index: &Arc<IndexDef>| index.columns.contains(&place);
+        let has_column = |index: &Arc<IndexDef>| index.names(place);
         let gone = entry.def.all_indexes().filter(|index| has_column(index));
         let parts: Vec<ObjectAddress> = gone
             .map(|index| match index.constraint {
@@ -137,7 +137,7 @@ impl DefinitionChange<'_, '_, '_> {
         // Generated columns that read it may have gone, and others have moved.
         let entry = &*self.execution.entry(&entry.def)?;
         let place = column_named(&entry.def, name)?;
-        let has_column = |index: &Arc<IndexDef>| index.columns.contains(&place);
+        let has_column = |index: &Arc<IndexDef>| index.names(place);
         let gone: Vec<_> = entry
             .def
             .all_indexes()
@@ -150,7 +150,7 @@ impl DefinitionChange<'_, '_, '_> {
         table.set_attributes(without_column(&entry.def, place));
         table.indexes.retain(|index| !has_column(index));
         table.unfinished.retain(|other| !has_column(&other.index));
-        table.map_indexes(|index| Ok::<_, EngineError>(moved(index, place)))?;
+        table.map_indexes(|index| Ok::<_, EngineError>(kept_index::moved(index, place)))?;
         table.checks.retain(|check| !check.columns().contains(&place));
         let number = entry.def.attribute_number(place);
         table.foreign_keys.retain(|key| !key.columns.contains(&number));
@@ -317,8 +317,6 @@ impl DefinitionChange<'_, '_, '_> {
         };
         if changes.iter().all(|change| change.value.is_none()) {
             self.require_checked(&table, reads)?;
-            let of_types = table.clone();
-            table.map_indexes(|index| Ok::<_, EngineError>(retyped(index, &of_types)))?;
             let before = self.without_statistics(entry);
             return self.redefine(&before, table);
         }
@@ -469,9 +467,7 @@ impl DefinitionChange<'_, '_, '_> {
     fn set_not_null(&mut self, entry: &TableEntry, name: &str, not_null: bool) -> Result<()> {
         let column = column_named(&entry.def, name)?;
         let mut table = (*entry.def).clone();
-        let is_key = table
-            .primary_key()
-            .is_some_and(|index| index.columns.contains(&column));
+        let is_key = table.primary_key().is_some_and(|index| index.reads(column));
         if !not_null && is_key {
             return Err(EngineError::new(
                 SqlState::INVALID_TABLE_DEFINITION,
@@ -518,13 +514,7 @@ impl DefinitionChange<'_, '_, '_> {
         };
         let create = CreateIndex {
             table: Arc::clone(table),
-            index: IndexSpec {
-                name,
-                unique: true,
-                primary: key.primary,
-                constraint: true,
-                columns,
-            },
+            index: IndexSpec::of_constraint(name, columns, key.primary),
             if_not_exists: false,
             concurrently: false,
         };
@@ -677,26 +667,6 @@ fn without_column(before: &TableDef, place: u16) -> Vec<Attribute> {
         _ => attribute,
     });
     without.collect()
-}
-
-/// An index of a table that has lost the column at this place.
-fn moved(index: &Arc<IndexDef>, place: u16) -> Arc<IndexDef> {
-    let columns = index.columns.iter();
-    let columns = columns.map(|column| if *column > place { column - 1 } else { *column });
-    Arc::new(IndexDef {
-        columns: columns.collect(),
-        ..(**index).clone()
-    })
-}
-
-/// An index over columns whose types are others, of which values have the same keys.
-fn retyped(index: &Arc<IndexDef>, table: &TableDef) -> Arc<IndexDef> {
-    let types = index.columns.iter();
-    let types = types.map(|column| table.columns[usize::from(*column)].data_type);
-    Arc::new(IndexDef {
-        types: types.collect(),
-        ..(**index).clone()
-    })
 }
 
 /// A number that fits, as a value of an integer type.

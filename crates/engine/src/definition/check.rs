@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::catalog::{CatalogState, TableEntry};
-use crate::definition::{DefinitionChange, generated};
+use crate::definition::{DefinitionChange, generated, kept_index};
 use clearway_sql::deparse::{check_condition, check_renamed};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::NewCheck;
@@ -142,9 +142,11 @@ pub(super) fn address(check: &CheckDef) -> ObjectAddress {
     ObjectAddress::new(ObjectAddress::PG_CONSTRAINT, check.oid)
 }
 
-/// Binds all conditions of a table and the expressions of its generated columns anew, after places or types of its columns have changed.
+/// Binds all conditions of a table, the expressions of its generated columns and those of its indexes anew, after places or
+/// types of its columns have changed.
 pub(super) fn rebind(table: &mut TableDef) -> Result<()> {
     generated::rebind(table)?;
+    kept_index::rebind(table)?;
     for place in 0..table.checks.len() {
         let expr = bind_check(&table.checks[place].sql, table)?;
         Arc::make_mut(&mut table.checks[place]).expr = expr;
@@ -152,9 +154,10 @@ pub(super) fn rebind(table: &mut TableDef) -> Result<()> {
     Ok(())
 }
 
-/// Puts a column's new name into the conditions and generated columns of its table, which has the old one still.
+/// Puts a column's new name into the conditions, generated columns and indexes of its table, which has the old one still.
 pub(super) fn rename_in_checks(table: &mut TableDef, from: &str, to: &str) -> Result<()> {
     generated::rename(table, from, to)?;
+    kept_index::rename(table, from, to)?;
     for place in 0..table.checks.len() {
         let sql = types_by_number(&check_renamed(&table.checks[place].sql, table, from, to)?);
         Arc::make_mut(&mut table.checks[place]).sql = sql;

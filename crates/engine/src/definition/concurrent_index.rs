@@ -12,7 +12,7 @@ use clearway_txn::Xid;
 use crate::catalog::comment::addresses_of_index;
 use crate::catalog::{Catalog, CatalogState, FIRST_OID, TableEntry};
 use crate::definition::{
-    DefinitionChange, Outcome, ReadableBy, check, index_build, index_def, index_validation,
+    DefinitionChange, Outcome, ReadableBy, check, index_build, index_validation, kept_index,
 };
 use crate::executor::Execution;
 use clearway_sql::error::{EngineError, Result, SqlState};
@@ -121,7 +121,7 @@ impl DefinitionChange<'_, '_, '_> {
             return Ok(Done::Nothing);
         }
         let rel = self.create_tree(&entry.def.schema)?;
-        let index = index_def(spec, rel, &entry.def);
+        let index = kept_index::made(spec, rel, &entry.def)?;
         self.put_building(state, entry, index)
     }
 
@@ -173,8 +173,8 @@ impl DefinitionChange<'_, '_, '_> {
                 txn,
                 self.execution.interrupts,
                 &spill,
-                &table,
-                &index,
+                (&table, &index),
+                &self.execution.eval,
             )
         })?;
         self.execution.txn.note_dropped(RelId(empty.rel));

@@ -367,8 +367,8 @@ fn referenced_key(parent: &TableDef, names: &[String]) -> Result<(u32, Vec<u16>)
                 format!("there is no primary key for referenced table \"{}\"", parent.name),
             ));
         };
-        let columns = key.columns.iter();
-        let columns = columns.map(|column| parent.attribute_number(*column));
+        let columns = key.key_columns();
+        let columns = columns.map(|column| parent.attribute_number(column));
         return Ok((key.oid, columns.collect()));
     }
     let columns = attributes(parent, names)?;
@@ -379,12 +379,9 @@ fn referenced_key(parent: &TableDef, names: &[String]) -> Result<(u32, Vec<u16>)
         ));
     }
     let is_key = |index: &&Arc<clearway_sql::IndexDef>| {
-        index.unique
-            && index.columns.len() == columns.len()
-            && index
-                .columns
-                .iter()
-                .all(|column| columns.contains(&parent.attribute_number(*column)))
+        let is_wanted = |column: &u16| columns.contains(&parent.attribute_number(*column));
+        let own = index.plain_columns().filter(|_| index.unique);
+        own.is_some_and(|own| own.len() == columns.len() && own.iter().all(is_wanted))
     };
     match parent.indexes.iter().find(is_key) {
         Some(index) => Ok((index.oid, columns)),

@@ -6,9 +6,9 @@ use clearway_storage::RelId;
 
 use crate::catalog::TableEntry;
 use crate::catalog::comment::addresses_of_index;
-use crate::definition::{DefinitionChange, ReadableBy, index_build, index_def, notice};
+use crate::definition::{DefinitionChange, ReadableBy, index_build, kept_index, notice};
 use clearway_sql::error::{EngineError, Result, SqlState};
-use clearway_sql::plan::CreateIndex;
+use clearway_sql::plan::{CreateIndex, NewIndexedValue};
 use clearway_sql::{IndexDef, ObjectAddress, TableDef};
 
 impl DefinitionChange<'_, '_, '_> {
@@ -30,8 +30,10 @@ impl DefinitionChange<'_, '_, '_> {
                     ),
                 ));
             }
-            for column in &spec.columns {
-                table.columns[usize::from(*column)].not_null = true;
+            for key in &spec.keys {
+                if let NewIndexedValue::Column(column) = key.value {
+                    table.columns[usize::from(column)].not_null = true;
+                }
             }
         }
         if !self.execution.txn.snapshot_is_current() {
@@ -41,7 +43,7 @@ impl DefinitionChange<'_, '_, '_> {
             ));
         }
         let rel = self.create_tree(&table.schema)?;
-        let index = index_def(spec, rel, &table);
+        let index = kept_index::made(spec, rel, &table)?;
         let spill = self.execution.spill.with_bytes(self.execution.maintenance_bytes);
         self.execution.txn.with_fresh_snapshot(|txn| {
             index_build::build(
@@ -49,8 +51,8 @@ impl DefinitionChange<'_, '_, '_> {
                 txn,
                 self.execution.interrupts,
                 &spill,
-                &table,
-                &index,
+                (&table, &index),
+                &self.execution.eval,
             )
         })?;
         table.indexes.push(Arc::new(index));

@@ -20,8 +20,7 @@ use crate::spill::{Sorted, Sorter, SpillOptions};
 use crate::transaction::Transaction;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::value::Value;
-use clearway_sql::value::key::encode_key_of_row;
-use clearway_sql::{IndexDef, TableDef};
+use clearway_sql::{EvalContext, IndexDef, IndexEntry, TableDef};
 
 /// Rows between two looks at the interrupts.
 const ROWS_PER_CHECK: usize = 1_024;
@@ -35,10 +34,10 @@ pub(crate) fn build(
     txn: &Transaction,
     interrupts: &Interrupts,
     spill: &SpillOptions,
-    table: &TableDef,
-    index: &IndexDef,
+    (table, index): (&TableDef, &IndexDef),
+    eval: &EvalContext<'_>,
 ) -> Result<()> {
-    let sorted = sorted_keys(txn, interrupts, spill, table, index)?;
+    let sorted = sorted_keys(txn, interrupts, spill, (table, index), eval)?;
     let mut entries = Entries {
         sorted,
         last: Vec::new(),
@@ -51,7 +50,7 @@ pub(crate) fn build(
     BTree::bulk_load(storage, RelId(index.rel), &mut entries).map_err(storage_error)?;
     match (entries.error, entries.duplicate) {
         (Some(error), _) => Err(error),
-        (None, Some(root)) => Err(duplicated(txn, table, index, root)),
+        (None, Some(root)) => Err(duplicated(txn, (table, index), root, eval)),
         (None, None) => Ok(()),
     }
 }
@@ -61,11 +60,11 @@ fn sorted_keys(
     txn: &Transaction,
     interrupts: &Interrupts,
     spill: &SpillOptions,
-    table: &TableDef,
-    index: &IndexDef,
+    (table, index): (&TableDef, &IndexDef),
+    eval: &EvalContext<'_>,
 ) -> Result<Sorted> {
     let mut needed = clearway_sql::value::ColumnSet::new();
-    index.columns.iter().for_each(|column| needed.insert(*column));
+    index.each_read_column(|column| needed.insert(column));
     let mut row = vec![Value::Null; table.columns.len()];
     let mut key = Vec::new();
     let mut sorter = Sorter::new(spill);
@@ -75,17 +74,21 @@ fn sorted_keys(
     loop {
         let next = rows.next_with_root(&context, |root, bytes| {
             table.codec.decode(bytes, &needed, &mut row)?;
-            let any_null = encode_key_of_row(&row, &index.columns, &index.types, &mut key);
-            if any_null && index.primary {
-                return Err(null_in_key(table, index, &row));
-            }
-            Ok((root, any_null))
+            Ok(root)
         });
         // The row's page is not latched any more: what follows may write to a file.
         let Some(found) = next.map_err(storage_error)? else {
             break;
         };
-        let (root, any_null) = found?;
+        let root = found?;
+        let entry = index.entry(&row, eval, &mut key)?;
+        if entry == IndexEntry::Absent {
+            continue;
+        }
+        let any_null = entry == IndexEntry::WithNull;
+        if any_null && index.primary {
+            return Err(null_in_key(table, index, &row));
+        }
         key.extend_from_slice(&root.block.to_be_bytes());
         key.extend_from_slice(&root.slot.to_be_bytes());
         sorter.push(&key, &[u8::from(any_null)], interrupts)?;
@@ -154,10 +157,9 @@ impl Iterator for &mut Entries<'_> {
 
 fn null_in_key(table: &TableDef, index: &IndexDef, row: &[Value]) -> EngineError {
     let column = index
-        .columns
-        .iter()
-        .find(|column| row[usize::from(**column)].is_null());
-    let name = column.map_or("", |column| table.columns[usize::from(*column)].name.as_str());
+        .key_columns()
+        .find(|column| row[usize::from(*column)].is_null());
+    let name = column.map_or("", |column| table.columns[usize::from(column)].name.as_str());
     EngineError::new(
         SqlState::NOT_NULL_VIOLATION,
         format!(
@@ -169,7 +171,12 @@ fn null_in_key(table: &TableDef, index: &IndexDef, row: &[Value]) -> EngineError
     .with_column(name)
 }
 
-fn duplicated(txn: &Transaction, table: &TableDef, index: &IndexDef, root: Tid) -> EngineError {
+fn duplicated(
+    txn: &Transaction,
+    (table, index): (&TableDef, &IndexDef),
+    root: Tid,
+    eval: &EvalContext<'_>,
+) -> EngineError {
     let error = EngineError::new(
         SqlState::UNIQUE_VIOLATION,
         format!("could not create unique index \"{}\"", index.name),
@@ -180,7 +187,7 @@ fn duplicated(txn: &Transaction, table: &TableDef, index: &IndexDef, root: Tid) 
     match heap.fetch(&txn.context(), root, |_, bytes| table.codec.decode_all(bytes)) {
         Ok(Some(Ok(row))) => error.with_detail(format!(
             "Key {} is duplicated.",
-            unique::describe_key(table, index, &row)
+            unique::describe_key(table, index, &row, eval)
         )),
         _ => error,
     }

@@ -25,9 +25,8 @@ use crate::interrupt::Interrupts;
 use crate::spill::{Sorted, Sorter, SpillOptions};
 use crate::transaction::Transaction;
 use clearway_sql::error::{EngineError, Result};
-use clearway_sql::value::key::encode_key_of_row;
 use clearway_sql::value::{ColumnSet, Value};
-use clearway_sql::{IndexDef, TableDef};
+use clearway_sql::{IndexDef, IndexEntry, TableDef};
 
 /// Entries that are read between two looks at the interrupts, and rows.
 const BATCH: usize = 1_024;
@@ -41,7 +40,7 @@ pub(super) fn complete(
     index: &IndexDef,
 ) -> Result<Xid> {
     let (interrupts, timeout) = (execution.interrupts, execution.lock_timeout);
-    let storage = execution.storage;
+    let (storage, eval) = (execution.storage, execution.eval);
     execution.txn.with_fresh_snapshot(|txn| {
         // Behind the snapshot: who sees this transaction has a later one.
         let xid = txn.assign_xid()?;
@@ -52,7 +51,7 @@ pub(super) fn complete(
             interrupts,
         )?;
         let mut needed = ColumnSet::new();
-        index.columns.iter().for_each(|column| needed.insert(*column));
+        index.each_read_column(|column| needed.insert(column));
         let mut row = vec![Value::Null; table.columns.len()];
         let mut key = Vec::new();
         let mut rows = Heap::new(heap_rel(table))
@@ -75,19 +74,22 @@ pub(super) fn complete(
             if places.has(root)? {
                 continue;
             }
-            let any_null = encode_key_of_row(&row, &index.columns, &index.types, &mut key);
+            let entry = index.entry(&row, &eval, &mut key)?;
+            if entry == IndexEntry::Absent {
+                continue;
+            }
             let missing = Missing {
                 table,
                 index,
                 root,
                 key: &key,
-                unique: index.unique && !any_null,
+                unique: index.unique && entry == IndexEntry::Whole,
             };
             if missing.enter(txn, |txn, xid| txn.wait_for_transaction(xid, interrupts, timeout))? {
                 continue;
             }
             let all = rows_value(txn, table, root)?;
-            return Err(violation(table, index, &all));
+            return Err(violation(table, index, &all, &eval));
         }
     })
 }

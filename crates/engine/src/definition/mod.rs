@@ -16,6 +16,7 @@ mod grant;
 mod index;
 mod index_build;
 mod index_validation;
+mod kept_index;
 mod owned;
 pub(crate) mod owner;
 mod permission;
@@ -43,10 +44,8 @@ use crate::convert::storage_error;
 use crate::executor::Execution;
 use crate::output::Notice;
 use clearway_sql::error::{EngineError, Result, SqlState};
-use clearway_sql::plan::{
-    DefinitionStatement, IndexSpec, NewForeignKey, OnCommit, ReindexTarget, TableAction,
-};
-use clearway_sql::{IndexDef, SchemaRef, TableDef, TableKind};
+use clearway_sql::plan::{DefinitionStatement, NewForeignKey, OnCommit, ReindexTarget, TableAction};
+use clearway_sql::{SchemaRef, TableDef, TableKind};
 use drop::Dropped;
 pub(crate) use statistics::set_statistics;
 
@@ -476,22 +475,5 @@ fn definition(entry: &TableEntry) -> Definition {
         table: Arc::clone(&entry.def),
         statistics: entry.statistics.as_ref().map(|kept| kept.rel),
         access: Arc::clone(&entry.access),
-    }
-}
-
-fn index_def(spec: &IndexSpec, rel: u32, table: &TableDef) -> IndexDef {
-    IndexDef {
-        oid: FIRST_OID + rel,
-        name: spec.name.clone(),
-        rel,
-        unique: spec.unique,
-        primary: spec.primary,
-        constraint: spec.constraint,
-        columns: spec.columns.clone(),
-        types: spec
-            .columns
-            .iter()
-            .map(|column| table.columns[usize::from(*column)].data_type)
-            .collect(),
     }
 }

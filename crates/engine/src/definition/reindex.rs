@@ -69,8 +69,8 @@ impl DefinitionChange<'_, '_, '_> {
                     txn,
                     self.execution.interrupts,
                     &spill,
-                    &table,
-                    &index,
+                    (&table, &index),
+                    &self.execution.eval,
                 )
             })?;
             self.execution.txn.note_dropped(RelId(old.rel));

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use clearway_sql::value::{ColumnSet, RowCodec, Value};
-use clearway_sql::{Attribute, CheckDef, IndexDef, TableDef, TableKind};
+use clearway_sql::{Attribute, CheckDef, IndexDef, TableDef, TableKind, bind_index};
 use clearway_storage::RelId;
 use clearway_storage::heap::Heap;
 
@@ -130,13 +130,11 @@ impl DefinitionChange<'_, '_, '_> {
         for place in 0..table.indexes.len() {
             let before = Arc::clone(&table.indexes[place]);
             self.execution.txn.note_dropped(RelId(before.rel));
-            let types = before.columns.iter();
-            let types = types.map(|column| table.columns[usize::from(*column)].data_type);
-            let index = IndexDef {
+            let mut index = IndexDef {
                 rel: self.create_tree(&entry.def.schema)?,
-                types: types.collect(),
                 ..(*before).clone()
             };
+            bind_index(&mut index, &table)?;
             let spill = self.execution.spill.with_bytes(self.execution.maintenance_bytes);
             self.execution.txn.with_fresh_snapshot(|txn| {
                 index_build::build(
@@ -144,8 +142,8 @@ impl DefinitionChange<'_, '_, '_> {
                     txn,
                     self.execution.interrupts,
                     &spill,
-                    &table,
-                    &index,
+                    (&table, &index),
+                    &self.execution.eval,
                 )
             })?;
             table.indexes[place] = Arc::new(index);

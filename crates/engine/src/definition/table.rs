@@ -7,7 +7,7 @@ use clearway_storage::heap::{DeleteOutcome, Heap};
 
 use crate::catalog::{CATALOG_REL, FIRST_OID, TableEntry};
 use crate::convert::storage_error;
-use crate::definition::{DefinitionChange, ReadableBy, already_exists, generated, index_def, raced};
+use crate::definition::{DefinitionChange, ReadableBy, already_exists, generated, kept_index, raced};
 use crate::executor::modify;
 use clearway_sql::error::{EngineError, Result};
 use clearway_sql::expr::Expr;
@@ -47,7 +47,8 @@ impl DefinitionChange<'_, '_, '_> {
                 return Err(already_exists(&spec.name));
             }
             let rel = self.create_tree(&create.schema)?;
-            table.indexes.push(Arc::new(index_def(spec, rel, &table)));
+            let index = kept_index::made(spec, rel, &table)?;
+            table.indexes.push(Arc::new(index));
         }
         self.make_foreign_keys(&state, &mut table, &create.foreign_keys)?;
         let table = self.add(&mut state, table, create.on_commit)?;

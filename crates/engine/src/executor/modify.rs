@@ -185,7 +185,7 @@ fn update_row(
             };
             changes.assign(execution, plan, row, payload)?;
             if plan.changes_indexed_columns {
-                changed = changed_columns(table, payload, &changes.payload)?;
+                changed = changed_columns(table, payload, &changes.payload, &execution.eval)?;
             }
             stale = false;
         }

@@ -144,7 +144,7 @@ fn update_row(
         let mut payload = Vec::new();
         table.codec.encode(&new, &mut payload);
         let changed = match plan.changes_indexed_columns {
-            true => changed_between(table, &found.row, &new),
+            true => changed_between(table, &found.row, &new, &execution.eval)?,
             false => ChangedColumns::NotIndexed,
         };
         let outcome = heap.update(&execution.txn.context(), target, &payload, changed);

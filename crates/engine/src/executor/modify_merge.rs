@@ -155,7 +155,7 @@ fn update(
     let mut payload = Vec::new();
     table.codec.encode(&new, &mut payload);
     let changed = match set.changes_indexed_columns {
-        true => changed_between(table, &found.row, &new),
+        true => changed_between(table, &found.row, &new, &execution.eval)?,
         false => ChangedColumns::NotIndexed,
     };
     loop {

@@ -20,8 +20,7 @@
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::{ConflictUpdate, InsertPlan, IsolationLevel, LockWaitPolicy, OnConflict};
 use clearway_sql::value::Value;
-use clearway_sql::value::key::encode_key_of_row;
-use clearway_sql::{IndexDef, TableDef};
+use clearway_sql::{IndexDef, IndexEntry, TableDef};
 use clearway_storage::btree::{BTree, InsertOutcome};
 use clearway_storage::heap::{ChangedColumns, Heap, LockOutcome, Rival, Tid, UpdateOutcome, VersionOutcome};
 use clearway_txn::{RowLockMode, Xid};
@@ -99,7 +98,7 @@ fn find_rival(
     let (mut key, mut roots) = (Vec::new(), Vec::new());
     for at in &conflict.arbiters {
         let index = &table.indexes[*at];
-        if encode_key_of_row(row, &index.columns, &index.types, &mut key) {
+        if index.entry(row, &execution.eval, &mut key)? != IndexEntry::Whole {
             continue;
         }
         'again: loop {
@@ -164,14 +163,19 @@ fn enter(
 ) -> Result<bool> {
     let (tree, heap) = (BTree::new(index.rel), Heap::new(heap_rel(table)));
     let mut key = Vec::new();
-    let any_null = encode_key_of_row(row, &index.columns, &index.types, &mut key);
-    let unique = (index.unique && !any_null).then_some(heap_rel(table));
+    let entry = index.entry(row, &execution.eval, &mut key)?;
+    if entry == IndexEntry::Absent {
+        return Ok(true);
+    }
+    let unique = (index.unique && entry == IndexEntry::Whole).then_some(heap_rel(table));
     loop {
         let context = execution.txn.context();
         let outcome = tree.insert(&context, &key, tid, unique);
         match outcome.map_err(storage_error)? {
             InsertOutcome::Inserted => return Ok(true),
-            InsertOutcome::Duplicate { .. } if !is_arbiter => return Err(violation(table, index, row)),
+            InsertOutcome::Duplicate { .. } if !is_arbiter => {
+                return Err(violation(table, index, row, &execution.eval));
+            }
             InsertOutcome::WaitFor(xid) if !is_arbiter => wait(execution, xid)?,
             // Step 1 waits.
             InsertOutcome::Duplicate { .. } | InsertOutcome::WaitFor(_) => {
@@ -236,7 +240,7 @@ fn update_rival(
     }
     let new = assigned_by(execution, table, &set.values, &set.row_queries, &both)?;
     let changed = match set.changes_indexed_columns {
-        true => changed_between(table, &both, &new),
+        true => changed_between(table, &both, &new, &execution.eval)?,
         false => ChangedColumns::NotIndexed,
     };
     let mut payload = Vec::new();

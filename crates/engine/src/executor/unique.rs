@@ -9,10 +9,11 @@ use clearway_storage::heap::Tid;
 
 use crate::convert::storage_error;
 use crate::executor::{Execution, heap_rel};
+use clearway_sql::deparse::index_key_listed;
 use clearway_sql::error::{EngineError, Result, SqlState};
-use clearway_sql::value::key::encode_key_of_row;
+use clearway_sql::function::quote_identifier;
 use clearway_sql::value::{Value, text};
-use clearway_sql::{IndexDef, TableDef};
+use clearway_sql::{EvalContext, IndexDef, IndexEntry, IndexedValue, TableDef};
 
 /// Enters a row version into all of its table's indexes.
 pub(crate) fn insert_entries(
@@ -36,8 +37,15 @@ pub(crate) fn insert_entry(
     tid: Tid,
 ) -> Result<()> {
     let mut key = std::mem::take(&mut execution.scratch.key);
-    let any_null = encode_key_of_row(row, &index.columns, &index.types, &mut key);
-    let result = insert_key(execution, table, index, row, &key, index.unique && !any_null, tid);
+    let entry = index.entry(row, &execution.eval, &mut key);
+    let result = match entry {
+        Ok(IndexEntry::Absent) => Ok(()),
+        Ok(entry) => {
+            let unique = index.unique && entry == IndexEntry::Whole;
+            insert_key(execution, table, index, row, &key, unique, tid)
+        }
+        Err(error) => Err(error),
+    };
     execution.scratch.key = key;
     result
 }
@@ -57,7 +65,7 @@ fn insert_key(
         let outcome = tree.insert(&context, key, tid, unique.then_some(heap_rel(table)));
         match outcome.map_err(storage_error)? {
             InsertOutcome::Inserted => return Ok(()),
-            InsertOutcome::Duplicate { .. } => return Err(violation(table, index, row)),
+            InsertOutcome::Duplicate { .. } => return Err(violation(table, index, row, &execution.eval)),
             InsertOutcome::WaitFor(xid) => {
                 execution
                     .txn
@@ -69,7 +77,12 @@ fn insert_key(
 
 /// 23505 in PostgreSQL's words.
 #[cold]
-pub(crate) fn violation(table: &TableDef, index: &IndexDef, row: &[Value]) -> EngineError {
+pub(crate) fn violation(
+    table: &TableDef,
+    index: &IndexDef,
+    row: &[Value],
+    eval: &EvalContext<'_>,
+) -> EngineError {
     EngineError::new(
         SqlState::UNIQUE_VIOLATION,
         format!(
@@ -77,23 +90,33 @@ pub(crate) fn violation(table: &TableDef, index: &IndexDef, row: &[Value]) -> En
             index.name
         ),
     )
-    .with_detail(format!("Key {} already exists.", describe_key(table, index, row)))
+    .with_detail(format!(
+        "Key {} already exists.",
+        describe_key(table, index, row, eval)
+    ))
     .with_table(&table.schema.name, &table.name)
     .with_constraint(&index.name)
 }
 
 /// `(a, b)=(1, x)`
-pub(crate) fn describe_key(table: &TableDef, index: &IndexDef, row: &[Value]) -> String {
-    let names: Vec<&str> = index
-        .columns
-        .iter()
-        .map(|number| table.columns[usize::from(*number)].name.as_str())
+pub(crate) fn describe_key(
+    table: &TableDef,
+    index: &IndexDef,
+    row: &[Value],
+    eval: &EvalContext<'_>,
+) -> String {
+    let keys = index.keys.iter();
+    let names: Vec<String> = keys
+        .map(|key| match &key.value {
+            IndexedValue::Column(column) => quote_identifier(&table.columns[usize::from(*column)].name),
+            IndexedValue::Expression(kept) => index_key_listed(&kept.sql, table, false),
+        })
         .collect();
-    let values: Vec<String> = index
-        .columns
-        .iter()
-        .map(|number| describe(&row[usize::from(*number)]))
-        .collect();
+    let value = |at: usize| match index.key_expr(at).eval(row, eval) {
+        Ok(value) => describe(&value),
+        Err(_) => "?".to_owned(),
+    };
+    let values: Vec<String> = (0..index.keys.len()).map(value).collect();
     format!("({})=({})", names.join(", "), values.join(", "))
 }
 

@@ -10,7 +10,7 @@ use crate::catalog::sequence::Sequence;
 use crate::catalog::system;
 use crate::catalog::system::definition_text::{
     check_definition, constraint_definition, domain_check_definition, foreign_key_definition,
-    index_definition,
+    index_definition, index_key_text,
 };
 use crate::catalog::{CatalogState, TableEntry};
 use crate::session::expression_session::Facts;
@@ -278,8 +278,11 @@ impl CatalogFacts for Facts<'_> {
             return Some(index_definition(&entry.def, index, with_schema));
         }
         let number = usize::try_from(column - 1).ok()?;
-        let number = usize::from(*index.columns.get(number)?);
-        Some(quote_identifier(&entry.def.columns[number].name))
+        if let Some(at) = number.checked_sub(index.keys.len()) {
+            let included = usize::from(*index.included.get(at)?);
+            return Some(quote_identifier(&entry.def.columns[included].name));
+        }
+        Some(index_key_text(&entry.def, index, number, false))
     }
 
     fn constraint_definition(&self, oid: u32, pretty: bool) -> Option<String> {

@@ -12,6 +12,7 @@ mod catalogs;
 mod changes;
 mod check_constraints;
 mod comments;
+mod computed_indexes;
 mod copy;
 mod explain;
 mod folding;

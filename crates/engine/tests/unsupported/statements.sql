@@ -75,10 +75,6 @@ create transform for int language sql (from sql with function f(internal))
 create access method am type index handler f
 create index on t using gin (x)
 create index on t using hash (x)
-create index i on t (lower(x))
-create index i on t (x) where x > 0
-create index i on t (x) include (id)
-create index i on t (x collate "C" text_pattern_ops)
 create index i on t (x desc nulls last)
 create index i on only t (x)
 create unique index i on t (x) nulls not distinct

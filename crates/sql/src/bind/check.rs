@@ -9,13 +9,14 @@ use sqlparser::ast;
 use crate::bind::notes::TreeNotes;
 use crate::bind::scope::{Names, Scope};
 use crate::bind::view::ViewBinding;
-use crate::bind::{Binder, Place, normal, refuse};
+use crate::bind::{Binder, Place, Typed, normal, refuse};
 use crate::catalog::{EmptyCatalog, TableDef};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
 use crate::parse::parse_expression;
 use crate::plan::NewCheck;
 use crate::stack::{Deep, with_stack_for};
+use crate::value::DataType;
 
 /// The place of the condition, as errors name it.
 pub(super) const CLAUSE: &str = "check constraints";
@@ -23,31 +24,51 @@ pub(super) const CLAUSE: &str = "check constraints";
 /// Compiles the condition of a CHECK constraint, as it is kept in the catalog, over a row of its table.
 pub fn bind_check(sql: &str, table: &TableDef) -> Result<Expr> {
     let tree = parse_expression(sql, 0)?;
-    bound(sql, &tree, table, None, None).map(|(expr, _)| expr)
-}
-
-/// The tree of a condition, with what is found in it.
-pub(crate) fn annotated_check(sql: &str, table: &TableDef) -> Result<(Deep<ast::Expr>, TreeNotes)> {
-    let tree = parse_expression(sql, 0)?;
-    let (_, notes) = bound(sql, &tree, table, Some(TreeNotes::default()), None)?;
-    Ok((tree, notes))
+    bound(sql, &tree, table, None, Kept::Check).map(|(typed, _)| typed.expr)
 }
 
 /// Compiles the expression of a generated column, as it is kept in the catalog, over a row of its table.
 pub fn bind_generated(sql: &str, table: &TableDef, column: u16) -> Result<Expr> {
     let tree = parse_expression(sql, 0)?;
-    bound(sql, &tree, table, None, Some(column)).map(|(expr, _)| expr)
+    bound(sql, &tree, table, None, Kept::Generated(column)).map(|(typed, _)| typed.expr)
 }
 
-/// The tree of a generated column's expression, with what is found in it.
-pub(crate) fn annotated_generated(
+/// Compiles an expression that is a part of an index's key, as it is kept in the catalog, over a row of its table, and
+/// gives its type.
+pub fn bind_index_key(sql: &str, table: &TableDef) -> Result<(Expr, DataType)> {
+    let tree = parse_expression(sql, 0)?;
+    let (typed, _) = bound(sql, &tree, table, None, Kept::IndexKey)?;
+    Ok((typed.expr, typed.data_type))
+}
+
+/// Compiles the predicate of an index, as it is kept in the catalog, over a row of its table.
+pub fn bind_index_predicate(sql: &str, table: &TableDef) -> Result<Expr> {
+    let tree = parse_expression(sql, 0)?;
+    bound(sql, &tree, table, None, Kept::IndexPredicate).map(|(typed, _)| typed.expr)
+}
+
+/// The tree of an expression that is kept in the catalog, its type, and what is found in it.
+pub(crate) fn annotated(
     sql: &str,
     table: &TableDef,
-    column: u16,
-) -> Result<(Deep<ast::Expr>, TreeNotes)> {
+    kept: Kept,
+) -> Result<(Deep<ast::Expr>, DataType, TreeNotes)> {
     let tree = parse_expression(sql, 0)?;
-    let (_, notes) = bound(sql, &tree, table, Some(TreeNotes::default()), Some(column))?;
-    Ok((tree, notes))
+    let (typed, notes) = bound(sql, &tree, table, Some(TreeNotes::default()), kept)?;
+    Ok((tree, typed.data_type, notes))
+}
+
+/// The use of an expression over a row that is kept in the catalog.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// The condition of a CHECK constraint.
+    Check,
+    /// The value of a generated column, by its place.
+    Generated(u16),
+    /// A part of an index's key.
+    IndexKey,
+    /// The predicate of an index.
+    IndexPredicate,
 }
 
 fn bound(
@@ -55,18 +76,26 @@ fn bound(
     tree: &Deep<ast::Expr>,
     table: &TableDef,
     notes: Option<TreeNotes>,
-    generated: Option<u16>,
-) -> Result<(Expr, TreeNotes)> {
+    kept: Kept,
+) -> Result<(Typed, TreeNotes)> {
     let check = || Ok(());
     let mut binder = Binder::new(Place::of(sql, 0), &[], &EmptyCatalog, &[], &check);
     binder.view = notes.map(|notes| Box::new(ViewBinding::with_notes(notes)));
-    let bind = |binder: &mut Binder<'_>| match generated {
-        None => binder.check_condition(tree, table),
-        Some(column) => binder.generation_expression(tree, table, column),
+    let bind = |binder: &mut Binder<'_>| {
+        let (expr, data_type) = match kept {
+            Kept::Check => (binder.check_condition(tree, table)?, DataType::Bool),
+            Kept::Generated(column) => {
+                let expr = binder.generation_expression(tree, table, column)?;
+                (expr, table.columns[usize::from(column)].data_type)
+            }
+            Kept::IndexKey => return binder.index_key(tree, table),
+            Kept::IndexPredicate => (binder.index_predicate(tree, table)?, DataType::Bool),
+        };
+        Ok(Typed::new(expr, data_type))
     };
-    let expr = with_stack_for(tree.levels(), || bind(&mut binder)).map_err(EngineError::without_position)?;
+    let typed = with_stack_for(tree.levels(), || bind(&mut binder)).map_err(EngineError::without_position)?;
     let notes = binder.view.take().and_then(|view| view.notes).unwrap_or_default();
-    Ok((expr, notes))
+    Ok((typed, notes))
 }
 
 impl Binder<'_> {

@@ -5,6 +5,7 @@ use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 
 use crate::bind::foreign_key::OwnTable;
 use crate::bind::generated;
+use crate::bind::index_key::{INDEX_COLUMNS_MAX, no_default_class};
 use crate::bind::json::has_no_equality;
 use crate::bind::schema::on_commit;
 use crate::bind::sequence::options_of;
@@ -14,13 +15,11 @@ use crate::error::{EngineError, Result, SqlState};
 use crate::parse::utility::check_fillfactor;
 use crate::parse::utility::create_table::LikeClause;
 use crate::plan::{
-    CreateIndex, CreateTable, DefinitionStatement, IndexSpec, NewCheck, OnCommit, TablePart, TakenComment,
+    CreateTable, DefinitionStatement, IndexSpec, NewCheck, NewIndexedValue, OnCommit, TablePart, TakenComment,
 };
 use crate::sequence::{NewSequence, SequenceOptions};
 use crate::value::DataType;
 
-/// The most columns an index may have.
-const INDEX_COLUMNS_MAX: usize = 32;
 /// The most columns a table may have.
 pub(super) const TABLE_COLUMNS_MAX: usize = 1_600;
 
@@ -100,10 +99,11 @@ impl Binder<'_> {
         } = table;
         put_behind(&mut taken, checks, &mut comments);
         for index in indexes.iter().filter(|index| index.primary) {
-            index
-                .columns
-                .iter()
-                .for_each(|number| columns[usize::from(*number)].not_null = true);
+            for key in &index.keys {
+                if let NewIndexedValue::Column(number) = key.value {
+                    columns[usize::from(number)].not_null = true;
+                }
+            }
         }
         let fillfactor = fillfactor(&create.table_options)?;
         Ok(DefinitionStatement::CreateTable(Box::new(CreateTable {
@@ -224,60 +224,8 @@ impl Binder<'_> {
         Ok((column, keys))
     }
 
-    pub(super) fn create_index(&mut self, create: &ast::CreateIndex) -> Result<DefinitionStatement> {
-        refuse(
-            create.predicate.is_some(),
-            "a partial index (CREATE INDEX … WHERE)",
-        )?;
-        refuse(!create.include.is_empty(), "INCLUDE")?;
-        refuse(create.nulls_distinct == Some(false), "NULLS NOT DISTINCT")?;
-        refuse(
-            !create.with.is_empty() && !only_fillfactor(&create.with),
-            "this storage parameter of an index",
-        )?;
-        refuse(
-            !create.index_options.is_empty() || !create.alter_options.is_empty(),
-            "this option of CREATE INDEX",
-        )?;
-        match &create.using {
-            None | Some(ast::IndexType::BTree) => {}
-            Some(other) => return Err(EngineError::not_supported(format!("USING {other}"))),
-        }
-        let table = self.table(&create.table_name)?;
-        let of_relation = match (&table.view, &table.sequence) {
-            (Some(_), _) => Some("views"),
-            (None, Some(_)) => Some("sequences"),
-            (None, None) => None,
-        };
-        if let Some(kinds) = of_relation {
-            return Err(EngineError::new(
-                SqlState::WRONG_OBJECT_TYPE,
-                format!("cannot create index on relation \"{}\"", table.name),
-            )
-            .with_detail(format!("This operation is not supported for {kinds}.")));
-        }
-        let table = self.heap_table(&create.table_name)?;
-        let (names, columns) = self.key_columns(&create.columns, &table.columns)?;
-        let name = match &create.name {
-            Some(name) => plain_name(name)?,
-            None => self.free_name(&table.schema, &format!("{}_{}_idx", table.name, names.join("_"))),
-        };
-        Ok(DefinitionStatement::CreateIndex(Box::new(CreateIndex {
-            table,
-            index: IndexSpec {
-                name,
-                unique: create.unique,
-                primary: false,
-                constraint: false,
-                columns,
-            },
-            if_not_exists: create.if_not_exists,
-            concurrently: create.concurrently,
-        })))
-    }
-
     /// A name that no table or index has: the wanted one, or with a number behind it.
-    fn free_name(&self, schema: &SchemaRef, wanted: &str) -> String {
+    pub(super) fn free_name(&self, schema: &SchemaRef, wanted: &str) -> String {
         let schema = Some(&*schema.name);
         let taken = |name: &str| {
             let catalog = self.catalog;
@@ -298,11 +246,12 @@ impl Binder<'_> {
         let mut names = Vec::with_capacity(keys.len());
         let mut numbers = Vec::with_capacity(keys.len());
         for key in keys {
-            refuse(key.operator_class.is_some(), "an operator class")?;
-            // ASC, DESC and NULLS FIRST say how an index is laid out, not what it answers: ours is read both ways.
             let ast::Expr::Identifier(ident) = &key.column.expr else {
-                return Err(EngineError::not_supported("an index on an expression")
-                    .or_position(self.position_of(&key.column.expr)));
+                return Err(EngineError::new(
+                    SqlState::SYNTAX_ERROR,
+                    "a constraint is over columns; CREATE UNIQUE INDEX takes expressions",
+                )
+                .or_position(self.position_of(&key.column.expr)));
             };
             let name = normal(ident);
             let number = columns
@@ -324,13 +273,7 @@ impl Binder<'_> {
             }
             let data_type = columns[usize::from(number)].data_type;
             if has_no_equality(data_type) {
-                return Err(EngineError::new(
-                    SqlState::UNDEFINED_OBJECT,
-                    format!(
-                        "data type {data_type} has no default operator class for access method \"btree\""
-                    ),
-                )
-                .with_hint("Index another column, or one of type jsonb."));
+                return Err(no_default_class(data_type));
             }
             names.push(name);
             numbers.push(number);
@@ -472,13 +415,8 @@ impl NewTable {
         primary: bool,
         given: Option<String>,
     ) -> Result<()> {
-        self.add_index(IndexSpec {
-            name: given.unwrap_or_else(|| default_name(&self.name, names, primary)),
-            unique: true,
-            primary,
-            constraint: true,
-            columns,
-        })
+        let name = given.unwrap_or_else(|| default_name(&self.name, names, primary));
+        self.add_index(IndexSpec::of_constraint(name, columns, primary))
     }
 
     /// Adds an index, with a number behind its name if another has it.
@@ -575,11 +513,4 @@ fn fillfactor(options: &ast::CreateTableOptions) -> Result<u8> {
         }
     }
     Ok(fillfactor)
-}
-
-fn only_fillfactor(options: &[ast::Expr]) -> bool {
-    options.iter().all(|option| {
-        matches!(option, ast::Expr::BinaryOp { left, op: ast::BinaryOperator::Eq, .. }
-        if matches!(&**left, ast::Expr::Identifier(ident) if normal(ident) == "fillfactor"))
-    })
 }

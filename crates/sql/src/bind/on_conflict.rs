@@ -81,7 +81,8 @@ impl Binder<'_> {
         }
         let fits = |columns: &[u16]| columns.iter().copied().collect::<BTreeSet<u16>>() == wanted;
         let indexes = table.indexes.iter().enumerate();
-        let found = indexes.filter(|(_, index)| index.unique && fits(&index.columns));
+        let found = indexes
+            .filter(|(_, index)| index.unique && index.plain_columns().is_some_and(|columns| fits(&columns)));
         let found: Vec<usize> = found.map(|(at, _)| at).collect();
         if found.is_empty() {
             return Err(EngineError::new(
@@ -97,8 +98,8 @@ impl Binder<'_> {
         let (_, name, span) = split_name(name)?;
         let mut indexes = table.indexes.iter();
         let found = indexes.position(|index| index.constraint && index.name == name);
-        for column in found.iter().flat_map(|at| &table.indexes[*at].columns) {
-            self.note_selected((table.oid, table.attribute_number(*column).cast_signed()));
+        for column in found.iter().flat_map(|at| table.indexes[*at].key_columns()) {
+            self.note_selected((table.oid, table.attribute_number(column).cast_signed()));
         }
         found.ok_or_else(|| {
             EngineError::new(

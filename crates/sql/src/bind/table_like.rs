@@ -8,12 +8,26 @@ use std::sync::Arc;
 
 use crate::bind::Binder;
 use crate::bind::definition::{NewTable, default_name};
+use crate::bind::index::index_column_names;
 use crate::catalog::{ColumnDef, ColumnDefault, TableDef};
 use crate::error::Result;
+use crate::index::{IndexKey, IndexedValue};
 use crate::object_address::ObjectAddress;
 use crate::parse::utility::create_table::{LikeClause, LikeOptions};
-use crate::plan::{IndexSpec, NewCheck, TablePart, TakenComment};
+use crate::plan::{IndexSpec, NewCheck, NewIndexKey, NewIndexedValue, TablePart, TakenComment};
 use crate::sequence::{NewSequence, SequenceOptions};
+
+/// A part of the key of an index whose table's columns stand behind `first` others.
+fn key_behind(key: &IndexKey, first: u16) -> NewIndexKey {
+    let value = match &key.value {
+        IndexedValue::Column(column) => NewIndexedValue::Column(first + column),
+        IndexedValue::Expression(kept) => NewIndexedValue::Expression(kept.sql.clone()),
+    };
+    NewIndexKey {
+        value,
+        options: key.options.clone(),
+    }
+}
 
 /// Adds the CHECK constraints of a table, under their names.
 fn like_checks(source: &TableDef, comments: bool, table: &mut NewTable) {
@@ -56,10 +70,7 @@ impl Binder<'_> {
         }
         if like.including.indexes {
             for index in &source.indexes {
-                let names = index.columns.iter();
-                let names: Vec<String> = names
-                    .map(|column| source.columns[usize::from(*column)].name.clone())
-                    .collect();
+                let names = index_column_names(index, &source);
                 let name = match index.constraint {
                     true => default_name(&table.name, &names, index.primary),
                     false => format!("{}_{}_idx", table.name, names.join("_")),
@@ -69,7 +80,9 @@ impl Binder<'_> {
                     unique: index.unique,
                     primary: index.primary,
                     constraint: index.constraint,
-                    columns: index.columns.iter().map(|column| first + column).collect(),
+                    keys: index.keys.iter().map(|key| key_behind(key, first)).collect(),
+                    included: index.included.iter().map(|column| first + column).collect(),
+                    predicate: index.predicate.as_ref().map(|kept| kept.sql.clone()),
                 };
                 let place = table.indexes.len() as u16;
                 table.add_index(spec)?;

@@ -166,18 +166,15 @@ impl Binder<'_> {
         explicit: bool,
     ) -> Result<Vec<Vec<Expr>>> {
         let is_list = |tree: &ast::Expr| !matches!(tree, ast::Expr::QualifiedWildcard(..));
-        let mut widths = values
-            .rows
-            .iter()
-            .filter(|row| row.iter().all(is_list))
-            .map(|row| row.len());
-        if let Some(width) = widths.next()
-            && widths.any(|other| other != width)
+        let mut lists = values.rows.iter().filter(|row| row.iter().all(is_list));
+        if let Some(first) = lists.next()
+            && let Some(other) = lists.find(|row| row.len() != first.len())
         {
-            return Err(EngineError::new(
-                SqlState::SYNTAX_ERROR,
-                "VALUES lists must all be the same length",
-            ));
+            let position = other.first().and_then(|tree| self.position_of(tree));
+            return Err(
+                EngineError::new(SqlState::SYNTAX_ERROR, "VALUES lists must all be the same length")
+                    .or_position(position),
+            );
         }
         let rows = values.rows.iter();
         rows.map(|row| self.insert_row(row, relation, targets, explicit, &mut Scope::empty("VALUES")))
@@ -503,8 +500,8 @@ impl Binder<'_> {
         if scan.table.is_referenced {
             // Foreign keys are told the keys of the rows.
             let keys = scan.table.indexes.iter().filter(|index| index.unique);
-            keys.flat_map(|index| &index.columns)
-                .for_each(|column| scan.needed.insert(*column));
+            keys.flat_map(|index| index.key_columns())
+                .for_each(|column| scan.needed.insert(column));
         }
         Ok(DeletePlan {
             scan,

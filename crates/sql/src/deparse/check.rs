@@ -5,21 +5,22 @@ use super::layout::Layout;
 use super::node::print;
 use super::operand::coerced;
 use super::{Printer, unprinted};
-use crate::bind::{annotated_check, annotated_generated};
+use crate::bind::{Kept, annotated_expression};
 use crate::catalog::{EmptyCatalog, TableDef};
 use crate::error::Result;
+use crate::parse::parse_expression;
 use crate::stack::with_stack_for;
-use crate::value::DataType;
+use sqlparser::ast;
 
 /// A condition over a row of a table, as PostgreSQL writes it. `pretty`: without the parentheses that precedence makes
 /// needless.
 pub fn check_condition(sql: &str, table: &TableDef, pretty: bool) -> Result<String> {
-    printed(sql, table, None, None, pretty)
+    printed(sql, table, Kept::Check, None, pretty)
 }
 
 /// The expression of a generated column, as PostgreSQL writes it.
 pub fn generation_expression(sql: &str, table: &TableDef, column: u16, pretty: bool) -> Result<String> {
-    printed(sql, table, Some(column), None, pretty)
+    printed(sql, table, Kept::Generated(column), None, pretty)
 }
 
 /// The expression after a column of the table has got another name.
@@ -29,28 +30,37 @@ pub fn generation_renamed(
     column: u16,
     (from, to): (&str, &str),
 ) -> Result<String> {
-    printed(sql, table, Some(column), Some((from, to)), false)
+    printed(sql, table, Kept::Generated(column), Some((from, to)), false)
 }
 
 /// The condition after a column of the table has got another name.
 pub fn check_renamed(sql: &str, table: &TableDef, from: &str, to: &str) -> Result<String> {
-    printed(sql, table, None, Some((from, to)), false)
+    printed(sql, table, Kept::Check, Some((from, to)), false)
+}
+
+/// An expression that is a part of an index's key, as PostgreSQL writes it. `renamed`: a column's old and new name.
+pub fn index_key(sql: &str, table: &TableDef, renamed: Option<(&str, &str)>, pretty: bool) -> Result<String> {
+    printed(sql, table, Kept::IndexKey, renamed, pretty)
+}
+
+/// The predicate of an index, as PostgreSQL writes it. `renamed`: a column's old and new name.
+pub fn index_predicate(
+    sql: &str,
+    table: &TableDef,
+    renamed: Option<(&str, &str)>,
+    pretty: bool,
+) -> Result<String> {
+    printed(sql, table, Kept::IndexPredicate, renamed, pretty)
 }
 
 fn printed(
     sql: &str,
     table: &TableDef,
-    generated: Option<u16>,
+    kept: Kept,
     renamed: Option<(&str, &str)>,
     pretty: bool,
 ) -> Result<String> {
-    let (tree, mut notes) = match generated {
-        None => annotated_check(sql, table)?,
-        Some(column) => annotated_generated(sql, table, column)?,
-    };
-    let data_type = generated.map_or(DataType::Bool, |column| {
-        table.columns[usize::from(column)].data_type
-    });
+    let (tree, data_type, mut notes) = annotated_expression(sql, table, kept)?;
     if !notes.keep_names_only(renamed) {
         return Err(unprinted());
     }
@@ -71,4 +81,31 @@ fn printed(
         printer.printed(text.len())?;
         Ok(text)
     })
+}
+
+/// A part of an index's key as a list of keys has it: in parentheses, unless it is written as a call.
+pub fn index_key_listed(sql: &str, table: &TableDef, pretty: bool) -> String {
+    let shown = match pretty {
+        true => index_key(sql, table, None, true).unwrap_or_else(|_| sql.to_owned()),
+        false => sql.to_owned(),
+    };
+    match parse_expression(sql, 0).is_ok_and(|tree| is_call(&tree)) {
+        true => shown,
+        false => format!("({shown})"),
+    }
+}
+
+fn is_call(tree: &ast::Expr) -> bool {
+    use ast::Expr;
+    matches!(
+        tree,
+        Expr::Function(_)
+            | Expr::Extract { .. }
+            | Expr::Substring { .. }
+            | Expr::Trim { .. }
+            | Expr::Position { .. }
+            | Expr::Overlay { .. }
+            | Expr::Ceil { .. }
+            | Expr::Floor { .. }
+    )
 }

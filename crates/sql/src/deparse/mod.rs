@@ -43,7 +43,10 @@ use crate::stack::with_stack_for;
 use from::Names;
 use layout::Layout;
 
-pub use check::{check_condition, check_renamed, generation_expression, generation_renamed};
+pub use check::{
+    check_condition, check_renamed, generation_expression, generation_renamed, index_key, index_key_listed,
+    index_predicate,
+};
 
 /// The most bytes of text that are printed for one definition, those of inner queries and of repeated operands counted
 /// with each time they are printed. A text that repeats itself (`ORDER BY 1` is the entry once more, BETWEEN its left side)

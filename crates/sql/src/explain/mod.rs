@@ -28,6 +28,7 @@ use crate::error::{EngineError, Result};
 use crate::explained::tree::{CounterOf, Shown, ShownNode};
 use crate::expr::{CompareOp, Expr, SubqueryForm};
 use crate::function::quote_identifier;
+use crate::index::IndexDef;
 use crate::plan::{
     Counter, InsertSource, JoinedRows, OnConflict, RowsStatement, SelectPlan, Source, StageCounters,
     Statement, TableScan,
@@ -527,13 +528,23 @@ fn group_names(select: &SelectPlan, names: &Names) -> Names {
     }
 }
 
+/// A part of an index's key, columns without the name of their table.
+fn show_key(index: &IndexDef, at: usize, table: &TableDef) -> String {
+    let columns = table.columns.iter().map(|column| column.name.clone());
+    let names = Names {
+        columns: columns.collect(),
+        outer: Vec::new(),
+    };
+    show_top(&index.key_expr(at), &names)
+}
+
 fn index_condition(scan: &TableScan, names: &Names) -> String {
     let table = &scan.table;
     let Some(number) = scan.access.index() else {
         return String::new();
     };
-    let columns = &table.indexes[number].columns;
-    let name = |at: usize| &table.columns[usize::from(columns[at])].name;
+    let index = &table.indexes[number];
+    let name = |at: usize| show_key(index, at, table);
     let value = |expr: &Expr| show_top(expr, names);
     let mut parts = Vec::new();
     match &scan.access {

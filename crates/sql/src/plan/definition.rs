@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::catalog::{ColumnDef, SchemaRef, TableDef};
+use crate::index::KeyOptions;
 use crate::object_address::ObjectAddress;
 use crate::plan::GrantPlan;
 use crate::plan::SelectPlan;
@@ -372,8 +373,49 @@ pub struct IndexSpec {
     pub primary: bool,
     /// Made by a constraint.
     pub constraint: bool,
-    /// The table's column numbers, in order.
-    pub columns: Vec<u16>,
+    /// The parts of its key, in order.
+    pub keys: Vec<NewIndexKey>,
+    /// The columns of INCLUDE.
+    pub included: Vec<u16>,
+    /// Its predicate, as it was written.
+    pub predicate: Option<String>,
+}
+
+impl IndexSpec {
+    /// That of PRIMARY KEY or UNIQUE over these columns.
+    pub fn of_constraint(name: String, columns: impl IntoIterator<Item = u16>, primary: bool) -> IndexSpec {
+        let keys = columns.into_iter().map(|column| NewIndexKey {
+            value: NewIndexedValue::Column(column),
+            options: KeyOptions::default(),
+        });
+        IndexSpec {
+            name,
+            unique: true,
+            primary,
+            constraint: true,
+            keys: keys.collect(),
+            included: Vec::new(),
+            predicate: None,
+        }
+    }
+}
+
+/// A part of the key of an index to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewIndexKey {
+    /// Its value.
+    pub value: NewIndexedValue,
+    /// The rest of what the statement says of it.
+    pub options: KeyOptions,
+}
+
+/// The value of a part of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NewIndexedValue {
+    /// That of the column of this number.
+    Column(u16),
+    /// That of an expression, as it was written.
+    Expression(String),
 }
 
 /// CREATE INDEX, or the index of a key that ALTER TABLE adds

@@ -59,7 +59,8 @@ pub use copy::{CopyDirection, CopyFormat, CopyOptions, CopyPlan};
 pub use cursor::{ALL_ROWS, DeclareCursor, FetchCursor, FetchDirection};
 pub use definition::{
     AlterViewPlan, CommentOn, Commented, CreateIndex, CreateTable, CreateTableAs, CreateViewPlan,
-    DefinitionStatement, IndexSpec, IntoTable, OnCommit, TablePart, TakenComment, ViewChange,
+    DefinitionStatement, IndexSpec, IntoTable, NewIndexKey, NewIndexedValue, OnCommit, TablePart,
+    TakenComment, ViewChange,
 };
 pub use grant::{GrantObjects, GrantPlan};
 pub use reindex::{Reindex, ReindexAsRead, ReindexKind, ReindexTarget};

@@ -103,7 +103,7 @@ impl Fact {
         let indexes = self.table.table.indexes.iter();
         indexes
             .filter(|index| index.unique)
-            .any(|index| index.columns == [self.column])
+            .any(|index| index.keys.len() == 1 && index.begins_with(&[self.column]))
     }
 
     /// The column's type.

@@ -188,7 +188,9 @@ impl Tree<'_, '_> {
                 ..
             } => planned.order = order_of_index(&scan.table, *index, prefix.len(), *base),
             access::AccessPath::Sequential => {
-                let indexes = 0..scan.table.indexes.len();
+                // One with a predicate does not lead to all rows.
+                let has_all = |index: &usize| scan.table.indexes[*index].predicate.is_none();
+                let indexes = (0..scan.table.indexes.len()).filter(has_all);
                 planned.scans = indexes
                     .map(|index| self.ordered_scan(&planned.node, &scan.table, index, *base))
                     .collect();
@@ -212,11 +214,11 @@ impl Tree<'_, '_> {
     }
 }
 
-/// The order of an index's columns behind those that are fixed.
+/// The order of an index's columns behind those that are fixed, up to a part of the key that is an expression.
 fn order_of_index(table: &TableDef, index: usize, fixed: usize, base: u16) -> RowOrder {
     let index = &table.indexes[index];
-    let columns = index.columns.iter().zip(&index.types).skip(fixed);
-    columns
-        .map(|(column, data_type)| (Expr::Column(base + column), *data_type))
+    let parts = (fixed..index.keys.len()).map_while(|at| Some((index.column(at)?, index.types[at])));
+    parts
+        .map(|(column, data_type)| (Expr::Column(base + column), data_type))
         .collect()
 }

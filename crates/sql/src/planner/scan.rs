@@ -128,21 +128,17 @@ pub(crate) fn ordered_by_index(
             reverse,
             ..
         } => {
-            let columns = &table.indexes[*index].columns;
-            let fixed = &columns[..prefix.len()];
-            wanted.retain(|column| !fixed.contains(column));
-            if !columns[prefix.len()..].starts_with(&wanted) {
+            let index = &table.indexes[*index];
+            let is_fixed = |column: &u16| (0..prefix.len()).any(|at| index.column(at) == Some(*column));
+            wanted.retain(|column| !is_fixed(column));
+            if !index.continues_with(prefix.len(), &wanted) {
                 return false;
             }
             *reverse = descending;
             true
         }
         AccessPath::Sequential if prefers_order && matches!(table.kind, TableKind::Heap { .. }) => {
-            match table
-                .indexes
-                .iter()
-                .position(|index| index.columns.starts_with(&wanted))
-            {
+            match table.indexes.iter().position(|index| index.begins_with(&wanted)) {
                 Some(index) => {
                     scan.access = access::ordered(index, descending);
                     true
@@ -173,7 +169,7 @@ pub(crate) fn extreme(table: &TableDef, aggregate: &AggregatePlan) -> Option<Acc
     let index = table
         .indexes
         .iter()
-        .position(|index| index.columns[0] == *column)?;
+        .position(|index| index.begins_with(&[*column]))?;
     Some(AccessPath::Range {
         index,
         prefix: Vec::new(),

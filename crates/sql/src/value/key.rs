@@ -47,19 +47,6 @@ pub fn encode_key(values: &[Value], types: &[DataType]) -> Vec<u8> {
     key
 }
 
-/// Writes the key of the given columns of a row into `buffer`, replacing what is there. `true` when a column is NULL:
-/// such a key never violates uniqueness.
-pub fn encode_key_of_row(row: &[Value], columns: &[u16], types: &[DataType], buffer: &mut KeyBuffer) -> bool {
-    buffer.clear();
-    let mut any_null = false;
-    for (column, data_type) in columns.iter().zip(types) {
-        let value = &row[usize::from(*column)];
-        any_null |= value.is_null();
-        encode_value(value, *data_type, buffer);
-    }
-    any_null
-}
-
 /// Appends one column of a key.
 #[inline]
 pub fn encode_value(value: &Value, data_type: DataType, key: &mut Vec<u8>) {

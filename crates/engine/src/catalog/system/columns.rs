@@ -6,7 +6,7 @@ use super::definition_text::default_expression;
 use super::rows::{NO_TYPE, NULL, Rows, array, boolean, int2, int4, oid, text};
 use super::types::row_of;
 use clearway_sql::value::{DataType, Value};
-use clearway_sql::{ColumnDef, ColumnDefault, TableDef};
+use clearway_sql::{ColumnDef, ColumnDefault, IndexDef, TableDef, index_column_names};
 
 /// `pg_attribute`
 pub(super) fn columns(sources: &Sources<'_>, rows: &mut Rows) {
@@ -19,8 +19,9 @@ pub(super) fn columns(sources: &Sources<'_>, rows: &mut Rows) {
     for entry in sources.catalog.tables() {
         of_table(&entry.def, rows, sources);
         for index in entry.def.all_indexes() {
-            for (number, column) in index.columns.iter().enumerate() {
-                let column = &entry.def.columns[usize::from(*column)];
+            let names = index_column_names(index, &entry.def);
+            for (number, name) in names.into_iter().enumerate() {
+                let column = &column_of_index(index, &entry.def, number, name);
                 push(rows, index.oid, number, column, Of::Index, None, sources);
             }
         }
@@ -30,6 +31,21 @@ pub(super) fn columns(sources: &Sources<'_>, rows: &mut Rows) {
             push(rows, sequence.def.oid, number, column, Of::Table, None, sources);
         }
     }
+}
+
+/// A column of an index, under the name that it has there.
+fn column_of_index(index: &IndexDef, table: &TableDef, number: usize, name: String) -> ColumnDef {
+    let included = || index.included.get(number - index.keys.len()).copied();
+    let of_table = match number < index.keys.len() {
+        true => index.column(number),
+        false => included(),
+    };
+    let mut column = match of_table {
+        Some(column) => table.columns[usize::from(column)].clone(),
+        None => ColumnDef::new("", index.types[number]),
+    };
+    column.name = name;
+    column
 }
 
 /// The columns of views.

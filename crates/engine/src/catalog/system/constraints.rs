@@ -3,9 +3,10 @@
 use super::Sources;
 use super::columns::{default_oid, has_default};
 use super::dependency::{PG_ATTRDEF_OID, PG_CLASS_OID, PG_CONSTRAINT_OID, PG_NAMESPACE_OID, depends};
-use super::operator_classes::class_of;
+use super::operator_classes::{class_named, class_of};
 use super::operators::equality;
 use super::rows::{NULL, Rows, array, boolean, int2, int4, oid, text};
+use super::server::C_COLLATION_OID;
 use super::types::row_of;
 use super::views;
 use crate::catalog::owned_sequences::owner_of;
@@ -13,39 +14,66 @@ use clearway_sql::foreign_key::{KeyTypes, key_types};
 use clearway_sql::value::user_type::{DomainCheck, UserType};
 use clearway_sql::value::{DataType, Value};
 use clearway_sql::{
-    ColumnDefault, ForeignKeyDef, IndexDef, IndexStage, ObjectAddress, ReferentialAction, SchemaRef,
-    TableDef, domain_condition, domain_table,
+    ColumnDefault, ForeignKeyDef, IndexDef, IndexStage, IndexedValue, ObjectAddress, ReferentialAction,
+    SchemaRef, TableDef, domain_condition, domain_table,
 };
 
-/// The attributes' numbers of an index's columns.
+/// The attributes' numbers of an index's columns, those of INCLUDE behind the key's; 0 for an expression.
 fn numbers<'d>(table: &'d TableDef, index: &'d IndexDef) -> impl Iterator<Item = Value> + 'd {
-    let columns = index.columns.iter();
-    columns.map(|column| int2(table.attribute_number(*column).cast_signed()))
+    let keys = (0..index.keys.len()).map(|at| index.column(at));
+    let columns = keys.chain(index.included.iter().map(|column| Some(*column)));
+    columns.map(|column| {
+        let number = column.map_or(0, |column| table.attribute_number(column));
+        int2(number.cast_signed())
+    })
+}
+
+/// DESC and NULLS FIRST of each part of a key, as bits.
+fn options(index: &IndexDef) -> impl Iterator<Item = Value> {
+    let options = index.keys.iter().map(|key| &key.options);
+    options.map(|options| int2(i16::from(options.descending) | i16::from(options.nulls_first) << 1))
+}
+
+/// The texts of a key's expressions, as a list.
+fn expressions(index: &IndexDef) -> Value {
+    let texts = index.keys.iter().filter_map(|key| match &key.value {
+        IndexedValue::Column(_) => None,
+        IndexedValue::Expression(kept) => Some(kept.sql.as_str()),
+    });
+    match texts.collect::<Vec<_>>() {
+        texts if texts.is_empty() => NULL,
+        texts => text(&texts.join(", ")),
+    }
 }
 
 fn collations(index: &IndexDef) -> impl Iterator<Item = Value> {
-    index
-        .types
-        .iter()
-        .map(|data_type| oid(row_of(*data_type).collation))
+    let keys = index.types.iter().zip(&index.keys);
+    keys.map(|(data_type, key)| match key.options.collation.as_deref() {
+        Some("C" | "POSIX") => oid(C_COLLATION_OID),
+        _ => oid(row_of(*data_type).collation),
+    })
 }
 
 fn classes(index: &IndexDef) -> impl Iterator<Item = Value> {
-    index
-        .types
-        .iter()
-        .map(|data_type| oid(class_of(*data_type).unwrap_or(0)))
+    let keys = index.types.iter().zip(&index.keys);
+    keys.map(|(data_type, key)| {
+        let class = match &key.options.class {
+            Some(name) => class_named(name),
+            None => class_of(*data_type),
+        };
+        oid(class.unwrap_or(0))
+    })
 }
 
 /// `pg_index`
 pub(super) fn indexes(sources: &Sources<'_>, rows: &mut Rows) {
     for entry in sources.catalog.tables() {
         for (index, stage) in entry.def.indexes_and_stages() {
-            let width = index.columns.len() as i16;
+            let width = index.keys.len() as i16;
             rows.push([
                 ("indexrelid", oid(index.oid)),
                 ("indrelid", oid(entry.def.oid)),
-                ("indnatts", int2(width)),
+                ("indnatts", int2(width + index.included.len() as i16)),
                 ("indnkeyatts", int2(width)),
                 ("indisunique", boolean(index.unique)),
                 ("indnullsnotdistinct", boolean(false)),
@@ -64,12 +92,12 @@ pub(super) fn indexes(sources: &Sources<'_>, rows: &mut Rows) {
                 ("indkey", array(DataType::Int2Vector, numbers(&entry.def, index))),
                 ("indcollation", array(DataType::OidVector, collations(index))),
                 ("indclass", array(DataType::OidVector, classes(index))),
+                ("indoption", array(DataType::Int2Vector, options(index))),
+                ("indexprs", expressions(index)),
                 (
-                    "indoption",
-                    array(DataType::Int2Vector, index.columns.iter().map(|_| int2(0))),
+                    "indpred",
+                    index.predicate.as_ref().map_or(NULL, |kept| text(&kept.sql)),
                 ),
-                ("indexprs", NULL),
-                ("indpred", NULL),
             ]);
         }
     }
@@ -334,8 +362,13 @@ pub(super) fn dependencies(sources: &Sources<'_>, rows: &mut Rows) {
                 true => (PG_CONSTRAINT_OID, constraint_oid(index), 0),
                 false => relation,
             };
-            for number in &index.columns {
-                depends(rows, on_columns, column(usize::from(*number)), "a");
+            let mut read = Vec::new();
+            index.each_read_column(|number| read.push(number));
+            read.extend(&index.included);
+            read.sort_unstable();
+            read.dedup();
+            for number in read {
+                depends(rows, on_columns, column(usize::from(number)), "a");
             }
             if index.constraint {
                 depends(rows, relation, on_columns, "i");

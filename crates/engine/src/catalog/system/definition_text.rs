@@ -1,20 +1,45 @@
 //! Definitions as SQL text: of indexes, constraints and defaults.
 
 use crate::catalog::CatalogState;
-use clearway_sql::deparse::check_condition;
+use clearway_sql::deparse::{check_condition, index_key_listed};
 use clearway_sql::function::quote_identifier;
 use clearway_sql::value::DataType;
 use clearway_sql::value::user_type::DomainCheck;
 use clearway_sql::{
-    CheckDef, ColumnDefault, ForeignKeyDef, IndexDef, ReferentialAction, TableDef, domain_condition,
-    types_by_name, with_names,
+    CheckDef, ColumnDefault, ForeignKeyDef, IndexDef, IndexedValue, ReferentialAction, TableDef,
+    domain_condition, types_by_name, with_names,
 };
 
-/// The column names of an index, quoted where that is needed.
-fn column_list(table: &TableDef, index: &IndexDef) -> String {
-    let names = index.columns.iter();
-    let names = names.map(|number| quote_identifier(&table.columns[usize::from(*number)].name));
-    names.collect::<Vec<_>>().join(", ")
+/// A part of an index's key as a definition lists it. `is_definition`: with what is said beside its value.
+pub(crate) fn index_key_text(table: &TableDef, index: &IndexDef, at: usize, is_definition: bool) -> String {
+    let key = &index.keys[at];
+    let mut text = match &key.value {
+        IndexedValue::Column(column) => quote_identifier(&table.columns[usize::from(*column)].name),
+        IndexedValue::Expression(kept) => index_key_listed(&kept.sql, table, false),
+    };
+    if !is_definition {
+        return text;
+    }
+    if let Some(collation) = &key.options.collation {
+        text.push_str(" COLLATE ");
+        text.push_str(&quote_identifier(collation));
+    }
+    if let Some(class) = &key.options.class {
+        text.push(' ');
+        text.push_str(class);
+    }
+    text.push_str(match (key.options.descending, key.options.nulls_first) {
+        (false, false) => "",
+        (false, true) => " NULLS FIRST",
+        (true, true) => " DESC",
+        (true, false) => " DESC NULLS LAST",
+    });
+    text
+}
+
+fn key_list(table: &TableDef, index: &IndexDef, is_definition: bool) -> String {
+    let keys = (0..index.keys.len()).map(|at| index_key_text(table, index, at, is_definition));
+    keys.collect::<Vec<_>>().join(", ")
 }
 
 /// The statement that would make an index.
@@ -23,19 +48,29 @@ pub(crate) fn index_definition(table: &TableDef, index: &IndexDef, with_schema: 
         true => format!("{}.", quote_identifier(&table.schema.name)),
         false => String::new(),
     };
-    format!(
+    let mut text = format!(
         "CREATE {}INDEX {} ON {schema}{} USING btree ({})",
         if index.unique { "UNIQUE " } else { "" },
         quote_identifier(&index.name),
         quote_identifier(&table.name),
-        column_list(table, index)
-    )
+        key_list(table, index, true)
+    );
+    if !index.included.is_empty() {
+        let names = index.included.iter();
+        let names = names.map(|column| quote_identifier(&table.columns[usize::from(*column)].name));
+        text.push_str(&format!(" INCLUDE ({})", names.collect::<Vec<_>>().join(", ")));
+    }
+    if let Some(predicate) = &index.predicate {
+        text.push_str(" WHERE ");
+        text.push_str(&predicate.sql);
+    }
+    text
 }
 
 /// The constraint that an index enforces, as in CREATE TABLE.
 pub(crate) fn constraint_definition(table: &TableDef, index: &IndexDef) -> String {
     let kind = if index.primary { "PRIMARY KEY" } else { "UNIQUE" };
-    format!("{kind} ({})", column_list(table, index))
+    format!("{kind} ({})", key_list(table, index, false))
 }
 
 /// A CHECK constraint as in CREATE TABLE; `pretty`: without the parentheses that precedence makes needless.

@@ -235,14 +235,15 @@ pub(super) fn key_columns(sources: &Sources<'_>, rows: &mut Rows) {
         }
     };
     each_key(sources, |table, index| {
-        push(table, &index.name, &index.columns, &|_| NULL);
+        let columns: Vec<u16> = index.key_columns().collect();
+        push(table, &index.name, &columns, &|_| NULL);
     });
     each_reference(sources, |table, parent, key| {
         let referenced = key.parent_places(parent);
         let index = parent.indexes.iter().find(|index| index.oid == key.index);
         let in_unique = |place: usize| {
-            let columns = index.map_or(&[][..], |index| &index.columns);
-            let found = columns.iter().position(|column| *column == referenced[place]);
+            let mut columns = index.into_iter().flat_map(|index| index.key_columns());
+            let found = columns.position(|column| column == referenced[place]);
             found.map_or(NULL, |found| int4(found as i32 + 1))
         };
         push(table, &key.name, &key.places(table), &in_unique);
@@ -288,7 +289,8 @@ pub(super) fn constraint_columns(sources: &Sources<'_>, rows: &mut Rows) {
         }
     };
     each_key(sources, |table, index| {
-        push(table, (&table.schema.name, &index.name), &index.columns);
+        let columns: Vec<u16> = index.key_columns().collect();
+        push(table, (&table.schema.name, &index.name), &columns);
     });
     each_check(sources, |table, check| {
         push(table, (&table.schema.name, &check.name), &check.columns());

@@ -47,12 +47,12 @@ impl OperatorClass {
     }
 }
 
-/// Operator classes of types that there are. Strings sort by their bytes: there are no classes of another order.
+/// Operator classes of types that there are.
 fn shown() -> impl Iterator<Item = OperatorClass> {
     LINES
         .lines()
         .filter_map(OperatorClass::read)
-        .filter(|class| types::exists(class.input) && !class.name.contains("pattern"))
+        .filter(|class| types::exists(class.input))
 }
 
 /// The class that an index on a column of this type uses.
@@ -71,6 +71,12 @@ pub(super) fn class_of(data_type: DataType) -> Option<u32> {
 
 /// The number of `anyenum`, which no value has.
 const ANY_ENUM: u32 = 3_500;
+
+/// The class of this name.
+pub(super) fn class_named(name: &str) -> Option<u32> {
+    let mut classes = LINES.lines().filter_map(OperatorClass::read);
+    classes.find(|class| class.name == name).map(|class| class.oid)
+}
 
 /// `pg_am`
 pub(super) fn access_methods(_: &Sources<'_>, rows: &mut Rows) {

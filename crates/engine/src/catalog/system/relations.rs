@@ -210,7 +210,7 @@ fn of_table(sources: &Sources<'_>, entry: &TableEntry, rows: &mut Rows) {
             has_index: false,
             has_rules: false,
             has_triggers: false,
-            columns: index.columns.len(),
+            columns: index.keys.len() + index.included.len(),
             checks: 0,
             identity: "n",
             options: NULL,

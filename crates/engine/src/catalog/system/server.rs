@@ -12,7 +12,7 @@ pub(super) const INTERNAL_LANGUAGE_OID: u32 = 12;
 const TABLESPACE_OID: u32 = 1_663;
 /// The number of the collation of strings, and of that of names.
 pub(super) const DEFAULT_COLLATION_OID: u32 = 100;
-const C_COLLATION_OID: u32 = 950;
+pub(super) const C_COLLATION_OID: u32 = 950;
 /// The number of the encoding UTF-8.
 const UTF8: i32 = 6;
 

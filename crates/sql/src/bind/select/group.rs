@@ -156,7 +156,7 @@ impl Binder<'_> {
             keys.iter().any(|key| key.expr == *column)
         };
         let found = relation.columns.iter().find(is_it)?;
-        if !key.columns.iter().all(is_key) {
+        if !key.key_columns().all(|column| is_key(&column)) {
             return None;
         }
         if let Some(view) = &mut self.view {

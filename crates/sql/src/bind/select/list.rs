@@ -177,7 +177,7 @@ fn plain_wildcard(options: &ast::WildcardAdditionalOptions) -> ast::WildcardAddi
 }
 
 /// PostgreSQL's name of an unnamed output column.
-fn column_name(tree: &ast::Expr) -> String {
+pub(in crate::bind) fn column_name(tree: &ast::Expr) -> String {
     let (ColumnName::OfPart(name) | ColumnName::OfForm(name)) = name_of(tree) else {
         return "?column?".to_owned();
     };

@@ -38,7 +38,7 @@ use group::{OverGroups, not_grouped};
 pub(crate) use grouping_sets::{Entry as GroupEntry, without_distinct};
 use grouping_sets::{Groups, Set};
 use list::Output;
-pub(super) use list::{ENTRIES_MAX, check_entries};
+pub(super) use list::{ENTRIES_MAX, check_entries, column_name};
 pub(super) use order::direction;
 use project_set::Calls;
 pub(super) use set::{keeps_equal_rows, only_leaf};

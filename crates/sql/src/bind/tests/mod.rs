@@ -11,12 +11,15 @@ mod results;
 use std::sync::{Arc, LazyLock};
 
 use super::*;
-use crate::catalog::{ColumnDef, ColumnDefault, IndexDef};
+use crate::catalog::{ColumnDef, ColumnDefault};
 use crate::error::SqlState;
 use crate::explain::explain;
 use crate::expr::CompareOp;
+use crate::index::{IndexDef, IndexKey};
 use crate::parse;
-use crate::plan::{DefinitionStatement, InsertSource, RowsStatement, SelectPlan, Source, TableAction};
+use crate::plan::{
+    DefinitionStatement, InsertSource, NewIndexedValue, RowsStatement, SelectPlan, Source, TableAction,
+};
 use crate::value::Value;
 use crate::value::text::to_text;
 
@@ -57,6 +60,10 @@ fn make_tables() -> Tables {
     ] {
         let plan =
             bind(&parse(sql).unwrap()[0], &tables, &[]).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        let key_of = |key: &crate::plan::NewIndexKey| match key.value {
+            NewIndexedValue::Column(column) => IndexKey::column(column),
+            NewIndexedValue::Expression(_) => panic!("an expression"),
+        };
         let index_of = |table: &TableDef, spec: &crate::plan::IndexSpec| {
             Arc::new(IndexDef {
                 oid: 500,
@@ -65,12 +72,17 @@ fn make_tables() -> Tables {
                 unique: spec.unique,
                 primary: spec.primary,
                 constraint: spec.constraint,
-                columns: spec.columns.clone(),
+                keys: spec.keys.iter().map(key_of).collect(),
                 types: spec
-                    .columns
+                    .keys
                     .iter()
-                    .map(|column| table.columns[usize::from(*column)].data_type)
+                    .map(|key| match key.value {
+                        NewIndexedValue::Column(column) => table.columns[usize::from(column)].data_type,
+                        NewIndexedValue::Expression(_) => panic!("an expression"),
+                    })
                     .collect(),
+                included: Vec::new(),
+                predicate: None,
             })
         };
         match plan.statement {
@@ -113,13 +125,9 @@ fn make_tables() -> Tables {
                         panic!("{action:?}")
                     };
                     let columns = key.columns.iter();
-                    let spec = crate::plan::IndexSpec {
-                        name: format!("{}_pkey", table.name),
-                        unique: true,
-                        primary: key.primary,
-                        constraint: true,
-                        columns: columns.map(|name| table.column_number(name).unwrap()).collect(),
-                    };
+                    let columns = columns.map(|name| table.column_number(name).unwrap());
+                    let name = format!("{}_pkey", table.name);
+                    let spec = crate::plan::IndexSpec::of_constraint(name, columns, key.primary);
                     let index = index_of(&table, &spec);
                     table.indexes.push(index);
                 }

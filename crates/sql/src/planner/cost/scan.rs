@@ -23,6 +23,9 @@ const FILLED: f64 = 0.7;
 /// Bytes of an index entry beside its key.
 const ENTRY: f64 = 16.0;
 
+/// Bytes of a key's part that is an expression.
+const EXPRESSION: f64 = 16.0;
+
 /// Operators that going down one level of a tree counts as.
 const LEVEL: f64 = 50.0;
 
@@ -112,10 +115,19 @@ impl Costs<'_> {
             AccessPath::Points { values, .. } => values.len() as f64,
             _ => 1.0,
         };
-        let columns = &definition.indexes[index].columns;
-        let key: f64 = columns.iter().map(|column| table.width(*column)).sum();
-        let index_pages = (table.rows * (key + ENTRY) / (8_192.0 * FILLED)).ceil().max(1.0);
-        let read = (index_pages * part).ceil().max(1.0);
+        let index = &definition.indexes[index];
+        let width = |at: usize| index.column(at).map_or(EXPRESSION, |column| table.width(column));
+        let key: f64 = (0..index.keys.len()).map(width).sum();
+        let entered = match &index.predicate {
+            None => 1.0,
+            Some(predicate) => facts.selectivity_of_all(std::slice::from_ref(&predicate.expr)),
+        };
+        let index_pages = (table.rows * entered * (key + ENTRY) / (8_192.0 * FILLED))
+            .ceil()
+            .max(1.0);
+        let read = (index_pages * (part / entered.max(f64::MIN_POSITIVE)).min(1.0))
+            .ceil()
+            .max(1.0);
         let entries = at_least_one(rows);
         let height = if index_pages > 1.0 {
             index_pages.log(300.0).ceil()
@@ -131,7 +143,7 @@ impl Costs<'_> {
         let own = own_pages * settings.random_page
             + descents * down
             + entries * (settings.index_entry + conditions.len() as f64 * settings.operator);
-        let heap = self.heap_pages(table, columns[0], facts, entries, part, index_pages, runs);
+        let heap = self.heap_pages(table, index.column(0), facts, entries, part, index_pages, runs);
         let wanted = if settings.index_scans { 0.0 } else { NOT_WANTED };
         let startup = wanted + down;
         Cost {
@@ -147,7 +159,7 @@ impl Costs<'_> {
     fn heap_pages(
         &self,
         table: &TableFacts,
-        column: u16,
+        column: Option<u16>,
         facts: &Facts,
         entries: f64,
         part: f64,
@@ -164,7 +176,7 @@ impl Costs<'_> {
         } else {
             settings.random_page + (together - 1.0) * settings.sequential_page
         };
-        let fact = facts.operand(&Expr::Column(column));
+        let fact = column.and_then(|column| facts.operand(&Expr::Column(column)));
         let correlation = fact
             .and_then(|fact| fact.statistics())
             .and_then(|found| found.correlation);
@@ -198,7 +210,7 @@ pub(crate) fn conditions_of(table: &TableDef, access: &AccessPath) -> Vec<Expr> 
     let index = &table.indexes[number];
     let compare = |at: usize, op: CompareOp, value: &Expr| Expr::Compare {
         op,
-        left: Box::new(Expr::Column(index.columns[at])),
+        left: Box::new(index.key_expr(at)),
         right: Box::new(value.clone()),
         data_type: index.types[at],
     };
@@ -209,7 +221,7 @@ pub(crate) fn conditions_of(table: &TableDef, access: &AccessPath) -> Vec<Expr> 
             key.map(|(at, value)| compare(at, CompareOp::Equal, value))
                 .collect()
         }
-        AccessPath::Points { values, .. } => vec![one_of(index.columns[0], index.types[0], values)],
+        AccessPath::Points { values, .. } => vec![one_of(index.key_expr(0), index.types[0], values)],
         AccessPath::Range {
             prefix,
             lower,
@@ -240,7 +252,7 @@ pub(crate) fn conditions_of(table: &TableDef, access: &AccessPath) -> Vec<Expr> 
             }
             if *skip_nulls {
                 all.push(Expr::IsNull {
-                    input: Box::new(Expr::Column(index.columns[next])),
+                    input: Box::new(index.key_expr(next)),
                     negated: true,
                 });
             }
@@ -249,8 +261,8 @@ pub(crate) fn conditions_of(table: &TableDef, access: &AccessPath) -> Vec<Expr> 
     }
 }
 
-fn one_of(column: u16, data_type: DataType, values: &[Expr]) -> Expr {
-    let input = Box::new(Expr::Column(column));
+fn one_of(input: Expr, data_type: DataType, values: &[Expr]) -> Expr {
+    let input = Box::new(input);
     match values {
         [Expr::Constant(array)] if array.natural_type().is_array() => Expr::Quantified {
             op: CompareOp::Equal,

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::bind::bind;
-use crate::catalog::{CatalogView, ColumnDef, IndexDef, TableDef, TableKind};
+use crate::catalog::{CatalogView, ColumnDef, TableDef, TableKind};
+use crate::index::{IndexDef, IndexKey};
 use crate::plan::{RowsStatement, Statement};
 use crate::planner::cost::Costs;
 use crate::settings::PlannerSettings;
@@ -35,7 +36,9 @@ impl CatalogView for Many {
             unique: true,
             primary: true,
             constraint: true,
-            columns: vec![0],
+            keys: vec![IndexKey::column(0)],
+            included: Vec::new(),
+            predicate: None,
             types: vec![DataType::Int4],
         }));
         Some(Arc::new(table))

@@ -1,0 +1,145 @@
+//! Indexes on expressions and of a part of the rows: used, kept over changes and restarts, and right beside writers.
+
+use std::thread;
+
+use crate::common::{Fixture, query, run};
+
+/// The plan of a query, in one line.
+fn plan(session: &mut clearway_engine::Session, sql: &str) -> String {
+    query(session, &format!("explain (costs off) {sql}"))
+}
+
+#[test]
+fn plans_use_an_index_where_its_expression_and_predicate_are_asked_for() {
+    let fixture = Fixture::new(
+        "create table t (id int, name text, n int);
+         insert into t select i, 'Name' || i, i % 100 from generate_series(1, 3000) i;
+         create index by_lower on t (lower(name)); create index by_part on t (id) where n = 7;
+         create index by_sum on t ((id + n)) where n > 50; create index by_name on t (name text_pattern_ops)",
+    );
+    let mut s = fixture.session();
+    query(&mut s, "analyze t; set enable_seqscan = off");
+    for (sql, index, rows) in [
+        (
+            "select count(*) from t where lower(name) = 'name17'",
+            "by_lower",
+            "1",
+        ),
+        (
+            "select count(*) from t where lower(name) like 'name17_'",
+            "by_lower",
+            "10",
+        ),
+        (
+            "select count(*) from t where lower(name) in ('name1', 'name2')",
+            "by_lower",
+            "2",
+        ),
+        ("select count(*) from t where n = 7 and id < 500", "by_part", "5"),
+        (
+            "select count(*) from t where id + n = 151 and n > 60",
+            "by_sum",
+            "0",
+        ),
+        (
+            "select count(*) from t where id + n = 152 and n = 76",
+            "by_sum",
+            "1",
+        ),
+        (
+            "select count(*) from t where name like 'Name29__'",
+            "by_name",
+            "100",
+        ),
+    ] {
+        let shown = plan(&mut s, sql);
+        assert!(shown.contains(index), "{sql}: {shown}");
+        assert_eq!(query(&mut s, sql), rows, "{sql}");
+    }
+    for sql in [
+        "select * from t where upper(name) = 'NAME17'",
+        "select * from t where n = 8 and id < 500",
+        "select * from t where id + n = 151 and n > 40",
+        "select * from t where name ilike 'name29__'",
+    ] {
+        let shown = plan(&mut s, sql);
+        assert!(!shown.contains("by_"), "{sql}: {shown}");
+    }
+}
+
+#[test]
+fn they_are_kept_through_changes_and_a_restart() {
+    let fixture = Fixture::new(
+        "create table t (id int primary key, name text, done boolean not null default false);
+         create unique index open_name on t (lower(name)) where not done",
+    );
+    let mut s = fixture.session();
+    query(
+        &mut s,
+        "insert into t select i, 'n' || i from generate_series(1, 500) i",
+    );
+    query(&mut s, "update t set done = true where id % 2 = 0");
+    query(&mut s, "update t set name = upper(name) where id % 3 = 0");
+    query(
+        &mut s,
+        "begin; update t set done = false where id < 100; rollback",
+    );
+    query(
+        &mut s,
+        "insert into t values (501, 'N2', false), (502, 'N4', true)",
+    );
+    assert_eq!(run(&mut s, "insert into t values (600, 'N1')"), "ERROR 23505");
+    assert_eq!(
+        run(&mut s, "update t set done = false where id = 2"),
+        "ERROR 23505"
+    );
+    query(&mut s, "vacuum t");
+    assert_eq!(fixture.engine.check().unwrap().problems, Vec::<String>::new());
+    drop(s);
+    fixture.engine.shutdown().unwrap();
+    let Fixture { engine, directory } = fixture;
+    drop(engine);
+    let engine = clearway_engine::Engine::open(directory.path(), crate::common::config()).unwrap();
+    let fixture = Fixture { engine, directory };
+    let mut s = fixture.session();
+    assert_eq!(
+        query(&mut s, "select id from t where lower(name) = 'n2' and not done"),
+        "501"
+    );
+    assert_eq!(run(&mut s, "insert into t values (600, 'N1')"), "ERROR 23505");
+    assert_eq!(run(&mut s, "insert into t values (600, 'N6')"), "INSERT 0 1");
+    let report = fixture.engine.check().unwrap();
+    assert_eq!(report.problems, Vec::<String>::new());
+}
+
+/// Writers move rows in and out of a partial unique index; whatever they do, at most one row is in it, and the check finds
+/// each entry.
+#[test]
+fn a_partial_unique_index_holds_beside_writers() {
+    let fixture = Fixture::new(
+        "create table t (id int primary key, active boolean, v int);
+         insert into t select i, false, 0 from generate_series(1, 8) i;
+         create unique index one_active on t ((0)) where active",
+    );
+    thread::scope(|scope| {
+        for worker in 0..4 {
+            let fixture = &fixture;
+            scope.spawn(move || {
+                let mut s = fixture.session();
+                for round in 0..60 {
+                    let id = (worker + round) % 8 + 1;
+                    let outcome = run(
+                        &mut s,
+                        &format!("update t set active = true, v = v + 1 where id = {id}"),
+                    );
+                    assert!(outcome == "UPDATE 1" || outcome == "ERROR 23505", "{outcome}");
+                    assert!(
+                        ["0", "1"].contains(&query(&mut s, "select count(*) from t where active").as_str())
+                    );
+                    query(&mut s, &format!("update t set active = false where id = {id}"));
+                }
+            });
+        }
+    });
+    assert_eq!(fixture.engine.check().unwrap().problems, Vec::<String>::new());
+}
