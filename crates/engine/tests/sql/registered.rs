@@ -84,7 +84,7 @@ fn columns_show_names() {
     let mut s = fixture.session();
     query(
         &mut s,
-        "insert into t values (1, 't', '0/A', '5', '(1,2)'), (2, '\"T x\"', null, null, null), (3, 't_pkey')",
+        "insert into t values (1, 't', '0/A', '5', '(1,2)'), (2, '\"T x\"', null, null, null), (3, 't_pkey', null, null, null)",
     );
     let all = "1|t|0/A|5|(1,2), 2|\"T x\"|||, 3|t_pkey|||";
     assert_eq!(query(&mut s, "select * from t order by id"), all);
