@@ -348,7 +348,9 @@ class Query:
             text = bound(start)
         else:
             text = f"between {bound(start)} and {bound(end)}"
-        exclude = self.draw.choice(("", "", "", " exclude current row", " exclude group", " exclude ties", " exclude no others"))
+        # PostgreSQL 15's value functions lose rows of a frame that leaves out the ties of a current row outside of it.
+        ties = " exclude ties" if start <= 2 <= end else ""
+        exclude = self.draw.choice(("", "", "", " exclude current row", " exclude group", ties, " exclude no others"))
         return f"{mode.split()[0]} {text}{exclude}"
 
     # Queries in expressions.

@@ -712,7 +712,7 @@ fn peers_that_are_no_server_of_ours_are_told_apart() {
     );
     let error = connect(peer(vec![message(b'R', &[0, 0, 0, 10])], false)).unwrap_err();
     assert!(
-        error.to_string().contains("passwords are not supported"),
+        error.to_string().contains("there is no password for it"),
         "{error}"
     );
     let refusal = message(b'E', b"SFATAL\0C57P03\0Mstarting up\0\0");
