@@ -17,7 +17,7 @@ use crate::output::notice;
 ///
 /// The directory must be missing or empty. With a password, all connections need one (pg_hba.conf in the directory says
 /// so, and can say otherwise). Without it, every user of this machine can connect as anyone. `clearway serve` makes a
-/// directory too, whose superuser is whoever connects.
+/// directory too: in it, each role that a client names is a superuser.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     clearway init --data /var/tmp/clearway --username postgres --pwfile password.txt\n  \

@@ -104,7 +104,7 @@ fn init_makes_a_directory_with_a_superuser() {
     assert!(!made.values().any(holds));
     assert!(String::from_utf8_lossy(&made[&data.join("pg_hba.conf")]).contains("scram-sha-256"));
 
-    // A file of rules that is not understood serves nobody, and says its line.
+    // A server with a file of rules that it does not understand does not start, and names the line.
     let rules = fs::read(data.join("pg_hba.conf")).unwrap();
     fs::write(data.join("pg_hba.conf"), "# first\nhost all all trust\n").unwrap();
     let (success, said) = clearway(&["serve", "--listen", "127.0.0.1:0"], &data);

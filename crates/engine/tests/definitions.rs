@@ -90,11 +90,7 @@ fn a_dropped_constraint_takes_its_index_with_it() {
 fn constraints_are_known_after_a_restart() {
     let _watchdog = Watchdog::over_test();
     let fixture = Fixture::new("create table t (id int generated always as identity, code int unique)");
-    fixture.engine.shutdown().unwrap();
-    let Fixture { engine, directory } = fixture;
-    drop(engine);
-    let engine = clearway_engine::Engine::open(directory.path(), common::config()).unwrap();
-    let fixture = Fixture { engine, directory };
+    let fixture = fixture.restarted();
     let mut s = fixture.session();
     assert_eq!(run(&mut s, "drop index t_code_key"), "ERROR 2BP01");
     assert_eq!(run(&mut s, "insert into t values (1, 1)"), "ERROR 428C9");

@@ -30,7 +30,7 @@ pub enum ServerError {
         address: std::net::SocketAddr,
     },
     /// A file of rules that is not understood.
-    #[error("{0}; nobody could connect")]
+    #[error("{0}; no client could connect")]
     Rules(String),
     /// Neither an address nor a socket directory was given.
     #[error("nothing to listen on: give an address, a socket directory, or both")]

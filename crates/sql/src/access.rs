@@ -333,7 +333,7 @@ fn is_key(index: &IndexDef, at: usize, column: Option<u16>, input: &Expr, data_t
         Some(IndexedValue::Column(own)) => column == Some(*own),
         Some(IndexedValue::Expression(kept)) => {
             let own = index.types[at];
-            kept.expr == *input
+            kept.simplified == *input
                 && (own == data_type
                     || (own.is_string()
                         && data_type.is_string()
@@ -421,7 +421,7 @@ pub(crate) fn is_by_key(table: &TableDef, conditions: &[Expr]) -> bool {
 fn has_all(index: &IndexDef, conditions: &[Expr]) -> bool {
     match &index.predicate {
         None => true,
-        Some(predicate) => predicate_follows(&predicate.expr, conditions),
+        Some(predicate) => predicate_follows(&predicate.simplified, conditions),
     }
 }
 

@@ -329,15 +329,26 @@ impl TableDef {
         self.indexes.iter().find(|index| index.primary)
     }
 
-    /// True if the column is one of a row's key: of an index over columns that has one entry a key, and one for each row.
-    /// A foreign key leads to no other.
-    pub fn is_key(&self, column: u16) -> bool {
-        let mut keys = self.indexes.iter().filter(|index| index.unique);
-        keys.any(|index| {
-            index
-                .plain_columns()
-                .is_some_and(|columns| columns.contains(&column))
-        })
+    /// The indexes that a foreign key may lead to: their columns are the row's key.
+    pub fn row_keys(&self) -> impl Iterator<Item = &Arc<IndexDef>> {
+        let indexes = self.indexes.iter();
+        indexes.filter(|index| index.unique && index.is_plain())
+    }
+
+    /// True if an UPDATE that assigns these columns may change the row's key, be it by a generated column: it locks the row
+    /// against those that refer to it.
+    pub fn may_change_row_key(&self, assigned: impl Iterator<Item = u16> + Clone) -> bool {
+        let is_key = |column: u16| self.row_keys().any(|index| index.reads(column));
+        let is_made_of = |expr: &Expr| {
+            let mut reads = false;
+            expr.walk(&mut |part| match part {
+                Expr::Column(column) => reads |= assigned.clone().any(|other| other == *column),
+                _ => {}
+            });
+            reads
+        };
+        let mut generated = self.generated();
+        assigned.clone().any(is_key) || generated.any(|(column, expr)| is_key(column) && is_made_of(expr))
     }
 
     /// True if an UPDATE that assigns these columns may change a key of an index, be it by a generated column.

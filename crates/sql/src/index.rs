@@ -65,6 +65,8 @@ pub struct KeptExpr {
     pub sql: String,
     /// The expression.
     pub expr: Expr,
+    /// It as the planner simplifies a query's expressions, to be found among those. It may read fewer columns.
+    pub simplified: Expr,
 }
 
 /// The rest of the definition of a part of a key. It decides how the index is shown, and not what it answers: a tree is read
@@ -108,6 +110,7 @@ impl KeptExpr {
         KeptExpr {
             sql,
             expr: Expr::Constant(Value::Null),
+            simplified: Expr::Constant(Value::Null),
         }
     }
 
@@ -139,12 +142,16 @@ impl IndexDef {
         }
     }
 
-    /// The columns of the key, if it has nothing else and the index has an entry of each row: what a constraint is made of.
+    /// True if its key is of columns alone, and each row has an entry: what a foreign key may lead to if it is unique.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        let is_column = |key: &IndexKey| matches!(key.value, IndexedValue::Column(_));
+        self.predicate.is_none() && self.keys.iter().all(is_column)
+    }
+
+    /// The columns of the key, if [the index is plain](Self::is_plain).
     pub fn plain_columns(&self) -> Option<Vec<u16>> {
-        match self.predicate {
-            Some(_) => None,
-            None => (0..self.keys.len()).map(|at| self.column(at)).collect(),
-        }
+        self.is_plain().then(|| self.key_columns().collect())
     }
 
     /// The columns that parts of the key are.
@@ -203,7 +210,7 @@ impl IndexDef {
         pairs.all(|(number, column)| self.column(at + number) == Some(*column))
     }
 
-    /// Makes the key of a row's entry in `buffer`, replacing what is there.
+    /// Makes the key of a row's entry in `buffer`, replacing what is there: with nothing if it has no entry.
     #[inline]
     pub fn entry(
         &self,

@@ -1,7 +1,7 @@
 //! Statements as they may be shown: without the passwords in them.
 //!
 //! A password is the string behind the word PASSWORD, in CREATE ROLE and ALTER ROLE. In other statements a string there is
-//! masked too: what is shown is for reading, and a word too few harms nobody. The text of a statement that was cut may end
+//! masked too: what is shown is for reading, and a word too few does no harm. The text of a statement that was cut may end
 //! inside the string, which then reaches to the end.
 
 use std::borrow::Cow;

@@ -11,9 +11,7 @@ use clearway_txn::Xid;
 
 use crate::catalog::comment::addresses_of_index;
 use crate::catalog::{Catalog, CatalogState, FIRST_OID, TableEntry};
-use crate::definition::{
-    DefinitionChange, Outcome, ReadableBy, check, index_build, index_validation, kept_index,
-};
+use crate::definition::{DefinitionChange, Outcome, ReadableBy, check, index_validation, kept_index};
 use crate::executor::Execution;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::{CreateIndex, DefinitionStatement};
@@ -166,17 +164,7 @@ impl DefinitionChange<'_, '_, '_> {
             rel: self.create_tree(&table.schema)?,
             ..(*empty).clone()
         };
-        let spill = self.execution.spill.with_bytes(self.execution.maintenance_bytes);
-        self.execution.txn.with_fresh_snapshot(|txn| {
-            index_build::build(
-                self.execution.storage,
-                txn,
-                self.execution.interrupts,
-                &spill,
-                (&table, &index),
-                &self.execution.eval,
-            )
-        })?;
+        self.fill_index(&table, &index)?;
         self.execution.txn.note_dropped(RelId(empty.rel));
         table.unfinished[at] = UnfinishedIndex {
             index: Arc::new(index),

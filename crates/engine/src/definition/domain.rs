@@ -11,18 +11,14 @@ use clearway_sql::expr::domain::check;
 use clearway_sql::plan::{DomainChange, TypeStatement};
 use clearway_sql::value::user_type::{DomainCheck, DomainType, UserType, UserTypeKind, definition_of};
 use clearway_sql::value::{DataType, Value};
-use clearway_sql::{ObjectAddress, TableDef, TableKind, compile_domain, domain_table, types_by_number};
-use clearway_storage::heap::Heap;
+use clearway_sql::{ObjectAddress, TableDef, compile_domain, domain_table, types_by_number};
 use clearway_txn::LockMode;
 
 use crate::catalog::types_in_force::put_in_force;
 use crate::catalog::{CATALOG_REL, CatalogState};
-use crate::convert::storage_error;
+use crate::definition::rewrite::each_row;
 use crate::definition::{DefinitionChange, notice, raced};
 use crate::executor::Execution;
-
-/// Rows that are looked at between two looks whether to stop.
-const ROWS_PER_CHECK: usize = 1 << 10;
 
 impl DefinitionChange<'_, '_, '_> {
     pub(super) fn create_domain(&mut self, statement: &TypeStatement) -> Result<()> {
@@ -210,33 +206,10 @@ fn look_at_rows(
     columns: &[usize],
     what: Looked,
 ) -> Result<()> {
-    let TableKind::Heap { rel } = table.kind else {
-        return Ok(());
-    };
-    let Execution {
-        txn,
-        eval,
-        interrupts,
-        ..
-    } = execution;
-    txn.with_fresh_snapshot(|txn| {
-        let context = txn.context();
-        let mut rows = Heap::new(rel).scan(&context).map_err(storage_error)?;
-        let mut count = 0usize;
-        while let Some(row) = rows
-            .next(&context, |_, bytes| table.codec.decode_all(bytes))
-            .map_err(storage_error)?
-        {
-            let row = row?;
-            for at in columns {
-                let data_type = table.columns[*at].data_type;
-                let outcome = check(&row[*at], data_type, eval);
-                outcome.map_err(|error| refused(error, table, *at, &row[*at], what))?;
-            }
-            count += 1;
-            if count.is_multiple_of(ROWS_PER_CHECK) {
-                interrupts.check()?;
-            }
+    each_row(execution, table, |row, eval| {
+        for at in columns {
+            let outcome = check(&row[*at], table.columns[*at].data_type, eval);
+            outcome.map_err(|error| refused(error, table, *at, &row[*at], what))?;
         }
         Ok(())
     })

@@ -44,6 +44,15 @@ impl DefinitionChange<'_, '_, '_> {
         }
         let rel = self.create_tree(&table.schema)?;
         let index = kept_index::made(spec, rel, &table)?;
+        self.fill_index(&table, &index)?;
+        table.indexes.push(Arc::new(index));
+        self.replace(&mut state, &entry, table, ReadableBy::NewSnapshots)?;
+        self.keep(state, &create.table.schema);
+        Ok(())
+    }
+
+    /// Enters the rows that there are now into the tree of a new index.
+    pub(super) fn fill_index(&mut self, table: &TableDef, index: &IndexDef) -> Result<()> {
         let spill = self.execution.spill.with_bytes(self.execution.maintenance_bytes);
         self.execution.txn.with_fresh_snapshot(|txn| {
             index_build::build(
@@ -51,14 +60,10 @@ impl DefinitionChange<'_, '_, '_> {
                 txn,
                 self.execution.interrupts,
                 &spill,
-                (&table, &index),
+                (table, index),
                 &self.execution.eval,
             )
-        })?;
-        table.indexes.push(Arc::new(index));
-        self.replace(&mut state, &entry, table, ReadableBy::NewSnapshots)?;
-        self.keep(state, &create.table.schema);
-        Ok(())
+        })
     }
 
     pub(super) fn drop_index(&mut self, name: &str, def: Option<&TableDef>, if_exists: bool) -> Result<()> {

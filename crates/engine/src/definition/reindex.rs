@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use clearway_storage::RelId;
 
-use crate::definition::{DefinitionChange, ReadableBy, index_build, notice};
+use crate::definition::{DefinitionChange, ReadableBy, notice};
 use crate::output::Notice;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::{Reindex, ReindexTarget};
@@ -62,17 +62,7 @@ impl DefinitionChange<'_, '_, '_> {
                 rel: self.create_tree(&table.schema)?,
                 ..(*old).clone()
             };
-            let spill = self.execution.spill.with_bytes(self.execution.maintenance_bytes);
-            self.execution.txn.with_fresh_snapshot(|txn| {
-                index_build::build(
-                    self.execution.storage,
-                    txn,
-                    self.execution.interrupts,
-                    &spill,
-                    (&table, &index),
-                    &self.execution.eval,
-                )
-            })?;
+            self.fill_index(&table, &index)?;
             self.execution.txn.note_dropped(RelId(old.rel));
             if verbose {
                 self.outcome.notices.push(was_reindexed(&old.name));

@@ -7,13 +7,13 @@
 use std::sync::Arc;
 
 use clearway_sql::value::{ColumnSet, RowCodec, Value};
-use clearway_sql::{Attribute, CheckDef, IndexDef, TableDef, TableKind, bind_index};
+use clearway_sql::{Attribute, CheckDef, IndexDef, TableDef, TableKind};
 use clearway_storage::RelId;
 use clearway_storage::heap::Heap;
 
 use crate::catalog::TableEntry;
 use crate::convert::storage_error;
-use crate::definition::{DefinitionChange, ReadableBy, index_build};
+use crate::definition::{DefinitionChange, ReadableBy};
 use crate::executor::Execution;
 use crate::executor::checks::holds;
 use clearway_sql::context::EvalContext;
@@ -24,6 +24,39 @@ const ROWS_PER_CHECK: usize = 1_024;
 
 /// Makes a row of the new table of one of the old.
 type MakeRow<'m> = &'m mut dyn FnMut(Vec<Value>, &EvalContext<'_>) -> Result<Vec<Value>>;
+
+/// Calls `look` for the rows of a table that a snapshot of now sees, up to the first that is an error.
+pub(super) fn each_row(
+    execution: &mut Execution<'_>,
+    table: &TableDef,
+    mut look: impl FnMut(&[Value], &EvalContext<'_>) -> Result<()>,
+) -> Result<()> {
+    let TableKind::Heap { rel } = table.kind else {
+        return Ok(());
+    };
+    let Execution {
+        txn,
+        eval,
+        interrupts,
+        ..
+    } = execution;
+    txn.with_fresh_snapshot(|txn| {
+        let context = txn.context();
+        let mut rows = Heap::new(rel).scan(&context).map_err(storage_error)?;
+        let mut count = 0usize;
+        while let Some(row) = rows
+            .next(&context, |_, bytes| table.codec.decode_all(bytes))
+            .map_err(storage_error)?
+        {
+            look(&row?, eval)?;
+            count += 1;
+            if count.is_multiple_of(ROWS_PER_CHECK) {
+                interrupts.check()?;
+            }
+        }
+        Ok(())
+    })
+}
 
 impl DefinitionChange<'_, '_, '_> {
     /// 40001 for a snapshot that would not find what is written anew.
@@ -73,36 +106,14 @@ impl DefinitionChange<'_, '_, '_> {
         table: &TableDef,
         chosen: impl Fn(&CheckDef) -> bool,
     ) -> Result<()> {
-        let TableKind::Heap { rel } = table.kind else {
-            return Ok(());
-        };
         let checks: Vec<_> = table.checks.iter().filter(|check| chosen(check)).collect();
         if checks.is_empty() {
             return Ok(());
         }
-        let Execution {
-            txn,
-            eval,
-            interrupts,
-            ..
-        } = &mut *self.execution;
-        txn.with_fresh_snapshot(|txn| {
-            let context = txn.context();
-            let mut rows = Heap::new(rel).scan(&context).map_err(storage_error)?;
-            let mut count = 0usize;
-            while let Some(row) = rows
-                .next(&context, |_, bytes| table.codec.decode_all(bytes))
-                .map_err(storage_error)?
-            {
-                let row = row?;
-                for check in &checks {
-                    if !holds(check, &row, eval)? {
-                        return Err(is_violated(table, check));
-                    }
-                }
-                count += 1;
-                if count.is_multiple_of(ROWS_PER_CHECK) {
-                    interrupts.check()?;
+        each_row(self.execution, table, |row, eval| {
+            for check in &checks {
+                if !holds(check, row, eval)? {
+                    return Err(is_violated(table, check));
                 }
             }
             Ok(())
@@ -130,22 +141,11 @@ impl DefinitionChange<'_, '_, '_> {
         for place in 0..table.indexes.len() {
             let before = Arc::clone(&table.indexes[place]);
             self.execution.txn.note_dropped(RelId(before.rel));
-            let mut index = IndexDef {
+            let index = IndexDef {
                 rel: self.create_tree(&entry.def.schema)?,
                 ..(*before).clone()
             };
-            bind_index(&mut index, &table)?;
-            let spill = self.execution.spill.with_bytes(self.execution.maintenance_bytes);
-            self.execution.txn.with_fresh_snapshot(|txn| {
-                index_build::build(
-                    self.execution.storage,
-                    txn,
-                    self.execution.interrupts,
-                    &spill,
-                    (&table, &index),
-                    &self.execution.eval,
-                )
-            })?;
+            self.fill_index(&table, &index)?;
             table.indexes[place] = Arc::new(index);
         }
         let schema = table.schema.clone();

@@ -3,7 +3,7 @@
 
 use clearway_sql::error::Result;
 use clearway_sql::value::{ColumnSet, Value};
-use clearway_sql::{EvalContext, IndexEntry, TableDef};
+use clearway_sql::{EvalContext, TableDef};
 use clearway_storage::heap::ChangedColumns;
 
 /// The columns in which two versions of a row differ.
@@ -24,8 +24,8 @@ pub(super) fn changed_columns(
     changed_between(table, &before, &after, eval)
 }
 
-/// The columns in which two versions of a row differ. The key is that of each index that has one entry a key: one that a
-/// foreign key may lead to.
+/// The columns in which two versions of a row differ. The row's key is that of [`TableDef::row_keys`]: an UPDATE for which
+/// [`TableDef::may_change_row_key`] says no is never one of the key here.
 pub(super) fn changed_between(
     table: &TableDef,
     before: &[Value],
@@ -34,15 +34,12 @@ pub(super) fn changed_between(
 ) -> Result<ChangedColumns> {
     let (mut key_before, mut key_after) = (Vec::new(), Vec::new());
     let mut changed = ChangedColumns::NotIndexed;
-    for index in table.all_indexes() {
-        let entry_before = index.entry(before, eval, &mut key_before)?;
-        let entry_after = index.entry(after, eval, &mut key_after)?;
-        let is_absent = |entry: IndexEntry| entry == IndexEntry::Absent;
-        if is_absent(entry_before) && is_absent(entry_after) {
-            continue;
-        }
-        if is_absent(entry_before) != is_absent(entry_after) || key_before != key_after {
-            if index.unique {
+    for (index, stage) in table.indexes_and_stages() {
+        index.entry(before, eval, &mut key_before)?;
+        index.entry(after, eval, &mut key_after)?;
+        // Without an entry there is no byte of a key, and each part of a key has some.
+        if key_before != key_after {
+            if stage.is_none() && index.unique && index.is_plain() {
                 return Ok(ChangedColumns::Key);
             }
             changed = ChangedColumns::Indexed;

@@ -199,7 +199,7 @@ fn update_rival(
     let mut queued = Queued::default();
     let set = &update.set;
     // As strong as the update that may follow.
-    let mode = match set.values.iter().any(|(column, _)| table.is_key(*column)) {
+    let mode = match table.may_change_row_key(set.values.iter().map(|(column, _)| *column)) {
         true => RowLockMode::Update,
         false => RowLockMode::NoKeyUpdate,
     };

@@ -10,7 +10,7 @@
 //! server key = HMAC(salted, "Server Key")
 //! ```
 //!
-//! Who reads the stored key cannot log in with it: the proof needs the client key, of which it is the hash. The server key
+//! A reader of the stored key cannot log in with it: the proof needs the client key, of which it is the hash. The server key
 //! lets a server prove that it has the verifier.
 //!
 //! # Rules
@@ -247,6 +247,8 @@ mod tests {
             "6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
         );
         assert_eq!(verifier.check(&proof[..31], messages.as_bytes()), None);
+        let longer = [&proof[..], b"x"].concat();
+        assert_eq!(verifier.check(&longer, messages.as_bytes()), None);
         assert_eq!(verifier.check(&proof, b"other messages"), None);
     }
 

@@ -70,6 +70,15 @@ impl Fixture {
         Fixture::with_config(setup, config())
     }
 
+    /// The engine stopped, and its directory opened again.
+    pub fn restarted(self) -> Fixture {
+        self.engine.shutdown().unwrap();
+        let Fixture { engine, directory } = self;
+        drop(engine);
+        let engine = Engine::open(directory.path(), config()).unwrap();
+        Fixture { engine, directory }
+    }
+
     /// As [`Fixture::new`], with another configuration.
     pub fn with_config(setup: &str, config: Config) -> Fixture {
         let directory = tempfile::tempdir().unwrap();

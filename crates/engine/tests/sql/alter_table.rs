@@ -1,8 +1,6 @@
 //! ALTER TABLE beside other sessions, prepared statements, and over a restart.
 
-use clearway_engine::Engine;
-
-use crate::common::{Fixture, config, query};
+use crate::common::{Fixture, query};
 
 fn notes() -> Fixture {
     Fixture::new(
@@ -25,11 +23,7 @@ fn rows_of_all_ages_are_read_after_a_restart() {
     let fixture = notes();
     query(&mut fixture.session(), CHANGES);
     assert_eq!(query(&mut fixture.session(), rows), found);
-    fixture.engine.shutdown().unwrap();
-    let Fixture { engine, directory } = fixture;
-    drop(engine);
-    let engine = Engine::open(directory.path(), config()).unwrap();
-    let fixture = Fixture { engine, directory };
+    let fixture = fixture.restarted();
     assert_eq!(query(&mut fixture.session(), rows), found);
     assert_eq!(
         query(&mut fixture.session(), names),

@@ -1,8 +1,6 @@
 //! CHECK constraints in prepared statements, COPY and views, beside other sessions, and over a restart.
 
-use clearway_engine::Engine;
-
-use crate::common::{Fixture, config, error, query, run};
+use crate::common::{Fixture, error, query, run};
 
 fn notes() -> Fixture {
     Fixture::new(
@@ -50,11 +48,7 @@ fn they_hold_after_a_restart_and_for_columns_that_moved() {
         "alter table notes add check (length(text) < n); alter table notes rename column n to size;
          alter table notes add constraint late check (id < 5) not valid; alter table notes drop column id",
     );
-    fixture.engine.shutdown().unwrap();
-    let Fixture { engine, directory } = fixture;
-    drop(engine);
-    let engine = Engine::open(directory.path(), config()).unwrap();
-    let fixture = Fixture { engine, directory };
+    let fixture = fixture.restarted();
     let mut session = fixture.session();
     let definitions = "select string_agg(conname || ' ' || pg_get_constraintdef(oid), ', ' order by conname)
         from pg_constraint where conrelid = 'notes'::regclass";

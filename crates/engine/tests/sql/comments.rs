@@ -1,8 +1,6 @@
 //! Comments on objects.
 
-use clearway_engine::Engine;
-
-use crate::common::{Fixture, config, query};
+use crate::common::{Fixture, query};
 
 const SETUP: &str = "create table t (a int primary key, b int); create index t_b on t (b);
     comment on table t is 'a table'; comment on column t.b is 'a column'; comment on index t_b is 'an index';
@@ -16,11 +14,7 @@ fn comments_are_there_after_a_restart() {
     let before = query(&mut fixture.session(), ALL);
     assert_eq!(before, "2|a column, 0|a key, 0|a schema, 0|a table, 0|an index");
     query(&mut fixture.session(), "comment on column t.b is null");
-    fixture.engine.shutdown().unwrap();
-    let Fixture { engine, directory } = fixture;
-    drop(engine);
-    let engine = Engine::open(directory.path(), config()).unwrap();
-    let fixture = Fixture { engine, directory };
+    let fixture = fixture.restarted();
     let mut session = fixture.session();
     assert_eq!(
         query(&mut session, ALL),

@@ -15,7 +15,8 @@ fn plans_use_an_index_where_its_expression_and_predicate_are_asked_for() {
         "create table t (id int, name text, n int);
          insert into t select i, 'Name' || i, i % 100 from generate_series(1, 3000) i;
          create index by_lower on t (lower(name)); create index by_part on t (id) where n = 7;
-         create index by_sum on t ((id + n)) where n > 50; create index by_name on t (name text_pattern_ops)",
+         create index by_sum on t ((id + n)) where n > 50; create index by_name on t (name text_pattern_ops);
+         create index by_not on t ((id + (1 + 1))) where not n > 3",
     );
     let mut s = fixture.session();
     query(&mut s, "analyze t; set enable_seqscan = off");
@@ -40,6 +41,11 @@ fn plans_use_an_index_where_its_expression_and_predicate_are_asked_for() {
             "select count(*) from t where id + n = 151 and n > 60",
             "by_sum",
             "0",
+        ),
+        (
+            "select count(*) from t where id + 2 = 302 and n <= 2",
+            "by_not",
+            "1",
         ),
         (
             "select count(*) from t where id + n = 152 and n = 76",
@@ -96,11 +102,7 @@ fn they_are_kept_through_changes_and_a_restart() {
     query(&mut s, "vacuum t");
     assert_eq!(fixture.engine.check().unwrap().problems, Vec::<String>::new());
     drop(s);
-    fixture.engine.shutdown().unwrap();
-    let Fixture { engine, directory } = fixture;
-    drop(engine);
-    let engine = clearway_engine::Engine::open(directory.path(), crate::common::config()).unwrap();
-    let fixture = Fixture { engine, directory };
+    let fixture = fixture.restarted();
     let mut s = fixture.session();
     assert_eq!(
         query(&mut s, "select id from t where lower(name) = 'n2' and not done"),
@@ -142,4 +144,24 @@ fn a_partial_unique_index_holds_beside_writers() {
         }
     });
     assert_eq!(fixture.engine.check().unwrap().problems, Vec::<String>::new());
+}
+
+/// A row that another transaction refers to is updated where no key of it changes that a foreign key may lead to, and waited
+/// for where one does: ON CONFLICT locks it as strongly as its update then asks for.
+#[test]
+fn on_conflict_locks_a_row_as_its_update_does() {
+    Fixture::new(
+        "create table parent (id int primary key, name text, a int, b int generated always as (a * 2) stored unique);
+         create unique index on parent (lower(name)); create table child (id int references parent);
+         insert into parent values (1, 'one', 1)",
+    )
+    .play(
+        "bob: begin => BEGIN
+         bob: insert into child values (1) => INSERT 0 1
+         alice: insert into parent values (1) on conflict (id) do update set name = 'ONE and more' => INSERT 0 1
+         alice: insert into parent values (1) on conflict (id) do update set a = 5 => waits
+         bob: commit => COMMIT
+         alice => INSERT 0 1
+         alice: select name, b from parent => ONE and more|10",
+    );
 }

@@ -116,11 +116,7 @@ fn sequences_are_there_after_a_restart() {
          create table i (id int generated always as identity (start 5), x int); alter sequence t_id_seq rename to renamed;
          insert into t default values; insert into i (x) values (1)",
     );
-    fixture.engine.shutdown().unwrap();
-    let Fixture { engine, directory } = fixture;
-    drop(engine);
-    let engine = clearway_engine::Engine::open(directory.path(), crate::common::config()).unwrap();
-    let fixture = Fixture { engine, directory };
+    let fixture = fixture.restarted();
     let mut s = fixture.session();
     assert_eq!(
         query(&mut s, "insert into t default values returning id > 1, n < 10"),

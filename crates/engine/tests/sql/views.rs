@@ -1,8 +1,8 @@
 //! Views: what their names mean, what becomes of plans, and what is refused.
 
-use clearway_engine::{Collected, Engine};
+use clearway_engine::Collected;
 
-use crate::common::{Fixture, config, error, query, run};
+use crate::common::{Fixture, error, query, run};
 
 const SETUP: &str = "create table t (a int primary key, b text); insert into t values (1, 'one'), (2, 'two');
     create view v as select * from t where a > 1; create view w as select v.b, v.a from v";
@@ -14,11 +14,7 @@ fn views_are_there_after_a_restart() {
         &mut fixture.session(),
         "comment on view w is 'above'; alter view v rename to low",
     );
-    fixture.engine.shutdown().unwrap();
-    let Fixture { engine, directory } = fixture;
-    drop(engine);
-    let engine = Engine::open(directory.path(), config()).unwrap();
-    let fixture = Fixture { engine, directory };
+    let fixture = fixture.restarted();
     let mut session = fixture.session();
     assert_eq!(query(&mut session, "select * from w"), "two|2");
     assert_eq!(

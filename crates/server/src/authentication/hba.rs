@@ -156,7 +156,7 @@ impl Rules {
         found.map(|rule| rule.method)
     }
 
-    /// True if a rule lets somebody in over TCP without a proof.
+    /// True if a rule lets a client in over TCP without a proof.
     pub fn trusts_over_tcp(&self) -> bool {
         self.0
             .iter()

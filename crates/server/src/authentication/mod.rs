@@ -14,9 +14,9 @@
 //! 2. The message of a failure is the same for a wrong password, a role without one, and a role that there is not; and so
 //!    is the work before it.
 //! 3. Failures from one address are answered later and later ([`crate::attempts`]). A client of that address that knows its
-//!    password waits for nobody.
+//!    password does not wait.
 //! 4. `pg_hba.conf` is read for each connection, so that a change holds from the next one on. A file that is not understood
-//!    lets nobody in, and the log says which line it is.
+//!    lets no client in, and the log says which line it is.
 
 pub mod hba;
 mod scram;
@@ -103,7 +103,7 @@ pub(crate) fn authenticate(
         user: login.user,
     };
     let rules = rules(engine.storage().dir()).map_err(|what| {
-        warn!("{what}; nobody can connect until that is put right");
+        warn!("{what}; no client can connect until that is put right");
         refused("could not load pg_hba.conf".to_owned())
     })?;
     let method = rules.method(&asked, |role| engine.is_member(login.user, role));

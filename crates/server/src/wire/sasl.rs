@@ -15,7 +15,7 @@ pub enum SaslError {
     /// It has another form.
     #[error("malformed SCRAM message")]
     Malformed,
-    /// It acts for somebody else.
+    /// It asks to act for another role.
     #[error("client uses authorization identity, but it is not supported")]
     AuthorizationIdentity,
     /// It asks for an extension.

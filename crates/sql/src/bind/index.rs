@@ -15,10 +15,11 @@ use crate::bind::{Binder, Typed, normal, plain_name, refuse};
 use crate::catalog::TableDef;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
-use crate::index::{IndexDef, IndexedValue, KeyOptions};
+use crate::index::{IndexDef, IndexedValue, KeptExpr, KeyOptions};
 use crate::operator_class::{NamedClass, class_named};
 use crate::parse::parse_expression;
 use crate::plan::{CreateIndex, DefinitionStatement, IndexSpec, NewIndexKey, NewIndexedValue};
+use crate::planner::Failure;
 use crate::value::DataType;
 
 /// The places of the expressions, as errors name them.
@@ -227,6 +228,12 @@ impl Binder<'_> {
     }
 }
 
+/// Gives a text the expression that it is bound to.
+fn keep(kept: &mut KeptExpr, expr: Expr) {
+    kept.simplified = Failure::default().simplified(expr.clone());
+    kept.expr = expr;
+}
+
 /// Binds the expressions of an index anew over a row of its table, and gives its key the types that they have there.
 pub fn bind_index(index: &mut IndexDef, table: &TableDef) -> Result<()> {
     index.types.clear();
@@ -243,13 +250,13 @@ pub fn bind_index(index: &mut IndexDef, table: &TableDef) -> Result<()> {
             },
             IndexedValue::Expression(kept) => {
                 let (expr, data_type) = bind_index_key(&kept.sql, table)?;
-                kept.expr = expr;
+                keep(kept, expr);
                 data_type
             }
         });
     }
     if let Some(predicate) = &mut index.predicate {
-        predicate.expr = bind_index_predicate(&predicate.sql, table)?;
+        keep(predicate, bind_index_predicate(&predicate.sql, table)?);
     }
     Ok(())
 }

@@ -117,7 +117,8 @@ impl Failure {
         kept
     }
 
-    fn simplified(&self, expr: Expr) -> Expr {
+    /// The expression as a query's expressions are when its paths are chosen.
+    pub(crate) fn simplified(&self, expr: Expr) -> Expr {
         match expr {
             Expr::Constant(_) | Expr::Column(_) | Expr::Parameter(_) | Expr::Outer(_) => expr,
             other => checkpoint(|| self.simplified_here(other)),

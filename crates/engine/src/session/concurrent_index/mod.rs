@@ -36,7 +36,7 @@
 //!
 //! # Rules
 //! - I1: a statement locks its table before it looks at the definition, and a definition is published before those are looked
-//!   for that hold the lock (`txn::lock_table::holders`). So whoever goes by an earlier definition is waited for.
+//!   for that hold the lock (`txn::lock_table::holders`). So a statement that goes by an earlier definition is waited for.
 //! - I2: from step 2 on no new HOT chain has two keys: every UPDATE counts the index among those whose keys it may change,
 //!   whatever its stage ([`clearway_sql::IndexStage`]). A chain that has two is older than the snapshot of step 3, which sees
 //!   one version of it. All snapshots that see another are gone at step 7.
