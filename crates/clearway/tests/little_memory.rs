@@ -269,6 +269,11 @@ fn any_limit_at_the_start_is_told_or_enough() {
             thread::sleep(Duration::from_millis(5));
         }
         let log = server.log();
+        // The system's loader, in front of the program: a build without optimisation has more code than the least limits.
+        if log.contains("failed to map segment from shared object") {
+            assert!(megabytes < 160, "{megabytes} MB: {log}");
+            continue;
+        }
         assert!(
             log.contains("ready to accept") || log.contains("memory"),
             "{megabytes} MB: {log}"

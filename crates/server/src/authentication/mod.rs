@@ -9,8 +9,9 @@
 //!
 //! # Rules
 //!
-//! 1. Until then a client can cost a thread and a buffer of at most [`SMALL_MESSAGE_BYTES_MAX`](crate::wire::frame::SMALL_MESSAGE_BYTES_MAX) bytes, for the time of
-//!    `authentication_timeout`, counted from the connection's start: bytes that trickle in give it no more.
+//! 1. Until then a client can cost a thread and a buffer of at most
+//!    [`SMALL_MESSAGE_BYTES_MAX`](crate::wire::frame::SMALL_MESSAGE_BYTES_MAX) bytes, for 60 s, counted from the connection's
+//!    start: bytes that trickle in give it no more.
 //! 2. The message of a failure is the same for a wrong password, a role without one, and a role that there is not; and so
 //!    is the work before it.
 //! 3. Failures from one address are answered later and later ([`crate::attempts`]). A client of that address that knows its
