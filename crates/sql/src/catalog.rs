@@ -341,9 +341,10 @@ impl TableDef {
         let is_key = |column: u16| self.row_keys().any(|index| index.reads(column));
         let is_made_of = |expr: &Expr| {
             let mut reads = false;
-            expr.walk(&mut |part| match part {
-                Expr::Column(column) => reads |= assigned.clone().any(|other| other == *column),
-                _ => {}
+            expr.walk(&mut |part| {
+                if let Expr::Column(column) = part {
+                    reads |= assigned.clone().any(|other| other == *column);
+                }
             });
             reads
         };

@@ -1,4 +1,4 @@
-//! SQL from text to plan: values, types, functions, parsing, binding and planning. It knows nothing of pages or sessions.
+//! SQL from text to plan: parsing, binding and planning. It knows nothing of pages or sessions.
 //!
 //! ```text
 //! text ──parse──▶ syntax tree ──bind──▶ Block ──planner──▶ Plan ──(the executor, elsewhere)──▶ rows
@@ -18,22 +18,16 @@
 //! | `planner` | from a bound query to a plan: conditions to where they can be checked, joins, access paths |
 //! | `plan` | the data structures of a plan |
 //! | `access` | index or sequential scan; key ranges at run time |
-//! | `expr`, `function`, `aggregate` | compiled expressions and their evaluation |
-//! | `deviations` | sums of doubles and of their deviations from the means |
-//! | `sequence`, `numbered_names`, `numbered_types` | the options of sequences; relations and types in kept texts, by number |
-//! | `lex`, `literals` | text to tokens; the string literals of an expression |
-//! | `context` | what an evaluation can ask of its session |
-//! | `catalog_facts` | what functions ask of the catalog |
+//! | `expr`, `aggregate` | compiled expressions and their evaluation |
+//! | `sequence` | the options of sequences |
 //! | `foreign_key` | foreign keys, and which types they join |
-//! | `catalog`, `object_address` | tables and indexes as statements see them; where the catalogs have an object |
-//! | `common_type`, `search_path`, `sort_key`, `stack` | the type that several are brought to; where names are looked for; keys of ORDER BY; how deep a statement may nest, and the room for it |
+//! | `catalog` | tables and indexes as statements see them |
+//! | `search_path`, `sort_key` | where names are looked for; keys of ORDER BY |
 //! | `statistics` | what ANALYZE finds, and the planner's estimates rest on |
 //! | `deparse` | a view's query as text |
 //! | `view` | views as the catalog keeps them |
 //! | `settings` | the settings that choose among plans |
 //! | `explain`, `explained` | from a plan to what EXPLAIN shows; its forms |
-//! | `value` | values, types, their text and binary forms, rows as bytes, index keys |
-//! | `error`, `memory` | errors with a SQLSTATE; large requests are weighed first |
 
 #![forbid(unsafe_code)]
 
@@ -41,26 +35,14 @@ pub mod access;
 pub mod aggregate;
 pub mod bind;
 pub mod catalog;
-pub mod catalog_facts;
-pub mod common_type;
-pub mod context;
 pub mod deparse;
-mod deviations;
-pub mod error;
 pub mod explain;
 pub mod explained;
 pub mod expr;
 pub mod foreign_key;
-pub mod function;
 mod implication;
 mod index;
-mod lex;
-mod literals;
 mod masked;
-pub mod memory;
-mod numbered_names;
-mod numbered_types;
-mod object_address;
 pub mod operator_class;
 pub mod parse;
 pub mod plan;
@@ -70,11 +52,12 @@ mod search_path;
 pub mod sequence;
 pub mod settings;
 mod sort_key;
-mod stack;
 pub mod statistics;
-mod type_name;
-pub mod value;
 pub mod view;
+
+// What statements are made of keeps its name in here.
+pub use clearway_types::{catalog_facts, common_type, context, error, function, memory, value};
+use clearway_types::{deviations, lex, numbered_names, numbered_types, object_address, stack, type_name};
 
 pub use bind::bind_checked;
 pub use bind::{

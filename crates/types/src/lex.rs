@@ -1,0 +1,347 @@
+//! Text to tokens.
+//!
+//! One walk says where a string, a quoted identifier, a comment, a word or a number ends: [`Elements`]. Callers that
+//! look for a place in a text use it as it is (`split`, `long_insert`); a text may have megabytes, and nothing is
+//! copied. [`lex`] makes tokens of it for the statements we read ourselves: words in lower case, strings and quoted
+//! identifiers without their quotes.
+//!
+//! | begins with | is | ends |
+//! | --- | --- | --- |
+//! | a blank, `--`, `/*` | left out | at the other character, the line's end, the `*/` that belongs to it |
+//! | `'` | a string | at the quote that is not doubled |
+//! | `e'`, `E'` | a string with escapes | the same, behind a backslash no quote counts |
+//! | `$tag$` | a string | at the same `$tag$` |
+//! | `"` | a quoted identifier | at the quote that is not doubled |
+//! | a letter, `_` | a word | at what is no letter, digit, `_` or `$` |
+//! | a digit | a number | at what is no letter, digit, `_`, `$` or `.` |
+//! | anything else | a symbol | after one byte |
+//!
+//! An element that is not closed reaches to the end of the text.
+
+use std::ops::Range;
+
+/// The kind of a part of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Element {
+    /// An unquoted word.
+    Word,
+    /// A quoted identifier.
+    Quoted,
+    /// A string; whether backslashes escape in it.
+    Text {
+        /// True of `E'…'`.
+        escapes: bool,
+    },
+    /// A string between `$tag$`; how long the tag is with its dollars.
+    DollarQuoted {
+        /// Bytes of the tag.
+        tag: usize,
+    },
+    /// A number as it is written.
+    Number,
+    /// Any other byte.
+    Symbol(u8),
+}
+
+/// Walks over a text; blanks and comments are left out.
+#[derive(Debug, Clone)]
+pub struct Elements<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Elements<'a> {
+    /// Begins at the start of the text.
+    pub fn of(text: &'a str) -> Elements<'a> {
+        Elements {
+            bytes: text.as_bytes(),
+            at: 0,
+        }
+    }
+
+    /// Past blanks and comments.
+    fn skip_blanks(&mut self) {
+        while let Some(byte) = self.bytes.get(self.at) {
+            let rest = &self.bytes[self.at..];
+            if byte.is_ascii_whitespace() {
+                self.at += 1;
+            } else if rest.starts_with(b"--") {
+                self.at += rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
+            } else if rest.starts_with(b"/*") {
+                self.at = past_block_comment(self.bytes, self.at);
+            } else {
+                return;
+            }
+        }
+    }
+}
+
+impl Iterator for Elements<'_> {
+    type Item = (Element, Range<usize>);
+
+    /// The next element, and the bytes that it takes.
+    fn next(&mut self) -> Option<(Element, Range<usize>)> {
+        self.skip_blanks();
+        let (bytes, start) = (self.bytes, self.at);
+        let first = *bytes.get(start)?;
+        let second = bytes.get(start + 1);
+        let (element, end) = match first {
+            b'\'' => (Element::Text { escapes: false }, past_quoted(bytes, start, false)),
+            b'e' | b'E' if second == Some(&b'\'') => (
+                Element::Text { escapes: true },
+                past_quoted(bytes, start + 1, true),
+            ),
+            b'"' => (Element::Quoted, past_quoted(bytes, start, false)),
+            b'$' => match past_dollar_quoted(bytes, start) {
+                Some((tag, end)) => (Element::DollarQuoted { tag }, end),
+                None => (Element::Symbol(first), start + 1),
+            },
+            b'0'..=b'9' => (
+                Element::Number,
+                past(bytes, start, |byte| is_identifier(byte) || byte == b'.'),
+            ),
+            _ if is_identifier(first) => (Element::Word, past(bytes, start, is_identifier)),
+            _ => (Element::Symbol(first), start + 1),
+        };
+        self.at = end;
+        Some((element, start..end))
+    }
+}
+
+/// True if a byte can be part of a word.
+fn is_identifier(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
+}
+
+/// Past all bytes of a kind.
+fn past(bytes: &[u8], start: usize, belongs: impl Fn(u8) -> bool) -> usize {
+    let length = bytes[start..].iter().take_while(|byte| belongs(**byte)).count();
+    start + length
+}
+
+/// Past a comment in which others may nest.
+fn past_block_comment(bytes: &[u8], mut at: usize) -> usize {
+    let mut depth = 0;
+    while at < bytes.len() {
+        if bytes[at..].starts_with(b"/*") {
+            depth += 1;
+            at += 2;
+        } else if bytes[at..].starts_with(b"*/") {
+            depth -= 1;
+            at += 2;
+            if depth == 0 {
+                break;
+            }
+        } else {
+            at += 1;
+        }
+    }
+    at
+}
+
+/// Past a quoted run whose quote is at `at`; a doubled quote is one character of it.
+fn past_quoted(bytes: &[u8], at: usize, escapes: bool) -> usize {
+    let quote = bytes[at];
+    let mut at = at + 1;
+    while at < bytes.len() {
+        if escapes && bytes[at] == b'\\' {
+            at += 2;
+        } else if bytes[at] == quote {
+            if bytes.get(at + 1) != Some(&quote) {
+                return at + 1;
+            }
+            at += 2;
+        } else {
+            at += 1;
+        }
+    }
+    bytes.len()
+}
+
+/// The length of the tag, and the byte after the string; `None` if the dollar sign begins none (`$1`).
+fn past_dollar_quoted(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
+    let tag_end = past(bytes, at + 1, |byte| is_identifier(byte) && byte != b'$');
+    if bytes.get(tag_end) != Some(&b'$') || bytes[at + 1].is_ascii_digit() {
+        return None;
+    }
+    let tag = &bytes[at..=tag_end];
+    let content = &bytes[tag_end + 1..];
+    let end = content
+        .windows(tag.len())
+        .position(|window| window == tag)
+        .map_or(bytes.len(), |found| tag_end + 1 + found + tag.len());
+    Some((tag.len(), end))
+}
+
+/// The kind of a token, with its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// An unquoted word, in lower case.
+    Word(String),
+    /// A quoted identifier.
+    Quoted(String),
+    /// A string literal.
+    Text(String),
+    /// A number as it is written.
+    Number(String),
+    /// Any other character.
+    Symbol(char),
+}
+
+/// A token and its place.
+#[derive(Debug, Clone)]
+pub struct Token {
+    /// The kind, with the text.
+    pub kind: Kind,
+    /// Its first byte.
+    pub start: usize,
+    /// The byte behind it.
+    pub end: usize,
+}
+
+/// The first token of a text as it is written, for error messages.
+pub fn first_token(text: &str) -> Option<&str> {
+    let (_, range) = Elements::of(text).next()?;
+    Some(&text[range])
+}
+
+/// Splits a text into at most `limit` tokens.
+pub fn lex(text: &str, limit: usize) -> Vec<Token> {
+    let token = |(element, range): (Element, Range<usize>)| {
+        let written = &text[range.clone()];
+        let kind = match element {
+            Element::Word => Kind::Word(written.to_lowercase()),
+            Element::Quoted => Kind::Quoted(content(written, false)),
+            Element::Text { escapes: false } => Kind::Text(content(written, false)),
+            Element::Text { escapes: true } => Kind::Text(content(&written[1..], true)),
+            Element::DollarQuoted { tag } => {
+                let inside = &written[tag..];
+                let closed = inside.strip_suffix(&written[..tag]);
+                Kind::Text(closed.unwrap_or(inside).to_owned())
+            }
+            Element::Number => Kind::Number(written.to_owned()),
+            Element::Symbol(byte) => Kind::Symbol(char::from(byte)),
+        };
+        Token {
+            kind,
+            start: range.start,
+            end: range.end,
+        }
+    };
+    Elements::of(text).take(limit).map(token).collect()
+}
+
+/// The content of a quoted run, which begins with its quote.
+fn content(written: &str, escapes: bool) -> String {
+    let mut characters = written.chars();
+    let quote = characters.next();
+    let mut content = String::with_capacity(written.len());
+    while let Some(character) = characters.next() {
+        if Some(character) == quote {
+            // The second of two, or the end.
+            if characters.next().is_none() {
+                break;
+            }
+            content.push(character);
+        } else if escapes && character == '\\' {
+            content.push(match characters.next() {
+                Some('t') => '\t',
+                Some('n') => '\n',
+                Some('r') => '\r',
+                Some('b') => '\u{8}',
+                Some(other) => other,
+                None => '\\',
+            });
+        } else {
+            content.push(character);
+        }
+    }
+    content
+}
+
+/// True if a text has this word, as an identifier or inside a literal.
+pub fn has_word(text: &str, word: &str) -> bool {
+    lex(text, usize::MAX).iter().any(|token| match &token.kind {
+        Kind::Word(found) | Kind::Quoted(found) => found == word,
+        Kind::Text(found) => found.contains(word),
+        _ => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(text: &str) -> Vec<(Element, &str)> {
+        Elements::of(text)
+            .map(|(element, range)| (element, &text[range]))
+            .collect()
+    }
+
+    #[test]
+    fn every_element_ends_where_postgresql_ends_it() {
+        let plain = Element::Text { escapes: false };
+        let escaped = Element::Text { escapes: true };
+        for (text, elements) in [
+            (
+                "  a1$b -- c\n é",
+                &[(Element::Word, "a1$b"), (Element::Word, "é")][..],
+            ),
+            ("/* a /* b */ c */ x", &[(Element::Word, "x")]),
+            (
+                "'it''s' e'\\'' ne'x'",
+                &[
+                    (plain, "'it''s'"),
+                    (escaped, "e'\\''"),
+                    (Element::Word, "ne"),
+                    (plain, "'x'"),
+                ],
+            ),
+            (
+                "$$a'b$$ $t$ $$ $t$ $1",
+                &[
+                    (Element::DollarQuoted { tag: 2 }, "$$a'b$$"),
+                    (Element::DollarQuoted { tag: 3 }, "$t$ $$ $t$"),
+                    (Element::Symbol(b'$'), "$"),
+                    (Element::Number, "1"),
+                ],
+            ),
+            (
+                "\"a;\"\"b\" 1.5e3,",
+                &[
+                    (Element::Quoted, "\"a;\"\"b\""),
+                    (Element::Number, "1.5e3"),
+                    (Element::Symbol(b','), ","),
+                ],
+            ),
+            ("'a; $", &[(plain, "'a; $")]),
+            ("e'\\", &[(escaped, "e'\\")]),
+            ("$a$ b", &[(Element::DollarQuoted { tag: 3 }, "$a$ b")]),
+            ("$", &[(Element::Symbol(b'$'), "$")]),
+            ("/* a", &[]),
+        ] {
+            assert_eq!(written(text), elements, "{text}");
+        }
+    }
+
+    #[test]
+    fn tokens_hold_what_their_quotes_enclose() {
+        let kinds = |text: &str| lex(text, usize::MAX).into_iter().map(|token| token.kind);
+        let text = |text: &str| Kind::Text(text.to_owned());
+        assert!(kinds("'it''s' 'open e'a\\tb\\'' $x$a'b$x$ $x$open").eq([
+            text("it's"),
+            text("open e"),
+            Kind::Word("a".to_owned()),
+            Kind::Symbol('\\'),
+            Kind::Word("tb".to_owned()),
+            Kind::Symbol('\\'),
+            text(""),
+            text("a'b"),
+            text("open"),
+        ]));
+        assert!(kinds("e'a\\tb\\'' E'\\").eq([text("a\tb'"), text("\\")]));
+        assert!(kinds("\"A\"\"b\" Ab").eq([Kind::Quoted("A\"b".to_owned()), Kind::Word("ab".to_owned())]));
+        assert_eq!(lex("a b c", 2).len(), 2);
+        assert_eq!(first_token(" /* x */ 'a b' c"), Some("'a b'"));
+    }
+}
