@@ -47,7 +47,7 @@ class Psycopg(WithServer):
                 ("select missing from things", psycopg.errors.UndefinedColumn),
                 ("select 1 / (id - id) from things", psycopg.errors.DivisionByZero),
                 ("selec", psycopg.errors.SyntaxError),
-                ("listen channel", psycopg.errors.FeatureNotSupported),
+                ("cluster things", psycopg.errors.FeatureNotSupported),
             ):
                 with self.subTest(sql), self.assertRaises(exception):
                     connection.execute(sql)

@@ -129,5 +129,7 @@ pub use interrupt::StatementWatch;
 pub use mechanisms::{MechanismError, Mechanisms};
 pub use output::{Collected, Column, Discard, Notice, Output};
 pub use replication_status::WalReceiverStatus;
-pub use session::{AnswerGate, Completion, Portal, Prepared, Session, TransactionStatus};
+pub use session::{
+    AnswerGate, Completion, Portal, Prepared, ReceivedNotification, Session, TransactionStatus,
+};
 pub use synchronous_commit::SynchronousCommit;

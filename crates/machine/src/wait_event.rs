@@ -93,6 +93,8 @@ wait_events! {
     WalSyncLatch = (LwLock, "WALSync"),
     /// The latch over one partition of the lock table.
     LockManager = (LwLock, "LockManager"),
+    /// The latch over the queue of notifications.
+    NotifyQueue = (LwLock, "NotifyQueue"),
     /// The latch over the catalog cache.
     Catalog = (LwLock, "Catalog"),
     /// The latch over the checkpointer's state.
@@ -111,6 +113,8 @@ wait_events! {
     LockTuple = (Lock, "tuple"),
     /// The end of another transaction.
     LockTransaction = (Lock, "transactionid"),
+    /// A lock on numbers that a program has chosen.
+    LockAdvisory = (Lock, "advisory"),
     /// A page that others have pinned.
     BufferPin = (BufferPin, "BufferPin"),
     /// A page to be unpinned: each frame of the buffer pool is pinned or in use.

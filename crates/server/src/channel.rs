@@ -1,6 +1,6 @@
 //! Both directions of a connection.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use clearway_engine::{EngineError, StatementWatch};
 
@@ -8,6 +8,7 @@ use crate::codec;
 use crate::reader::{FrameReader, ReadError};
 use crate::registry::Presence;
 use crate::socket::Socket;
+use crate::wake::Event;
 use crate::writer::WriteBuffer;
 
 /// A connection as its session reads from it and writes to it.
@@ -19,6 +20,8 @@ pub(crate) struct Channel {
     pub(crate) out: WriteBuffer,
     /// Tells whether the running statement is to stop; there once there is a session.
     pub(crate) watch: Option<StatementWatch>,
+    /// Raised when there is something for a session that listens; there once it does.
+    pub(crate) event: Arc<OnceLock<Arc<Event>>>,
     /// Set when reading ended in the middle of a statement.
     pub(crate) ended: Option<ReadError>,
 }
@@ -31,6 +34,7 @@ impl Channel {
             reader: FrameReader::new(message_bytes_max),
             out: WriteBuffer::new(),
             watch: None,
+            event: Arc::default(),
             ended: None,
         }
     }

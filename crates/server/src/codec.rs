@@ -7,11 +7,11 @@
 use bytes::{BufMut, BytesMut};
 use clearway_engine::output::Notice;
 use clearway_engine::value::{encode_binary, encode_text};
-use clearway_engine::{Column, EngineError, TransactionStatus, Value};
+use clearway_engine::{Column, EngineError, ReceivedNotification, TransactionStatus, Value};
 use pgwire::messages::Message;
 use pgwire::messages::copy::{CopyInResponse, CopyOutResponse};
 use pgwire::messages::data::ParameterDescription;
-use pgwire::messages::response::{ErrorResponse, NoticeResponse};
+use pgwire::messages::response::{ErrorResponse, NoticeResponse, NotificationResponse};
 use pgwire::messages::startup::{
     Authentication, BackendKeyData, NegotiateProtocolVersion, ParameterStatus, SecretKey,
 };
@@ -71,6 +71,13 @@ pub(crate) fn authentication_sasl_final(out: &mut BytesMut, data: String) {
 
 pub(crate) fn parameter_status(out: &mut BytesMut, name: &str, value: &str) {
     put(out, &ParameterStatus::new(name.to_owned(), value.to_owned()));
+}
+
+pub(crate) fn notification(out: &mut BytesMut, notification: &ReceivedNotification) {
+    let process_id = notification.process_id.cast_signed();
+    let texts = [&notification.channel, &notification.payload].map(|text| text.as_ref().to_owned());
+    let [channel, payload] = texts;
+    put(out, &NotificationResponse::new(process_id, channel, payload));
 }
 
 pub(crate) fn backend_key_data(out: &mut BytesMut, process_id: u32, secret: u32) {

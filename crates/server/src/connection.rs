@@ -15,10 +15,12 @@
 //! ```
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use clearway_engine::{Engine, EngineError, Session, SessionInfo, SqlState, TransactionStatus, memory};
+use clearway_machine::{Native, WaitEvent, WaitScope};
+use clearway_txn::Wake;
 use tracing::{debug, warn};
 
 use crate::authentication::{AUTHENTICATION_TIMEOUT, Login, Refusal, authenticate};
@@ -31,6 +33,7 @@ use crate::replication::{self, Replication};
 use crate::responder::Responder;
 use crate::shared::{Shared, end, shutting_down, wire_error};
 use crate::socket::Socket;
+use crate::wake::{Event, Woken};
 use crate::wire::frontend::{self, Message};
 use crate::wire::startup::{self, Startup};
 use crate::writer::WriteBuffer;
@@ -41,6 +44,9 @@ const MESSAGE_COPIES: usize = 3;
 /// Connections beyond the limit that may still send their first message: a cancel request needs no session,
 /// and a client that is turned away must learn why.
 const EXTRA_CONNECTIONS: usize = 64;
+
+/// Bytes of notifications that are gathered before they are sent.
+const TOLD_AT_ONCE_BYTES: usize = 64 << 10;
 
 /// Serves a connection on a thread of its own.
 pub(crate) fn spawn(shared: Arc<Shared>, engine: Option<Arc<Engine>>, socket: Socket, stack_bytes: usize) {
@@ -201,6 +207,8 @@ fn open(
         session.require_replication()?;
     }
     session.adopt_thread();
+    let event = Arc::clone(&channel.event);
+    session.wake_by(move || listening_event(&event));
     channel.out.gate = Some(session.answer_gate());
     channel.watch = Some(session.statement_watch());
     let out = &mut channel.out.bytes;
@@ -250,6 +258,12 @@ impl Connection {
 
     fn run(mut self, shared: &Shared, channel: &mut Channel) {
         loop {
+            if self.session.listens()
+                && self.ready
+                && let Err(fatal) = self.tell_while_idle(channel)
+            {
+                return channel.fatal(&fatal);
+            }
             let limit = self.limit_silence(channel);
             let next = channel.reader.next(&channel.socket, &channel.presence);
             if let Some(error) = limit {
@@ -499,8 +513,60 @@ impl Connection {
         self.report(channel, error, true)
     }
 
+    /// Waits for the client, and tells it meanwhile of what it listens for. An error ends the connection.
+    #[cold]
+    fn tell_while_idle(&mut self, channel: &mut Channel) -> Result<(), EngineError> {
+        while !channel.reader.has_buffered() && !channel.out.is_broken() {
+            if let Err(error) = self.tell(channel) {
+                if error.sqlstate() == SqlState::ADMIN_SHUTDOWN {
+                    return Err(error);
+                }
+                // A request to cancel that came when there was nothing to be canceled: it has had its effect.
+                self.session.give_up_answers();
+                continue;
+            }
+            let Some(event) = channel.event.get() else {
+                return Ok(());
+            };
+            let limit = self.session.idle_limit();
+            let patience = limit.as_ref().map(|(patience, _)| *patience);
+            let _wait = WaitScope::<Native>::enter(WaitEvent::ClientRead);
+            channel.presence.waiting();
+            let woken = event.wait(&channel.socket, patience);
+            channel.presence.working();
+            match (woken, limit) {
+                (Ok(Woken::Timeout), Some((_, error))) => return Err(error),
+                (Ok(Woken::Event | Woken::Timeout), _) => {}
+                // The read that follows finds out.
+                (Ok(Woken::Client) | Err(_), _) => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the notifications that are there. An error: some are not sent, and come again.
+    fn tell(&mut self, channel: &mut Channel) -> Result<(), EngineError> {
+        loop {
+            let told = self.session.notifications(TOLD_AT_ONCE_BYTES)?;
+            if told.is_empty() {
+                return Ok(());
+            }
+            for notification in &told {
+                codec::notification(&mut channel.out.bytes, notification);
+            }
+            channel.flush_answers()?;
+            self.session.notifications_are_sent();
+        }
+    }
+
     fn ready(&mut self, channel: &mut Channel) {
         self.ready = true;
+        if self.session.listens()
+            && let Err(error) = self.tell(channel)
+        {
+            self.session.give_up_answers();
+            codec::error(&mut channel.out.bytes, "ERROR", &error);
+        }
         codec::ready_for_query(&mut channel.out.bytes, self.session.transaction_status());
         if let Err(error) = channel.flush_answers() {
             self.session.give_up_answers();
@@ -509,6 +575,23 @@ impl Connection {
             channel.flush();
         }
     }
+}
+
+/// The event of a session that begins to listen.
+fn listening_event(event: &OnceLock<Arc<Event>>) -> Result<Arc<dyn Wake>, EngineError> {
+    let event = match event.get() {
+        Some(event) => event,
+        None => {
+            let made = Event::new().map_err(|error| {
+                EngineError::new(
+                    SqlState::from_code("53000"),
+                    format!("could not make an event to listen with: {error}"),
+                )
+            })?;
+            event.get_or_init(|| Arc::new(made))
+        }
+    };
+    Ok(Arc::clone(event) as Arc<dyn Wake>)
 }
 
 fn too_many() -> EngineError {

@@ -83,6 +83,7 @@ mod shared;
 mod socket;
 mod stop;
 pub mod stub;
+mod wake;
 pub mod wire;
 mod writer;
 

@@ -18,6 +18,7 @@
 //! | `lock_table` | relation and tuple locks, held to the end of a transaction |
 //! | `row_lock_mode` | the four strengths of row locks and their conflicts |
 //! | `row_holders` | the transactions that share rows |
+//! | `notifications` | what committed transactions tell the sessions that listen, in the order of commits |
 //! | `transaction_wait` | waiting for the end of another transaction |
 //! | `deadlock` | finding cycles among all of these waits |
 //!
@@ -40,7 +41,7 @@
 //!    end.
 //! 8. Any wait can end with `Deadlock`, `Cancelled` or `Timeout`. The session then holds what it held before, and must
 //!    roll back to let the others of the cycle go on.
-//! 9. Latches are taken in ascending rank: HeldLocks 190, LockManager 200, HeldRows 260, RowHolders 262,
+//! 9. Latches are taken in ascending rank: NotifyQueue 180, HeldLocks 190, LockManager 200, HeldRows 260, RowHolders 262,
 //!    RelationHolders 264, ProcSlots 290, XidGen 300, ProcArray 310,
 //!    KnownXids 315, OlderCommitNumbers 320, CommitLogIo 390, CommitLog 400. `StatusDevice` is called under CommitLogIo and may take
 //!    the log's latches.
@@ -57,6 +58,7 @@ mod known_xids;
 mod lock_mode;
 mod lock_table;
 mod no_pages;
+mod notifications;
 mod proc_array;
 mod proc_clear;
 mod proc_id;
@@ -84,6 +86,9 @@ pub use lock_table::{
     LockError, LockHolder, LockManager, LockOptions, LockRequest, LockTag, LockWait, RelationLocksVariant,
 };
 pub use no_pages::NoPages;
+pub use notifications::{
+    Announcement, Listener, Notification, NotificationBatch, NotificationQueue, NotificationQueueFull, Wake,
+};
 pub use proc_array::{ProcArray, ProcArrayOptions};
 pub use proc_clear::ProcClearVariant;
 pub use proc_id::ProcId;

@@ -44,11 +44,67 @@ pub trait SessionFacts {
     fn promote(&self, patience: Option<std::time::Duration>) -> Result<bool>;
     /// Has the server read its configuration again; whether it could.
     fn reload_configuration(&self) -> Result<bool>;
+    /// Notes a notification, which the transaction's commit sends.
+    fn notify(&self, _channel: &str, _payload: &str) -> Result<()> {
+        Err(EngineError::internal("a notification outside a session"))
+    }
+    /// The channels that the session listens on.
+    fn listening_channels(&self) -> Vec<String> {
+        Vec::new()
+    }
+    /// The part of the room for notifications that is taken, 0 to 1.
+    fn notification_queue_usage(&self) -> f64 {
+        0.0
+    }
+    /// Takes an advisory lock, for the transaction or for the session; true if it has it. Without `wait` it takes what is
+    /// free at once.
+    fn lock_advisory(&self, _lock: AdvisoryLock, _for_transaction: bool, _wait: bool) -> Result<bool> {
+        Err(EngineError::internal("an advisory lock outside a session"))
+    }
+    /// Gives a lock of the session back once; false, and a warning, if it does not have it.
+    fn unlock_advisory(&self, _lock: AdvisoryLock) -> Result<bool> {
+        Err(EngineError::internal("an advisory lock outside a session"))
+    }
+    /// Gives back all advisory locks of the session; those of the transaction stay.
+    fn unlock_all_advisory(&self) {}
+    /// The sessions that a session waits for in order to get a lock.
+    fn blocking_pids(&self, _pid: i32) -> Vec<i32> {
+        Vec::new()
+    }
+    /// Ends the statement of a session; false, and a warning, if there is no such session.
+    fn cancel_backend(&self, _pid: i32) -> Result<bool> {
+        Err(EngineError::internal("a statement is canceled outside a session"))
+    }
+    /// Ends a session, and waits that long until it is gone; true if it was told to, or if it is gone when that was
+    /// waited for.
+    fn terminate_backend(&self, _pid: i32, _patience: Option<std::time::Duration>) -> Result<bool> {
+        Err(EngineError::internal("a session is ended outside a session"))
+    }
     /// The place (block and slot) of the row that a cursor is on in the table of this number and name; `None` if the table
     /// has none there.
     fn cursor_place(&self, cursor: &str, table: u32, name: &str) -> Result<Option<(u32, u16)>>;
     /// The catalog, as the session sees it.
     fn catalog(&self) -> Result<&dyn CatalogFacts>;
+}
+
+/// The number, or the pair of numbers, that names an advisory lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AdvisoryKey {
+    /// The first number of a pair, or the upper half of one number.
+    pub high: u32,
+    /// The second, or the lower half.
+    pub low: u32,
+    /// True for a pair.
+    pub is_pair: bool,
+}
+
+/// An advisory lock in one of its two modes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AdvisoryLock {
+    /// Its name.
+    pub key: AdvisoryKey,
+    /// Shared, or exclusive.
+    pub shared: bool,
 }
 
 /// A place in the log.

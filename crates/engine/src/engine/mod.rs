@@ -22,7 +22,7 @@ use clearway_storage::disk::Disk;
 use clearway_storage::retention::RetentionLimits;
 use clearway_storage::wal::LogOptions;
 use clearway_storage::{RecoveryReport, Storage, StorageOptions};
-use clearway_txn::{LockOptions, ProcId};
+use clearway_txn::{LockOptions, NotificationQueue, ProcId};
 
 use crate::activity::{ActivitySlot, BackendType, BackgroundActivity, SessionActivity, SessionInfo};
 use crate::catalog::Catalog;
@@ -46,11 +46,15 @@ const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
 /// Places in the array of running transactions for what is not a session: vacuum, checks.
 const PROCS_RESERVED: u32 = 16;
 
+/// Bytes of notifications that are under way or that listeners have not fetched; then commits that notify fail.
+const NOTIFICATION_BYTES_MAX: usize = 64 << 20;
+
 /// An open data directory.
 #[derive(Debug)]
 pub struct Engine {
     pub(crate) storage: Arc<Storage>,
     pub(crate) catalog: Arc<Catalog>,
+    pub(crate) notifications: NotificationQueue,
     /// As the engine was opened.
     pub(crate) config: Config,
     in_force: RwLock<Arc<InForce>>,
@@ -186,6 +190,10 @@ impl Engine {
         Arc::new(Engine {
             storage,
             catalog: Arc::new(Catalog::new()),
+            notifications: NotificationQueue::new(
+                config.mechanisms.lock_options().lwlock,
+                NOTIFICATION_BYTES_MAX,
+            ),
             planning_memory: PlanningMemory::new(config.planning_memory.bytes() as usize),
             temporary,
             recovery,

@@ -133,8 +133,14 @@ impl Session {
             }
             ControlStatement::Deallocate(None) => self.named.clear(),
             // Run where statements with rows are.
-            ControlStatement::Declare(_) | ControlStatement::Fetch(_) => {
-                return Err(EngineError::internal("a statement about a cursor is none"));
+            ControlStatement::Declare(_)
+            | ControlStatement::Fetch(_)
+            | ControlStatement::Listen(_)
+            | ControlStatement::Unlisten(_)
+            | ControlStatement::Notify { .. } => {
+                return Err(EngineError::internal(
+                    "a statement that the session runs by itself",
+                ));
             }
             ControlStatement::Close(Some(name)) => self.cursors.close(name)?,
             ControlStatement::Close(None) => self.cursors.close_all(),
@@ -153,6 +159,7 @@ impl Session {
                 self.named.clear();
                 self.forget_texts();
                 self.serial_values.take();
+                self.unlisten_all();
                 self.set("session_authorization", None, false, out)?;
                 self.settings.reset_all(false);
                 self.report("application_name", out)?;

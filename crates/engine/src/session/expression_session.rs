@@ -18,12 +18,14 @@ use crate::engine::Engine;
 use crate::identity::Identity;
 use crate::interrupt::Interrupts;
 use crate::session::cursors::Cursors;
+use crate::session::notifications::Channels;
 use crate::session::serial_values::SerialValues;
 use crate::settings::Settings;
+use crate::transaction::PendingNotifications;
 use clearway_sql::SessionFacts;
 use clearway_sql::catalog_facts::CatalogFacts;
 use clearway_sql::context::LogPosition;
-use clearway_sql::error::{EngineError, Result};
+use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::IsolationLevel;
 
 /// The session behind an evaluation.
@@ -42,6 +44,8 @@ pub(crate) struct Facts<'a> {
     changed: &'a RefCell<Vec<ChangedSetting>>,
     pub(super) serial_values: &'a RefCell<SerialValues>,
     cursors: &'a Cursors,
+    pending: &'a RefCell<PendingNotifications>,
+    channels: &'a Channels,
     isolation: IsolationLevel,
     pub(super) read_only: bool,
 }
@@ -75,6 +79,7 @@ impl<'a> Facts<'a> {
         changed: &'a RefCell<Vec<ChangedSetting>>,
         serial_values: &'a RefCell<SerialValues>,
         cursors: &'a Cursors,
+        (pending, channels): (&'a RefCell<PendingNotifications>, &'a Channels),
         (isolation, read_only): (IsolationLevel, bool),
     ) -> Facts<'a> {
         Facts {
@@ -91,6 +96,8 @@ impl<'a> Facts<'a> {
             changed,
             serial_values,
             cursors,
+            pending,
+            channels,
             isolation,
             read_only,
         }
@@ -219,6 +226,24 @@ impl SessionFacts for Facts<'_> {
     fn reload_configuration(&self) -> Result<bool> {
         self.require_superuser("pg_reload_conf")?;
         Ok(self.engine.request_reload())
+    }
+
+    fn notify(&self, channel: &str, payload: &str) -> Result<()> {
+        if self.engine.is_standby() {
+            return Err(EngineError::new(
+                SqlState::READ_ONLY_SQL_TRANSACTION,
+                "cannot execute NOTIFY during recovery",
+            ));
+        }
+        self.pending.borrow_mut().notify(channel, payload)
+    }
+
+    fn listening_channels(&self) -> Vec<String> {
+        self.channels.names()
+    }
+
+    fn notification_queue_usage(&self) -> f64 {
+        self.engine.notifications.usage()
     }
 
     fn next_serial(&self, sequence: u32) -> Result<i64> {

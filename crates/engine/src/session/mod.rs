@@ -28,6 +28,7 @@
 //! | `recovery` | what is different on a standby: a transaction that replay has ended, the promotion |
 //! | `expression_session`, `catalog_facts` | what an expression can ask of its session, and of the catalog |
 //! | `identity` | the roles of the session: SET ROLE, SET SESSION AUTHORIZATION |
+//! | `notifications` | LISTEN, UNLISTEN, NOTIFY, and what the client is told |
 //! | `permission` | privileges on what a statement reads and changes |
 //! | `references` | foreign keys: their checks and actions, at a statement's end and at the commit |
 //! | `serial_values` | the numbers that a session has got from sequences |
@@ -41,6 +42,7 @@ mod expression_session;
 mod identity;
 mod named_output;
 mod named_statements;
+mod notifications;
 mod open;
 mod permission;
 mod portal;
@@ -76,10 +78,11 @@ use crate::memory;
 use crate::output::{Notice, Output};
 use crate::settings::Settings;
 use crate::spill::SpillOptions;
-use crate::transaction::{Phase, StandbyWait, Transaction, WaitedFor};
+use crate::transaction::{PendingNotifications, Phase, StandbyWait, Transaction, WaitedFor};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use cursors::Cursors;
 use expression_session::ChangedSetting;
+use notifications::Channels;
 use recovery::OnStandby;
 use references::ReferenceStatements;
 use serial_values::SerialValues;
@@ -87,6 +90,7 @@ use statement_memory::StatementMemory;
 use text_cache::TextCache;
 
 pub use crate::transaction::{AnswerGate, TransactionStatus};
+pub use notifications::ReceivedNotification;
 pub use portal::Portal;
 pub use prepared::Prepared;
 
@@ -114,6 +118,9 @@ pub struct Session {
     statements: StatementMemory,
     pub(crate) named: HashMap<String, Arc<Prepared>>,
     cursors: Cursors,
+    channels: Channels,
+    /// The part of the transaction's commit that is about notifications.
+    pending: RefCell<PendingNotifications>,
     scratch: Scratch,
     info: SessionInfo,
     pub(crate) identity: Identity,
@@ -163,6 +170,8 @@ impl Session {
             statements: StatementMemory::new(plans_max),
             named: HashMap::new(),
             cursors: Cursors::default(),
+            channels: Channels::default(),
+            pending: RefCell::default(),
             scratch: Scratch::default(),
             info,
             identity,
@@ -416,6 +425,9 @@ impl Session {
 
     pub(crate) fn rollback(&mut self) {
         self.txn.rollback();
+        if self.has_pending_notifications() {
+            self.end_pending_notifications(false);
+        }
         self.cursors.rolled_back(self.txn.number());
         let changed = self.settings.end_transaction(false);
         self.untold_settings.extend(changed);
@@ -437,11 +449,31 @@ impl Session {
             self.rollback();
             return Err(error);
         }
+        let notifies = self.has_pending_notifications();
+        if notifies && let Err(refused) = self.prepare_notifications() {
+            self.rollback();
+            return Err(refused);
+        }
         if let Err(stopped) = self.txn.wait_before_commit(setting, &self.interrupts) {
             self.rollback();
             return Err(stopped);
         }
-        let committed = self.txn.commit(setting, &self.interrupts);
+        let engine = notifies.then(|| Arc::clone(&self.engine));
+        let announced = match &engine {
+            Some(engine) => self.announce_notifications(engine),
+            None => Ok(None),
+        };
+        let announced = match announced {
+            Ok(announced) => announced,
+            Err(refused) => {
+                self.rollback();
+                return Err(refused);
+            }
+        };
+        let committed = self.txn.commit(setting, &self.interrupts, announced);
+        if notifies {
+            self.end_pending_notifications(committed.is_ok());
+        }
         if self.cursors.has_some() {
             match committed {
                 Ok(_) => self.cursors.committed(),
@@ -503,6 +535,7 @@ impl Drop for Session {
         }
         self.txn.phase = Phase::None;
         self.txn.drop_temporary();
+        self.unlisten_all();
         self.engine.session_closed(self.slot.process_id, self.txn.proc);
         memory::statement_ended();
     }

@@ -162,6 +162,14 @@ impl Session {
             Statement::Control(ControlStatement::Fetch(fetch)) => {
                 PlanProgress::Complete(Some(self.fetch(fetch, request.describe, out)?))
             }
+            Statement::Control(
+                statement @ (ControlStatement::Listen(_)
+                | ControlStatement::Unlisten(_)
+                | ControlStatement::Notify { .. }),
+            ) => {
+                self.run_about_notifications(statement)?;
+                PlanProgress::Complete(None)
+            }
             Statement::Control(statement) => {
                 let columns = cached.plan.columns.as_deref().filter(|_| request.describe);
                 self.run_control(statement, columns, request, out)?;
@@ -371,6 +379,7 @@ impl Session {
             &self.changed,
             &self.serial_values,
             &self.cursors,
+            (&self.pending, &self.channels),
             (self.txn.isolation, self.txn.read_only),
         );
         let (engine, settings) = (&self.engine, &self.settings);
@@ -442,6 +451,7 @@ impl Session {
             &self.changed,
             &self.serial_values,
             &self.cursors,
+            (&self.pending, &self.channels),
             (self.txn.isolation, self.txn.read_only),
         );
         expr.eval(&[], &EvalContext::new(&[], &facts))

@@ -11,14 +11,17 @@ use clearway_sql::error::{EngineError, Result, SqlState};
 
 use crate::output::Output;
 use crate::session::Session;
-use crate::transaction::Phase;
+use crate::transaction::{Phase, SessionMark};
 
 impl Session {
     pub(super) fn savepoint(&mut self, name: &str) -> Result<()> {
         self.check_block("SAVEPOINT")?;
         self.spill.bytes_max = self.settings.work_mem;
-        self.txn
-            .add_savepoint(name, self.settings.replaced_count(), &self.spill);
+        let mark = SessionMark {
+            settings: self.settings.replaced_count(),
+            notifications: self.pending.get_mut().mark(),
+        };
+        self.txn.add_savepoint(name, mark, &self.spill);
         Ok(())
     }
 
@@ -59,9 +62,10 @@ impl Session {
     fn go_back_to(&mut self, index: usize) -> Result<()> {
         let clock = self.txn.savepoint_clock(index);
         match self.txn.go_back_to(index, &self.interrupts) {
-            Ok(replaced) => {
+            Ok(mark) => {
                 clock.into_iter().for_each(|clock| self.cursors.gone_back(clock));
-                let changed = self.settings.go_back_to(replaced);
+                let changed = self.settings.go_back_to(mark.settings);
+                self.pending.get_mut().go_back_to(mark.notifications);
                 self.untold_settings.extend(changed);
                 let name = self.settings.value("application_name").unwrap_or_default();
                 self.slot.set_application_name(name);

@@ -38,7 +38,7 @@
 
 use std::sync::Arc;
 
-use clearway_storage::{AnswerLevel, Gate, RowInHand, SeenCommits, Storage};
+use clearway_storage::{AnswerLevel, Gate, Lsn, RowInHand, SeenCommits, Storage};
 
 use super::Transaction;
 use super::replication::WaitedFor;
@@ -80,6 +80,12 @@ impl Transaction {
             self.seen
                 .owe_at(AnswerLevel::Applied, replication.applied_floor());
         }
+    }
+
+    /// The answer in the making tells of the commit whose record ends there.
+    pub(crate) fn owe_commit(&self, position: Lsn, settings: &Settings) {
+        self.seen
+            .owe_at(answer_level(settings.synchronous_commit), position);
     }
 
     /// A statement has failed, perhaps before its beginning. `stopped`: because it was asked to stop, which is all that

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use clearway_machine::invariant;
 use clearway_storage::sync_replication::ReplicationLevel;
 use clearway_storage::{BeforeVisible, CommitWait, Lsn, RelId, Storage};
-use clearway_txn::Xid;
+use clearway_txn::{Announcement, Xid};
 
 use super::replication::{StandbyWait, wait_for_commit};
 use super::{Phase, Transaction};
@@ -75,10 +75,13 @@ impl Transaction {
     /// they have the commit. A commit that is not seen before it is durable ([`CommitWait::BeforeSeen`], and each under
     /// `after-flush`) is not seen before it is replicated either: it waits in step 7, as PostgreSQL's do, and keeps its
     /// locks meanwhile. Other commits wait after step 9.
+    ///
+    /// The notifications that it has `announced` are posted when it is seen.
     pub(crate) fn commit(
         &mut self,
         setting: SynchronousCommit,
         interrupts: &Interrupts,
+        announced: Option<Announcement<'_>>,
     ) -> Result<StandbyWait> {
         let Some(xid) = self.xid else {
             self.end_without_xid();
@@ -128,6 +131,10 @@ impl Transaction {
                 return Err(storage_error(error));
             }
         };
+        // N2 of the notifications.
+        if let Some(announced) = announced {
+            announced.post(end.0);
+        }
         self.forget();
         if sees_own {
             self.settle_temporary(true);

@@ -30,6 +30,7 @@
 mod answer;
 mod end;
 mod locks;
+mod pending_notifications;
 mod pending_references;
 mod portal_snapshot;
 mod replication;
@@ -54,11 +55,13 @@ use crate::interrupt::Interrupts;
 pub use answer::AnswerGate;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::IsolationLevel;
+pub(crate) use pending_notifications::{ChannelChange, PendingNotifications};
 pub(crate) use pending_references::{Event, PendingReferences, RowChange};
 pub(crate) use portal_snapshot::PortalSnapshot;
 pub(crate) use replication::{StandbyWait, WaitedFor};
 pub(crate) use row_counts::RowChanges;
 use row_counts::RowCounts;
+pub(crate) use savepoints::SessionMark;
 use savepoints::{GonePortals, Savepoints};
 pub use status::TransactionStatus;
 use temporary::Temporary;
@@ -257,6 +260,18 @@ impl Transaction {
                 "cannot execute a statement that writes in a read-only transaction",
             ));
         }
+        self.assign_new_xid()
+    }
+
+    /// As [`assign_xid`](Self::assign_xid), for a transaction that notifies, which one that is read only may.
+    pub(crate) fn assign_xid_to_notify(&mut self) -> Result<Xid> {
+        match self.xid {
+            Some(xid) => Ok(xid),
+            None => self.assign_new_xid(),
+        }
+    }
+
+    fn assign_new_xid(&mut self) -> Result<Xid> {
         // A transaction of a standby is read only, so this is one that a fault of ours has let through.
         if self.storage.is_standby() {
             return Err(EngineError::new(

@@ -17,6 +17,7 @@
 //! | locks of relations | how many there are | the others are released, those of rows with their rows; shared ones of rows stay |
 //! | foreign keys to be checked at the commit | how many there are (`pending_references`) | the others are forgotten, and those that passed since are checked again |
 //! | row counts | what they were, of the tables that are counted afterwards | they are that again; what was stored is dead |
+//! | notifications, channels listened on | how many there are | the others are forgotten |
 //! | settings | the length of the list of what SET replaced | `Settings::go_back_to` |
 //! | portals | a clock that every savepoint moves on | those made since are gone |
 //!
@@ -47,6 +48,7 @@ use clearway_storage::heap::{RowChanges, TakeBack};
 use clearway_txn::LockTag;
 
 use super::Transaction;
+use super::pending_notifications::PendingMark;
 use super::pending_references::Mark;
 use super::row_counts::TableCount;
 use super::temporary::SavedDefinitions;
@@ -72,7 +74,7 @@ struct Savepoint {
     created: usize,
     dropped: usize,
     truncated: usize,
-    settings: usize,
+    session: SessionMark,
     definitions: SavedDefinitions,
     /// The tables that were counted since, as they were counted before.
     counts: Vec<TableCount>,
@@ -80,6 +82,15 @@ struct Savepoint {
     read_only: bool,
     /// Portals of this time and later are made since.
     clock: u64,
+}
+
+/// Lengths of lists that the session keeps beside its transaction.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SessionMark {
+    /// Settings that the transaction has replaced.
+    pub(crate) settings: usize,
+    /// Actions of its commit about notifications.
+    pub(crate) notifications: PendingMark,
 }
 
 /// Portals that are gone with what was taken back: those made at these times.
@@ -116,8 +127,8 @@ impl Transaction {
         self.savepoints.is_some()
     }
 
-    /// SAVEPOINT. `settings` is the number of settings that the transaction has replaced.
-    pub(crate) fn add_savepoint(&mut self, name: &str, settings: usize, spill: &SpillOptions) {
+    /// SAVEPOINT.
+    pub(crate) fn add_savepoint(&mut self, name: &str, session: SessionMark, spill: &SpillOptions) {
         self.clock += 1;
         let savepoints = self.savepoints.get_or_insert_with(|| {
             let overflow = Box::new(SpilledStack::new(&spill.directory));
@@ -133,7 +144,7 @@ impl Transaction {
             created: self.created.len(),
             dropped: self.dropped.len(),
             truncated: self.counts.truncation_count(),
-            settings,
+            session,
             definitions: SavedDefinitions::of(
                 self.overlay.as_ref(),
                 self.redefines,
@@ -187,10 +198,10 @@ impl Transaction {
         }
     }
 
-    /// ROLLBACK TO: everything is as it was at the savepoint, which stays. The number of settings that were replaced then.
+    /// ROLLBACK TO: everything is as it was at the savepoint, which stays. What the session is to go back to itself.
     ///
     /// An error: the transaction can only be rolled back as a whole (V2).
-    pub(crate) fn go_back_to(&mut self, index: usize, interrupts: &Interrupts) -> Result<usize> {
+    pub(crate) fn go_back_to(&mut self, index: usize, interrupts: &Interrupts) -> Result<SessionMark> {
         let Some(mut savepoints) = self.savepoints.take() else {
             return Err(EngineError::internal(
                 "a transaction without savepoints goes back to one",
@@ -210,7 +221,7 @@ impl Transaction {
         savepoint: &mut Savepoint,
         changes: &RowChanges,
         interrupts: &Interrupts,
-    ) -> Result<usize> {
+    ) -> Result<SessionMark> {
         self.take_rows_back(savepoint, changes, interrupts)?;
         self.restore_definitions(&savepoint.definitions);
         // V3.
@@ -229,7 +240,7 @@ impl Transaction {
         if let Some(xid) = self.xid {
             self.storage.locks.wake_after_take_back(self.proc, xid);
         }
-        Ok(savepoint.settings)
+        Ok(savepoint.session)
     }
 
     fn take_rows_back(

@@ -175,10 +175,6 @@ revoke select on t from joe
 revoke grant option for select on t from joe cascade
 comment on function f(int) is 'x'
 security label on table t is 'x'
-listen c
-notify c
-notify c, 'payload'
-unlisten *
 do $$ begin null; end $$
 do language plpgsql $$ begin null; end $$
 call p(1)
@@ -315,5 +311,4 @@ commit and chain
 prepare p as select 1
 prepare p (int) as insert into t values ($1)
 deallocate all
-select pg_notify('a', 'b')
 select nextval('s')

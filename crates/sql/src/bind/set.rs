@@ -32,6 +32,7 @@ pub(crate) fn is_set_function(name: &str) -> bool {
                 | "regexp_split_to_table"
                 | "regexp_matches"
                 | "pg_partition_ancestors"
+                | "pg_listening_channels"
         )
 }
 
@@ -120,7 +121,7 @@ impl Binder<'_> {
             let element = array.data_type.element().unwrap_or(DataType::Unknown);
             return Ok((SetCall::Unnest(array.expr), element));
         }
-        if name.starts_with("regexp_") || name == "string_to_table" {
+        if name.starts_with("regexp_") || matches!(name, "string_to_table" | "pg_listening_channels") {
             return self.parts_of_text(name, arguments, position);
         }
         let shown: Vec<String> = arguments
@@ -165,7 +166,7 @@ impl Binder<'_> {
         ))
     }
 
-    /// The functions whose rows are parts of a text: the elements of an array that a function makes.
+    /// The functions whose rows are texts: the elements of an array that a function makes.
     fn parts_of_text(
         &mut self,
         name: &str,

@@ -123,6 +123,12 @@ impl Binder<'_> {
             Declare(declare) => Declare(self.declare(declare)?),
             Fetch(fetch) => Fetch(fetch.clone()),
             Close(name) => Close(name.clone()),
+            Listen(channel) => Listen(channel.clone()),
+            Unlisten(channel) => Unlisten(channel.clone()),
+            Notify { channel, payload } => Notify {
+                channel: channel.clone(),
+                payload: payload.clone(),
+            },
             DiscardAll => DiscardAll,
             DiscardTemporary => DiscardTemporary,
             DiscardSequences => DiscardSequences,

@@ -130,6 +130,17 @@ pub enum ControlStatement<S: Stage = Resolved> {
     Fetch(FetchCursor),
     /// CLOSE name; `None` = ALL
     Close(Option<String>),
+    /// LISTEN channel
+    Listen(String),
+    /// UNLISTEN channel; `None` = all
+    Unlisten(Option<String>),
+    /// NOTIFY channel, payload
+    Notify {
+        /// The channel.
+        channel: String,
+        /// The text that it brings.
+        payload: String,
+    },
     /// DISCARD ALL
     DiscardAll,
     /// DISCARD TEMP
@@ -143,7 +154,7 @@ pub enum ControlStatement<S: Stage = Resolved> {
         /// DEFERRED
         deferred: bool,
     },
-    /// Accepted and without effect here: the tag to answer with, e.g. `UNLISTEN`
+    /// Accepted and without effect here: the tag to answer with, e.g. `DISCARD PLANS`
     NoOperation(&'static str),
 }
 
@@ -178,6 +189,9 @@ impl ControlStatement {
             ControlStatement::Fetch(_) => "FETCH",
             ControlStatement::Close(None) => "CLOSE CURSOR ALL",
             ControlStatement::Close(Some(_)) => "CLOSE CURSOR",
+            ControlStatement::Listen(_) => "LISTEN",
+            ControlStatement::Unlisten(_) => "UNLISTEN",
+            ControlStatement::Notify { .. } => "NOTIFY",
             ControlStatement::DiscardAll => "DISCARD ALL",
             ControlStatement::DiscardTemporary => "DISCARD TEMP",
             ControlStatement::DiscardSequences => "DISCARD SEQUENCES",

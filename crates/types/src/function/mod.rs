@@ -5,10 +5,12 @@
 //! `table.rs`. A function whose types are no fixed list (`coalesce`) finds itself: a line in `resolve.rs`.
 
 mod acl;
+mod advisory_lock;
 pub mod array;
 mod array_arguments;
 mod array_assign;
 mod array_text;
+mod backend;
 mod bits;
 mod bytes;
 mod catalog;
@@ -22,6 +24,7 @@ pub mod json;
 mod like;
 mod math;
 mod names;
+mod notification;
 mod number;
 mod number_format;
 mod objects;

@@ -89,15 +89,6 @@ pub(super) static ROWS: &[FunctionRow] = &[
     row(2078, "set_config", &[Text, Text, Bool], Text, Session(set_config))
         .volatile()
         .called_on_null(),
-    // Pools call it: there are no advisory locks.
-    row(
-        2892,
-        "pg_advisory_unlock_all",
-        &[],
-        Text,
-        Pure(|_| Ok(Value::text(""))),
-    )
-    .volatile(),
     row(
         1598,
         "random",

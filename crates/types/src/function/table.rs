@@ -7,13 +7,16 @@ use std::sync::LazyLock;
 
 use super::row::FunctionRow;
 use super::{
-    acl, bits, bytes, catalog, datetime, description, encoding, float_states, json, math, number, objects,
-    privilege, quote, recovery, regex, sequence, session, text, trigonometry, uuid,
+    acl, advisory_lock, backend, bits, bytes, catalog, datetime, description, encoding, float_states, json,
+    math, notification, number, objects, privilege, quote, recovery, regex, sequence, session, text,
+    trigonometry, uuid,
 };
 
 /// The rows of each file of functions.
 static TABLES: &[&[FunctionRow]] = &[
     acl::ROWS,
+    advisory_lock::ROWS,
+    backend::ROWS,
     bits::ROWS,
     bytes::ROWS,
     catalog::ROWS,
@@ -25,6 +28,7 @@ static TABLES: &[&[FunctionRow]] = &[
     encoding::ROWS,
     float_states::ROWS,
     math::ROWS,
+    notification::ROWS,
     number::ROWS,
     objects::ROWS,
     privilege::ROWS,

@@ -131,7 +131,7 @@ fn what_is_not_done_is_named() {
         "alter table sbtest1 set schema apart",
         "create database d",
         "create unlogged sequence s",
-        "listen x",
+        "cluster x",
     ] {
         let error = match plan_with(sql, &[]) {
             Err(error) => error,

@@ -335,19 +335,30 @@ impl Reader<'_> {
             "discard" => self.discard(),
             "savepoint" => Ok(ControlStatement::Savepoint(self.identifier()?.0)),
             "release" => Ok(ControlStatement::Release(self.savepoint()?)),
-            // Pools send it when a connection is given back. There is nothing that is listened to.
-            "unlisten" => {
-                if !self.eat_symbol('*') {
-                    self.identifier()?;
-                }
-                Ok(ControlStatement::NoOperation("UNLISTEN"))
-            }
+            "listen" => Ok(ControlStatement::Listen(self.channel()?)),
+            "unlisten" if self.eat_symbol('*') => Ok(ControlStatement::Unlisten(None)),
+            "unlisten" => Ok(ControlStatement::Unlisten(Some(self.channel()?))),
+            "notify" => Ok(ControlStatement::Notify {
+                channel: self.channel()?,
+                payload: match self.eat_symbol(',') {
+                    true => self.string()?,
+                    false => String::new(),
+                },
+            }),
             "declare" => self.declare(),
             "fetch" => self.fetch(false),
             "move" => self.fetch(true),
             "close" => self.close(),
             other => Err(EngineError::not_supported(other.to_uppercase())),
         }
+    }
+
+    /// The name of a channel, cut to the length of a name.
+    fn channel(&mut self) -> Result<String> {
+        const NAME_BYTES_MAX: usize = 63;
+        let (mut name, _) = self.identifier()?;
+        name.truncate(name.floor_char_boundary(NAME_BYTES_MAX));
+        Ok(name)
     }
 
     fn discard(&mut self) -> Result<ControlStatement<AsRead>> {

@@ -1,0 +1,64 @@
+//! A session that listens sleeps on two things: its socket, and an event that other sessions raise when there is something
+//! for it. A session that does not listen sleeps in a read of its socket, and has no event.
+//!
+//! An event is a counter of the kernel's. Raised before the sleep it ends the sleep at once, so none is lost: the session
+//! lowers it first and looks at its inbox then.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use clearway_txn::Wake;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+
+use crate::socket::Socket;
+
+/// The event of one session.
+#[derive(Debug)]
+pub(crate) struct Event(OwnedFd);
+
+/// The end of a sleep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Woken {
+    /// The client has sent something, or is gone.
+    Client,
+    /// The event was raised.
+    Event,
+    /// The time is over.
+    Timeout,
+}
+
+impl Event {
+    pub(crate) fn new() -> io::Result<Event> {
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        Ok(Event(eventfd(0, flags)?))
+    }
+
+    /// Sleeps until there is something to read or the event is raised, and lowers it.
+    pub(crate) fn wait(&self, socket: &Socket, patience: Option<Duration>) -> io::Result<Woken> {
+        let patience = patience.map(|patience| Timespec::try_from(patience).map_err(io::Error::other));
+        let mut polled = [
+            PollFd::new(socket, PollFlags::IN | PollFlags::RDHUP),
+            PollFd::new(&self.0, PollFlags::IN),
+        ];
+        match poll(&mut polled, patience.transpose()?.as_ref()) {
+            Ok(0) => return Ok(Woken::Timeout),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        // What the client wants comes first.
+        if !polled[0].revents().is_empty() {
+            return Ok(Woken::Client);
+        }
+        // There is nothing to read if a signal has ended the sleep.
+        let _ = rustix::io::read(&self.0, &mut [0; 8]);
+        Ok(Woken::Event)
+    }
+}
+
+impl Wake for Event {
+    fn wake(&self) {
+        // A counter that is full is raised.
+        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+    }
+}
