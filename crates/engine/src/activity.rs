@@ -12,6 +12,8 @@ use clearway_machine::{Machine, Native, WaitClass, WaitEvent, WorkerId};
 use clearway_storage::background::{BackgroundKind, BackgroundThread};
 use clearway_txn::TransactionTurn;
 
+use crate::session_counts::SessionCounts;
+
 /// The most of a statement's text that is shown, in bytes: it is kept after the statement has ended.
 const SHOWN_QUERY_BYTES_MAX: usize = 1_024;
 
@@ -203,6 +205,8 @@ pub(crate) struct ActivitySlot {
     /// text lives in `texts`: equal addresses are one text.
     shown_text: AtomicUsize,
     texts: Mutex<Texts>,
+    /// The work that the session has done, counted.
+    pub(crate) counts: SessionCounts,
 }
 
 #[derive(Debug, Default)]
@@ -235,6 +239,7 @@ impl ActivitySlot {
             deadline_us: AtomicU64::new(0),
             shown_text: AtomicUsize::new(0),
             texts: Mutex::default(),
+            counts: SessionCounts::default(),
         }
     }
 
@@ -267,6 +272,12 @@ impl ActivitySlot {
             texts.query.as_ptr().addr()
         };
         self.shown_text.store(address, Ordering::Relaxed);
+    }
+
+    /// The text of the running statement, as it is shown.
+    pub(crate) fn shown_query(&self) -> Arc<str> {
+        let texts = self.texts.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        Arc::clone(&texts.query)
     }
 
     /// The session's thread waits for its client.

@@ -110,6 +110,7 @@ pub mod password;
 pub mod planning_memory;
 mod replication_status;
 pub mod session;
+mod session_counts;
 mod settings;
 mod spill;
 

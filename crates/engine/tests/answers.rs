@@ -178,6 +178,7 @@ subjects! {
     timestamps
     to_char
     to_number
+    tool_catalogs
     transactions
     type_changes
     updatable_views

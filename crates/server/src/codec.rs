@@ -100,6 +100,7 @@ pub(crate) fn error(out: &mut BytesMut, severity: &str, error: &EngineError) {
     let mut fields = head(severity, error.sqlstate().as_str(), error.message());
     fields.extend(error.detail().map(|detail| (b'D', clean(detail))));
     fields.extend(error.hint().map(|hint| (b'H', clean(hint))));
+    fields.extend(error.context().map(|context| (b'W', clean(context))));
     fields.extend(error.position().map(|position| (b'P', position.to_string())));
     if let Some(object) = error.object() {
         let named = [

@@ -14,6 +14,7 @@ use crate::index::IndexDef;
 use crate::sequence::{NewSequence, SEQUENCE_COLUMNS, SequenceDef};
 use crate::settings::PlannerSettings;
 use crate::statistics::TableStatistics;
+use crate::storage_parameters::StorageParameters;
 use crate::value::{DataType, RowCodec, StoredAttribute, Value};
 use crate::view::ViewDef;
 pub use unfinished::{IndexStage, UnfinishedIndex};
@@ -182,8 +183,10 @@ pub struct TableDef {
     pub is_referenced: bool,
     /// The layout of a row in bytes.
     pub codec: RowCodec,
-    /// Percentage of a page that inserts may fill.
-    pub fillfactor: u8,
+    /// Its storage parameters.
+    pub parameters: StorageParameters,
+    /// True for an UNLOGGED table, which is logged like any other.
+    pub unlogged: bool,
     /// The query, of a view.
     pub view: Option<Arc<ViewDef>>,
     /// The options, of a sequence: it is read like a table, and its kind is [`TableKind::Virtual`].
@@ -224,7 +227,8 @@ impl TableDef {
             foreign_keys: Vec::new(),
             is_referenced: false,
             codec,
-            fillfactor: 100,
+            parameters: StorageParameters::default(),
+            unlogged: false,
             view: None,
             sequence: None,
             attributes: Vec::new(),
@@ -384,6 +388,8 @@ pub struct ColumnDef {
     /// True if its numbers are an identity (`generated … as identity`), which has no default of its own, and not those of
     /// a serial column.
     pub is_identity: bool,
+    /// The collation, if one was said that is not the type's; each compares bytes.
+    pub collation: Option<Box<str>>,
 }
 
 impl ColumnDef {
@@ -405,6 +411,7 @@ impl ColumnDef {
             default: None,
             always_generated: false,
             is_identity: false,
+            collation: None,
         }
     }
 }

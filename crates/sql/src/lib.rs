@@ -53,6 +53,7 @@ pub mod sequence;
 pub mod settings;
 mod sort_key;
 pub mod statistics;
+pub mod storage_parameters;
 pub mod view;
 
 // What statements are made of keeps its name in here.

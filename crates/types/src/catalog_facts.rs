@@ -48,6 +48,50 @@ pub enum PrivilegeOn {
     Role(u32),
 }
 
+/// A statistic of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TableStatistic {
+    /// The time of the last VACUUM.
+    LastVacuum,
+    /// The time of the last vacuum by the server itself.
+    LastAutovacuum,
+    /// The time of the last ANALYZE.
+    LastAnalyze,
+    /// The time of the last analysis by the server itself.
+    LastAutoanalyze,
+    /// The number of VACUUMs.
+    Vacuums,
+    /// The number of vacuums by the server itself.
+    Autovacuums,
+    /// The number of ANALYZEs.
+    Analyzes,
+    /// The number of analyses by the server itself.
+    Autoanalyzes,
+    /// Rows that are live, about.
+    LiveRows,
+    /// Versions of rows that are dead and not removed, about.
+    DeadRows,
+    /// Rows changed since the last ANALYZE, about.
+    ChangedRows,
+    /// Rows inserted by transactions that committed.
+    Inserted,
+    /// Rows updated by transactions that committed.
+    Updated,
+    /// Rows deleted by transactions that committed.
+    Deleted,
+    /// Scans of the whole table that were begun.
+    Scans,
+}
+
+/// The order of a key's part in an index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IndexOrder {
+    /// DESC
+    pub descending: bool,
+    /// NULLS FIRST
+    pub nulls_first: bool,
+}
+
 /// The catalog as functions see it.
 pub trait CatalogFacts {
     /// The number of the relation of this name, looked for along the search path if no schema is given.
@@ -101,6 +145,15 @@ pub trait CatalogFacts {
     fn any_comment(&self, object: u32) -> Option<String>;
     /// The types of a function's arguments and of its result, with their names in the catalog; true if it returns a set.
     fn function_types(&self, oid: u32) -> Option<FunctionTypes>;
+    /// A statistic of a table; `None` for one that is not kept, or of what is no table.
+    fn table_statistic(&self, oid: u32, what: TableStatistic) -> Option<i64>;
+    /// The number that the next transaction gets.
+    fn next_transaction(&self) -> u64;
+    /// The columns of an index: the order of those of its key, `None` for one of INCLUDE.
+    fn index_order(&self, oid: u32) -> Option<Vec<Option<IndexOrder>>>;
+    /// A default, generated column or predicate of a relation, whose text is given as the catalog has it, without the
+    /// parentheses that precedence makes needless; `None` if the relation has none of this text.
+    fn pretty_expression(&self, relation: u32, text: &str) -> Option<String>;
     /// The sizes of a relation.
     fn relation_bytes(&self, oid: u32) -> Option<RelationBytes>;
     /// The sizes of all relations together.

@@ -233,6 +233,7 @@ struct ErrorBody {
     message: Cow<'static, str>,
     detail: Option<String>,
     hint: Option<String>,
+    context: Option<String>,
     /// 1-based, counted in characters, as the protocol wants it.
     position: Option<u32>,
     object: Option<Box<ErrorObject>>,
@@ -278,6 +279,7 @@ impl EngineError {
             message: message.into(),
             detail: None,
             hint: None,
+            context: None,
             position: None,
             object: None,
         }))
@@ -316,6 +318,12 @@ impl EngineError {
     /// Adds the hint line.
     pub fn with_hint(mut self, hint: impl Into<String>) -> EngineError {
         self.0.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds the place where it happened that no position in a text tells: a line of data.
+    pub fn with_context(mut self, context: impl Into<String>) -> EngineError {
+        self.0.context = Some(context.into());
         self
     }
 
@@ -391,6 +399,11 @@ impl EngineError {
         self.0.hint.as_deref()
     }
 
+    /// The place where it happened, if no position tells it.
+    pub fn context(&self) -> Option<&str> {
+        self.0.context.as_deref()
+    }
+
     /// The position in the statement's text, 1-based, in characters.
     pub fn position(&self) -> Option<u32> {
         self.0.position
@@ -419,6 +432,9 @@ impl fmt::Display for EngineError {
         if let Some(hint) = &self.0.hint {
             write!(f, "; hint: {hint}")?;
         }
+        if let Some(context) = &self.0.context {
+            write!(f, "; in {context}")?;
+        }
         Ok(())
     }
 }
@@ -430,6 +446,7 @@ impl fmt::Debug for EngineError {
             .field("message", &self.0.message)
             .field("detail", &self.0.detail)
             .field("hint", &self.0.hint)
+            .field("context", &self.0.context)
             .field("position", &self.0.position)
             .field("object", &self.0.object)
             .finish()

@@ -14,6 +14,11 @@ use crate::literals::literals;
 /// The functions whose first argument is a relation.
 const FUNCTIONS: [&str; 4] = ["nextval", "currval", "setval", "pg_sequence_last_value"];
 
+/// True for a function whose first argument is a relation: in PostgreSQL its type is `regclass`.
+pub fn takes_relation(name: &str) -> bool {
+    FUNCTIONS.contains(&name)
+}
+
 /// The cast behind a relation's number.
 const CAST: &str = "::regclass";
 

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import pathlib
+import re
 import tempfile
 
 import sqlalchemy as sa
@@ -150,7 +151,8 @@ def compare(see, *statements, **options):
             connection.exec_driver_sql(statement)
         context = migration.MigrationContext.configure(connection, opts={"compare_server_default": True, **options})
         for difference in autogenerate.compare_metadata(context, metadata):
-            see(difference[0] if isinstance(difference, tuple) else difference[0][0], repr(difference)[-200:])
+            shown = re.sub(" at 0x[0-9a-f]+", "", repr(difference))
+            see(difference[0] if isinstance(difference, tuple) else difference[0][0], shown[-200:])
 
 
 @check

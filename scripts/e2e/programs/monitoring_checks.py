@@ -21,8 +21,8 @@ def nagios(action, *options, setup=None):
         lines = command("check_postgres", f"--action={action}", f"--host={HOST}", f"--port={PORT}", f"--dbuser={USER}", f"--db={DATABASE}", *options)
         for line in lines:
             # This moment's numbers, the server's address, and databases that nobody uses.
-            said = re.sub(r"\(host:\S+\) \(port=\d+\) ?| ?template\d\S* \S+( \(\d+ (kB|bytes)\))?", "", line.split("|")[0])
-            see(re.sub(r"\d[\d.]*( (kB|MB|bytes))?", "N", said).rstrip())
+            said = re.sub(r"\(host:\S+\) \(port=\d+\) ?| ?template\d=\S+| ?template\d\S* \S+( \(\d+ (kB|bytes)\))?", "", line.split("|")[0])
+            see(re.sub(" +", " ", re.sub(r"\d[\d.]*( (kB|MB|bytes))?", "N", said)).replace("seconds", "second").rstrip())
 
     run.__name__ = f"check_postgres {action}"
     return check(run)

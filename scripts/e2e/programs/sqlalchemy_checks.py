@@ -155,7 +155,7 @@ def reflected_table(see):
     metadata.reflect(made)
     for table in metadata.sorted_tables:
         see(table.name, [repr(column.type) for column in table.columns], sorted(index.name for index in table.indexes))
-    see(sa.schema.CreateTable(metadata.tables["books"]).compile(made))
+    see(str(sa.schema.CreateTable(metadata.tables["books"]).compile(made)))
 
 
 @check

@@ -35,6 +35,8 @@ class Talk(Model):
 
 class Occasion(Model):
     id = fields.IntField(primary_key=True)
+    # Without another column Tortoise does not ask for the key that the server has given.
+    place = fields.CharField(max_length=20)
 
 
 def with_models(*models):
@@ -118,7 +120,7 @@ async def json_field(see):
 
 @with_models(Occasion, Talk)
 async def foreign_keys(see):
-    occasion = await Occasion.create()
+    occasion = await Occasion.create(place="here")
     await Talk.create(event=occasion)
     see([len(found.talks) for found in await Occasion.all().prefetch_related("talks")])
 

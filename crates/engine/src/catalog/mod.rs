@@ -85,6 +85,12 @@ pub(crate) struct TableRuntime {
     pub(crate) live_rows: AtomicI64,
     /// Rows that committed transactions have changed since the last ANALYZE of all columns, about.
     pub(crate) changed_rows: AtomicU64,
+    /// Rows that committed transactions have changed since the start, about.
+    pub(crate) inserted: AtomicU64,
+    pub(crate) updated: AtomicU64,
+    pub(crate) deleted: AtomicU64,
+    /// Scans of the whole table that were begun since the start.
+    pub(crate) scans: AtomicU64,
     pub(crate) vacuums: Maintenances,
     pub(crate) analyzes: Maintenances,
 }

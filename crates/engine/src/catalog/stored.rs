@@ -21,6 +21,7 @@ use crate::catalog::stored_roles::{self, RoleRow};
 use crate::catalog::stored_type::{TYPE, decode_type};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::sequence::{SequenceDef, SequenceNumbers, SequenceOwner};
+use clearway_sql::storage_parameters::StorageParameters;
 use clearway_sql::value::DataType;
 use clearway_sql::value::text::{decode_text, to_text};
 use clearway_sql::value::user_type::UserType;
@@ -73,7 +74,14 @@ struct StoredTable {
     #[serde(default = "public", skip_serializing_if = "is_public")]
     schema: u32,
     rel: u32,
+    /// Of definitions that have no list of parameters.
+    #[serde(default = "whole_page", skip_serializing_if = "is_whole_page")]
     fillfactor: u8,
+    /// Storage parameters with their values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    parameters: Vec<(String, String)>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    unlogged: bool,
     columns: Vec<StoredColumn>,
     /// Absent if the columns are its attributes in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -95,6 +103,15 @@ struct StoredTable {
     sequence: Option<StoredSequence>,
     #[serde(default, skip_serializing_if = "Access::is_default")]
     access: Access,
+}
+
+/// The fill factor of a table that was given none.
+fn whole_page() -> u8 {
+    100
+}
+
+fn is_whole_page(fillfactor: &u8) -> bool {
+    *fillfactor == whole_page()
 }
 
 /// A sequence's options, and the column that it belongs to.
@@ -248,6 +265,8 @@ struct StoredColumn {
     /// The number of an identity's sequence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     numbers: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    collation: Option<Box<str>>,
 }
 
 /// An attribute; see [`Attribute`].
@@ -530,6 +549,7 @@ pub(crate) fn encode(definition: &Definition) -> Result<Vec<u8>> {
                 Some(ColumnDefault::Identity(sequence)) => Some(sequence),
                 _ => None,
             },
+            collation: column.collation.clone(),
         })
         .collect();
     let indexes = table
@@ -542,7 +562,13 @@ pub(crate) fn encode(definition: &Definition) -> Result<Vec<u8>> {
         name: table.name.clone(),
         schema: table.schema.oid,
         rel,
-        fillfactor: table.fillfactor,
+        fillfactor: whole_page(),
+        parameters: table
+            .parameters
+            .iter()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect(),
+        unlogged: table.unlogged,
         columns,
         attributes: stored_attributes(table),
         indexes,
@@ -682,6 +708,7 @@ fn decode_table(bytes: &[u8]) -> Result<Definition> {
         let mut definition = ColumnDef::new(column.name, data_type);
         definition.typmod = column.modifier;
         definition.not_null = column.not_null;
+        definition.collation = column.collation;
         definition.always_generated = column.always;
         definition.is_identity = column.always || column.identity;
         definition.default = match (column.numbers, column.default) {
@@ -703,7 +730,10 @@ fn decode_table(bytes: &[u8]) -> Result<Definition> {
         None => TableDef::new(stored.oid, stored.name, kind, columns),
     };
     table.view = stored.view.map(view_of).transpose()?.map(Arc::new);
-    table.fillfactor = stored.fillfactor;
+    let older =
+        (stored.fillfactor != whole_page()).then(|| ("fillfactor".to_owned(), stored.fillfactor.to_string()));
+    table.parameters = StorageParameters::stored(older.into_iter().chain(stored.parameters).collect());
+    table.unlogged = stored.unlogged;
     if !stored.attributes.is_empty() {
         let attributes = stored.attributes.iter();
         let attributes = attributes.map(|attribute| attribute_of(attribute, table.columns.len()));

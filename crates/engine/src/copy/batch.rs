@@ -33,6 +33,8 @@ pub(super) struct Batch<'t> {
     one: Vec<u8>,
     /// The frames that the table's pages use.
     ring: FrameRing,
+    /// The number of the line of the row that was added last.
+    last_line: u64,
 }
 
 impl<'t> Batch<'t> {
@@ -46,10 +48,13 @@ impl<'t> Batch<'t> {
                 .collect(),
             one: Vec::new(),
             ring,
+            last_line: 0,
         }
     }
 
-    pub(super) fn add(&mut self, row: &[Value], eval: &EvalContext<'_>) -> Result<()> {
+    /// Adds the row of a line.
+    pub(super) fn add(&mut self, row: &[Value], eval: &EvalContext<'_>, line: u64) -> Result<()> {
+        self.last_line = line;
         self.table.codec.encode(row, &mut self.one);
         self.rows.push(&self.one);
         for keys in &mut self.keys {
@@ -69,7 +74,12 @@ impl<'t> Batch<'t> {
         let tids = Heap::new(heap_rel(self.table))
             .insert_many(&execution.txn.context(), &rows, &mut self.ring)
             .map_err(storage_error)?;
-        insert_entries_of(execution, self.table, &self.rows, &self.keys, &tids)?;
+        // Rows follow each other line by line.
+        let first_line = (self.last_line + 1).saturating_sub(self.rows.len() as u64);
+        insert_entries_of(execution, self.table, &self.rows, &self.keys, &tids).map_err(|(error, row)| {
+            let line = first_line + row as u64;
+            error.with_context(format!("COPY {}, line {line}", self.table.name))
+        })?;
         if !self.table.foreign_keys.is_empty() {
             for (row, tid) in self.rows.iter().zip(&tids) {
                 let values = self.table.codec.decode_all(row)?;

@@ -19,7 +19,7 @@ use crate::convert::storage_error;
 use crate::copy::strings::Strings;
 use crate::executor::unique::{insert_entry, violation};
 use crate::executor::{Execution, heap_rel};
-use clearway_sql::error::Result;
+use clearway_sql::error::{EngineError, Result};
 use clearway_sql::value::Value;
 use clearway_sql::{EvalContext, IndexDef, IndexEntry, TableDef};
 
@@ -89,17 +89,20 @@ struct Refused {
     waiting: Vec<Entry>,
 }
 
-/// Enters the rows of a batch, which are stored at `tids`, into all indexes of their table.
+/// Enters the rows of a batch, which are stored at `tids`, into all indexes of their table. An error comes with the place
+/// of its row, or of the last one where it is about no single row.
 pub(super) fn insert_entries_of(
     execution: &mut Execution<'_>,
     table: &TableDef,
     rows: &Strings,
     keys: &[IndexKeys<'_>],
     tids: &[Tid],
-) -> Result<()> {
+) -> std::result::Result<(), (EngineError, usize)> {
+    let last = tids.len().saturating_sub(1);
     let mut refused = Refused::default();
     for (index, keys) in keys.iter().enumerate() {
-        insert_into_index(execution, table, (index, keys), tids, &mut refused)?;
+        insert_into_index(execution, table, (index, keys), tids, &mut refused)
+            .map_err(|error| (error, last))?;
     }
     let Refused {
         first_duplicate,
@@ -108,14 +111,21 @@ pub(super) fn insert_entries_of(
     waiting.retain(|entry| first_duplicate.is_none_or(|first| *entry < first));
     waiting.sort_unstable();
     for Entry { row, index } in waiting {
-        let values = table.codec.decode_all(rows.get(row))?;
-        insert_entry(execution, table, keys[index].index, &values, tids[row])?;
+        let values = table
+            .codec
+            .decode_all(rows.get(row))
+            .map_err(|error| (error, row))?;
+        insert_entry(execution, table, keys[index].index, &values, tids[row])
+            .map_err(|error| (error, row))?;
     }
     match first_duplicate {
         None => Ok(()),
         Some(Entry { row, index }) => {
-            let values = table.codec.decode_all(rows.get(row))?;
-            Err(violation(table, keys[index].index, &values, &execution.eval))
+            let values = table
+                .codec
+                .decode_all(rows.get(row))
+                .map_err(|error| (error, row))?;
+            Err((violation(table, keys[index].index, &values, &execution.eval), row))
         }
     }
 }

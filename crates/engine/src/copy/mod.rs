@@ -23,7 +23,7 @@ use clearway_sql::expr::domain;
 use clearway_sql::plan::CopyPlan;
 use clearway_sql::value::cast::apply_typmod;
 use clearway_sql::value::user_type::base_and_modifier;
-use clearway_sql::value::{Value, encode_text};
+use clearway_sql::value::{DataType, Value, encode_text};
 use clearway_sql::{registered, styled};
 use field_value::field_value;
 use reader::{Fields, RowReader};
@@ -51,11 +51,11 @@ pub(crate) fn copy_in(execution: &mut Execution<'_>, plan: &CopyPlan, out: &mut 
             match reader.next_row(!more, &mut fields) {
                 Ok(true) => {}
                 Ok(false) => break,
-                Err(error) => return Err(at_line(error, table, reader.line_number())),
+                Err(error) => return Err(at_line(error, table, &reader)),
             }
             fill_row(execution, plan, table, &fields, &mut row)
-                .map_err(|error| at_line(error, table, reader.line_number()))?;
-            batch.add(&row, &execution.eval)?;
+                .map_err(|error| at_line(error, table, &reader))?;
+            batch.add(&row, &execution.eval, reader.line_number())?;
             count += 1;
             if batch.is_full() {
                 batch.store(execution)?;
@@ -67,11 +67,44 @@ pub(crate) fn copy_in(execution: &mut Execution<'_>, plan: &CopyPlan, out: &mut 
     Ok(count)
 }
 
-fn at_line(error: EngineError, table: &TableDef, line: u64) -> EngineError {
-    if error.detail().is_some() {
-        return error;
+/// The error with the line that it is about, or a field of it if the context names one already.
+fn at_line(error: EngineError, table: &TableDef, reader: &RowReader<'_>) -> EngineError {
+    let context = match error.context() {
+        Some(field) => format!("COPY {}, line {}, {field}", table.name, reader.line_number()),
+        None => format!(
+            "COPY {}, line {}: \"{}\"",
+            table.name,
+            reader.line_number(),
+            shortened(&reader.line())
+        ),
+    };
+    error.with_context(context)
+}
+
+/// The beginning of a text that is shown with an error.
+fn shortened(text: &str) -> String {
+    const BYTES_MAX: usize = 100;
+    match text.len() {
+        ..=BYTES_MAX => text.to_owned(),
+        _ => format!("{}...", &text[..text.floor_char_boundary(BYTES_MAX)]),
     }
-    error.with_detail(format!("COPY {}, line {line}", table.name))
+}
+
+/// The value of a field.
+fn value_of(
+    execution: &Execution<'_>,
+    text: &str,
+    (data_type, typmod): (DataType, i32),
+    now: i64,
+) -> Result<Value> {
+    match data_type {
+        data_type if data_type.has_names() => registered::read(text, data_type, execution.eval.session),
+        data_type if data_type.has_style() => {
+            let value = styled::read(text, data_type, typmod, execution.eval.session)?;
+            apply_typmod(value, data_type, typmod, false)
+        }
+        _ => field_value(text, (data_type, typmod), now),
+    }
 }
 
 /// A table row from a line's fields, in place of what `row` holds.
@@ -104,16 +137,11 @@ fn fill_row(
         if let Some(text) = fields.get(number) {
             let definition = &table.columns[usize::from(*column)];
             let (base, typmod) = base_and_modifier(definition.data_type, definition.typmod);
-            row[usize::from(*column)] = match base {
-                data_type if data_type.has_names() => {
-                    registered::read(text, data_type, execution.eval.session)?
-                }
-                data_type if data_type.has_style() => {
-                    let value = styled::read(text, data_type, typmod, execution.eval.session)?;
-                    apply_typmod(value, data_type, typmod, false)?
-                }
-                _ => field_value(text, (base, typmod), now)?,
-            };
+            let value = value_of(execution, text, (base, typmod), now);
+            row[usize::from(*column)] = value.map_err(|error| {
+                let (name, shown) = (&definition.name, shortened(text));
+                error.with_context(format!("column {name}: \"{shown}\""))
+            })?;
         }
     }
     for (column, default) in plan.defaults.iter().enumerate() {
@@ -142,7 +170,7 @@ pub(crate) fn copy_out(execution: &mut Execution<'_>, plan: &CopyPlan, out: &mut
     let mut line = Vec::new();
     if options.header {
         for (number, column) in query.columns.iter().enumerate() {
-            writer::write_field(&mut line, Some(&column.name), options, number == 0);
+            writer::write_field(&mut line, Some(&column.name), options, (number == 0, false));
         }
         line.push(b'\n');
         out.copy_out_data(&line)?;
@@ -160,7 +188,8 @@ pub(crate) fn copy_out(execution: &mut Execution<'_>, plan: &CopyPlan, out: &mut
                 encode_text(&registered::with_names(value, data_type, session), &mut text);
                 Some(text.as_str())
             };
-            writer::write_field(&mut line, field, options, number == 0);
+            let quoted = options.forced.quote.get(number) == Some(&true);
+            writer::write_field(&mut line, field, options, (number == 0, quoted));
         }
         line.push(b'\n');
         out.copy_out_data(&line)

@@ -93,6 +93,7 @@ mod tests {
             quote: b'"',
             escape: b'"',
             freeze: false,
+            forced: Default::default(),
         }
     }
 

@@ -4,7 +4,9 @@
 //! [`RowReader::push`], rows come out by [`RowReader::next_row`] as soon as they are whole. A field is NULL when its
 //! raw text, before escapes are undone and (in CSV) without quotes, is the NULL string.
 
+use std::borrow::Cow;
 use std::io::BufRead;
+use std::ops::Range;
 
 use crate::copy::plain_lines::{Field, PlainLines};
 use crate::memory;
@@ -47,6 +49,8 @@ pub(crate) struct RowReader<'a> {
     /// Up to where `pending` is known to hold no end of that line, and whether that point is inside CSV quotes.
     searched: (usize, bool),
     line_number: u64,
+    /// The place of the line taken last.
+    line: Range<usize>,
     skip_header: bool,
     /// The end marker `\.` has been seen, or the client said it is done.
     ended: bool,
@@ -62,6 +66,7 @@ impl<'a> RowReader<'a> {
             at: 0,
             searched: (0, false),
             line_number: 0,
+            line: 0..0,
             skip_header: options.header,
             ended: false,
             scratch: Vec::new(),
@@ -72,6 +77,11 @@ impl<'a> RowReader<'a> {
     /// The number of the line taken last, from 1: for error messages.
     pub(crate) fn line_number(&self) -> u64 {
         self.line_number
+    }
+
+    /// The text of the line taken last, until more is added.
+    pub(crate) fn line(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(self.pending.get(self.line.clone()).unwrap_or_default())
     }
 
     /// Adds what the client sent.
@@ -112,6 +122,7 @@ impl<'a> RowReader<'a> {
             self.at = next;
             self.searched = (next, false);
             self.line_number += 1;
+            self.line = line.clone();
             if std::mem::take(&mut self.skip_header) {
                 continue;
             }
@@ -409,7 +420,14 @@ fn split_csv(line: &[u8], options: &CopyOptions, out: &mut Vec<u8>, places: &mut
                 "unterminated CSV quoted field",
             ));
         }
-        let null = !any_quotes && &out[start..] == options.null.as_bytes();
+        let forced = &options.forced;
+        let is_forced = |columns: &[bool]| columns.get(places.len()) == Some(&true);
+        let may_be_null = if any_quotes {
+            is_forced(&forced.null)
+        } else {
+            !is_forced(&forced.not_null)
+        };
+        let null = may_be_null && &out[start..] == options.null.as_bytes();
         if null {
             out.truncate(start);
         }
@@ -456,6 +474,7 @@ mod tests {
             quote: b'"',
             escape: b'"',
             freeze: false,
+            forced: Default::default(),
         }
     }
 

@@ -2,15 +2,20 @@
 
 use clearway_sql::plan::{CopyFormat, CopyOptions};
 
-/// Appends one field; `None` is NULL.
-pub(crate) fn write_field(line: &mut Vec<u8>, field: Option<&str>, options: &CopyOptions, first: bool) {
+/// Appends one field; `None` is NULL. `quoted`: CSV has it in quotes in any case.
+pub(crate) fn write_field(
+    line: &mut Vec<u8>,
+    field: Option<&str>,
+    options: &CopyOptions,
+    (first, quoted): (bool, bool),
+) {
     if !first {
         line.push(options.delimiter);
     }
     match (field, options.format) {
         (None, _) => line.extend_from_slice(options.null.as_bytes()),
         (Some(text), CopyFormat::Text) => write_text(line, text, options),
-        (Some(text), CopyFormat::Csv) => write_csv(line, text, options),
+        (Some(text), CopyFormat::Csv) => write_csv(line, text, options, quoted),
     }
 }
 
@@ -34,10 +39,10 @@ fn write_text(line: &mut Vec<u8>, text: &str, options: &CopyOptions) {
     }
 }
 
-fn write_csv(line: &mut Vec<u8>, text: &str, options: &CopyOptions) {
+fn write_csv(line: &mut Vec<u8>, text: &str, options: &CopyOptions, quoted: bool) {
     let special =
         |byte: u8| byte == options.delimiter || byte == options.quote || byte == b'\n' || byte == b'\r';
-    if text != options.null && text != "\\." && !text.bytes().any(special) {
+    if !quoted && text != options.null && text != "\\." && !text.bytes().any(special) {
         line.extend_from_slice(text.as_bytes());
         return;
     }

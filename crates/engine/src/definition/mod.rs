@@ -155,7 +155,7 @@ pub(crate) fn locks(statement: &DefinitionStatement) -> Vec<(u32, LockMode)> {
             locks.extend(parent_locks(keys, alter.table.as_deref()));
             locks
         }
-        DefinitionStatement::SetFillfactor { table, .. } => of(&[table], ShareUpdateExclusive),
+        DefinitionStatement::SetParameters { table, .. } => of(&[table], ShareUpdateExclusive),
     }
 }
 
@@ -254,9 +254,7 @@ pub(crate) fn run(
             if_exists,
             cascade,
         } => change.drop_schemas(names, *if_exists, *cascade)?,
-        DefinitionStatement::SetFillfactor { table, fillfactor } => {
-            change.set_fillfactor(table, *fillfactor)?
-        }
+        DefinitionStatement::SetParameters { table, changes } => change.set_parameters(table, changes)?,
         DefinitionStatement::Comment(comment) => change.comment(comment)?,
         DefinitionStatement::Role(statement) => change.role_statement(statement)?,
         DefinitionStatement::Grant(grant) => change.grant(grant)?,

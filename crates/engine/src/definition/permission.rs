@@ -57,7 +57,7 @@ impl DefinitionChange<'_, '_, '_> {
             DefinitionStatement::AlterView(alter) => owns(&alter.view),
             DefinitionStatement::AlterSequence(alter) => owns(&alter.sequence),
             DefinitionStatement::CreateIndex(create) => self.require_owner_of(&state, &create.table),
-            DefinitionStatement::SetFillfactor { table, .. } => self.require_owner_of(&state, table),
+            DefinitionStatement::SetParameters { table, .. } => self.require_owner_of(&state, table),
             DefinitionStatement::Truncate { tables, cascaded, .. } => {
                 for table in tables.iter().chain(cascaded) {
                     self.require_privilege(&state, table, TRUNCATE)?;

@@ -33,7 +33,8 @@ impl DefinitionChange<'_, '_, '_> {
             create.columns.clone(),
         );
         table.schema = create.schema.clone();
-        table.fillfactor = create.fillfactor;
+        table.parameters = create.parameters.clone();
+        table.unlogged = create.unlogged;
         self.lock_new(table.oid)?;
         generated::print(&mut table)?;
         let checks = self.make_checks(&state, &mut table, &create.checks)?;
@@ -110,11 +111,15 @@ impl DefinitionChange<'_, '_, '_> {
         Ok(())
     }
 
-    pub(super) fn set_fillfactor(&mut self, def: &TableDef, fillfactor: u8) -> Result<()> {
+    pub(super) fn set_parameters(
+        &mut self,
+        def: &TableDef,
+        changes: &[(String, Option<String>)],
+    ) -> Result<()> {
         let mut state = self.state()?;
         let entry = self.execution.entry(def)?;
         let mut table = (*entry.def).clone();
-        table.fillfactor = fillfactor;
+        table.parameters = table.parameters.changed(changes);
         self.replace(&mut state, &entry, table, ReadableBy::OlderSnapshots)?;
         self.keep(state, &def.schema);
         Ok(())

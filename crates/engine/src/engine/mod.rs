@@ -33,6 +33,7 @@ use crate::in_force::InForce;
 use crate::interrupt::{CancelReason, current_is_to_stop};
 use crate::memory;
 use crate::planning_memory::PlanningMemory;
+use crate::session_counts::{CountedWork, SessionCounts};
 use crate::spill;
 use crate::transaction::Transaction;
 use clearway_sql::error::{EngineError, Result, SqlState};
@@ -60,6 +61,8 @@ pub struct Engine {
     in_force: RwLock<Arc<InForce>>,
     /// The time at which it was opened, as a timestamptz value.
     pub(crate) started_at_us: i64,
+    /// The work of sessions that have closed.
+    closed_sessions: SessionCounts,
     reloads: AtomicU64,
     reload: Reload,
     pub(crate) planning_memory: Arc<PlanningMemory>,
@@ -210,6 +213,7 @@ impl Engine {
                 read_at_us: clock::now_us(),
             })),
             started_at_us: clock::now_us(),
+            closed_sessions: SessionCounts::default(),
             reloads: AtomicU64::new(0),
             reload: Reload::default(),
             config,
@@ -321,7 +325,10 @@ impl Engine {
     /// A session is gone; its transaction has ended.
     pub(crate) fn session_closed(&self, process_id: u32, proc: ProcId) {
         self.storage.proc_array.detach(proc);
-        self.sessions().remove(&process_id);
+        let mut sessions = self.sessions();
+        if let Some(session) = sessions.remove(&process_id) {
+            self.closed_sessions.take_over(&session.slot.counts);
+        }
     }
 
     /// Asks a session to give up its running statement; whether the key was right.
@@ -374,6 +381,16 @@ impl Engine {
             BackgroundActivity::of(thread, event, SESSION_NUMBERS + 1)
         };
         self.storage.background.all().into_iter().map(shown).collect()
+    }
+
+    /// The work of all sessions since the start, those of the server itself among them.
+    pub(crate) fn counted_work(&self) -> CountedWork {
+        let sessions = self.sessions();
+        let mut sum = self.closed_sessions.now();
+        for session in sessions.values() {
+            sum += session.slot.counts.now();
+        }
+        sum
     }
 
     /// Number of open sessions.

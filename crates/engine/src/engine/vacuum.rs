@@ -41,6 +41,11 @@ mod tests;
 /// Changes of definitions that leave enough dead catalog rows to look after.
 const DEFINITIONS_PER_VACUUM: u64 = 200;
 
+/// True unless the table's storage parameters say that the server does not vacuum and analyze it by itself.
+fn is_looked_after(entry: &TableEntry) -> bool {
+    entry.def.parameters.is_on("autovacuum_enabled")
+}
+
 impl Engine {
     /// Vacuums every table now.
     /// 55000 on a standby, where it is replayed.
@@ -164,7 +169,7 @@ impl Engine {
         let live = entry.runtime.live_rows.load(Ordering::Relaxed).max(0) as f64;
         let config = &self.in_force().config;
         let most = config.autovacuum_vacuum_threshold as f64 + config.autovacuum_vacuum_scale_factor * live;
-        dead as f64 > most
+        dead as f64 > most && is_looked_after(entry)
     }
 
     fn needs_analyze(&self, entry: &TableEntry) -> bool {
@@ -172,7 +177,7 @@ impl Engine {
         let rows = entry.statistics.as_ref().map_or(0.0, |kept| kept.of_table.rows);
         let config = &self.in_force().config;
         let most = config.autovacuum_analyze_threshold as f64 + config.autovacuum_analyze_scale_factor * rows;
-        changed as f64 > most
+        changed as f64 > most && is_looked_after(entry)
     }
 
     /// Runs one piece of background work to its end, or to its error or panic, which is logged.

@@ -131,6 +131,7 @@ impl ScanRows {
         let cursor = match (&plan.access, table.kind) {
             (_, TableKind::Virtual) => Cursor::Virtual((execution.virtual_rows)(table).into_iter()),
             (AccessPath::Sequential, _) => {
+                execution.txn.count_scan(table.oid);
                 Cursor::Heap(heap.scan(&execution.txn.context()).map_err(storage_error)?)
             }
             (AccessPath::UniquePoint { index, .. }, _) => {

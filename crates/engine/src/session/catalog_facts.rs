@@ -10,12 +10,14 @@ use crate::catalog::sequence::Sequence;
 use crate::catalog::system;
 use crate::catalog::system::definition_text::{
     check_definition, constraint_definition, domain_check_definition, foreign_key_definition,
-    index_definition, index_key_text,
+    index_definition, index_key_text, pretty_expression,
 };
 use crate::catalog::{CatalogState, TableEntry};
 use crate::session::expression_session::Facts;
 use crate::session::prepared::{View, Viewer};
-use clearway_sql::catalog_facts::{CatalogFacts, FunctionTypes, PrivilegeOn, RelationBytes, RelationName};
+use clearway_sql::catalog_facts::{
+    CatalogFacts, FunctionTypes, IndexOrder, PrivilegeOn, RelationBytes, RelationName, TableStatistic,
+};
 use clearway_sql::deparse::view_definition;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::function::quote_identifier;
@@ -195,6 +197,7 @@ impl CatalogFacts for Facts<'_> {
         match kind {
             CatalogObject::Function => system::functions::only_one_named(name),
             CatalogObject::FunctionWithArguments => system::functions::with_arguments(name),
+            CatalogObject::Type => system::types::named(name),
             CatalogObject::Role => self.role_named(name),
             CatalogObject::Collation => system::server::collation_named(name),
             _ => None,
@@ -254,6 +257,7 @@ impl CatalogFacts for Facts<'_> {
         match kind {
             CatalogObject::Function => system::functions::name_of(oid),
             CatalogObject::FunctionWithArguments => system::functions::name_with_arguments(oid),
+            CatalogObject::Type => system::types::listed_name(oid),
             CatalogObject::Role => self.role_name(oid).map(|name| quote_identifier(&name)),
             CatalogObject::Collation => system::server::collation_name(oid).map(quote_identifier),
             _ => None,
@@ -296,9 +300,9 @@ impl CatalogFacts for Facts<'_> {
         let mut constraints = domains
             .iter()
             .filter_map(|found| found.domain())
-            .flat_map(|of| &of.checks);
-        if let Some(check) = constraints.find(|check| check.oid == oid) {
-            return Some(domain_check_definition(check));
+            .flat_map(|of| of.checks.iter().map(move |check| (of, check)));
+        if let Some((domain, check)) = constraints.find(|(_, check)| check.oid == oid) {
+            return Some(domain_check_definition(domain, check, pretty));
         }
         if let Some(reference) = state.foreign_key(oid) {
             let parent = &state.table(reference.key.parent)?.def;
@@ -368,6 +372,32 @@ impl CatalogFacts for Facts<'_> {
 
     fn function_types(&self, oid: u32) -> Option<FunctionTypes> {
         system::functions::types_of(oid)
+    }
+
+    fn table_statistic(&self, oid: u32, what: TableStatistic) -> Option<i64> {
+        let state = self.definitions();
+        state.table(oid)?.runtime.statistic(what)
+    }
+
+    fn next_transaction(&self) -> u64 {
+        self.engine.storage.next_xid().0
+    }
+
+    fn index_order(&self, oid: u32) -> Option<Vec<Option<IndexOrder>>> {
+        let state = self.definitions();
+        let (_, index) = index_of(&state, oid)?;
+        let keys = index.keys.iter().map(|key| {
+            Some(IndexOrder {
+                descending: key.options.descending,
+                nulls_first: key.options.nulls_first,
+            })
+        });
+        Some(keys.chain(index.included.iter().map(|_| None)).collect())
+    }
+
+    fn pretty_expression(&self, relation: u32, text: &str) -> Option<String> {
+        let state = self.definitions();
+        pretty_expression(&state, &state.table(relation)?.def, text)
     }
 
     fn relation_bytes(&self, oid: u32) -> Option<RelationBytes> {

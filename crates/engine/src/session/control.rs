@@ -109,7 +109,8 @@ impl Session {
             ControlStatement::Prepare { name, types, sql } => {
                 self.check_name_is_free(name)?;
                 let prepared = self.prepare_text(sql.as_str().into(), types)?;
-                self.named.insert(name.clone(), prepared);
+                let text = self.slot.shown_query();
+                self.keep_named(name, prepared, Some(text));
             }
             ControlStatement::Execute {
                 name,

@@ -82,6 +82,7 @@ use crate::transaction::{PendingNotifications, Phase, StandbyWait, Transaction, 
 use clearway_sql::error::{EngineError, Result, SqlState};
 use cursors::Cursors;
 use expression_session::ChangedSetting;
+use named_statements::NamedStatement;
 use notifications::Channels;
 use recovery::OnStandby;
 use references::ReferenceStatements;
@@ -116,7 +117,7 @@ pub struct Session {
     seen: Arc<SeenCommits>,
     texts: TextCache,
     statements: StatementMemory,
-    pub(crate) named: HashMap<String, Arc<Prepared>>,
+    named: HashMap<String, NamedStatement>,
     cursors: Cursors,
     channels: Channels,
     /// The part of the transaction's commit that is about notifications.

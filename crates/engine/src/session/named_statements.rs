@@ -4,14 +4,41 @@
 //! made with Parse, and a pool that says DEALLOCATE ALL or DISCARD ALL expects that no statement is left. The unnamed
 //! statement is not in the set: it belongs to the protocol alone.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::catalog::system::ListedStatement;
 use crate::session::Session;
 use crate::session::prepared::Prepared;
 use clearway_sql::ParsedStatement;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::{IntoTable, RowsStatement, Statement};
 use clearway_sql::value::DataType;
+
+/// A prepared statement that has a name.
+#[derive(Debug)]
+pub(super) struct NamedStatement {
+    prepared: Arc<Prepared>,
+    /// Microseconds since 2000.
+    prepared_us: i64,
+    /// The text of PREPARE, of one that it has prepared.
+    from_sql: Option<Arc<str>>,
+}
+
+/// The rows of `pg_prepared_statements`.
+pub(super) fn listed(named: &HashMap<String, NamedStatement>) -> Vec<ListedStatement> {
+    let statements = named.iter().map(|(name, statement)| ListedStatement {
+        name: name.clone(),
+        statement: match &statement.from_sql {
+            Some(text) => text.to_string(),
+            None => statement.prepared.text.to_string(),
+        },
+        prepared_us: statement.prepared_us,
+        parameters: statement.prepared.param_types().to_vec(),
+        is_from_sql: statement.from_sql.is_some(),
+    });
+    statements.collect()
+}
 
 impl Session {
     /// Parses and binds a statement and keeps it under a name; 42P05 if there is one of that name.
@@ -23,13 +50,24 @@ impl Session {
     ) -> Result<(), EngineError> {
         self.check_name_is_free(name)?;
         let prepared = self.prepare(sql, param_types)?;
-        self.named.insert(name.to_owned(), prepared);
+        self.keep_named(name, prepared, None);
         Ok(())
+    }
+
+    /// Keeps a statement under a name. `from_sql`: the text of PREPARE, by which it was prepared.
+    pub(super) fn keep_named(&mut self, name: &str, prepared: Arc<Prepared>, from_sql: Option<Arc<str>>) {
+        let statement = NamedStatement {
+            prepared,
+            prepared_us: crate::clock::now_us(),
+            from_sql,
+        };
+        self.named.insert(name.to_owned(), statement);
     }
 
     /// The statement of that name; 26000 if there is none.
     pub fn named_statement(&self, name: &str) -> Result<&Arc<Prepared>, EngineError> {
-        self.named.get(name).ok_or_else(|| no_statement(name))
+        let found = self.named.get(name).map(|found| &found.prepared);
+        found.ok_or_else(|| no_statement(name))
     }
 
     /// Removes the statement of that name; 26000 if there is none.

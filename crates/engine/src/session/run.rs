@@ -18,6 +18,7 @@ use crate::output::Output;
 use crate::session::concurrent_index::in_steps;
 use crate::session::expression_session::Facts;
 use crate::session::named_output::NamedOutput;
+use crate::session::named_statements::listed;
 use crate::session::portal::{Portal, PortalRows};
 use crate::session::prepared::{CachedPlan, Prepared, View, Viewer};
 use crate::session::{Completion, Session};
@@ -386,6 +387,7 @@ impl Session {
         let identity = &self.identity;
         let login = self.info.user.as_str();
         let cursors = &self.cursors;
+        let named = &self.named;
         let session = self.slot.process_id;
         let virtual_rows = |table: &TableDef| {
             let catalog = facts.definitions();
@@ -409,6 +411,9 @@ impl Session {
                 settings,
                 in_force: &|| engine.in_force(),
                 cursors: &|| cursors.listed(),
+                prepared: &|| listed(named),
+                counted: &|| engine.counted_work(),
+                started_us: engine.started_at_us,
                 database: &engine.config.database,
                 login,
                 identity,

@@ -92,6 +92,9 @@ pub(super) static DEFINITIONS: &[Definition] = &[
     reported("application_name", "application_name", Kind::Text, ""),
     setting("array_nulls", Kind::Only(ON), "on"),
     setting("autovacuum", Kind::ReadOnly, "on"),
+    // Nothing reaches this age, since numbers of transactions do not come around; programs compare ages with it.
+    setting("autovacuum_freeze_max_age", Kind::ReadOnly, "200000000"),
+    setting("autovacuum_max_workers", Kind::ReadOnly, "1"),
     setting(
         "backslash_quote",
         Kind::Word(&["safe_encoding", "on", "off"]),

@@ -44,6 +44,19 @@ fn plain(kind: Kind, value: &str) -> String {
     .unwrap_or_else(|| value.to_owned())
 }
 
+/// A value of the configuration as a number of a unit; `None` if it is none.
+pub(crate) fn in_unit(value: &str, unit: &str) -> Option<String> {
+    let number = match unit {
+        "8kB" => parse_kilobytes(value)? / 8,
+        "kB" => parse_kilobytes(value)?,
+        "MB" => parse_kilobytes(value)? / 1_024,
+        "ms" => return parse_milliseconds(value).map(|number| number.to_string()),
+        "s" => return parse_milliseconds(value).map(|number| (number / 1_000).to_string()),
+        _ => return None,
+    };
+    Some(number.to_string())
+}
+
 /// A number as PostgreSQL writes it.
 fn real(number: f64) -> Option<String> {
     to_text(&Value::Float8(number))

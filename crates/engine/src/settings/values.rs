@@ -74,11 +74,33 @@ fn date_style(value: &str) -> Result<String> {
     }
 }
 
+/// The names of the only time zone, as they are shown.
+const ZONES: [&str; 10] = [
+    "UTC",
+    "GMT",
+    "Etc/UTC",
+    "Etc/GMT",
+    "UCT",
+    "Etc/UCT",
+    "Zulu",
+    "Universal",
+    "Etc/Universal",
+    ZERO_OFFSET,
+];
+
+/// The name of the zone that is told by its distance from UTC.
+const ZERO_OFFSET: &str = "<+00>-00";
+
 fn time_zone(value: &str) -> Result<String> {
     let zone = value.trim_matches('\'');
+    let known = ZONES.iter().find(|known| known.eq_ignore_ascii_case(zone));
+    if let Some(known) = known {
+        return Ok((*known).to_owned());
+    }
     match zone.to_ascii_uppercase().as_str() {
-        "UTC" | "GMT" | "ETC/UTC" | "ETC/GMT" | "Z" | "0" | "UCT" | "ZULU" | "DEFAULT" | "LOCAL"
-        | "UNIVERSAL" => Ok("UTC".to_owned()),
+        "Z" | "DEFAULT" | "LOCAL" => Ok("UTC".to_owned()),
+        // A zone that is told by its distance has this name.
+        "0" => Ok(ZERO_OFFSET.to_owned()),
         _ if is_zero_offset(zone) => Ok("UTC".to_owned()),
         _ => Err(EngineError::not_supported(format!("time zone \"{zone}\""))
             .with_hint("Only UTC is supported: values are shown in it, and converted by the client.")),
@@ -116,7 +138,23 @@ fn milliseconds(definition: &Definition, value: &str, least: i64) -> Result<Stri
             ),
         )),
         Some(_) => wrong("Value exceeds integer range."),
-        None => wrong("Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\"."),
+        None => Err(unknown_unit(definition.shown, value, TIME_UNITS)),
+    }
+}
+
+/// Units of times and of sizes, as a hint names them.
+const TIME_UNITS: &str =
+    "Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".";
+const SIZE_UNITS: &str = "Valid units for this parameter are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\".";
+
+/// The error of a value that is no number, or of a number whose unit is unknown: only the latter has the hint.
+fn unknown_unit(name: &str, value: &str, units: &str) -> EngineError {
+    let error = invalid(name, value);
+    let number = value.trim_start();
+    let number = number.strip_prefix(['+', '-']).unwrap_or(number);
+    match number.starts_with(|first: char| first.is_ascii_digit() || first == '.') {
+        true => error.with_hint(units),
+        false => error,
     }
 }
 
@@ -124,8 +162,7 @@ fn kilobytes(definition: &Definition, value: &str, least: u64, most: u64) -> Res
     match parse_kilobytes(value) {
         Some(size) if (least..=most).contains(&size) => Ok(show_kilobytes(size)),
         Some(size) => Err(out_of_range(definition, size, " kB", least, most)),
-        None => Err(invalid(definition.shown, value)
-            .with_hint("Valid units for this parameter are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\".")),
+        None => Err(unknown_unit(definition.shown, value, SIZE_UNITS)),
     }
 }
 
@@ -152,8 +189,7 @@ fn pages(definition: &Definition, value: &str, least: u64, most: u64) -> Result<
     match parse_pages(value) {
         Some(size) if (least..=most).contains(&size) => Ok(show_kilobytes(size * KILOBYTES_PER_PAGE)),
         Some(size) => Err(out_of_range(definition, size, " 8kB", least, most)),
-        None => Err(invalid(definition.shown, value)
-            .with_hint("Valid units for this parameter are \"B\", \"kB\", \"MB\", \"GB\", and \"TB\".")),
+        None => Err(unknown_unit(definition.shown, value, SIZE_UNITS)),
     }
 }
 

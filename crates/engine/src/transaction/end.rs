@@ -85,6 +85,7 @@ impl Transaction {
     ) -> Result<StandbyWait> {
         let Some(xid) = self.xid else {
             self.end_without_xid();
+            self.slot.counts.transaction_ended(true);
             return Ok(StandbyWait::Replicated);
         };
         invariant!(
@@ -136,6 +137,7 @@ impl Transaction {
             announced.post(end.0);
         }
         self.forget();
+        self.slot.counts.transaction_ended(true);
         if sees_own {
             self.settle_temporary(true);
         }
@@ -186,6 +188,7 @@ impl Transaction {
                 self.counts.settle(false, &self.catalog, self.overlay.as_ref());
             }
         }
+        self.slot.counts.transaction_ended(false);
         for rel in std::mem::take(&mut self.created) {
             self.unlink(rel);
         }
@@ -208,6 +211,9 @@ impl Transaction {
         }
         if self.locked {
             self.storage.locks.release_all(self.proc);
+        }
+        if self.counts.are_many() {
+            self.counts.settle(true, &self.catalog, self.overlay.as_ref());
         }
         self.forget();
     }

@@ -458,6 +458,11 @@ impl Transaction {
         self.counts.count(oid, changes);
     }
 
+    /// Counts a scan of all of a table.
+    pub(crate) fn count_scan(&mut self, oid: u32) {
+        self.counts.count_scan(oid);
+    }
+
     /// The table has no rows any more, if the transaction commits.
     pub(crate) fn count_truncation(&mut self, oid: u32) {
         self.counts.count_truncation(oid);

@@ -68,9 +68,12 @@ struct RowCount {
     /// Of transactions that have ended.
     live: i64,
     dead: u64,
-    changed: u64,
+    /// Of those that committed.
+    changed: RowChanges,
     /// Of the running one, should it commit.
     now: RowChanges,
+    /// Scans of the whole table that were begun.
+    scans: u64,
 }
 
 impl RowCount {
@@ -82,7 +85,7 @@ impl RowCount {
         if committed {
             self.live += now.inserted.cast_signed() - now.deleted.cast_signed();
             self.dead += now.updated + now.deleted;
-            self.changed += now.count();
+            self.changed += now;
         } else {
             self.dead += now.inserted + now.updated;
         }
@@ -113,15 +116,27 @@ impl RowCounts {
         if count == 0 {
             return;
         }
-        match self.tables.iter_mut().find(|count| count.oid == oid) {
-            Some(count) => count.now += changes,
-            None => self.tables.push(RowCount {
-                oid,
-                now: changes,
-                ..RowCount::default()
-            }),
-        }
+        self.table(oid).now += changes;
         self.counted += count;
+    }
+
+    /// The running statement has begun to read all of a table.
+    pub(super) fn count_scan(&mut self, oid: u32) {
+        self.table(oid).scans += 1;
+        self.counted += 1;
+    }
+
+    #[inline]
+    fn table(&mut self, oid: u32) -> &mut RowCount {
+        let place = self.tables.iter().position(|count| count.oid == oid);
+        let place = place.unwrap_or_else(|| {
+            self.tables.push(RowCount {
+                oid,
+                ..RowCount::default()
+            });
+            self.tables.len() - 1
+        });
+        &mut self.tables[place]
     }
 
     /// The counts of the running transaction for a table.
@@ -156,6 +171,12 @@ impl RowCounts {
         self.truncated.push(oid);
     }
 
+    /// True if there is enough to hand over.
+    #[inline]
+    pub(super) fn are_many(&self) -> bool {
+        self.counted >= COUNTED_MAX
+    }
+
     /// The transaction has ended. Its session sees the tables of `overlay`, temporary ones among them, if it is there.
     pub(super) fn settle(&mut self, committed: bool, catalog: &Catalog, overlay: Option<&Arc<CatalogState>>) {
         let state = || overlay.map_or_else(|| catalog.state(), Arc::clone);
@@ -168,7 +189,7 @@ impl RowCounts {
         for count in &mut self.tables {
             count.settle(committed);
         }
-        if self.counted >= COUNTED_MAX {
+        if self.are_many() {
             self.hand_over(&state());
         }
     }
@@ -179,10 +200,18 @@ impl RowCounts {
             if let Some(entry) = state.table(count.oid) {
                 entry.runtime.live_rows.fetch_add(count.live, Ordering::Relaxed);
                 entry.runtime.dead_rows.fetch_add(count.dead, Ordering::Relaxed);
-                entry
-                    .runtime
-                    .changed_rows
-                    .fetch_add(count.changed, Ordering::Relaxed);
+                let runtime = &entry.runtime;
+                for (total, more) in [
+                    (&runtime.changed_rows, count.changed.count()),
+                    (&runtime.inserted, count.changed.inserted),
+                    (&runtime.updated, count.changed.updated),
+                    (&runtime.deleted, count.changed.deleted),
+                    (&runtime.scans, count.scans),
+                ] {
+                    if more > 0 {
+                        total.fetch_add(more, Ordering::Relaxed);
+                    }
+                }
             }
         }
         self.counted = 0;

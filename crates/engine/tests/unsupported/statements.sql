@@ -46,7 +46,6 @@ create table u as select 1
 create table u as execute p
 create temp table u (a int)
 create temporary table u (a int) on commit drop
-create unlogged table u (a int)
 create global temporary table u (a int)
 create table u (a int, exclude using gist (a with =))
 create table u (a int, constraint c check (a > 0) no inherit)

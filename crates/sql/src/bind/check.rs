@@ -63,6 +63,8 @@ pub(crate) fn annotated(
 pub(crate) enum Kept {
     /// The condition of a CHECK constraint.
     Check,
+    /// The default of a column, by its place: it names no column.
+    Default(u16),
     /// The value of a generated column, by its place.
     Generated(u16),
     /// A part of an index's key.
@@ -84,6 +86,12 @@ fn bound(
     let bind = |binder: &mut Binder<'_>| {
         let (expr, data_type) = match kept {
             Kept::Check => (binder.check_condition(tree, table)?, DataType::Bool),
+            Kept::Default(column) => {
+                let column = &table.columns[usize::from(column)];
+                let typed = binder.expression(tree, &mut Scope::empty("DEFAULT expressions"))?;
+                let expr = binder.assign(typed, column.data_type, column.typmod, &column.name, None)?;
+                (expr, column.data_type)
+            }
             Kept::Generated(column) => {
                 let expr = binder.generation_expression(tree, table, column)?;
                 (expr, table.columns[usize::from(column)].data_type)

@@ -6,7 +6,7 @@ use sqlparser::ast::{self, Spanned};
 
 use crate::bind::definition::TABLE_COLUMNS_MAX;
 use crate::bind::schema::on_commit;
-use crate::bind::{Binder, bind_checked, normal, query_columns, refuse};
+use crate::bind::{Binder, bind_checked, normal, query_columns};
 use crate::catalog::ColumnDef;
 use crate::error::{EngineError, Result, SqlState};
 use crate::parse::ParsedStatement;
@@ -82,7 +82,6 @@ impl Binder<'_> {
     }
 
     fn table_for(&self, into: &IntoTable, select: SelectPlan) -> Result<DefinitionStatement> {
-        refuse(into.unlogged, "CREATE UNLOGGED TABLE")?;
         let schema = self.schema_for_table(
             into.temporary,
             into.schema.as_deref(),
@@ -99,7 +98,8 @@ impl Binder<'_> {
                 indexes: Vec::new(),
                 checks: Vec::new(),
                 foreign_keys: Vec::new(),
-                fillfactor: into.fillfactor.unwrap_or(100),
+                parameters: into.parameters.clone(),
+                unlogged: into.unlogged,
                 comments: Vec::new(),
             },
             select: Box::new(select),

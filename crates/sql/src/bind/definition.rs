@@ -12,12 +12,12 @@ use crate::bind::sequence::options_of;
 use crate::bind::{Binder, identifier, normal, plain_name, refuse, split_name};
 use crate::catalog::{ColumnDef, ColumnDefault, SchemaRef, TableDef};
 use crate::error::{EngineError, Result, SqlState};
-use crate::parse::utility::check_fillfactor;
 use crate::parse::utility::create_table::LikeClause;
 use crate::plan::{
     CreateTable, DefinitionStatement, IndexSpec, NewCheck, NewIndexedValue, OnCommit, TablePart, TakenComment,
 };
 use crate::sequence::{NewSequence, SequenceOptions};
+use crate::storage_parameters::StorageParameters;
 use crate::value::DataType;
 
 /// The most columns a table may have.
@@ -105,7 +105,7 @@ impl Binder<'_> {
                 }
             }
         }
-        let fillfactor = fillfactor(&create.table_options)?;
+        let parameters = parameters(&create.table_options)?;
         Ok(DefinitionStatement::CreateTable(Box::new(CreateTable {
             schema,
             on_commit,
@@ -115,7 +115,8 @@ impl Binder<'_> {
             indexes,
             checks: taken,
             foreign_keys,
-            fillfactor,
+            parameters,
+            unlogged: create.unlogged,
             comments,
         })))
     }
@@ -141,6 +142,7 @@ impl Binder<'_> {
             default: None,
             always_generated: false,
             is_identity: false,
+            collation: None,
         };
         if serial.is_some() {
             column.not_null = true;
@@ -213,11 +215,7 @@ impl Binder<'_> {
                 }
                 // `new_checks` and `new_foreign_keys`, when all columns are known.
                 ast::ColumnOption::Check(_) | ast::ColumnOption::ForeignKey(_) => {}
-                ast::ColumnOption::Collation(name)
-                    if matches!(plain_name(name)?.as_str(), "C" | "POSIX" | "default") => {}
-                ast::ColumnOption::Collation(name) => {
-                    return Err(EngineError::not_supported(format!("COLLATE {name}")));
-                }
+                ast::ColumnOption::Collation(name) => column.collation = collation(name, &column)?,
                 other => return Err(EngineError::not_supported(format!("the column option {other}"))),
             }
         }
@@ -454,7 +452,6 @@ fn put_behind(taken: &mut Vec<NewCheck>, own: Vec<NewCheck>, comments: &mut [Tak
 
 /// 0A000 for forms of CREATE TABLE that there are not.
 fn refuse_odd_tables(create: &ast::CreateTable) -> Result<()> {
-    refuse(create.unlogged, "CREATE UNLOGGED TABLE")?;
     if create.query.is_some() {
         // Types or constraints stand before AS.
         return Err(EngineError::new(
@@ -475,6 +472,7 @@ fn refuse_odd_tables(create: &ast::CreateTable) -> Result<()> {
     plain.table_options.clone_from(&create.table_options);
     plain.if_not_exists = create.if_not_exists;
     plain.temporary = create.temporary;
+    plain.unlogged = create.unlogged;
     // LOCAL and GLOBAL mean nothing.
     plain.global = create.global;
     plain.on_commit.clone_from(&create.on_commit);
@@ -490,27 +488,50 @@ pub(super) fn default_name(table: &str, names: &[String], primary: bool) -> Stri
     }
 }
 
-fn fillfactor(options: &ast::CreateTableOptions) -> Result<u8> {
+/// The collation of a column, by its name; `None` for that of its type.
+fn collation(name: &ast::ObjectName, column: &ColumnDef) -> Result<Option<Box<str>>> {
+    let base = column.data_type.base();
+    if !base.is_text() {
+        return Err(EngineError::new(
+            SqlState::DATATYPE_MISMATCH,
+            format!("collations are not supported by type {}", base.name()),
+        ));
+    }
+    match plain_name(name)?.as_str() {
+        "default" => Ok(None),
+        known @ ("C" | "POSIX") => Ok(Some(known.into())),
+        _ => Err(EngineError::not_supported(format!("COLLATE {name}"))),
+    }
+}
+
+/// The storage parameters of CREATE TABLE.
+fn parameters(options: &ast::CreateTableOptions) -> Result<StorageParameters> {
     let options = match options {
-        ast::CreateTableOptions::None => return Ok(100),
+        ast::CreateTableOptions::None => return Ok(StorageParameters::default()),
         ast::CreateTableOptions::With(options) => options,
-        ast::CreateTableOptions::Plain(options) if options.is_empty() => return Ok(100),
+        ast::CreateTableOptions::Plain(options) if options.is_empty() => {
+            return Ok(StorageParameters::default());
+        }
         _ => return Err(EngineError::not_supported("this option of CREATE TABLE")),
     };
-    let mut fillfactor = 100;
-    for option in options {
-        match option {
-            ast::SqlOption::KeyValue { key, value } if normal(key) == "fillfactor" => {
-                fillfactor = check_fillfactor(value.to_string().trim_matches('\''))?;
-            }
-            // When vacuum comes by is our own business.
-            ast::SqlOption::KeyValue { key, .. } if normal(key).starts_with("autovacuum_") => {}
-            other => {
-                return Err(EngineError::not_supported(format!(
-                    "the storage parameter {other}"
-                )));
-            }
-        }
+    let given = options.iter().map(|option| match option {
+        ast::SqlOption::KeyValue { key, value } => Ok((normal(key), parameter_text(value))),
+        ast::SqlOption::Ident(key) => Ok((normal(key), "true".to_owned())),
+        other => Err(EngineError::not_supported(format!(
+            "the storage parameter {other}"
+        ))),
+    });
+    StorageParameters::of(given.collect::<Result<Vec<_>>>()?)
+}
+
+/// The text of a parameter's value: words in lower case, strings without their quotes.
+fn parameter_text(value: &ast::Expr) -> String {
+    match value {
+        ast::Expr::Identifier(word) => normal(word),
+        ast::Expr::Value(value) => match &value.value {
+            ast::Value::SingleQuotedString(text) => text.clone(),
+            other => other.to_string().to_lowercase(),
+        },
+        other => other.to_string(),
     }
-    Ok(fillfactor)
 }

@@ -522,6 +522,7 @@ pub(crate) fn plain_name(name: &ast::ObjectName) -> Result<String> {
     let (schema, name, _) = split_name(name)?;
     match schema.as_deref() {
         None | Some("public" | "pg_catalog") => Ok(name),
+        Some("information_schema") => Ok(format!("information_schema.{name}")),
         Some(other) => Err(EngineError::new(
             SqlState::INVALID_SCHEMA_NAME,
             format!("schema \"{other}\" does not exist"),

@@ -85,16 +85,21 @@ impl Binder<'_> {
             exprs.push(typed.expr);
         }
         let types: Arc<[DataType]> = shape.iter().map(|field| field.data_type).collect();
+        Ok(Typed {
+            expr: Expr::Row { fields: exprs, types },
+            data_type: DataType::Record,
+            typmod: self.number_of_shape(shape),
+        })
+    }
+
+    /// The number of a shape.
+    pub(super) fn number_of_shape(&mut self, shape: RecordShape) -> i32 {
         let known = self.records.iter().position(|known| *known == shape);
         let number = known.unwrap_or_else(|| {
             self.records.push(shape);
             self.records.len() - 1
         });
-        Ok(Typed {
-            expr: Expr::Row { fields: exprs, types },
-            data_type: DataType::Record,
-            typmod: number as i32,
-        })
+        number as i32
     }
 
     /// The whole row of the relation of this name; `None` if there is no such relation.

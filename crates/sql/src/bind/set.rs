@@ -3,15 +3,17 @@
 use sqlparser::ast;
 
 use crate::bind::missing_function::no_function;
+use crate::bind::record::{Field, RecordShape};
 use crate::bind::scope::Scope;
 use crate::bind::{Binder, Typed};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
-use crate::function::Unresolved;
+use crate::function::array::EXPANDED;
 use crate::function::json::parts;
+use crate::function::{self, Unresolved};
 use crate::plan::{Series, SetCall};
 use crate::query::is_volatile;
-use crate::value::{ArrayValue, DataType};
+use crate::value::{ArrayValue, DataType, NO_TYPMOD};
 
 /// The most calls in a select list.
 const CALLS_MAX: usize = 1_664;
@@ -25,7 +27,8 @@ pub(crate) fn is_set_function(name: &str) -> bool {
     parts::is_name(name)
         || matches!(
             name,
-            "generate_series"
+            EXPANDED
+                | "generate_series"
                 | "unnest"
                 | "generate_subscripts"
                 | "string_to_table"
@@ -59,6 +62,7 @@ impl Binder<'_> {
             return Err(error.or_position(position));
         }
         let (call, data_type) = self.set_function(name, trees, scope, position)?;
+        let typmod = self.shape_of_call(name, &call);
         let mut volatile = false;
         call.each_argument(&mut |argument| volatile |= is_volatile(argument, &self.subqueries));
         let Some((base, calls)) = &mut scope.sets else {
@@ -77,7 +81,31 @@ impl Binder<'_> {
         if known.is_none() {
             calls.push(call);
         }
-        Ok(Typed::new(Expr::Column(*base + number as u16), data_type))
+        Ok(Typed {
+            typmod,
+            ..Typed::new(Expr::Column(*base + number as u16), data_type)
+        })
+    }
+
+    /// The number of the shape of a call's records, whose fields have names; -1 for a call that gives no such records.
+    fn shape_of_call(&mut self, name: &str, call: &SetCall) -> i32 {
+        let field = |name: &str, data_type| Field {
+            name: name.to_owned(),
+            data_type,
+            typmod: NO_TYPMOD,
+        };
+        let shape: RecordShape = match (parts::columns(name), call) {
+            (Some((_, columns)), _) => columns
+                .into_iter()
+                .map(|(name, _, data_type)| field(name, data_type))
+                .collect(),
+            (None, SetCall::Unnest(Expr::Call { function, .. })) if name == EXPANDED => {
+                let element = function.of().element().unwrap_or(DataType::Unknown);
+                vec![field("x", element), field("n", DataType::Int4)]
+            }
+            _ => return NO_TYPMOD,
+        };
+        self.number_of_shape(shape)
     }
 
     /// Binds what may have no function inside it that gives rows.
@@ -116,6 +144,19 @@ impl Binder<'_> {
             .iter()
             .map(|tree| self.expression(tree, scope))
             .collect::<Result<Vec<_>>>()?;
+        if name == EXPANDED {
+            let types: Vec<DataType> = arguments.iter().map(|typed| typed.data_type).collect();
+            let found = function::resolve(name, &types);
+            let found = found.map_err(|reason| no_function(name, &types, reason).or_position(position))?;
+            let arguments = arguments.into_iter().zip(&found.arguments);
+            let arguments = arguments.map(|(typed, to)| self.coerce(typed, *to, position));
+            // Not computed before it runs, so that the call tells the type of the elements.
+            let call = Expr::Call {
+                function: found.function,
+                arguments: arguments.collect::<Result<_>>()?,
+            };
+            return Ok((SetCall::Unnest(call), DataType::Record));
+        }
         if parts::is_name(name) {
             let array = self.scalar_of(name, arguments, position)?;
             let element = array.data_type.element().unwrap_or(DataType::Unknown);

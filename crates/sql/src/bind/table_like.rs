@@ -113,6 +113,7 @@ impl Binder<'_> {
         let other = &source.columns[number];
         let mut column = ColumnDef::new(other.name.clone(), other.data_type);
         column.typmod = other.typmod;
+        column.collation.clone_from(&other.collation);
         column.not_null = other.not_null;
         match &other.default {
             Some(ColumnDefault::Identity(sequence)) if including.identity => {

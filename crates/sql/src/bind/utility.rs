@@ -14,11 +14,11 @@ use crate::catalog::{TableDef, TableKind};
 use crate::error::{EngineError, Result, SqlState};
 use crate::explain::{self, ExplainFormat, ExplainOptions};
 use crate::expr::Expr;
-use crate::parse::utility::{AsRead, Copy, CopySource, Name, NamedDefinition};
+use crate::parse::utility::{AsRead, Copy, CopySource, FORCES, ForceClause, Name, NamedDefinition};
 use crate::parse::{ParsedStatement, Tree};
 use crate::plan::{
-    Column, ControlStatement, CopyDirection, CopyPlan, DefinitionStatement, MaintainedTable,
-    MeasuredStatement, RowsStatement, SelectPlan, Source, Statement, TableScan,
+    Column, ControlStatement, CopyDirection, CopyOptions, CopyPlan, DefinitionStatement, ForcedColumns,
+    MaintainedTable, MeasuredStatement, RowsStatement, SelectPlan, Source, Statement, TableScan,
 };
 use crate::planner::scan::need;
 use crate::stack::{Deep, with_stack_for};
@@ -191,9 +191,9 @@ impl Binder<'_> {
                 concurrently,
             } => self.drop_index(indexes, *if_exists, *concurrently)?,
             NamedDefinition::Reindex(reindex) => self.reindex(reindex)?,
-            NamedDefinition::SetFillfactor { table, fillfactor } => DefinitionStatement::SetFillfactor {
+            NamedDefinition::SetParameters { table, changes } => DefinitionStatement::SetParameters {
                 table: self.heap(table)?,
-                fillfactor: *fillfactor,
+                changes: changes.clone(),
             },
             NamedDefinition::CreateSchema { .. }
             | NamedDefinition::RenameSchema { .. }
@@ -396,13 +396,18 @@ impl Binder<'_> {
                 let Statement::Rows(RowsStatement::Select(select)) = plan.statement else {
                     return Err(EngineError::not_supported("COPY of anything but a SELECT"));
                 };
+                let names: Vec<&str> = select.columns[..select.visible]
+                    .iter()
+                    .map(|column| column.name.as_str())
+                    .collect();
+                let options = with_forced(copy, &names, &names)?;
                 return Ok(CopyPlan {
                     direction,
                     table: None,
                     columns: (0..select.visible as u16).collect(),
                     defaults: Vec::new(),
                     query: Some(select),
-                    options: copy.options.clone(),
+                    options,
                 });
             }
         };
@@ -455,15 +460,57 @@ impl Binder<'_> {
             true => (access.inserts, access.inserted) = (true, numbers),
             false => (access.is_read, access.selected) = (true, numbers),
         }
+        let name = |column: u16| table.columns[usize::from(column)].name.as_str();
+        let known: Vec<&str> = (0..table.columns.len() as u16).map(name).collect();
+        let copied: Vec<&str> = columns.iter().map(|column| name(*column)).collect();
+        let options = with_forced(copy, &known, &copied)?;
         Ok(CopyPlan {
             direction,
             table: Some(table),
             columns,
             defaults,
             query,
-            options: copy.options.clone(),
+            options,
         })
     }
+}
+
+/// COPY's options with the columns of FORCE found among those that are copied. `known`: all columns there are.
+fn with_forced(copy: &Copy, known: &[&str], copied: &[&str]) -> Result<CopyOptions> {
+    let places = |which: usize| -> Result<Vec<bool>> {
+        let names = match &copy.forced[which] {
+            ForceClause::Absent => return Ok(Vec::new()),
+            ForceClause::All => return Ok(vec![true; copied.len()]),
+            ForceClause::Columns(names) => names,
+        };
+        let mut forced = vec![false; copied.len()];
+        for name in names {
+            if !known.contains(&name.as_str()) {
+                return Err(EngineError::new(
+                    SqlState::UNDEFINED_COLUMN,
+                    format!("column \"{name}\" does not exist"),
+                ));
+            }
+            let Some(place) = copied.iter().position(|copied| copied == name) else {
+                let clause = FORCES[which].to_uppercase().replace(' ', "_");
+                return Err(EngineError::new(
+                    SqlState::from_code("42P10"),
+                    format!("{clause} column \"{name}\" not referenced by COPY"),
+                ));
+            };
+            forced[place] = true;
+        }
+        Ok(forced)
+    };
+    let forced = ForcedColumns {
+        quote: places(0)?,
+        not_null: places(1)?,
+        null: places(2)?,
+    };
+    Ok(CopyOptions {
+        forced,
+        ..copy.options.clone()
+    })
 }
 
 /// `SELECT columns FROM table`.

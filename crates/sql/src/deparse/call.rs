@@ -11,6 +11,7 @@ use crate::aggregate::is_name;
 use crate::bind::{by_name, is_set_function, plain_name};
 use crate::error::Result;
 use crate::function::{self, quote_identifier};
+use crate::numbered_names::takes_relation;
 use crate::value::DataType;
 
 /// The trees of a call's arguments; `None` for `*`.
@@ -255,7 +256,11 @@ impl Printer<'_> {
         };
         let nodes = nodes.into_iter().zip(&signature.arguments);
         let mut arguments = nodes
-            .map(|(typed, to)| coerced(typed, *to))
+            .enumerate()
+            .map(|(at, (typed, to))| match at == 0 && takes_relation(name) {
+                true => coerced(typed, DataType::Regclass),
+                false => coerced(typed, *to),
+            })
             .collect::<Result<Vec<_>>>()?;
         if is_variadic {
             let array = arguments.pop().into_iter().collect();

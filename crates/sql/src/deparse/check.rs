@@ -23,6 +23,11 @@ pub fn generation_expression(sql: &str, table: &TableDef, column: u16, pretty: b
     printed(sql, table, Kept::Generated(column), None, pretty)
 }
 
+/// The default of a column, as PostgreSQL writes it.
+pub fn default_value(sql: &str, table: &TableDef, column: u16, pretty: bool) -> Result<String> {
+    printed(sql, table, Kept::Default(column), None, pretty)
+}
+
 /// The expression after a column of the table has got another name.
 pub fn generation_renamed(
     sql: &str,

@@ -44,8 +44,8 @@ use from::Names;
 use layout::Layout;
 
 pub use check::{
-    check_condition, check_renamed, generation_expression, generation_renamed, index_key, index_key_listed,
-    index_predicate,
+    check_condition, check_renamed, default_value, generation_expression, generation_renamed, index_key,
+    index_key_listed, index_predicate,
 };
 
 /// The most bytes of text that are printed for one definition, those of inner queries and of repeated operands counted

@@ -71,7 +71,11 @@ fn is_by_function(from: DataType, to: DataType, typmod: i32) -> bool {
 
 /// A literal's text as its type writes it; as it is if that depends on the session.
 fn canonical(text: String, to: DataType, typmod: i32) -> String {
-    if to == DataType::TimestampTz || to.is_string() {
+    // `now` and its kin are the words of the moment in which they are read; a date is one of the only time zone.
+    let is_date = text
+        .trim_start()
+        .starts_with(|first: char| first.is_ascii_digit());
+    if to.is_string() || to.holds_time() && !is_date {
         return text;
     }
     let value = match to {

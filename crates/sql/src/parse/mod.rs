@@ -74,6 +74,9 @@ const BYTES_PER_COMMA: usize = 2_400;
 /// 1;`.
 const BYTES_PER_SELECT: usize = 12_000;
 
+/// The error of a statement that lacks something at its end.
+const AT_END: &str = "syntax error at end of input";
+
 /// The memory of a byte in a plan, and while rows are parsed and bound in pieces. Measured were 130 for rows of one
 /// digit.
 const PLAN_BYTES_PER_BYTE: usize = 160;
@@ -97,7 +100,7 @@ pub(crate) enum Tree {
     Sql(Deep<ast::Statement>),
     /// A statement about the transaction, the session, or maintenance.
     Control(ControlStatement<AsRead>),
-    /// TRUNCATE, DROP, and ALTER TABLE … SET (fillfactor = …).
+    /// TRUNCATE, DROP, and ALTER TABLE … SET (…).
     Definition(NamedDefinition),
     /// EXPLAIN, with the statement that it is about.
     Explain(Box<ParsedStatement>, ExplainOptions),
@@ -127,10 +130,14 @@ pub fn parse(sql: &str) -> Result<Vec<ParsedStatement>> {
         .map(|range| {
             characters += sql[counted..range.start].chars().count();
             counted = range.start;
-            let text = &sql[range];
-            match alone.then(|| cut(text)).flatten() {
+            let (text, rest) = sql[range.start..].split_at(range.len());
+            let parsed = match alone.then(|| cut(text)).flatten() {
                 Some(cut) => parse_cut(text, characters as u32, cut),
                 None => parse_one(text, characters as u32),
+            };
+            match rest.starts_with(';') {
+                true => parsed.map_err(|error| before_semicolon(error, characters + text.chars().count())),
+                false => parsed,
             }
         })
         .collect()
@@ -161,7 +168,7 @@ fn parse_cut(text: &str, offset: u32, cut: Cut) -> Result<ParsedStatement> {
         tokens,
         fault,
         |parser| parser.parse_statement(),
-        |place| near(text, offset, Some(place), None),
+        |place| near(text, offset, Some(place)),
     )?;
     Ok(ParsedStatement {
         text: text.into(),
@@ -202,7 +209,7 @@ pub(crate) fn parse_rows(text: &str, offset: u32) -> Result<Deep<ast::Values>> {
         text,
         |error| syntax_error(error, text, offset),
         |parser| parser.parse_values(false, true),
-        |place| near(text, offset, Some(place), None),
+        |place| near(text, offset, Some(place)),
     )
 }
 
@@ -231,7 +238,7 @@ fn parse_sql(text: &str, offset: u32) -> Result<Deep<ast::Statement>> {
         text,
         fault,
         |parser| parser.parse_statement(),
-        |place| near(text, offset, Some(place), None),
+        |place| near(text, offset, Some(place)),
     )
 }
 
@@ -273,7 +280,7 @@ pub(crate) fn parse_expression(text: &str, offset: u32) -> Result<Deep<ast::Expr
         text,
         fault,
         |parser| parser.parse_expr(),
-        |place| near(text, offset, Some(place), None),
+        |place| near(text, offset, Some(place)),
     )
 }
 
@@ -342,7 +349,8 @@ fn character_of(text: &str, location: Location) -> Option<u32> {
     Lines::default().characters_before(text, location)
 }
 
-/// sqlparser's errors as PostgreSQL words them: `syntax error at or near "x"`, with what was expected as the hint.
+/// sqlparser's errors as PostgreSQL words them: `syntax error at or near "x"`. PostgreSQL's say no more, and applications
+/// compare what they get and show all of it.
 fn syntax_error(error: ParserError, text: &str, offset: u32) -> EngineError {
     let message = match error {
         ParserError::ParserError(message) | ParserError::TokenizerError(message) => message,
@@ -368,10 +376,10 @@ fn syntax_error(error: ParserError, text: &str, offset: u32) -> EngineError {
         let characters = location.and_then(|location| character_of(text, location));
         return error.or_position(characters.map(|characters| offset + characters + 1));
     }
-    near(text, offset, location, Some(what))
+    near(text, offset, location)
 }
 
-fn near(text: &str, offset: u32, location: Option<Location>, hint: Option<String>) -> EngineError {
+fn near(text: &str, offset: u32, location: Option<Location>) -> EngineError {
     let characters = location.and_then(|location| character_of(text, location));
     let stopped = characters.and_then(|characters| text.char_indices().nth(characters as usize));
     let rest = stopped.map_or("", |(byte, _)| &text[byte..]);
@@ -380,18 +388,24 @@ fn near(text: &str, offset: u32, location: Option<Location>, hint: Option<String
     {
         return error.with_position(offset + text[..start].chars().count() as u32 + 1);
     }
-    let error = match first_token(rest) {
+    match first_token(rest) {
         Some(token) => EngineError::new(
             SqlState::SYNTAX_ERROR,
             format!("syntax error at or near \"{token}\""),
         )
         .with_position(offset + characters.unwrap_or(0) + 1),
-        None => EngineError::new(SqlState::SYNTAX_ERROR, "syntax error at end of input")
+        None => EngineError::new(SqlState::SYNTAX_ERROR, AT_END)
             .with_position(offset + text.trim_end().chars().count() as u32 + 1),
-    };
-    match hint {
-        Some(hint) => error.with_hint(hint),
-        None => error,
+    }
+}
+
+/// The error of a statement that a semicolon ends: where the statement lacks something at its end, the semicolon is what
+/// stands there instead.
+fn before_semicolon(error: EngineError, characters: usize) -> EngineError {
+    match error.message() == AT_END {
+        true => EngineError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \";\"")
+            .with_position(characters as u32 + 1),
+        false => error,
     }
 }
 
@@ -409,6 +423,9 @@ mod tests {
         );
         let error = parse("select 'é', +").unwrap_err();
         assert_eq!(error.message(), "syntax error at end of input");
+        let error = parse("select 'é'; select 1 + ; select").unwrap_err();
+        assert_eq!(error.message(), "syntax error at or near \";\"");
+        assert_eq!((error.position(), error.hint()), (Some(24), None));
         let error = parse("selec 1").unwrap_err();
         assert_eq!(error.message(), "syntax error at or near \"selec\"");
         assert_eq!(error.position(), Some(1));

@@ -58,4 +58,17 @@ pub struct CopyOptions {
     pub escape: u8,
     /// FREEZE: accepted; visibility here needs no freezing.
     pub freeze: bool,
+    /// Columns that a clause of FORCE treats in a way of their own.
+    pub forced: ForcedColumns,
+}
+
+/// The columns of FORCE, which CSV has, by their places in the data; places beyond the list are not among them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ForcedColumns {
+    /// FORCE QUOTE: values other than NULL are always in quotes.
+    pub quote: Vec<bool>,
+    /// FORCE NOT NULL: no text stands for NULL.
+    pub not_null: Vec<bool>,
+    /// FORCE NULL: the text of NULL stands for NULL in quotes too.
+    pub null: Vec<bool>,
 }

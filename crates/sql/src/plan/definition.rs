@@ -12,6 +12,7 @@ use crate::plan::{
     AlterSequencePlan, AlterTablePlan, CreateSequence, NewCheck, NewForeignKey, Owner, RoleStatement,
     TypeStatement,
 };
+use crate::storage_parameters::StorageParameters;
 use crate::view::ViewDef;
 
 /// A statement that changes definitions.
@@ -114,12 +115,12 @@ pub enum DefinitionStatement {
         /// True if what is in them goes too.
         cascade: bool,
     },
-    /// ALTER TABLE … SET (fillfactor = …)
-    SetFillfactor {
+    /// ALTER TABLE … SET (…), RESET (…)
+    SetParameters {
         /// The table.
         table: Arc<TableDef>,
-        /// The new value.
-        fillfactor: u8,
+        /// Storage parameters with their new values; `None` for one that is reset.
+        changes: Vec<(String, Option<String>)>,
     },
     /// COMMENT ON
     Comment(Box<CommentOn>),
@@ -165,7 +166,7 @@ impl DefinitionStatement {
             DefinitionStatement::DropIndex { .. } => "DROP INDEX",
             DefinitionStatement::Reindex(_) => "REINDEX",
             DefinitionStatement::AlterTable(alter) => alter.tag,
-            DefinitionStatement::SetFillfactor { .. } => "ALTER TABLE",
+            DefinitionStatement::SetParameters { .. } => "ALTER TABLE",
             DefinitionStatement::Comment(_) => "COMMENT",
             DefinitionStatement::Role(role) => role.tag(),
             DefinitionStatement::Grant(grant) => grant.tag(),
@@ -192,8 +193,10 @@ pub struct CreateTable {
     pub checks: Vec<NewCheck>,
     /// Its foreign keys.
     pub foreign_keys: Vec<NewForeignKey>,
-    /// WITH (fillfactor = …)
-    pub fillfactor: u8,
+    /// WITH (…)
+    pub parameters: StorageParameters,
+    /// UNLOGGED
+    pub unlogged: bool,
     /// Comments that it takes over from other relations.
     pub comments: Vec<TakenComment>,
 }
@@ -322,8 +325,8 @@ pub struct IntoTable {
     pub if_not_exists: bool,
     /// Names for its first columns.
     pub columns: Vec<String>,
-    /// WITH (fillfactor = …)
-    pub fillfactor: Option<u8>,
+    /// WITH (…)
+    pub parameters: StorageParameters,
     /// False after WITH NO DATA.
     pub with_data: bool,
     /// Written SELECT INTO.
@@ -343,7 +346,7 @@ impl Default for IntoTable {
             on_commit: None,
             if_not_exists: false,
             columns: Vec::new(),
-            fillfactor: None,
+            parameters: StorageParameters::default(),
             with_data: true,
             is_select_into: false,
             is_execute: false,

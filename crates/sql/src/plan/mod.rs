@@ -55,7 +55,7 @@ pub use alter_table::{AlterTablePlan, NewCheck, NewForeignKey, NewKey, TableActi
 pub use control::{
     ConstraintName, ControlStatement, IsolationLevel, MaintainedTable, TableLockMode, TransactionModes,
 };
-pub use copy::{CopyDirection, CopyFormat, CopyOptions, CopyPlan};
+pub use copy::{CopyDirection, CopyFormat, CopyOptions, CopyPlan, ForcedColumns};
 pub use cursor::{ALL_ROWS, DeclareCursor, FetchCursor, FetchDirection};
 pub use definition::{
     AlterViewPlan, CommentOn, Commented, CreateIndex, CreateTable, CreateTableAs, CreateViewPlan,

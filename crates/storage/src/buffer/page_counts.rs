@@ -30,6 +30,8 @@ pub struct PageCounts {
 
 /// The counts as a thread keeps them.
 struct Counts {
+    /// The counts when they were taken last.
+    taken: Cell<PageCounts>,
     hit: Cell<u64>,
     read: Cell<u64>,
     dirtied: Cell<u64>,
@@ -39,6 +41,7 @@ struct Counts {
 thread_local! {
     static COUNTS: Counts = const {
         Counts {
+            taken: Cell::new(PageCounts { hit: 0, read: 0, dirtied: 0, written: 0 }),
             hit: Cell::new(0),
             read: Cell::new(0),
             dirtied: Cell::new(0),
@@ -56,6 +59,12 @@ impl PageCounts {
             dirtied: counts.dirtied.get(),
             written: counts.written.get(),
         })
+    }
+
+    /// Those of the calling thread since it has asked for this last: so each page is in one sum.
+    pub fn not_taken() -> PageCounts {
+        let now = PageCounts::of_thread();
+        now.since(COUNTS.with(|counts| counts.taken.replace(now)))
     }
 
     /// Those since an earlier reading on the same thread.
@@ -126,5 +135,7 @@ mod tests {
         drop(second);
         assert_eq!(used(read).hit, 0);
         assert_eq!(used(|| drop(storage.pin(page).unwrap())).hit, 1);
+        assert!(PageCounts::not_taken().hit > 0);
+        assert_eq!(PageCounts::not_taken(), PageCounts::default());
     }
 }

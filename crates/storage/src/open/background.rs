@@ -1,5 +1,6 @@
 //! The checkpointer and the log writer: threads of an open database that is written to.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -61,6 +62,9 @@ fn checkpoint_loop(storage: Weak<Storage>, state: Arc<BackgroundState>) {
         let idle = 4_096 + state.log.bytes();
         if grown >= storage.options.wal_bytes_max || due && grown > idle {
             last = Instant::now();
+            let counts = storage.checkpoint_counts();
+            let count = if due { &counts.timed } else { &counts.requested };
+            count.fetch_add(1, Ordering::Relaxed);
             if let Err(error) = storage.run_checkpoint(false) {
                 tracing::error!(%error, "checkpoint failed; the log is kept, and it will be tried again");
                 drop(storage);

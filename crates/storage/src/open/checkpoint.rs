@@ -45,8 +45,18 @@ impl Storage {
         self.background_state.log.redo_has_moved();
         self.commit_log.flush_all().map_err(storage_error)?;
         let lengths = self.files.lengths();
+        let counts = &self.background_state.checkpoints;
+        let writing = Instant::now();
         let pages = self.pool.write_all()?;
+        counts.pages.fetch_add(pages as u64, Ordering::Relaxed);
+        let syncing = Instant::now();
         self.files.sync_all()?;
+        for (sum, time) in [
+            (&counts.write_us, syncing - writing),
+            (&counts.sync_us, syncing.elapsed()),
+        ] {
+            sum.fetch_add(time.as_micros() as u64, Ordering::Relaxed);
+        }
         let end = self.log_checkpoint(redo, &lengths);
         self.wal.flush(end);
         let control = Control {

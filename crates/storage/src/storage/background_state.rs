@@ -1,5 +1,6 @@
 //! State that the background threads of an open database share.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -7,6 +8,21 @@ use clearway_machine::{Native, WaitEvent, WaitScope};
 
 use super::background_log::BackgroundLog;
 use crate::wal::Wal;
+
+/// Checkpoints since the start, and the restartpoints of a standby.
+#[derive(Debug, Default)]
+pub struct CheckpointCounts {
+    /// Those that were due by the time since the last.
+    pub timed: AtomicU64,
+    /// Those that were asked for, by a statement or by the size of the log.
+    pub requested: AtomicU64,
+    /// Pages that they have written.
+    pub pages: AtomicU64,
+    /// The time that writing these has taken, in microseconds.
+    pub write_us: AtomicU64,
+    /// The time that making the data files durable has taken, in microseconds.
+    pub sync_us: AtomicU64,
+}
 
 /// The background threads' shared state.
 #[derive(Debug, Default)]
@@ -17,6 +33,8 @@ pub(crate) struct BackgroundState {
     checkpointing: Mutex<()>,
     /// The records that they have logged themselves.
     pub(crate) log: BackgroundLog,
+    /// The checkpoints that were made.
+    pub(crate) checkpoints: CheckpointCounts,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

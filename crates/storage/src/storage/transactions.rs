@@ -93,6 +93,11 @@ impl Storage {
         }
     }
 
+    /// The number that the next transaction gets.
+    pub fn next_xid(&self) -> Xid {
+        self.proc_array.next_xid()
+    }
+
     /// True if commits are seen before they are durable: the switch `lock_release` is `early`.
     #[inline]
     pub fn releases_early(&self) -> bool {

@@ -3,6 +3,8 @@
 //! Most take an array of any type, and elements of that type: the table gives each argument's `Kind`, and the call's
 //! arguments settle the type of the elements once for all.
 
+use std::sync::Arc;
+
 use crate::common_type::common_type;
 use crate::error::{EngineError, Result, SqlState};
 use crate::function::array_text::{string_to_array, to_string};
@@ -11,7 +13,7 @@ use crate::function::signature::Signature;
 use crate::function::{Function, check_length};
 use crate::memory;
 use crate::value::array::{Bounds, Dimension, check_dimensions, concatenated, nested, with_element};
-use crate::value::{ArrayValue, DataType, Value, compare_checked};
+use crate::value::{ArrayValue, DataType, RecordValue, Value, compare_checked};
 
 /// The type of an argument or a result.
 #[derive(Clone, Copy)]
@@ -80,6 +82,9 @@ const fn function(
     }
 }
 
+/// The elements of an array with their places, as records, of which PostgreSQL's function of this name gives rows.
+pub const EXPANDED: &str = "information_schema._pg_expandarray";
+
 static TABLE: &[Polymorphic] = {
     use Implementation::{Pure, Typed};
     use Kind::{Array, Element};
@@ -142,6 +147,13 @@ static TABLE: &[Polymorphic] = {
         )
         .at_least(2)
         .called_on_null(),
+        function(
+            0,
+            EXPANDED,
+            &[Array],
+            Kind::Is(DataType::array_of(DataType::Record)),
+            Typed(expand),
+        ),
         // In PostgreSQL its rows are the elements.
         function(
             6160,
@@ -238,6 +250,19 @@ fn construct(arguments: &[Value], array_type: DataType) -> Result<Value> {
 fn nest(arguments: &[Value], array_type: DataType) -> Result<Value> {
     require(arguments)?;
     nested(array_type, arguments)
+}
+
+fn expand(arguments: &[Value], array_type: DataType) -> Result<Value> {
+    require(arguments)?;
+    let element = array_type.element().unwrap_or(array_type);
+    let types: Arc<[DataType]> = [element, DataType::Int4].into();
+    let elements = array(&arguments[0])?.elements().iter().enumerate();
+    let records = elements.map(|(at, element)| {
+        let fields = vec![element.clone(), Value::Int4(at as i32 + 1)];
+        RecordValue::new(fields, Arc::clone(&types)).map(Value::from)
+    });
+    let records = records.collect::<Result<_>>()?;
+    ArrayValue::of(DataType::array_of(DataType::Record), records).map(Value::from)
 }
 
 fn append(arguments: &[Value], array_type: DataType) -> Result<Value> {

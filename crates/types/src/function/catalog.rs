@@ -336,10 +336,14 @@ fn expression(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> 
         let found = catalog.relation_oid(None, name);
         found.is_some() && found == catalog.relation_oid(Some(schema), name)
     };
-    Ok(Value::text(expression_shown(
-        text_of(&arguments[0])?,
-        &is_visible,
-    )))
+    let text = text_of(&arguments[0])?;
+    let is_pretty = arguments.get(2).and_then(Value::as_bool) == Some(true);
+    let pretty = match is_pretty {
+        true => catalog.pretty_expression(oid_of(&arguments[1])?, text),
+        false => None,
+    };
+    let shown = pretty.as_deref().unwrap_or(text);
+    Ok(Value::text(expression_shown(shown, &is_visible)))
 }
 
 /// An expression as it is shown to a session: a sequence without its schema where that is not needed.
@@ -571,7 +575,7 @@ fn function_result(arguments: &[Value], session: &dyn SessionFacts) -> Result<Va
 fn sql_name((oid, name): (u32, &'static str)) -> String {
     match DataType::from_oid(oid) {
         Some(data_type) => data_type.name().into_owned(),
-        None => name.to_owned(),
+        None => super::quote_identifier(name),
     }
 }
 

@@ -23,6 +23,7 @@ mod float_states;
 pub mod json;
 mod like;
 mod math;
+mod monitoring;
 mod names;
 mod notification;
 mod number;

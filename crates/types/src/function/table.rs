@@ -8,8 +8,8 @@ use std::sync::LazyLock;
 use super::row::FunctionRow;
 use super::{
     acl, advisory_lock, backend, bits, bytes, catalog, datetime, description, encoding, float_states, json,
-    math, notification, number, objects, privilege, quote, recovery, regex, sequence, session, text,
-    trigonometry, uuid,
+    math, monitoring, notification, number, objects, privilege, quote, recovery, regex, sequence, session,
+    text, trigonometry, uuid,
 };
 
 /// The rows of each file of functions.
@@ -28,6 +28,7 @@ static TABLES: &[&[FunctionRow]] = &[
     encoding::ROWS,
     float_states::ROWS,
     math::ROWS,
+    monitoring::ROWS,
     notification::ROWS,
     number::ROWS,
     objects::ROWS,

@@ -4,7 +4,9 @@ use super::SYSTEM_TABLES;
 use super::Sources;
 use super::definition_text::default_expression;
 use super::rows::{NO_TYPE, NULL, Rows, array, boolean, int2, int4, oid, text};
+use super::server::collation_named;
 use super::types::row_of;
+use clearway_sql::expr::Expr;
 use clearway_sql::value::{DataType, Value};
 use clearway_sql::{ColumnDef, ColumnDefault, IndexDef, TableDef, index_column_names};
 
@@ -106,6 +108,8 @@ fn push(
     let kept = |number: u32| if is_dropped { 0 } else { number };
     let row = row_of(column.data_type);
     let of_table = of == Of::Table;
+    let collation = column.collation.as_deref().and_then(collation_named);
+    let collation = collation.unwrap_or(row.collation);
     let identity = match (of_table && column.is_identity, column.always_generated) {
         (false, _) => "",
         (true, true) => "a",
@@ -140,7 +144,7 @@ fn push(
         ("attisdropped", boolean(is_dropped)),
         ("attislocal", boolean(true)),
         ("attinhcount", int4(0)),
-        ("attcollation", oid(row.collation)),
+        ("attcollation", oid(collation)),
         ("attacl", sources.acl(acl)),
         ("attoptions", NULL),
         ("attfdwoptions", NULL),
@@ -162,10 +166,15 @@ fn shown_missing(data_type: DataType, value: Value) -> Value {
 
 /// True if `pg_attrdef` has the column's default: it does not have the sequence of an identity column.
 pub(super) fn has_default(column: &ColumnDef) -> bool {
-    matches!(
-        column.default,
-        Some(ColumnDefault::Expression { .. } | ColumnDefault::Generated { .. })
-    )
+    match &column.default {
+        // That of a column without a default.
+        Some(ColumnDefault::Expression {
+            expr: Expr::Constant(Value::Null),
+            ..
+        }) => column.data_type.base() != column.data_type,
+        Some(ColumnDefault::Expression { .. } | ColumnDefault::Generated { .. }) => true,
+        _ => false,
+    }
 }
 
 /// The number of a column's default: one that no relation has, made of the table's number and the column's. The column

@@ -1,13 +1,15 @@
 //! Definitions as SQL text: of indexes, constraints and defaults.
 
 use crate::catalog::CatalogState;
-use clearway_sql::deparse::{check_condition, index_key_listed};
+use clearway_sql::deparse::{
+    check_condition, default_value, generation_expression, index_key_listed, index_predicate,
+};
 use clearway_sql::function::quote_identifier;
 use clearway_sql::value::DataType;
-use clearway_sql::value::user_type::DomainCheck;
+use clearway_sql::value::user_type::{DomainCheck, DomainType};
 use clearway_sql::{
     CheckDef, ColumnDefault, ForeignKeyDef, IndexDef, IndexedValue, ReferentialAction, TableDef,
-    domain_condition, types_by_name, with_names,
+    domain_condition, domain_table, types_by_name, with_names,
 };
 
 /// A part of an index's key as a definition lists it. `is_definition`: with what is said beside its value.
@@ -85,9 +87,14 @@ pub(crate) fn check_definition(table: &TableDef, check: &CheckDef, pretty: bool)
 }
 
 /// A constraint of a domain as in CREATE DOMAIN.
-pub(crate) fn domain_check_definition(check: &DomainCheck) -> String {
+pub(crate) fn domain_check_definition(domain: &DomainType, check: &DomainCheck, pretty: bool) -> String {
     let behind = if check.validated { "" } else { " NOT VALID" };
-    let condition = types_by_name(&domain_condition(&check.sql));
+    let printed = match pretty {
+        true => check_condition(&check.sql, &domain_table(domain.base, domain.typmod), true).ok(),
+        false => None,
+    };
+    let condition = domain_condition(printed.as_ref().unwrap_or(&check.sql));
+    let condition = types_by_name(&condition);
     format!("CHECK ({condition}){behind}")
 }
 
@@ -139,21 +146,48 @@ pub(crate) fn foreign_key_definition(
 
 /// The expression of a column's default, with the full names of relations; `None` if it has none.
 pub(crate) fn default_expression(state: &CatalogState, table: &TableDef, column: usize) -> Option<String> {
-    let column = &table.columns[column];
+    default_shown(state, table, column, false)
+}
+
+/// A default, generated column or predicate of a table that has this text, without needless parentheses.
+pub(crate) fn pretty_expression(state: &CatalogState, table: &TableDef, text: &str) -> Option<String> {
+    let mut columns = 0..table.columns.len();
+    let column = columns.find(|column| default_expression(state, table, *column).as_deref() == Some(text));
+    if let Some(column) = column {
+        return default_shown(state, table, column, true);
+    }
+    let mut predicates = table.all_indexes().filter_map(|index| index.predicate.as_ref());
+    let predicate = predicates.find(|predicate| predicate.sql == text)?;
+    index_predicate(&predicate.sql, table, None, true).ok()
+}
+
+fn default_shown(state: &CatalogState, table: &TableDef, place: usize, pretty: bool) -> Option<String> {
+    let column = &table.columns[place];
     let sql = match column.default.as_ref()? {
         ColumnDefault::Expression { sql, .. } => sql,
-        ColumnDefault::Generated { sql, .. } => return Some(types_by_name(sql)),
+        ColumnDefault::Generated { sql, .. } => {
+            let printed = match pretty {
+                true => generation_expression(sql, table, place as u16, true).ok(),
+                false => None,
+            };
+            return Some(types_by_name(printed.as_ref().unwrap_or(sql)));
+        }
         _ => return None,
     };
+    // A form that is not printed is shown as it was written.
+    let printed = default_value(sql, table, place as u16, pretty).ok();
+    let is_printed = printed.is_some();
+    let sql = printed.as_ref().unwrap_or(sql);
     let name = |oid: u32| {
         let relation = state.table_numbered(oid)?;
         let schema = quote_identifier(&relation.schema.name);
         Some(format!("{schema}.{}", quote_identifier(&relation.name)))
     };
-    Some(with_type(
-        &types_by_name(&with_names(sql, name)),
-        column.data_type.base(),
-    ))
+    let shown = types_by_name(&with_names(sql, name));
+    Some(match is_printed {
+        true => shown,
+        false => with_type(&shown, column.data_type.base()),
+    })
 }
 
 /// An expression; a literal in quotes has its type behind it.

@@ -15,6 +15,7 @@ use super::types;
 use clearway_sql::aggregate;
 use clearway_sql::catalog_facts::FunctionTypes;
 use clearway_sql::function;
+use clearway_sql::value::cast::cast_context;
 use clearway_sql::value::{DataType, Value};
 
 /// oid, proname, prokind, provolatile, proisstrict, proretset, proparallel, provariadic, pronargdefaults, prorettype,
@@ -72,8 +73,14 @@ impl FunctionRow {
             return false;
         };
         match (self.kind, self.returns_set) {
-            ("f", false) => function::resolve(self.name, &types)
-                .is_ok_and(|found| found.arguments == types && found.result == result),
+            ("f", false) => {
+                let is_function = function::resolve(self.name, &types)
+                    .is_ok_and(|found| found.arguments == types && found.result == result);
+                // A cast can be written as a call of the type's name.
+                let is_cast =
+                    |from| DataType::named(self.name) == Some(result) && cast_context(from, result).is_some();
+                is_function || matches!(types[..], [from] if is_cast(from))
+            }
             ("f", true) => {
                 let known = |data_type: &DataType| {
                     matches!(

@@ -11,6 +11,7 @@
 //! | `columns` | `pg_attribute`, `pg_attrdef` |
 //! | `constraints` | `pg_index`, `pg_constraint`, `pg_depend` |
 //! | `cursors` | `pg_cursors` |
+//! | `prepared_statements` | `pg_prepared_statements` |
 //! | `sequences` | `pg_sequence`, `pg_sequences`, and each sequence read like a table |
 //! | `types`, `functions`, `operators`, `operator_classes` | `pg_type`; `pg_proc`; `pg_operator`, `pg_cast`; `pg_am`, `pg_opclass`, `pg_opfamily` |
 //! | `server` | `pg_database`, `pg_namespace`, `pg_tablespace`, languages, collations |
@@ -40,6 +41,7 @@ mod information_schema;
 mod internals;
 mod operator_classes;
 mod operators;
+mod prepared_statements;
 mod relations;
 mod replication;
 mod roles;
@@ -54,6 +56,7 @@ pub(crate) mod types;
 mod views;
 
 pub(crate) use cursors::ListedCursor;
+pub(crate) use prepared_statements::ListedStatement;
 pub(crate) use views::rule_oid;
 
 use std::collections::HashMap;
@@ -69,6 +72,7 @@ use crate::catalog::role::Role;
 use crate::identity::Identity;
 use crate::in_force::InForce;
 use crate::replication_status::{ConflictCounts, WalReceiverStatus};
+use crate::session_counts::CountedWork;
 use crate::settings::Settings;
 use clearway_sql::function::USER_OID;
 use clearway_sql::value::{DataType, Value};
@@ -92,6 +96,10 @@ pub(crate) struct Sources<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) in_force: &'a dyn Fn() -> Arc<InForce>,
     pub(crate) cursors: &'a dyn Fn() -> Vec<ListedCursor>,
+    pub(crate) counted: &'a dyn Fn() -> CountedWork,
+    /// The start of the server, in microseconds since 2000.
+    pub(crate) started_us: i64,
+    pub(crate) prepared: &'a dyn Fn() -> Vec<ListedStatement>,
     pub(crate) database: &'a str,
     /// The name that the client has logged in with.
     pub(crate) login: &'a str,
@@ -236,6 +244,10 @@ static SHAPES: &[(&Shape, MakeRows)] = &[
     (&system_views::PG_INDEXES, relations::indexes),
     (&system_views::PG_MATVIEWS, none),
     (&system_views::PG_POLICIES, none),
+    (
+        &system_views::PG_PREPARED_STATEMENTS,
+        prepared_statements::prepared_statements,
+    ),
     (&system_views::PG_PREPARED_XACTS, none),
     (&system_views::PG_PUBLICATION_TABLES, none),
     (&system_views::PG_REPLICATION_ORIGIN_STATUS, none),

@@ -8,7 +8,7 @@ use clearway_storage::RelId;
 use super::Sources;
 use super::definition_text::index_definition;
 use super::operator_classes::{BTREE_OID, HEAP_OID};
-use super::rows::{NOT_FROZEN, NULL, Rows, boolean, int2, int4, oid, text, texts};
+use super::rows::{FIRST_MULTIXACT, NULL, Rows, boolean, frozen, int2, int4, oid, text, texts};
 use super::server::USER_OID;
 use super::{SYSTEM_TABLES, SystemTable};
 use crate::catalog::TableEntry;
@@ -20,7 +20,7 @@ struct Relation<'a> {
     oid: u32,
     name: &'a str,
     schema: u32,
-    temporary: bool,
+    persistence: &'static str,
     kind: &'static str,
     access_method: u32,
     file: u32,
@@ -38,6 +38,11 @@ struct Relation<'a> {
 impl Relation<'_> {
     fn push(self, sources: &Sources<'_>, rows: &mut Rows) {
         let entry = sources.catalog.table(self.oid);
+        // Only what has rows has transactions in it.
+        let (frozen, minmxid) = match self.kind {
+            "r" => (frozen(sources.storage), FIRST_MULTIXACT),
+            _ => (Value::Oid(0), Value::Oid(0)),
+        };
         rows.push([
             ("oid", oid(self.oid)),
             ("relname", text(self.name)),
@@ -54,7 +59,7 @@ impl Relation<'_> {
             ("reltoastrelid", oid(0)),
             ("relhasindex", boolean(self.has_index)),
             ("relisshared", boolean(false)),
-            ("relpersistence", text(if self.temporary { "t" } else { "p" })),
+            ("relpersistence", text(self.persistence)),
             ("relkind", text(self.kind)),
             ("relnatts", int2(self.columns as i16)),
             ("relchecks", int2(self.checks as i16)),
@@ -67,8 +72,8 @@ impl Relation<'_> {
             ("relreplident", text(self.identity)),
             ("relispartition", boolean(false)),
             ("relrewrite", oid(0)),
-            ("relfrozenxid", NOT_FROZEN),
-            ("relminmxid", NOT_FROZEN),
+            ("relfrozenxid", frozen),
+            ("relminmxid", minmxid),
             (
                 "relacl",
                 sources.acl(entry.and_then(|entry| entry.access.acl.as_ref())),
@@ -101,7 +106,7 @@ fn of_view(view: &TableDef) -> Relation<'_> {
         oid: view.oid,
         name: &view.name,
         schema: view.schema.oid,
-        temporary: view.schema.is_temporary(),
+        persistence: persistence(view),
         kind: "v",
         access_method: 0,
         file: 0,
@@ -129,7 +134,7 @@ fn of_system(table: &SystemTable) -> Relation<'static> {
         oid: table.shape.oid,
         name: table.shape.name,
         schema: table.shape.schema.oid(),
-        temporary: false,
+        persistence: "p",
         kind,
         access_method,
         file: 0,
@@ -145,11 +150,21 @@ fn of_system(table: &SystemTable) -> Relation<'static> {
     }
 }
 
-/// The storage parameters of a table that are not the default.
+/// The storage parameters that a table was given.
 fn options_of(table: &TableDef) -> Value {
-    match table.fillfactor {
-        100 => NULL,
-        percent => texts(std::iter::once(format!("fillfactor={percent}"))),
+    let mut given = table.parameters.iter();
+    match given.len() {
+        0 => NULL,
+        _ => texts(given.by_ref().map(|(name, value)| format!("{name}={value}"))),
+    }
+}
+
+/// The letter of a relation's persistence.
+fn persistence(table: &TableDef) -> &'static str {
+    match (table.schema.is_temporary(), table.unlogged) {
+        (true, _) => "t",
+        (false, true) => "u",
+        (false, false) => "p",
     }
 }
 
@@ -181,7 +196,7 @@ fn of_table(sources: &Sources<'_>, entry: &TableEntry, rows: &mut Rows) {
         oid: table.oid,
         name: &table.name,
         schema: table.schema.oid,
-        temporary: table.schema.is_temporary(),
+        persistence: persistence(table),
         kind: "r",
         access_method: HEAP_OID,
         file: entry.rel(),
@@ -201,7 +216,7 @@ fn of_table(sources: &Sources<'_>, entry: &TableEntry, rows: &mut Rows) {
             oid: index.oid,
             name: &index.name,
             schema: table.schema.oid,
-            temporary: table.schema.is_temporary(),
+            persistence: persistence(table),
             kind: "i",
             access_method: BTREE_OID,
             file: index.rel,
@@ -225,7 +240,7 @@ fn of_sequence(entry: &TableEntry) -> Relation<'_> {
         oid: table.oid,
         name: &table.name,
         schema: table.schema.oid,
-        temporary: table.schema.is_temporary(),
+        persistence: persistence(table),
         kind: "S",
         access_method: 0,
         file: table.sequence.as_ref().map_or(0, |sequence| sequence.rel),

@@ -2,6 +2,7 @@
 
 use clearway_sql::value::array::ArrayValue;
 use clearway_sql::value::{DataType, Value};
+use clearway_storage::Storage;
 
 use super::shape::Shape;
 
@@ -58,8 +59,16 @@ pub(super) const NULL: Value = Value::Null;
 /// The value of a column of a type that is left out (see [`shape`](super::shape)).
 pub(super) const NO_TYPE: Value = Value::Null;
 
-/// The transaction up to which everything is frozen: none, since numbers of transactions do not come around.
-pub(super) const NOT_FROZEN: Value = Value::Oid(0);
+/// The number that stands for several transactions at once from which on rows may have one: PostgreSQL's first, since none
+/// has.
+pub(super) const FIRST_MULTIXACT: Value = Value::Oid(1);
+
+/// The transaction up to which everything counts as frozen: the last one, by the low half of its number. Numbers of
+/// transactions do not come around, so there is nothing to freeze, and nothing for a program to warn of that looks at how
+/// old it is.
+pub(super) fn frozen(storage: &Storage) -> Value {
+    Value::Oid((storage.next_xid().0 - 1) as u32)
+}
 
 /// A number of the catalog.
 pub(super) fn oid(oid: u32) -> Value {

@@ -1,7 +1,7 @@
 //! The things that a server has one or a few of: the database, schemas, tablespaces, languages, collations.
 
 use super::Sources;
-use super::rows::{NOT_FROZEN, NULL, Rows, boolean, int4, oid, text};
+use super::rows::{FIRST_MULTIXACT, NULL, Rows, boolean, frozen, int4, oid, text};
 use super::shape::Schema;
 pub(super) use clearway_sql::function::{DATABASE_OID, USER_OID};
 use clearway_sql::value::Value;
@@ -13,6 +13,8 @@ const TABLESPACE_OID: u32 = 1_663;
 /// The number of the collation of strings, and of that of names.
 pub(super) const DEFAULT_COLLATION_OID: u32 = 100;
 pub(super) const C_COLLATION_OID: u32 = 950;
+/// The number of the collation that POSIX calls by its own name.
+const POSIX_COLLATION_OID: u32 = 951;
 /// The number of the encoding UTF-8.
 const UTF8: i32 = 6;
 
@@ -45,8 +47,8 @@ pub(super) fn databases(sources: &Sources<'_>, rows: &mut Rows) {
         ("datistemplate", boolean(false)),
         ("datallowconn", boolean(true)),
         ("datconnlimit", int4(-1)),
-        ("datfrozenxid", NOT_FROZEN),
-        ("datminmxid", NOT_FROZEN),
+        ("datfrozenxid", frozen(sources.storage)),
+        ("datminmxid", FIRST_MULTIXACT),
         ("dattablespace", oid(TABLESPACE_OID)),
         ("datcollate", text("C")),
         ("datctype", text("C.UTF-8")),
@@ -88,7 +90,11 @@ pub(super) fn languages(_: &Sources<'_>, rows: &mut Rows) {
 }
 
 /// The collations, with their numbers.
-const COLLATIONS: [(u32, &str); 2] = [(DEFAULT_COLLATION_OID, "default"), (C_COLLATION_OID, "C")];
+const COLLATIONS: [(u32, &str); 3] = [
+    (DEFAULT_COLLATION_OID, "default"),
+    (C_COLLATION_OID, "C"),
+    (POSIX_COLLATION_OID, "POSIX"),
+];
 
 /// The number of the collation of this name.
 pub(crate) fn collation_named(name: &str) -> Option<u32> {
@@ -111,8 +117,9 @@ pub(super) fn collations(_: &Sources<'_>, rows: &mut Rows) {
     for (number, name, provider) in [
         (DEFAULT_COLLATION_OID, "default", "d"),
         (C_COLLATION_OID, "C", "c"),
+        (POSIX_COLLATION_OID, "POSIX", "c"),
     ] {
-        let locale = if provider == "c" { text("C") } else { NULL };
+        let locale = if provider == "c" { text(name) } else { NULL };
         rows.push([
             ("oid", oid(number)),
             ("collname", text(name)),

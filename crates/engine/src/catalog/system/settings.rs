@@ -4,7 +4,33 @@ use super::Sources;
 use super::rows::{NULL, Rows, boolean, text, texts};
 use crate::config::Config;
 use crate::in_force::{self, CHANGEABLE};
+use crate::settings::in_unit;
 use clearway_sql::value::Value;
+
+/// The unit in which PostgreSQL shows a key of the configuration, or would show one of ours.
+fn unit_of(key: &str) -> Option<&'static str> {
+    Some(match key {
+        "shared_buffers" => "8kB",
+        "max_message_size" | "planning_memory" | "server_memory" => "kB",
+        "max_slot_wal_keep_size" | "max_wal_size" | "wal_keep_size" => "MB",
+        "max_standby_streaming_delay"
+        | "wal_receiver_timeout"
+        | "wal_sender_timeout"
+        | "wal_writer_delay" => "ms",
+        "autovacuum_naptime" | "checkpoint_timeout" | "wal_receiver_status_interval" => "s",
+        _ => return None,
+    })
+}
+
+/// The kind of a value without a unit, as PostgreSQL calls it.
+fn kind_of(value: &str) -> &'static str {
+    match value {
+        "on" | "off" => "bool",
+        number if number.parse::<i64>().is_ok() => "integer",
+        number if number.parse::<f64>().is_ok() => "real",
+        _ => "string",
+    }
+}
 
 /// `pg_settings`
 pub(super) fn settings(sources: &Sources<'_>, rows: &mut Rows) {
@@ -59,10 +85,15 @@ pub(super) fn settings(sources: &Sources<'_>, rows: &mut Rows) {
             .find(|(name, _)| *name == key)
             .map(|(_, default)| default);
         let is_changeable = CHANGEABLE.contains(&key.as_str());
+        let unit = unit_of(&key);
+        let shown = |value: &str| {
+            unit.and_then(|unit| in_unit(value, unit))
+                .unwrap_or_else(|| value.to_owned())
+        };
         rows.push([
             ("name", text(&key)),
-            ("setting", text(&value)),
-            ("unit", NULL),
+            ("setting", Value::text(shown(&value))),
+            ("unit", unit.map_or(NULL, text)),
             ("category", NULL),
             ("short_desc", NULL),
             ("extra_desc", NULL),
@@ -70,7 +101,14 @@ pub(super) fn settings(sources: &Sources<'_>, rows: &mut Rows) {
                 "context",
                 text(if is_changeable { "sighup" } else { "postmaster" }),
             ),
-            ("vartype", text("string")),
+            (
+                "vartype",
+                text(if unit.is_some() {
+                    "integer"
+                } else {
+                    kind_of(&value)
+                }),
+            ),
             (
                 "source",
                 text(if default == Some(&value) {
@@ -82,8 +120,11 @@ pub(super) fn settings(sources: &Sources<'_>, rows: &mut Rows) {
             ("min_val", NULL),
             ("max_val", NULL),
             ("enumvals", NULL),
-            ("boot_val", default.map_or(NULL, |default| text(default))),
-            ("reset_val", text(&value)),
+            (
+                "boot_val",
+                default.map_or(NULL, |default| Value::text(shown(default))),
+            ),
+            ("reset_val", Value::text(shown(&value))),
             ("sourcefile", NULL),
             ("sourceline", NULL),
             (

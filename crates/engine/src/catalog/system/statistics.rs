@@ -7,7 +7,39 @@ use super::rows::{NULL, Rows, int4, int8, oid, text};
 use super::server::DATABASE_OID;
 use super::{SYSTEM_TABLES, Sources, sequences};
 use crate::catalog::{Runs, TableRuntime};
+use clearway_sql::catalog_facts::TableStatistic;
 use clearway_sql::value::Value;
+
+impl TableRuntime {
+    /// A statistic of the table; `None` for one that is not kept, and for the time of what was never done.
+    pub(crate) fn statistic(&self, what: TableStatistic) -> Option<i64> {
+        use TableStatistic as S;
+        let count = |count: &AtomicU64| Some(count.load(Ordering::Relaxed).cast_signed());
+        let last = |runs: &Runs| Some(runs.last_us.load(Ordering::Relaxed)).filter(|at| *at != 0);
+        match what {
+            S::LastVacuum => last(&self.vacuums.requested),
+            S::LastAutovacuum => last(&self.vacuums.automatic),
+            S::LastAnalyze => last(&self.analyzes.requested),
+            S::LastAutoanalyze => last(&self.analyzes.automatic),
+            S::Vacuums => count(&self.vacuums.requested.count),
+            S::Autovacuums => count(&self.vacuums.automatic.count),
+            S::Analyzes => count(&self.analyzes.requested.count),
+            S::Autoanalyzes => count(&self.analyzes.automatic.count),
+            S::LiveRows => Some(self.live_rows.load(Ordering::Relaxed).max(0)),
+            S::DeadRows => count(&self.dead_rows),
+            S::ChangedRows => count(&self.changed_rows),
+            S::Inserted => count(&self.inserted),
+            S::Updated => count(&self.updated),
+            S::Deleted => count(&self.deleted),
+            S::Scans => count(&self.scans),
+        }
+    }
+}
+
+/// A count.
+fn count(count: u64) -> Value {
+    int8(count.cast_signed())
+}
 
 /// A table whose statistics are shown.
 struct Counted {
@@ -40,48 +72,33 @@ fn system_tables() -> Vec<Counted> {
 
 fn push_tables(tables: Vec<Counted>, rows: &mut Rows) {
     for table in tables {
-        let runtime = table.runtime.as_deref();
-        let rows_of = |count: &AtomicU64| int8(count.load(Ordering::Relaxed).cast_signed());
-        let runs = |of: fn(&TableRuntime) -> &Runs| runtime.map(of);
-        let last = |of| {
-            let last_us = runs(of).map_or(0, |runs| runs.last_us.load(Ordering::Relaxed));
-            if last_us == 0 {
-                NULL
-            } else {
-                Value::TimestampTz(last_us)
-            }
-        };
-        let count = |of| runs(of).map_or(NULL, |runs| rows_of(&runs.count));
+        let statistic = |what| table.runtime.as_deref().and_then(|of| of.statistic(what));
+        let last = |what| statistic(what).map_or(NULL, Value::TimestampTz);
+        let count = |what| statistic(what).map_or(NULL, int8);
         rows.push([
             ("relid", oid(table.oid)),
             ("schemaname", text(&table.schema)),
             ("relname", text(&table.name)),
-            ("seq_scan", NULL),
+            ("seq_scan", count(TableStatistic::Scans)),
             ("seq_tup_read", NULL),
             ("idx_scan", NULL),
             ("idx_tup_fetch", NULL),
-            ("n_tup_ins", NULL),
-            ("n_tup_upd", NULL),
-            ("n_tup_del", NULL),
+            ("n_tup_ins", count(TableStatistic::Inserted)),
+            ("n_tup_upd", count(TableStatistic::Updated)),
+            ("n_tup_del", count(TableStatistic::Deleted)),
             ("n_tup_hot_upd", NULL),
-            (
-                "n_live_tup",
-                runtime.map_or(NULL, |of| int8(of.live_rows.load(Ordering::Relaxed).max(0))),
-            ),
-            ("n_dead_tup", runtime.map_or(NULL, |of| rows_of(&of.dead_rows))),
-            (
-                "n_mod_since_analyze",
-                runtime.map_or(NULL, |of| rows_of(&of.changed_rows)),
-            ),
+            ("n_live_tup", count(TableStatistic::LiveRows)),
+            ("n_dead_tup", count(TableStatistic::DeadRows)),
+            ("n_mod_since_analyze", count(TableStatistic::ChangedRows)),
             ("n_ins_since_vacuum", NULL),
-            ("last_vacuum", last(|of| &of.vacuums.requested)),
-            ("last_autovacuum", last(|of| &of.vacuums.automatic)),
-            ("last_analyze", last(|of| &of.analyzes.requested)),
-            ("last_autoanalyze", last(|of| &of.analyzes.automatic)),
-            ("vacuum_count", count(|of| &of.vacuums.requested)),
-            ("autovacuum_count", count(|of| &of.vacuums.automatic)),
-            ("analyze_count", count(|of| &of.analyzes.requested)),
-            ("autoanalyze_count", count(|of| &of.analyzes.automatic)),
+            ("last_vacuum", last(TableStatistic::LastVacuum)),
+            ("last_autovacuum", last(TableStatistic::LastAutovacuum)),
+            ("last_analyze", last(TableStatistic::LastAnalyze)),
+            ("last_autoanalyze", last(TableStatistic::LastAutoanalyze)),
+            ("vacuum_count", count(TableStatistic::Vacuums)),
+            ("autovacuum_count", count(TableStatistic::Autovacuums)),
+            ("analyze_count", count(TableStatistic::Analyzes)),
+            ("autoanalyze_count", count(TableStatistic::Autoanalyzes)),
         ]);
     }
 }
@@ -188,14 +205,15 @@ pub(super) fn pages_of_sequences(sources: &Sources<'_>, rows: &mut Rows) {
 pub(super) fn of_database(sources: &Sources<'_>, rows: &mut Rows) {
     let conflicts = (sources.conflicts)();
     let sessions = (sources.activity)().len();
+    let work = (sources.counted)();
     rows.push([
         ("datid", oid(DATABASE_OID)),
         ("datname", text(sources.database)),
         ("numbackends", int4(sessions as i32)),
-        ("xact_commit", NULL),
-        ("xact_rollback", NULL),
-        ("blks_read", NULL),
-        ("blks_hit", NULL),
+        ("xact_commit", count(work.commits)),
+        ("xact_rollback", count(work.rollbacks)),
+        ("blks_read", count(work.read)),
+        ("blks_hit", count(work.hit)),
         ("tup_returned", NULL),
         ("tup_fetched", NULL),
         ("tup_inserted", NULL),
@@ -219,24 +237,30 @@ pub(super) fn of_database(sources: &Sources<'_>, rows: &mut Rows) {
         ("sessions_abandoned", NULL),
         ("sessions_fatal", NULL),
         ("sessions_killed", NULL),
-        ("stats_reset", NULL),
+        ("stats_reset", Value::TimestampTz(sources.started_us)),
     ]);
 }
 
 /// `pg_stat_bgwriter`
-pub(super) fn of_background_writer(_: &Sources<'_>, rows: &mut Rows) {
+pub(super) fn of_background_writer(sources: &Sources<'_>, rows: &mut Rows) {
+    let checkpoints = sources.storage.checkpoint_counts();
+    let work = (sources.counted)();
+    let sum = |sum: &AtomicU64| count(sum.load(Ordering::Relaxed));
+    let milliseconds = |sum: &AtomicU64| Value::Float8(sum.load(Ordering::Relaxed) as f64 / 1_000.0);
     rows.push([
-        ("checkpoints_timed", NULL),
-        ("checkpoints_req", NULL),
-        ("checkpoint_write_time", NULL),
-        ("checkpoint_sync_time", NULL),
-        ("buffers_checkpoint", NULL),
-        ("buffers_clean", NULL),
-        ("maxwritten_clean", NULL),
-        ("buffers_backend", NULL),
-        ("buffers_backend_fsync", NULL),
-        ("buffers_alloc", NULL),
-        ("stats_reset", NULL),
+        ("checkpoints_timed", sum(&checkpoints.timed)),
+        ("checkpoints_req", sum(&checkpoints.requested)),
+        ("checkpoint_write_time", milliseconds(&checkpoints.write_us)),
+        ("checkpoint_sync_time", milliseconds(&checkpoints.sync_us)),
+        ("buffers_checkpoint", sum(&checkpoints.pages)),
+        // No thread writes pages ahead of the sessions that want their frames.
+        ("buffers_clean", int8(0)),
+        ("maxwritten_clean", int8(0)),
+        ("buffers_backend", count(work.written)),
+        // Checkpoints alone make data files durable.
+        ("buffers_backend_fsync", int8(0)),
+        ("buffers_alloc", count(work.read)),
+        ("stats_reset", Value::TimestampTz(sources.started_us)),
     ]);
 }
 

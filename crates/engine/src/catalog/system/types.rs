@@ -11,6 +11,7 @@ use super::definition_text::with_type;
 use super::rows::{NULL, Rows, boolean, int2, int4, oid, text};
 use super::server::USER_OID;
 use super::shape::Schema;
+use clearway_sql::function::quote_identifier;
 use clearway_sql::types_by_name;
 use clearway_sql::value::datatype::numeric_of_typmod;
 use clearway_sql::value::user_type::UserType;
@@ -169,13 +170,18 @@ pub(super) fn name_of(oid: u32) -> &'static str {
     PLACES.get(&oid).map_or("???", |at| TYPES[*at].name)
 }
 
+/// The name of a type that only the catalog has; `None` for a number that is no type's.
+pub(crate) fn listed_name(oid: u32) -> Option<String> {
+    PLACES.get(&oid).map(|at| quote_identifier(TYPES[*at].name))
+}
+
 /// The name in SQL of a type, also of one that values cannot have.
 pub(super) fn sql_name_of(oid: u32) -> Cow<'static, str> {
-    DataType::from_oid(oid).map_or_else(|| name_of(oid).into(), DataType::name)
+    DataType::from_oid(oid).map_or_else(|| quote_identifier(name_of(oid)).into(), DataType::name)
 }
 
 /// The number of the type with this name in SQL or in the catalog, also of one that values cannot have.
-pub(super) fn named(name: &str) -> Option<u32> {
+pub(crate) fn named(name: &str) -> Option<u32> {
     let known = DataType::with_arrays().find(|data_type| data_type.name() == name);
     known
         .map(DataType::oid)

@@ -121,10 +121,8 @@ fn positions_are_right_in_later_lines() {
 fn what_is_not_done_is_named() {
     for sql in [
         "select row_number() over (order by generate_series(1, 2)) from sbtest1",
-        "create unlogged table t(a int)",
         "create table t(a int references sbtest1 match partial)",
         "create table t(a int check (a > 0) no inherit)",
-        "create unlogged table t as select 1",
         "create table t(a int) partition by range (a)",
         "create table t(a money)",
         "create index on sbtest1 using hash (k)",

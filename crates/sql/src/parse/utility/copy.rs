@@ -3,8 +3,8 @@
 use crate::error::{EngineError, Result, SqlState};
 use crate::lex::Kind;
 use crate::parse::parse_one;
-use crate::parse::utility::{Copy, CopySource, Reader};
-use crate::plan::{CopyFormat, CopyOptions};
+use crate::parse::utility::{Copy, CopySource, ForceClause, Reader};
+use crate::plan::{CopyFormat, CopyOptions, ForcedColumns};
 
 impl Reader<'_> {
     pub(super) fn copy(&mut self) -> Result<Copy> {
@@ -64,7 +64,8 @@ impl Reader<'_> {
                 "COPY to a file or program on the server"
             }));
         }
-        let options = self.copy_options()?;
+        let (options, forced) = self.copy_options()?;
+        check_forced(&forced, options.format, from)?;
         if self.eat("where") {
             return Err(EngineError::not_supported("COPY … WHERE"));
         }
@@ -72,10 +73,12 @@ impl Reader<'_> {
             from,
             source,
             options,
+            forced,
         })
     }
 
-    fn copy_options(&mut self) -> Result<CopyOptions> {
+    fn copy_options(&mut self) -> Result<(CopyOptions, [ForceClause; 3])> {
+        let mut forced = [const { ForceClause::Absent }; 3];
         let mut format = CopyFormat::Text;
         let (mut delimiter, mut null, mut quote, mut escape) = (None, None, None, None);
         let (mut header, mut freeze) = (false, false);
@@ -130,8 +133,20 @@ impl Reader<'_> {
                         return Err(EngineError::not_supported(format!("COPY … ENCODING '{name}'")));
                     }
                 }
-                "force" | "force_quote" | "force_null" | "force_not_null" => {
-                    return Err(EngineError::not_supported("COPY … FORCE"));
+                "force_quote" if listed => forced[0] = self.forced_columns(listed, true)?,
+                "force_not_null" if listed => forced[1] = self.forced_columns(listed, false)?,
+                "force_null" if listed => forced[2] = self.forced_columns(listed, false)?,
+                "force" if !listed => {
+                    // Several clauses begin with this word.
+                    seen.pop();
+                    let which = match (self.eat("quote"), self.eat("not")) {
+                        (true, _) => 0,
+                        (false, not) => {
+                            self.expect("null")?;
+                            if not { 1 } else { 2 }
+                        }
+                    };
+                    forced[which] = self.forced_columns(listed, which == 0)?;
                 }
                 _ if listed => {
                     return Err(EngineError::new(
@@ -166,9 +181,27 @@ impl Reader<'_> {
             quote,
             escape: escape.unwrap_or(quote),
             freeze,
+            forced: ForcedColumns::default(),
         };
         check_marks(&options)?;
-        Ok(options)
+        Ok((options, forced))
+    }
+
+    /// The columns of a clause of FORCE; `or_all`: or `*`.
+    fn forced_columns(&mut self, listed: bool, or_all: bool) -> Result<ForceClause> {
+        if or_all && self.eat_symbol('*') {
+            return Ok(ForceClause::All);
+        }
+        if listed {
+            self.expect_symbol('(')?;
+        }
+        let names = self.names()?;
+        if listed {
+            self.expect_symbol(')')?;
+        }
+        Ok(ForceClause::Columns(
+            names.into_iter().map(|name| name.name).collect(),
+        ))
     }
 
     fn copy_format(&self, name: &str) -> Result<CopyFormat> {
@@ -230,6 +263,29 @@ impl Reader<'_> {
             )),
         }
     }
+}
+
+/// The clauses of FORCE, as errors name them.
+pub(crate) const FORCES: [&str; 3] = ["force quote", "force not null", "force null"];
+
+/// 0A000 for a clause of FORCE in another format than CSV, or in the other direction.
+fn check_forced(forced: &[ForceClause; 3], format: CopyFormat, from: bool) -> Result<()> {
+    for (which, name) in FORCES.iter().enumerate() {
+        if forced[which] == ForceClause::Absent {
+            continue;
+        }
+        let only_from = which > 0;
+        let message = match (format, only_from == from) {
+            (CopyFormat::Csv, true) => continue,
+            (CopyFormat::Csv, false) => {
+                let direction = if only_from { "FROM" } else { "TO" };
+                format!("COPY {name} only available using COPY {direction}")
+            }
+            _ => format!("COPY {name} available only in CSV mode"),
+        };
+        return Err(EngineError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+    }
+    Ok(())
 }
 
 /// The characters that tell a row's parts from each other must differ: what COPY writes must be read as it was.

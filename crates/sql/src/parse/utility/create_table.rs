@@ -15,6 +15,7 @@ use crate::parse::unsupported::MODIFIERS;
 use crate::parse::utility::reader::{Name, Reader};
 use crate::parse::{Tree, parse_one, parse_sql};
 use crate::plan::{ControlStatement, IntoTable};
+use crate::storage_parameters::StorageParameters;
 
 /// A LIKE clause as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,7 +89,7 @@ impl Reader<'_> {
             }
         }
         if self.eat("with") {
-            into.fillfactor = Some(self.fillfactor()?);
+            into.parameters = StorageParameters::of(self.storage_parameters()?)?;
         } else {
             let _ = self.eat("without oids");
         }
@@ -289,7 +290,7 @@ mod tests {
         assert_eq!((into.schema.as_deref(), &*into.name), (Some("s"), "t"));
         assert_eq!(into.columns, ["a", "B"]);
         assert!(into.if_not_exists && !into.with_data);
-        assert_eq!(into.fillfactor, Some(70));
+        assert_eq!(into.parameters.get("fillfactor"), Some("70"));
         assert_eq!(query.text.trim(), "select 1, 2");
         assert!(matches!(
             read("create temp table t as execute p (1)"),

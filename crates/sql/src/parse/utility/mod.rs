@@ -22,6 +22,7 @@ pub(crate) mod schema;
 mod schema_elements;
 pub(crate) mod sequence;
 mod setting;
+mod storage_parameters;
 mod transaction;
 mod user_type;
 mod view;
@@ -41,6 +42,7 @@ use schema::RoleName;
 use sequence::{AlterIdentity, AlterSequence, CreateSequence};
 
 pub(crate) use comment::{Comment, CommentedName, RelationKind};
+pub(crate) use copy::FORCES;
 pub(crate) use reader::Name;
 pub(crate) use user_type::{DomainParts, TypeChange, TypeStatement};
 pub(crate) use view::{AlterView, AlterViewAction, CreateView, ViewOptions};
@@ -92,9 +94,10 @@ pub(crate) enum NamedDefinition {
         concurrently: bool,
     },
     Reindex(ReindexAsRead<Name>),
-    SetFillfactor {
+    SetParameters {
         table: Name,
-        fillfactor: u8,
+        /// `None`: RESET.
+        changes: Vec<(String, Option<String>)>,
     },
     CreateSchema {
         /// The owner's name, if there is none.
@@ -129,6 +132,20 @@ pub(crate) struct Copy {
     pub from: bool,
     pub source: CopySource,
     pub options: CopyOptions,
+    /// FORCE QUOTE, FORCE NOT NULL, FORCE NULL.
+    pub forced: [ForceClause; 3],
+}
+
+/// The columns of a clause of FORCE.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum ForceClause {
+    /// There is no such clause.
+    #[default]
+    Absent,
+    /// `*`
+    All,
+    /// The columns of these names.
+    Columns(Vec<String>),
 }
 
 #[derive(Debug, Clone)]
@@ -159,16 +176,9 @@ pub(crate) fn parse(text: &str, offset: u32) -> Result<Option<Tree>> {
         "alter" => match words.get(1) {
             Some(&"table") => {
                 let text = text.to_ascii_lowercase();
-                [
-                    "fillfactor",
-                    "identity",
-                    "expression",
-                    "generated",
-                    "restart",
-                    "set ",
-                ]
-                .iter()
-                .any(|word| text.contains(word))
+                ["identity", "expression", "generated", "restart", "set"]
+                    .iter()
+                    .any(|word| text.contains(word))
             }
             Some(&"user") if words.get(2) == Some(&"mapping") => false,
             other => matches!(
@@ -214,8 +224,8 @@ pub(crate) fn parse(text: &str, offset: u32) -> Result<Option<Tree>> {
             Ok(Some(alter)) if reader.expect_end().is_ok() => {
                 return Ok(Some(Tree::Definition(NamedDefinition::AlterIdentity(alter))));
             }
-            // sqlparser's, or a storage parameter.
-            _ if !text.to_ascii_lowercase().contains("fillfactor") => return Ok(None),
+            // sqlparser's, or storage parameters.
+            _ if !reader.alters_parameters() => return Ok(None),
             _ => reader.at = 0,
         }
     }
@@ -269,7 +279,7 @@ impl Reader<'_> {
             "create" => Tree::Definition(NamedDefinition::CreateView(Box::new(self.create_view()?))),
             "alter" if self.eat("schema") => Tree::Definition(self.alter_schema()?),
             "alter" if self.eat("view") => Tree::Definition(NamedDefinition::AlterView(self.alter_view()?)),
-            "alter" => Tree::Definition(self.set_fillfactor()?),
+            "alter" => Tree::Definition(self.alter_parameters()?),
             "explain" => {
                 let (statement, options) = self.explain()?;
                 Tree::Explain(Box::new(statement), options)
@@ -377,19 +387,6 @@ impl Reader<'_> {
         }
     }
 
-    /// ALTER TABLE t SET (fillfactor = n), after its ALTER.
-    fn set_fillfactor(&mut self) -> Result<NamedDefinition> {
-        self.expect("table")?;
-        let _ = self.eat("only");
-        let table = self.name()?;
-        if self.eat("reset") {
-            return Err(EngineError::not_supported("ALTER TABLE … RESET"));
-        }
-        self.expect("set")?;
-        let fillfactor = self.fillfactor()?;
-        Ok(NamedDefinition::SetFillfactor { table, fillfactor })
-    }
-
     fn truncate(&mut self) -> Result<NamedDefinition> {
         let _ = self.eat("table");
         let _ = self.eat("only");
@@ -470,32 +467,6 @@ impl Reader<'_> {
         let found = actions.into_iter().find(|(words, _)| self.eat(words));
         found.map(|(_, action)| action).ok_or_else(|| self.syntax_error())
     }
-
-    fn fillfactor(&mut self) -> Result<u8> {
-        self.expect_symbol('(')?;
-        self.expect("fillfactor")?;
-        self.expect_symbol('=')?;
-        let Some(Kind::Number(number)) = self.peek().cloned() else {
-            return Err(self.syntax_error());
-        };
-        self.at += 1;
-        self.expect_symbol(')')?;
-        check_fillfactor(&number)
-    }
-}
-
-/// Checks a fillfactor as written.
-pub(crate) fn check_fillfactor(text: &str) -> Result<u8> {
-    text.parse::<u8>()
-        .ok()
-        .filter(|value| (10..=100).contains(value))
-        .ok_or_else(|| {
-            EngineError::new(
-                SqlState::INVALID_PARAMETER_VALUE,
-                format!("value {text} out of bounds for option \"fillfactor\""),
-            )
-            .with_detail("Valid values are between \"10\" and \"100\".")
-        })
 }
 
 #[cfg(test)]

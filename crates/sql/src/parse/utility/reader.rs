@@ -102,7 +102,7 @@ impl Reader<'_> {
                 ),
             )
             .with_position(self.position_of(token.start)),
-            None => EngineError::new(SqlState::SYNTAX_ERROR, "syntax error at end of input")
+            None => EngineError::new(SqlState::SYNTAX_ERROR, super::super::AT_END)
                 .with_position(self.position_of(self.text.trim_end().len())),
         }
     }

@@ -163,7 +163,11 @@ impl Reader<'_> {
         let _ = self.eat("hour to minute") || self.eat("hour");
         Ok(ControlStatement::Set {
             name: "timezone".to_owned(),
-            value: Some(offset),
+            value: Some(match offset.trim_matches(['+', '-', '0', ':', ' ']).is_empty() {
+                // The name that PostgreSQL gives it.
+                true => "<+00>-00".to_owned(),
+                false => offset,
+            }),
             local,
         })
     }

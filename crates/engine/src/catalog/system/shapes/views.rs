@@ -54,6 +54,14 @@ pub(crate) const PG_POLICIES: Shape = Shape::view(
      with_check text",
 );
 
+/// `pg_prepared_statements`
+pub(crate) const PG_PREPARED_STATEMENTS: Shape = Shape::view(
+    12_095,
+    "pg_prepared_statements",
+    "name text, statement text, prepare_time timestamptz, parameter_types _regtype, from_sql bool, generic_plans \
+     int8, custom_plans int8",
+);
+
 /// `pg_prepared_xacts`
 pub(crate) const PG_PREPARED_XACTS: Shape = Shape::view(
     12_090,
