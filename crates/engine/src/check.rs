@@ -6,6 +6,8 @@
 //!    its key in every index; every entry leads to a line pointer that an index may lead to, and bears the
 //!    key of the row if one is visible there; no two visible rows have the same key in a unique index.
 //!
+//! 4. The same snapshot sees as many pieces of long values as its rows lead to: none is missing, and none is left over.
+//!
 //! An entry that leads to a dead row is in order: vacuum removes it. The table is locked against changes and vacuums
 //! meanwhile, so it is compared as it is.
 
@@ -21,6 +23,7 @@ use crate::activity::SessionInfo;
 use crate::catalog::{CATALOG_REL, TableEntry, TableUse};
 use crate::convert::storage_error;
 use crate::engine::Engine;
+use crate::executor::long_values::{piece_count, whole_row};
 use crate::executor::unique::{describe, describe_key};
 use crate::interrupt::Interrupts;
 use crate::session::Session;
@@ -140,7 +143,13 @@ fn relations_of(entry: &TableEntry) -> Vec<Relation> {
         name: format!("the statistics of table \"{table}\""),
         kind: Kind::Heap,
     });
-    std::iter::once(heap).chain(indexes).chain(statistics).collect()
+    let long_values = entry.def.long_rel.map(|rel| Relation {
+        rel: RelId(rel),
+        name: format!("the long values of table \"{table}\""),
+        kind: Kind::Heap,
+    });
+    let heaps = std::iter::once(heap).chain(long_values);
+    heaps.chain(indexes).chain(statistics).collect()
 }
 
 struct Check<'c> {
@@ -298,10 +307,13 @@ fn compare(
     let mut wanted: Vec<HashSet<(Vec<u8>, Tid)>> = vec![HashSet::new(); entry.def.indexes.len()];
     let context = session.txn.context();
     let mut problems = Vec::new();
+    let mut pieces = 0;
     let mut rows = Heap::new(entry.rel()).scan(&context).map_err(storage_error)?;
     loop {
         let next = rows.next_with_root(&context, |root, bytes| {
-            let row = entry.def.codec.decode_all(bytes)?;
+            let codec = &entry.def.codec;
+            codec.each_pointer(bytes, |pointer| pieces += piece_count(&pointer))?;
+            let row = whole_row(session.txn.storage(), interrupts, &entry.def, bytes)?;
             for (index, wanted) in entry.def.indexes.iter().zip(&mut wanted) {
                 let (entry, key) = entry_of(index, &row)?;
                 if entry != IndexEntry::Absent {
@@ -318,6 +330,19 @@ fn compare(
         report.rows += 1;
         if report.rows.is_multiple_of(1_024) {
             interrupts.check()?;
+        }
+    }
+    if let Some(rel) = entry.def.long_rel.filter(|rel| !damaged.contains(rel)) {
+        let mut seen = 0;
+        let mut scan = Heap::new(rel).scan(&context).map_err(storage_error)?;
+        while scan.next(&context, |_, _| ()).map_err(storage_error)?.is_some() {
+            seen += 1;
+            interrupts.check()?;
+        }
+        if seen != pieces {
+            problems.push(format!(
+                "its rows lead to {pieces} pieces of long values, and there are {seen}"
+            ));
         }
     }
     for (index, wanted) in entry.def.indexes.iter().zip(wanted) {
@@ -370,13 +395,13 @@ impl Comparison<'_> {
                 .next_entries(&self.session.engine.storage, BATCH, &mut batch)
                 .map_err(storage_error)?;
             for (key, tid) in batch.drain(..) {
-                self.entry(key, tid)?;
+                self.entry(key, tid, interrupts)?;
             }
         }
         Ok(())
     }
 
-    fn entry(&mut self, key: Vec<u8>, tid: Tid) -> Result<()> {
+    fn entry(&mut self, key: Vec<u8>, tid: Tid, interrupts: &Interrupts) -> Result<()> {
         let heap = Heap::new(self.entry.rel());
         let storage = &self.session.engine.storage;
         let index = &self.index.name;
@@ -387,11 +412,11 @@ impl Comparison<'_> {
             return Ok(());
         }
         let context = self.session.txn.context();
-        let found = heap.fetch(&context, tid, |_, bytes| self.entry.def.codec.decode_all(bytes));
-        let Some(row) = found.map_err(storage_error)? else {
+        let found = heap.fetch(&context, tid, |_, bytes| bytes.to_vec());
+        let Some(bytes) = found.map_err(storage_error)? else {
             return Ok(());
         };
-        let Ok(row) = row else {
+        let Ok(row) = whole_row(storage, interrupts, &self.entry.def, &bytes) else {
             // The scan has said so.
             return Ok(());
         };

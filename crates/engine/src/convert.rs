@@ -6,6 +6,7 @@ use clearway_txn::{LockError, LockMode};
 use crate::interrupt::{Interrupts, current_error};
 use clearway_sql::error::{EngineError, SqlState};
 use clearway_sql::plan::TableLockMode;
+use clearway_sql::{IndexDef, TableDef};
 
 /// A storage error for the client.
 #[cold]
@@ -13,15 +14,29 @@ pub(crate) fn storage_error(error: StorageError) -> EngineError {
     let sqlstate = SqlState::from_code(error.sqlstate());
     let shown = EngineError::new(sqlstate, error.to_string());
     match error {
-        StorageError::TooLarge { what: "row", .. } => shown.with_hint(
-            "A row, all its columns together, must fit on one page; long values are not stored elsewhere. \
-             Divide it into several rows (docs/limits.md).",
-        ),
-        StorageError::TooLarge { .. } => {
-            shown.with_hint("Index fewer columns, or columns with shorter values (docs/limits.md).")
-        }
         StorageError::StopAsked => current_error().unwrap_or(shown),
         _ => shown,
+    }
+}
+
+/// An error of a change of an index for the client.
+#[cold]
+pub(crate) fn index_error(error: StorageError, table: &TableDef, index: &IndexDef) -> EngineError {
+    match error {
+        StorageError::TooLarge { size, max, .. } => EngineError::new(
+            SqlState::PROGRAM_LIMIT_EXCEEDED,
+            format!(
+                "index row size {size} exceeds btree version 4 maximum {max} for index \"{}\"",
+                index.name
+            ),
+        )
+        .with_hint(
+            "Values larger than 1/3 of a buffer page cannot be indexed.\nConsider a function index of an MD5 hash \
+             of the value, or use full text indexing.",
+        )
+        .with_table(&table.schema.name, &table.name)
+        .with_constraint(&index.name),
+        error => storage_error(error),
     }
 }
 

@@ -148,6 +148,7 @@ subjects! {
     join_names
     joins
     keys
+    long_values
     math_double
     math_exact
     math_numeric

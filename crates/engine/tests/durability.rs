@@ -142,6 +142,47 @@ fn a_crash_keeps_what_was_committed_and_nothing_else() {
     assert_sound(&after);
 }
 
+/// A long value is there with its row or not at all, and with the row's version.
+#[test]
+fn a_crash_keeps_long_values_whole() {
+    let fixture = Fixture::new(
+        "create table notes (id int primary key, n int default 0, note text);
+         create view noise as select string_agg(md5(g::text), '') as value from generate_series(1, 3000) g;
+         insert into notes (id, note) select g, g || value from noise, generate_series(1, 4) g",
+    );
+    fixture.engine.checkpoint().unwrap();
+    let mut alice = fixture.session();
+    query(&mut alice, "update notes set note = note || '!' where id = 1");
+    query(&mut alice, "update notes set n = 1 where id = 2");
+    query(&mut alice, "delete from notes where id = 3");
+    let mut bob = fixture.session();
+    query(&mut bob, "begin");
+    query(&mut bob, "update notes set note = 'bob' where id in (2, 4)");
+    query(
+        &mut bob,
+        "insert into notes (id, note) select 5, value from noise",
+    );
+    query(
+        &mut alice,
+        "insert into notes values (6, 0, repeat('six', 10000))",
+    );
+    let after = crash(&fixture);
+    let mut s = after.session();
+    let right = "select id, n, note = id || value, note = id || value || '!', length(note) from notes, noise order by id";
+    let expected = "1|0|f|t|96002, 2|1|t|f|96001, 4|0|t|f|96001, 6|0|f|f|30000";
+    assert_eq!(query(&mut s, right), expected);
+    query(&mut s, "insert into notes (id, note) select 5, value from noise");
+    query(&mut s, "vacuum notes");
+    drop(s);
+    let after = reopen(after);
+    let mut s = after.session();
+    assert_eq!(
+        query(&mut s, "select count(*), sum(length(note)) from notes"),
+        "5|414004"
+    );
+    assert_sound(&after);
+}
+
 #[test]
 fn dropped_and_truncated_tables_stay_so() {
     let fixture = Fixture::new(

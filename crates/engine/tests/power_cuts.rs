@@ -2,7 +2,7 @@
 //! transaction makes them.
 //!
 //! Each session has tables of its own: it inserts, copies, updates and deletes rows in transactions, makes, truncates and drops
-//! tables, adds indexes, goes back to savepoints, and commits with and without waiting for the disk. Checkpoints run all the time, and the pool
+//! tables, adds indexes, stores values apart from their rows, goes back to savepoints, and commits with and without waiting for the disk. Checkpoints run all the time, and the pool
 //! is small. The disk is that of `crates/storage/tests/power_cuts.rs`, which says what an image of a cut holds. Every
 //! image is recovered, compared with the ledger (a state that the session has asked for, and none before the last one
 //! that was acknowledged as durable) and checked as `clearway check` does.
@@ -30,6 +30,9 @@ use recording_disk::{Frozen, Random, RecordingDisk};
 
 const DIRECTORY: &str = "/disk/data";
 const SESSIONS: usize = 2;
+
+/// 9,600 bytes that do not get shorter.
+const LONG_NOTE: &str = "(select string_agg(md5(id || '/' || g), '') from generate_series(1, 300) g)";
 
 /// A session's tables, and their rows by key.
 type Tables = BTreeMap<String, BTreeMap<u64, u64>>;
@@ -115,6 +118,10 @@ impl Client {
                 self.run(&format!("update {table} set v = v + 1 where id >= {key}"));
                 let rows = self.tables.get_mut(&table).unwrap();
                 rows.range_mut(key..).for_each(|(_, value)| *value += 1);
+                if choice == 7 {
+                    // Stored apart; `check` reads them all.
+                    self.run(&format!("update {table} set note = {LONG_NOTE} where id = {key}"));
+                }
             }
             (13..=14, Some(table)) => self.copy(&table, key, choice),
             (_, Some(table)) => {
@@ -363,6 +370,18 @@ fn check(image: &RecordingDisk, promised: &[Ledger], mechanisms: Mechanisms) -> 
                 ledger.states.len(),
                 different.map(|(name, _)| expected(last, name))
             ));
+        }
+    }
+    for name in promised
+        .iter()
+        .flat_map(|ledger| &ledger.states)
+        .flat_map(Tables::keys)
+        .collect::<BTreeSet<_>>()
+    {
+        let wrong = format!("select id from {name} where length(note) = 9600 and note <> {LONG_NOTE}");
+        match &run(&mut session, &wrong)[..] {
+            "" | "ERROR 42P01" => {}
+            other => return Err(format!("long values of {name} are wrong: {other}")),
         }
     }
     let report = engine.check().map_err(|error| format!("{error:?}"))?;

@@ -9,6 +9,9 @@ use crate::reader::ReadError;
 use crate::wire::frontend::{self, Message};
 use crate::writer::connection_lost;
 
+/// The longest message: a length is a signed number of 32 bits.
+const MESSAGE_MAX: usize = i32::MAX as usize;
+
 /// Writes what the engine says to one client.
 #[derive(Debug)]
 pub(crate) struct Responder<'a> {
@@ -32,6 +35,19 @@ impl<'a> Responder<'a> {
             asked: formats,
             scratch,
         }
+    }
+
+    /// 54000 for a message that its length does not fit, which is taken back: bytes in hex, or a row of several values.
+    #[inline]
+    fn check_length(&mut self, start: usize) -> Result<(), EngineError> {
+        if self.channel.out.bytes.len() - start <= MESSAGE_MAX {
+            return Ok(());
+        }
+        self.channel.out.bytes.truncate(start);
+        Err(EngineError::new(
+            SqlState::PROGRAM_LIMIT_EXCEEDED,
+            "row too large: a message has 2 GB at most",
+        ))
     }
 
     /// Writes out at the bound, while the statement can still be cancelled: every message that it may send
@@ -58,7 +74,9 @@ impl Output for Responder<'_> {
     }
 
     fn row(&mut self, values: &[Value]) -> Result<(), EngineError> {
+        let start = self.channel.out.bytes.len();
         codec::data_row(&mut self.channel.out.bytes, values, self.formats, self.scratch);
+        self.check_length(start)?;
         self.flush_if_full()
     }
 
@@ -145,7 +163,9 @@ impl Output for Responder<'_> {
     }
 
     fn copy_out_data(&mut self, line: &[u8]) -> Result<(), EngineError> {
+        let start = self.channel.out.bytes.len();
         codec::copy_data(&mut self.channel.out.bytes, line);
+        self.check_length(start)?;
         self.flush_if_full()
     }
 

@@ -4,6 +4,7 @@
 //! through [`CatalogView`]. A definition never changes: a DDL statement makes a new one, and plans made with
 //! the old one are made anew.
 
+mod column_storage;
 mod unfinished;
 
 use std::sync::{Arc, LazyLock};
@@ -17,6 +18,7 @@ use crate::statistics::TableStatistics;
 use crate::storage_parameters::StorageParameters;
 use crate::value::{DataType, RowCodec, StoredAttribute, Value};
 use crate::view::ViewDef;
+pub use column_storage::{ColumnCompression, ColumnStorage};
 pub use unfinished::{IndexStage, UnfinishedIndex};
 
 /// The catalog in which a statement's names are looked up.
@@ -144,6 +146,9 @@ impl SchemaRef {
     }
 }
 
+/// Table and index numbers begin here, as PostgreSQL's do for what users make.
+pub const FIRST_OID: u32 = 16_384;
+
 /// The source of a table's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableKind {
@@ -183,6 +188,8 @@ pub struct TableDef {
     pub is_referenced: bool,
     /// The layout of a row in bytes.
     pub codec: RowCodec,
+    /// The storage relation of the values that are stored apart from their rows; `None` if no column has varying width.
+    pub long_rel: Option<u32>,
     /// Its storage parameters.
     pub parameters: StorageParameters,
     /// True for an UNLOGGED table, which is logged like any other.
@@ -227,6 +234,7 @@ impl TableDef {
             foreign_keys: Vec::new(),
             is_referenced: false,
             codec,
+            long_rel: None,
             parameters: StorageParameters::default(),
             unlogged: false,
             view: None,
@@ -249,6 +257,16 @@ impl TableDef {
     /// A table in the making, as its CHECK constraints see it.
     pub(crate) fn in_the_making(name: &str, columns: &[ColumnDef]) -> TableDef {
         TableDef::new(0, name, TableKind::Heap { rel: 0 }, columns.to_vec())
+    }
+
+    /// The number under which the catalog shows the table's long values.
+    pub fn long_oid(&self) -> Option<u32> {
+        Some(FIRST_OID + self.long_rel?)
+    }
+
+    /// The name under which the catalog shows them, in the schema `pg_toast`.
+    pub fn long_name(&self) -> String {
+        format!("pg_toast_{}", self.oid)
     }
 
     /// Its attributes, in the order of their numbers.
@@ -390,9 +408,19 @@ pub struct ColumnDef {
     pub is_identity: bool,
     /// The collation, if one was said that is not the type's; each compares bytes.
     pub collation: Option<Box<str>>,
+    /// The storage that SET STORAGE has chosen; its type's if absent.
+    pub chosen_storage: Option<ColumnStorage>,
+    /// The method that SET COMPRESSION has chosen.
+    pub compression: ColumnCompression,
 }
 
 impl ColumnDef {
+    /// The storage of long values.
+    pub fn storage(&self) -> ColumnStorage {
+        self.chosen_storage
+            .unwrap_or_else(|| ColumnStorage::of_type(self.data_type))
+    }
+
     /// The expression that it is made of, if it is a generated column.
     pub fn generated(&self) -> Option<&Expr> {
         match &self.default {
@@ -412,6 +440,8 @@ impl ColumnDef {
             always_generated: false,
             is_identity: false,
             collation: None,
+            chosen_storage: None,
+            compression: ColumnCompression::Default,
         }
     }
 }

@@ -66,8 +66,8 @@ pub use bind::{
     domain_condition, domain_table, index_column_names,
 };
 pub use catalog::{
-    Attribute, CatalogView, CheckDef, ColumnDef, ColumnDefault, IndexStage, SchemaRef, TableDef, TableKind,
-    UnfinishedIndex,
+    Attribute, CatalogView, CheckDef, ColumnCompression, ColumnDef, ColumnDefault, ColumnStorage, FIRST_OID,
+    IndexStage, SchemaRef, TableDef, TableKind, UnfinishedIndex,
 };
 pub use context::{EvalContext, SessionFacts};
 pub use expr::Expr;

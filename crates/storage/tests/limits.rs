@@ -4,7 +4,7 @@
 mod chosen;
 
 use clearway_storage::btree::{BTree, Direction, InsertOutcome, KEY_MAX};
-use clearway_storage::heap::{Heap, ROW_MAX, Tid, TxnContext, UpdateOutcome};
+use clearway_storage::heap::{Heap, PieceWriter, Pieces, ROW_MAX, Tid, TxnContext, UpdateOutcome};
 use clearway_storage::{Reader, Storage, StorageError};
 use clearway_txn::Snapshot;
 
@@ -121,5 +121,93 @@ fn keys_of_each_length_can_be_loaded() {
                 found.len()
             );
         }
+    });
+}
+
+/// Strings in pieces, at the lengths where a piece or a directory is full, and pointers that lead elsewhere (P4 of
+/// `pieces`).
+///
+/// Caught mutations: `row_of` without its look at the header; `each_row_of` without the next directory.
+#[test]
+fn a_string_in_pieces_has_any_length() {
+    with_session(|ctx| {
+        let heap = Heap::new(ctx.storage.create_rel().unwrap().0);
+        let bytes: Vec<u8> = (0..11_100_000u32)
+            .map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8)
+            .collect();
+        // 17 bytes in front of each piece; a directory leads to 1,350 of them.
+        let piece = ROW_MAX - 17;
+        let read = |pieces: &Pieces| {
+            let mut read = Vec::new();
+            let take = |piece: &[u8]| {
+                read.extend_from_slice(piece);
+                true
+            };
+            heap.read_pieces(ctx.storage, pieces, &|| false, take)
+                .map(|()| read)
+        };
+        let mut written = Vec::new();
+        for (number, length) in [0, 1, piece, piece + 1, 1_350 * piece, 1_350 * piece + 1]
+            .into_iter()
+            .enumerate()
+        {
+            let mut writer = PieceWriter::new(heap, *ctx, number as u32);
+            bytes[..length]
+                .chunks(70_000)
+                .for_each(|chunk| writer.write(chunk).unwrap());
+            let pieces = writer.finish().unwrap();
+            assert_eq!(pieces.length as usize, length);
+            assert!(read(&pieces).unwrap() == bytes[..length], "{length} bytes");
+            written.push(pieces);
+        }
+        let rows: u64 = written.iter().map(Pieces::row_count).sum();
+        assert_eq!(rows, 1 + 1 + 1 + 3 + 1_351 + 1_353);
+        let [one, two, many] = [written[2], written[3], written[5]];
+        for wrong in [
+            Pieces {
+                first: one.first,
+                ..two
+            },
+            Pieces {
+                owner: one.owner,
+                ..two
+            },
+            Pieces {
+                length: two.length - 1,
+                ..two
+            },
+            Pieces {
+                length: two.length,
+                ..many
+            },
+            Pieces {
+                first: Tid {
+                    block: 1 << 30,
+                    slot: 1,
+                },
+                ..one
+            },
+            Pieces {
+                first: Tid { block: 0, slot: 0 },
+                ..one
+            },
+        ] {
+            let found = read(&wrong);
+            assert!(
+                matches!(found, Err(StorageError::Inconsistent { .. })),
+                "{wrong:?}"
+            );
+        }
+        let later = TxnContext { command: 1, ..*ctx };
+        assert_eq!(heap.delete_pieces(&later, &two, &|| false).unwrap(), 3);
+        assert!(
+            heap.delete_pieces(&later, &two, &|| false).is_err(),
+            "deleted twice"
+        );
+        heap.withdraw_pieces(ctx, &many).unwrap();
+        assert!(matches!(
+            heap.read_pieces(ctx.storage, &one, &|| true, |_| true),
+            Err(StorageError::StopAsked)
+        ));
     });
 }

@@ -23,6 +23,8 @@ pub struct RelationBytes {
     pub own: i64,
     /// Its indexes.
     pub indexes: i64,
+    /// The values that are stored apart from its rows.
+    pub long_values: i64,
 }
 
 /// A type's number and its name in the catalog.

@@ -240,7 +240,7 @@ pub struct QueryContext<'a> {
     pub subqueries: Option<&'a dyn RunSubqueries>,
 }
 
-/// The most bytes that the values of an expression may have while others of it are evaluated. A value may have 256 MB,
+/// The most bytes that the values of an expression may have while others of it are evaluated. A value may have 1 GB,
 /// and each of the levels of an expression keeps some.
 const KEPT_MAX: usize = 1 << 30;
 

@@ -73,8 +73,7 @@ pub(crate) use table_use::TableUse;
 /// The relation that holds the definitions.
 pub(crate) const CATALOG_REL: u32 = 1;
 
-/// Table and index numbers begin here, as PostgreSQL's do for what users make.
-pub(crate) const FIRST_OID: u32 = 16_384;
+pub(crate) use clearway_sql::FIRST_OID;
 
 /// Counts that are kept about a table while the engine runs, whatever becomes of its definition.
 #[derive(Debug, Default)]
@@ -83,6 +82,10 @@ pub(crate) struct TableRuntime {
     pub(crate) dead_rows: AtomicU64,
     /// Live rows, about.
     pub(crate) live_rows: AtomicI64,
+    /// Pieces of long values that died since the last vacuum, about.
+    pub(crate) dead_pieces: AtomicU64,
+    /// Pieces that the last vacuum has left.
+    pub(crate) live_pieces: AtomicU64,
     /// Rows that committed transactions have changed since the last ANALYZE of all columns, about.
     pub(crate) changed_rows: AtomicU64,
     /// Rows that committed transactions have changed since the start, about.
@@ -159,6 +162,7 @@ impl TableEntry {
             TableKind::Virtual | TableKind::View => None,
         };
         heap.into_iter()
+            .chain(self.def.long_rel)
             .chain(self.def.all_indexes().map(|index| index.rel))
             .chain(self.def.sequence.iter().map(|sequence| sequence.rel))
             .chain(self.statistics.iter().map(|kept| kept.rel))
@@ -180,7 +184,7 @@ pub(crate) struct CatalogState {
     by_oid: SharedMap<u32, Arc<TableEntry>>,
     /// The tables of the indexes, by the indexes' names.
     by_index: SharedMap<NameInSchema, u32>,
-    /// The tables of the indexes, CHECK constraints and foreign keys, by their numbers.
+    /// The tables of the indexes, CHECK constraints, foreign keys and long values, by their numbers.
     owners: SharedMap<u32, u32>,
     comments: SharedMap<ObjectAddress, CommentEntry>,
     roles: Arc<Roles>,
@@ -285,6 +289,9 @@ impl CatalogState {
             self.by_index.insert((schema, index.name.clone()), table);
             self.owners.insert(index.oid, table);
         }
+        if let Some(oid) = entry.def.long_oid() {
+            self.owners.insert(oid, table);
+        }
         for check in &entry.def.checks {
             self.owners.insert(check.oid, table);
         }
@@ -312,6 +319,9 @@ impl CatalogState {
             self.by_index.remove(&(schema, index.name.clone()));
             self.owners.remove(&index.oid);
         }
+        if let Some(oid) = entry.def.long_oid() {
+            self.owners.remove(&oid);
+        }
         for check in &entry.def.checks {
             self.owners.remove(&check.oid);
         }
@@ -325,7 +335,12 @@ impl CatalogState {
         self.by_oid.get(self.by_index.get(&(schema, name.to_owned()))?)
     }
 
-    /// The table of the index, CHECK constraint or foreign key of this number.
+    /// The table whose long values have this number.
+    pub(crate) fn owner_of_long_values(&self, oid: u32) -> Option<&Arc<TableEntry>> {
+        self.owner(oid).filter(|entry| entry.def.long_oid() == Some(oid))
+    }
+
+    /// The table of the index, CHECK constraint, foreign key or long values of this number.
     pub(crate) fn owner(&self, oid: u32) -> Option<&Arc<TableEntry>> {
         self.by_oid.get(self.owners.get(&oid)?)
     }

@@ -7,6 +7,7 @@
 //! | schema | number | its relations |
 //! | --- | --- | --- |
 //! | `pg_catalog`, `information_schema` | fixed | the system's |
+//! | `pg_toast` | fixed | the long values of tables, under the names that PostgreSQL gives them |
 //! | `public` | fixed | of users |
 //! | others | as a relation's, from the number that a relation would have had | of users |
 //! | `pg_temp_…` | a session's number, above those of relations | temporary, and of one session |

@@ -27,8 +27,9 @@ use clearway_sql::value::text::{decode_text, to_text};
 use clearway_sql::value::user_type::UserType;
 use clearway_sql::view::{CheckOption, ConstraintUse, NamedTable, ViewDef, ViewUse};
 use clearway_sql::{
-    Attribute, CheckDef, CheckTime, ColumnDef, ColumnDefault, ForeignKeyDef, IndexStage, ObjectAddress,
-    ReferentialAction, SchemaRef, TableDef, TableKind, UnfinishedIndex,
+    Attribute, CheckDef, CheckTime, ColumnCompression, ColumnDef, ColumnDefault, ColumnStorage,
+    ForeignKeyDef, IndexStage, ObjectAddress, ReferentialAction, SchemaRef, TableDef, TableKind,
+    UnfinishedIndex,
 };
 
 /// The beginning of a row that is a comment.
@@ -74,6 +75,9 @@ struct StoredTable {
     #[serde(default = "public", skip_serializing_if = "is_public")]
     schema: u32,
     rel: u32,
+    /// The relation of the values that are stored apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    long: Option<u32>,
     /// Of definitions that have no list of parameters.
     #[serde(default = "whole_page", skip_serializing_if = "is_whole_page")]
     fillfactor: u8,
@@ -267,6 +271,12 @@ struct StoredColumn {
     numbers: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     collation: Option<Box<str>>,
+    /// The letter of SET STORAGE.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    storage: Option<char>,
+    /// The word of SET COMPRESSION.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    compression: Option<String>,
 }
 
 /// An attribute; see [`Attribute`].
@@ -550,6 +560,11 @@ pub(crate) fn encode(definition: &Definition) -> Result<Vec<u8>> {
                 _ => None,
             },
             collation: column.collation.clone(),
+            storage: column.chosen_storage.map(ColumnStorage::letter),
+            compression: match column.compression.is_default() {
+                true => None,
+                false => Some(column.compression.word().to_owned()),
+            },
         })
         .collect();
     let indexes = table
@@ -562,6 +577,7 @@ pub(crate) fn encode(definition: &Definition) -> Result<Vec<u8>> {
         name: table.name.clone(),
         schema: table.schema.oid,
         rel,
+        long: table.long_rel,
         fillfactor: whole_page(),
         parameters: table
             .parameters
@@ -641,6 +657,10 @@ pub(crate) fn encode_comment(comment: &Comment) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+fn storage_of(letter: char) -> Result<ColumnStorage> {
+    ColumnStorage::of_letter(letter).ok_or_else(|| damaged(format!("storage {letter} of a column")))
+}
+
 fn stage_of(word: &str) -> Result<IndexStage> {
     IndexStage::from_word(word).ok_or_else(|| damaged(format!("an index that is {word}")))
 }
@@ -711,6 +731,12 @@ fn decode_table(bytes: &[u8]) -> Result<Definition> {
         definition.collation = column.collation;
         definition.always_generated = column.always;
         definition.is_identity = column.always || column.identity;
+        definition.chosen_storage = column.storage.map(storage_of).transpose()?;
+        if let Some(word) = column.compression {
+            let known = ColumnCompression::of_word(&word);
+            definition.compression =
+                known.ok_or_else(|| damaged(format!("compression {word} of a column")))?;
+        }
         definition.default = match (column.numbers, column.default) {
             (Some(sequence), _) => Some(ColumnDefault::Identity(sequence)),
             (None, Some(sql)) => {
@@ -734,6 +760,7 @@ fn decode_table(bytes: &[u8]) -> Result<Definition> {
         (stored.fillfactor != whole_page()).then(|| ("fillfactor".to_owned(), stored.fillfactor.to_string()));
     table.parameters = StorageParameters::stored(older.into_iter().chain(stored.parameters).collect());
     table.unlogged = stored.unlogged;
+    table.long_rel = stored.long;
     if !stored.attributes.is_empty() {
         let attributes = stored.attributes.iter();
         let attributes = attributes.map(|attribute| attribute_of(attribute, table.columns.len()));

@@ -12,11 +12,12 @@ use clearway_storage::heap::Heap;
 use crate::convert::storage_error;
 use crate::copy::entries::{IndexKeys, insert_entries_of};
 use crate::copy::strings::Strings;
+use crate::executor::long_values;
 use crate::executor::references::row_stored;
 use crate::executor::{Execution, heap_rel};
+use clearway_sql::TableDef;
 use clearway_sql::error::Result;
 use clearway_sql::value::Value;
-use clearway_sql::{EvalContext, TableDef};
 
 /// A batch is stored when it holds this many rows
 const BATCH_ROWS: usize = 2_000;
@@ -53,12 +54,13 @@ impl<'t> Batch<'t> {
     }
 
     /// Adds the row of a line.
-    pub(super) fn add(&mut self, row: &[Value], eval: &EvalContext<'_>, line: u64) -> Result<()> {
+    pub(super) fn add(&mut self, row: &[Value], execution: &Execution<'_>, line: u64) -> Result<()> {
         self.last_line = line;
-        self.table.codec.encode(row, &mut self.one);
+        let (txn, interrupts) = (&*execution.txn, execution.interrupts);
+        long_values::encode(txn, interrupts, self.table, row, &mut self.one)?;
         self.rows.push(&self.one);
         for keys in &mut self.keys {
-            keys.add(row, eval, &mut self.one)?;
+            keys.add(row, &execution.eval, &mut self.one)?;
         }
         Ok(())
     }
@@ -82,7 +84,7 @@ impl<'t> Batch<'t> {
         })?;
         if !self.table.foreign_keys.is_empty() {
             for (row, tid) in self.rows.iter().zip(&tids) {
-                let values = self.table.codec.decode_all(row)?;
+                let values = execution.whole_row(self.table, row)?;
                 row_stored(execution, self.table, &values, *tid)?;
             }
         }

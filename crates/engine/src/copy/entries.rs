@@ -15,7 +15,7 @@
 use clearway_storage::btree::{BTree, InsertOutcome, NewEntry};
 use clearway_storage::heap::Tid;
 
-use crate::convert::storage_error;
+use crate::convert::index_error;
 use crate::copy::strings::Strings;
 use crate::executor::unique::{insert_entry, violation};
 use crate::executor::{Execution, heap_rel};
@@ -111,9 +111,8 @@ pub(super) fn insert_entries_of(
     waiting.retain(|entry| first_duplicate.is_none_or(|first| *entry < first));
     waiting.sort_unstable();
     for Entry { row, index } in waiting {
-        let values = table
-            .codec
-            .decode_all(rows.get(row))
+        let values = execution
+            .whole_row(table, rows.get(row))
             .map_err(|error| (error, row))?;
         insert_entry(execution, table, keys[index].index, &values, tids[row])
             .map_err(|error| (error, row))?;
@@ -121,9 +120,8 @@ pub(super) fn insert_entries_of(
     match first_duplicate {
         None => Ok(()),
         Some(Entry { row, index }) => {
-            let values = table
-                .codec
-                .decode_all(rows.get(row))
+            let values = execution
+                .whole_row(table, rows.get(row))
                 .map_err(|error| (error, row))?;
             Err((violation(table, keys[index].index, &values, &execution.eval), row))
         }
@@ -153,7 +151,7 @@ fn insert_into_index(
         execution.tick()?;
         let run = tree
             .insert_run(&execution.txn.context(), &entries[done..], heap_rel(table))
-            .map_err(storage_error)?;
+            .map_err(|error| index_error(error, table, keys.index))?;
         done += run.count;
         match run.conflict {
             None | Some(InsertOutcome::Inserted) => continue,

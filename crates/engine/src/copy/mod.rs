@@ -55,7 +55,7 @@ pub(crate) fn copy_in(execution: &mut Execution<'_>, plan: &CopyPlan, out: &mut 
             }
             fill_row(execution, plan, table, &fields, &mut row)
                 .map_err(|error| at_line(error, table, &reader))?;
-            batch.add(&row, &execution.eval, reader.line_number())?;
+            batch.add(&row, execution, reader.line_number())?;
             count += 1;
             if batch.is_full() {
                 batch.store(execution)?;

@@ -25,6 +25,9 @@ use clearway_sql::{Attribute, CheckDef, ColumnDef, ColumnDefault, IndexDef, Obje
 /// The most attributes a table may have, dropped ones included.
 const ATTRIBUTES_MAX: usize = 1_600;
 
+/// The most bytes of a default that the definition keeps for the rows of before; with a longer one they are written anew.
+const MISSING_BYTES_MAX: usize = 1_000;
+
 impl DefinitionChange<'_, '_, '_> {
     pub(super) fn alter_table(&mut self, alter: &AlterTablePlan) -> Result<()> {
         let Some(table) = &alter.table else {
@@ -79,6 +82,10 @@ impl DefinitionChange<'_, '_, '_> {
             }
             TableAction::DropIdentity { name, if_exists } => self.drop_identity(entry, name, *if_exists),
             TableAction::SetNotNull { name, not_null } => self.set_not_null(entry, name, *not_null),
+            TableAction::SetStorage { name, storage } => self.set_storage(entry, name, *storage),
+            TableAction::SetCompression { name, compression } => {
+                self.set_compression(entry, name, *compression)
+            }
             TableAction::AddKey(key) => self.add_key(&entry.def, key),
             TableAction::AddCheck(check) => self.add_check(entry, check),
             TableAction::AddForeignKey(key) => self.add_foreign_key(entry, key),
@@ -211,7 +218,9 @@ impl DefinitionChange<'_, '_, '_> {
         let value = match &column.default {
             None => Some(Value::Null),
             Some(ColumnDefault::Expression { expr, .. }) if expr.is_repeatable() => {
-                Some(expr.eval(&[], &self.execution.eval)?)
+                // A long one has no place in the definition.
+                let value = expr.eval(&[], &self.execution.eval)?;
+                (value.heap_bytes() <= MISSING_BYTES_MAX).then_some(value)
             }
             Some(_) => None,
         };
@@ -257,7 +266,7 @@ impl DefinitionChange<'_, '_, '_> {
         let seen = self.execution.txn.seen_commits();
         let data_type = column.data_type;
         let generated = table.columns.last().and_then(ColumnDef::generated).cloned();
-        self.rewrite(entry, &entry.def.codec, table, &mut |mut row, context| {
+        self.rewrite(entry, &entry.def, table, &mut |mut row, context| {
             let made =
                 made.and_then(|made| Some((made.sequence.as_ref()?, made.def.sequence.as_ref()?, made)));
             if let Some(expr) = &generated {
@@ -301,6 +310,7 @@ impl DefinitionChange<'_, '_, '_> {
             generated::require_unread(&entry.def, column)?;
             let changed = &mut table.columns[usize::from(column)];
             changed.data_type = change.data_type;
+            changed.chosen_storage = None;
             changed.typmod = change.typmod;
             changed.default = change.default.clone();
             let mut attribute = attributes.iter_mut();
@@ -324,7 +334,7 @@ impl DefinitionChange<'_, '_, '_> {
             self.retype_identity(&table, *column)?;
         }
         let sources = sources(before, &table, changes, &columns)?;
-        self.rewrite(entry, &before.codec, table, &mut |row, context| {
+        self.rewrite(entry, before, table, &mut |row, context| {
             let made = sources.iter().map(|source| match source {
                 Source::Kept(place) => Ok(row[*place].clone()),
                 Source::Made(value) => value.eval(&row, context),
@@ -678,7 +688,7 @@ fn integer(number: i64, data_type: DataType) -> Value {
     }
 }
 
-fn column_named(table: &TableDef, name: &str) -> Result<u16> {
+pub(super) fn column_named(table: &TableDef, name: &str) -> Result<u16> {
     table.column_number(name).ok_or_else(|| no_column(table, name))
 }
 

@@ -13,13 +13,14 @@ use clearway_storage::btree::BTree;
 use clearway_storage::heap::{Heap, Tid};
 use clearway_storage::{RelId, Storage};
 
-use crate::convert::storage_error;
+use crate::convert::{index_error, storage_error};
+use crate::executor::long_values::{restore, whole_row};
 use crate::executor::{heap_rel, unique};
 use crate::interrupt::Interrupts;
 use crate::spill::{Sorted, Sorter, SpillOptions};
 use crate::transaction::Transaction;
 use clearway_sql::error::{EngineError, Result, SqlState};
-use clearway_sql::value::Value;
+use clearway_sql::value::{ColumnSet, Decoded, Value};
 use clearway_sql::{EvalContext, IndexDef, IndexEntry, TableDef};
 
 /// Rows between two looks at the interrupts.
@@ -47,10 +48,11 @@ pub(crate) fn build(
         interrupts,
         error: None,
     };
-    BTree::bulk_load(storage, RelId(index.rel), &mut entries).map_err(storage_error)?;
+    BTree::bulk_load(storage, RelId(index.rel), &mut entries)
+        .map_err(|error| index_error(error, table, index))?;
     match (entries.error, entries.duplicate) {
         (Some(error), _) => Err(error),
-        (None, Some(root)) => Err(duplicated(txn, (table, index), root, eval)),
+        (None, Some(root)) => Err(duplicated(txn, interrupts, (table, index), root, eval)),
         (None, None) => Ok(()),
     }
 }
@@ -63,7 +65,7 @@ fn sorted_keys(
     (table, index): (&TableDef, &IndexDef),
     eval: &EvalContext<'_>,
 ) -> Result<Sorted> {
-    let mut needed = clearway_sql::value::ColumnSet::new();
+    let mut needed = ColumnSet::new();
     index.each_read_column(|column| needed.insert(column));
     let mut row = vec![Value::Null; table.columns.len()];
     let mut key = Vec::new();
@@ -73,14 +75,17 @@ fn sorted_keys(
     let mut count = 0usize;
     loop {
         let next = rows.next_with_root(&context, |root, bytes| {
-            table.codec.decode(bytes, &needed, &mut row)?;
-            Ok(root)
+            let decoded = table.codec.decode(bytes, &needed, &mut row)?;
+            Ok((root, decoded))
         });
         // The row's page is not latched any more: what follows may write to a file.
         let Some(found) = next.map_err(storage_error)? else {
             break;
         };
-        let root = found?;
+        let (root, decoded) = found?;
+        if decoded == Decoded::Apart {
+            restore(txn.storage(), interrupts, table, &mut row)?;
+        }
         let entry = index.entry(&row, eval, &mut key)?;
         if entry == IndexEntry::Absent {
             continue;
@@ -173,6 +178,7 @@ fn null_in_key(table: &TableDef, index: &IndexDef, row: &[Value]) -> EngineError
 
 fn duplicated(
     txn: &Transaction,
+    interrupts: &Interrupts,
     (table, index): (&TableDef, &IndexDef),
     root: Tid,
     eval: &EvalContext<'_>,
@@ -184,8 +190,11 @@ fn duplicated(
     .with_table(&table.schema.name, &table.name)
     .with_constraint(&index.name);
     let heap = Heap::new(heap_rel(table));
-    match heap.fetch(&txn.context(), root, |_, bytes| table.codec.decode_all(bytes)) {
-        Ok(Some(Ok(row))) => error.with_detail(format!(
+    let Ok(Some(bytes)) = heap.fetch(&txn.context(), root, |_, bytes| bytes.to_vec()) else {
+        return error;
+    };
+    match whole_row(txn.storage(), interrupts, table, &bytes) {
+        Ok(row) => error.with_detail(format!(
             "Key {} is duplicated.",
             unique::describe_key(table, index, &row, eval)
         )),

@@ -18,14 +18,15 @@ use clearway_storage::btree::{BTree, Direction, InsertOutcome};
 use clearway_storage::heap::{Heap, Rival, Tid};
 use clearway_txn::Xid;
 
-use crate::convert::storage_error;
+use crate::convert::{index_error, storage_error};
+use crate::executor::long_values::{restore, whole_row};
 use crate::executor::unique::violation;
 use crate::executor::{Execution, heap_rel};
 use crate::interrupt::Interrupts;
 use crate::spill::{Sorted, Sorter, SpillOptions};
 use crate::transaction::Transaction;
 use clearway_sql::error::{EngineError, Result};
-use clearway_sql::value::{ColumnSet, Value};
+use clearway_sql::value::{ColumnSet, Decoded, Value};
 use clearway_sql::{IndexDef, IndexEntry, TableDef};
 
 /// Entries that are read between two looks at the interrupts, and rows.
@@ -60,19 +61,22 @@ pub(super) fn complete(
         let mut count = 0usize;
         loop {
             let next = rows.next_with_root(&txn.context(), |root, bytes| {
-                table.codec.decode(bytes, &needed, &mut row)?;
-                Ok::<Tid, EngineError>(root)
+                let decoded = table.codec.decode(bytes, &needed, &mut row)?;
+                Ok::<_, EngineError>((root, decoded))
             });
             let Some(root) = next.map_err(storage_error)? else {
                 return Ok(xid);
             };
-            let root = root?;
+            let (root, decoded) = root?;
             count += 1;
             if count.is_multiple_of(BATCH) {
                 interrupts.check()?;
             }
             if places.has(root)? {
                 continue;
+            }
+            if decoded == Decoded::Apart {
+                restore(storage, interrupts, table, &mut row)?;
             }
             let entry = index.entry(&row, &eval, &mut key)?;
             if entry == IndexEntry::Absent {
@@ -88,18 +92,18 @@ pub(super) fn complete(
             if missing.enter(txn, |txn, xid| txn.wait_for_transaction(xid, interrupts, timeout))? {
                 continue;
             }
-            let all = rows_value(txn, table, root)?;
+            let all = rows_value(txn, interrupts, table, root)?;
             return Err(violation(table, index, &all, &eval));
         }
     })
 }
 
 /// The row at a place, for an error.
-fn rows_value(txn: &Transaction, table: &TableDef, root: Tid) -> Result<Vec<Value>> {
+fn rows_value(txn: &Transaction, interrupts: &Interrupts, table: &TableDef, root: Tid) -> Result<Vec<Value>> {
     let heap = Heap::new(heap_rel(table));
-    let found = heap.fetch(&txn.context(), root, |_, bytes| table.codec.decode_all(bytes));
+    let found = heap.fetch(&txn.context(), root, |_, bytes| bytes.to_vec());
     match found.map_err(storage_error)? {
-        Some(row) => Ok(row?),
+        Some(bytes) => whole_row(txn.storage(), interrupts, table, &bytes),
         None => Err(EngineError::internal("a row that a snapshot sees is gone")),
     }
 }
@@ -125,7 +129,7 @@ impl Missing<'_> {
         loop {
             let unique = self.unique.then_some(heap_rel(self.table));
             let outcome = tree.insert(&txn.context(), self.key, self.root, unique);
-            let outcome = outcome.map_err(storage_error)?;
+            let outcome = outcome.map_err(|error| index_error(error, self.table, self.index))?;
             if outcome == InsertOutcome::Inserted {
                 return Ok(true);
             }

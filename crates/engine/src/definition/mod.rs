@@ -6,6 +6,7 @@
 
 mod alter;
 mod check;
+mod column_storage;
 mod comment;
 pub(crate) mod concurrent_index;
 mod domain;
@@ -322,13 +323,31 @@ impl DefinitionChange<'_, '_, '_> {
         Ok(FIRST_OID + rel.0)
     }
 
+    /// Makes the relation of a table's long values, if it has a column for them and no relation yet.
+    fn add_long_rel(&mut self, table: &mut TableDef) -> Result<()> {
+        let is_wanted = matches!(table.kind, TableKind::Heap { .. }) && table.codec.has_varying();
+        if is_wanted && table.long_rel.is_none() {
+            table.long_rel = Some(self.create_rel(&table.schema)?.0);
+        }
+        Ok(())
+    }
+
+    /// Gives a table whose rows are written anew a new relation for its long values.
+    fn replace_long_rel(&mut self, table: &mut TableDef) -> Result<()> {
+        if let Some(rel) = table.long_rel.take() {
+            self.execution.txn.note_dropped(RelId(rel));
+        }
+        self.add_long_rel(table)
+    }
+
     /// Adds a relation with this definition: its entry, and its row unless it is temporary.
     fn add(
         &mut self,
         state: &mut CatalogState,
-        table: TableDef,
+        mut table: TableDef,
         on_commit: OnCommit,
     ) -> Result<Arc<TableDef>> {
+        self.add_long_rel(&mut table)?;
         let sequence = table
             .sequence
             .as_ref()
@@ -376,9 +395,10 @@ impl DefinitionChange<'_, '_, '_> {
         &mut self,
         state: &mut CatalogState,
         old: &TableEntry,
-        table: TableDef,
+        mut table: TableDef,
         readable: ReadableBy,
     ) -> Result<()> {
+        self.add_long_rel(&mut table)?;
         let changed_by = match readable {
             ReadableBy::OlderSnapshots => old.changed_by,
             ReadableBy::SnapshotsThatSee(xid) => xid,

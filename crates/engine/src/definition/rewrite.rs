@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use clearway_sql::value::{ColumnSet, RowCodec, Value};
+use clearway_sql::value::{ColumnSet, Value};
 use clearway_sql::{Attribute, CheckDef, IndexDef, TableDef, TableKind};
 use clearway_storage::RelId;
 use clearway_storage::heap::Heap;
@@ -16,6 +16,7 @@ use crate::convert::storage_error;
 use crate::definition::{DefinitionChange, ReadableBy};
 use crate::executor::Execution;
 use crate::executor::checks::holds;
+use crate::executor::long_values::{self, restore};
 use clearway_sql::context::EvalContext;
 use clearway_sql::error::{EngineError, Result, SqlState};
 
@@ -48,7 +49,9 @@ pub(super) fn each_row(
             .next(&context, |_, bytes| table.codec.decode_all(bytes))
             .map_err(storage_error)?
         {
-            look(&row?, eval)?;
+            let mut row = row?;
+            restore(txn.storage(), interrupts, table, &mut row)?;
+            look(&row, eval)?;
             count += 1;
             if count.is_multiple_of(ROWS_PER_CHECK) {
                 interrupts.check()?;
@@ -87,7 +90,7 @@ impl DefinitionChange<'_, '_, '_> {
                 .next(&context, |_, bytes| table.codec.decode(bytes, &needed, &mut row))
                 .map_err(storage_error)?
             {
-                read?;
+                let _ = read?;
                 if row[usize::from(column)].is_null() {
                     return Err(has_nulls(table, column));
                 }
@@ -120,11 +123,11 @@ impl DefinitionChange<'_, '_, '_> {
         })
     }
 
-    /// Replaces the definition by `table`, whose rows are made of those that there are, read by `codec`.
+    /// Replaces the definition by `table`, whose rows are made of those that there are, read as those of `before`.
     pub(super) fn rewrite(
         &mut self,
         entry: &TableEntry,
-        codec: &RowCodec,
+        before: &TableDef,
         mut table: TableDef,
         make: MakeRow<'_>,
     ) -> Result<()> {
@@ -133,7 +136,8 @@ impl DefinitionChange<'_, '_, '_> {
         let rel = self.create_rel(&entry.def.schema)?;
         table.kind = TableKind::Heap { rel: rel.0 };
         table.set_attributes(whole_rows(table.attributes()));
-        self.copy_rows((entry, codec), &table, make)?;
+        self.replace_long_rel(&mut table)?;
+        self.copy_rows((entry.rel(), before), &table, make)?;
         // The new rows are those of an earlier command for what reads them now.
         self.execution.txn.next_command();
         self.execution.txn.note_dropped(RelId(entry.rel()));
@@ -157,7 +161,7 @@ impl DefinitionChange<'_, '_, '_> {
 
     fn copy_rows(
         &mut self,
-        (entry, codec): (&TableEntry, &RowCodec),
+        (old, before): (u32, &TableDef),
         table: &TableDef,
         make: MakeRow<'_>,
     ) -> Result<()> {
@@ -172,20 +176,22 @@ impl DefinitionChange<'_, '_, '_> {
         } = &mut *self.execution;
         txn.with_fresh_snapshot(|txn| {
             let context = txn.context();
-            let mut rows = Heap::new(entry.rel()).scan(&context).map_err(storage_error)?;
+            let mut rows = Heap::new(old).scan(&context).map_err(storage_error)?;
             let new = Heap::new(rel);
             let mut payload = Vec::new();
             let mut count = 0usize;
             while let Some(row) = rows
-                .next(&context, |_, bytes| codec.decode_all(bytes))
+                .next(&context, |_, bytes| before.codec.decode_all(bytes))
                 .map_err(storage_error)?
             {
-                let row = make(row?, eval)?;
+                let mut row = row?;
+                restore(txn.storage(), interrupts, before, &mut row)?;
+                let row = make(row, eval)?;
                 let is_missing = |column: &usize| table.columns[*column].not_null && row[*column].is_null();
                 if let Some(column) = (0..row.len()).find(is_missing) {
                     return Err(has_nulls(table, column as u16));
                 }
-                table.codec.encode(&row, &mut payload);
+                long_values::encode(txn, interrupts, table, &row, &mut payload)?;
                 new.insert(&context, &payload).map_err(storage_error)?;
                 count += 1;
                 if count.is_multiple_of(ROWS_PER_CHECK) {

@@ -91,6 +91,7 @@ impl DefinitionChange<'_, '_, '_> {
         let rel = self.create_rel(&def.schema)?;
         self.execution.txn.note_dropped(RelId(entry.rel()));
         table.kind = TableKind::Heap { rel: rel.0 };
+        self.replace_long_rel(&mut table)?;
         table.finish_indexes();
         table.map_indexes(|index| {
             let rel = self.create_tree(&def.schema)?;

@@ -122,6 +122,7 @@ impl Engine {
             .runtime
             .live_rows
             .store(done.live_rows as i64, Ordering::Relaxed);
+        self.vacuum_long_values(entry, interrupts)?;
         // Those that died while we were at it are for the next time.
         let since = entry
             .runtime
@@ -129,6 +130,26 @@ impl Engine {
             .load(Ordering::Relaxed)
             .saturating_sub(before);
         entry.runtime.dead_rows.store(since, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Vacuums the pieces of a table's long values. Nothing but rows leads to them, and those that are left have theirs.
+    fn vacuum_long_values(&self, entry: &TableEntry, interrupts: &Interrupts) -> Result<()> {
+        let Some(rel) = entry.def.long_rel else {
+            return Ok(());
+        };
+        let before = entry.runtime.dead_pieces.load(Ordering::Relaxed);
+        let horizon = self.storage.proc_array.horizon();
+        let cancel = || interrupts.pending();
+        let done = vacuum::vacuum(&self.storage, RelId(rel), &[], horizon, &cancel).map_err(storage_error)?;
+        interrupts.check()?;
+        let runtime = &entry.runtime;
+        runtime.live_pieces.store(done.live_rows, Ordering::Relaxed);
+        let _ = runtime
+            .dead_pieces
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |dead| {
+                Some(dead.saturating_sub(before))
+            });
         Ok(())
     }
 
@@ -169,7 +190,11 @@ impl Engine {
         let live = entry.runtime.live_rows.load(Ordering::Relaxed).max(0) as f64;
         let config = &self.in_force().config;
         let most = config.autovacuum_vacuum_threshold as f64 + config.autovacuum_vacuum_scale_factor * live;
-        dead as f64 > most && is_looked_after(entry)
+        let dead_pieces = entry.runtime.dead_pieces.load(Ordering::Relaxed) as f64;
+        let live_pieces = entry.runtime.live_pieces.load(Ordering::Relaxed) as f64;
+        let most_pieces =
+            config.autovacuum_vacuum_threshold as f64 + config.autovacuum_vacuum_scale_factor * live_pieces;
+        (dead as f64 > most || dead_pieces > most_pieces) && is_looked_after(entry)
     }
 
     fn needs_analyze(&self, entry: &TableEntry) -> bool {

@@ -2,26 +2,22 @@
 //! locked.
 
 use clearway_sql::error::Result;
-use clearway_sql::value::{ColumnSet, Value};
+use clearway_sql::value::Value;
 use clearway_sql::{EvalContext, TableDef};
 use clearway_storage::heap::ChangedColumns;
 
+use crate::executor::Execution;
+
 /// The columns in which two versions of a row differ.
 pub(super) fn changed_columns(
+    execution: &Execution<'_>,
     table: &TableDef,
     old: &[u8],
     new: &[u8],
-    eval: &EvalContext<'_>,
 ) -> Result<ChangedColumns> {
-    let mut needed = ColumnSet::new();
-    for index in table.all_indexes() {
-        index.each_read_column(|column| needed.insert(column));
-    }
-    let mut before = vec![Value::Null; table.columns.len()];
-    let mut after = before.clone();
-    table.codec.decode(old, &needed, &mut before)?;
-    table.codec.decode(new, &needed, &mut after)?;
-    changed_between(table, &before, &after, eval)
+    let before = execution.row_for_indexes(table, old)?;
+    let after = execution.row_for_indexes(table, new)?;
+    changed_between(table, &before, &after, &execution.eval)
 }
 
 /// The columns in which two versions of a row differ. The row's key is that of [`TableDef::row_keys`]: an UPDATE for which

@@ -5,6 +5,7 @@
 //! | `scan` | rows of a table that satisfy WHERE, by index or from end to end; locking them |
 //! | `select` | SELECT; its `rows`: joins, queries in FROM, set operations |
 //! | `check_option` | WITH CHECK OPTION of views |
+//! | `long_values` | values beyond a page |
 //! | `not_null`, `place` | NULL where it is refused; the place of a row as a value |
 //! | `subquery` | queries inside expressions |
 //! | `change` | statements of WITH that change rows |
@@ -50,6 +51,7 @@ pub(crate) mod checks;
 pub(crate) mod generated;
 mod group;
 mod key_hash;
+pub(crate) mod long_values;
 pub(crate) mod measure;
 pub(crate) mod measured_statement;
 pub(crate) mod modify;

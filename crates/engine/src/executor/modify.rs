@@ -1,12 +1,13 @@
 //! INSERT, UPDATE, DELETE.
 
-use clearway_storage::heap::{ChangedColumns, DeleteOutcome, Heap, ROW_MAX, Tid, UpdateOutcome};
+use clearway_storage::heap::{ChangedColumns, DeleteOutcome, Heap, Tid, UpdateOutcome};
 
 use crate::convert::storage_error;
 use crate::executor::changed_columns::changed_columns;
 use crate::executor::check_option::check_row;
 use crate::executor::checks::check_constraints;
 use crate::executor::generated::{add_generated, generate};
+use crate::executor::long_values;
 use crate::executor::modify_joined;
 use crate::executor::not_null::check_not_null;
 use crate::executor::on_conflict::{self, Stored};
@@ -16,13 +17,12 @@ use crate::executor::unique::insert_entries;
 use crate::executor::{Execution, Queued, evaluate_row, heap_rel, select};
 use crate::transaction::RowChanges;
 use clearway_sql::TableDef;
-use clearway_sql::context::EvalContext;
 use clearway_sql::error::Result;
 use clearway_sql::expr::Expr;
 use clearway_sql::plan::{
     DeletePlan, InsertPlan, InsertSource, LockWaitPolicy, Returning, TableScan, UpdatePlan,
 };
-use clearway_sql::value::{TextsTogether, Value};
+use clearway_sql::value::{Decoded, TextsTogether, Value};
 
 /// Runs an INSERT; the number of rows.
 pub(crate) fn insert(
@@ -99,7 +99,7 @@ pub(crate) fn insert_row(execution: &mut Execution<'_>, table: &TableDef, row: &
     check_constraints(table, row, &execution.eval)?;
     execution.txn.assign_xid()?;
     let mut payload = std::mem::take(&mut execution.scratch.payload);
-    table.codec.encode(row, &mut payload);
+    long_values::encode(execution.txn, execution.interrupts, table, row, &mut payload)?;
     let heap = Heap::new(heap_rel(table));
     let stored = heap.insert(&execution.txn.context(), &payload);
     execution.scratch.payload = payload;
@@ -137,11 +137,11 @@ pub(crate) fn update(
         if update_row(execution, plan, tid, &rows, &mut changes)? {
             count += 1;
             if let Some(checks) = &plan.checks {
-                let row = plan.scan.table.codec.decode_all(&changes.payload)?;
+                let row = execution.whole_row(&plan.scan.table, &changes.payload)?;
                 check_row(execution, checks, &row)?;
             }
             if let Some(returning) = &plan.returning {
-                let row = plan.scan.table.codec.decode_all(&changes.payload)?;
+                let row = execution.whole_row(&plan.scan.table, &changes.payload)?;
                 send(execution, returning, &row, sink)?;
             }
         }
@@ -158,6 +158,10 @@ pub(crate) fn update(
 struct Changes {
     values: Vec<(u16, Value)>,
     payload: Vec<u8>,
+    /// False: the new version is too long as it is, and not in `payload`.
+    is_short: bool,
+    /// The values of the new version that were stored apart.
+    written: long_values::Written,
 }
 
 /// Updates one row that the scan has found; `false` if it turned out that it is not to be updated.
@@ -184,8 +188,9 @@ fn update_row(
                 None => (found.row(), found.payload()),
             };
             changes.assign(execution, plan, row, payload)?;
+            changes.shorten(execution, table, payload)?;
             if plan.changes_indexed_columns {
-                changed = changed_columns(table, payload, &changes.payload, &execution.eval)?;
+                changed = changed_columns(execution, table, payload, &changes.payload)?;
             }
             stale = false;
         }
@@ -193,6 +198,9 @@ fn update_row(
         match outcome.map_err(storage_error)? {
             UpdateOutcome::Updated { tid, hot } => {
                 queued.release(execution.txn);
+                changes.written.clear();
+                let replaced = newer.as_ref().map_or(found.payload(), |newer| &newer.payload);
+                long_values::delete_replaced(execution, table, replaced, Some(&changes.payload))?;
                 if changed != ChangedColumns::NotIndexed {
                     execution.txn.note_in_tags();
                 } else if execution.txn.row_is_unproven()
@@ -207,24 +215,25 @@ fn update_row(
                         target,
                         |execution, row, payload| {
                             other.assign(execution, plan, row, payload)?;
-                            Ok(other.payload.len() <= ROW_MAX)
+                            Ok(other.is_short)
                         },
                     )?;
                 }
                 if !hot && table.has_indexes() {
-                    let row = table.codec.decode_all(&changes.payload)?;
+                    let row = execution.row_for_indexes(table, &changes.payload)?;
                     insert_entries(execution, table, &row, tid)?;
                 }
                 if concern_update(execution, table, &plan.assignments) {
                     let before = newer.as_ref().map_or(found.payload(), |newer| &newer.payload);
-                    let before = table.codec.decode_all(before)?;
-                    let after = table.codec.decode_all(&changes.payload)?;
+                    let before = execution.whole_row(table, before)?;
+                    let after = execution.whole_row(table, &changes.payload)?;
                     references::row_replaced(execution, table, (&before, &after), tid)?;
                 }
                 return Ok(true);
             }
             UpdateOutcome::SelfModified => {
                 queued.release(execution.txn);
+                changes.withdraw(execution, table)?;
                 return Ok(false);
             }
             UpdateOutcome::Wait(other) => {
@@ -233,10 +242,12 @@ fn update_row(
             UpdateOutcome::Deleted => {
                 execution.check_concurrent("delete")?;
                 queued.release(execution.txn);
+                changes.withdraw(execution, table)?;
                 return Ok(false);
             }
             UpdateOutcome::Changed { latest } => {
                 execution.check_concurrent("update")?;
+                changes.withdraw(execution, table)?;
                 newer = scan::newest(execution, &plan.scan, latest, TO_CHANGE, &mut queued)?;
                 let Some(found) = &newer else {
                     queued.release(execution.txn);
@@ -267,10 +278,33 @@ impl Changes {
             self.values.push((*column, value));
         }
         if plan.generates {
-            add_generated(table, payload, &mut self.values, &execution.eval)?;
+            add_generated(execution, table, payload, &mut self.values)?;
         }
-        check_assigned(table, payload, &self.values, &execution.eval)?;
-        table.codec.update(payload, &self.values, &mut self.payload)
+        check_assigned(execution, table, payload, &self.values)?;
+        self.is_short =
+            table
+                .codec
+                .update_within(payload, &self.values, long_values::ROW_TARGET, &mut self.payload)?;
+        Ok(())
+    }
+
+    /// Compresses the new version of the row `old`, or stores parts of it apart, if it is too long as it is.
+    #[inline]
+    fn shorten(&mut self, execution: &Execution<'_>, table: &TableDef, old: &[u8]) -> Result<()> {
+        if !self.is_short {
+            let changed = (old, &mut self.values);
+            let (txn, interrupts) = (&*execution.txn, execution.interrupts);
+            self.written = long_values::encode_changed(txn, interrupts, table, changed, &mut self.payload)?;
+        }
+        Ok(())
+    }
+
+    /// Takes back what was stored apart for a version that is not stored (V2 of [`long_values`]).
+    fn withdraw(&mut self, execution: &Execution<'_>, table: &TableDef) -> Result<()> {
+        match self.written.is_empty() {
+            true => Ok(()),
+            false => long_values::withdraw(execution.txn, table, std::mem::take(&mut self.written)),
+        }
     }
 }
 
@@ -303,7 +337,10 @@ fn prove_row(
         .map_err(storage_error)?;
     let mut row = vec![Value::Null; table.columns.len()];
     let mut counts = |payload: &[u8]| -> Result<bool> {
-        table.codec.decode(payload, &scan.needed, &mut row)?;
+        // A value apart may be gone with a version that the snapshot does not see.
+        if table.codec.decode(payload, &scan.needed, &mut row)? == Decoded::Apart {
+            return Ok(false);
+        }
         let passes = match &scan.recheck {
             Some(recheck) => recheck.passes(&row, &execution.eval)?,
             None => true,
@@ -318,22 +355,22 @@ fn prove_row(
 }
 
 fn check_assigned(
+    execution: &Execution<'_>,
     table: &TableDef,
     old: &[u8],
     values: &[(u16, Value)],
-    context: &EvalContext<'_>,
 ) -> Result<()> {
     let missing =
         |(column, value): &(u16, Value)| value.is_null() && table.columns[usize::from(*column)].not_null;
     if !values.iter().any(missing) && table.checks.is_empty() {
         return Ok(());
     }
-    let mut row = table.codec.decode_all(old)?;
+    let mut row = execution.whole_row(table, old)?;
     for (column, value) in values {
         row[usize::from(*column)] = value.clone();
     }
     check_not_null(table, &row)?;
-    check_constraints(table, &row, context)
+    check_constraints(table, &row, &execution.eval)
 }
 
 /// Runs a DELETE; the number of rows.
@@ -404,6 +441,9 @@ fn delete_row(
         }
     };
     queued.release(execution.txn);
+    if deleted {
+        long_values::delete_of(execution, table, target, None)?;
+    }
     if deleted && execution.txn.row_is_unproven() {
         prove_row(execution, &plan.scan, led_by, target, |_, _, _| Ok(true))?;
     }

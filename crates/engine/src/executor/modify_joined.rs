@@ -17,6 +17,7 @@ use crate::executor::changed_columns::changed_between;
 use crate::executor::check_option::check_row;
 use crate::executor::checks::check_constraints;
 use crate::executor::generated::generate;
+use crate::executor::long_values;
 use crate::executor::not_null::check_not_null;
 use crate::executor::place::place_of;
 use crate::executor::references::{self, concern_update, row_deleted};
@@ -142,7 +143,8 @@ fn update_row(
     let mut new = assigned(execution, plan, found)?;
     loop {
         let mut payload = Vec::new();
-        table.codec.encode(&new, &mut payload);
+        let is_assigned = long_values::assigned(table, &plan.assignments);
+        let written = long_values::encode_new(execution, table, target, &new, is_assigned, &mut payload)?;
         let changed = match plan.changes_indexed_columns {
             true => changed_between(table, &found.row, &new, &execution.eval)?,
             false => ChangedColumns::NotIndexed,
@@ -152,6 +154,7 @@ fn update_row(
             UpdateOutcome::Updated { tid, hot } => {
                 execution.txn.note_in_tags();
                 queued.release(execution.txn);
+                long_values::delete_of(execution, table, target, Some(&payload))?;
                 if !hot && table.has_indexes() {
                     insert_entries(execution, table, &new, tid)?;
                 }
@@ -161,16 +164,22 @@ fn update_row(
                 }
                 return Ok(Some(new));
             }
-            UpdateOutcome::SelfModified => break,
+            UpdateOutcome::SelfModified => {
+                long_values::withdraw(execution.txn, table, written)?;
+                break;
+            }
             UpdateOutcome::Wait(other) => {
+                long_values::withdraw(execution.txn, table, written)?;
                 execution.wait_for_row(table, target, other, LockWaitPolicy::Block, &mut queued)?;
             }
             UpdateOutcome::Deleted => {
                 execution.check_concurrent("delete")?;
+                long_values::withdraw(execution.txn, table, written)?;
                 break;
             }
             UpdateOutcome::Changed { latest } => {
                 execution.check_concurrent("update")?;
+                long_values::withdraw(execution.txn, table, written)?;
                 let Some(newest) = found.follow(execution, &plan.scan, latest, &mut queued)? else {
                     break;
                 };
@@ -288,6 +297,9 @@ fn delete_row(
         }
     };
     queued.release(execution.txn);
+    if deleted {
+        long_values::delete_of(execution, table, target, None)?;
+    }
     Ok(deleted)
 }
 

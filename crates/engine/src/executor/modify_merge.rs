@@ -22,6 +22,7 @@ use clearway_storage::heap::{ChangedColumns, DeleteOutcome, Heap, Tid, UpdateOut
 use crate::convert::storage_error;
 use crate::executor::changed_columns::changed_between;
 use crate::executor::generated::generate;
+use crate::executor::long_values;
 use crate::executor::modify::insert_row;
 use crate::executor::modify_joined::{Found, assigned_by};
 use crate::executor::references::{self, concern_update, row_deleted};
@@ -153,17 +154,19 @@ fn update(
     execution.txn.assign_xid()?;
     let new = assigned_by(execution, table, &set.values, &set.row_queries, &found.row)?;
     let mut payload = Vec::new();
-    table.codec.encode(&new, &mut payload);
+    let is_assigned = long_values::assigned(table, &set.values);
+    let written = long_values::encode_new(execution, table, target, &new, is_assigned, &mut payload)?;
     let changed = match set.changes_indexed_columns {
         true => changed_between(table, &found.row, &new, &execution.eval)?,
         false => ChangedColumns::NotIndexed,
     };
-    loop {
+    let outcome = loop {
         let outcome = heap.update(&execution.txn.context(), target, &payload, changed);
         match outcome.map_err(storage_error)? {
             UpdateOutcome::Updated { tid, hot } => {
                 execution.txn.note_in_tags();
                 queued.release(execution.txn);
+                long_values::delete_of(execution, table, target, Some(&payload))?;
                 if !hot && table.has_indexes() {
                     insert_entries(execution, table, &new, tid)?;
                 }
@@ -174,14 +177,16 @@ fn update(
                 counts.updated += 1;
                 return Ok(Outcome::Done);
             }
-            UpdateOutcome::SelfModified => return Ok(Outcome::SelfModified),
+            UpdateOutcome::SelfModified => break Outcome::SelfModified,
             UpdateOutcome::Wait(other) => {
                 execution.wait_for_row(table, target, other, LockWaitPolicy::Block, queued)?;
             }
-            UpdateOutcome::Deleted => return Ok(Outcome::Deleted),
-            UpdateOutcome::Changed { latest } => return Ok(Outcome::Changed(latest)),
+            UpdateOutcome::Deleted => break Outcome::Deleted,
+            UpdateOutcome::Changed { latest } => break Outcome::Changed(latest),
         }
-    }
+    };
+    long_values::withdraw(execution.txn, table, written)?;
+    Ok(outcome)
 }
 
 fn delete(
@@ -198,6 +203,7 @@ fn delete(
         let outcome = heap.delete(&execution.txn.context(), target);
         match outcome.map_err(storage_error)? {
             DeleteOutcome::Deleted => {
+                long_values::delete_of(execution, table, target, None)?;
                 row_deleted(execution, table, &found.row[..found.width])?;
                 counts.deleted += 1;
                 return Ok(Outcome::Done);

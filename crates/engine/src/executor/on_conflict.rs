@@ -25,13 +25,14 @@ use clearway_storage::btree::{BTree, InsertOutcome};
 use clearway_storage::heap::{ChangedColumns, Heap, LockOutcome, Rival, Tid, UpdateOutcome, VersionOutcome};
 use clearway_txn::{RowLockMode, Xid};
 
-use crate::convert::storage_error;
+use crate::convert::{index_error, storage_error};
 use crate::executor::changed_columns::changed_between;
 use crate::executor::checks::check_constraints;
+use crate::executor::long_values;
 use crate::executor::modify_joined::assigned_by;
 use crate::executor::not_null::check_not_null;
 use crate::executor::references::{self, concern_update, row_stored};
-use crate::executor::unique::{insert_entries, violation};
+use crate::executor::unique::{insert_entries, refers_to, violation};
 use crate::executor::{Execution, Queued, heap_rel};
 
 /// The outcome for a row that was to be inserted.
@@ -138,13 +139,14 @@ fn store(
 ) -> Result<bool> {
     let heap = Heap::new(heap_rel(table));
     let mut payload = std::mem::take(&mut execution.scratch.payload);
-    table.codec.encode(row, &mut payload);
+    let written = long_values::encode(execution.txn, execution.interrupts, table, row, &mut payload)?;
     let stored = heap.insert(&execution.txn.context(), &payload);
     execution.scratch.payload = payload;
     let tid = stored.map_err(storage_error)?;
     for (at, index) in table.written_indexes().enumerate() {
         let is_arbiter = conflict.arbiters.contains(&at);
         if !enter(execution, table, index, is_arbiter, row, tid)? {
+            long_values::withdraw(execution.txn, table, written)?;
             return Ok(false);
         }
     }
@@ -171,7 +173,8 @@ fn enter(
     loop {
         let context = execution.txn.context();
         let outcome = tree.insert(&context, &key, tid, unique);
-        match outcome.map_err(storage_error)? {
+        let outcome = outcome.map_err(|error| refers_to(index_error(error, table, index), table, tid));
+        match outcome? {
             InsertOutcome::Inserted => return Ok(true),
             InsertOutcome::Duplicate { .. } if !is_arbiter => {
                 return Err(violation(table, index, row, &execution.eval));
@@ -231,7 +234,7 @@ fn update_rival(
     let VersionOutcome::NoConflict(payload) = found.map_err(storage_error)? else {
         return Err(EngineError::internal("a row that is locked has changed"));
     };
-    let mut both = table.codec.decode_all(&payload)?;
+    let mut both = execution.whole_row(table, &payload)?;
     both.extend_from_slice(row);
     if let Some(condition) = &update.condition
         && !execution.evaluating(|context| condition.passes(&both, context))?
@@ -243,11 +246,13 @@ fn update_rival(
         true => changed_between(table, &both, &new, &execution.eval)?,
         false => ChangedColumns::NotIndexed,
     };
-    let mut payload = Vec::new();
-    table.codec.encode(&new, &mut payload);
+    let (old, mut payload) = (payload, Vec::new());
+    let is_assigned = long_values::assigned(table, &set.values);
+    let written = long_values::encode_new(execution, table, rival, &new, is_assigned, &mut payload)?;
     let outcome = heap.update(&execution.txn.context(), rival, &payload, changed);
     match outcome.map_err(storage_error)? {
         UpdateOutcome::Updated { tid, hot } => {
+            long_values::delete_replaced(execution, table, &old, Some(&payload))?;
             if !hot {
                 insert_entries(execution, table, &new, tid)?;
             }
@@ -258,7 +263,10 @@ fn update_rival(
             Ok(Some(Stored::Updated(new)))
         }
         // A statement of WITH has changed it, for a query of SET: this one comes too late.
-        UpdateOutcome::SelfModified => Ok(Some(Stored::LeftOut)),
+        UpdateOutcome::SelfModified => {
+            long_values::withdraw(execution.txn, table, written)?;
+            Ok(Some(Stored::LeftOut))
+        }
         // No other transaction can.
         _ => Err(EngineError::internal("a row that is locked has changed")),
     }

@@ -12,12 +12,14 @@ use clearway_storage::btree::{BTree, Direction, TreeCursor};
 use clearway_storage::heap::{Heap, HeapScan, LockOutcome, Tid, VersionOutcome};
 
 use crate::convert::storage_error;
+use crate::executor::long_values::{restore, restore_columns};
 use crate::executor::{Execution, Queued, heap_rel};
 use clearway_sql::TableKind;
 use clearway_sql::access::KeyRange;
 use clearway_sql::error::Result;
+use clearway_sql::expr::Expr;
 use clearway_sql::plan::{AccessPath, LockStrength, LockWaitPolicy, RowLock, TableScan};
-use clearway_sql::value::Value;
+use clearway_sql::value::{ColumnSet, Decoded, Value};
 use clearway_txn::RowLockMode;
 
 /// Index entries that are taken from the tree at a time.
@@ -214,9 +216,15 @@ impl ScanRows {
     pub(crate) fn next(&mut self, execution: &mut Execution<'_>, plan: &TableScan) -> Result<Option<Tid>> {
         loop {
             execution.tick()?;
-            let Some(found) = self.next_visible(execution, plan)? else {
+            let Some((found, decoded)) = self.next_visible(execution, plan)? else {
                 return Ok(None);
             };
+            if decoded == Decoded::Apart {
+                match self.restore(execution, plan)? {
+                    true => return Ok(Some(found)),
+                    false => continue,
+                }
+            }
             match &plan.filter {
                 Some(filter) if !filter.passes(&self.row, &execution.eval)? => {
                     execution.removed = execution.removed.wrapping_add(1);
@@ -226,7 +234,37 @@ impl ScanRows {
         }
     }
 
-    fn next_visible(&mut self, execution: &mut Execution<'_>, plan: &TableScan) -> Result<Option<Tid>> {
+    /// Restores the row's long values, those that WHERE does not read only if it is satisfied; `false` if it is not.
+    #[cold]
+    fn restore(&mut self, execution: &mut Execution<'_>, plan: &TableScan) -> Result<bool> {
+        let Execution {
+            storage, interrupts, ..
+        } = *execution;
+        let table = &*plan.table;
+        if let Some(filter) = &plan.filter {
+            let mut read = ColumnSet::new();
+            filter.walk(&mut |part| {
+                if let Expr::Column(column) = part
+                    && usize::from(*column) < table.columns.len()
+                {
+                    read.insert(*column);
+                }
+            });
+            restore_columns(storage, interrupts, table, &read, &mut self.row)?;
+            if !filter.passes(&self.row, &execution.eval)? {
+                execution.removed = execution.removed.wrapping_add(1);
+                return Ok(false);
+            }
+        }
+        restore(storage, interrupts, table, &mut self.row)?;
+        Ok(true)
+    }
+
+    fn next_visible(
+        &mut self,
+        execution: &mut Execution<'_>,
+        plan: &TableScan,
+    ) -> Result<Option<(Tid, Decoded)>> {
         let ScanRows {
             heap,
             row,
@@ -241,7 +279,9 @@ impl ScanRows {
                 payload.clear();
                 payload.extend_from_slice(bytes);
             }
-            codec.decode(bytes, &plan.needed, row).map(|()| tid)
+            codec
+                .decode(bytes, &plan.needed, row)
+                .map(|decoded| (tid, decoded))
         };
         loop {
             let root = match cursor {
@@ -272,7 +312,7 @@ impl ScanRows {
                 Cursor::Virtual(rows) => {
                     let Some(next) = rows.next() else { return Ok(None) };
                     *row = next;
-                    return Ok(Some(Tid { block: 0, slot: 0 }));
+                    return Ok(Some((Tid { block: 0, slot: 0 }, Decoded::Whole)));
                 }
             };
             *led_by = Some(LedBy {
@@ -470,7 +510,9 @@ pub(crate) fn followed(
             VersionOutcome::Deleted => return Ok(Followed::Left),
         };
         let mut row = vec![Value::Null; table.columns.len()];
-        table.codec.decode(&payload, &scan.needed, &mut row)?;
+        if table.codec.decode(&payload, &scan.needed, &mut row)? == Decoded::Apart {
+            restore(execution.storage, execution.interrupts, table, &mut row)?;
+        }
         return match &scan.recheck {
             Some(recheck) if !recheck.passes(&row, &execution.eval)? => Ok(Followed::Left),
             _ => Ok(Followed::Row(Newest { tid, row, payload })),

@@ -7,7 +7,7 @@
 use clearway_storage::btree::{BTree, InsertOutcome};
 use clearway_storage::heap::Tid;
 
-use crate::convert::storage_error;
+use crate::convert::index_error;
 use crate::executor::{Execution, heap_rel};
 use clearway_sql::deparse::index_key_listed;
 use clearway_sql::error::{EngineError, Result, SqlState};
@@ -63,7 +63,8 @@ fn insert_key(
     loop {
         let context = execution.txn.context();
         let outcome = tree.insert(&context, key, tid, unique.then_some(heap_rel(table)));
-        match outcome.map_err(storage_error)? {
+        let outcome = outcome.map_err(|error| refers_to(index_error(error, table, index), table, tid));
+        match outcome? {
             InsertOutcome::Inserted => return Ok(()),
             InsertOutcome::Duplicate { .. } => return Err(violation(table, index, row, &execution.eval)),
             InsertOutcome::WaitFor(xid) => {
@@ -73,6 +74,18 @@ fn insert_key(
             }
         }
     }
+}
+
+/// An error of an index entry with the row that it is for, if it is about the entry.
+#[cold]
+pub(crate) fn refers_to(error: EngineError, table: &TableDef, tid: Tid) -> EngineError {
+    if error.sqlstate() != SqlState::PROGRAM_LIMIT_EXCEEDED {
+        return error;
+    }
+    error.with_detail(format!(
+        "Index row references tuple ({},{}) in relation \"{}\".",
+        tid.block, tid.slot, table.name
+    ))
 }
 
 /// 23505 in PostgreSQL's words.

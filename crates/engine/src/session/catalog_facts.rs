@@ -12,6 +12,7 @@ use crate::catalog::system::definition_text::{
     check_definition, constraint_definition, domain_check_definition, foreign_key_definition,
     index_definition, index_key_text, pretty_expression,
 };
+use crate::catalog::system::shape::Schema;
 use crate::catalog::{CatalogState, TableEntry};
 use crate::session::expression_session::Facts;
 use crate::session::prepared::{View, Viewer};
@@ -118,6 +119,10 @@ impl Facts<'_> {
         if let Some(table) = state.table_in(schema, name) {
             return Some(table.oid);
         }
+        if schema.oid == Schema::LongValues.oid() {
+            let owner = name.strip_prefix("pg_toast_")?.parse().ok()?;
+            return state.table(owner)?.def.long_oid();
+        }
         let entry = state.owner_of_index(schema.oid, name)?;
         let index = entry.def.all_indexes().find(|index| index.name == name)?;
         Some(index.oid)
@@ -184,6 +189,10 @@ impl CatalogFacts for Facts<'_> {
         }
         if let Some((entry, index)) = index_of(&state, oid) {
             return named(&entry.def.schema, &index.name, 'i');
+        }
+        if let Some(entry) = state.owner_of_long_values(oid) {
+            let schema = Schema::LongValues.reference();
+            return named(&schema, &entry.def.long_name(), 't');
         }
         let table = system::by_oid(oid)?;
         let kind = if table.shape.is_view { 'v' } else { 'r' };
@@ -414,14 +423,23 @@ impl CatalogFacts for Facts<'_> {
                     .all_indexes()
                     .map(|index| self.bytes_of(index.rel))
                     .sum(),
+                long_values: entry.def.long_rel.map_or(0, |rel| self.bytes_of(rel)),
             });
         }
-        let own = match index_of(&state, oid) {
-            Some((_, index)) => self.bytes_of(index.rel),
+        let long_rel = state
+            .owner_of_long_values(oid)
+            .and_then(|entry| entry.def.long_rel);
+        let own = match (index_of(&state, oid), long_rel) {
+            (Some((_, index)), _) => self.bytes_of(index.rel),
+            (None, Some(rel)) => self.bytes_of(rel),
             // Tables of the system have no pages.
-            None => system::by_oid(oid).map(|_| 0)?,
+            (None, None) => system::by_oid(oid).map(|_| 0)?,
         };
-        Some(RelationBytes { own, indexes: 0 })
+        Some(RelationBytes {
+            own,
+            indexes: 0,
+            long_values: 0,
+        })
     }
 
     fn database_bytes(&self) -> i64 {

@@ -45,6 +45,7 @@ pub(crate) fn write_value(value: &Value, out: &mut Vec<u8>) {
         Value::Bytes(_) => BYTES,
         Value::Json(_) => JSON,
         Value::Jsonb(_) => JSONB,
+        Value::Stored(_) => unreachable!("V4 of `long_values`: rows that are kept have whole values"),
     };
     out.push(kind);
     if let Value::Text(text) = value {

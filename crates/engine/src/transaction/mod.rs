@@ -39,6 +39,7 @@ mod savepoints;
 mod status;
 mod temporary;
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -107,6 +108,8 @@ pub(crate) struct Transaction {
     pub(crate) isolation: IsolationLevel,
     pub(crate) read_only: bool,
     xid: Option<Xid>,
+    /// The values that it has stored apart from their rows.
+    long_values: Cell<u32>,
     /// The number of the running statement among those of this transaction that change something: a statement sees
     /// what earlier ones did, not what it does itself.
     command: u32,
@@ -164,6 +167,7 @@ impl Transaction {
             isolation: IsolationLevel::ReadCommitted,
             read_only: false,
             xid: None,
+            long_values: Cell::new(0),
             command: 0,
             snapshot: SessionSnapshot::default(),
             has_snapshot: false,
@@ -204,6 +208,7 @@ impl Transaction {
         self.isolation = isolation;
         self.read_only = read_only || self.storage.is_standby();
         self.command = 0;
+        self.long_values.set(0);
         self.has_looked = false;
         self.number += 1;
         self.start_us = now_us;
@@ -237,6 +242,24 @@ impl Transaction {
     /// True if it has taken a snapshot or an id, so that its isolation can no longer change.
     pub(crate) fn has_started_work(&self) -> bool {
         self.has_snapshot || self.has_looked || self.xid.is_some()
+    }
+
+    /// The storage.
+    pub(crate) fn storage(&self) -> &Storage {
+        &self.storage
+    }
+
+    /// The number of the next value that it stores apart; 54000 when it has stored too many.
+    pub(crate) fn next_long_value(&self) -> Result<u32> {
+        let number = self.long_values.get();
+        let next = number.checked_add(1).ok_or_else(|| {
+            EngineError::new(
+                SqlState::PROGRAM_LIMIT_EXCEEDED,
+                "a transaction cannot store more than 4294967295 long values",
+            )
+        })?;
+        self.long_values.set(next);
+        Ok(number)
     }
 
     /// True if changes by `xid` are this transaction's own.
@@ -461,6 +484,11 @@ impl Transaction {
     /// Counts a scan of all of a table.
     pub(crate) fn count_scan(&mut self, oid: u32) {
         self.counts.count_scan(oid);
+    }
+
+    /// Counts pieces of a table's long values that were written and deleted.
+    pub(crate) fn count_pieces(&self, oid: u32, written: u64, deleted: u64) {
+        self.counts.count_pieces(oid, written, deleted);
     }
 
     /// The table has no rows any more, if the transaction commits.

@@ -4,6 +4,7 @@
 //! The numbers need not be exact, so a session saves them up and hands them over now and then: that spares all
 //! sessions a shared cache line per row.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -92,6 +93,14 @@ impl RowCount {
     }
 }
 
+/// Pieces of a table's long values that the running transaction has written and deleted.
+#[derive(Debug, Clone, Copy)]
+struct PieceCount {
+    oid: u32,
+    written: u64,
+    deleted: u64,
+}
+
 /// The counts of the running transaction for a table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TableCount {
@@ -106,6 +115,8 @@ pub(super) struct RowCounts {
     counted: u64,
     /// Tables that the running transaction has truncated.
     truncated: Vec<u32>,
+    /// In a cell, since rows are encoded beside what reads the transaction.
+    pieces: RefCell<Vec<PieceCount>>,
 }
 
 impl RowCounts {
@@ -137,6 +148,22 @@ impl RowCounts {
             self.tables.len() - 1
         });
         &mut self.tables[place]
+    }
+
+    /// The running transaction has written and deleted pieces of a table's long values.
+    pub(super) fn count_pieces(&self, oid: u32, written: u64, deleted: u64) {
+        let mut pieces = self.pieces.borrow_mut();
+        match pieces.iter_mut().find(|count| count.oid == oid) {
+            Some(count) => {
+                count.written += written;
+                count.deleted += deleted;
+            }
+            None => pieces.push(PieceCount {
+                oid,
+                written,
+                deleted,
+            }),
+        }
     }
 
     /// The counts of the running transaction for a table.
@@ -184,6 +211,13 @@ impl RowCounts {
             if committed && let Some(entry) = state().table(oid) {
                 entry.runtime.live_rows.store(0, Ordering::Relaxed);
                 entry.runtime.dead_rows.store(0, Ordering::Relaxed);
+                entry.runtime.dead_pieces.store(0, Ordering::Relaxed);
+            }
+        }
+        for count in self.pieces.get_mut().drain(..) {
+            let dead = if committed { count.deleted } else { count.written };
+            if let Some(entry) = state().table(count.oid) {
+                entry.runtime.dead_pieces.fetch_add(dead, Ordering::Relaxed);
             }
         }
         for count in &mut self.tables {

@@ -216,13 +216,17 @@ impl Transaction {
         Ok(())
     }
 
-    /// The table with new relations for its rows and its indexes.
+    /// The table with new relations for its rows, its long values and its indexes.
     fn emptied(&mut self, entry: &TableEntry) -> Result<TableEntry> {
         let mut table = (*entry.def).clone();
         self.dropped.push(RelId(entry.rel()));
         table.kind = TableKind::Heap {
             rel: self.new_relation()?.0,
         };
+        if let Some(rel) = table.long_rel {
+            self.dropped.push(RelId(rel));
+            table.long_rel = Some(self.new_relation()?.0);
+        }
         for index in &mut table.indexes {
             let rel = self.new_relation()?;
             BTree::create(&self.storage, rel).map_err(storage_error)?;

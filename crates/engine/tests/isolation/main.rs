@@ -14,6 +14,7 @@ mod common;
 mod chains;
 mod foreign_keys;
 mod joined_rows;
+mod long_values;
 mod on_conflict;
 mod row_locks;
 mod savepoints;

@@ -53,7 +53,7 @@ fn system_tables_have_the_numbers_of_postgresql() {
          alice: select oid from pg_class where relname in ('pg_attribute', 'pg_type', 'pg_proc', 'pg_namespace') order by oid => 1247, 1249, 1255, 2615
          alice: select relkind, relnamespace from pg_class where relname = 'columns' => v|13207
          alice: select attnum, attname, atttypid, attnotnull from pg_attribute where attrelid = 1259 and attnum <= 2 => 1|oid|26|t, 2|relname|19|t
-         alice: select oid, nspname from pg_namespace order by oid => 11|pg_catalog, 2200|public, 13207|information_schema
+         alice: select oid, nspname from pg_namespace order by oid => 11|pg_catalog, 99|pg_toast, 2200|public, 13207|information_schema
          alice: select * from information_schema.pg_class => ERROR 42P01
          alice: select count(*) from columns => ERROR 42P01
          alice: select count(*) from pg_catalog.columns => ERROR 42P01
@@ -132,7 +132,7 @@ fn the_information_schema_tells_of_tables() {
          alice: select constraint_name, constraint_type from information_schema.table_constraints where table_name = 'orders' and constraint_type <> 'CHECK' order by 1 => orders_code_price_key|UNIQUE, orders_pkey|PRIMARY KEY
          alice: select column_name, ordinal_position from information_schema.key_column_usage where constraint_name = 'orders_code_price_key' order by 2 => code|1, price|2
          alice: select check_clause from information_schema.check_constraints where constraint_schema = 'public' order by 1 => \"A b\" IS NOT NULL, code IS NOT NULL, id IS NOT NULL
-         alice: select schema_name from information_schema.schemata order by 1 => information_schema, pg_catalog, public
+         alice: select schema_name from information_schema.schemata order by 1 => information_schema, pg_catalog, pg_toast, public
          alice: select sequence_name, data_type, maximum_value from information_schema.sequences => orders_id_seq|integer|2147483647
          alice: select count(*) from information_schema.referential_constraints => 0
          alice: set search_path to '' => SET

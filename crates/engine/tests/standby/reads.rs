@@ -291,3 +291,33 @@ fn upserts_are_replayed() {
         upserts::assert_keys_are_unique(&mut reader);
     }
 }
+
+/// Values apart from their rows come with the rows, and go with them while a snapshot of the standby keeps its own.
+#[test]
+fn long_values_are_replayed() {
+    let pair = Pair::new(
+        "create table notes (id int primary key, note text);
+         create view noise as select string_agg(md5(g::text), '') as value from generate_series(1, 3000) g;
+         insert into notes select g, g || value from noise, generate_series(1, 3) g",
+    );
+    let right = "select id, note = id || value, length(note) from notes, noise order by id";
+    pair.catch_up();
+    let mut reader = pair.reader();
+    assert_eq!(query(&mut reader, right), "1|t|96001, 2|t|96001, 3|t|96001");
+    pair.write("update notes set note = note || '!' where id = 1");
+    pair.write("delete from notes where id = 2");
+    pair.write("begin; insert into notes select 4, value from noise; rollback");
+    pair.write("vacuum notes");
+    pair.write("insert into notes select 5, repeat(value, 10) from noise");
+    pair.catch_up();
+    assert_eq!(query(&mut reader, right), "1|f|96002, 3|t|96001, 5|f|960000");
+    pair.write("alter table notes add column n numeric");
+    pair.write("update notes set n = repeat('7', 20000)::numeric");
+    pair.write("alter table notes alter column note type varchar using id || note");
+    pair.catch_up();
+    assert_eq!(query(&mut reader, right), "1|f|96003, 3|f|96002, 5|f|960001");
+    pair.write("truncate notes");
+    pair.write("insert into notes select 9, 9 || value from noise");
+    pair.catch_up();
+    assert_eq!(query(&mut reader, right), "9|t|96001");
+}

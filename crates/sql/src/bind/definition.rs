@@ -10,7 +10,7 @@ use crate::bind::json::has_no_equality;
 use crate::bind::schema::on_commit;
 use crate::bind::sequence::options_of;
 use crate::bind::{Binder, identifier, normal, plain_name, refuse, split_name};
-use crate::catalog::{ColumnDef, ColumnDefault, SchemaRef, TableDef};
+use crate::catalog::{ColumnCompression, ColumnDef, ColumnDefault, SchemaRef, TableDef};
 use crate::error::{EngineError, Result, SqlState};
 use crate::parse::utility::create_table::LikeClause;
 use crate::plan::{
@@ -143,6 +143,8 @@ impl Binder<'_> {
             always_generated: false,
             is_identity: false,
             collation: None,
+            chosen_storage: None,
+            compression: ColumnCompression::Default,
         };
         if serial.is_some() {
             column.not_null = true;

@@ -7,7 +7,7 @@ use sqlparser::ast;
 use crate::bind::scope::Scope;
 use crate::bind::types::no_column;
 use crate::bind::{Binder, bind_default, require_heap};
-use crate::catalog::{ColumnDefault, TableDef, TableKind};
+use crate::catalog::{ColumnCompression, ColumnDefault, ColumnStorage, TableDef, TableKind};
 use crate::catalog_facts::no_relation;
 use crate::error::{EngineError, Result, SqlState};
 use crate::function::parts_of_name;
@@ -171,6 +171,24 @@ impl Binder<'_> {
                 written::IdentityAction::DropExpression { if_exists } => TableAction::DropExpression {
                     name: column.clone(),
                     if_exists: *if_exists,
+                },
+                written::IdentityAction::SetStorage(word) => TableAction::SetStorage {
+                    name: column.clone(),
+                    storage: ColumnStorage::of_word(word).ok_or_else(|| {
+                        EngineError::new(
+                            SqlState::INVALID_PARAMETER_VALUE,
+                            format!("invalid storage type \"{word}\""),
+                        )
+                    })?,
+                },
+                written::IdentityAction::SetCompression(word) => TableAction::SetCompression {
+                    name: column.clone(),
+                    compression: ColumnCompression::of_word(word).ok_or_else(|| {
+                        EngineError::new(
+                            SqlState::INVALID_PARAMETER_VALUE,
+                            format!("invalid compression method \"{word}\""),
+                        )
+                    })?,
                 },
                 written::IdentityAction::Drop { if_exists } => TableAction::DropIdentity {
                     name: column.clone(),

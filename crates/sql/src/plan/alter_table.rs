@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::catalog::{ColumnDef, ColumnDefault, TableDef};
+use crate::catalog::{ColumnCompression, ColumnDef, ColumnDefault, ColumnStorage, TableDef};
 use crate::expr::Expr;
 use crate::foreign_key::{CheckTime, ReferentialAction};
 use crate::plan::Owner;
@@ -170,6 +170,20 @@ pub enum TableAction {
         /// SET
         not_null: bool,
     },
+    /// ALTER COLUMN … SET STORAGE
+    SetStorage {
+        /// The column.
+        name: String,
+        /// The storage of its long values.
+        storage: ColumnStorage,
+    },
+    /// ALTER COLUMN … SET COMPRESSION
+    SetCompression {
+        /// The column.
+        name: String,
+        /// The method.
+        compression: ColumnCompression,
+    },
     /// ADD PRIMARY KEY, ADD UNIQUE
     AddKey(NewKey),
     /// ADD CHECK
@@ -229,6 +243,8 @@ impl TableAction {
             TableAction::SetDefault { .. }
             | TableAction::AddIdentity { .. }
             | TableAction::SetIdentity { .. }
+            | TableAction::SetStorage { .. }
+            | TableAction::SetCompression { .. }
             | TableAction::SetNotNull { .. } => 3,
             TableAction::AddKey(_) | TableAction::AddCheck(_) => 4,
             TableAction::AddForeignKey(_) => 5,

@@ -72,6 +72,12 @@ impl ColumnSample {
             self.nulls += 1;
             return;
         }
+        if let Value::Stored(form) = &value {
+            // Stored apart: too wide, and not worth reading.
+            self.bytes += form.len();
+            self.too_wide += 1;
+            return;
+        }
         let width = stored_width(&value, self.data_type);
         self.bytes += width;
         if width > WIDTH_MAX {

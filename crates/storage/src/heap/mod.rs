@@ -34,6 +34,7 @@
 //! | `replace` | a new version in a dead one's place |
 //! | `kept_versions` | which versions a crash may leave as the newest |
 //! | `row_changes`, `take_back` | what a transaction has changed since a savepoint, and how it goes back to that |
+//! | `pieces` | byte strings longer than a page |
 //! | `check` | whether a page keeps these rules |
 
 pub(crate) mod check;
@@ -43,6 +44,7 @@ mod kept_versions;
 pub(crate) mod layout;
 mod lock;
 mod page_run;
+mod pieces;
 pub(crate) mod prune;
 pub(crate) mod replace;
 pub(crate) mod row_changes;
@@ -56,6 +58,7 @@ pub(crate) mod visibility;
 use clearway_txn::{ProcId, Xid};
 
 pub use lock::LockOutcome;
+pub use pieces::{PieceWriter, Pieces, PiecesOwner};
 pub use row_changes::{Overflow, RowChanges};
 pub use scan::{HeapScan, Rival, VersionOutcome};
 pub use take_back::TakeBack;

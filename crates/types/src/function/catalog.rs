@@ -135,8 +135,8 @@ pub(super) static ROWS: &[FunctionRow] = &[
     row(0, "pg_relation_size", &[Text, Text], Int8, Session(relation_size)).volatile(),
     row(2325, "pg_relation_size", &[Oid], Int8, Session(relation_size)).volatile(),
     row(0, "pg_relation_size", &[Text], Int8, Session(relation_size)).volatile(),
-    row(2997, "pg_table_size", &[Oid], Int8, Session(relation_size)).volatile(),
-    row(0, "pg_table_size", &[Text], Int8, Session(relation_size)).volatile(),
+    row(2997, "pg_table_size", &[Oid], Int8, Session(table_size)).volatile(),
+    row(0, "pg_table_size", &[Text], Int8, Session(table_size)).volatile(),
     row(2998, "pg_indexes_size", &[Oid], Int8, Session(indexes_size)).volatile(),
     row(0, "pg_indexes_size", &[Text], Int8, Session(indexes_size)).volatile(),
     row(2286, "pg_total_relation_size", &[Oid], Int8, Session(total_size)).volatile(),
@@ -460,7 +460,15 @@ fn indexes_size(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value
 fn total_size(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
     let catalog = session.catalog()?;
     let found = catalog.relation_bytes(relation_argument(&arguments[0], catalog)?);
-    Ok(found.map_or(Value::Null, |bytes| Value::Int8(bytes.own + bytes.indexes)))
+    Ok(found.map_or(Value::Null, |bytes| {
+        Value::Int8(bytes.own + bytes.indexes + bytes.long_values)
+    }))
+}
+
+fn table_size(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    let catalog = session.catalog()?;
+    let found = catalog.relation_bytes(relation_argument(&arguments[0], catalog)?);
+    Ok(found.map_or(Value::Null, |bytes| Value::Int8(bytes.own + bytes.long_values)))
 }
 
 fn database_size(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {

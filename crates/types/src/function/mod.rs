@@ -52,6 +52,7 @@ use std::borrow::Cow;
 use crate::context::EvalContext;
 use crate::error::{EngineError, Result, SqlState};
 use crate::memory;
+use crate::value::long::CONTENT_MAX;
 use crate::value::text::to_text;
 use crate::value::{DataType, Value};
 
@@ -151,17 +152,14 @@ impl Function {
 }
 
 /// The most bytes that a text may have.
-const TEXT_BYTES_MAX: usize = 256 << 20;
+const TEXT_BYTES_MAX: usize = CONTENT_MAX;
 
 /// 54000 for a text that would be too long, before it is made, and 53200 if there is no memory for it.
 pub fn check_length(bytes: usize) -> Result<()> {
     if bytes > TEXT_BYTES_MAX {
         return Err(EngineError::new(
             SqlState::PROGRAM_LIMIT_EXCEEDED,
-            format!(
-                "requested length too large: a text may have {} MB",
-                TEXT_BYTES_MAX >> 20
-            ),
+            "requested length too large: a text may have 1 GB",
         ));
     }
     // It is made, and then copied into the value.

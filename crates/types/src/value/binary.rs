@@ -44,6 +44,7 @@ const JSONB_VERSION: u8 = 1;
 pub fn encode_binary(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Null => debug_assert!(false, "NULL has no binary form"),
+        Value::Stored(_) => unreachable!("L3 of `long`: a stored form has no binary form"),
         Value::Bool(v) => out.push(u8::from(*v)),
         Value::Int2(v) => out.extend_from_slice(&v.to_be_bytes()),
         Value::Int4(v) | Value::Date(v) => out.extend_from_slice(&v.to_be_bytes()),

@@ -23,6 +23,7 @@
 //! | `cast` | conversion between types; what is implicit, on assignment, explicit |
 //! | `modifier` | what type modifiers do to values |
 //! | `key` | order-preserving bytes for index keys |
+//! | `long` | long values as rows keep them: compressed, or stored apart |
 //! | `row` | a table row as bytes, and single columns out of it |
 //! | `row_bytes` | a bound for the texts of a row |
 //!
@@ -39,6 +40,7 @@ pub mod datatype;
 pub mod datetime;
 pub mod json;
 pub mod key;
+pub mod long;
 pub mod lsn;
 mod modifier;
 pub mod numeric;
@@ -91,7 +93,7 @@ pub use json::Jsonb;
 pub use key::{KeyBuffer, encode_key};
 pub use numeric::Numeric;
 pub use record::RecordValue;
-pub use row::{ColumnSet, RowCodec, StoredAttribute};
+pub use row::{ColumnSet, Decoded, RowCodec, StoredAttribute};
 pub use row_bytes::TextsTogether;
 pub use text::{decode_text, encode_text};
 pub use type_table::{ElementType, TypeInfo, TypeOid};
@@ -150,6 +152,8 @@ pub enum Value {
     Record(Box<RecordValue>),
     /// A value of an enumeration: the type's number, and the position of its label
     Enum(TypeOid, i64),
+    /// The stored form of a value in a row; no expression ever sees one (L3 of [`long`])
+    Stored(Box<[u8]>),
 }
 
 const _: () = assert!(size_of::<Value>() == 24);
@@ -251,6 +255,7 @@ impl Value {
             Value::Array(array) => array.data_type(),
             Value::Record(record) => record.data_type(),
             Value::Enum(oid, _) => DataType::Enum(*oid),
+            Value::Stored(_) => DataType::Unknown,
         }
     }
 }

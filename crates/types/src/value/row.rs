@@ -9,7 +9,8 @@
 //!
 //! A fixed-width column keeps its place even when it is NULL, so its offset is known when the table is: reading one
 //! integer is one load, and changing one ([`RowCodec::patch`]) neither moves nor decodes anything else. Numbers are
-//! little-endian. A bit set in the bitmap means NULL.
+//! little-endian. A bit set in the bitmap means NULL. In the place of a varying column's bytes there may be a stored form
+//! ([`long`](super::long)).
 //!
 //! # Columns that come and go
 //!
@@ -29,10 +30,12 @@
 //!
 //! Bytes that do not decode are an error (XX001), never a panic: they come from a file.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::value::array::{push_length, read_array, read_length, with_length, write_array};
+use crate::value::long::{Pointer, StoredForm, restored};
 use crate::value::{DataType, Interval, Jsonb, Numeric, RecordValue, Value, decode_binary, encode_binary};
 
 /// The columns of a table that are wanted.
@@ -61,6 +64,13 @@ impl ColumnSet {
             self.bits.resize(word + 1, 0);
         }
         self.bits[word] |= 1 << (column % 64);
+    }
+
+    /// Takes a column out.
+    pub fn remove(&mut self, column: u16) {
+        if let Some(word) = self.bits.get_mut(usize::from(column) / 64) {
+            *word &= !(1 << (column % 64));
+        }
     }
 
     /// True if a column is in it.
@@ -113,6 +123,58 @@ pub struct StoredAttribute {
     pub segment: u16,
     /// The value in rows without its segment.
     pub missing: Value,
+}
+
+/// The values of a row that were read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Decoded {
+    /// All are there.
+    Whole,
+    /// In the place of some there is a [`Value::Stored`]: they are stored apart from the row.
+    Apart,
+}
+
+/// In front of a stored form: a length of 0 in two bytes, which no value is written with.
+const STORED: [u8; 2] = [0x80, 0];
+
+/// A varying column's part of a row.
+enum Part<'b> {
+    /// The value's own bytes.
+    Content(&'b [u8]),
+    /// A stored form.
+    Stored(&'b [u8]),
+}
+
+/// The part at the front of `bytes`, and how many of them it takes.
+#[inline]
+fn read_part(bytes: &[u8]) -> Option<(Part<'_>, usize)> {
+    let (length, used) = read_length(bytes)?;
+    if length == 0 && used > 1 {
+        return read_stored_part(bytes);
+    }
+    let end = used + length;
+    Some((Part::Content(bytes.get(used..end)?), end))
+}
+
+#[cold]
+fn read_stored_part(bytes: &[u8]) -> Option<(Part<'_>, usize)> {
+    let rest = bytes.strip_prefix(&STORED)?;
+    let (length, used) = read_length(rest)?;
+    let end = used + length;
+    Some((Part::Stored(rest.get(used..end)?), STORED.len() + end))
+}
+
+/// The value of a stored form, restored if it is in the row.
+#[cold]
+fn read_stored(bytes: &[u8], data_type: DataType) -> Option<(Value, Decoded)> {
+    Some(match StoredForm::parse(bytes)? {
+        StoredForm::Compressed { raw_length, blocks } => {
+            let content = restored(raw_length, blocks)?;
+            (value_of(content, data_type)?, Decoded::Whole)
+        }
+        StoredForm::Apart(_) => (Value::Stored(bytes.into()), Decoded::Apart),
+    })
 }
 
 /// In the place of a column: it has been dropped.
@@ -189,6 +251,11 @@ fn width(data_type: DataType) -> Option<u32> {
 }
 
 impl DataType {
+    /// True if all its values take as much of a row.
+    pub fn has_fixed_width(self) -> bool {
+        width(self).is_some()
+    }
+
     /// A type of the system whose values take as much of a row: for a column that is dropped, since its own type may go.
     pub fn of_same_width(self) -> DataType {
         match self.base() {
@@ -224,8 +291,8 @@ impl Segment {
         segment
     }
 
-    /// Appends its part of a row.
-    fn encode(&self, row: &[Value], types: &[DataType], out: &mut Vec<u8>) {
+    /// Appends its part of a row; `false` as soon as it is clear that the row has more than `max` bytes.
+    fn encode(&self, row: &[Value], types: &[DataType], max: usize, out: &mut Vec<u8>) -> bool {
         let start = out.len();
         out.resize(start + self.varying_start, 0);
         let is_null = |out: &mut Vec<u8>, bit: u16| {
@@ -243,10 +310,16 @@ impl Segment {
         for varying in &self.varying {
             let at = usize::from(varying.column);
             match row.get(at) {
-                Some(value) if !value.is_null() => write_varying(value, types[at], out),
+                Some(value) if !value.is_null() => {
+                    if value.heap_bytes() > max {
+                        return false;
+                    }
+                    write_varying(value, types[at], out);
+                }
                 _ => is_null(out, varying.bit),
             }
         }
+        out.len() <= max
     }
 
     /// Fills in the needed ones of its first `count` varying columns; the bytes behind them.
@@ -258,6 +331,7 @@ impl Segment {
         types: &[DataType],
         needed: &ColumnSet,
         row: &mut [Value],
+        decoded: &mut Decoded,
     ) -> Result<&'b [u8]> {
         let mut rest = bytes.get(self.varying_start..).ok_or_else(damaged)?;
         for varying in &self.varying[..count] {
@@ -268,11 +342,34 @@ impl Segment {
                 }
                 continue;
             }
-            let (length, used) = read_length(rest).ok_or_else(damaged)?;
-            let end = used + length;
-            let content = rest.get(used..end).ok_or_else(damaged)?;
+            let (part, end) = read_part(rest).ok_or_else(damaged)?;
             if needed.contains(varying.column) {
-                row[at] = read_varying(content, types[at]).ok_or_else(damaged)?;
+                row[at] = match part {
+                    Part::Content(content) => read_varying(content, types[at]).ok_or_else(damaged)?,
+                    Part::Stored(stored) => {
+                        let (value, found) = read_stored(stored, types[at]).ok_or_else(damaged)?;
+                        if found == Decoded::Apart {
+                            *decoded = Decoded::Apart;
+                        }
+                        value
+                    }
+                };
+            }
+            rest = &rest[end..];
+        }
+        Ok(rest)
+    }
+
+    /// Calls `look` for the stored forms of its columns that are there, with their columns; the bytes behind it.
+    fn each_stored<'b>(&self, bytes: &'b [u8], look: &mut impl FnMut(u16, &'b [u8])) -> Result<&'b [u8]> {
+        let mut rest = bytes.get(self.varying_start..).ok_or_else(damaged)?;
+        for varying in &self.varying {
+            if is_null(bytes, usize::from(varying.bit)) {
+                continue;
+            }
+            let (part, end) = read_part(rest).ok_or_else(damaged)?;
+            if let Part::Stored(stored) = part {
+                look(varying.column, stored);
             }
             rest = &rest[end..];
         }
@@ -335,20 +432,27 @@ impl RowCodec {
 
     /// Writes a row into `out`, replacing what is there.
     pub fn encode(&self, row: &[Value], out: &mut Vec<u8>) {
+        self.encode_within(row, usize::MAX, out);
+    }
+
+    /// As [`encode`](Self::encode) a row of at most `max` bytes. `false`: it has more, and `out` holds no row.
+    pub fn encode_within(&self, row: &[Value], max: usize, out: &mut Vec<u8>) -> bool {
         assert_eq!(
             row.len(),
             self.types.len(),
             "a row has as many values as its table columns"
         );
         out.clear();
-        self.first.encode(row, &self.types, out);
-        for segment in &self.added {
-            segment.encode(row, &self.types, out);
-        }
+        self.first.encode(row, &self.types, max, out)
+            && self
+                .added
+                .iter()
+                .all(|segment| segment.encode(row, &self.types, max, out))
     }
 
-    /// Fills in the needed columns of `row`, which is as wide as the table; the others are left as they are.
-    pub fn decode(&self, bytes: &[u8], needed: &ColumnSet, row: &mut [Value]) -> Result<()> {
+    /// Fills in the needed columns of `row`, which is as wide as the table; the others are left as they are. Those that
+    /// are stored apart are left to the caller.
+    pub fn decode(&self, bytes: &[u8], needed: &ColumnSet, row: &mut [Value]) -> Result<Decoded> {
         if bytes.len() < self.first.varying_start {
             return Err(damaged());
         }
@@ -371,20 +475,22 @@ impl RowCodec {
         if is_added {
             return self.decode_added(bytes, needed, row);
         }
+        let mut decoded = Decoded::Whole;
         if varying > 0 {
             self.first
-                .decode_varying(bytes, varying, &self.types, needed, row)?;
+                .decode_varying(bytes, varying, &self.types, needed, row, &mut decoded)?;
         }
-        Ok(())
+        Ok(decoded)
     }
 
     /// Fills in what is needed of the varying columns and of the later segments.
     #[cold]
-    fn decode_added(&self, bytes: &[u8], needed: &ColumnSet, row: &mut [Value]) -> Result<()> {
+    fn decode_added(&self, bytes: &[u8], needed: &ColumnSet, row: &mut [Value]) -> Result<Decoded> {
         let count = self.first.varying.len();
+        let mut decoded = Decoded::Whole;
         let mut rest = self
             .first
-            .decode_varying(bytes, count, &self.types, needed, row)?;
+            .decode_varying(bytes, count, &self.types, needed, row, &mut decoded)?;
         for segment in &self.added {
             if rest.is_empty() {
                 let missing = segment.missing.iter();
@@ -403,16 +509,108 @@ impl RowCodec {
                     false => read_fixed(self.types[at], &rest[fixed.offset as usize..]),
                 };
             }
-            rest = segment.decode_varying(rest, segment.varying.len(), &self.types, needed, row)?;
+            let count = segment.varying.len();
+            rest = segment.decode_varying(rest, count, &self.types, needed, row, &mut decoded)?;
+        }
+        Ok(decoded)
+    }
+
+    /// All columns of a row, with a [`Value::Stored`] for each that is stored apart.
+    pub fn decode_all(&self, bytes: &[u8]) -> Result<Vec<Value>> {
+        let mut row = vec![Value::Null; self.types.len()];
+        let _ = self.decode(bytes, &ColumnSet::all(self.types.len()), &mut row)?;
+        Ok(row)
+    }
+
+    /// All columns of a row, with a [`Value::Stored`] for each that has a stored form: to be written again.
+    fn decode_as_stored(&self, bytes: &[u8]) -> Result<Vec<Value>> {
+        let mut needed = ColumnSet::all(self.types.len());
+        let mut row = vec![Value::Null; self.types.len()];
+        self.each_stored(bytes, |column, stored| {
+            needed.remove(column);
+            row[usize::from(column)] = Value::Stored(stored.into());
+        })?;
+        let _ = self.decode(bytes, &needed, &mut row)?;
+        Ok(row)
+    }
+
+    /// Calls `look` for the stored forms in a row, each with its column.
+    fn each_stored<'b>(&self, bytes: &'b [u8], mut look: impl FnMut(u16, &'b [u8])) -> Result<()> {
+        // What is left of a dropped column belongs to no one.
+        let mut look = |column: u16, stored| {
+            if column != DROPPED {
+                look(column, stored);
+            }
+        };
+        let mut rest = self.first.each_stored(bytes, &mut look)?;
+        for segment in &self.added {
+            if rest.is_empty() {
+                break;
+            }
+            rest = segment.each_stored(rest, &mut look)?;
         }
         Ok(())
     }
 
-    /// All columns of a row.
-    pub fn decode_all(&self, bytes: &[u8]) -> Result<Vec<Value>> {
-        let mut row = vec![Value::Null; self.types.len()];
-        self.decode(bytes, &ColumnSet::all(self.types.len()), &mut row)?;
-        Ok(row)
+    /// Calls `look` for each pointer in a row to a value that is stored apart, those of dropped columns included.
+    #[inline]
+    pub fn each_pointer(&self, bytes: &[u8], mut look: impl FnMut(Pointer)) -> Result<()> {
+        let mut is_damaged = false;
+        let mut parse = |_, stored| match StoredForm::parse(stored) {
+            Some(StoredForm::Apart(pointer)) => look(pointer),
+            Some(StoredForm::Compressed { .. }) => {}
+            None => is_damaged = true,
+        };
+        let mut rest = self.first.each_stored(bytes, &mut parse)?;
+        for segment in &self.added {
+            if rest.is_empty() {
+                break;
+            }
+            rest = segment.each_stored(rest, &mut parse)?;
+        }
+        if is_damaged { Err(damaged()) } else { Ok(()) }
+    }
+
+    /// True if the table has a column of varying width.
+    pub fn has_varying(&self) -> bool {
+        let is_there = |segment: &Segment| segment.varying.iter().any(|varying| varying.column != DROPPED);
+        is_there(&self.first) || self.added.iter().any(is_there)
+    }
+
+    /// The columns of varying width.
+    pub fn varying_columns(&self) -> impl Iterator<Item = u16> + '_ {
+        std::iter::once(&self.first)
+            .chain(&self.added)
+            .flat_map(|segment| &segment.varying)
+            .map(|varying| varying.column)
+            .filter(|column| *column != DROPPED)
+    }
+
+    /// Bytes of a row but for its columns of varying width.
+    pub fn fixed_bytes(&self) -> usize {
+        let added = self.added.iter().map(|segment| segment.varying_start);
+        self.first.varying_start + added.sum::<usize>()
+    }
+
+    /// The bytes that a column's value has in a row, its length not among them: a string's own, or written for this.
+    pub fn content_of<'v>(&self, column: u16, value: &'v Value) -> Cow<'v, [u8]> {
+        match value {
+            Value::Text(text) | Value::Json(text) => Cow::Borrowed(text.as_bytes()),
+            Value::Bytes(bytes) => Cow::Borrowed(bytes),
+            Value::Jsonb(json) => Cow::Borrowed(json.bytes()),
+            other => {
+                let mut out = Vec::new();
+                write_varying(other, self.types[usize::from(column)], &mut out);
+                let used = read_length(&out).map_or(0, |(_, used)| used);
+                out.drain(..used);
+                Cow::Owned(out)
+            }
+        }
+    }
+
+    /// The type of a column, for its bytes.
+    pub fn column_type(&self, column: u16) -> DataType {
+        self.types[usize::from(column)]
     }
 
     /// The integer in a fixed-width integer column, read in place; `None` when NULL (or not such a column).
@@ -454,8 +652,21 @@ impl RowCodec {
         }
     }
 
-    /// Writes into `out` the row `old` with some columns replaced: patched where all have fixed width, else rebuilt.
+    /// Writes into `out` the row `old` with some columns replaced: patched where all have fixed width, else rebuilt. Stored
+    /// forms stay as they are.
     pub fn update(&self, old: &[u8], changes: &[(u16, Value)], out: &mut Vec<u8>) -> Result<()> {
+        self.update_within(old, changes, usize::MAX, out).map(|_| ())
+    }
+
+    /// As [`update`](Self::update). `false`: columns of varying width have changed, the row has more than `max` bytes, and
+    /// `out` holds no row.
+    pub fn update_within(
+        &self,
+        old: &[u8],
+        changes: &[(u16, Value)],
+        max: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<bool> {
         if old.len() < self.first.varying_start {
             return Err(damaged());
         }
@@ -465,14 +676,22 @@ impl RowCodec {
             for (column, value) in changes {
                 self.patch(out, *column, value);
             }
-            return Ok(());
+            return Ok(true);
         }
-        let mut row = self.decode_all(old)?;
+        if changes.iter().any(|(_, value)| value.heap_bytes() > max) {
+            return Ok(false);
+        }
+        let row = self.updated(old, changes.iter().cloned())?;
+        Ok(self.encode_within(&row, max, out))
+    }
+
+    /// The columns of the row `old` with some replaced; the others as they are stored.
+    pub fn updated(&self, old: &[u8], changes: impl IntoIterator<Item = (u16, Value)>) -> Result<Vec<Value>> {
+        let mut row = self.decode_as_stored(old)?;
         for (column, value) in changes {
-            row[usize::from(*column)] = value.clone();
+            row[usize::from(column)] = value;
         }
-        self.encode(&row, out);
-        Ok(())
+        Ok(row)
     }
 }
 
@@ -577,9 +796,24 @@ fn write_varying(value: &Value, data_type: DataType, out: &mut Vec<u8>) {
             DataType::Composite(_) => with_length(out, |out| record.to_stored(write_element, out)),
             _ => with_length(out, |out| encode_binary(value, out)),
         },
+        Value::Stored(stored) => {
+            out.extend_from_slice(&STORED);
+            push_length(stored.len(), out);
+            out.extend_from_slice(stored);
+        }
         Value::Null => {}
         other => panic!("{other:?} has no place in a column of type {data_type}"),
     }
+}
+
+/// The value of a type with this content; `None` if it is damaged. The bytes of a string become the value's.
+pub fn value_of(content: Vec<u8>, data_type: DataType) -> Option<Value> {
+    Some(match data_type.base() {
+        DataType::Bytea => Value::Bytes(content.into()),
+        DataType::Json => Value::Json(String::from_utf8(content).ok()?.into()),
+        base if base.is_string() => Value::Text(String::from_utf8(content).ok()?.into()),
+        base => read_varying(&content, base)?,
+    })
 }
 
 /// The value of varying width with this content; `None` if it is damaged.

@@ -1,6 +1,6 @@
 //! A bound for texts that are in memory together.
 //!
-//! A text may have 256 MB, and a row as many of them as its statement names. So code that gathers the values of a row
+//! A text may have 1 GB, and a row as many of them as its statement names. So code that gathers the values of a row
 //! counts their texts, and stops before the next one is made. What an expression keeps is counted by its
 //! [`EvalContext`](crate::context::EvalContext).
 

@@ -43,6 +43,7 @@ pub fn encode_text(value: &Value, out: &mut String) {
         Value::Date(v) => datetime::format_date(*v, out),
         Value::Timestamp(v) => datetime::format_timestamp(*v, "", out),
         Value::TimestampTz(v) => datetime::format_timestamp(*v, "+00", out),
+        Value::Stored(_) => unreachable!("L3 of `long`: a stored form has no text"),
     }
 }
 

@@ -84,6 +84,14 @@ fn of_table(table: &TableDef, rows: &mut Rows, sources: &Sources<'_>) {
     }
 }
 
+/// The letter of a column's storage: the one that was chosen, or its type's.
+fn storage_of(column: &ColumnDef, of_type: &str) -> Value {
+    match column.chosen_storage {
+        Some(storage) => storage.letter_value(),
+        None => text(of_type),
+    }
+}
+
 /// The kind of a relation that a column belongs to: an index has neither constraints nor defaults of its columns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Of {
@@ -127,8 +135,8 @@ fn push(
         ("atttypmod", int4(column.typmod)),
         ("attbyval", boolean(row.by_value)),
         ("attalign", text(row.alignment)),
-        ("attstorage", text(row.storage)),
-        ("attcompression", text("")),
+        ("attstorage", storage_of(column, row.storage)),
+        ("attcompression", text(column.compression.letter())),
         ("attnotnull", boolean(of_table && column.not_null)),
         ("atthasdef", boolean(of_table && has_default(column))),
         ("atthasmissing", boolean(missing.is_some())),

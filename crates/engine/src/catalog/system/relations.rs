@@ -10,6 +10,7 @@ use super::definition_text::index_definition;
 use super::operator_classes::{BTREE_OID, HEAP_OID};
 use super::rows::{FIRST_MULTIXACT, NULL, Rows, boolean, frozen, int2, int4, oid, text, texts};
 use super::server::USER_OID;
+use super::shape::Schema;
 use super::{SYSTEM_TABLES, SystemTable};
 use crate::catalog::TableEntry;
 use clearway_sql::TableDef;
@@ -33,6 +34,8 @@ struct Relation<'a> {
     checks: usize,
     identity: &'static str,
     options: Value,
+    /// The number of its long values, or 0.
+    long_values: u32,
 }
 
 impl Relation<'_> {
@@ -56,7 +59,7 @@ impl Relation<'_> {
             ("relpages", int4(self.pages.cast_signed())),
             ("reltuples", Value::Float4(self.rows)),
             ("relallvisible", int4(0)),
-            ("reltoastrelid", oid(0)),
+            ("reltoastrelid", oid(self.long_values)),
             ("relhasindex", boolean(self.has_index)),
             ("relisshared", boolean(false)),
             ("relpersistence", text(self.persistence)),
@@ -122,6 +125,7 @@ fn of_view(view: &TableDef) -> Relation<'_> {
             true => NULL,
             false => texts(options.into_iter()),
         },
+        long_values: 0,
     }
 }
 
@@ -147,6 +151,7 @@ fn of_system(table: &SystemTable) -> Relation<'static> {
         checks: 0,
         identity,
         options: NULL,
+        long_values: 0,
     }
 }
 
@@ -209,8 +214,10 @@ fn of_table(sources: &Sources<'_>, entry: &TableEntry, rows: &mut Rows) {
         checks: table.checks.len(),
         identity: "d",
         options: options_of(table),
+        long_values: table.long_oid().unwrap_or(0),
     }
     .push(sources, rows);
+    of_long_values(sources, table, rows);
     for index in table.all_indexes() {
         Relation {
             oid: index.oid,
@@ -229,9 +236,37 @@ fn of_table(sources: &Sources<'_>, entry: &TableEntry, rows: &mut Rows) {
             checks: 0,
             identity: "n",
             options: NULL,
+            long_values: 0,
         }
         .push(sources, rows);
     }
+}
+
+/// The long values of a table: a relation that no statement names.
+fn of_long_values(sources: &Sources<'_>, table: &TableDef, rows: &mut Rows) {
+    let (Some(rel), Some(oid)) = (table.long_rel, table.long_oid()) else {
+        return;
+    };
+    Relation {
+        oid,
+        name: &table.long_name(),
+        schema: Schema::LongValues.oid(),
+        persistence: persistence(table),
+        kind: "t",
+        access_method: HEAP_OID,
+        file: rel,
+        pages: pages(sources, rel),
+        rows: -1.0,
+        has_index: false,
+        has_rules: false,
+        has_triggers: false,
+        columns: 0,
+        checks: 0,
+        identity: "n",
+        options: NULL,
+        long_values: 0,
+    }
+    .push(sources, rows);
 }
 
 fn of_sequence(entry: &TableEntry) -> Relation<'_> {
@@ -253,6 +288,7 @@ fn of_sequence(entry: &TableEntry) -> Relation<'_> {
         checks: 0,
         identity: "n",
         options: NULL,
+        long_values: 0,
     }
 }
 

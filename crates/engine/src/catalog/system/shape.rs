@@ -25,17 +25,20 @@ pub(crate) enum Schema {
     PgCatalog,
     /// The views of the SQL standard.
     Information,
+    /// The tables of long values, which no statement names.
+    LongValues,
 }
 
 impl Schema {
-    /// Both.
-    pub(crate) const SYSTEM: [Schema; 2] = [Schema::PgCatalog, Schema::Information];
+    /// All.
+    pub(crate) const SYSTEM: [Schema; 3] = [Schema::PgCatalog, Schema::Information, Schema::LongValues];
 
     /// Its number.
     pub(crate) const fn oid(self) -> u32 {
         match self {
             Schema::PgCatalog => 11,
             Schema::Information => 13_207,
+            Schema::LongValues => 99,
         }
     }
 
@@ -44,6 +47,7 @@ impl Schema {
         match self {
             Schema::PgCatalog => "pg_catalog",
             Schema::Information => "information_schema",
+            Schema::LongValues => "pg_toast",
         }
     }
 

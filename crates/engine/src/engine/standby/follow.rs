@@ -391,6 +391,7 @@ fn relations_of(definition: &Definition) -> impl Iterator<Item = u32> + '_ {
         TableKind::Virtual | TableKind::View => None,
     };
     heap.into_iter()
+        .chain(definition.table.long_rel)
         .chain(definition.table.all_indexes().map(|index| index.rel))
         .chain(definition.table.sequence.iter().map(|sequence| sequence.rel))
         .chain(definition.statistics)
@@ -417,7 +418,10 @@ fn read_from_now_on(table: &TableDef) -> impl Iterator<Item = u32> + '_ {
     };
     let indexes = table.indexes.iter().map(|index| index.rel);
     let sequence = table.sequence.iter().map(|sequence| sequence.rel);
-    heap.into_iter().chain(indexes).chain(sequence)
+    heap.into_iter()
+        .chain(table.long_rel)
+        .chain(indexes)
+        .chain(sequence)
 }
 
 /// True if the definition names all relations of the one before, and has its columns: who reads by that one reads right.

@@ -77,6 +77,10 @@ pub(crate) enum IdentityAction {
     DropExpression {
         if_exists: bool,
     },
+    /// SET STORAGE, and the word.
+    SetStorage(String),
+    /// SET COMPRESSION, and the word.
+    SetCompression(String),
 }
 
 impl Reader<'_> {
@@ -134,7 +138,7 @@ impl Reader<'_> {
         })
     }
 
-    /// ALTER TABLE, behind its first word, if all that it does is about identities.
+    /// ALTER TABLE, behind its first word, if all that it does is about identities or the storage of columns.
     pub(super) fn alter_identity(&mut self) -> Result<Option<AlterIdentity>> {
         self.expect("table")?;
         let if_exists = self.eat("if exists");
@@ -176,6 +180,12 @@ impl Reader<'_> {
         if self.eat("drop expression") {
             let if_exists = self.eat("if exists");
             return Ok(Some(IdentityAction::DropExpression { if_exists }));
+        }
+        if self.eat("set storage") {
+            return Ok(Some(IdentityAction::SetStorage(self.identifier()?.0)));
+        }
+        if self.eat("set compression") {
+            return Ok(Some(IdentityAction::SetCompression(self.identifier()?.0)));
         }
         if self.eat("drop identity") {
             let if_exists = self.eat("if exists");
