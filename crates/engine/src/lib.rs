@@ -120,6 +120,7 @@ mod transaction;
 pub use activity::{BackendType, BackgroundActivity, SessionActivity, SessionInfo, SessionState};
 pub use check::{CheckProgress, CheckReport};
 pub use clearway_sql::error::{EngineError, SqlState};
+pub use clearway_sql::plan::CopyFormat;
 pub use clearway_sql::value::{DataType, Value};
 pub use clearway_sql::{self as sql, error, value};
 pub use config::Config;

@@ -19,6 +19,7 @@
 
 use clearway_sql::error::{EngineError, SqlState};
 pub use clearway_sql::plan::Column;
+use clearway_sql::plan::CopyFormat;
 use clearway_sql::value::Value;
 
 /// A receiver of results; see the [module](self) for the order of calls.
@@ -48,21 +49,21 @@ pub trait Output {
     fn parameter_status(&mut self, _name: &str, _value: &str) -> Result<(), EngineError> {
         Ok(())
     }
-    /// The statement is about to read `columns` columns of text-format COPY data from the client.
-    fn copy_in_start(&mut self, _columns: usize) -> Result<(), EngineError> {
+    /// The statement is about to read `columns` columns of COPY data from the client.
+    fn copy_in_start(&mut self, _columns: usize, _format: CopyFormat) -> Result<(), EngineError> {
         Err(EngineError::not_supported("COPY FROM STDIN on this connection"))
     }
     /// Appends the next chunk to `buffer`, which arrives empty; `false` when there is no more.
     ///
-    /// Chunks may end anywhere in a line. A client that gives up (`CopyFail`) is an error, 57014.
+    /// Chunks may end anywhere in a line or row. A client that gives up (`CopyFail`) is an error, 57014.
     fn copy_in_read(&mut self, _buffer: &mut Vec<u8>) -> Result<bool, EngineError> {
         Ok(false)
     }
-    /// The statement is about to send `columns` columns of text-format COPY data.
-    fn copy_out_start(&mut self, _columns: usize) -> Result<(), EngineError> {
+    /// The statement is about to send `columns` columns of COPY data.
+    fn copy_out_start(&mut self, _columns: usize, _format: CopyFormat) -> Result<(), EngineError> {
         Err(EngineError::not_supported("COPY TO STDOUT on this connection"))
     }
-    /// One line of COPY data, its newline included.
+    /// One line of COPY data, its newline included, or one row of binary data.
     fn copy_out_data(&mut self, _line: &[u8]) -> Result<(), EngineError> {
         Ok(())
     }
@@ -152,14 +153,14 @@ impl Output for Collected {
         self.notices.push(notice.clone());
         Ok(())
     }
-    fn copy_in_start(&mut self, _columns: usize) -> Result<(), EngineError> {
+    fn copy_in_start(&mut self, _columns: usize, _format: CopyFormat) -> Result<(), EngineError> {
         Ok(())
     }
     fn copy_in_read(&mut self, buffer: &mut Vec<u8>) -> Result<bool, EngineError> {
         buffer.append(&mut self.copy_input);
         Ok(!buffer.is_empty())
     }
-    fn copy_out_start(&mut self, _columns: usize) -> Result<(), EngineError> {
+    fn copy_out_start(&mut self, _columns: usize, _format: CopyFormat) -> Result<(), EngineError> {
         Ok(())
     }
     fn copy_out_data(&mut self, line: &[u8]) -> Result<(), EngineError> {

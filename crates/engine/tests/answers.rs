@@ -127,6 +127,7 @@ subjects! {
     casts
     check_constraints
     comments
+    composites
     conditions
     copy
     create_table_as
@@ -165,6 +166,7 @@ subjects! {
     row_locks
     row_queries
     rows
+    rows_from
     savepoints
     schemas
     search_cycle

@@ -133,7 +133,6 @@ const REFUSED: &[(&str, &str, u32)] = &[
         "isolation level SERIALIZABLE is not supported",
         36,
     ),
-    ("copy binary t from stdin", "COPY BINARY is not supported", 1),
     (
         "explain create table u as select 1",
         "CREATE within another statement is not supported",

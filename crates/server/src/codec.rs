@@ -139,12 +139,20 @@ fn clean(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
-pub(crate) fn copy_in_response(out: &mut BytesMut, columns: usize) {
-    put(out, &CopyInResponse::new(0, columns as i16, vec![0; columns]));
+pub(crate) fn copy_in_response(out: &mut BytesMut, columns: usize, binary: bool) {
+    let formats = vec![i16::from(binary); columns];
+    put(
+        out,
+        &CopyInResponse::new(i8::from(binary), columns as i16, formats),
+    );
 }
 
-pub(crate) fn copy_out_response(out: &mut BytesMut, columns: usize) {
-    put(out, &CopyOutResponse::new(0, columns as i16, vec![0; columns]));
+pub(crate) fn copy_out_response(out: &mut BytesMut, columns: usize, binary: bool) {
+    let formats = vec![i16::from(binary); columns];
+    put(
+        out,
+        &CopyOutResponse::new(i8::from(binary), columns as i16, formats),
+    );
 }
 
 pub(crate) fn parameter_description(out: &mut BytesMut, types: impl Iterator<Item = u32>) {

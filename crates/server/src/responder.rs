@@ -1,7 +1,7 @@
 //! The engine's output as protocol messages, COPY data in both directions included.
 
 use clearway_engine::output::Notice;
-use clearway_engine::{Column, EngineError, Output, SqlState, Value, memory};
+use clearway_engine::{Column, CopyFormat, EngineError, Output, SqlState, Value, memory};
 
 use crate::channel::Channel;
 use crate::codec::{self, ResultFormats, Scratch};
@@ -103,8 +103,9 @@ impl Output for Responder<'_> {
         self.flush_if_full()
     }
 
-    fn copy_in_start(&mut self, columns: usize) -> Result<(), EngineError> {
-        codec::copy_in_response(&mut self.channel.out.bytes, columns);
+    fn copy_in_start(&mut self, columns: usize, format: CopyFormat) -> Result<(), EngineError> {
+        let binary = format == CopyFormat::Binary;
+        codec::copy_in_response(&mut self.channel.out.bytes, columns, binary);
         self.channel.flush_answers()
     }
 
@@ -157,8 +158,9 @@ impl Output for Responder<'_> {
         }
     }
 
-    fn copy_out_start(&mut self, columns: usize) -> Result<(), EngineError> {
-        codec::copy_out_response(&mut self.channel.out.bytes, columns);
+    fn copy_out_start(&mut self, columns: usize, format: CopyFormat) -> Result<(), EngineError> {
+        let binary = format == CopyFormat::Binary;
+        codec::copy_out_response(&mut self.channel.out.bytes, columns, binary);
         Ok(())
     }
 

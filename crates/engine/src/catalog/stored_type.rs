@@ -11,7 +11,7 @@ use clearway_sql::compile_domain;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::function::USER_OID;
 use clearway_sql::value::user_type::{
-    DomainCheck, DomainType, EnumLabel, EnumType, UserType, UserTypeKind, first_label,
+    CompositeType, DomainCheck, DomainType, EnumLabel, EnumType, Field, UserType, UserTypeKind, first_label,
 };
 use clearway_sql::value::{DataType, TypeOid};
 
@@ -37,6 +37,9 @@ struct StoredType {
     placed: Vec<(usize, u32, i64, f32)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     domain: Option<StoredDomain>,
+    /// Of a composite type: names, types and modifiers of its fields.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fields: Option<Vec<(String, u32, i32)>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -88,6 +91,16 @@ fn domain_of(stored: StoredDomain) -> Result<DomainType> {
     })
 }
 
+fn field_of((name, oid, typmod): (String, u32, i32)) -> Result<Field> {
+    let data_type =
+        DataType::from_oid(oid).ok_or_else(|| damaged(format!("type {oid} in a composite type")))?;
+    Ok(Field {
+        name,
+        data_type,
+        typmod,
+    })
+}
+
 fn first_user() -> u32 {
     USER_OID
 }
@@ -107,6 +120,7 @@ pub(crate) fn encode_type(def: &UserType) -> Result<Vec<u8>> {
         labels: None,
         placed: Vec::new(),
         domain: None,
+        fields: None,
     };
     match &def.kind {
         UserTypeKind::Enum(of) => {
@@ -114,8 +128,13 @@ pub(crate) fn encode_type(def: &UserType) -> Result<Vec<u8>> {
             stored.placed = placed(def.oid, of);
         }
         UserTypeKind::Domain(domain) => stored.domain = Some(stored_domain(domain)),
-        UserTypeKind::Composite(_) => {
-            return Err(EngineError::internal("no row for this kind of type"));
+        UserTypeKind::Composite(composite) => {
+            let fields = composite.fields.iter();
+            stored.fields = Some(
+                fields
+                    .map(|field| (field.name.clone(), field.data_type.oid(), field.typmod))
+                    .collect(),
+            );
         }
     }
     let bytes = serde_json::to_vec(&stored)
@@ -139,10 +158,14 @@ pub(super) fn decode_type(bytes: &[u8]) -> Result<Arc<UserType>> {
     let stored: StoredType = serde_json::from_slice(bytes).map_err(damaged)?;
     check_format(stored.format)?;
     let oid = TypeOid::new(stored.oid).ok_or_else(|| damaged("the number of a type"))?;
-    let kind = match (stored.labels, stored.domain) {
-        (Some(labels), _) => UserTypeKind::Enum(labels_of(oid, labels, &stored.placed)?),
-        (None, Some(domain)) => UserTypeKind::Domain(domain_of(domain)?),
-        (None, None) => return Err(damaged("a type of no kind")),
+    let kind = match (stored.labels, stored.domain, stored.fields) {
+        (Some(labels), ..) => UserTypeKind::Enum(labels_of(oid, labels, &stored.placed)?),
+        (_, Some(domain), _) => UserTypeKind::Domain(domain_of(domain)?),
+        (.., Some(fields)) => UserTypeKind::Composite(CompositeType {
+            fields: fields.into_iter().map(field_of).collect::<Result<_>>()?,
+            table: None,
+        }),
+        _ => return Err(damaged("a type of no kind")),
     };
     Ok(Arc::new(UserType {
         oid,

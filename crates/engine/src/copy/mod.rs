@@ -6,6 +6,8 @@
 //! vacuum takes the space back.
 
 mod batch;
+mod binary;
+mod data;
 mod entries;
 mod field_value;
 mod plain_lines;
@@ -17,15 +19,14 @@ use crate::executor::{Execution, checks, generated, not_null, select};
 use crate::output::Output;
 use crate::transaction::RowChanges;
 use batch::Batch;
+use binary::BinaryReader;
 use clearway_sql::TableDef;
-use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::error::{EngineError, Result};
 use clearway_sql::expr::domain;
-use clearway_sql::plan::CopyPlan;
-use clearway_sql::value::cast::apply_typmod;
-use clearway_sql::value::user_type::base_and_modifier;
-use clearway_sql::value::{DataType, Value, encode_text};
-use clearway_sql::{registered, styled};
-use field_value::field_value;
+use clearway_sql::plan::{CopyFormat, CopyPlan, SelectPlan};
+use clearway_sql::registered;
+use clearway_sql::value::{Value, encode_text};
+use data::Data;
 use reader::{Fields, RowReader};
 
 /// COPY FROM STDIN; the number of rows.
@@ -34,10 +35,12 @@ pub(crate) fn copy_in(execution: &mut Execution<'_>, plan: &CopyPlan, out: &mut 
         return Err(EngineError::internal("COPY FROM without a table"));
     };
     execution.txn.assign_xid()?;
-    out.copy_in_start(plan.columns.len())?;
-    let mut reader = RowReader::new(&plan.options);
+    out.copy_in_start(plan.columns.len(), plan.options.format)?;
+    let mut data = match plan.options.format {
+        CopyFormat::Binary => Data::Rows(BinaryReader::default()),
+        CopyFormat::Text | CopyFormat::Csv => Data::Lines(RowReader::new(&plan.options), Fields::default()),
+    };
     let mut batch = Batch::new(table, execution.txn.context().storage.write_ring());
-    let mut fields = Fields::default();
     let mut row = Vec::new();
     let mut chunk = Vec::new();
     let mut count = 0u64;
@@ -46,16 +49,14 @@ pub(crate) fn copy_in(execution: &mut Execution<'_>, plan: &CopyPlan, out: &mut 
         chunk.clear();
         more = out.copy_in_read(&mut chunk)?;
         execution.check_interrupts()?;
-        reader.push(&chunk)?;
+        data.push(&chunk)?;
         loop {
-            match reader.next_row(!more, &mut fields) {
-                Ok(true) => {}
-                Ok(false) => break,
-                Err(error) => return Err(at_line(error, table, &reader)),
+            let taken = data.next_row(!more);
+            if !taken.map_err(|error| data.at_row(error, table))? {
+                break;
             }
-            fill_row(execution, plan, table, &fields, &mut row)
-                .map_err(|error| at_line(error, table, &reader))?;
-            batch.add(&row, execution, reader.line_number())?;
+            fill_row(execution, plan, table, &data, &mut row).map_err(|error| data.at_row(error, table))?;
+            batch.add(&row, execution, data.number())?;
             count += 1;
             if batch.is_full() {
                 batch.store(execution)?;
@@ -67,82 +68,22 @@ pub(crate) fn copy_in(execution: &mut Execution<'_>, plan: &CopyPlan, out: &mut 
     Ok(count)
 }
 
-/// The error with the line that it is about, or a field of it if the context names one already.
-fn at_line(error: EngineError, table: &TableDef, reader: &RowReader<'_>) -> EngineError {
-    let context = match error.context() {
-        Some(field) => format!("COPY {}, line {}, {field}", table.name, reader.line_number()),
-        None => format!(
-            "COPY {}, line {}: \"{}\"",
-            table.name,
-            reader.line_number(),
-            shortened(&reader.line())
-        ),
-    };
-    error.with_context(context)
-}
-
-/// The beginning of a text that is shown with an error.
-fn shortened(text: &str) -> String {
-    const BYTES_MAX: usize = 100;
-    match text.len() {
-        ..=BYTES_MAX => text.to_owned(),
-        _ => format!("{}...", &text[..text.floor_char_boundary(BYTES_MAX)]),
-    }
-}
-
-/// The value of a field.
-fn value_of(
-    execution: &Execution<'_>,
-    text: &str,
-    (data_type, typmod): (DataType, i32),
-    now: i64,
-) -> Result<Value> {
-    match data_type {
-        data_type if data_type.has_names() => registered::read(text, data_type, execution.eval.session),
-        data_type if data_type.has_style() => {
-            let value = styled::read(text, data_type, typmod, execution.eval.session)?;
-            apply_typmod(value, data_type, typmod, false)
-        }
-        _ => field_value(text, (data_type, typmod), now),
-    }
-}
-
 /// A table row from a line's fields, in place of what `row` holds.
 fn fill_row(
     execution: &Execution<'_>,
     plan: &CopyPlan,
     table: &TableDef,
-    fields: &Fields,
+    data: &Data<'_>,
     row: &mut Vec<Value>,
 ) -> Result<()> {
-    let expected = plan.columns.len();
-    if fields.len() < expected {
-        let missing = &table.columns[usize::from(plan.columns[fields.len()])].name;
-        return Err(EngineError::new(
-            SqlState::BAD_COPY_FILE_FORMAT,
-            format!("missing data for column \"{missing}\""),
-        ));
-    }
-    if fields.len() > expected {
-        return Err(EngineError::new(
-            SqlState::BAD_COPY_FILE_FORMAT,
-            "extra data after last expected column",
-        ));
-    }
+    data.require_fields(plan, table)?;
     // A column that the line does not name must not keep the value of the row before.
     row.clear();
     row.resize(table.columns.len(), Value::Null);
     let now = execution.eval.session.transaction_timestamp();
     for (number, column) in plan.columns.iter().enumerate() {
-        if let Some(text) = fields.get(number) {
-            let definition = &table.columns[usize::from(*column)];
-            let (base, typmod) = base_and_modifier(definition.data_type, definition.typmod);
-            let value = value_of(execution, text, (base, typmod), now);
-            row[usize::from(*column)] = value.map_err(|error| {
-                let (name, shown) = (&definition.name, shortened(text));
-                error.with_context(format!("column {name}: \"{shown}\""))
-            })?;
-        }
+        let definition = &table.columns[usize::from(*column)];
+        row[usize::from(*column)] = data.value(number, definition, execution, now)?;
     }
     for (column, default) in plan.defaults.iter().enumerate() {
         if let Some(expr) = default {
@@ -165,7 +106,10 @@ pub(crate) fn copy_out(execution: &mut Execution<'_>, plan: &CopyPlan, out: &mut
     let Some(query) = &plan.query else {
         return Err(EngineError::internal("COPY TO without a query"));
     };
-    out.copy_out_start(query.visible)?;
+    out.copy_out_start(query.visible, plan.options.format)?;
+    if plan.options.format == CopyFormat::Binary {
+        return copy_out_binary(execution, query, out);
+    }
     let options = &plan.options;
     let mut line = Vec::new();
     if options.header {
@@ -194,6 +138,23 @@ pub(crate) fn copy_out(execution: &mut Execution<'_>, plan: &CopyPlan, out: &mut
         line.push(b'\n');
         out.copy_out_data(&line)
     })?;
+    out.copy_out_done()?;
+    Ok(count)
+}
+
+/// COPY TO STDOUT in the binary format. The header goes with the first row, or with the end if there is none, as clients
+/// expect it.
+fn copy_out_binary(execution: &mut Execution<'_>, query: &SelectPlan, out: &mut dyn Output) -> Result<u64> {
+    let mut data = Vec::new();
+    binary::write_header(&mut data);
+    let count = select::run(execution, query, &mut |_, row| {
+        binary::write_row(&mut data, row);
+        out.copy_out_data(&data)?;
+        data.clear();
+        Ok(())
+    })?;
+    data.extend_from_slice(&binary::END);
+    out.copy_out_data(&data)?;
     out.copy_out_done()?;
     Ok(count)
 }

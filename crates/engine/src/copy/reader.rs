@@ -215,7 +215,9 @@ impl<'a> RowReader<'a> {
         self.scratch.clear();
         fields.places.clear();
         match self.options.format {
-            CopyFormat::Text => split_text(bytes, self.options, &mut self.scratch, &mut fields.places)?,
+            CopyFormat::Text | CopyFormat::Binary => {
+                split_text(bytes, self.options, &mut self.scratch, &mut fields.places)?
+            }
             CopyFormat::Csv => split_csv(bytes, self.options, &mut self.scratch, &mut fields.places)?,
         }
         let mut text = std::mem::take(&mut fields.text).into_bytes();

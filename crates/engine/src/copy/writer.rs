@@ -14,7 +14,8 @@ pub(crate) fn write_field(
     }
     match (field, options.format) {
         (None, _) => line.extend_from_slice(options.null.as_bytes()),
-        (Some(text), CopyFormat::Text) => write_text(line, text, options),
+        // Binary fields have a writer of their own.
+        (Some(text), CopyFormat::Text | CopyFormat::Binary) => write_text(line, text, options),
         (Some(text), CopyFormat::Csv) => write_csv(line, text, options, quoted),
     }
 }

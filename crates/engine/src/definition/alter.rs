@@ -12,6 +12,7 @@ use clearway_storage::RelId;
 use crate::catalog::TableEntry;
 use crate::catalog::comment::addresses_of_index;
 use crate::convert::storage_error;
+use crate::definition::composite::{require_no_row_inside, require_rows_not_held};
 use crate::definition::{DefinitionChange, ReadableBy, already_exists, check, generated, kept_index, notice};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::expr::Expr;
@@ -46,6 +47,15 @@ impl DefinitionChange<'_, '_, '_> {
 
     /// Does an action; `before`: the table before the statement.
     fn table_action(&mut self, before: &TableDef, entry: &TableEntry, action: &TableAction) -> Result<()> {
+        match action {
+            TableAction::DropColumn { .. } | TableAction::SetTypes(_) => {
+                require_rows_not_held(&self.state()?, &entry.def, false)?;
+            }
+            TableAction::AddColumn { column, .. } => {
+                require_rows_not_held(&self.state()?, &entry.def, is_null_by_default(column))?;
+            }
+            _ => {}
+        }
         match action {
             TableAction::DropColumn {
                 name,
@@ -224,6 +234,7 @@ impl DefinitionChange<'_, '_, '_> {
             }
             Some(_) => None,
         };
+        require_no_row_inside(&self.state()?, &entry.def, column.data_type)?;
         let mut table = with_column(&entry.def, column, value.as_ref().filter(|_| !is_empty), is_empty);
         let mut state = self.state()?;
         let last = table.columns.len() as u16 - 1;
@@ -685,6 +696,15 @@ fn integer(number: i64, data_type: DataType) -> Value {
         DataType::Int2 => Value::Int2(number as i16),
         DataType::Int4 => Value::Int4(number as i32),
         _ => Value::Int8(number),
+    }
+}
+
+/// True if rows from before a column was added have NULL in it.
+fn is_null_by_default(column: &ColumnDef) -> bool {
+    match &column.default {
+        None => true,
+        Some(ColumnDefault::Expression { expr, .. }) => matches!(expr, Expr::Constant(Value::Null)),
+        Some(_) => false,
     }
 }
 

@@ -18,11 +18,12 @@ use clearway_txn::LockMode;
 use crate::catalog::comment::addresses_of;
 use crate::catalog::owned_sequences::owner_of;
 use crate::catalog::{CatalogState, TableEntry};
-use crate::definition::{DefinitionChange, foreign_key, generated, notice, user_type};
+use crate::definition::{DefinitionChange, composite, foreign_key, generated, notice, user_type};
 use crate::output::Notice;
 use clearway_sql::catalog_facts::CatalogFacts;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::function::quote_identifier;
+use clearway_sql::value::user_type::ROW_TYPE_OFFSET;
 use clearway_sql::{ObjectAddress, TableDef, TableKind};
 
 /// The most objects that an error or a notice lists.
@@ -111,6 +112,9 @@ impl Dependents<'_> {
                     .map(|view| ObjectAddress::relation(view.def.oid))
                     .collect();
                 depending.extend(foreign_key::depending_on(self.state, address));
+                if address.column == 0 {
+                    self.add_users_of_rows(address);
+                }
                 depending
             }
         };
@@ -128,6 +132,16 @@ impl Dependents<'_> {
             depends_on,
             is_part,
         });
+    }
+
+    /// Adds what has the type of a table's rows.
+    fn add_users_of_rows(&mut self, table: ObjectAddress) {
+        for (depending, on) in user_type::depending_on(self.state, table.object + ROW_TYPE_OFFSET) {
+            // A column of the table itself goes with it.
+            if depending.object != table.object {
+                clearway_sql::checkpoint(|| self.add(depending, Some(on), false));
+            }
+        }
     }
 
     /// Adds the sequences that belong to a table or a column, and the defaults that name a sequence.
@@ -252,6 +266,9 @@ impl Dependents<'_> {
         if address.catalog != ObjectAddress::PG_CONSTRAINT {
             if let Some(index) = self.index_name(address.object) {
                 return format!("index {index}");
+            }
+            if let Some(attribute) = composite::described(self.state, address) {
+                return attribute;
             }
             let table = relation(address.object);
             let of_default = match address.catalog {
@@ -389,7 +406,16 @@ impl DefinitionChange<'_, '_, '_> {
         parts: &[ObjectAddress],
         cascade: bool,
     ) -> Result<()> {
-        for address in self.dropped_with(roots, parts, cascade)? {
+        let mut dropped = self.dropped_with(roots, parts, cascade)?;
+        // An attribute's number is its place among those that are left: the last ones go first.
+        let state = self.execution.txn.catalog_state();
+        let is_attribute = |address: &mut ObjectAddress| composite::described(&state, *address).is_some();
+        let mut attributes: Vec<_> = dropped.extract_if(.., is_attribute).collect();
+        attributes.sort_unstable_by_key(|address| std::cmp::Reverse(address.column));
+        for address in attributes {
+            self.drop_attribute(address)?;
+        }
+        for address in dropped {
             match address.catalog {
                 ObjectAddress::PG_CONSTRAINT => self.drop_foreign_key(address.object)?,
                 ObjectAddress::PG_ATTRDEF => self.drop_default(address)?,

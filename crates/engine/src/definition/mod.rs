@@ -8,6 +8,7 @@ mod alter;
 mod check;
 mod column_storage;
 mod comment;
+mod composite;
 pub(crate) mod concurrent_index;
 mod domain;
 mod drop;
@@ -30,6 +31,7 @@ mod statistics;
 mod table;
 mod user_type;
 mod view;
+mod written_names;
 
 use std::sync::Arc;
 
@@ -46,6 +48,7 @@ use crate::executor::Execution;
 use crate::output::Notice;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::{DefinitionStatement, NewForeignKey, OnCommit, ReindexTarget, TableAction};
+use clearway_sql::value::DataType;
 use clearway_sql::{SchemaRef, TableDef, TableKind};
 use drop::Dropped;
 pub(crate) use statistics::set_statistics;
@@ -448,6 +451,9 @@ impl DefinitionChange<'_, '_, '_> {
         if_not_exists: bool,
     ) -> Result<bool> {
         if !state.is_taken(schema, name) {
+            if let Some(DataType::Composite(_)) = state.type_in(schema, name) {
+                return Err(already_exists(name));
+            }
             if state.type_in(schema, name).is_some() {
                 return Err(user_type::type_exists(name).with_hint(
                     "A relation has an associated type of the same name, so you must use a name that doesn't \

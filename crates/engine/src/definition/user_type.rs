@@ -1,4 +1,4 @@
-//! CREATE, ALTER and DROP TYPE.
+//! CREATE, ALTER and DROP TYPE. What composite types alone have: [`super::composite`].
 //!
 //! A type is a row of the catalog heap. What a table's rows hold of an enumeration are positions, which no statement
 //! here changes, so no table is locked: a statement that runs meanwhile goes on with the labels that it was planned
@@ -10,7 +10,7 @@ use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::{TypeStatement, UserTypeChange as TypeChange};
 use clearway_sql::value::user_type::{EnumType, LabelPlace, UserType, UserTypeKind, label_exists};
 use clearway_sql::value::{DataType, TypeOid};
-use clearway_sql::{ColumnDefault, ObjectAddress, SchemaRef, has_word};
+use clearway_sql::{ObjectAddress, SchemaRef};
 use clearway_storage::heap::{DeleteOutcome, Heap, Tid, UpdateOutcome};
 
 use crate::catalog::access::denied;
@@ -18,6 +18,8 @@ use crate::catalog::stored_type::encode_type;
 use crate::catalog::user_types::TypeEntry;
 use crate::catalog::{CATALOG_REL, CatalogState};
 use crate::convert::storage_error;
+use crate::definition::composite::{attribute_address, rename_attribute};
+use crate::definition::written_names::require_unwritten;
 use crate::definition::{DefinitionChange, notice, raced};
 
 impl DefinitionChange<'_, '_, '_> {
@@ -26,6 +28,9 @@ impl DefinitionChange<'_, '_, '_> {
             TypeStatement::CreateEnum { schema, name, labels } => self.create_type(schema, name, |oid| {
                 Ok(UserTypeKind::Enum(EnumType::new(oid, labels)?))
             }),
+            TypeStatement::CreateComposite { schema, name, fields } => {
+                self.create_composite(schema, name, fields)
+            }
             TypeStatement::CreateDomain { .. } => self.create_domain(statement),
             TypeStatement::AlterDomain { of, change } => self.alter_domain(of, change),
             TypeStatement::Alter { of, change, .. } => self.alter_type(of, change),
@@ -96,6 +101,18 @@ impl DefinitionChange<'_, '_, '_> {
                 require_free(&state, &schema, name)?;
                 def.name.clone_from(name);
             }
+            TypeChange::RenameAttribute { from, to } => match &mut def.kind {
+                UserTypeKind::Composite(composite) => {
+                    rename_attribute(&state, of, &mut composite.fields, from, to)?;
+                }
+                _ => return Err(raced(&of.name)),
+            },
+            TypeChange::Attributes(changes) => match &mut def.kind {
+                UserTypeKind::Composite(composite) => {
+                    self.change_attributes(&state, of, &mut composite.fields, changes)?;
+                }
+                _ => return Err(raced(&of.name)),
+            },
             TypeChange::SetSchema(schema) => {
                 if schema.oid == def.schema_oid {
                     return Ok(());
@@ -191,7 +208,9 @@ impl DefinitionChange<'_, '_, '_> {
         };
         let refused = match statement {
             // The binder has asked for the schema.
-            TypeStatement::CreateEnum { .. } | TypeStatement::CreateDomain { .. } => None,
+            TypeStatement::CreateEnum { .. }
+            | TypeStatement::CreateComposite { .. }
+            | TypeStatement::CreateDomain { .. } => None,
             TypeStatement::Alter { of, .. } | TypeStatement::AlterDomain { of, .. } => {
                 Some(of).filter(|of| !owns(of))
             }
@@ -266,37 +285,6 @@ impl DefinitionChange<'_, '_, '_> {
     }
 }
 
-/// 0A000 if an expression or a query in a definition has this word, by which it may name the type or the label: texts of
-/// definitions keep the words that they were written with.
-fn require_unwritten(state: &CatalogState, of: &UserType, word: &str, what: &str) -> Result<()> {
-    let refused = |in_what: String| {
-        EngineError::not_supported(format!("{what} of {}, which {in_what} names", of.data_type()))
-    };
-    for entry in state.tables().iter().chain(&state.views()) {
-        let table = &entry.def;
-        let defaults = table.columns.iter().filter_map(|column| match &column.default {
-            Some(ColumnDefault::Expression { sql, .. } | ColumnDefault::Generated { sql, .. }) => Some(sql),
-            _ => None,
-        });
-        let checks = table.checks.iter().map(|check| &check.sql);
-        let view = table.view.iter().map(|view| &view.sql);
-        if defaults.chain(checks).chain(view).any(|sql| has_word(sql, word)) {
-            return Err(refused(format!("the definition of \"{}\"", table.name)));
-        }
-    }
-    for other in state.user_types() {
-        let domain = other.domain();
-        let texts = domain.iter().flat_map(|domain| {
-            let checks = domain.checks.iter().map(|check| &check.sql);
-            domain.default.iter().chain(checks)
-        });
-        if texts.into_iter().any(|sql| has_word(sql, word)) {
-            return Err(refused(format!("domain \"{}\"", other.name)));
-        }
-    }
-    Ok(())
-}
-
 /// 42710 for a name that a type of the schema has.
 fn require_free(state: &CatalogState, schema: &SchemaRef, name: &str) -> Result<()> {
     if state.type_in(schema.oid, name).is_none() {
@@ -348,6 +336,14 @@ pub(super) fn depending_on(state: &CatalogState, oid: u32) -> Vec<(ObjectAddress
         }
     }
     for other in state.user_types() {
+        if let Some(composite) = other.composite() {
+            for (place, field) in composite.fields.iter().enumerate() {
+                if is_it(field.data_type) {
+                    found.push((attribute_address(&other, place), on(field.data_type)));
+                }
+            }
+            continue;
+        }
         if let Some(part) = other.parts().into_iter().find(|part| is_it(*part)) {
             let address = ObjectAddress::new(ObjectAddress::PG_TYPE, other.oid.get());
             found.push((address, on(part)));

@@ -23,7 +23,7 @@ use clearway_sql::deparse::view_definition;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::function::quote_identifier;
 use clearway_sql::sequence::SequenceDef;
-use clearway_sql::value::CatalogObject;
+use clearway_sql::value::{CatalogObject, DataType};
 use clearway_sql::{IndexDef, ObjectAddress, SchemaRef};
 
 impl Facts<'_> {
@@ -123,6 +123,9 @@ impl Facts<'_> {
             let owner = name.strip_prefix("pg_toast_")?.parse().ok()?;
             return state.table(owner)?.def.long_oid();
         }
+        if let Some(DataType::Composite(oid)) = state.type_in(schema.oid, name) {
+            return Some(oid.get());
+        }
         let entry = state.owner_of_index(schema.oid, name)?;
         let index = entry.def.all_indexes().find(|index| index.name == name)?;
         Some(index.oid)
@@ -193,6 +196,13 @@ impl CatalogFacts for Facts<'_> {
         if let Some(entry) = state.owner_of_long_values(oid) {
             let schema = Schema::LongValues.reference();
             return named(&schema, &entry.def.long_name(), 't');
+        }
+        if let Some(entry) = state
+            .type_entry(oid)
+            .filter(|entry| entry.def.composite().is_some())
+        {
+            let schema = SchemaRef::new(entry.def.schema_oid, &entry.def.schema);
+            return named(&schema, &entry.def.name, 'c');
         }
         let table = system::by_oid(oid)?;
         let kind = if table.shape.is_view { 'v' } else { 'r' };

@@ -53,6 +53,41 @@ fn copy_in_and_out() {
     assert_eq!(query(&mut s, "select count(*) from items"), "6");
 }
 
+/// Data that go out in the binary format come in again: each kind of value, NULLs, and types of users.
+#[test]
+fn binary_data_come_back() {
+    let fixture = shop();
+    let mut s = fixture.session();
+    query(&mut s, "create type c as (r int, t text)");
+    query(&mut s, "create type mood as enum ('sad', 'ok')");
+    let columns = "a int, b text, c float8, d numeric, e date, f timestamptz, g interval, h jsonb, i json, j bytea, \
+                   k uuid, l int[], m bool, n char(5), o c, p c[], q mood, r regclass, s \"char\", t time";
+    query(&mut s, &format!("create table source ({columns})"));
+    query(&mut s, &format!("create table target ({columns})"));
+    query(
+        &mut s,
+        r#"insert into source values (-1, 'x y', 1.5, -3.25, '2020-01-02', '2020-01-02 03:04:05+00', '1 day',
+           '{"a":[1]}', '[1, 2]', '\x0102', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', '{1,NULL}', true, 'ab', row(1, 'z'),
+           array[row(2, null)::c], 'ok', 'source', 'q', '01:02:03')"#,
+    );
+    query(&mut s, "insert into source default values");
+    let mut out = Collected::default();
+    s.execute_simple("copy source to stdout (format binary)", &mut out)
+        .unwrap();
+    assert!(out.copied.starts_with(b"PGCOPY\n\xff\r\n\0"));
+    let mut given = Collected {
+        copy_input: out.copied,
+        ..Collected::default()
+    };
+    s.execute_simple("copy target from stdin (format binary)", &mut given)
+        .unwrap();
+    assert_eq!(given.tags, ["COPY 2"]);
+    let rows = |s: &mut Session, table| query(s, &format!("select x::text from {table} x order by a"));
+    let of_source = rows(&mut s, "source");
+    assert_eq!(of_source, rows(&mut s, "target"));
+    assert!(of_source.contains("-1"), "{of_source}");
+}
+
 #[test]
 fn copy_takes_no_marks_that_cannot_be_told_apart() {
     let fixture = shop();
@@ -143,7 +178,8 @@ fn copy_options_may_be_spelled_in_several_ways() {
         ("(nonsense 1)", "42601"),
         ("(header 'perhaps')", "42601"),
         ("(format 'xml')", "22023"),
-        ("(format 'binary')", "0A000"),
+        ("(format binary, header)", "0A000"),
+        ("(format binary, null 'x')", "42601"),
         ("(format csv, header match)", "0A000"),
     ] {
         assert_eq!(

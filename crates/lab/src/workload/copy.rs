@@ -1,6 +1,6 @@
 //! COPY data that is made as the engine reads it, so that no table is in memory as text.
 
-use clearway_engine::{Column, EngineError, Output, Session, Value};
+use clearway_engine::{Column, CopyFormat, EngineError, Output, Session, Value};
 
 /// Lines handed over at a time.
 const CHUNK_LINES: i64 = 1_000;
@@ -40,7 +40,7 @@ impl Output for CopyLines<'_> {
     fn complete(&mut self, _tag: &str) -> Result<(), EngineError> {
         Ok(())
     }
-    fn copy_in_start(&mut self, _columns: usize) -> Result<(), EngineError> {
+    fn copy_in_start(&mut self, _columns: usize, _format: CopyFormat) -> Result<(), EngineError> {
         Ok(())
     }
     fn copy_in_read(&mut self, buffer: &mut Vec<u8>) -> Result<bool, EngineError> {

@@ -55,7 +55,7 @@ pub(super) fn send(
         ("size", size),
     ];
     selected(channel, &tablespace);
-    codec::copy_out_response(&mut channel.out.bytes, 0);
+    codec::copy_out_response(&mut channel.out.bytes, 0, false);
     let now = Timestamp::now();
     let mut sender = Sender {
         channel,

@@ -241,7 +241,10 @@ mod tests {
                 frame(|out| codec::error(out, "ERROR", &error)),
                 Message::Error(report),
             ),
-            (frame(|out| codec::copy_out_response(out, 2)), Message::CopyOut),
+            (
+                frame(|out| codec::copy_out_response(out, 2, false)),
+                Message::CopyOut,
+            ),
             (frame(codec::copy_done), Message::CopyDone),
             (
                 frame(|out| codec::copy_data(out, b"data")),

@@ -59,7 +59,7 @@ pub(super) static ROWS: &[AggregateRow] = &[
 fn given(data_type: DataType) -> DataType {
     match data_type {
         Unknown => Text,
-        DataType::Record => DataType::Record,
+        DataType::Record | DataType::Composite(_) => data_type,
         other if other.needs_session() && !other.is_array() => Text,
         other => other,
     }

@@ -8,8 +8,6 @@ use crate::common_type::common_type;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::{CompareOp, Expr};
 use crate::function::{Function, array};
-use crate::parse::parse_expression;
-use crate::stack::with_stack_for;
 use crate::value::DataType;
 use crate::value::array::{DIMENSIONS_MAX, too_many_dimensions};
 use crate::value::cast::{CastContext, can_cast};
@@ -273,33 +271,20 @@ impl Binder<'_> {
         Ok((arguments, is_slice))
     }
 
-    /// The subscripts of a part of an array that is assigned to, of their text.
+    /// The subscripts of a part of an array or a `jsonb` that is assigned to.
     pub(super) fn assigned_subscripts(
         &mut self,
-        text: &str,
+        subscripts: &[&ast::Subscript],
         of: DataType,
         scope: &mut Scope,
-        position: Option<u32>,
     ) -> Result<(Vec<Expr>, bool)> {
-        let tree = parse_expression(&format!("x{text}"), 0)?;
-        let ast::Expr::CompoundFieldAccess { access_chain, .. } = &*tree else {
-            return Err(
-                EngineError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \"[\"")
-                    .or_position(position),
-            );
-        };
-        let subscripts = access_chain.iter().map(|access| match access {
-            ast::AccessExpr::Subscript(subscript) => Ok(subscript),
-            ast::AccessExpr::Dot(_) => Err(EngineError::not_supported("an assignment to a field")),
-        });
-        let subscripts = subscripts.collect::<Result<Vec<_>>>()?;
-        with_stack_for(tree.levels(), || match of {
+        match of.base() {
             DataType::Jsonb => {
-                let path = self.path_of_subscripts(&subscripts, scope, position)?;
+                let path = self.path_of_subscripts(subscripts, scope, None)?;
                 Ok((vec![path.expr], false))
             }
-            _ => self.subscripts(&subscripts, scope, position),
-        })
+            _ => self.subscripts(subscripts, scope, None),
+        }
     }
 
     fn subscript(&mut self, tree: &ast::Expr, scope: &mut Scope) -> Result<Expr> {

@@ -6,6 +6,7 @@ use sqlparser::ast;
 
 use crate::aggregate;
 use crate::bind::missing_function::no_function;
+use crate::bind::record::is_row;
 use crate::bind::row_columns::argument_tree;
 use crate::bind::scope::Scope;
 use crate::bind::set::{self, SETS_IN_WINDOW_CALL};
@@ -13,6 +14,7 @@ use crate::bind::window_calls::is_window_function;
 use crate::bind::{Binder, Typed, fold, normal, plain_name};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
+use crate::function::json::populate;
 use crate::function::{self, Signature, Unresolved};
 use crate::parse::VARIADIC;
 use crate::value::cast::{CastContext, can_cast};
@@ -184,12 +186,10 @@ impl Binder<'_> {
         if let Some(parameters) = function::parameters_of(&name) {
             return self.call_with_defaults(&parts, parameters, scope, position);
         }
-        if let Some((_, tree)) = parts.named.first() {
-            return Err(
-                EngineError::not_supported(format!("the argument {tree} by its name")).or_position(position),
-            );
-        }
-        let arguments = parts.arguments;
+        let arguments = match parts.named.is_empty() {
+            true => parts.arguments,
+            false => self.in_order(&parts, scope, position)?,
+        };
         if parts.variadic {
             return self.variadic(&name, &arguments, scope, position);
         }
@@ -221,6 +221,62 @@ impl Binder<'_> {
         Ok(found.err().map(|reason| no_function(parts.name, &types, reason)))
     }
 
+    /// The arguments of a call that gives some by name, in their order; 42883 if some are missing between others.
+    fn in_order<'t>(
+        &mut self,
+        parts: &CallParts<'t>,
+        scope: &mut Scope,
+        position: Option<u32>,
+    ) -> Result<Vec<&'t ast::Expr>> {
+        let names = function::argument_names(parts.name).unwrap_or_default();
+        let mut trees: Vec<Option<&ast::Expr>> = parts.arguments.iter().copied().map(Some).collect();
+        trees.resize(names.len().max(trees.len()), None);
+        let mut fits = !parts.variadic;
+        for (at, (name, tree)) in parts.named.iter().enumerate() {
+            if parts.named[..at].iter().any(|(other, _)| other == name) {
+                return Err(EngineError::new(
+                    SqlState::SYNTAX_ERROR,
+                    format!("argument name \"{name}\" used more than once"),
+                )
+                .or_position(self.position_of(tree)));
+            }
+            match names.iter().position(|known| known == name) {
+                Some(at) if trees[at].is_none() => trees[at] = Some(tree),
+                _ => fits = false,
+            }
+        }
+        let given = parts.arguments.len() + parts.named.len();
+        let ordered: Option<Vec<&ast::Expr>> = trees.into_iter().take(given).collect();
+        match ordered.filter(|_| fits) {
+            Some(ordered) => Ok(ordered),
+            None => Err(self.no_function_of_names(parts, scope, position)?),
+        }
+    }
+
+    /// 42883 for a call with names that no function has.
+    fn no_function_of_names(
+        &mut self,
+        parts: &CallParts<'_>,
+        scope: &mut Scope,
+        position: Option<u32>,
+    ) -> Result<EngineError> {
+        let mut shown = Vec::new();
+        for tree in &parts.arguments {
+            shown.push(self.expression(tree, scope)?.data_type.to_string());
+        }
+        for (name, tree) in &parts.named {
+            shown.push(format!("{name} => {}", self.expression(tree, scope)?.data_type));
+        }
+        Ok(EngineError::new(
+            SqlState::UNDEFINED_FUNCTION,
+            format!("function {}({}) does not exist", parts.name, shown.join(", ")),
+        )
+        .with_hint(
+            "No function matches the given name and argument types. You might need to add explicit type casts.",
+        )
+        .or_position(position))
+    }
+
     /// A call of a function whose arguments may be given by name, and may be missing.
     fn call_with_defaults(
         &mut self,
@@ -239,21 +295,7 @@ impl Binder<'_> {
             }
         }
         if missing {
-            let mut shown = Vec::new();
-            for tree in &parts.arguments {
-                shown.push(self.expression(tree, scope)?.data_type.to_string());
-            }
-            for (name, tree) in &parts.named {
-                shown.push(format!("{name} => {}", self.expression(tree, scope)?.data_type));
-            }
-            return Err(EngineError::new(
-                SqlState::UNDEFINED_FUNCTION,
-                format!("function {}({}) does not exist", parts.name, shown.join(", ")),
-            )
-            .with_hint(
-                "No function matches the given name and argument types. You might need to add explicit type casts.",
-            )
-            .or_position(position));
+            return Err(self.no_function_of_names(parts, scope, position)?);
         }
         let mut arguments = Vec::with_capacity(trees.len());
         for tree in trees {
@@ -309,6 +351,12 @@ impl Binder<'_> {
         arguments: Vec<Typed>,
         position: Option<u32>,
     ) -> Result<Typed> {
+        if let Some(populate) = populate::named(name)
+            && let [base, _] = arguments.as_slice()
+            && matches!(base.data_type.base(), DataType::Composite(_))
+        {
+            return self.populated(populate, arguments, position);
+        }
         let call = self.json_of_record(name, &arguments);
         if let Some(call) = call.map_err(|error| error.or_position(position))? {
             return Ok(call);
@@ -325,7 +373,16 @@ impl Binder<'_> {
             }
             Err(reason) => match (conversion(name), arguments.as_slice()) {
                 // As in PostgreSQL, a type's name converts what no function of the name takes.
-                (Some(to), [argument]) if can_cast(argument.data_type, to, CastContext::Explicit) => {
+                // As if the field were asked for.
+                (_, [argument]) if self.field_named(argument, name).is_some() => {
+                    let number = self.field_named(argument, name).unwrap_or(0);
+                    Ok(self.field_at(argument, number))
+                }
+                // A record has no such form.
+                (Some(to), [argument])
+                    if !is_row(argument.data_type.base())
+                        && can_cast(argument.data_type, to, CastContext::Explicit) =>
+                {
                     let argument = arguments.into_iter().next().expect("there is one");
                     self.cast_explicitly(argument, to, -1, position)
                 }

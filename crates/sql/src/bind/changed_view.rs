@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use sqlparser::ast;
 
-use crate::bind::scope::{Hidden, Names, ScopeColumn, ScopeRelation};
+use crate::bind::scope::{Hidden, Names, ScopeColumn, ScopeRelation, row_type};
 use crate::bind::view::{BoundView, query_in};
 use crate::bind::view_changes::reason;
 use crate::bind::{Binder, Typed};
@@ -119,6 +119,7 @@ impl ChangedRelation {
             hidden: Hidden::default(),
             columns: columns.collect(),
             table_oid: 0,
+            row_type: row_type(&view.view),
         })
     }
 

@@ -2,13 +2,17 @@
 
 use sqlparser::ast;
 
+use crate::bind::record::is_row;
 use crate::bind::scope::Scope;
 use crate::bind::{Binder, Typed, fold};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
+use crate::expr::domain::may_be_checked;
+use crate::function::json::populate::Populate;
 use crate::function::{self, json::make};
-use crate::value::DataType;
+use crate::value::cast::CastContext;
 use crate::value::json::Json;
+use crate::value::{DataType, NO_TYPMOD};
 
 impl Binder<'_> {
     /// The call of a function that makes JSON of a record by itself; `None` if it is another call.
@@ -27,7 +31,7 @@ impl Binder<'_> {
             ("row_to_json", [record, rest @ ..]) if rest.len() < 2 => (record, rest),
             _ => return Ok(None),
         };
-        if record.data_type != DataType::Record {
+        if !is_row(record.data_type.base()) {
             return Ok(None);
         }
         let mut call = self.with_names(record.clone(), name == "to_jsonb")?;
@@ -35,6 +39,41 @@ impl Binder<'_> {
             arguments.push(self.coerce(pretty.clone(), DataType::Bool, None)?);
         }
         Ok(Some(call))
+    }
+
+    /// A call of a function that fills a composite value from JSON.
+    pub(super) fn populated(
+        &mut self,
+        populate: Populate,
+        arguments: Vec<Typed>,
+        position: Option<u32>,
+    ) -> Result<Typed> {
+        let mut arguments = arguments.into_iter();
+        let (Some(base), Some(json)) = (arguments.next(), arguments.next()) else {
+            return Err(EngineError::internal("a function lacks an argument"));
+        };
+        let composite = base.data_type.base();
+        let json = self.coerce(json, populate.of, position)?;
+        let data_type = match (populate.is_set, composite.array_type()) {
+            (true, Some(array)) => array,
+            _ => composite,
+        };
+        let call = Expr::Call {
+            function: populate.function(composite),
+            arguments: vec![base.expr, json],
+        };
+        // Its fields may be domains.
+        let expr = match may_be_checked(composite) {
+            false => call,
+            true => Expr::Cast {
+                input: Box::new(call),
+                from: data_type,
+                to: data_type,
+                typmod: NO_TYPMOD,
+                context: CastContext::Assignment,
+            },
+        };
+        Ok(Typed::new(expr, data_type))
     }
 
     /// The arguments of a function that makes JSON, records among them with the names of their fields.
@@ -51,7 +90,10 @@ impl Binder<'_> {
 
     /// A record as JSON.
     fn with_names(&mut self, record: Typed, is_jsonb: bool) -> Result<Typed> {
-        let names = self.names_of(record.typmod);
+        let names = match record.data_type {
+            DataType::Record => self.names_of(record.typmod),
+            _ => Vec::new(),
+        };
         let names = Expr::Constant(make::names_value(names)?);
         let function = make::of_record(is_jsonb);
         Ok(Typed::new(
@@ -64,6 +106,7 @@ impl Binder<'_> {
     }
 
     /// The names of the fields of a shape; of a field that is a record, its name and those of its fields.
+    /// The names of a composite type's fields come with its values.
     fn names_of(&self, shape: i32) -> Vec<Json> {
         let Some(shape) = self.shape_numbered(shape) else {
             return Vec::new();

@@ -139,8 +139,18 @@ fn bind_here(
     declared: &[Option<DataType>],
     check: Check<'_>,
 ) -> Result<Plan> {
-    let place = Place::of(&statement.text, statement.offset);
-    let mut binder = Binder::new(place, &statement.more_rows, catalog, declared, check);
+    let place = || Place::of(&statement.text, statement.offset);
+    let mut binder = Binder::new(place(), &statement.more_rows, catalog, declared, check);
+    let bound = bind_with(&mut binder, statement);
+    if bound.is_err() && binder.presence == Presence::Missed {
+        let mut binder = Binder::new(place(), &statement.more_rows, catalog, declared, check);
+        binder.presence = Presence::Told;
+        return bind_with(&mut binder, statement);
+    }
+    bound
+}
+
+fn bind_with(binder: &mut Binder<'_>, statement: &ParsedStatement) -> Result<Plan> {
     let (bound, columns) = match &statement.tree {
         Tree::Sql(tree) => with_stack_for(tree.levels(), || binder.statement(tree))?,
         Tree::Control(control) => binder.control(control)?,
@@ -167,7 +177,7 @@ fn bind_here(
         .iter()
         .map(|known| known.unwrap_or(DataType::Text))
         .collect();
-    let planner = Planner::new(catalog, &binder.subqueries, &binder.failure);
+    let planner = Planner::new(binder.catalog, &binder.subqueries, &binder.failure);
     let mut subqueries = planner.subqueries()?;
     subqueries.append(&mut binder.planned);
     Ok(Plan {
@@ -175,10 +185,10 @@ fn bind_here(
         param_types,
         columns,
         subqueries,
-        changes: binder.with.changes,
-        reads: binder.reads,
-        failure: binder.failure.into_error(),
-        accesses: binder.accesses,
+        changes: std::mem::take(&mut binder.with.changes),
+        reads: std::mem::take(&mut binder.reads),
+        failure: std::mem::take(&mut binder.failure).into_error(),
+        accesses: std::mem::take(&mut binder.accesses),
     })
 }
 
@@ -269,6 +279,21 @@ struct Binder<'a> {
     records: Vec<record::RecordShape>,
     /// The view whose query is being bound.
     view: Option<Box<view::ViewBinding>>,
+    /// The columns by which relations tell that they have a row.
+    presence: Presence,
+}
+
+/// Columns by which relations of FROM tell that they have a row: without one, the whole row of a relation that an outer
+/// join may have no row of cannot be told from one of NULLs. Few statements ask for such a row, and the columns cost, so
+/// a statement that does is bound a second time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    /// There are none.
+    Untold,
+    /// There are none, and one was missed.
+    Missed,
+    /// Each relation that has nothing else to tell it by has one.
+    Told,
 }
 
 /// The text that is being bound, for positions: a statement's, or some rows of it.
@@ -321,6 +346,7 @@ impl<'a> Binder<'a> {
             copied: 0,
             records: Vec::new(),
             view: None,
+            presence: Presence::Untold,
         }
     }
 }

@@ -3,6 +3,7 @@
 use sqlparser::ast::{self, BinaryOperator};
 
 use crate::bind::chain::after;
+use crate::bind::record::is_row;
 use crate::bind::scope::Scope;
 use crate::bind::types::comparison_type;
 use crate::bind::{Binder, Typed, boolean, refuse};
@@ -134,7 +135,7 @@ impl Binder<'_> {
 
     /// IS NULL of a column of a row value: a record in there is not asked for its fields.
     pub(super) fn is_null_column(&mut self, column: Typed, negated: bool) -> Result<Expr> {
-        if column.data_type != DataType::Record {
+        if !is_row(column.data_type) {
             return Ok(self.is_null(column, negated)?.expr);
         }
         Ok(Expr::Distinct {

@@ -1,13 +1,17 @@
 //! Records in expressions: `row(a, b)`, whole rows of relations, and their fields.
 //!
-//! The type `record` says nothing of a record's fields. What is known of them when a statement is bound is its *shape*,
-//! and the number of the shape is the type modifier of the expression: so it goes with a column through queries in FROM,
-//! WITH and set operations. No client sees it ([`forget_shapes`]).
+//! A composite type tells the fields of its values. The type `record` says nothing of a record's fields. What is known of
+//! them when a statement is bound is its *shape*, and the number of the shape is the type modifier of the expression: so it
+//! goes with a column through queries in FROM, WITH and set operations. No client sees it ([`forget_shapes`]).
 //!
-//! | text | fields |
-//! | --- | --- |
-//! | `row(a, b)`, `(a, b)` | `f1`, `f2` |
-//! | `t`, `t.*` of a relation, where no column is called `t` | its columns; NULL where an outer join has no row of it |
+//! | text | type | fields |
+//! | --- | --- | --- |
+//! | `row(a, b)`, `(a, b)` | `record` | `f1`, `f2` |
+//! | `t`, `t.*` of a table or view, where no column is called `t` | that of its rows | its columns |
+//! | the same of another relation | `record` | its columns |
+//! | `row(a, b)::t` | `t` | those of the type, each value cast to its field's |
+//!
+//! A whole row is NULL where an outer join has no row of the relation.
 
 use std::sync::Arc;
 
@@ -15,23 +19,17 @@ use sqlparser::ast;
 
 use crate::bind::row_columns::columns_of;
 use crate::bind::scope::{Names, Qualifier, Scope, ScopeRelation};
-use crate::bind::{Binder, Typed, normal, split_name};
+use crate::bind::{Binder, Presence, Typed, normal, split_name};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
 use crate::parse::is_all_fields;
 use crate::plan::Column;
+use crate::value::cast::{CastContext, can_cast};
+use crate::value::user_type::{CompositeType, Field, UserType, definition_of};
 use crate::value::{DataType, NO_TYPMOD};
 
 /// The most fields of a record.
 const FIELDS_MAX: usize = 1_664;
-
-/// A field of a record.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Field {
-    pub(super) name: String,
-    pub(super) data_type: DataType,
-    pub(super) typmod: i32,
-}
 
 /// The fields of a record.
 pub(super) type RecordShape = Vec<Field>;
@@ -86,7 +84,11 @@ impl Binder<'_> {
         }
         let types: Arc<[DataType]> = shape.iter().map(|field| field.data_type).collect();
         Ok(Typed {
-            expr: Expr::Row { fields: exprs, types },
+            expr: Expr::Row {
+                fields: exprs,
+                types,
+                of: DataType::Record,
+            },
             data_type: DataType::Record,
             typmod: self.number_of_shape(shape),
         })
@@ -100,6 +102,50 @@ impl Binder<'_> {
             self.records.len() - 1
         });
         number as i32
+    }
+
+    /// A row of expressions as a value of a composite type: each is cast to its field's type.
+    pub(super) fn row_as(
+        &mut self,
+        fields: Vec<Expr>,
+        types: &[DataType],
+        to: DataType,
+        context: CastContext,
+    ) -> Result<Expr> {
+        let definition = definition_of(to);
+        let composite = definition.as_deref().and_then(UserType::composite);
+        let composite = composite.ok_or_else(|| EngineError::internal("a type is not composite"))?;
+        let refused = |detail: String| {
+            EngineError::new(
+                SqlState::CANNOT_COERCE,
+                format!("cannot cast type record to {to}"),
+            )
+            .with_detail(detail)
+        };
+        if fields.len() != composite.fields.len() {
+            let detail = match fields.len() < composite.fields.len() {
+                true => "Input has too few columns.",
+                false => "Input has too many columns.",
+            };
+            return Err(refused(detail.to_owned()));
+        }
+        let mut converted = Vec::with_capacity(fields.len());
+        for (at, ((expr, from), field)) in fields.into_iter().zip(types).zip(&composite.fields).enumerate() {
+            if !can_cast(*from, field.data_type, context) {
+                return Err(refused(format!(
+                    "Cannot cast type {from} to {} in column {}.",
+                    field.data_type,
+                    at + 1
+                )));
+            }
+            let typed = Typed::new(expr, *from);
+            converted.push(self.convert(typed, field.data_type, field.typmod, context)?);
+        }
+        Ok(Expr::Row {
+            fields: converted,
+            types: composite.types().collect(),
+            of: to,
+        })
     }
 
     /// The whole row of the relation of this name; `None` if there is no such relation.
@@ -173,7 +219,10 @@ impl Binder<'_> {
             fields.push((column.name.clone(), column.typed.clone()));
         }
         self.note_whole_row(&relation.alias, out);
-        let row = self.record_of(fields)?;
+        let row = as_rows_of(self.record_of(fields)?, relation.row_type);
+        if relation.nullable && relation.present.is_none() && self.presence == Presence::Untold {
+            self.presence = Presence::Missed;
+        }
         let value = relation.where_present(row.expr, "the whole row")?;
         Ok(Typed {
             expr: self.value_from_around(value, out),
@@ -194,7 +243,8 @@ impl Binder<'_> {
             .or_position(position));
         }
         let name = normal(ident);
-        if input.data_type != DataType::Record {
+        let data_type = input.data_type.base();
+        if !is_row(data_type) {
             return Err(EngineError::new(
                 SqlState::WRONG_OBJECT_TYPE,
                 format!(
@@ -204,15 +254,16 @@ impl Binder<'_> {
             )
             .or_position(position));
         }
-        let found = self
-            .shape(&input)
-            .and_then(|shape| shape.iter().position(|field| field.name == name));
+        let found = self.field_named(&input, &name);
         let Some(number) = found else {
-            return Err(EngineError::new(
-                SqlState::UNDEFINED_COLUMN,
-                format!("could not identify column \"{name}\" in record data type"),
-            )
-            .or_position(position));
+            let message = match data_type {
+                _ if matches!(input.expr, Expr::Row { .. }) && data_type != DataType::Record => {
+                    format!("column {data_type}.{name} does not exist")
+                }
+                DataType::Record => format!("could not identify column \"{name}\" in record data type"),
+                _ => format!("column \"{name}\" not found in data type {data_type}"),
+            };
+            return Err(EngineError::new(SqlState::UNDEFINED_COLUMN, message).or_position(position));
         };
         Ok(self.field_at(&input, number))
     }
@@ -228,14 +279,14 @@ impl Binder<'_> {
     ) -> Result<Vec<(String, Typed)>> {
         let position = self.position_of(root);
         let input = self.part(root, chain, scope, position)?;
-        if input.data_type != DataType::Record {
+        if !is_row(input.data_type.base()) {
             return Err(EngineError::new(
                 SqlState::WRONG_OBJECT_TYPE,
                 format!("type {} is not composite", input.data_type),
             )
             .or_position(position));
         }
-        let Some(shape) = self.shape(&input).cloned() else {
+        let Some(shape) = self.shape(&input) else {
             return Err(
                 EngineError::new(SqlState::WRONG_OBJECT_TYPE, "record type has not been registered")
                     .or_position(position),
@@ -254,14 +305,23 @@ impl Binder<'_> {
             .and_then(|number| self.records.get(number))
     }
 
-    fn shape(&self, input: &Typed) -> Option<&RecordShape> {
-        self.shape_numbered(input.typmod)
+    /// The fields of a value of a composite type, or of a record whose shape is known.
+    pub(super) fn shape(&self, input: &Typed) -> Option<RecordShape> {
+        match input.data_type.base() {
+            DataType::Record => self.shape_numbered(input.typmod).cloned(),
+            of => Some(composite_of(of)?.fields),
+        }
+    }
+
+    /// The number of the field of this name; `None` if there is none.
+    pub(super) fn field_named(&self, input: &Typed, name: &str) -> Option<usize> {
+        self.shape(input)?.iter().position(|field| field.name == name)
     }
 
     /// A field of a record whose shape is known.
-    fn field_at(&self, input: &Typed, number: usize) -> Typed {
-        let field = self.shape(input).and_then(|shape| shape.get(number));
-        let (data_type, typmod) = field.map_or((DataType::Unknown, NO_TYPMOD), |field| {
+    pub(super) fn field_at(&self, input: &Typed, number: usize) -> Typed {
+        let shape = self.shape(input).unwrap_or_default();
+        let (data_type, typmod) = shape.get(number).map_or((DataType::Unknown, NO_TYPMOD), |field| {
             (field.data_type, field.typmod)
         });
         let expr = match &input.expr {
@@ -277,5 +337,44 @@ impl Binder<'_> {
             data_type,
             typmod,
         }
+    }
+}
+
+/// True for `record` and for composite types.
+pub(super) fn is_row(data_type: DataType) -> bool {
+    matches!(data_type, DataType::Record | DataType::Composite(_))
+}
+
+/// The definition of a composite type.
+pub(super) fn composite_of(data_type: DataType) -> Option<CompositeType> {
+    definition_of(data_type)?.composite().cloned()
+}
+
+/// A row of a relation's columns as a value of this type, if they are its fields: a relation has other columns where a view's
+/// query sees only those from before one was added.
+fn as_rows_of(row: Typed, row_type: Option<DataType>) -> Typed {
+    let Typed {
+        expr: Expr::Row { fields, types, of },
+        data_type,
+        typmod,
+    } = row
+    else {
+        return row;
+    };
+    let known = row_type.filter(|of| {
+        let composite = composite_of(*of);
+        composite.is_some_and(|composite| composite.types().eq(types.iter().copied()))
+    });
+    Typed {
+        expr: Expr::Row {
+            fields,
+            types,
+            of: known.unwrap_or(of),
+        },
+        data_type: known.unwrap_or(data_type),
+        typmod: match known {
+            Some(_) => NO_TYPMOD,
+            None => typmod,
+        },
     }
 }

@@ -22,6 +22,7 @@ use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
 use crate::plan::{JoinKind, SetCall};
 use crate::search_path::PG_TEMP;
+use crate::value::user_type::{ROW_TYPE_OFFSET, of_oid};
 use crate::value::{DataType, Value};
 
 /// A column that expressions can name.
@@ -43,6 +44,8 @@ pub(super) struct ScopeRelation {
     pub(super) columns: Vec<ScopeColumn>,
     /// The table, if it is one.
     pub(super) table_oid: u32,
+    /// The composite type of its rows, if it is a table or a view.
+    pub(super) row_type: Option<DataType>,
     /// True if an outer join may put NULLs in place of its rows.
     pub(super) nullable: bool,
     /// A column that is NULL only where an outer join has no row of this relation, if one is known.
@@ -157,6 +160,7 @@ impl Names {
             alias: alias.unwrap_or_else(|| table.name.clone()),
             columns: columns.collect(),
             table_oid: table.oid,
+            row_type: row_type(table),
             nullable: false,
             present: table
                 .columns
@@ -323,6 +327,14 @@ impl Qualifier<'_> {
             None => false,
         };
         relation.alias == self.relation && self.schema.is_none_or(in_schema)
+    }
+}
+
+/// The type of a relation's rows; a sequence has none.
+pub(super) fn row_type(table: &TableDef) -> Option<DataType> {
+    match table.sequence {
+        Some(_) => None,
+        None => of_oid(table.oid + ROW_TYPE_OFFSET),
     }
 }
 

@@ -3,16 +3,17 @@
 use sqlparser::ast;
 
 use crate::bind::missing_function::no_function;
-use crate::bind::record::{Field, RecordShape};
+use crate::bind::record::RecordShape;
 use crate::bind::scope::Scope;
 use crate::bind::{Binder, Typed};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
 use crate::function::array::EXPANDED;
-use crate::function::json::parts;
+use crate::function::json::{parts, populate};
 use crate::function::{self, Unresolved};
 use crate::plan::{Series, SetCall};
 use crate::query::is_volatile;
+use crate::value::user_type::Field;
 use crate::value::{ArrayValue, DataType, NO_TYPMOD};
 
 /// The most calls in a select list.
@@ -25,6 +26,7 @@ pub(super) const SETS_IN_WINDOW_CALL: &str =
 /// True if the function of this name gives rows.
 pub(crate) fn is_set_function(name: &str) -> bool {
     parts::is_name(name)
+        || populate::named(name).is_some_and(|populate| populate.is_set)
         || matches!(
             name,
             EXPANDED
@@ -88,7 +90,7 @@ impl Binder<'_> {
     }
 
     /// The number of the shape of a call's records, whose fields have names; -1 for a call that gives no such records.
-    fn shape_of_call(&mut self, name: &str, call: &SetCall) -> i32 {
+    pub(super) fn shape_of_call(&mut self, name: &str, call: &SetCall) -> i32 {
         let field = |name: &str, data_type| Field {
             name: name.to_owned(),
             data_type,
@@ -157,7 +159,7 @@ impl Binder<'_> {
             };
             return Ok((SetCall::Unnest(call), DataType::Record));
         }
-        if parts::is_name(name) {
+        if parts::is_name(name) || populate::named(name).is_some() {
             let array = self.scalar_of(name, arguments, position)?;
             let element = array.data_type.element().unwrap_or(DataType::Unknown);
             return Ok((SetCall::Unnest(array.expr), element));

@@ -3,6 +3,7 @@
 use sqlparser::ast;
 
 use crate::bind::json::has_no_equality;
+use crate::bind::record::is_row;
 use crate::bind::{Binder, Typed, fold};
 use crate::common_type::common_type;
 use crate::error::{EngineError, Result, SqlState};
@@ -23,8 +24,11 @@ pub(super) fn comparison_type(left: DataType, right: DataType) -> Option<DataTyp
     let [left, right] = [left, right].map(DataType::base);
     let [left, right] = [left, right].map(|side| if side.is_oid() { Oid } else { side });
     let common = match (left, right) {
+        // There is one operator for all records, which reads no text.
+        (Unknown, other) | (other, Unknown) if is_row(other) => Record,
         (Unknown, other) | (other, Unknown) => other,
         (l, r) if l == r => l,
+        (l, r) if is_row(l) && is_row(r) => Record,
         (l, r) if l.is_array() || r.is_array() => return None,
         (Oid, other) | (other, Oid) if other.is_integer() => Int8,
         (l, r) if l.is_integer() && r.is_integer() => Int8,
@@ -125,7 +129,13 @@ impl Binder<'_> {
         self.coerce(input, DataType::Bool, position)
     }
 
-    fn convert(&mut self, mut input: Typed, to: DataType, typmod: i32, context: CastContext) -> Result<Expr> {
+    pub(super) fn convert(
+        &mut self,
+        mut input: Typed,
+        to: DataType,
+        typmod: i32,
+        context: CastContext,
+    ) -> Result<Expr> {
         if input.data_type == to && matches!(to, DataType::Domain(_)) {
             return Ok(input.expr);
         }
@@ -173,6 +183,14 @@ impl Binder<'_> {
                     },
                 )
             }
+            Expr::Row { fields, types, .. } if from == DataType::Record && is_row(to) && to != from => {
+                self.row_as(fields, &types, to, context)
+            }
+            Expr::Row { fields, types, .. } if is_row(from) && to == DataType::Record => Ok(Expr::Row {
+                fields,
+                types,
+                of: to,
+            }),
             expr if from == to && (typmod < 0 || typmod == own_typmod) => Ok(expr),
             expr => Ok(fold(Expr::Cast {
                 input: Box::new(expr),

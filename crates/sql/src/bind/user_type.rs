@@ -6,11 +6,13 @@ use crate::bind::schema::no_schema;
 use crate::bind::{Binder, compile_domain};
 use crate::error::{EngineError, Result, SqlState};
 use crate::function::quote_identifier;
-use crate::parse::utility::{DomainParts, Name, TypeChange as WrittenChange, TypeStatement as Written};
-use crate::plan::{TypeStatement, UserTypeChange as TypeChange};
+use crate::parse::utility::{
+    AttributeAction, DomainParts, Name, TypeChange as WrittenChange, TypeStatement as Written,
+};
+use crate::plan::{AttributeChange, TypeStatement, UserTypeChange as TypeChange};
 use crate::type_name::type_of_text;
 use crate::value::DataType;
-use crate::value::user_type::{UserType, UserTypeKind, definition_of, in_force};
+use crate::value::user_type::{Field, UserType, UserTypeKind, definition_of, in_force};
 
 impl Binder<'_> {
     pub(super) fn type_statement(&self, statement: &Written) -> Result<TypeStatement> {
@@ -19,6 +21,11 @@ impl Binder<'_> {
                 schema: self.schema_for(name.schema.as_deref(), &name.name, Some(name.position))?,
                 name: name.name.clone(),
                 labels: labels.clone(),
+            },
+            Written::CreateComposite { name, attributes } => TypeStatement::CreateComposite {
+                schema: self.schema_for(name.schema.as_deref(), &name.name, Some(name.position))?,
+                name: name.name.clone(),
+                fields: fields_of(attributes)?,
             },
             Written::CreateDomain { name, base, parts } => self.new_domain(name, base, parts)?,
             Written::AlterDomain { name, change } => TypeStatement::AlterDomain {
@@ -108,6 +115,13 @@ impl Binder<'_> {
                 to: to.clone(),
             },
             WrittenChange::Rename(name) => TypeChange::Rename(name.clone()),
+            WrittenChange::RenameAttribute { from, to } => TypeChange::RenameAttribute {
+                from: from.clone(),
+                to: to.clone(),
+            },
+            WrittenChange::Attributes(actions) => {
+                TypeChange::Attributes(actions.iter().map(attribute_change).collect::<Result<_>>()?)
+            }
             WrittenChange::SetSchema(name) => {
                 TypeChange::SetSchema(self.schema_for(Some(&name.name), "", Some(name.position))?)
             }
@@ -163,6 +177,19 @@ impl Binder<'_> {
                 format!("{} is not an enum", found.data_type()),
             ));
         }
+        if changes_attributes(change) {
+            let relation = &found.name;
+            match found.composite() {
+                None => return Err(no_relation(relation)),
+                Some(composite) if composite.table.is_some() => {
+                    return Err(EngineError::new(
+                        SqlState::WRONG_OBJECT_TYPE,
+                        format!("\"{relation}\" is not a composite type"),
+                    ));
+                }
+                Some(_) => return Ok(found),
+            }
+        }
         refuse_row_type(&found, "is", "alter")?;
         Ok(found)
     }
@@ -189,6 +216,68 @@ impl Binder<'_> {
         }
         definition_of(found).map(Ok)
     }
+}
+
+/// The attributes of a new composite type; 42701 for a name that two have.
+fn fields_of(attributes: &[(String, String)]) -> Result<Vec<Field>> {
+    let mut fields: Vec<Field> = Vec::with_capacity(attributes.len());
+    for (name, data_type) in attributes {
+        if fields.iter().any(|known| known.name == *name) {
+            return Err(EngineError::new(
+                SqlState::DUPLICATE_COLUMN,
+                format!("column \"{name}\" specified more than once"),
+            ));
+        }
+        fields.push(field_of(name, data_type)?);
+    }
+    Ok(fields)
+}
+
+fn field_of(name: &str, data_type: &str) -> Result<Field> {
+    let pseudo = |shown: &str| {
+        EngineError::new(
+            SqlState::from_code("42P16"),
+            format!("column \"{name}\" has pseudo-type {shown}"),
+        )
+    };
+    // Statements have the type in casts alone.
+    if data_type.eq_ignore_ascii_case("record") {
+        return Err(pseudo("record"));
+    }
+    let (data_type, typmod) = type_of_text(data_type)?;
+    if data_type.kind() == 'p' {
+        return Err(pseudo(&data_type.name()));
+    }
+    Ok(Field {
+        name: name.to_owned(),
+        data_type,
+        typmod,
+    })
+}
+
+fn attribute_change(action: &AttributeAction) -> Result<AttributeChange> {
+    Ok(match action {
+        AttributeAction::Add { name, data_type } => AttributeChange::Add(field_of(name, data_type)?),
+        AttributeAction::Drop { name, if_exists } => AttributeChange::Drop {
+            name: name.clone(),
+            if_exists: *if_exists,
+        },
+        AttributeAction::SetType { name, data_type } => AttributeChange::SetType(field_of(name, data_type)?),
+    })
+}
+
+fn changes_attributes(change: &WrittenChange) -> bool {
+    matches!(
+        change,
+        WrittenChange::RenameAttribute { .. } | WrittenChange::Attributes(_)
+    )
+}
+
+fn no_relation(name: &str) -> EngineError {
+    EngineError::new(
+        SqlState::UNDEFINED_TABLE,
+        format!("relation \"{name}\" does not exist"),
+    )
 }
 
 /// 42809 where a domain is wanted, and a type is none.

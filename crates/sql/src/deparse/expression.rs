@@ -4,14 +4,16 @@ use std::borrow::Cow;
 
 use sqlparser::ast::{self, BinaryOperator, UnaryOperator};
 
-use super::node::{Node, QueryNode, column, print};
+use super::node::{Access, Node, QueryNode, column, print};
 use super::operand::{Typed, coerced, converted, operand_types, operands, operator};
 use super::{Layout, Printer, unprinted};
-use crate::bind::{columns_of, plain_name};
+use crate::bind::{columns_of, normal, plain_name};
 use crate::common_type::common_type;
 use crate::error::Result;
+use crate::function::quote_identifier;
 use crate::type_name;
 use crate::value::DataType;
+use crate::value::user_type::{UserType, definition_of};
 
 impl Printer<'_> {
     /// The expression of a tree.
@@ -36,6 +38,9 @@ impl Printer<'_> {
             }
             E::Cast { expr, data_type, .. } => {
                 let (data_type, typmod) = type_name::written(data_type)?;
+                if let Some(row) = self.row_of_type(expr, data_type)? {
+                    return Ok(row);
+                }
                 let argument = self.node(expr)?;
                 typed_as(converted(argument, data_type, typmod, false)?, data_type, typmod)
             }
@@ -198,6 +203,32 @@ impl Printer<'_> {
         }
         let name = "ROW".to_owned();
         Ok(Typed::new(Node::Call { name, arguments }, DataType::Record))
+    }
+
+    /// `row(a, b)::t`, each value cast to its field's type; `None` for another cast.
+    fn row_of_type(&mut self, tree: &ast::Expr, data_type: DataType) -> Result<Option<Typed>> {
+        let definition = definition_of(data_type);
+        let composite = definition.as_deref().and_then(UserType::composite);
+        let (Some(columns), Some(composite)) = (columns_of(tree), composite) else {
+            return Ok(None);
+        };
+        let mut arguments = Vec::with_capacity(columns.len());
+        for (column, field) in columns.into_iter().zip(&composite.fields) {
+            let Cow::Borrowed(column) = column else {
+                return Err(unprinted());
+            };
+            let value = self.node(column)?;
+            arguments.push(converted(value, field.data_type, field.typmod, false)?);
+        }
+        let mut texts = vec![", ".to_owned(); arguments.len().saturating_sub(1)];
+        texts.insert(0, "ROW(".to_owned());
+        texts.push(format!(")::{data_type}"));
+        let node = Node::Special {
+            texts,
+            arguments,
+            closed: true,
+        };
+        Ok(Some(Typed::new(node, data_type)))
     }
 
     /// The type that the binder found for a tree.
@@ -588,25 +619,37 @@ impl Printer<'_> {
 
     fn part(&mut self, tree: &ast::Expr, root: &ast::Expr, chain: &[ast::AccessExpr]) -> Result<Typed> {
         let of = self.node(root)?;
-        let mut subscripts = Vec::with_capacity(chain.len());
+        let mut steps = Vec::with_capacity(chain.len());
         for access in chain {
-            let ast::AccessExpr::Subscript(ast::Subscript::Index { index }) = access else {
-                return Err(unprinted());
+            let index = match access {
+                ast::AccessExpr::Subscript(ast::Subscript::Index { index }) => index,
+                ast::AccessExpr::Dot(ast::Expr::Identifier(name)) => {
+                    steps.push(Access::Field(normal(name)));
+                    continue;
+                }
+                _ => return Err(unprinted()),
             };
             let subscript = self.node(index)?;
-            subscripts.push(match of.data_type {
+            steps.push(Access::Subscript(match of.data_type {
                 DataType::Jsonb if subscript.data_type == DataType::Unknown => {
                     coerced(subscript, DataType::Text)?
                 }
                 DataType::Jsonb => subscript.node,
                 _ => coerced(subscript, DataType::Int4)?,
-            });
+            }));
         }
         let (data_type, typmod) = self.type_of(tree);
+        // A field of a relation's row is its column.
+        if let (Node::Column(row), [Access::Field(name)]) = (&of.node, steps.as_slice())
+            && let Some(relation) = row.strip_suffix(".*")
+        {
+            let column = Node::Column(format!("{relation}.{}", quote_identifier(name)));
+            return Ok(typed_as(column, data_type, typmod));
+        }
         Ok(typed_as(
             Node::Part {
                 of: Box::new(of.node),
-                subscripts,
+                steps,
             },
             data_type,
             typmod,
@@ -616,11 +659,17 @@ impl Printer<'_> {
     /// The text of an expression by itself.
     pub(super) fn shown(&mut self, out: &mut Layout, tree: &ast::Expr, implicit: bool) -> Result<()> {
         let typed = self.node(tree)?;
-        let node = match typed.data_type {
+        let data_type = typed.data_type;
+        let node = match data_type {
             DataType::Unknown => coerced(typed, DataType::Text)?,
             _ => typed.node,
         };
         print(out, &node, self.pretty, implicit);
+        if let (Node::Column(name), DataType::Composite(_)) = (&node, data_type)
+            && name.ends_with(".*")
+        {
+            out.push(&format!("::{data_type}"));
+        }
         Ok(())
     }
 }

@@ -75,13 +75,20 @@ pub(super) enum Node {
     Array(Vec<Node>, DataType),
     /// A value under another collation.
     Collate(Box<Node>, String),
-    /// A part of an array.
+    /// A part of an array, or a field of a record.
     Part {
         of: Box<Node>,
-        subscripts: Vec<Node>,
+        steps: Vec<Access>,
     },
     /// A query inside the expression, with what stands before its parenthesis.
     Query(Box<QueryNode>),
+}
+
+/// A step to a part of a value.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Access {
+    Subscript(Node),
+    Field(String),
 }
 
 /// A call of an aggregate or of a window function.
@@ -231,7 +238,7 @@ fn print_here(out: &mut Layout, node: &Node, pretty: bool, implicit: bool) {
                 out.push(&format!("::{}", format_type(*data_type, -1)));
             }
         }
-        Node::Part { of, subscripts } => part(out, of, subscripts, pretty),
+        Node::Part { of, steps } => part(out, of, steps, pretty),
         Node::Query(query) => in_query(out, query, pretty),
     }
 }
@@ -342,8 +349,9 @@ fn case(out: &mut Layout, operand: Option<&Node>, branches: &[(Node, Node)], oth
     out.keyword("END", -ENTRY, 0, 0);
 }
 
-fn part(out: &mut Layout, of: &Node, subscripts: &[Node], pretty: bool) {
-    let bare = matches!(of, Node::Column(_));
+fn part(out: &mut Layout, of: &Node, steps: &[Access], pretty: bool) {
+    // A name with a point behind it would be that of a relation.
+    let bare = matches!((of, steps), (Node::Column(_), [Access::Subscript(_), ..]));
     if !bare {
         out.push("(");
     }
@@ -351,10 +359,15 @@ fn part(out: &mut Layout, of: &Node, subscripts: &[Node], pretty: bool) {
     if !bare {
         out.push(")");
     }
-    for subscript in subscripts {
-        out.push("[");
-        print(out, subscript, pretty, false);
-        out.push("]");
+    for step in steps {
+        match step {
+            Access::Subscript(subscript) => {
+                out.push("[");
+                print(out, subscript, pretty, false);
+                out.push("]");
+            }
+            Access::Field(name) => out.push(&format!(".{}", quote_identifier(name))),
+        }
     }
 }
 

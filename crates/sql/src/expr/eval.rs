@@ -111,7 +111,7 @@ impl Expr {
                 look_around(context, bytes + value.heap_bytes())?;
                 Ok(value)
             }
-            Expr::Row { fields, types } => record(fields, types, row, context),
+            Expr::Row { fields, types, of } => record(fields, types, *of, row, context),
             Expr::Field {
                 input,
                 number,
@@ -237,10 +237,11 @@ fn converted(
     cast(value, from, to, typmod, rules, now)
 }
 
-/// A record of the values of these expressions.
+/// A record of the values of these expressions, as a value of a composite type or of `record`.
 fn record(
     fields: &[Expr],
     types: &Arc<[DataType]>,
+    of: DataType,
     row: &[Value],
     context: &EvalContext<'_>,
 ) -> Result<Value> {
@@ -251,7 +252,8 @@ fn record(
         around = around.keeping(value.heap_bytes())?;
         values.push(value);
     }
-    RecordValue::new(values, Arc::clone(types)).map(Value::from)
+    let record = RecordValue::new(values, Arc::clone(types))?;
+    Ok(record.as_type(of).into())
 }
 
 /// A field of a record, which must be of this type.

@@ -220,6 +220,8 @@ pub enum Expr {
         fields: Vec<Expr>,
         /// Their types.
         types: Arc<[DataType]>,
+        /// The composite type of such fields that the value has, or `record`.
+        of: DataType,
     },
     /// A field of a record; NULL if the record is.
     Field {

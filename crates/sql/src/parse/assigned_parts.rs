@@ -1,7 +1,8 @@
 //! Elements and slices as targets of assignments: `SET a[1] = x`, `INSERT INTO t (a[1:2])`.
 //!
-//! sqlparser takes names only. So the subscripts become one more part of the name, quoted as no text can quote one:
-//! `a[1:2]` is `a.` and the identifier `[1:2]`. The binder parses that text when it meets it.
+//! sqlparser takes names only: of a column, `c`, or of a field of it, `c.f`. So the subscripts, with what follows them,
+//! become one more part of the name, quoted as no text can quote one: `a[1:2]` is `a.` and the identifier `[1:2]`, `c.f[1].g`
+//! is `c.f.` and `[1].g`. The binder parses that text when it meets it.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Whitespace};
@@ -149,10 +150,20 @@ pub(super) fn mark(tokens: &mut [TokenWithSpan], text: &str) {
 fn replace(tokens: &mut [TokenWithSpan], name: usize, ends: &[Token], text: &Places<'_>) {
     let blank = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
     let next = |from: usize| (from..tokens.len()).find(|at| !blank(&tokens[*at]));
-    let Some(first) = next(name + 1).filter(|at| tokens[*at].token == Token::LBracket) else {
+    let is = |at: &usize, token: Token| tokens[*at].token == token;
+    let is_word = |at: &usize| matches!(tokens[*at].token, Token::Word(_));
+    let mut first = next(name + 1);
+    while let Some(field) = first
+        .filter(|at| is(at, Token::Period))
+        .and_then(|at| next(at + 1))
+    {
+        first = next(field + 1).filter(|_| is_word(&field));
+    }
+    let Some(first) = first.filter(|at| is(at, Token::LBracket)) else {
         return;
     };
     let (mut open, mut last) = (0_usize, None);
+    let mut behind_period = false;
     for (at, token) in tokens.iter().enumerate().skip(first) {
         match &token.token {
             Token::LBracket => open += 1,
@@ -161,6 +172,11 @@ fn replace(tokens: &mut [TokenWithSpan], name: usize, ends: &[Token], text: &Pla
                 last = Some(at);
             }
             _ if open > 0 || blank(token) => {}
+            Token::Period => behind_period = true,
+            Token::Word(_) if behind_period => {
+                last = Some(at);
+                behind_period = false;
+            }
             _ => break,
         }
     }

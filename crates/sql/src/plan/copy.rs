@@ -39,6 +39,8 @@ pub enum CopyFormat {
     Text,
     /// Comma-separated values.
     Csv,
+    /// PostgreSQL's binary format.
+    Binary,
 }
 
 /// COPY's options.

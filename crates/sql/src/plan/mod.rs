@@ -77,7 +77,7 @@ pub use select::{
 };
 pub use sequence::{AlterSequencePlan, CreateSequence, SequenceChange, SequenceColumn};
 pub use stage::{Resolved, Stage};
-pub use user_type::{DomainChange, TypeChange as UserTypeChange, TypeStatement};
+pub use user_type::{AttributeChange, DomainChange, TypeChange as UserTypeChange, TypeStatement};
 
 /// A column of a result, as a row description tells it.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::catalog::SchemaRef;
 use crate::plan::Owner;
 use crate::value::DataType;
-use crate::value::user_type::{LabelPlace, UserType};
+use crate::value::user_type::{Field, LabelPlace, UserType};
 
 /// A statement about types.
 #[derive(Debug, Clone)]
@@ -18,6 +18,15 @@ pub enum TypeStatement {
         name: String,
         /// Its labels, in their order.
         labels: Vec<String>,
+    },
+    /// CREATE TYPE … AS
+    CreateComposite {
+        /// The schema that it goes to.
+        schema: SchemaRef,
+        /// Its name.
+        name: String,
+        /// Its fields, in their order.
+        fields: Vec<Field>,
     },
     /// CREATE DOMAIN
     CreateDomain {
@@ -120,17 +129,42 @@ pub enum TypeChange {
     },
     /// RENAME TO
     Rename(String),
+    /// RENAME ATTRIBUTE
+    RenameAttribute {
+        /// The attribute.
+        from: String,
+        /// Its name from now on.
+        to: String,
+    },
+    /// ADD, DROP and ALTER ATTRIBUTE
+    Attributes(Vec<AttributeChange>),
     /// SET SCHEMA
     SetSchema(SchemaRef),
     /// OWNER TO
     Owner(Owner),
 }
 
+/// A change of a composite type's attributes.
+#[derive(Debug, Clone)]
+pub enum AttributeChange {
+    /// ADD ATTRIBUTE
+    Add(Field),
+    /// DROP ATTRIBUTE
+    Drop {
+        /// Its name.
+        name: String,
+        /// True if a missing one is no error (a notice tells).
+        if_exists: bool,
+    },
+    /// ALTER ATTRIBUTE … TYPE: the attribute as it is from now on
+    SetType(Field),
+}
+
 impl TypeStatement {
     /// The command tag.
     pub fn tag(&self) -> &'static str {
         match self {
-            TypeStatement::CreateEnum { .. } => "CREATE TYPE",
+            TypeStatement::CreateEnum { .. } | TypeStatement::CreateComposite { .. } => "CREATE TYPE",
             TypeStatement::CreateDomain { .. } => "CREATE DOMAIN",
             TypeStatement::AlterDomain { .. } | TypeStatement::Alter { domain: true, .. } => "ALTER DOMAIN",
             TypeStatement::Alter { .. } => "ALTER TYPE",

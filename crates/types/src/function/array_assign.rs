@@ -1,4 +1,4 @@
-//! The function behind an assignment to an element or a slice of an array.
+//! The functions behind an assignment to an element or a slice of an array, or to a field of a record.
 
 use super::Function;
 use super::row::{FunctionRow, Implementation, row};
@@ -6,7 +6,8 @@ use crate::error::{EngineError, Result, SqlState};
 use crate::function::json::assign_part as assign_part_of_jsonb;
 use crate::memory;
 use crate::value::array::Bounds;
-use crate::value::{ArrayValue, DataType, Value};
+use crate::value::user_type::{UserType, definition_of};
+use crate::value::{ArrayValue, DataType, RecordValue, Value};
 
 /// `a[i][j]… = x`: array, value, subscripts.
 static ELEMENT: FunctionRow = row(
@@ -36,6 +37,21 @@ static PART_OF_JSONB: FunctionRow = row(
     Implementation::Pure(assign_part_of_jsonb),
 )
 .called_on_null();
+
+/// `c.f.g… = x`: record, value, the fields' numbers from the outermost, from 0.
+static FIELD: FunctionRow = row(
+    0,
+    "assign_field",
+    &[],
+    DataType::Unknown,
+    Implementation::Typed(assign_field),
+)
+.called_on_null();
+
+/// The function that assigns to a field of a value of this composite type. No call can name it.
+pub fn field_assignment(composite: DataType) -> Function {
+    Function::over(&FIELD, composite)
+}
 
 /// The function that assigns to a part of an array of this type, or of a `jsonb`. No call can name it.
 pub fn assignment(array_type: DataType, is_slice: bool) -> Function {
@@ -91,4 +107,33 @@ fn assign_slice(arguments: &[Value], array_type: DataType) -> Result<Value> {
         // As in PostgreSQL, NULL changes nothing.
         _ => Ok(array.into()),
     }
+}
+
+fn assign_field(arguments: &[Value], composite: DataType) -> Result<Value> {
+    memory::require(arguments[0].heap_bytes() * 2)?;
+    let path: Vec<usize> = arguments[2..]
+        .iter()
+        .filter_map(|number| usize::try_from(number.as_i64()?).ok())
+        .collect();
+    with_field(&arguments[0], composite, &path, &arguments[1])
+}
+
+/// The record with a field replaced; NULL is one whose fields all are.
+fn with_field(record: &Value, of: DataType, path: &[usize], value: &Value) -> Result<Value> {
+    let Some((number, inner)) = path.split_first() else {
+        return Ok(value.clone());
+    };
+    let definition = definition_of(of.base());
+    let composite = definition.as_deref().and_then(UserType::composite);
+    let composite = composite.ok_or_else(|| EngineError::internal("a type is not composite"))?;
+    let mut fields = match record {
+        Value::Record(record) => record.fields().to_vec(),
+        _ => vec![Value::Null; composite.fields.len()],
+    };
+    let (Some(field), Some(slot)) = (composite.fields.get(*number), fields.get_mut(*number)) else {
+        return Err(EngineError::internal("a composite type has fewer fields"));
+    };
+    *slot = with_field(slot, field.data_type, inner, value)?;
+    let record = RecordValue::new(fields, composite.types().collect())?;
+    Ok(record.as_type(of.base()).into())
 }

@@ -6,6 +6,7 @@
 
 mod acl;
 mod advisory_lock;
+mod argument_names;
 pub mod array;
 mod array_arguments;
 mod array_assign;
@@ -56,7 +57,8 @@ use crate::value::long::CONTENT_MAX;
 use crate::value::text::to_text;
 use crate::value::{DataType, Value};
 
-pub use array_assign::assignment as array_assignment;
+pub use argument_names::argument_names;
+pub use array_assign::{assignment as array_assignment, field_assignment};
 pub use catalog::{DATABASE_OID, USER_OID, expression_shown};
 pub use choice::between_symmetric;
 pub use like::like_elements_function as like_elements;

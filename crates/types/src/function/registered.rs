@@ -21,14 +21,23 @@ use crate::catalog_facts::{CatalogFacts, no_relation};
 use crate::context::SessionFacts;
 use crate::error::{EngineError, Result, SqlState, shown as shortened};
 use crate::type_name::type_of_text;
-use crate::value::cast::{CastContext, cast};
+use crate::value::cast::{CastContext, apply_typmod, cast};
 use crate::value::compare::trim_blanks;
+use crate::value::record::decode_record_text;
 use crate::value::{ArrayValue, CatalogObject, DataType, Value, is_space};
 
 /// Reads the text form of a value of this type, an array of such included.
 pub fn read(text: &str, data_type: DataType, session: &dyn SessionFacts) -> Result<Value> {
     if data_type == DataType::Record {
         return crate::value::decode_text(text, data_type, 0);
+    }
+    if let DataType::Composite(oid) = data_type.base() {
+        let now = session.transaction_timestamp();
+        let read = &mut |text: &str, of: DataType, typmod| match of.has_names() {
+            true => read(text, of, session),
+            false => apply_typmod(crate::value::decode_text(text, of, now)?, of, typmod, false),
+        };
+        return decode_record_text(text, oid, read).map(Value::from);
     }
     let Some(kind) = data_type.catalog_object() else {
         let texts = crate::value::decode_text(text, DataType::array_of(DataType::Text), 0)?;
@@ -221,7 +230,7 @@ pub fn cast_with_names(
         Value::Array(_) if to.element().is_some_and(is_text) || is_text(to) => {
             with_names(&value, from, session).into_owned()
         }
-        Value::Record(_) => {
+        Value::Record(_) if to.is_string() => {
             return cast(
                 with_names(&value, from, session).into_owned(),
                 from,
@@ -259,7 +268,12 @@ pub fn with_names<'v>(value: &'v Value, data_type: DataType, session: &dyn Sessi
                 (other, _) => other,
             },
         ))),
-        Value::Array(array) if array.element_type() == DataType::Record => {
+        Value::Array(array)
+            if matches!(
+                array.element_type().base(),
+                DataType::Record | DataType::Composite(_)
+            ) =>
+        {
             let element = |element: Value| Ok(with_names(&element, DataType::Record, session).into_owned());
             let named = array.as_ref().clone().try_map(data_type, element);
             named.map_or(Cow::Borrowed(value), |named| Cow::Owned(named.into()))

@@ -195,8 +195,10 @@ impl RecordValue {
 }
 
 impl RecordValue {
-    /// Appends its bytes in a row, as a value of a composite type: a bitmap of the fields that are NULL, then the others.
+    /// Appends its bytes in a row, as a value of a composite type: the number of its fields in two bytes, a bitmap of the
+    /// fields that are NULL, then the others.
     pub(super) fn to_stored(&self, write: fn(&Value, DataType, &mut Vec<u8>), out: &mut Vec<u8>) {
+        out.extend_from_slice(&(self.fields.len() as u16).to_le_bytes());
         let bitmap = out.len();
         out.resize(bitmap + self.fields.len().div_ceil(8), 0);
         for (at, (field, data_type)) in self.typed_fields().enumerate() {
@@ -207,13 +209,19 @@ impl RecordValue {
         }
     }
 
-    /// The value of a composite type with these bytes in a row (U4 of `user_type`); `None` if they are damaged.
+    /// The value of a composite type with these bytes in a row (U4 of `user_type`): fields that the type has been given since
+    /// are NULL. `None` if they are damaged.
     pub(super) fn from_stored(bytes: &[u8], oid: TypeOid, read: ReadField) -> Option<RecordValue> {
         let found = in_force::get(oid)?;
         let composite = found.composite()?;
-        let (bitmap, mut rest) = bytes.split_at_checked(composite.fields.len().div_ceil(8))?;
+        let (count, bytes) = bytes.split_first_chunk::<2>()?;
+        let count = usize::from(u16::from_le_bytes(*count));
+        if count > composite.fields.len() {
+            return None;
+        }
+        let (bitmap, mut rest) = bytes.split_at_checked(count.div_ceil(8))?;
         let mut fields = Vec::with_capacity(composite.fields.len());
-        for (at, field) in composite.fields.iter().enumerate() {
+        for (at, field) in composite.fields.iter().take(count).enumerate() {
             fields.push(match bitmap[at / 8] >> (at % 8) & 1 {
                 1 => Value::Null,
                 _ => read(&mut rest, field.data_type)?,
@@ -222,6 +230,7 @@ impl RecordValue {
         if !rest.is_empty() {
             return None;
         }
+        fields.resize(composite.fields.len(), Value::Null);
         Some(RecordValue {
             fields,
             types: composite.types().collect(),

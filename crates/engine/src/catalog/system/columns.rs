@@ -28,6 +28,15 @@ pub(super) fn columns(sources: &Sources<'_>, rows: &mut Rows) {
             }
         }
     }
+    for found in sources.catalog.user_types() {
+        for (number, field) in found.composite().iter().flat_map(|of| &of.fields).enumerate() {
+            let column = ColumnDef {
+                typmod: field.typmod,
+                ..ColumnDef::new(&*field.name, field.data_type)
+            };
+            push(rows, found.oid.get(), number, &column, Of::Table, None, sources);
+        }
+    }
     for sequence in sources.catalog.sequences() {
         for (number, column) in sequence.def.columns.iter().enumerate() {
             push(rows, sequence.def.oid, number, column, Of::Table, None, sources);

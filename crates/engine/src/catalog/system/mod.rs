@@ -121,7 +121,11 @@ impl Sources<'_> {
     /// The owner of a relation; of those of the system the first superuser.
     fn owner_of(&self, oid: u32) -> u32 {
         let entry = self.catalog.table(oid).or_else(|| self.catalog.owner(oid));
-        entry.map_or(USER_OID, |entry| entry.access.owner)
+        match (entry, self.catalog.type_entry(oid)) {
+            (Some(entry), _) => entry.access.owner,
+            (None, Some(composite)) => composite.def.owner,
+            (None, None) => USER_OID,
+        }
     }
 
     /// The owner of a schema.

@@ -15,11 +15,14 @@ use super::{SYSTEM_TABLES, SystemTable};
 use crate::catalog::TableEntry;
 use clearway_sql::TableDef;
 use clearway_sql::value::Value;
+use clearway_sql::value::user_type::{CompositeType, ROW_TYPE_OFFSET, UserType};
 
 /// A row of `pg_class`, as far as rows differ.
 struct Relation<'a> {
     oid: u32,
     name: &'a str,
+    /// The type of its rows, or 0.
+    row_type: u32,
     schema: u32,
     persistence: &'static str,
     kind: &'static str,
@@ -50,7 +53,7 @@ impl Relation<'_> {
             ("oid", oid(self.oid)),
             ("relname", text(self.name)),
             ("relnamespace", oid(self.schema)),
-            ("reltype", oid(0)),
+            ("reltype", oid(self.row_type)),
             ("reloftype", oid(0)),
             ("relowner", oid(sources.owner_of(self.oid))),
             ("relam", oid(self.access_method)),
@@ -101,6 +104,35 @@ pub(super) fn classes(sources: &Sources<'_>, rows: &mut Rows) {
     for entry in sources.catalog.views() {
         of_view(&entry.def).push(sources, rows);
     }
+    for found in sources.catalog.user_types() {
+        if let Some(composite) = found.composite() {
+            of_composite(&found, composite).push(sources, rows);
+        }
+    }
+}
+
+/// A composite type, whose fields `pg_attribute` has as those of a relation.
+fn of_composite<'t>(found: &'t UserType, composite: &CompositeType) -> Relation<'t> {
+    Relation {
+        oid: found.oid.get(),
+        name: &found.name,
+        row_type: found.oid.get(),
+        schema: found.schema_oid,
+        persistence: "p",
+        kind: "c",
+        access_method: 0,
+        long_values: 0,
+        file: 0,
+        pages: 0,
+        rows: 0.0,
+        has_index: false,
+        has_rules: false,
+        has_triggers: false,
+        columns: composite.fields.len(),
+        checks: 0,
+        identity: "n",
+        options: NULL,
+    }
 }
 
 fn of_view(view: &TableDef) -> Relation<'_> {
@@ -108,6 +140,7 @@ fn of_view(view: &TableDef) -> Relation<'_> {
     Relation {
         oid: view.oid,
         name: &view.name,
+        row_type: view.oid + ROW_TYPE_OFFSET,
         schema: view.schema.oid,
         persistence: persistence(view),
         kind: "v",
@@ -137,6 +170,7 @@ fn of_system(table: &SystemTable) -> Relation<'static> {
     Relation {
         oid: table.shape.oid,
         name: table.shape.name,
+        row_type: table.shape.oid + ROW_TYPE_OFFSET,
         schema: table.shape.schema.oid(),
         persistence: "p",
         kind,
@@ -200,6 +234,7 @@ fn of_table(sources: &Sources<'_>, entry: &TableEntry, rows: &mut Rows) {
     Relation {
         oid: table.oid,
         name: &table.name,
+        row_type: table.oid + ROW_TYPE_OFFSET,
         schema: table.schema.oid,
         persistence: persistence(table),
         kind: "r",
@@ -222,6 +257,7 @@ fn of_table(sources: &Sources<'_>, entry: &TableEntry, rows: &mut Rows) {
         Relation {
             oid: index.oid,
             name: &index.name,
+            row_type: 0,
             schema: table.schema.oid,
             persistence: persistence(table),
             kind: "i",
@@ -250,6 +286,7 @@ fn of_long_values(sources: &Sources<'_>, table: &TableDef, rows: &mut Rows) {
     Relation {
         oid,
         name: &table.long_name(),
+        row_type: 0,
         schema: Schema::LongValues.oid(),
         persistence: persistence(table),
         kind: "t",
@@ -274,6 +311,7 @@ fn of_sequence(entry: &TableEntry) -> Relation<'_> {
     Relation {
         oid: table.oid,
         name: &table.name,
+        row_type: 0,
         schema: table.schema.oid,
         persistence: persistence(table),
         kind: "S",

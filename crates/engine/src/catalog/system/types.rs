@@ -333,6 +333,9 @@ pub(super) fn types(sources: &Sources<'_>, rows: &mut Rows) {
     for found in sources.catalog.user_types() {
         push_user_type(&found, rows);
     }
+    for found in sources.catalog.row_types() {
+        push_user_type(&found, rows);
+    }
     for row in shown() {
         let existing = |oid| if exists(oid) { oid } else { 0 };
         rows.push([

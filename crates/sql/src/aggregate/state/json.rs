@@ -26,7 +26,11 @@ impl Gathered {
                     None => *text = Some("[".to_owned()),
                     // What has parts begins a line.
                     Some(text) => text.push_str(match call.argument_types[0] {
-                        DataType::Record | DataType::Array(_) if !value.is_null() => ", \n ",
+                        DataType::Record | DataType::Composite(_) | DataType::Array(_)
+                            if !value.is_null() =>
+                        {
+                            ", \n "
+                        }
                         _ => ", ",
                     }),
                 }

@@ -5,21 +5,17 @@
 use sqlparser::ast;
 
 use crate::bind::around::Around;
-use crate::bind::scope::{Entry, Hidden, Names, Scope, ScopeColumn, ScopeRelation};
-use crate::bind::set::is_set_function;
-use crate::bind::{Binder, Typed, identifier, normal, plain_name, refuse, split_name};
+use crate::bind::scope::{Entry, Hidden, Names, Scope, ScopeColumn, ScopeRelation, row_type};
+use crate::bind::select::only_leaf::only_leaf;
+use crate::bind::{Binder, Presence, Typed, identifier, normal, split_name};
 use crate::common_type::common_type;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
-use crate::function::json::records::ToRecord;
-use crate::function::json::{parts, records};
-use crate::function::{Function, option_columns};
 use crate::parse::using_alias;
-use crate::plan::{Column, JoinKind, SetCall, SetFunctions};
+use crate::plan::{Column, JoinKind};
 use crate::planner::scan::conjuncts;
 use crate::query::{Join, Leaf, Relation, Rows};
-use crate::value::cast::CastContext;
-use crate::value::{DataType, Value};
+use crate::value::DataType;
 
 /// The most columns of a FROM's row.
 const WIDTH_MAX: usize = 1 << 15;
@@ -267,6 +263,7 @@ impl Binder<'_> {
                 alias: identifier(alias)?,
                 columns: names.visible[..shared].to_vec(),
                 table_oid: 0,
+                row_type: None,
                 nullable: false,
                 present: None,
                 hidden: Hidden::default(),
@@ -308,12 +305,10 @@ impl Binder<'_> {
                 with_offset_alias: None,
                 with_ordinality,
             } => {
+                let trees: Vec<&ast::Expr> = array_exprs.iter().collect();
                 let mut scope = Scope::of(seen.clone(), "functions in FROM");
-                let calls = array_exprs
-                    .iter()
-                    .map(|tree| self.set_function("unnest", &[tree], &mut scope, None))
-                    .collect::<Result<Vec<_>>>()?;
-                self.functions("unnest", calls, *with_ordinality, alias.as_ref(), places)
+                let called = self.called("unnest", &trees, &mut scope)?;
+                self.functions(vec![called], *with_ordinality, alias.as_ref(), places)
             }
             ast::TableFactor::Derived {
                 lateral,
@@ -374,6 +369,7 @@ impl Binder<'_> {
             let mut from = self.leaf(&written, &columns, rows, alias, places)?;
             from.names.relations[0].schema =
                 alias.is_none().then(|| std::sync::Arc::clone(&table.schema.name));
+            from.names.relations[0].row_type = row_type(&table);
             if let Some(entry) = self.entries.last_mut() {
                 entry.table = Some(table.name.clone());
             }
@@ -381,8 +377,14 @@ impl Binder<'_> {
             return Ok(from);
         }
         let known_as = alias.map(|alias| identifier(&alias.name)).transpose()?;
-        let base = places.take(table.columns.len())?;
+        let width = table.columns.len() as u16;
+        let is_told = self.presence == Presence::Told;
+        let base = places.take(usize::from(width) + usize::from(is_told))?;
         let mut names = Names::of_table(&table, known_as, base);
+        let place = is_told.then_some(base + width);
+        if let (None, Some(place)) = (&names.relations[0].present, place) {
+            names.relations[0].present = Some(Expr::Column(place));
+        }
         if alias.is_none() && self.view.is_some() {
             // The table may have another name by now.
             names.relations[0].alias = split_name(name)?.1;
@@ -398,8 +400,8 @@ impl Binder<'_> {
         Ok(From {
             relation: Relation::Leaf(Leaf {
                 base,
-                width: table.columns.len() as u16,
-                place: None,
+                width,
+                place,
                 lock: None,
                 name: names.relations[0].alias.clone(),
                 rows: Rows::Table(table),
@@ -441,7 +443,7 @@ impl Binder<'_> {
     }
 
     /// A leaf with these columns.
-    fn leaf(
+    pub(super) fn leaf(
         &mut self,
         name: &str,
         columns: &[Column],
@@ -449,7 +451,12 @@ impl Binder<'_> {
         alias: Option<&ast::TableAlias>,
         places: &mut Places,
     ) -> Result<From> {
-        let base = places.take(columns.len())?;
+        let (rows, is_told) = match self.presence {
+            Presence::Told => with_presence(columns, rows),
+            _ => (rows, false),
+        };
+        let width = columns.len() + usize::from(is_told);
+        let base = places.take(width)?;
         check_column_aliases(alias, columns.len())?;
         let known_as = match alias {
             Some(alias) => identifier(&alias.name)?,
@@ -473,7 +480,7 @@ impl Binder<'_> {
         Ok(From {
             relation: Relation::Leaf(Leaf {
                 base,
-                width: columns.len() as u16,
+                width: width as u16,
                 place: None,
                 lock: None,
                 name: known_as.clone(),
@@ -484,199 +491,48 @@ impl Binder<'_> {
                 alias: known_as,
                 columns: described,
                 table_oid: 0,
+                row_type: None,
                 nullable: false,
-                present: None,
+                present: is_told.then(|| Expr::Column(base + columns.len() as u16)),
                 hidden: Hidden::default(),
             }),
         })
     }
+}
 
-    /// Functions that give rows, side by side.
-    fn functions(
-        &mut self,
-        name: &str,
-        calls: Vec<(SetCall, DataType)>,
-        ordinality: bool,
-        alias: Option<&ast::TableAlias>,
-        places: &mut Places,
-    ) -> Result<From> {
-        // An only column is known by the alias too.
-        let shown = match (alias, calls.len()) {
-            (_, 1) if let Some(column) = parts::column_name(name) => column.to_owned(),
-            (Some(alias), 1) => normal(&alias.name),
-            _ => name.to_owned(),
-        };
-        let (calls, types): (Vec<SetCall>, Vec<DataType>) = calls.into_iter().unzip();
-        if types.contains(&DataType::Record) {
-            return Err(EngineError::new(
-                SqlState::SYNTAX_ERROR,
-                "a column definition list is required for functions returning \"record\"",
-            ));
-        }
-        let mut columns: Vec<Column> = types
-            .into_iter()
-            .map(|data_type| Column::computed(shown.clone(), data_type))
-            .collect();
-        if ordinality {
-            columns.push(Column::computed("ordinality", DataType::Int8));
-        }
-        let rows = Rows::Functions(SetFunctions { calls, ordinality });
-        self.leaf(name, &columns, rows, alias, places)
-    }
-
-    /// `pg_options_to_table`: two calls side by side.
-    fn options(
-        &mut self,
-        options: Typed,
-        ordinality: bool,
-        alias: Option<&ast::TableAlias>,
-        places: &mut Places,
-    ) -> Result<From> {
-        let options = self.coerce(options, DataType::array_of(DataType::Text), None)?;
-        let found = option_columns().map(|(name, function)| (name, function, DataType::Text));
-        self.side_by_side("pg_options_to_table", options, &found, ordinality, alias, places)
-    }
-
-    /// A function with several columns: calls of its argument side by side, which give a name and a type each.
-    fn side_by_side(
-        &mut self,
-        name: &str,
-        argument: Expr,
-        found: &[(&str, Function, DataType)],
-        ordinality: bool,
-        alias: Option<&ast::TableAlias>,
-        places: &mut Places,
-    ) -> Result<From> {
-        let mut columns = Vec::new();
-        let mut calls = Vec::new();
-        for (column, function, data_type) in found {
-            columns.push(Column::computed(*column, *data_type));
-            calls.push(SetCall::Unnest(Expr::Call {
-                function: *function,
-                arguments: vec![argument.clone()],
-            }));
-        }
-        if ordinality {
-            columns.push(Column::computed("ordinality", DataType::Int8));
-        }
-        let rows = Rows::Functions(SetFunctions { calls, ordinality });
-        self.leaf(name, &columns, rows, alias, places)
-    }
-
-    /// A function that gives records whose columns the alias declares: `json_to_record(j) as t(a int, b text)`.
-    fn declared_record(
-        &mut self,
-        name: &str,
-        function: ToRecord,
-        json: Typed,
-        alias: Option<&ast::TableAlias>,
-        places: &mut Places,
-    ) -> Result<From> {
-        let declared = alias.map_or(&[][..], |alias| alias.columns.as_slice());
-        if declared.is_empty() || declared.iter().any(|column| column.data_type.is_none()) {
-            return Err(EngineError::new(
-                SqlState::SYNTAX_ERROR,
-                "a column definition list is required for functions returning \"record\"",
-            ));
-        }
-        let json = self.coerce(json, function.of, None)?;
-        let (mut columns, mut values) = (Vec::new(), Vec::new());
-        for declaration in declared {
-            let Some(tree) = &declaration.data_type else {
-                continue;
-            };
-            let (data_type, typmod) = self.data_type(tree)?;
-            let key = normal(&declaration.name);
-            let call = Expr::Call {
-                function: records::column_of(data_type, function.is_set),
-                arguments: vec![json.clone(), Expr::Constant(Value::text(&*key))],
-            };
-            let of_call = match data_type.array_type() {
-                Some(array) if function.is_set => array,
-                _ => data_type,
-            };
-            values.push(match typmod {
-                ..0 => call,
-                _ => Expr::Cast {
-                    input: Box::new(call),
-                    from: of_call,
-                    to: of_call,
-                    typmod,
-                    context: CastContext::Assignment,
-                },
-            });
-            columns.push(Column {
-                type_modifier: typmod,
-                ..Column::computed(key, data_type)
-            });
-        }
-        let rows = match function.is_set {
-            false => Rows::Values(vec![values]),
-            true => Rows::Functions(SetFunctions {
-                calls: values.into_iter().map(SetCall::Unnest).collect(),
-                ordinality: false,
-            }),
-        };
-        self.leaf(name, &columns, rows, alias, places)
-    }
-
-    /// A function in FROM; its arguments may read what stands to its left.
-    fn function(
-        &mut self,
-        name: &ast::ObjectName,
-        args: &[ast::FunctionArg],
-        ordinality: bool,
-        alias: Option<&ast::TableAlias>,
-        seen: &Names,
-        places: &mut Places,
-    ) -> Result<From> {
-        let function = plain_name(name)?;
-        let mut trees = Vec::with_capacity(args.len());
-        for argument in args {
-            let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(tree)) = argument else {
-                return Err(EngineError::not_supported(format!("the argument {argument}")));
-            };
-            trees.push(tree);
-        }
-        let mut scope = Scope::of(seen.clone(), "functions in FROM");
-        if let ("pg_options_to_table", [options]) = (function.as_str(), trees.as_slice()) {
-            let options = self.expression(options, &mut scope)?;
-            return self.options(options, ordinality, alias, places);
-        }
-        if let (Some(to_record), [json]) = (records::named(&function), trees.as_slice()) {
-            refuse(ordinality, "WITH ORDINALITY of a function with declared columns")?;
-            let json = self.expression(json, &mut scope)?;
-            return self.declared_record(&function, to_record, json, alias, places);
-        }
-        if let (Some((of, columns)), [json]) = (parts::columns(&function), trees.as_slice()) {
-            let json = self.expression(json, &mut scope)?;
-            let json = self.coerce(json, of, None)?;
-            return self.side_by_side(&function, json, &columns, ordinality, alias, places);
-        }
-        if is_set_function(&function) && (function != "generate_series" || ordinality) {
-            let (call, data_type) = self.set_function(&function, &trees, &mut scope, None)?;
-            return self.functions(&function, vec![(call, data_type)], ordinality, alias, places);
-        }
-        refuse(ordinality, "WITH ORDINALITY of a function that gives one row")?;
-        let (data_type, typmod, rows) = if function == "generate_series" {
-            let series = self.series(&trees, &mut scope)?;
-            (series.data_type, -1, Rows::Series(series))
-        } else {
-            let typed = self.scalar(&function, &trees, &mut scope, None)?;
-            (
-                typed.data_type,
-                typed.typmod,
-                Rows::Values(vec![vec![typed.expr]]),
-            )
-        };
-        // The column is known by the alias too.
-        let shown = alias.map_or_else(|| function.clone(), |alias| normal(&alias.name));
-        let column = Column {
-            type_modifier: typmod,
-            ..Column::computed(shown, data_type)
-        };
-        self.leaf(&function, &[column], rows, alias, places)
-    }
+/// Rows with one more column, which is true in each; false for rows that read what stands to their left, and have none.
+fn with_presence(columns: &[Column], rows: Rows) -> (Rows, bool) {
+    let reads_left = |rows: &[Vec<Expr>]| {
+        let mut found = false;
+        rows.iter().flatten().for_each(|expr| {
+            expr.walk(&mut |part| found |= matches!(part, Expr::Column(_)));
+        });
+        found
+    };
+    let arguments = match &rows {
+        Rows::Query { arguments, .. } | Rows::Shared { arguments, .. } => Some(arguments.clone()),
+        Rows::Values(rows) if !reads_left(rows) => None,
+        Rows::Working(_) => None,
+        _ => return (rows, false),
+    };
+    let rows = match rows {
+        Rows::Query { block, arguments } => Rows::Query {
+            block,
+            arguments: (0..arguments.len() as u16).map(Expr::Outer).collect(),
+        },
+        Rows::Shared { number, arguments } => Rows::Shared {
+            number,
+            arguments: (0..arguments.len() as u16).map(Expr::Outer).collect(),
+        },
+        other => other,
+    };
+    let mut block = only_leaf(columns.to_vec(), rows);
+    let arguments = arguments.unwrap_or_else(|| (0..block.arguments_read()).map(Expr::Outer).collect());
+    block.projection.push(Expr::constant(true));
+    block.columns.push(Column::computed("present", DataType::Bool));
+    block.visible += 1;
+    let block = Box::new(block);
+    (Rows::Query { block, arguments }, true)
 }
 
 fn join_of(operator: &ast::JoinOperator) -> Result<(JoinKind, &ast::JoinConstraint)> {
@@ -727,7 +583,7 @@ fn check_aliases(left: &Names, right: &Names) -> Result<()> {
 }
 
 /// An error for more names of columns than there are columns.
-fn check_column_aliases(alias: Option<&ast::TableAlias>, columns: usize) -> Result<()> {
+pub(super) fn check_column_aliases(alias: Option<&ast::TableAlias>, columns: usize) -> Result<()> {
     match alias {
         Some(alias) if alias.columns.len() > columns => Err(EngineError::new(
             SqlState::INVALID_COLUMN_REFERENCE,
@@ -761,6 +617,7 @@ fn renamed(inner: From, alias: &ast::TableAlias) -> Result<From> {
             alias: identifier(&alias.name)?,
             columns,
             table_oid: 0,
+            row_type: None,
             nullable: false,
             present: None,
             hidden: Hidden::default(),

@@ -3,6 +3,7 @@
 //! | module | clauses |
 //! | --- | --- |
 //! | `from` | FROM |
+//! | `functions` | functions in FROM, ROWS FROM |
 //! | `list` | the select list, RETURNING |
 //! | `distinct_on` | DISTINCT ON |
 //! | `group`, `grouping_sets` | GROUP BY |
@@ -13,10 +14,12 @@
 
 mod distinct_on;
 mod from;
+mod functions;
 mod group;
 mod grouping_sets;
 mod list;
 mod lock;
+mod only_leaf;
 mod order;
 mod project_set;
 mod set;
@@ -39,9 +42,10 @@ pub(crate) use grouping_sets::{Entry as GroupEntry, without_distinct};
 use grouping_sets::{Groups, Set};
 use list::Output;
 pub(super) use list::{ENTRIES_MAX, check_entries, column_name};
+pub(super) use only_leaf::only_leaf;
 pub(super) use order::direction;
 use project_set::Calls;
-pub(super) use set::{keeps_equal_rows, only_leaf};
+pub(super) use set::keeps_equal_rows;
 
 /// The name of the relation of functions of the select list that give rows.
 const OF_SELECT_LIST: &str = "ProjectSet";

@@ -8,6 +8,7 @@ use sqlparser::ast;
 
 use super::list::Output;
 use super::lock::{is_set_operation, refuse_locks_around};
+use super::only_leaf::only_leaf;
 use crate::bind::around::Around;
 use crate::bind::json::require_comparable;
 use crate::bind::row_columns::RowColumn;
@@ -216,6 +217,7 @@ impl Binder<'_> {
             alias: String::new(),
             columns: described(&block.columns),
             table_oid: 0,
+            row_type: None,
             nullable: false,
             present: None,
             hidden: Hidden::default(),
@@ -292,32 +294,4 @@ fn in_parentheses(block: Block) -> Block {
             arguments,
         },
     )
-}
-
-/// A block that gives the rows of one leaf.
-pub(in crate::bind) fn only_leaf(columns: Vec<Column>, rows: Rows) -> Block {
-    let width = columns.len();
-    Block {
-        from: Relation::Leaf(Leaf {
-            base: 0,
-            width: width as u16,
-            place: None,
-            lock: None,
-            name: "*VALUES*".to_owned(),
-            rows,
-        }),
-        width,
-        conditions: Vec::new(),
-        aggregate: None,
-        windows: Vec::new(),
-        projection: (0..width as u16).map(Expr::Column).collect(),
-        visible: width,
-        distinct: false,
-        distinct_on: 0,
-        sort: Vec::new(),
-        limit: None,
-        offset: None,
-        is_locked_from_outside: false,
-        columns,
-    }
 }

@@ -9,11 +9,13 @@ use crate::plan::{CopyFormat, CopyOptions, ForcedColumns};
 impl Reader<'_> {
     pub(super) fn copy(&mut self) -> Result<Copy> {
         // The oldest form: COPY BINARY t FROM …
+        let mut before = None;
         let named = self.tokens.get(self.at + 1).map(|token| &token.kind);
         if self.peek_word() == "binary"
             && matches!(named, Some(Kind::Word(word)) if !matches!(word.as_str(), "from" | "to"))
         {
-            return Err(EngineError::not_supported("COPY BINARY"));
+            self.at += 1;
+            before = Some(CopyFormat::Binary);
         }
         let source = if self.eat_symbol('(') {
             self.expect_query()?;
@@ -64,7 +66,7 @@ impl Reader<'_> {
                 "COPY to a file or program on the server"
             }));
         }
-        let (options, forced) = self.copy_options()?;
+        let (options, forced) = self.copy_options(before)?;
         check_forced(&forced, options.format, from)?;
         if self.eat("where") {
             return Err(EngineError::not_supported("COPY … WHERE"));
@@ -77,9 +79,10 @@ impl Reader<'_> {
         })
     }
 
-    fn copy_options(&mut self) -> Result<(CopyOptions, [ForceClause; 3])> {
+    /// The options; `before`: a format that stands in front of them.
+    fn copy_options(&mut self, before: Option<CopyFormat>) -> Result<(CopyOptions, [ForceClause; 3])> {
         let mut forced = [const { ForceClause::Absent }; 3];
-        let mut format = CopyFormat::Text;
+        let mut format = before.unwrap_or(CopyFormat::Text);
         let (mut delimiter, mut null, mut quote, mut escape) = (None, None, None, None);
         let (mut header, mut freeze) = (false, false);
         // The oldest form of the delimiter is in front of WITH.
@@ -165,6 +168,19 @@ impl Reader<'_> {
             }
         }
         let csv = format == CopyFormat::Csv;
+        if format == CopyFormat::Binary {
+            let refused =
+                |code, option| EngineError::new(code, format!("cannot specify {option} in BINARY mode"));
+            if delimiter.is_some() {
+                return Err(refused(SqlState::SYNTAX_ERROR, "DELIMITER"));
+            }
+            if null.is_some() {
+                return Err(refused(SqlState::SYNTAX_ERROR, "NULL"));
+            }
+            if header {
+                return Err(refused(SqlState::FEATURE_NOT_SUPPORTED, "HEADER"));
+            }
+        }
         if !csv && (quote.is_some() || escape.is_some()) {
             let option = if quote.is_some() { "quote" } else { "escape" };
             return Err(EngineError::new(
@@ -208,7 +224,7 @@ impl Reader<'_> {
         match name {
             "text" => Ok(CopyFormat::Text),
             "csv" => Ok(CopyFormat::Csv),
-            "binary" => Err(EngineError::not_supported("COPY … FORMAT BINARY")),
+            "binary" => Ok(CopyFormat::Binary),
             other => Err(EngineError::new(
                 SqlState::INVALID_PARAMETER_VALUE,
                 format!("COPY format \"{other}\" not recognized"),

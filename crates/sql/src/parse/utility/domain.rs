@@ -152,7 +152,7 @@ impl Reader<'_> {
     }
 
     /// The text from a token to the one before the next.
-    fn written_from(&self, start: usize) -> Result<String> {
+    pub(super) fn written_from(&self, start: usize) -> Result<String> {
         match (self.tokens.get(start), self.tokens.get(self.at.wrapping_sub(1))) {
             (Some(first), Some(last)) if start < self.at => Ok(self.text[first.start..last.end].to_owned()),
             _ => Err(self.syntax_error()),

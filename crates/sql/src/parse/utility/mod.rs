@@ -44,7 +44,7 @@ use sequence::{AlterIdentity, AlterSequence, CreateSequence};
 pub(crate) use comment::{Comment, CommentedName, RelationKind};
 pub(crate) use copy::FORCES;
 pub(crate) use reader::Name;
-pub(crate) use user_type::{DomainParts, TypeChange, TypeStatement};
+pub(crate) use user_type::{AttributeAction, DomainParts, TypeChange, TypeStatement};
 pub(crate) use view::{AlterView, AlterViewAction, CreateView, ViewOptions};
 
 /// The names in a control statement are as they are written.

@@ -14,6 +14,11 @@ pub(crate) enum TypeStatement {
         name: Name,
         labels: Vec<String>,
     },
+    CreateComposite {
+        name: Name,
+        /// Names and types of its attributes.
+        attributes: Vec<(String, String)>,
+    },
     CreateDomain {
         name: Name,
         /// The base type.
@@ -61,8 +66,21 @@ pub(crate) enum TypeChange {
         to: String,
     },
     Rename(String),
+    RenameAttribute {
+        from: String,
+        to: String,
+    },
+    Attributes(Vec<AttributeAction>),
     SetSchema(Name),
     Owner(RoleName),
+}
+
+/// A change of an attribute of a composite type.
+#[derive(Debug, Clone)]
+pub(crate) enum AttributeAction {
+    Add { name: String, data_type: String },
+    Drop { name: String, if_exists: bool },
+    SetType { name: String, data_type: String },
 }
 
 impl Reader<'_> {
@@ -93,7 +111,83 @@ impl Reader<'_> {
         if self.eat("range") {
             return Err(EngineError::not_supported("CREATE TYPE … AS RANGE"));
         }
-        Err(EngineError::not_supported("CREATE TYPE … AS ( … )"))
+        Ok(TypeStatement::CreateComposite {
+            name,
+            attributes: self.attributes()?,
+        })
+    }
+
+    /// `(a integer, b text)`
+    fn attributes(&mut self) -> Result<Vec<(String, String)>> {
+        self.expect_symbol('(')?;
+        let mut attributes = Vec::new();
+        if self.eat_symbol(')') {
+            return Ok(attributes);
+        }
+        loop {
+            let name = self.identifier()?.0;
+            attributes.push((name, self.attribute_type()?));
+            if !self.eat_symbol(',') {
+                self.expect_symbol(')')?;
+                return Ok(attributes);
+            }
+        }
+    }
+
+    /// The type of an attribute, as far as COLLATE, a comma or what ends the attribute.
+    fn attribute_type(&mut self) -> Result<String> {
+        let start = self.at;
+        let mut depth = 0;
+        while let Some(kind) = self.peek() {
+            match kind {
+                Kind::Symbol('(' | '[') => depth += 1,
+                Kind::Symbol(')' | ',') if depth == 0 => break,
+                Kind::Symbol(')' | ']') => depth -= 1,
+                Kind::Word(word) if matches!(word.as_str(), "collate" | "cascade" | "restrict") => break,
+                _ => {}
+            }
+            self.at += 1;
+        }
+        let written = self.written_from(start)?;
+        if self.eat("collate") {
+            let collation = self.name()?.name;
+            if !matches!(collation.as_str(), "C" | "default" | "POSIX") {
+                return Err(EngineError::not_supported(format!("the collation {collation}")));
+            }
+        }
+        Ok(written)
+    }
+
+    /// Changes of attributes, up to the end of the statement.
+    fn attribute_actions(&mut self) -> Result<Vec<AttributeAction>> {
+        let mut actions = Vec::new();
+        loop {
+            actions.push(if self.eat("add attribute") {
+                AttributeAction::Add {
+                    name: self.identifier()?.0,
+                    data_type: self.attribute_type()?,
+                }
+            } else if self.eat("drop attribute") {
+                AttributeAction::Drop {
+                    if_exists: self.eat("if exists"),
+                    name: self.identifier()?.0,
+                }
+            } else {
+                self.expect("alter attribute")?;
+                let name = self.identifier()?.0;
+                let _ = self.eat("set data");
+                self.expect("type")?;
+                AttributeAction::SetType {
+                    name,
+                    data_type: self.attribute_type()?,
+                }
+            });
+            // Typed tables, which CASCADE would change too, are not there.
+            let _ = self.eat("cascade") || self.eat("restrict");
+            if !self.eat_symbol(',') {
+                return Ok(actions);
+            }
+        }
     }
 
     /// ALTER TYPE, behind both words.
@@ -117,6 +211,17 @@ impl Reader<'_> {
             self.expect("to")?;
             let to = self.string()?;
             TypeChange::RenameLabel { from, to }
+        } else if self.eat("rename attribute") {
+            let from = self.identifier()?.0;
+            self.expect("to")?;
+            let to = self.identifier()?.0;
+            let _ = self.eat("cascade") || self.eat("restrict");
+            TypeChange::RenameAttribute { from, to }
+        } else if ["add attribute", "drop attribute", "alter attribute"]
+            .iter()
+            .any(|words| self.begins(words))
+        {
+            TypeChange::Attributes(self.attribute_actions()?)
         } else if self.eat("rename to") {
             TypeChange::Rename(self.identifier()?.0)
         } else if self.eat("set schema") {

@@ -23,6 +23,7 @@ use crate::stack;
 use crate::value::DataType::{Bool, Json as JsonType, Jsonb, Record, Text, Unknown};
 use crate::value::json::{Json, JsonbRef, Kind, parse, push_string};
 use crate::value::text::{encode_text, to_text};
+use crate::value::user_type::{UserType, definition_of};
 use crate::value::{ArrayValue, DataType, RecordValue, Value};
 
 const TEXTS: DataType = DataType::array_of(Text);
@@ -302,17 +303,23 @@ fn write_record(
     separator: &str,
     out: &mut String,
 ) -> Result<()> {
+    let definition = definition_of(record.data_type());
+    let composite = definition.as_deref().and_then(UserType::composite);
     out.push('{');
     for (at, field) in record.fields().iter().enumerate() {
         if at > 0 {
             out.push_str(separator);
         }
+        let of_type = composite.and_then(|composite| composite.fields.get(at));
         let named = names.and_then(|names| names.at(at));
         let (name, inner) = match named {
             Some(pair) if pair.kind() == Kind::Array => (pair.at(0), pair.at(1)),
             name => (name, None),
         };
-        match name.and_then(JsonbRef::text) {
+        match name
+            .and_then(JsonbRef::text)
+            .or(of_type.map(|field| field.name.as_str()))
+        {
             Some(name) => push_string(name, out),
             None => push_string(&format!("f{}", at + 1), out),
         }

@@ -20,8 +20,10 @@ mod extract;
 pub mod make;
 pub mod parts;
 mod path;
+pub mod populate;
 pub mod records;
 mod shape;
+mod typed;
 
 use super::row::FunctionRow;
 use crate::error::{EngineError, Result, SqlState};

@@ -2,13 +2,14 @@
 //!
 //! The binder makes one call for each column: the value of that key, of several objects an array of them.
 
-use super::{invalid, text_of_jsonb};
-use crate::error::{EngineError, Result, SqlState};
+use super::invalid;
+use super::typed::typed;
+use crate::error::{EngineError, Result};
 use crate::function::row::Implementation::Typed;
 use crate::function::row::{FunctionRow, row};
 use crate::function::{Function, text_of};
 use crate::value::json::{JsonbRef, Kind, Level, level, parse};
-use crate::value::{ArrayValue, DataType, Jsonb, Value, decode_text};
+use crate::value::{ArrayValue, DataType, Jsonb, Value};
 
 static COLUMN: FunctionRow = row(0, "column", &[], DataType::Unknown, Typed(column));
 static FIELD: FunctionRow = row(0, "field", &[], DataType::Unknown, Typed(field));
@@ -97,38 +98,5 @@ fn of_jsonb(json: JsonbRef<'_>, key: &str, is_set: bool, data_type: DataType) ->
         (false, _) => Ok(vec![member(json, false)?]),
         (true, Kind::Array) => json.elements().map(|object| member(object, true)).collect(),
         (true, _) => Err(refused(true, false)),
-    }
-}
-
-/// A JSON value as one of this type: an array as an array, a string by its text, anything else by the text of its JSON.
-fn typed(value: JsonbRef<'_>, data_type: DataType) -> Result<Value> {
-    match (value.kind(), data_type) {
-        (_, DataType::Jsonb) => Ok(Value::Jsonb(value.to_owned())),
-        (Kind::Null, _) => Ok(Value::Null),
-        (Kind::Array, DataType::Array(element)) => {
-            let mut elements = Vec::with_capacity(value.count());
-            for part in value.elements() {
-                if part.kind() == Kind::Array {
-                    return Err(EngineError::not_supported(
-                        "an array of several dimensions of JSON",
-                    ));
-                }
-                elements.push(typed(part, element.data_type())?);
-            }
-            ArrayValue::of(data_type, elements).map(Value::from)
-        }
-        (_, DataType::Array(_)) => Err(EngineError::new(
-            SqlState::INVALID_TEXT_REPRESENTATION,
-            "expected JSON array",
-        )),
-        (_, DataType::Json) => {
-            let mut text = String::new();
-            value.write(&mut text);
-            Ok(Value::Json(text.into()))
-        }
-        _ => match text_of_jsonb(value) {
-            Value::Text(text) => decode_text(&text, data_type, 0),
-            other => Ok(other),
-        },
     }
 }

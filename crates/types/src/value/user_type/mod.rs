@@ -20,8 +20,9 @@
 //!   added between two others gets a position between theirs; a label that is renamed keeps its own.
 //! - U3: a value of a domain is one of its base type. The domain is asked when a value becomes one,
 //!   never when it is read.
-//! - U4: what a table's rows hold of a composite type has exactly the type's fields. So the fields of a type do not
-//!   change while a column has it.
+//! - U4: what a table's rows hold of a composite type are the first fields of the type, most often all: those behind
+//!   them were added later and are NULL. So the fields of a type do not change while a column has it, except that new ones
+//!   come behind them; and not even that while an index has such values, whose keys have no room for new fields.
 
 mod composite;
 mod domain;
@@ -132,10 +133,14 @@ pub fn numbered(oid: TypeOid) -> String {
     format!("@{}", oid.get())
 }
 
-/// The type of this number in the catalog in force.
-pub(crate) fn of_oid(oid: u32) -> Option<DataType> {
-    let found = in_force::get(TypeOid::new(oid)?)?;
-    Some(found.data_type())
+/// The type of this number in the catalog in force. A number that only the rows of a table can have needs no catalog: a
+/// definition that names it may be read before the table's own.
+pub fn of_oid(oid: u32) -> Option<DataType> {
+    let number = TypeOid::new(oid)?;
+    if oid >= ROW_TYPE_OFFSET {
+        return Some(DataType::Composite(number));
+    }
+    Some(in_force::get(number)?.data_type())
 }
 
 /// The type in the catalog in force that this one is, if users have made it.
