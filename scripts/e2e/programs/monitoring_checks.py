@@ -16,8 +16,9 @@ def nagios(action, *options, setup=None):
 
     def run(see):
         if setup:
-            connection = keep(psycopg.connect("", autocommit=True))
-            connection.execute(setup)
+            # PostgreSQL tells others what a session has counted when it ends, at the latest.
+            with psycopg.connect("", autocommit=True) as connection:
+                connection.execute(setup)
         lines = command("check_postgres", f"--action={action}", f"--host={HOST}", f"--port={PORT}", f"--dbuser={USER}", f"--db={DATABASE}", *options)
         for line in lines:
             # This moment's numbers, the server's address, and databases that nobody uses.

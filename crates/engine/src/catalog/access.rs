@@ -85,6 +85,13 @@ pub(crate) fn privilege_named(word: &str) -> Option<Privileges> {
     found.map(|bit| 1 << bit)
 }
 
+/// The privileges of a set, each with its name in capitals.
+pub(crate) fn names_of(privileges: Privileges) -> impl Iterator<Item = (Privileges, String)> {
+    let all = NAMES.iter().enumerate();
+    let all = all.map(|(bit, name)| (1 << bit, name.to_uppercase()));
+    all.filter(move |(bit, _)| privileges & bit != 0)
+}
+
 /// The privileges of a role from a grantor: grantee, grantor, privileges, and those that it may grant on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AclItem(

@@ -97,6 +97,7 @@ impl DefinitionChange<'_, '_, '_> {
                 self.set_compression(entry, name, *compression)
             }
             TableAction::AddKey(key) => self.add_key(&entry.def, key),
+            TableAction::AddKeyUsingIndex(key) => self.add_key_using_index(entry, key),
             TableAction::AddCheck(check) => self.add_check(entry, check),
             TableAction::AddForeignKey(key) => self.add_foreign_key(entry, key),
             TableAction::ValidateConstraint(name) => self.validate_constraint(entry, name),

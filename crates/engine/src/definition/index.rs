@@ -11,6 +11,14 @@ use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::{CreateIndex, NewIndexedValue};
 use clearway_sql::{IndexDef, ObjectAddress, TableDef};
 
+/// 42P16 for a second primary key.
+pub(super) fn several_primary_keys(table: &str) -> EngineError {
+    EngineError::new(
+        SqlState::INVALID_TABLE_DEFINITION,
+        format!("multiple primary keys for table \"{table}\" are not allowed"),
+    )
+}
+
 impl DefinitionChange<'_, '_, '_> {
     pub(super) fn create_index(&mut self, create: &CreateIndex) -> Result<()> {
         let mut state = self.state()?;
@@ -22,13 +30,7 @@ impl DefinitionChange<'_, '_, '_> {
         let mut table = (*entry.def).clone();
         if spec.primary {
             if table.primary_key().is_some() {
-                return Err(EngineError::new(
-                    SqlState::INVALID_TABLE_DEFINITION,
-                    format!(
-                        "multiple primary keys for table \"{}\" are not allowed",
-                        table.name
-                    ),
-                ));
+                return Err(several_primary_keys(&table.name));
             }
             for key in &spec.keys {
                 if let NewIndexedValue::Column(column) = key.value {

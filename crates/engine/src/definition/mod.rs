@@ -19,6 +19,7 @@ mod index;
 mod index_build;
 mod index_validation;
 mod kept_index;
+mod key_using_index;
 mod owned;
 pub(crate) mod owner;
 mod permission;

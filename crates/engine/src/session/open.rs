@@ -150,6 +150,12 @@ impl Engine {
         settings.set_default("synchronous_commit", config.synchronous_commit.name())?;
         settings.set_default("synchronous_standby_names", &config.synchronous_standby_names)?;
         settings.set_default("max_connections", &config.max_connections.to_string())?;
+        /// Of a huge page.
+        const HUGE_MEGABYTES: u64 = 2;
+        let shared = config.shared_buffers.bytes().div_ceil(1 << 20);
+        settings.set_default("shared_memory_size", &format!("{shared}MB"))?;
+        let pages = shared.div_ceil(HUGE_MEGABYTES).to_string();
+        settings.set_default("shared_memory_size_in_huge_pages", &pages)?;
         if let Ok(directory) = std::fs::metadata(self.storage().dir()) {
             settings.set_default(
                 "data_directory_mode",

@@ -260,6 +260,8 @@ pub(super) static DEFINITIONS: &[Definition] = &[
         Kind::Word(&["origin", "replica", "local"]),
         "origin",
     ),
+    setting("shared_memory_size", Kind::ReadOnly, "128MB"),
+    setting("shared_memory_size_in_huge_pages", Kind::ReadOnly, "64"),
     setting("ssl", Kind::ReadOnly, "off"),
     reported(
         "standard_conforming_strings",

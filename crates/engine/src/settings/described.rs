@@ -39,9 +39,21 @@ fn plain(kind: Kind, value: &str) -> String {
         Kind::Milliseconds(_) => parse_milliseconds(value).map(|number| number.to_string()),
         Kind::Kilobytes(..) => parse_kilobytes(value).map(|number| number.to_string()),
         Kind::Pages(..) => parse_pages(value).map(|number| number.to_string()),
+        Kind::ReadOnly => told(value).0.and_then(|unit| in_unit(value, unit)),
         _ => None,
     }
     .unwrap_or_else(|| value.to_owned())
+}
+
+/// The unit and the kind of a value that is only told.
+fn told(value: &str) -> (Option<&'static str>, &'static str) {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match value {
+        "on" | "off" => (None, "bool"),
+        size if size.strip_suffix("MB").is_some_and(is_number) => (Some("MB"), "integer"),
+        number if is_number(number) => (None, "integer"),
+        _ => (None, "string"),
+    }
 }
 
 /// A value of the configuration as a number of a unit; `None` if it is none.
@@ -82,7 +94,11 @@ impl Settings {
                     (Some("kB"), "integer", number(bounds.0), number(bounds.1))
                 }
                 Kind::Word(_) => (None, "enum", None, None),
-                Kind::Text | Kind::Only(_) | Kind::ReadOnly => (None, "string", None, None),
+                Kind::ReadOnly => {
+                    let (unit, kind) = told(self.value(definition.name).unwrap_or_default());
+                    (unit, kind, None, None)
+                }
+                Kind::Text | Kind::Only(_) => (None, "string", None, None),
             };
             let reset = lookup(&self.defaults, definition.name).unwrap_or(definition.default);
             SettingRow {

@@ -80,7 +80,6 @@ create index i on only t (x)
 create unique index i on t (x) nulls not distinct
 create index i on t (x) tablespace fast
 create index i on t (x) with (deduplicate_items = off)
-alter table t add constraint c unique using index i
 alter table t add constraint c exclude using gist (x with =)
 alter table t alter column x set statistics 100
 alter table t alter column x set (n_distinct = 5)

@@ -14,8 +14,8 @@ use crate::bind::{Binder, Typed, bind_default, identifier, normal, refuse, requi
 use crate::catalog::{ColumnDefault, TableDef, TableKind};
 use crate::error::{EngineError, Result, SqlState};
 use crate::plan::{
-    AlterSequencePlan, AlterTablePlan, DefinitionStatement, NewCheck, NewForeignKey, NewKey, Owner,
-    SequenceChange, TableAction, TypeChange,
+    AlterSequencePlan, AlterTablePlan, DefinitionStatement, KeyUsingIndex, NewCheck, NewForeignKey, NewKey,
+    Owner, SequenceChange, TableAction, TypeChange,
 };
 use crate::sequence::NewSequence;
 use crate::value::DataType;
@@ -33,6 +33,16 @@ fn owner(written: &ast::Owner) -> Owner {
 /// True for OWNER TO alone, which views have too.
 fn gives_away(operations: &[ast::AlterTableOperation]) -> bool {
     matches!(operations, [ast::AlterTableOperation::OwnerTo { .. }])
+}
+
+/// A key of an index that is there.
+fn key_using_index(key: &ast::ConstraintUsingIndex, primary: bool) -> Result<KeyUsingIndex> {
+    refuse(key.characteristics.is_some(), "DEFERRABLE")?;
+    Ok(KeyUsingIndex {
+        primary,
+        name: key.name.as_ref().map(normal),
+        index: normal(&key.index_name),
+    })
 }
 
 impl Binder<'_> {
@@ -179,6 +189,14 @@ impl Binder<'_> {
                 ..self.new_foreign_key(None, key, None, key.name.as_ref())?
             })),
             Operation::ValidateConstraint { name } => TableAction::ValidateConstraint(normal(name)),
+            Operation::AddConstraint {
+                constraint: ast::TableConstraint::PrimaryKeyUsingIndex(key),
+                not_valid: false,
+            } => TableAction::AddKeyUsingIndex(key_using_index(key, true)?),
+            Operation::AddConstraint {
+                constraint: ast::TableConstraint::UniqueUsingIndex(key),
+                not_valid: false,
+            } => TableAction::AddKeyUsingIndex(key_using_index(key, false)?),
             Operation::AddConstraint {
                 constraint,
                 not_valid: false,

@@ -438,29 +438,5 @@ pub(crate) fn by_name(tree: &ast::Expr) -> Option<(&ast::Ident, &ast::Expr)> {
 
 /// The type that a call by its name converts to.
 fn conversion(name: &str) -> Option<DataType> {
-    Some(match name {
-        "bool" => DataType::Bool,
-        "int2" => DataType::Int2,
-        "int4" => DataType::Int4,
-        "int8" => DataType::Int8,
-        "float4" => DataType::Float4,
-        "float8" => DataType::Float8,
-        "numeric" => DataType::Numeric,
-        "text" => DataType::Text,
-        "varchar" => DataType::Varchar,
-        "bpchar" => DataType::Char,
-        "name" => DataType::Name,
-        "oid" => DataType::Oid,
-        "date" => DataType::Date,
-        "timestamp" => DataType::Timestamp,
-        "timestamptz" => DataType::TimestampTz,
-        "time" => DataType::Time,
-        "timetz" => DataType::TimeTz,
-        "interval" => DataType::Interval,
-        "uuid" => DataType::Uuid,
-        "bytea" => DataType::Bytea,
-        "json" => DataType::Json,
-        "jsonb" => DataType::Jsonb,
-        _ => return None,
-    })
+    DataType::named(name).filter(|data_type| data_type.kind() != 'p')
 }

@@ -63,6 +63,17 @@ pub struct TypeChange {
     pub default: Option<ColumnDefault>,
 }
 
+/// A key whose index is there.
+#[derive(Debug, Clone)]
+pub struct KeyUsingIndex {
+    /// True for a primary key.
+    pub primary: bool,
+    /// The constraint's name, which the index gets; `None`: that of the index.
+    pub name: Option<String>,
+    /// The index, in the table's schema.
+    pub index: String,
+}
+
 /// A foreign key to be made.
 #[derive(Debug, Clone)]
 pub struct NewForeignKey {
@@ -186,6 +197,8 @@ pub enum TableAction {
     },
     /// ADD PRIMARY KEY, ADD UNIQUE
     AddKey(NewKey),
+    /// ADD PRIMARY KEY USING INDEX, ADD UNIQUE USING INDEX
+    AddKeyUsingIndex(KeyUsingIndex),
     /// ADD CHECK
     AddCheck(NewCheck),
     /// ADD FOREIGN KEY
@@ -246,7 +259,7 @@ impl TableAction {
             | TableAction::SetStorage { .. }
             | TableAction::SetCompression { .. }
             | TableAction::SetNotNull { .. } => 3,
-            TableAction::AddKey(_) | TableAction::AddCheck(_) => 4,
+            TableAction::AddKey(_) | TableAction::AddKeyUsingIndex(_) | TableAction::AddCheck(_) => 4,
             TableAction::AddForeignKey(_) => 5,
             TableAction::Rename(_)
             | TableAction::RenameColumn { .. }

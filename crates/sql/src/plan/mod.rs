@@ -51,7 +51,9 @@ pub use crate::aggregate::AggregateCall;
 pub use crate::explained::{Counter, Measured, PageCounters, StageCounters};
 pub use crate::sort_key::SortKey;
 pub use access::TableAccess;
-pub use alter_table::{AlterTablePlan, NewCheck, NewForeignKey, NewKey, TableAction, TypeChange};
+pub use alter_table::{
+    AlterTablePlan, KeyUsingIndex, NewCheck, NewForeignKey, NewKey, TableAction, TypeChange,
+};
 pub use control::{
     ConstraintName, ControlStatement, IsolationLevel, MaintainedTable, TableLockMode, TransactionModes,
 };

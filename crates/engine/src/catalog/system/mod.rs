@@ -15,6 +15,7 @@
 //! | `sequences` | `pg_sequence`, `pg_sequences`, and each sequence read like a table |
 //! | `types`, `functions`, `operators`, `operator_classes` | `pg_type`; `pg_proc`; `pg_operator`, `pg_cast`; `pg_am`, `pg_opclass`, `pg_opfamily` |
 //! | `server` | `pg_database`, `pg_namespace`, `pg_tablespace`, languages, collations |
+//! | `privileges` | the privilege views of the SQL standard |
 //! | `roles` | `pg_authid`, `pg_auth_members` and the views over them |
 //! | `settings` | `pg_settings` |
 //! | `activity`, `replication`, `statistics`, `internals` | sessions; followers, slots, a standby; counts; latches and memory |
@@ -42,6 +43,7 @@ mod internals;
 mod operator_classes;
 mod operators;
 mod prepared_statements;
+mod privileges;
 mod relations;
 mod replication;
 mod roles;
@@ -321,6 +323,7 @@ static SHAPES: &[(&Shape, MakeRows)] = &[
         &standard::CHECK_CONSTRAINTS,
         information_schema::check_constraints,
     ),
+    (&standard::COLUMN_PRIVILEGES, privileges::of_columns),
     (&standard::COLUMNS, information_columns::columns),
     (
         &standard::CONSTRAINT_COLUMN_USAGE,
@@ -341,6 +344,9 @@ static SHAPES: &[(&Shape, MakeRows)] = &[
     ),
     (&standard::KEY_COLUMN_USAGE, information_schema::key_columns),
     (&standard::REFERENTIAL_CONSTRAINTS, information_schema::references),
+    (&standard::ROLE_COLUMN_GRANTS, privileges::of_columns_of_roles),
+    (&standard::ROLE_TABLE_GRANTS, privileges::of_tables_of_roles),
+    (&standard::ROLE_USAGE_GRANTS, privileges::of_use_of_roles),
     (&standard::ROUTINES, none),
     (&standard::SCHEMATA, information_schema::schemata),
     (&standard::SEQUENCES, information_schema::sequences_view),
@@ -348,8 +354,10 @@ static SHAPES: &[(&Shape, MakeRows)] = &[
         &standard::TABLE_CONSTRAINTS,
         information_schema::table_constraints,
     ),
+    (&standard::TABLE_PRIVILEGES, privileges::of_tables),
     (&standard::TABLES, information_schema::tables),
     (&standard::TRIGGERS, none),
+    (&standard::USAGE_PRIVILEGES, privileges::of_use),
     (&standard::USER_DEFINED_TYPES, none),
     (&standard::VIEW_COLUMN_USAGE, views::column_usage),
     (&standard::VIEW_TABLE_USAGE, views::table_usage),

@@ -96,6 +96,11 @@ const COLLATIONS: [(u32, &str); 3] = [
     (POSIX_COLLATION_OID, "POSIX"),
 ];
 
+/// The names of the collations.
+pub(super) fn collation_names() -> impl Iterator<Item = &'static str> {
+    COLLATIONS.iter().map(|(_, name)| *name)
+}
+
 /// The number of the collation of this name.
 pub(crate) fn collation_named(name: &str) -> Option<u32> {
     COLLATIONS

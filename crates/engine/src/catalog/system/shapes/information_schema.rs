@@ -25,6 +25,54 @@ pub(crate) const CHECK_CONSTRAINTS: Shape = Shape::information(
     "constraint_catalog name, constraint_schema name, constraint_name name, check_clause varchar",
 );
 
+/// `column_privileges`
+pub(crate) const COLUMN_PRIVILEGES: Shape = Shape::information(
+    13_285,
+    "column_privileges",
+    "grantor name, grantee name, table_catalog name, table_schema name, table_name name, column_name name, \
+     privilege_type varchar, is_grantable varchar",
+);
+
+/// `role_column_grants`
+pub(crate) const ROLE_COLUMN_GRANTS: Shape = Shape::information(
+    13_344,
+    "role_column_grants",
+    "grantor name, grantee name, table_catalog name, table_schema name, table_name name, column_name name, \
+     privilege_type varchar, is_grantable varchar",
+);
+
+/// `role_table_grants`
+pub(crate) const ROLE_TABLE_GRANTS: Shape = Shape::information(
+    13_421,
+    "role_table_grants",
+    "grantor name, grantee name, table_catalog name, table_schema name, table_name name, privilege_type varchar, \
+     is_grantable varchar, with_hierarchy varchar",
+);
+
+/// `role_usage_grants`
+pub(crate) const ROLE_USAGE_GRANTS: Shape = Shape::information(
+    13_459,
+    "role_usage_grants",
+    "grantor name, grantee name, object_catalog name, object_schema name, object_name name, object_type varchar, \
+     privilege_type varchar, is_grantable varchar",
+);
+
+/// `table_privileges`
+pub(crate) const TABLE_PRIVILEGES: Shape = Shape::information(
+    13_416,
+    "table_privileges",
+    "grantor name, grantee name, table_catalog name, table_schema name, table_name name, privilege_type varchar, \
+     is_grantable varchar, with_hierarchy varchar",
+);
+
+/// `usage_privileges`
+pub(crate) const USAGE_PRIVILEGES: Shape = Shape::information(
+    13_454,
+    "usage_privileges",
+    "grantor name, grantee name, object_catalog name, object_schema name, object_name name, object_type varchar, \
+     privilege_type varchar, is_grantable varchar",
+);
+
 /// `columns`
 pub(crate) const COLUMNS: Shape = Shape::information(
     13_295,
