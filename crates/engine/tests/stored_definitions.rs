@@ -101,8 +101,20 @@ fn storage_parameters_are_taken_by_name() {
     };
     assert_eq!(create("fillfactor = 50"), "CREATE TABLE");
     assert_eq!(create("autovacuum_enabled = false"), "CREATE TABLE");
-    assert_eq!(create("user_catalog_table = 50"), "ERROR 0A000");
+    assert_eq!(create("user_catalog_table = 50"), "ERROR 22023");
     assert_eq!(create("fillfactor = 5"), "ERROR 22023");
+    run(
+        &mut session,
+        "create unlogged table u (a text collate \"C\") with (fillfactor = 70, parallel_workers = 2)",
+    );
+    drop(session);
+    let fixture = reopen(fixture);
+    let kept = "select relpersistence, reloptions, attcollation from pg_class join pg_attribute on attrelid = pg_class.oid
+                where relname = 'u' and attnum > 0";
+    assert_eq!(
+        query(&mut fixture.session(), kept),
+        "u|{fillfactor=70,parallel_workers=2}|950"
+    );
 }
 
 #[test]

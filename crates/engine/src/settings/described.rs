@@ -1,5 +1,8 @@
 //! Settings as `pg_settings` shows them: values in a unit, the kind of values, their bounds.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use super::definitions::{DEFINITIONS, Kind};
 use super::values::{MILLISECONDS_MAX, parse_kilobytes, parse_milliseconds, parse_pages};
 use super::{Settings, lookup};
@@ -43,6 +46,29 @@ fn plain(kind: Kind, value: &str) -> String {
         _ => None,
     }
     .unwrap_or_else(|| value.to_owned())
+}
+
+/// The page that says what each setting and each key of the configuration does.
+const PAGE: &str = include_str!("../../../../docs/settings.md");
+
+/// The sentences of a section of the page, by names.
+fn sentences(of_settings: bool) -> HashMap<&'static str, &'static str> {
+    let (keys, settings) = PAGE.split_once("## SQL settings").unwrap_or((PAGE, ""));
+    let section = if of_settings { settings } else { keys };
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
+    let rows = rows.filter_map(|row| {
+        let (name, rest) = row.split_once('`')?;
+        let sentence = rest.trim_end_matches(" |").rsplit(" | ").next()?;
+        Some((name, sentence))
+    });
+    rows.collect()
+}
+
+/// The sentence that says what a setting does, or a key of the configuration that is no setting.
+pub(crate) fn sentence_of(name: &str) -> Option<&'static str> {
+    static SENTENCES: LazyLock<[HashMap<&str, &str>; 2]> =
+        LazyLock::new(|| [sentences(true), sentences(false)]);
+    SENTENCES.iter().find_map(|known| known.get(name).copied())
 }
 
 /// The unit and the kind of a value that is only told.

@@ -29,7 +29,7 @@ use definitions::{DEFINITIONS, Kind, definition};
 use values::{checked, parse_kilobytes, parse_milliseconds};
 
 pub(crate) use definitions::level;
-pub(crate) use described::in_unit;
+pub(crate) use described::{in_unit, sentence_of};
 pub(crate) use planner::PlanningSettings;
 
 /// A value that SET replaced within the running transaction.

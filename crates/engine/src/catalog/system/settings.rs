@@ -4,7 +4,7 @@ use super::Sources;
 use super::rows::{NULL, Rows, boolean, text, texts};
 use crate::config::Config;
 use crate::in_force::{self, CHANGEABLE};
-use crate::settings::in_unit;
+use crate::settings::{in_unit, sentence_of};
 use clearway_sql::value::Value;
 
 /// The unit in which PostgreSQL shows a key of the configuration, or would show one of ours.
@@ -52,7 +52,7 @@ pub(super) fn settings(sources: &Sources<'_>, rows: &mut Rows) {
             ("setting", Value::text(setting.value)),
             ("unit", setting.unit.map_or(NULL, text)),
             ("category", NULL),
-            ("short_desc", NULL),
+            ("short_desc", sentence_of(setting.name).map_or(NULL, text)),
             ("extra_desc", NULL),
             ("context", text(context)),
             ("vartype", text(setting.kind)),
@@ -95,7 +95,7 @@ pub(super) fn settings(sources: &Sources<'_>, rows: &mut Rows) {
             ("setting", Value::text(shown(&value))),
             ("unit", unit.map_or(NULL, text)),
             ("category", NULL),
-            ("short_desc", NULL),
+            ("short_desc", sentence_of(&key).map_or(NULL, text)),
             ("extra_desc", NULL),
             (
                 "context",
