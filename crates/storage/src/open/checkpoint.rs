@@ -48,7 +48,7 @@ impl Storage {
         let counts = &self.background_state.checkpoints;
         let writing = Instant::now();
         let pages = self.pool.write_all()?;
-        counts.pages.fetch_add(pages as u64, Ordering::Relaxed);
+        counts.pages.fetch_add(pages, Ordering::Relaxed);
         let syncing = Instant::now();
         self.files.sync_all()?;
         for (sum, time) in [
