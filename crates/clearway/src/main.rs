@@ -3,6 +3,7 @@
 //! | command | file |
 //! | --- | --- |
 //! | `init` | `init.rs` |
+//! | `cert` | `cert.rs` |
 //! | `serve` | `serve.rs` |
 //! | `standby`, `promote` | `standby.rs`, `promote.rs` |
 //! | `bench` | `bench.rs`, `bench_latches.rs` |
@@ -20,6 +21,7 @@ mod advise;
 mod allocator;
 mod bench;
 mod bench_latches;
+mod cert;
 mod check;
 mod error;
 mod init;
@@ -68,6 +70,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Init(init::Arguments),
+    Cert(cert::Arguments),
     Serve(serve::Arguments),
     Standby(standby::Arguments),
     Promote(promote::Arguments),
@@ -99,6 +102,7 @@ fn main() -> ExitCode {
     clearway_storage::descriptors::raise_limit();
     let outcome = match &arguments.command {
         Command::Init(arguments) => init::run(arguments),
+        Command::Cert(arguments) => cert::run(arguments),
         Command::Serve(arguments) => serve::run(arguments),
         Command::Standby(arguments) => standby::run(arguments),
         Command::Promote(arguments) => promote::run(arguments),

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use clap::Args;
-use clearway_engine::config::SessionScheduling;
+use clearway_engine::config::{SessionScheduling, Ssl, SslVersion};
 use clearway_engine::{Config, Engine};
-use clearway_server::{Scheduling, Server, ServerOptions, StopSignal, check_rules};
+use clearway_server::{Scheduling, Server, ServerOptions, StopSignal, TlsOptions, check_rules};
 
 use crate::error::{CommandError, Result, plural};
 use crate::options::{ConfigOptions, keep_private};
@@ -18,8 +18,9 @@ use crate::signals::{OnHangUp, handle_signals, survive_file_size_limit};
 /// The directory is created if it is not there, and recovered if it was not closed cleanly. SIGTERM or SIGINT shuts
 /// down with a checkpoint, SIGQUIT without one; SIGHUP reads the configuration file again. A data directory is one
 /// database, called "postgres" unless the configuration says otherwise. pg_hba.conf in the
-/// directory says who may connect, and how; without it all users of this machine may, as any role. There is no TLS: only
-/// loopback addresses and Unix-domain sockets are listened on.
+/// directory says who may connect, and how; without it all users of this machine may, as any role. Clients can encrypt their
+/// connections when server.crt and server.key are in the directory (`clearway cert` makes them); without, only loopback
+/// addresses and Unix-domain sockets are listened on.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     clearway serve --data /var/tmp/clearway\n  \
@@ -31,7 +32,7 @@ pub(crate) struct Arguments {
     /// Data directory
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
-    /// Address to listen on, loopback only; "none" for Unix-domain sockets alone
+    /// Address to listen on, loopback only without TLS; "none" for Unix-domain sockets alone
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:5433")]
     listen: String,
     /// Directory for a Unix-domain socket, `.s.PGSQL.<port>`
@@ -45,12 +46,13 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let config = arguments.config.load()?;
+    let mut config = arguments.config.load()?;
     let on_hang_up = OnHangUp::default();
     let stop = handle_signals(on_hang_up.clone())?;
     survive_file_size_limit()?;
     keep_private(&arguments.data, config.allow_group_access)?;
-    check_rules(&arguments.data)?;
+    let tls = tls_options(&arguments.data, &mut config);
+    check_rules(&arguments.data, tls.as_ref())?;
     // The sockets first, so that clients that come during recovery get an answer (57P03) instead of a refused
     // connection.
     let server = Server::bind_early(server_options(
@@ -58,6 +60,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         arguments.socket_dir.as_deref(),
         arguments.port,
         &config,
+        tls,
     ))?;
     thread::scope(|scope| {
         let _stop_on_panic = StopOnPanic(&stop);
@@ -94,6 +97,7 @@ pub(crate) fn server_options(
     socket_dir: Option<&Path>,
     port: u16,
     config: &Config,
+    tls: Option<TlsOptions>,
 ) -> ServerOptions {
     ServerOptions {
         listen: (listen != "none").then(|| listen.to_owned()),
@@ -109,7 +113,25 @@ pub(crate) fn server_options(
             time_slice: config.mechanisms.time_slice,
         },
         message_bytes_max: config.max_message_size.bytes() as u32,
+        tls,
     }
+}
+
+/// The files of TLS, if connections may be encrypted; `config` says afterwards if they may.
+pub(crate) fn tls_options(data: &Path, config: &mut Config) -> Option<TlsOptions> {
+    // An absolute path stays what it is.
+    let options = TlsOptions {
+        certificate: data.join(&config.ssl_cert_file),
+        key: data.join(&config.ssl_key_file),
+        authorities: (!config.ssl_ca_file.is_empty()).then(|| data.join(&config.ssl_ca_file)),
+        only_1_3: config.ssl_min_protocol_version == SslVersion::Tls13,
+    };
+    let is_on = match config.ssl {
+        Ssl::Auto => options.certificate.exists() && options.key.exists(),
+        given => given == Ssl::On,
+    };
+    config.ssl = if is_on { Ssl::On } else { Ssl::Off };
+    is_on.then_some(options)
 }
 
 /// Stops the server when opening the database panics: the scope waits for the server's thread, and would wait for ever.

@@ -30,7 +30,7 @@ use crate::error::{CommandError, Result};
 use crate::options::{ConfigOptions, keep_private};
 use crate::output::notice;
 use crate::role::{self, Role};
-use crate::serve::{StopOnPanic, addresses, server_options};
+use crate::serve::{StopOnPanic, addresses, server_options, tls_options};
 use crate::signals::{OnHangUp, handle_signals, survive_file_size_limit};
 use crate::written_settings::WrittenSettings;
 
@@ -42,13 +42,15 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// If the data directory is missing or empty, the other server (the primary) is copied first. Then its log is received
 /// and replayed, for as long as this runs; when the connection is lost it is tried again. Sessions can read, and a write
 /// is refused (25006). A slot makes the primary keep its log while the standby is away. `clearway promote` ends the
-/// following, and makes the standby a server of its own that takes writes. The primary must be on this machine, or be
-/// reached through a tunnel: there is no TLS yet.
+/// following, and makes the standby a server of its own that takes writes. A primary on another machine is spoken to
+/// over TLS: sslmode, sslrootcert and channel_binding in --from are libpq's.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     clearway standby --from 'host=127.0.0.1 port=5433' --data /var/tmp/standby --listen 127.0.0.1:5434\n  \
     clearway standby --from 'host=/tmp port=5433' --data /var/tmp/standby --listen 127.0.0.1:5434 \\\n    \
-    --slot standby1 --create-slot\n\n\
+    --slot standby1 --create-slot\n  \
+    clearway standby --from 'host=db1.example.org port=5433 user=copy passfile=pass sslmode=verify-full \
+    sslrootcert=db1.crt' --data /var/tmp/standby\n\n\
     Then, in another terminal:\n  \
     psql -h 127.0.0.1 -p 5434 postgres -c 'select pg_is_in_recovery(), pg_last_wal_replay_lsn()'\n  \
     psql -h 127.0.0.1 -p 5433 postgres -c 'select * from pg_stat_replication'\n  \
@@ -70,7 +72,7 @@ pub(crate) struct Arguments {
     /// Make a standby of a directory that was promoted, although the server to follow is the one that it followed before
     #[arg(long)]
     rejoin: bool,
-    /// Address to listen on, loopback only; "none" for Unix-domain sockets alone
+    /// Address to listen on, loopback only without TLS; "none" for Unix-domain sockets alone
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:5434")]
     listen: String,
     /// Directory for a Unix-domain socket, `.s.PGSQL.<port>`
@@ -139,18 +141,20 @@ impl Primary {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let config = arguments.config.load()?;
+    let mut config = arguments.config.load()?;
     keep_private(&arguments.data, config.allow_group_access)?;
     let primary = Primary::of(arguments, &config)?;
     let role = role::of(&arguments.data, &primary.conninfo, arguments.rejoin)?;
     let on_hang_up = OnHangUp::default();
     let stop = handle_signals(on_hang_up.clone())?;
     survive_file_size_limit()?;
+    let tls = tls_options(&arguments.data, &mut config);
     let server = Server::bind_early(server_options(
         &arguments.listen,
         arguments.socket_dir.as_deref(),
         arguments.port,
         &config,
+        tls,
     ))?;
     let server_stop = StopSignal::new().map_err(CommandError::io("creating the stop signal"))?;
     thread::scope(|scope| {

@@ -23,14 +23,27 @@ const NO_STATE: u32 = u32::MAX;
 /// The client that opens a session.
 #[derive(Debug, Clone, Default)]
 pub struct SessionInfo {
-    /// The role's name; shown, not checked: there is no authentication yet.
+    /// The role's name; what opens the session has checked who it is.
     pub user: String,
     /// The database's name; empty means the one there is.
     pub database: String,
     /// The client's address (`127.0.0.1:4711`), or none for a Unix-domain socket or an embedding program.
     pub client_address: Option<String>,
+    /// The encryption of its connection, if it is encrypted.
+    pub encryption: Option<Encryption>,
     /// Settings from the start-up message, applied as by `SET`; unknown ones are an error as there.
     pub settings: Vec<(String, String)>,
+}
+
+/// The encryption of a connection, in `pg_stat_ssl`'s words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Encryption {
+    /// The version of TLS: `TLSv1.3`.
+    pub version: &'static str,
+    /// The cipher suite: `TLS_AES_256_GCM_SHA384`.
+    pub cipher: String,
+    /// The bits of its key.
+    pub bits: i32,
 }
 
 /// The state of a session, in `pg_stat_activity`'s words.
@@ -81,6 +94,8 @@ pub struct SessionActivity {
     pub application_name: String,
     /// The client's address.
     pub client_address: Option<String>,
+    /// The encryption of its connection, if it is encrypted.
+    pub encryption: Option<Encryption>,
     /// The start of the session, in microseconds since 2000-01-01 UTC, as all times here.
     pub backend_start: i64,
     /// The start of its transaction, if it is in one.
@@ -181,6 +196,7 @@ pub(crate) struct ActivitySlot {
     user: String,
     database: String,
     client_address: Option<String>,
+    encryption: Option<Encryption>,
     backend_start: i64,
     worker: AtomicU32,
     /// A [`BackendType`].
@@ -224,6 +240,7 @@ impl ActivitySlot {
             user: info.user.clone(),
             database: info.database.clone(),
             client_address: info.client_address.clone(),
+            encryption: info.encryption.clone(),
             backend_start: now,
             worker: AtomicU32::new(WorkerId::NONE),
             backend_type: AtomicU32::new(BackendType::Client as u32),
@@ -371,6 +388,7 @@ impl ActivitySlot {
             database: self.database.clone(),
             application_name,
             client_address: self.client_address.clone(),
+            encryption: self.encryption.clone(),
             backend_start: self.backend_start,
             transaction_start: some(&self.transaction_start),
             query_start: some(&self.query_start),

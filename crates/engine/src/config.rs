@@ -45,6 +45,31 @@ pub enum SessionScheduling {
     Batch,
 }
 
+/// Encrypted connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ssl {
+    /// As `on` where the certificate and its key are there, otherwise as `off`.
+    #[default]
+    Auto,
+    /// A client that asks for TLS gets it; without a certificate the server does not start.
+    On,
+    /// No client gets it.
+    Off,
+}
+
+/// The oldest version of TLS that a client may speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum SslVersion {
+    /// 1.2 or 1.3
+    #[default]
+    #[serde(rename = "TLSv1.2")]
+    Tls12,
+    /// 1.3
+    #[serde(rename = "TLSv1.3")]
+    Tls13,
+}
+
 /// All settings of an engine that do not belong to one session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -61,6 +86,16 @@ pub struct Config {
     pub database: String,
     /// True if the owner's group may read a data directory that is made.
     pub allow_group_access: bool,
+    /// Encrypted connections.
+    pub ssl: Ssl,
+    /// The server's certificate, in PEM; a relative path begins at the data directory.
+    pub ssl_cert_file: String,
+    /// The certificate's key, in PEM; likewise.
+    pub ssl_key_file: String,
+    /// The authorities whose word for a client's certificate counts, in PEM; empty: none.
+    pub ssl_ca_file: String,
+    /// The oldest version of TLS that a client may speak.
+    pub ssl_min_protocol_version: SslVersion,
     /// The scheduling of sessions when a message wakes them.
     pub session_scheduling: SessionScheduling,
     /// True if files are synced at all. Without, a crash of the operating system may lose or damage everything.
@@ -134,6 +169,11 @@ impl Default for Config {
             max_open_files: 0,
             database: "postgres".to_owned(),
             allow_group_access: false,
+            ssl: Ssl::default(),
+            ssl_cert_file: "server.crt".to_owned(),
+            ssl_key_file: "server.key".to_owned(),
+            ssl_ca_file: String::new(),
+            ssl_min_protocol_version: SslVersion::default(),
             session_scheduling: SessionScheduling::default(),
             fsync: true,
             synchronous_commit: SynchronousCommit::On,

@@ -117,7 +117,7 @@ mod spill;
 mod synchronous_commit;
 mod transaction;
 
-pub use activity::{BackendType, BackgroundActivity, SessionActivity, SessionInfo, SessionState};
+pub use activity::{BackendType, BackgroundActivity, Encryption, SessionActivity, SessionInfo, SessionState};
 pub use check::{CheckProgress, CheckReport};
 pub use clearway_sql::error::{EngineError, SqlState};
 pub use clearway_sql::plan::CopyFormat;

@@ -22,6 +22,8 @@ pub(crate) struct Channel {
     pub(crate) watch: Option<StatementWatch>,
     /// Raised when there is something for a session that listens; there once it does.
     pub(crate) event: Arc<OnceLock<Arc<Event>>>,
+    /// The hash of the server's certificate that a login over this connection binds to, if it is encrypted.
+    pub(crate) end_point: Option<Vec<u8>>,
     /// Set when reading ended in the middle of a statement.
     pub(crate) ended: Option<ReadError>,
 }
@@ -34,6 +36,7 @@ impl Channel {
             reader: FrameReader::new(message_bytes_max),
             out: WriteBuffer::new(),
             watch: None,
+            end_point: None,
             event: Arc::default(),
             ended: None,
         }

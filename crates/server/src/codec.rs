@@ -19,6 +19,9 @@ use pgwire::messages::startup::{
 /// The byte that declines TLS and GSSAPI encryption.
 pub(crate) const DECLINE: u8 = b'N';
 
+/// The answer to a client that may speak TLS.
+pub(crate) const ACCEPT_TLS: u8 = b'S';
+
 /// The format of each column of a result.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum ResultFormats {

@@ -1,7 +1,7 @@
 //! One client, from its first packet to its last.
 //!
 //! ```text
-//!   first packet ─▶ TLS or GSSAPI asked for? decline, and read again
+//!   first packet ─▶ TLS asked for, or begun? shake hands, and read again; GSSAPI: decline
 //!        │        ─▶ cancel request? act, close without an answer
 //!        ▼
 //!   pg_hba.conf ─▶ the client proves who it is (AuthenticationSASL…)
@@ -26,6 +26,7 @@ use tracing::{debug, warn};
 use crate::authentication::{AUTHENTICATION_TIMEOUT, Login, Refusal, authenticate};
 use crate::channel::Channel;
 use crate::codec::{self, ResultFormats, Scratch};
+use crate::encryption;
 use crate::extended::{Extended, PortalName};
 use crate::reader::ReadError;
 use crate::registry::{Presence, Registration};
@@ -113,16 +114,12 @@ fn serve(shared: &Shared, engine: Option<Arc<Engine>>, channel: &mut Channel) {
         .set_deadline(Some(Instant::now() + AUTHENTICATION_TIMEOUT));
     let (minor, parameters) = loop {
         match channel.reader.startup(&channel.socket, &channel.presence) {
-            Ok(Startup::Tls | Startup::Gssapi) => {
-                if channel.reader.has_buffered() {
-                    // Sent before our answer, so meant for an encrypted stream that an attacker is in the middle of.
-                    return channel.fatal(&EngineError::new(
-                        SqlState::PROTOCOL_VIOLATION,
-                        "received unencrypted data after an encryption request",
-                    ));
+            Ok(asked @ (Startup::Tls | Startup::Handshake | Startup::Gssapi)) => {
+                match encryption::agree(shared, channel, &asked) {
+                    Ok(()) => {}
+                    Err(Refusal::Error(error)) => return channel.fatal(&error),
+                    Err(Refusal::Read(error)) => return end(channel, shared, &error),
                 }
-                channel.out.bytes.extend_from_slice(&[codec::DECLINE]);
-                channel.flush();
             }
             Ok(Startup::Cancel { process_id, secret }) => {
                 if let Some(engine) = &engine {
@@ -168,6 +165,7 @@ fn open(
 ) -> Result<Session, Refusal> {
     let mut info = SessionInfo {
         client_address: channel.socket.peer().map(str::to_owned),
+        encryption: encryption::described(channel),
         ..Default::default()
     };
     let mut unknown_options = Vec::new();

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clearway_engine::EngineError;
 
+use crate::tls::TlsError;
+
 /// A result of this crate.
 pub type Result<T, E = ServerError> = std::result::Result<T, E>;
 
@@ -22,13 +24,19 @@ pub enum ServerError {
     },
     /// The address is reachable from other machines.
     #[error(
-        "refusing to listen on {address}: there is no TLS yet, so everyone on the way could read and change \
-         everything; listen on 127.0.0.1 or ::1, or use a Unix-domain socket (and an SSH tunnel from afar)"
+        "refusing to listen on {address} without TLS: each machine on the way could read and change everything. Listen on \
+         127.0.0.1, or let clients in by these three lines:\n  \
+         clearway cert --data DIR                                                 a certificate\n  \
+         echo 'hostssl all,replication all all scram-sha-256' >> DIR/pg_hba.conf  who may enter, by password\n  \
+         ssl = true                                                               in the file of --config"
     )]
     NotLoopback {
         /// The address.
         address: std::net::SocketAddr,
     },
+    /// The files of TLS cannot be used.
+    #[error("ssl = true: {0}")]
+    Tls(#[from] TlsError),
     /// A file of rules that is not understood.
     #[error("{0}; no client could connect")]
     Rules(String),

@@ -32,6 +32,7 @@
 //! | `session_scheduling` | whether a session that wakes interrupts the thread that runs |
 //! | `channel` | both directions of a connection |
 //! | `authentication`, `attempts` | who may connect: `pg_hba.conf`, passwords; failed logins by address |
+//! | `tls`, `encryption` | certificates and encrypted streams; the answer to a client that wants one |
 //! | `connection` | start-up and the message loop of one client |
 //! | `extended` | statements and portals of the extended protocol |
 //! | [`replication`] | sending the log and copies of the files, and receiving them |
@@ -50,7 +51,7 @@
 //! 4. A thread at work neither reads nor polls its socket. The watcher does, for those that have been at work since its
 //!    last look. A client that vanishes while its statement waits for a lock is found within half a second; the
 //!    statement is then cancelled.
-//! 5. Nothing but loopback is listened on, for there is no TLS.
+//! 5. Without TLS nothing but loopback is listened on; with it, a client from afar has to encrypt, and to prove who it is.
 //! 6. Names and texts borrow from the read buffer; what must outlive the next read (a query's text, since COPY reads)
 //!    is copied first.
 //! 7. One read takes all that has arrived; one write per ReadyForQuery or Flush, or when 16 KiB have gathered.
@@ -59,7 +60,7 @@
 //!
 //! # Not here
 //!
-//! TLS (a request for it is declined), logical replication, function calls, the binary COPY formats.
+//! GSSAPI (a request for it is declined), logical replication, function calls, the binary COPY formats.
 
 #![forbid(unsafe_code)]
 
@@ -68,6 +69,7 @@ mod authentication;
 mod channel;
 mod codec;
 mod connection;
+mod encryption;
 mod error;
 mod extended;
 mod listener;
@@ -83,6 +85,7 @@ mod shared;
 mod socket;
 mod stop;
 pub mod stub;
+mod tls;
 mod wake;
 pub mod wire;
 mod writer;
@@ -93,3 +96,4 @@ pub use options::ServerOptions;
 pub use server::Server;
 pub use session_scheduling::{Scheduling, SessionScheduling};
 pub use stop::StopSignal;
+pub use tls::{TlsError, TlsOptions};

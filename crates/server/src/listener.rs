@@ -19,8 +19,6 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FlockOperation;
 use tracing::info;
 
-use clearway_machine::invariant;
-
 use crate::error::{Result, ServerError};
 use crate::options::ServerOptions;
 use crate::socket::Socket;
@@ -54,7 +52,7 @@ impl Listeners {
     pub(crate) fn bind(options: &ServerOptions) -> Result<Listeners> {
         let mut tcp = Vec::new();
         if let Some(listen) = &options.listen {
-            for address in loopback_addresses(listen)? {
+            for address in addresses_of(listen, options.tls.is_some())? {
                 tcp.push(listen_tcp(address)?);
             }
         }
@@ -121,8 +119,8 @@ impl Listeners {
     }
 }
 
-/// The addresses that `listen` names, all of them loopback.
-fn loopback_addresses(listen: &str) -> Result<Vec<SocketAddr>> {
+/// The addresses that `listen` names, all of them loopback if connections are not encrypted.
+fn addresses_of(listen: &str, encrypted: bool) -> Result<Vec<SocketAddr>> {
     let addresses: Vec<SocketAddr> = listen
         .to_socket_addrs()
         .map_err(|source| ServerError::Address {
@@ -132,7 +130,7 @@ fn loopback_addresses(listen: &str) -> Result<Vec<SocketAddr>> {
         .collect();
     match addresses
         .iter()
-        .find(|address| !address.ip().to_canonical().is_loopback())
+        .find(|address| !encrypted && !address.ip().to_canonical().is_loopback())
     {
         Some(address) => Err(ServerError::NotLoopback { address: *address }),
         // One is enough for port 0, where each address would get a port of its own.
@@ -142,11 +140,6 @@ fn loopback_addresses(listen: &str) -> Result<Vec<SocketAddr>> {
 }
 
 fn listen_tcp(address: SocketAddr) -> Result<TcpListener> {
-    invariant!(
-        5 of server,
-        address.ip().to_canonical().is_loopback(),
-        "{address} is to be listened on"
-    );
     let listener = TcpListener::bind(address)
         .map_err(|error| ServerError::io(format!("listening on {address}"), error))?;
     // std listens with a backlog of 128: too short for thousands of clients that start at once.
@@ -276,12 +269,18 @@ mod tests {
                 matches!(error, ServerError::NotLoopback { .. }),
                 "{address}: {error}"
             );
-            assert!(error.to_string().contains("no TLS"), "{error}");
+            assert!(error.to_string().contains("without TLS"), "{error}");
         }
-        assert!(loopback_addresses("127.0.0.1:1").is_ok() && loopback_addresses("127.8.8.8:1").is_ok());
-        assert!(loopback_addresses("[::ffff:127.0.0.1]:1").is_ok());
+        for (address, encrypted) in [
+            ("127.0.0.1:1", false),
+            ("127.8.8.8:1", false),
+            ("[::ffff:127.0.0.1]:1", false),
+            ("0.0.0.0:1", true),
+        ] {
+            assert!(addresses_of(address, encrypted).is_ok(), "{address}");
+        }
         assert!(matches!(
-            loopback_addresses("5433"),
+            addresses_of("5433", true),
             Err(ServerError::Address { .. })
         ));
     }

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use crate::session_scheduling::Scheduling;
+use crate::tls::TlsOptions;
 use crate::wire::frame::LARGE_MESSAGE_BYTES_MAX;
 
 /// The addresses to listen on, and limits for clients.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
-    /// `address:port` to listen on, loopback only; `None` for no TCP at all. Port 0 takes a free one.
+    /// `address:port` to listen on; without TLS loopback only; `None` for no TCP at all. Port 0 takes a free one.
     pub listen: Option<String>,
     /// The directory for the Unix-domain socket `.s.PGSQL.<port>`; `None` for none.
     pub socket_dir: Option<PathBuf>,
@@ -20,6 +21,8 @@ pub struct ServerOptions {
     pub scheduling: Scheduling,
     /// The most bytes of a message that carries a text or data. A longer one ends its connection.
     pub message_bytes_max: u32,
+    /// The files for encrypted connections; `None` for none.
+    pub tls: Option<TlsOptions>,
 }
 
 impl Default for ServerOptions {
@@ -31,6 +34,7 @@ impl Default for ServerOptions {
             max_connections: 500,
             scheduling: Scheduling::default(),
             message_bytes_max: LARGE_MESSAGE_BYTES_MAX,
+            tls: None,
         }
     }
 }

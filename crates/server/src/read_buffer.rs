@@ -82,6 +82,13 @@ impl ReadBuffer {
         &mut self.bytes[self.filled.end..]
     }
 
+    /// Takes all that has arrived out.
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        let taken = self.filled().to_vec();
+        self.filled = 0..0;
+        taken
+    }
+
     /// Notes that `count` bytes were put into the room.
     pub(crate) fn arrived(&mut self, count: usize) {
         self.filled.end += count;

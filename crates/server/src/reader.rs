@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use clearway_engine::{EngineError, memory};
 use clearway_machine::{Native, WaitEvent, WaitScope};
+use rustls::ServerConnection;
 
 use crate::read_buffer::ReadBuffer;
 use crate::registry::Presence;
@@ -150,6 +151,27 @@ impl FrameReader {
     /// True if anything is buffered that has not been consumed.
     pub(crate) fn has_buffered(&self) -> bool {
         !self.buffer.filled().is_empty()
+    }
+
+    /// Shakes hands over the socket, within the deadline. What is buffered is the beginning.
+    pub(crate) fn shake_hands(
+        &mut self,
+        socket: &Socket,
+        connection: ServerConnection,
+    ) -> Result<(), ReadError> {
+        let deadline = self.deadline;
+        let _wait = WaitScope::<Native>::enter(WaitEvent::ClientRead);
+        let may_wait = |_: &_| {
+            let Some(deadline) = deadline else { return Ok(()) };
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            socket.set_receive_timeout(Some(left));
+            Ok(())
+        };
+        let shaken = socket.shake_hands(connection, self.buffer.take(), may_wait);
+        shaken.map_err(ReadError::Io)
     }
 
     /// Reads once; a message of `total` bytes is what is waited for.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use clearway_engine::Engine;
@@ -21,6 +21,7 @@ use crate::session_scheduling::Scheduling;
 use crate::shared::Shared;
 use crate::socket::Socket;
 use crate::stop::StopSignal;
+use crate::tls::TlsFiles;
 
 /// A session's stack. Only the pages that are touched cost memory; deep expressions need some hundred KiB in a debug
 /// build.
@@ -37,6 +38,7 @@ pub struct Server {
     max_connections: usize,
     scheduling: Scheduling,
     message_bytes_max: u32,
+    tls: Mutex<Option<TlsFiles>>,
 }
 
 impl Server {
@@ -59,6 +61,7 @@ impl Server {
                 shares.connections, options.max_connections
             );
         }
+        let tls = options.tls.clone().map(TlsFiles::open).transpose()?;
         let listeners = Listeners::bind(&options)?;
         Ok(Server {
             listeners,
@@ -66,6 +69,7 @@ impl Server {
             max_connections: shares.connections,
             scheduling: options.scheduling,
             message_bytes_max: options.message_bytes_max,
+            tls: Mutex::new(tls),
         })
     }
 
@@ -86,7 +90,8 @@ impl Server {
 
     /// Serves clients until `stop` is given; then ends all sessions, has the engine checkpoint and close, and returns.
     pub fn run(&self, stop: &StopSignal) -> Result<()> {
-        let shared = Arc::new(Shared::new(self.max_connections, self.message_bytes_max));
+        let tls = self.tls.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let shared = Arc::new(Shared::new(self.max_connections, self.message_bytes_max, tls));
         let watcher = Registry::watch(Arc::clone(&shared.registry), self.scheduling)
             .map_err(|error| ServerError::io("starting the connection watcher", error))?;
         let outcome = accept_loop(&self.listeners, self.scheduling, stop, |socket| {

@@ -10,6 +10,7 @@ use crate::attempts::Attempts;
 use crate::channel::Channel;
 use crate::reader::ReadError;
 use crate::registry::Registry;
+use crate::tls::TlsFiles;
 use crate::wire::WireError;
 
 /// State that all connections of a server share.
@@ -20,16 +21,19 @@ pub(crate) struct Shared {
     pub(crate) sessions_max: usize,
     pub(crate) message_bytes_max: u32,
     pub(crate) attempts: Attempts,
+    /// Present if connections may be encrypted.
+    pub(crate) tls: Option<TlsFiles>,
 }
 
 impl Shared {
-    pub(crate) fn new(sessions_max: usize, message_bytes_max: u32) -> Shared {
+    pub(crate) fn new(sessions_max: usize, message_bytes_max: u32, tls: Option<TlsFiles>) -> Shared {
         Shared {
             registry: Arc::default(),
             sessions: AtomicUsize::new(0),
             sessions_max,
             message_bytes_max,
             attempts: Attempts::default(),
+            tls,
         }
     }
 

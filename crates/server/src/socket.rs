@@ -1,19 +1,26 @@
-//! A connected stream socket, TCP or Unix-domain alike.
+//! A connected stream socket, TCP or Unix-domain alike, encrypted or not.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
+use rustls::Connection;
 
-/// One end of a connection. Reads and writes go straight to the operating system.
+use crate::tls::stream::TlsStream;
+
+/// One end of a connection. Reads and writes go straight to the operating system, or through TLS once hands were shaken.
 #[derive(Debug)]
 pub(crate) struct Socket {
     descriptor: OwnedFd,
     peer: Option<String>,
+    /// The address of this end; absent on a Unix-domain socket.
+    own: Option<IpAddr>,
+    tls: OnceLock<TlsStream>,
 }
 
 impl Socket {
@@ -22,8 +29,10 @@ impl Socket {
         let _ = stream.set_nodelay(true);
         let _ = rustix::net::sockopt::set_socket_keepalive(&stream, true);
         Socket {
+            own: stream.local_addr().ok().map(|own| own.ip().to_canonical()),
             descriptor: stream.into(),
             peer: Some(peer),
+            tls: OnceLock::new(),
         }
     }
 
@@ -31,6 +40,8 @@ impl Socket {
         Socket {
             descriptor: stream.into(),
             peer: None,
+            own: None,
+            tls: OnceLock::new(),
         }
     }
 
@@ -45,6 +56,44 @@ impl Socket {
         Some(address.ip().to_canonical())
     }
 
+    /// The address of this end; absent on a Unix-domain socket.
+    pub(crate) fn own_address(&self) -> Option<IpAddr> {
+        self.own
+    }
+
+    /// Shakes hands; from then on both directions are encrypted. `begun` is what has arrived of it already, and `may_wait`
+    /// is called before each wait for the peer.
+    pub(crate) fn shake_hands(
+        &self,
+        connection: impl Into<Connection>,
+        begun: Vec<u8>,
+        may_wait: impl FnMut(&OwnedFd) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let stream = TlsStream::shake_hands(connection, &self.descriptor, begun, may_wait)?;
+        match self.tls.set(stream) {
+            Ok(()) => Ok(()),
+            Err(_) => Err(io::Error::other("the stream is encrypted already")),
+        }
+    }
+
+    /// The encrypted stream, once hands were shaken.
+    pub(crate) fn tls(&self) -> Option<&TlsStream> {
+        self.tls.get()
+    }
+
+    /// The certificate that a client has shown and an authority has vouched for.
+    pub(crate) fn client_certificate(&self) -> Option<Vec<u8>> {
+        self.tls()?.with(|connection| match connection {
+            Connection::Server(connection) => Some(connection.peer_certificates()?.first()?.to_vec()),
+            Connection::Client(_) => None,
+        })
+    }
+
+    /// True if a read has something to give that a `poll` of the socket does not show.
+    pub(crate) fn has_received(&self) -> bool {
+        self.tls().is_some_and(TlsStream::has_received)
+    }
+
     /// The name of the user whose process is at the other end of a Unix-domain socket.
     pub(crate) fn peer_user(&self) -> Option<String> {
         let peer = rustix::net::sockopt::socket_peercred(&self.descriptor).ok()?;
@@ -53,6 +102,10 @@ impl Socket {
 
     /// Reads what there is, waiting for at least one byte; 0 at the end of the stream.
     pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some(tls) = self.tls() {
+            let received = tls.receive(&self.descriptor, buffer, RecvFlags::empty())?;
+            return Ok(received.unwrap_or(0));
+        }
         loop {
             match rustix::net::recv(&self.descriptor, &mut *buffer, RecvFlags::empty()) {
                 Ok((_, count)) => return Ok(count),
@@ -64,6 +117,9 @@ impl Socket {
 
     /// Reads what there is at once: `None` when there is nothing yet, 0 at the end of the stream.
     pub(crate) fn receive_now(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        if let Some(tls) = self.tls() {
+            return tls.receive(&self.descriptor, buffer, RecvFlags::DONTWAIT);
+        }
         loop {
             match rustix::net::recv(&self.descriptor, &mut *buffer, RecvFlags::DONTWAIT) {
                 Ok((_, count)) => return Ok(Some(count)),
@@ -76,6 +132,9 @@ impl Socket {
 
     /// Writes what can be written at once: 0 bytes when the client has to read first.
     pub(crate) fn send_now(&self, bytes: &[u8]) -> io::Result<usize> {
+        if let Some(tls) = self.tls() {
+            return tls.send_now(&self.descriptor, bytes);
+        }
         loop {
             match rustix::net::send(&self.descriptor, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
                 Ok(count) => return Ok(count),
@@ -98,6 +157,9 @@ impl Socket {
 
     /// Writes all of `bytes`.
     pub(crate) fn send_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+        if let Some(tls) = self.tls() {
+            return tls.send_all(&self.descriptor, bytes);
+        }
         while !bytes.is_empty() {
             match rustix::net::send(&self.descriptor, bytes, SendFlags::NOSIGNAL) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -126,6 +188,14 @@ impl Socket {
             rustix::net::sockopt::Timeout::Recv,
             timeout,
         );
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if let Some(tls) = self.tls() {
+            tls.close(&self.descriptor);
+        }
     }
 }
 

@@ -129,6 +129,7 @@ impl Stub {
     fn run(&mut self, channel: &mut Channel) -> Result<(), ReadError> {
         loop {
             match channel.reader.startup(&channel.socket, &channel.presence)? {
+                Startup::Handshake => return Err(ReadError::Closed),
                 Startup::Tls | Startup::Gssapi => {
                     channel.out.bytes.extend_from_slice(&[codec::DECLINE]);
                     channel.flush();

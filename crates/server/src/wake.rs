@@ -36,6 +36,9 @@ impl Event {
 
     /// Sleeps until there is something to read or the event is raised, and lowers it.
     pub(crate) fn wait(&self, socket: &Socket, patience: Option<Duration>) -> io::Result<Woken> {
+        if socket.has_received() {
+            return Ok(Woken::Client);
+        }
         let patience = patience.map(|patience| Timespec::try_from(patience).map_err(io::Error::other));
         let mut polled = [
             PollFd::new(socket, PollFlags::IN | PollFlags::RDHUP),

@@ -91,7 +91,7 @@ impl Memory {
     ) -> Receiver {
         let mut options = ReceiverOptions {
             conninfo: format!(
-                "host={} port={} application_name=memory",
+                "host={} port={} application_name=memory sslmode=disable",
                 address.ip(),
                 address.port()
             )
@@ -699,7 +699,7 @@ fn greeting(version: &str) -> Vec<u8> {
 
 fn connect(address: SocketAddr) -> Result<Client, ReceiverError> {
     let stop = StopSignal::new().unwrap();
-    let conninfo = format!("host={} port={}", address.ip(), address.port());
+    let conninfo = format!("host={} port={} sslmode=disable", address.ip(), address.port());
     Client::connect(&conninfo.parse().unwrap(), Duration::from_millis(300), &stop)
 }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use crate::activity::{BackendType, SessionInfo};
 use crate::catalog::access::{CONNECT, Kind};
 use crate::clock;
+use crate::config::Ssl;
 use crate::engine::Engine;
 use crate::identity::Identity;
 use crate::interrupt::Interrupts;
@@ -156,6 +157,8 @@ impl Engine {
         settings.set_default("shared_memory_size", &format!("{shared}MB"))?;
         let pages = shared.div_ceil(HUGE_MEGABYTES).to_string();
         settings.set_default("shared_memory_size_in_huge_pages", &pages)?;
+        let ssl = if config.ssl == Ssl::On { "on" } else { "off" };
+        settings.set_default("ssl", ssl)?;
         if let Ok(directory) = std::fs::metadata(self.storage().dir()) {
             settings.set_default(
                 "data_directory_mode",

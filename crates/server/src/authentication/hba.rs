@@ -9,8 +9,11 @@
 //! | type | `local`, `host`, `hostssl`, `hostnossl` |
 //! | database | `all`, `sameuser`, `samerole` (`samegroup`), `replication`, names |
 //! | user | `all`, names, `+role` for its members |
-//! | address | `all`, `samehost` (an address of loopback), an address with `/bits`, or address and mask |
-//! | method | `trust`, `reject`, `scram-sha-256`, `peer` (of `local` alone) |
+//! | address | `all`, `samehost`, an address with `/bits`, or address and mask |
+//! | method | `trust`, `reject`, `scram-sha-256`, `peer` (of `local` alone), `cert` (of `hostssl` alone) |
+//! | option | `clientcert=verify-ca` or `verify-full` (of `hostssl` alone) |
+//!
+//! `samehost` is a client whose address is loopback's, or the one at which it has reached the server.
 //!
 //! Words in quotes have no meaning of their own: `"all"` is a name. Behind `#` is a remark; a line that ends with `\` goes on.
 
@@ -37,6 +40,28 @@ pub enum Method {
     Scram,
     /// By the user of its process, which the kernel knows.
     Peer,
+    /// By a certificate that names it.
+    Cert,
+}
+
+/// A certificate that a client has to show beside its proof.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientCertificate {
+    /// None.
+    NotNeeded,
+    /// One that an authority has vouched for.
+    Verified,
+    /// The same, with the user's name as its common name.
+    OfUser,
+}
+
+/// A rule's answer: how a client proves who it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Demand {
+    /// The method.
+    pub method: Method,
+    /// The certificate.
+    pub certificate: ClientCertificate,
 }
 
 /// The connections that a rule is for.
@@ -78,7 +103,7 @@ struct Rule {
     databases: Vec<Word>,
     users: Vec<Word>,
     addresses: Addresses,
-    method: Method,
+    demand: Demand,
 }
 
 /// A connection as rules look at it.
@@ -86,6 +111,8 @@ struct Rule {
 pub struct Asked<'a> {
     /// The client's address; absent for a Unix-domain socket.
     pub address: Option<IpAddr>,
+    /// The address at which it has reached the server; absent for a Unix-domain socket.
+    pub own_address: Option<IpAddr>,
     /// True if the connection is encrypted.
     pub encrypted: bool,
     /// The database; absent for a connection that copies the log.
@@ -119,7 +146,10 @@ impl Default for Rules {
             ],
             users: all(),
             addresses,
-            method: Method::Trust,
+            demand: Demand {
+                method: Method::Trust,
+                certificate: ClientCertificate::NotNeeded,
+            },
         };
         Rules(vec![
             rule(Kind::Local, Addresses::All),
@@ -149,18 +179,24 @@ impl Rules {
         Ok(Rules(rules))
     }
 
-    /// The method of the first rule that fits; `is_member` tells if the user is a member of a role.
-    pub fn method(&self, asked: &Asked<'_>, is_member: impl Fn(&str) -> bool) -> Option<Method> {
+    /// The demand of the first rule that fits; `is_member` tells if the user is a member of a role.
+    pub fn demand(&self, asked: &Asked<'_>, is_member: impl Fn(&str) -> bool) -> Option<Demand> {
         let mut rules = self.0.iter();
         let found = rules.find(|rule| rule.fits(asked, &is_member));
-        found.map(|rule| rule.method)
+        found.map(|rule| rule.demand)
     }
 
     /// True if a rule lets a client in over TCP without a proof.
     pub fn trusts_over_tcp(&self) -> bool {
         self.0
             .iter()
-            .any(|rule| rule.kind != Kind::Local && rule.method == Method::Trust)
+            .any(|rule| rule.kind != Kind::Local && rule.demand.method == Method::Trust)
+    }
+
+    /// True if a rule wants a certificate of a client.
+    pub fn wants_certificates(&self) -> bool {
+        let mut rules = self.0.iter();
+        rules.any(|rule| rule.demand.certificate != ClientCertificate::NotNeeded)
     }
 }
 
@@ -251,19 +287,31 @@ impl Rule {
             "scram-sha-256" => Method::Scram,
             "peer" if kind == Kind::Local => Method::Peer,
             "peer" => return Err("peer authentication is only supported on local sockets".to_owned()),
+            "cert" if kind == Kind::HostSsl => Method::Cert,
+            "cert" => return Err("cert authentication is only supported on hostssl connections".to_owned()),
             other => return Err(format!("invalid authentication method \"{other}\"")),
         };
-        match next("") {
-            Ok(option) => Err(format!("the option \"{}\" is not supported", option[0].text)),
-            Err(_) => Ok(Rule {
-                line,
-                kind,
-                databases,
-                users,
-                addresses,
-                method,
-            }),
+        let mut certificate = match method {
+            Method::Cert => ClientCertificate::OfUser,
+            _ => ClientCertificate::NotNeeded,
+        };
+        while let Ok(option) = next("") {
+            certificate = match single(option)?.as_str() {
+                "clientcert=verify-full" if kind == Kind::HostSsl => ClientCertificate::OfUser,
+                "clientcert=verify-ca" if kind == Kind::HostSsl && method != Method::Cert => {
+                    ClientCertificate::Verified
+                }
+                other => return Err(format!("the option \"{other}\" is not supported here")),
+            };
         }
+        Ok(Rule {
+            line,
+            kind,
+            databases,
+            users,
+            addresses,
+            demand: Demand { method, certificate },
+        })
     }
 
     fn fits(&self, asked: &Asked<'_>, is_member: &impl Fn(&str) -> bool) -> bool {
@@ -287,7 +335,9 @@ impl Rule {
             None => word.is("all") || word.text == asked.user,
         };
         by_kind
-            && asked.address.is_none_or(|address| self.addresses.have(address))
+            && asked
+                .address
+                .is_none_or(|address| self.addresses.have(address, asked.own_address))
             && self.databases.iter().any(is_database)
             && self.users.iter().any(is_user)
     }
@@ -339,11 +389,11 @@ fn mask_bits(mask: &str) -> Option<u8> {
 }
 
 impl Addresses {
-    fn have(self, address: IpAddr) -> bool {
+    fn have(self, address: IpAddr, own: Option<IpAddr>) -> bool {
         let address = address.to_canonical();
         match self {
             Addresses::All => true,
-            Addresses::SameHost => address.is_loopback(),
+            Addresses::SameHost => address.is_loopback() || own == Some(address),
             Addresses::Network(network, bits) => match (network, address) {
                 (IpAddr::V4(network), IpAddr::V4(address)) => {
                     let differing = u32::from(network) ^ u32::from(address);
@@ -378,13 +428,15 @@ host    all             all             127.0.0.0/8 \\
     fn method(address: Option<&str>, encrypted: bool, database: Option<&str>, user: &str) -> Option<Method> {
         let asked = Asked {
             address: address.map(|text| text.parse().unwrap()),
+            own_address: None,
             encrypted,
             database,
             user,
         };
         Rules::parse(FILE)
             .unwrap()
-            .method(&asked, |role| role == "crew" && user == "ann")
+            .demand(&asked, |role| role == "crew" && user == "ann")
+            .map(|demand| demand.method)
     }
 
     #[test]
@@ -418,6 +470,30 @@ host    all             all             127.0.0.0/8 \\
     }
 
     #[test]
+    fn a_certificate_is_wanted_where_a_rule_says_so() {
+        use ClientCertificate::{NotNeeded, OfUser, Verified};
+        for (rest, expected) in [
+            ("cert", OfUser),
+            ("cert clientcert=verify-full", OfUser),
+            ("scram-sha-256", NotNeeded),
+            ("scram-sha-256 clientcert=verify-ca", Verified),
+            ("trust clientcert=verify-full", OfUser),
+        ] {
+            let rules = Rules::parse(&format!("hostssl all all all {rest}")).unwrap();
+            let asked = Asked {
+                address: Some([192, 0, 2, 1].into()),
+                own_address: None,
+                encrypted: true,
+                database: Some("shop"),
+                user: "joe",
+            };
+            let demand = rules.demand(&asked, |_| false).unwrap();
+            assert_eq!(demand.certificate, expected, "{rest}");
+            assert_eq!(rules.wants_certificates(), expected != NotNeeded, "{rest}");
+        }
+    }
+
+    #[test]
     fn what_is_not_understood_has_its_line() {
         for (text, line) in [
             ("locale all all trust", 1),
@@ -430,6 +506,9 @@ host    all             all             127.0.0.0/8 \\
             ("host all all all peer", 1),
             ("local all all md5", 1),
             ("local all all scram-sha-256 map=x", 1),
+            ("host all all all cert", 1),
+            ("host all all all scram-sha-256 clientcert=verify-ca", 1),
+            ("hostssl all all all cert clientcert=verify-ca", 1),
             ("local all \"joe trust", 1),
             ("local all all trust\nlocal all @file trust", 2),
         ] {
@@ -444,6 +523,7 @@ host    all             all             127.0.0.0/8 \\
         let rules = Rules::default();
         let asked = |address: Option<&str>, database| Asked {
             address: address.map(|text| text.parse().unwrap()),
+            own_address: Some([192, 0, 2, 7].into()),
             encrypted: true,
             database,
             user: "joe",
@@ -451,10 +531,12 @@ host    all             all             127.0.0.0/8 \\
         for (address, expected) in [
             (None, Some(Method::Trust)),
             (Some("127.0.0.1"), Some(Method::Trust)),
+            (Some("192.0.2.7"), Some(Method::Trust)),
             (Some("192.0.2.1"), None),
         ] {
             for database in [Some("shop"), None] {
-                assert_eq!(rules.method(&asked(address, database), |_| false), expected);
+                let demand = rules.demand(&asked(address, database), |_| false);
+                assert_eq!(demand.map(|demand| demand.method), expected);
             }
         }
     }

@@ -3,8 +3,8 @@
 //! # Steps
 //!
 //! 1. The first rule of `pg_hba.conf` that fits the connection says how ([`hba`]). Without a file, what is on this machine
-//!    is trusted, and nothing else can reach the server.
-//! 2. The client proves it: by its password ([`scram`]), by the user of its process (`peer`), or not at all.
+//!    is trusted, and nothing else.
+//! 2. The client proves it: by its password ([`scram`]), by the user of its process (`peer`), by a certificate, or not at all.
 //! 3. Only then the session is opened, and the client is told if its role may not log in.
 //!
 //! # Rules
@@ -18,6 +18,7 @@
 //!    password does not wait.
 //! 4. `pg_hba.conf` is read for each connection, so that a change holds from the next one on. A file that is not understood
 //!    lets no client in, and the log says which line it is.
+//! 5. A client that has not come over loopback is let in by a password or a certificate, over TLS, and by no rule otherwise.
 
 pub mod hba;
 mod scram;
@@ -35,8 +36,9 @@ use crate::codec;
 use crate::error::ServerError;
 use crate::reader::ReadError;
 use crate::shared::{Shared, wire_error};
-use hba::{Asked, Method, Rules};
-use scram::{Exchange, Failure};
+use crate::tls::{TlsOptions, common_name};
+use hba::{Asked, ClientCertificate, Demand, Method, Rules};
+use scram::{Exchange, Failure, SCRAM_SHA_256_PLUS};
 
 /// The file of rules, in the data directory.
 const FILE: &str = "pg_hba.conf";
@@ -75,9 +77,14 @@ pub(crate) fn rules(directory: &Path) -> Result<Rules, String> {
     }
 }
 
-/// Makes sure that the rules of a data directory are understood, before it is served.
-pub fn check_rules(directory: &Path) -> Result<(), ServerError> {
+/// Makes sure that the rules of a data directory are understood, and that clients can do what they ask for, before it is
+/// served with these files of TLS.
+pub fn check_rules(directory: &Path, tls: Option<&TlsOptions>) -> Result<(), ServerError> {
     let rules = rules(directory).map_err(ServerError::Rules)?;
+    if rules.wants_certificates() && tls.is_none_or(|tls| tls.authorities.is_none()) {
+        let what = "pg_hba.conf wants certificates of clients, which needs ssl and ssl_ca_file";
+        return Err(ServerError::Rules(what.to_owned()));
+    }
     if rules.trusts_over_tcp() {
         info!("pg_hba.conf trusts connections over TCP: each user of this machine can be any role");
     }
@@ -99,7 +106,8 @@ pub(crate) fn authenticate(
     let address = channel.socket.address();
     let asked = Asked {
         address,
-        encrypted: false,
+        own_address: channel.socket.own_address(),
+        encrypted: channel.socket.tls().is_some(),
         database: login.database,
         user: login.user,
     };
@@ -107,21 +115,59 @@ pub(crate) fn authenticate(
         warn!("{what}; no client can connect until that is put right");
         refused("could not load pg_hba.conf".to_owned())
     })?;
-    let method = rules.method(&asked, |role| engine.is_member(login.user, role));
-    match method {
-        None => Err(refused(format!("no pg_hba.conf entry for {}", described(&asked))).into()),
-        Some(Method::Reject) => Err(refused(format!(
-            "pg_hba.conf rejects connection for {}",
-            described(&asked)
-        ))
-        .into()),
-        Some(Method::Trust) => Ok(()),
-        Some(Method::Peer) => match channel.socket.peer_user().as_deref() == Some(login.user) {
+    let demand = rules.demand(&asked, |role| engine.is_member(login.user, role));
+    let Some(demand) = demand else {
+        return Err(refused(format!("no pg_hba.conf entry for {}", described(&asked))).into());
+    };
+    if demand.method == Method::Reject {
+        let text = format!("pg_hba.conf rejects connection for {}", described(&asked));
+        return Err(refused(text).into());
+    }
+    require_proof_from_afar(&asked, demand)?;
+    require_certificate(channel, demand, login.user)?;
+    match demand.method {
+        Method::Trust | Method::Cert | Method::Reject => Ok(()),
+        Method::Peer => match channel.socket.peer_user().as_deref() == Some(login.user) {
             true => Ok(()),
             false => Err(refused(format!("Peer authentication failed for user \"{}\"", login.user)).into()),
         },
-        Some(Method::Scram) => by_password(shared, engine, channel, login.user, address),
+        Method::Scram => by_password(shared, engine, channel, login.user, address),
     }
+}
+
+/// Rule 5.
+fn require_proof_from_afar(asked: &Asked<'_>, demand: Demand) -> Result<(), EngineError> {
+    let is_near = |address: IpAddr| address.to_canonical().is_loopback();
+    if asked.address.is_none_or(is_near) {
+        return Ok(());
+    }
+    let proves = matches!(demand.method, Method::Scram | Method::Cert)
+        || demand.certificate == ClientCertificate::OfUser;
+    match (asked.encrypted, proves) {
+        (true, true) => Ok(()),
+        (false, _) => Err(refused(format!("connection without encryption is refused for {}", described(asked)))
+            .with_hint("From another machine a client needs TLS: sslmode=require, and a hostssl line in pg_hba.conf.")),
+        (true, false) => Err(refused(format!("connection without a proof is refused for {}", described(asked)))
+            .with_hint("From another machine a client needs a password or a certificate: scram-sha-256 or cert in pg_hba.conf.")),
+    }
+}
+
+/// Makes sure that the client has the certificate that its rule wants.
+fn require_certificate(channel: &Channel, demand: Demand, user: &str) -> Result<(), EngineError> {
+    if demand.certificate == ClientCertificate::NotNeeded {
+        return Ok(());
+    }
+    let Some(certificate) = channel.socket.client_certificate() else {
+        return Err(refused(
+            "connection requires a valid client certificate".to_owned(),
+        ));
+    };
+    if demand.certificate == ClientCertificate::OfUser && common_name(&certificate).as_deref() != Some(user) {
+        return Err(refused(format!(
+            "certificate authentication failed for user \"{user}\""
+        )));
+    }
+    Ok(())
 }
 
 /// The connection, in PostgreSQL's words.
@@ -146,7 +192,7 @@ fn described(asked: &Asked<'_>) -> String {
     }
 }
 
-/// SCRAM-SHA-256.
+/// SCRAM-SHA-256, bound to the server's certificate where the client can.
 fn by_password(
     shared: &Shared,
     engine: &Engine,
@@ -154,7 +200,11 @@ fn by_password(
     user: &str,
     address: Option<IpAddr>,
 ) -> Result<(), Refusal> {
-    codec::authentication_sasl(&mut channel.out.bytes, &[SCRAM_SHA_256]);
+    let mechanisms: &[&str] = match channel.end_point {
+        Some(_) => &[SCRAM_SHA_256_PLUS, SCRAM_SHA_256],
+        None => &[SCRAM_SHA_256],
+    };
+    codec::authentication_sasl(&mut channel.out.bytes, mechanisms);
     channel.flush();
     let failed = |failure| match failure {
         Failure::Broken(error) => Refusal::Error(error),
@@ -169,7 +219,9 @@ fn by_password(
     };
     let verifier = engine.verifier_of(user)?;
     password_message(channel)?;
-    let (exchange, answer) = Exchange::first(channel.reader.last_body(), verifier).map_err(failed)?;
+    let (exchange, answer) =
+        Exchange::first(channel.reader.last_body(), verifier, channel.end_point.as_deref())
+            .map_err(failed)?;
     codec::authentication_sasl_continue(&mut channel.out.bytes, answer);
     channel.flush();
     password_message(channel)?;
@@ -186,4 +238,54 @@ fn password_message(channel: &mut Channel) -> Result<(), Refusal> {
         ReadError::Wire(error) => Refusal::Error(wire_error(&error)),
         error => Refusal::Read(error),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rule 5.
+    #[test]
+    fn a_client_from_afar_encrypts_and_proves_who_it_is() {
+        use ClientCertificate::{NotNeeded, OfUser, Verified};
+        use Method::{Cert, Scram, Trust};
+        for (address, encrypted, method, certificate, expected) in [
+            (None, false, Trust, NotNeeded, None),
+            (Some("127.0.0.1"), false, Trust, NotNeeded, None),
+            (Some("::ffff:127.0.0.1"), false, Trust, NotNeeded, None),
+            (Some("192.0.2.1"), true, Scram, NotNeeded, None),
+            (Some("192.0.2.1"), true, Cert, OfUser, None),
+            (Some("192.0.2.1"), true, Trust, OfUser, None),
+            (
+                Some("192.0.2.1"),
+                false,
+                Scram,
+                NotNeeded,
+                Some("without encryption"),
+            ),
+            (Some("192.0.2.1"), true, Trust, NotNeeded, Some("without a proof")),
+            (Some("192.0.2.1"), true, Trust, Verified, Some("without a proof")),
+            (
+                Some("2001:db8::1"),
+                false,
+                Trust,
+                NotNeeded,
+                Some("without encryption"),
+            ),
+        ] {
+            let asked = Asked {
+                address: address.map(|text| text.parse().unwrap()),
+                own_address: None,
+                encrypted,
+                database: Some("shop"),
+                user: "joe",
+            };
+            let outcome = require_proof_from_afar(&asked, Demand { method, certificate });
+            match (outcome, expected) {
+                (Ok(()), None) => {}
+                (Err(error), Some(words)) => assert!(error.message().contains(words), "{address:?}: {error}"),
+                (outcome, expected) => panic!("{address:?}, {method:?}: {outcome:?}, not {expected:?}"),
+            }
+        }
+    }
 }

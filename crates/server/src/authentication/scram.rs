@@ -1,7 +1,7 @@
-//! The server's half of SCRAM-SHA-256: from the mechanism that the client chooses to its proof.
+//! The server's half of SCRAM-SHA-256 and SCRAM-SHA-256-PLUS: from the mechanism that the client chooses to its proof.
 //!
 //! ```text
-//! S: AuthenticationSASL  SCRAM-SHA-256
+//! S: AuthenticationSASL  SCRAM-SHA-256-PLUS over TLS, SCRAM-SHA-256
 //! C: SASLInitialResponse client first          → Exchange::first  → server first
 //! C: SASLResponse        client final, proof   → Exchange::last   → server final: the server has the verifier, too
 //! ```
@@ -13,6 +13,9 @@
 //! 2. The nonce of the answer is the client's with one of ours behind it, and comes back unchanged; the binding in the last
 //!    message is that of the first. Otherwise the exchange ends as a broken protocol (08P01), not as a wrong password.
 //! 3. No message says which of user and password was wrong.
+//! 4. Under PLUS the proof is also about the server's certificate (`tls-server-end-point`): a machine in the middle, which has
+//!    another one, cannot hand it on. A client that can bind and was told by such a machine that the server cannot says so
+//!    (`y`), and is refused.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -20,6 +23,12 @@ use clearway_engine::password::{SCRAM_SHA_256, ScramVerifier, random_bytes};
 use clearway_engine::{EngineError, SqlState};
 
 use crate::wire::sasl::{Binding, ClientFinal, ClientFirst, SaslError, initial_response};
+
+/// The mechanism that binds to the server's certificate.
+pub(super) const SCRAM_SHA_256_PLUS: &str = "SCRAM-SHA-256-PLUS";
+
+/// The only kind of binding.
+const END_POINT: &str = "tls-server-end-point";
 
 /// Bytes of our part of the nonce.
 const NONCE_BYTES: usize = 18;
@@ -31,13 +40,39 @@ pub(super) struct Exchange {
     /// The text that is signed: the first messages.
     signed: String,
     nonce: String,
-    /// The header of the binding, as the last message repeats it.
+    /// Header and data of the binding, as the last message has them.
     binding: String,
 }
 
 /// 08P01
 fn broken(what: impl ToString) -> EngineError {
     EngineError::new(SqlState::PROTOCOL_VIOLATION, what.to_string())
+}
+
+/// Holds rule 4: `bound` is the client's choice of PLUS, which it had if it was `offered`.
+fn check_binding(binding: Binding<'_>, bound: bool, offered: bool) -> Result<(), EngineError> {
+    match (binding, bound) {
+        (Binding::Type(END_POINT), true) | (Binding::None, false) => Ok(()),
+        (Binding::NotOffered, false) if !offered => Ok(()),
+        (Binding::NotOffered, false) => Err(EngineError::new(
+            SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+            "SCRAM channel binding negotiation error",
+        )
+        .with_detail(
+            "The client supports SCRAM channel binding but thinks the server does not. However, this server does support \
+             channel binding.",
+        )),
+        (Binding::Type(other), true) => Err(broken(format!(
+            "unsupported SCRAM channel-binding type \"{other}\""
+        ))),
+        (Binding::Type(_), false) => Err(broken(
+            "The client selected SCRAM-SHA-256 without channel binding, but the SCRAM message includes channel \
+             binding data.",
+        )),
+        (_, true) => Err(broken(
+            "The client selected SCRAM-SHA-256-PLUS, but the SCRAM message does not include channel binding data.",
+        )),
+    }
 }
 
 impl From<SaslError> for Failure {
@@ -56,19 +91,23 @@ pub(super) enum Failure {
 }
 
 impl Exchange {
-    /// Takes the first message; the answer to it.
-    pub(super) fn first(body: &[u8], verifier: ScramVerifier) -> Result<(Exchange, String), Failure> {
+    /// Takes the first message; the answer to it. `end_point` is the hash that PLUS binds to, where PLUS was offered.
+    pub(super) fn first(
+        body: &[u8],
+        verifier: ScramVerifier,
+        end_point: Option<&[u8]>,
+    ) -> Result<(Exchange, String), Failure> {
         let (mechanism, text) = initial_response(body)?;
-        if mechanism != SCRAM_SHA_256 {
-            let what = "client selected an invalid SASL authentication mechanism";
-            return Err(Failure::Broken(broken(what)));
-        }
+        let bound_to = match (mechanism, end_point) {
+            (SCRAM_SHA_256_PLUS, Some(hash)) => Some(hash),
+            (SCRAM_SHA_256, _) => None,
+            _ => {
+                let what = "client selected an invalid SASL authentication mechanism";
+                return Err(Failure::Broken(broken(what)));
+            }
+        };
         let first = ClientFirst::parse(text)?;
-        if let Binding::Type(_) = first.binding {
-            let what = "The client selected SCRAM-SHA-256 without channel binding, but the SCRAM message includes channel \
-                        binding data.";
-            return Err(Failure::Broken(broken(what)));
-        }
+        check_binding(first.binding, bound_to.is_some(), end_point.is_some()).map_err(Failure::Broken)?;
         let more: [u8; NONCE_BYTES] = random_bytes().map_err(Failure::Broken)?;
         let nonce = first.nonce.to_owned() + &STANDARD.encode(more);
         let answer = format!(
@@ -80,7 +119,7 @@ impl Exchange {
             verifier,
             signed: format!("{},{answer}", first.bare),
             nonce,
-            binding: STANDARD.encode(first.header),
+            binding: STANDARD.encode([first.header.as_bytes(), bound_to.unwrap_or_default()].concat()),
         };
         Ok((exchange, answer))
     }

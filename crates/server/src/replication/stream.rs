@@ -178,7 +178,8 @@ impl Stream<'_> {
     fn sleep(&self, channel: &Channel, done: bool) {
         self.follower.going_to_sleep();
         // Again: what was made durable before the call above has woken no sender.
-        if done || self.storage.durable_log_end() <= self.follower.position() {
+        let is_idle = done || self.storage.durable_log_end() <= self.follower.position();
+        if is_idle && !channel.socket.has_received() {
             let _wait = WaitScope::<Native>::enter(WaitEvent::WalSenderMain);
             let patience = Timespec::try_from(LOG_POLL).expect("milliseconds");
             let mut polled = [
@@ -260,6 +261,9 @@ enum Heard {
 }
 
 fn wait_readable(channel: &Channel, patience: Duration) -> bool {
+    if channel.socket.has_received() {
+        return true;
+    }
     let patience = Timespec::try_from(patience).expect("milliseconds");
     let mut polled = [PollFd::new(&*channel.socket, PollFlags::IN)];
     poll(&mut polled, Some(&patience)).unwrap_or(0) > 0

@@ -6,11 +6,19 @@
 //! | 1234.5679 | may we speak TLS? |
 //! | 1234.5680 | may we speak GSSAPI encryption? |
 //! | 3.n | start-up: names and values, each ended by a zero byte, then one more |
+//!
+//! A client that knows that the server speaks TLS begins with the handshake instead (`sslnegotiation=direct`).
 
 use crate::wire::{Body, WireError};
 
 /// The longest first packet, as in PostgreSQL.
 pub const STARTUP_BYTES_MAX: u32 = 10_000;
+
+/// The request for TLS.
+pub const TLS_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
+
+/// The first byte of a handshake of TLS: no first packet is so long that its length has it.
+pub const HANDSHAKE: u8 = 0x16;
 
 /// The newest minor version of protocol 3 that we speak.
 pub const MINOR_VERSION: u16 = 0;
@@ -20,6 +28,8 @@ pub const MINOR_VERSION: u16 = 0;
 pub enum Startup {
     /// Asks for TLS.
     Tls,
+    /// Begins a handshake of TLS without asking.
+    Handshake,
     /// Asks for GSSAPI encryption.
     Gssapi,
     /// Asks to cancel another connection's statement.
@@ -49,6 +59,9 @@ pub enum Split {
 
 /// Looks for a first packet at the front of `buffer`.
 pub fn split(buffer: &[u8]) -> Result<Split, WireError> {
+    if buffer.first() == Some(&HANDSHAKE) {
+        return Ok(Split::Packet(Startup::Handshake, 0));
+    }
     let Some((length, _)) = buffer.split_first_chunk::<4>() else {
         return Ok(Split::NeedMore(8));
     };

@@ -57,13 +57,25 @@ impl TestServer {
 
     /// A server over an engine that is open already.
     pub fn over(engine: Arc<Engine>, directory: tempfile::TempDir, max_connections: usize) -> TestServer {
-        let options = ServerOptions {
+        TestServer::with_options(engine, directory, |options| {
+            options.max_connections = max_connections
+        })
+    }
+
+    /// The same with other options than a test's usual ones.
+    pub fn with_options(
+        engine: Arc<Engine>,
+        directory: tempfile::TempDir,
+        change: impl FnOnce(&mut ServerOptions),
+    ) -> TestServer {
+        let mut options = ServerOptions {
             listen: Some("127.0.0.1:0".to_owned()),
             socket_dir: Some(directory.path().to_owned()),
             port: 0,
-            max_connections,
+            max_connections: 20,
             ..ServerOptions::default()
         };
+        change(&mut options);
         let server = Server::bind(Arc::clone(&engine), options).unwrap();
         let address = server.local_addr().unwrap();
         let stop = StopSignal::new().unwrap();
@@ -169,9 +181,9 @@ impl Reply {
     }
 }
 
-/// A client that speaks raw bytes.
-pub struct Raw {
-    pub stream: TcpStream,
+/// A client that speaks raw bytes, over TCP or what lies above it.
+pub struct Raw<S = TcpStream> {
+    pub stream: S,
 }
 
 impl Raw {
@@ -181,7 +193,9 @@ impl Raw {
         stream.set_nodelay(true).unwrap();
         Raw { stream }
     }
+}
 
+impl<S: Read + Write> Raw<S> {
     pub fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).unwrap();
     }

@@ -15,15 +15,19 @@ pub(super) fn activity(sources: &Sources<'_>, rows: &mut Rows) {
     rows.extend(background.chain(sessions));
 }
 
-/// `pg_stat_ssl`: connections are not encrypted.
+/// `pg_stat_ssl`: the encryption of each connection; whom a client's certificate names is not kept.
 pub(super) fn ssl(sources: &Sources<'_>, rows: &mut Rows) {
     for session in (sources.activity)() {
+        let encryption = session.encryption.as_ref();
         rows.push([
             ("pid", int4(session.process_id.cast_signed())),
-            ("ssl", boolean(false)),
-            ("version", NULL),
-            ("cipher", NULL),
-            ("bits", NULL),
+            ("ssl", boolean(encryption.is_some())),
+            ("version", encryption.map_or(NULL, |of| Value::text(of.version))),
+            (
+                "cipher",
+                encryption.map_or(NULL, |of| Value::text(of.cipher.as_str())),
+            ),
+            ("bits", encryption.map_or(NULL, |of| int4(of.bits))),
             ("client_dn", NULL),
             ("client_serial", NULL),
             ("issuer_dn", NULL),

@@ -1,6 +1,8 @@
 //! A replication connection to another server: commands and their results, and streams.
 //!
 //! ```text
+//!   SSLRequest ─▶                over TCP, unless sslmode=disable
+//!                  ◀─ 'S', and the handshake
 //!   StartupMessage ─▶            user, replication=true, application_name
 //!                  ◀─ Authentication 0, ParameterStatus …, ReadyForQuery
 //!   Query ─▶                     IDENTIFY_SYSTEM
@@ -17,11 +19,15 @@
 //! 3. Only a server that says that it is Clearway is spoken to: the log of another one is in another format, which
 //!    nothing in the protocol would tell.
 
+use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::{Buf, BufMut, BytesMut};
 use clearway_storage::StorageError;
 use rustix::event::PollFlags;
+use rustls::ClientConnection;
+use rustls::pki_types::ServerName;
 use tracing::debug;
 
 use super::connect::{self, wait};
@@ -31,9 +37,12 @@ use super::password::Login;
 use crate::read_buffer::ReadBuffer;
 use crate::socket::Socket;
 use crate::stop::StopSignal;
+use crate::tls::client::{BindingMode, SslMode};
+use crate::tls::end_point_hash;
 use crate::wire::WireError;
 use crate::wire::backend::{self, Message};
 use crate::wire::frame::{Frame, HEADER_BYTES, Split};
+use crate::wire::startup;
 
 /// The most bytes in the rows of one command's results; the longest is a timeline's history.
 pub const RESULT_BYTES_MAX: usize = 4 << 20;
@@ -90,6 +99,9 @@ impl Client {
             timeout: patience,
             version: String::new(),
         };
+        if client.socket.peer().is_some() {
+            client.encrypt(info)?;
+        }
         client.start_up(info)?;
         client.timeout = timeout;
         if !client.version.ends_with(PRODUCT) {
@@ -99,6 +111,76 @@ impl Client {
             });
         }
         Ok(client)
+    }
+
+    /// Asks for TLS and shakes hands, as `sslmode` says.
+    fn encrypt(&mut self, info: &ConnInfo) -> Result<()> {
+        if info.tls.mode == SslMode::Disable {
+            return Ok(());
+        }
+        self.out.extend_from_slice(&startup::TLS_REQUEST);
+        self.flush()?;
+        let deadline = Instant::now() + self.timeout;
+        // One byte and no more: what else has arrived would come from a machine in the middle, in clear.
+        let mut answer = [0; 1];
+        loop {
+            match self.socket.receive_now(&mut answer) {
+                Ok(Some(0)) => {
+                    return Err(ReceiverError::Closed {
+                        address: self.address.clone(),
+                    });
+                }
+                Ok(Some(_)) => break,
+                Ok(None) if self.wait_readable(deadline)? => {}
+                Ok(None) => return Err(self.silent()),
+                Err(error) => return Err(self.lost(error)),
+            }
+        }
+        match answer[0] {
+            b'S' => {}
+            b'N' if info.tls.mode < SslMode::Require => return Ok(()),
+            b'N' => return Err(self.tls("the server does not speak TLS, and sslmode asks for it")),
+            // Its words are not read: a machine in the middle could have written them.
+            b'E' => {
+                return Err(
+                    self.tls("the server has refused it before it was encrypted, as one that is full does")
+                );
+            }
+            _ => return Err(self.broken("the request for TLS was not answered")),
+        }
+        let config = info.tls.config().map_err(|error| self.tls(error))?;
+        let name = match info.host_text.parse::<IpAddr>() {
+            Ok(address) => ServerName::from(address),
+            Err(_) => ServerName::try_from(info.host_text.clone()).map_err(|error| self.tls(error))?,
+        };
+        let connection = ClientConnection::new(Arc::new(config), name).map_err(|error| self.tls(error))?;
+        let stop = &self.stop;
+        let may_wait = |socket: &_| match wait(Some(socket), PollFlags::IN, deadline, stop)? {
+            true => Ok(()),
+            false => Err(std::io::ErrorKind::TimedOut.into()),
+        };
+        let shaken = self.socket.shake_hands(connection, Vec::new(), may_wait);
+        shaken.map_err(|error| match self.stop.is_stopped() {
+            true => ReceiverError::Stopped,
+            false => self.tls(error),
+        })
+    }
+
+    /// An error of TLS.
+    fn tls(&self, problem: impl ToString) -> ReceiverError {
+        ReceiverError::Tls {
+            address: self.address.clone(),
+            problem: problem.to_string(),
+        }
+    }
+
+    /// The hash of the server's certificate, if it has one to bind a login to.
+    fn end_point(&self) -> Option<Vec<u8>> {
+        let certificate = self.socket.tls()?.with(|connection| {
+            let certificates = connection.peer_certificates()?;
+            Some(certificates.first()?.to_vec())
+        })?;
+        end_point_hash(&certificate)
     }
 
     fn start_up(&mut self, info: &ConnInfo) -> Result<()> {
@@ -125,6 +207,12 @@ impl Client {
             match self.decode(&frame)? {
                 Message::Authentication(0) if login.as_ref().is_some_and(|login| !login.is_proved()) => {
                     return Err(self.broken("the server has not proved that it knows the password"));
+                }
+                Message::Authentication(0)
+                    if info.tls.binding == BindingMode::Require
+                        && login.as_ref().is_none_or(|login| !login.is_bound()) =>
+                {
+                    return Err(self.tls("the login was not bound to the server's certificate, and channel_binding asks for it"));
                 }
                 Message::Authentication(0) => {}
                 Message::Sasl { step, data } => {
@@ -154,9 +242,13 @@ impl Client {
         let failed = |error: std::io::Error| self.broken(format!("the login by password: {error}"));
         match (step, login.as_mut()) {
             (10, None) => {
+                let end_point = match info.tls.binding {
+                    BindingMode::Disable => None,
+                    _ => self.end_point(),
+                };
                 let begun = info
                     .password()?
-                    .and_then(|password| Login::begin(&password, data));
+                    .and_then(|password| Login::begin(&password, data, end_point));
                 let begun = begun.ok_or_else(|| ReceiverError::Authentication {
                     address: self.address.clone(),
                     method: step,
@@ -300,6 +392,9 @@ impl Client {
 
     /// Waits until something has arrived, which is whether it has, or until `deadline`.
     pub(super) fn wait_readable(&self, deadline: Instant) -> Result<bool> {
+        if self.socket.has_received() {
+            return Ok(true);
+        }
         wait(Some(&self.socket), PollFlags::IN, deadline, &self.stop).map_err(|error| self.lost(error))
     }
 

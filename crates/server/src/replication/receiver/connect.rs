@@ -16,6 +16,7 @@ use super::conninfo::{Address, ConnInfo};
 use super::error::{ReceiverError, Result};
 use crate::socket::Socket;
 use crate::stop::StopSignal;
+use crate::tls::client::SslMode;
 
 /// The pause before the next try if the kernel has nothing to wait for: a Unix-domain socket whose queue is full.
 const RETRY: Duration = Duration::from_millis(10);
@@ -24,8 +25,12 @@ const RETRY: Duration = Duration::from_millis(10);
 pub(super) fn open(info: &ConnInfo, patience: Duration, stop: &StopSignal) -> Result<(Socket, String)> {
     let deadline = Instant::now() + patience;
     let mut failed = None;
-    for address in info.addresses() {
-        match attempt(&address, deadline, stop) {
+    let addresses = info.addresses().map_err(|source| ReceiverError::Connect {
+        address: info.host_text.clone(),
+        source,
+    })?;
+    for address in addresses {
+        match attempt(&address, info.tls.mode, deadline, stop) {
             Ok(socket) => return Ok((socket, address.to_string())),
             Err(_) if stop.is_stopped() => return Err(ReceiverError::Stopped),
             Err(source) => {
@@ -39,11 +44,11 @@ pub(super) fn open(info: &ConnInfo, patience: Duration, stop: &StopSignal) -> Re
     Err(failed.unwrap_or_else(|| ReceiverError::ConnInfo("it names no address".to_owned())))
 }
 
-fn attempt(address: &Address, deadline: Instant, stop: &StopSignal) -> io::Result<Socket> {
+fn attempt(address: &Address, mode: SslMode, deadline: Instant, stop: &StopSignal) -> io::Result<Socket> {
     if let Address::Tcp(address) = address {
         invariant!(
             1 of receiver::conninfo,
-            address.ip().to_canonical().is_loopback(),
+            mode >= SslMode::Require || address.ip().to_canonical().is_loopback(),
             "{address} is to be connected to"
         );
     }

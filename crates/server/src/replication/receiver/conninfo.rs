@@ -4,25 +4,28 @@
 //!   host=127.0.0.1 port=5433 user=alice application_name='the standby'
 //!   host=/tmp port=5433                                  a Unix-domain socket: /tmp/.s.PGSQL.5433
 //!   postgresql://alice@localhost:5433/postgres?application_name=standby
+//!   host=db.example.org user=copy passfile=pass sslmode=verify-full sslrootcert=root.crt channel_binding=require
 //! ```
 //!
 //! A value may have single quotes around it; `\` takes the next character as it is, in quotes or without. Blanks may
 //! surround the `=`. In a URI, `%2F` and the like stand for bytes.
 //!
 //! # Rules
-//! 1. Only loopback addresses, `localhost` and directories of Unix-domain sockets are accepted, as long as there is no
-//!    TLS: the log holds every row of the database. Other names are not looked up.
-//! 2. What asks for something that is not there is an error that says so: `sslmode=require`. What is about
-//!    the same things but does not insist (`sslmode=prefer`) is accepted, since `pg_basebackup -R` writes it.
+//! 1. A server that is not on this machine is spoken to over TLS alone (`sslmode=require` or more), because the log holds
+//!    every row of the database. Names but `localhost` are looked up at each connection.
+//! 2. What asks for something that is not there is an error that says so: `sslcrl`. What is about
+//!    the same things but does not insist (`gssencmode=prefer`) is accepted, since `pg_basebackup -R` writes it.
 //! 3. A name that does not exist is an error.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 use super::error::{ReceiverError, Result};
 use super::password::{self, Password};
+use crate::tls::client::{BindingMode, ClientTls, SslMode};
 
 /// Our servers' usual port, not PostgreSQL's.
 const DEFAULT_PORT: u16 = 5433;
@@ -30,8 +33,7 @@ const DEFAULT_PORT: u16 = 5433;
 const DEFAULT_APPLICATION_NAME: &str = "walreceiver";
 
 /// Names whose value does not change what this program does.
-const NO_EFFECT: [&str; 21] = [
-    "channel_binding",
+const NO_EFFECT: [&str; 15] = [
     "client_encoding",
     "gssencmode",
     "gsslib",
@@ -41,12 +43,7 @@ const NO_EFFECT: [&str; 21] = [
     "keepalives_interval",
     "krbsrvname",
     "replication",
-    "sslcert",
     "sslcompression",
-    "sslcrl",
-    "sslcrldir",
-    "sslkey",
-    "sslrootcert",
     "sslsni",
     "ssl_max_protocol_version",
     "ssl_min_protocol_version",
@@ -59,6 +56,8 @@ const NO_EFFECT: [&str; 21] = [
 pub enum Host {
     /// Loopback addresses, to be tried in turn.
     Loopback(Vec<IpAddr>),
+    /// Another address, or a name that is looked up.
+    Remote(String),
     /// The directory of a Unix-domain socket.
     Directory(PathBuf),
 }
@@ -82,6 +81,8 @@ pub struct ConnInfo {
     pub password: Option<Password>,
     /// The file of passwords, if one was given.
     pub passfile: Option<PathBuf>,
+    /// Encryption.
+    pub tls: ClientTls,
 }
 
 /// A place to connect to.
@@ -137,10 +138,13 @@ impl std::fmt::Display for ConnInfo {
             quoted(&self.user),
             quoted(&self.application_name)
         )?;
-        match &self.passfile {
-            Some(file) => write!(f, " passfile={}", quoted(&file.to_string_lossy())),
-            None => Ok(()),
+        if let Some(file) = &self.passfile {
+            write!(f, " passfile={}", quoted(&file.to_string_lossy()))?;
         }
+        for (name, value) in self.tls.words() {
+            write!(f, " {name}={}", quoted(&value))?;
+        }
+        Ok(())
     }
 }
 
@@ -158,7 +162,9 @@ impl ConnInfo {
             connect_timeout: None,
             password: None,
             passfile: None,
+            tls: ClientTls::default(),
         };
+        let (mut certificate, mut key) = (None, None);
         let mut fallback = DEFAULT_APPLICATION_NAME.to_owned();
         for (name, value) in words {
             // An empty value is the default.
@@ -185,12 +191,18 @@ impl ConnInfo {
                     Ok(seconds) => info.connect_timeout = Some(Duration::from_secs(u64::from(seconds))),
                     Err(_) => return refuse(format!("connect_timeout \"{value}\" is no number of seconds")),
                 },
-                "sslmode" if ["disable", "allow", "prefer"].contains(&value.as_str()) => {}
-                "sslmode" => {
-                    return refuse(format!(
-                        "sslmode={value} is not possible, since there is no TLS yet"
-                    ));
-                }
+                "sslmode" => match SslMode::named(&value) {
+                    Some(mode) => info.tls.mode = mode,
+                    None => return refuse(format!("invalid sslmode value: \"{value}\"")),
+                },
+                "channel_binding" => match BindingMode::named(&value) {
+                    Some(mode) => info.tls.binding = mode,
+                    None => return refuse(format!("invalid channel_binding value: \"{value}\"")),
+                },
+                "sslrootcert" => info.tls.authorities = Some(value.into()),
+                "sslcert" => certificate = Some(value.into()),
+                "sslkey" => key = Some(value.into()),
+                "sslcrl" | "sslcrldir" => return refuse(format!("\"{name}\" is not supported")),
                 "password" => info.password = Some(Password(value)),
                 "passfile" => info.passfile = Some(value.into()),
                 "options" | "service" => return refuse(format!("\"{name}\" is not supported")),
@@ -198,7 +210,7 @@ impl ConnInfo {
                 unknown => {
                     return refuse(format!(
                         "\"{unknown}\" is not known; there are host, hostaddr, port, user, dbname, application_name, \
-                         connect_timeout and sslmode"
+                         connect_timeout, password, passfile, sslmode, sslrootcert, sslcert, sslkey and channel_binding"
                     ));
                 }
             }
@@ -209,7 +221,17 @@ impl ConnInfo {
         let Some(text) = host_address.or(host) else {
             return refuse("it does not say where the server is; write host=127.0.0.1, for example");
         };
-        info.host = parse_host(&text)?;
+        info.tls.certificate = match (certificate, key) {
+            (None, None) => None,
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            _ => return refuse("sslcert and sslkey go together"),
+        };
+        if info.tls.mode >= SslMode::VerifyCa && info.tls.authorities.is_none() {
+            return refuse(
+                "this sslmode needs sslrootcert, the file of those whose word for the server counts",
+            );
+        }
+        info.host = parse_host(&text, info.tls.mode)?;
         info.host_text = text;
         Ok(info)
     }
@@ -225,19 +247,23 @@ impl ConnInfo {
     }
 
     /// The addresses to try to connect to, in turn.
-    pub(crate) fn addresses(&self) -> Vec<Address> {
-        match &self.host {
+    pub(crate) fn addresses(&self) -> io::Result<Vec<Address>> {
+        Ok(match &self.host {
             Host::Loopback(addresses) => addresses
                 .iter()
                 .map(|address| Address::Tcp(SocketAddr::new(*address, self.port)))
                 .collect(),
+            Host::Remote(name) => (name.as_str(), self.port)
+                .to_socket_addrs()?
+                .map(Address::Tcp)
+                .collect(),
             Host::Directory(path) => vec![Address::Unix(path.join(format!(".s.PGSQL.{}", self.port)))],
-        }
+        })
     }
 }
 
 /// Rule 1.
-fn parse_host(text: &str) -> Result<Host> {
+fn parse_host(text: &str, mode: SslMode) -> Result<Host> {
     if text.starts_with('/') {
         return Ok(Host::Directory(text.into()));
     }
@@ -252,9 +278,11 @@ fn parse_host(text: &str) -> Result<Host> {
     }
     match text.parse::<IpAddr>() {
         Ok(address) if address.to_canonical().is_loopback() => Ok(Host::Loopback(vec![address])),
+        _ if mode >= SslMode::Require => Ok(Host::Remote(text.to_owned())),
         _ => refuse(format!(
-            "host \"{text}\" is not on this machine: there is no TLS yet, so replication works over \
-             127.0.0.1, ::1, localhost or the directory of a Unix-domain socket only (and through an SSH tunnel from afar)"
+            "host \"{text}\" is not on this machine, so the connection has to be encrypted: give sslmode=verify-full and \
+             sslrootcert, the file of those whose word for the server counts (a copy of its server.crt, if it is signed by \
+             itself)"
         )),
     }
 }
@@ -377,19 +405,31 @@ mod tests {
             (info.user.as_str(), info.application_name.as_str()),
             (r"a 'b\", "x y")
         );
-        assert_eq!(info.addresses()[0].to_string(), "127.0.0.1:5444");
+        assert_eq!(info.addresses().unwrap()[0].to_string(), "127.0.0.1:5444");
         assert_eq!(parsed(&info.to_string()), info);
         let info = parsed("host=/tmp");
-        assert_eq!(info.addresses(), [Address::Unix("/tmp/.s.PGSQL.5433".into())]);
+        assert_eq!(
+            info.addresses().unwrap(),
+            [Address::Unix("/tmp/.s.PGSQL.5433".into())]
+        );
         assert_eq!(
             (info.user.as_str(), info.application_name.as_str()),
             ("clearway", "walreceiver")
         );
         let info = parsed("host=localhost fallback_application_name=standby connect_timeout=3 port=''");
-        assert_eq!(info.addresses().len(), 2);
+        assert_eq!(info.addresses().unwrap().len(), 2);
         assert_eq!(info.application_name, "standby");
         assert_eq!(info.connect_timeout, Some(Duration::from_secs(3)));
-        assert_eq!(parsed("host=::1").addresses()[0].to_string(), "[::1]:5433");
+        assert_eq!(
+            parsed("host=::1").addresses().unwrap()[0].to_string(),
+            "[::1]:5433"
+        );
+        let info = parsed(
+            "host=db.example.org sslmode=verify-full sslrootcert='/a b/root.crt' sslcert=c.crt sslkey=c.key \
+             channel_binding=require",
+        );
+        assert_eq!(info.host, Host::Remote("db.example.org".to_owned()));
+        assert_eq!(parsed(&info.to_string()), info);
         // What pg_basebackup -R writes.
         parsed(
             "user=postgres passfile='/home/x/.pgpass' channel_binding=prefer host=127.0.0.1 port=5433 sslmode=prefer \
@@ -406,7 +446,7 @@ mod tests {
             (info.user.as_str(), info.application_name.as_str()),
             ("al ice", "a&b")
         );
-        assert_eq!(info.addresses()[0].to_string(), "[::1]:5444");
+        assert_eq!(info.addresses().unwrap()[0].to_string(), "[::1]:5444");
         assert_eq!(info.connect_timeout, None);
         let info = parsed("postgres://%2Fvar%2Frun");
         assert_eq!(info.host, Host::Directory("/var/run".into()));
@@ -434,12 +474,16 @@ mod tests {
             ("host=127.0.0.1 =x", "no name"),
             ("host='127.0.0.1", "not closed"),
             ("host=127.0.0.1 port=70000", "is no port"),
-            ("host=127.0.0.1 sslmode=require", "no TLS"),
+            ("host=127.0.0.1 sslmode=always", "invalid sslmode"),
+            ("host=127.0.0.1 sslmode=verify-ca", "needs sslrootcert"),
+            ("host=127.0.0.1 sslcert=a.crt", "go together"),
+            ("host=127.0.0.1 channel_binding=1", "invalid channel_binding"),
+            ("host=127.0.0.1 sslcrl=a.crl", "not supported"),
             ("host=127.0.0.1 hots=x", "is not known"),
             ("host=127.0.0.1 connect_timeout=soon", "no number"),
             ("host=127.0.0.1,::1", "more than one"),
             ("host=192.168.0.1", "not on this machine"),
-            ("host=example.org", "SSH tunnel"),
+            ("host=example.org", "sslmode=verify-full"),
             ("hostaddr=10.0.0.1 host=localhost", "not on this machine"),
             ("host=localhost options=-cx=y", "not supported"),
             ("host=local\0host", "zero byte"),

@@ -49,6 +49,14 @@ pub enum ReceiverError {
         /// For how long.
         patience: Duration,
     },
+    /// The connection could not be encrypted, or not as it was asked for.
+    #[error("the connection to the server at {address}: {problem}")]
+    Tls {
+        /// The server.
+        address: String,
+        /// The fault.
+        problem: String,
+    },
     /// The stop signal was given.
     #[error("stopped")]
     Stopped,

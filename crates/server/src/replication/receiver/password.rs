@@ -11,7 +11,9 @@ use std::fmt;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
+use postgres_protocol::authentication::sasl::{
+    ChannelBinding, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256,
+};
 
 /// A password, which is not shown.
 #[derive(Clone, PartialEq, Eq)]
@@ -65,25 +67,44 @@ fn fields(line: &str) -> Vec<String> {
 
 /// A login that has begun.
 pub(super) struct Login {
+    mechanism: &'static str,
     exchange: ScramSha256,
     proved: bool,
 }
 
 impl Login {
-    /// Begins, if the server takes SCRAM-SHA-256; `mechanisms`: what it takes, each with a zero byte behind it.
-    pub(super) fn begin(password: &Password, mechanisms: &[u8]) -> Option<Login> {
-        let mut names = mechanisms.split(|byte| *byte == 0);
-        names.any(|name| name == SCRAM_SHA_256.as_bytes()).then(|| Login {
-            exchange: ScramSha256::new(password.0.as_bytes(), ChannelBinding::unsupported()),
+    /// Begins, if the server takes SCRAM-SHA-256; `mechanisms`: what it takes, each with a zero byte behind it. With the hash
+    /// of the server's certificate, the login is bound to it where the server can.
+    pub(super) fn begin(password: &Password, mechanisms: &[u8], end_point: Option<Vec<u8>>) -> Option<Login> {
+        let takes = |wanted: &str| {
+            let mut names = mechanisms.split(|byte| *byte == 0);
+            names.any(|name| name == wanted.as_bytes())
+        };
+        let (mechanism, binding) = match end_point {
+            Some(hash) if takes(SCRAM_SHA_256_PLUS) => {
+                (SCRAM_SHA_256_PLUS, ChannelBinding::tls_server_end_point(hash))
+            }
+            // A machine in the middle that has taken PLUS off the list is found out by the server.
+            Some(_) => (SCRAM_SHA_256, ChannelBinding::unrequested()),
+            None => (SCRAM_SHA_256, ChannelBinding::unsupported()),
+        };
+        takes(mechanism).then(|| Login {
+            mechanism,
+            exchange: ScramSha256::new(password.0.as_bytes(), binding),
             proved: false,
         })
+    }
+
+    /// True if it is bound to the server's certificate.
+    pub(super) fn is_bound(&self) -> bool {
+        self.mechanism == SCRAM_SHA_256_PLUS
     }
 
     /// The body of the first answer.
     pub(super) fn first(&self) -> Vec<u8> {
         let message = self.exchange.message();
         let length = (message.len() as u32).to_be_bytes();
-        [SCRAM_SHA_256.as_bytes(), b"\0", &length, message].concat()
+        [self.mechanism.as_bytes(), b"\0", &length, message].concat()
     }
 
     /// The body of the answer to the server's first message.
