@@ -4,7 +4,8 @@ A sort of Clearway keeps tied rows in the order in which they came, whatever mem
 crates/engine/src/spill/sorter.rs); PostgreSQL's quicksort does not. Each of these orders rows by a key that ties and
 then shows which of them came first. An entry is how its statement begins, comments left out, with an index that has
 these keys: PostgreSQL asked again, and kept from sorting, reads the rows by it, where those that tie come in the order
-of the table. `None` where no index has the keys.
+of the table. Where no index has the keys it is a pair instead, a part of the statement and what takes its place when both
+servers are asked again: then the ties decide nothing that is shown.
 """
 
 EMPSALARY = "empsalary (enroll_date)"
@@ -15,7 +16,11 @@ TIES = {
             "SELECT depname, empno, salary, sum(salary) OVER (PARTITION BY depname) FROM empsalary ORDER BY depname, salary",
             "empsalary (depname, salary)",
         ),
-        ("SELECT depname, empno, salary, rank() OVER w FROM empsalary WINDOW w AS (PARTITION BY depname ORDER BY salary) ORDER", None),
+        (
+            "SELECT depname, empno, salary, rank() OVER w FROM empsalary WINDOW w AS (PARTITION BY depname ORDER BY salary) ORDER",
+            # The order of the answer itself ties.
+            ("ORDER BY rank() OVER w", "ORDER BY rank() OVER w, empno"),
+        ),
         ("SELECT last_value(four) OVER (ORDER BY ten), ten, four FROM tenk1 WHERE unique2 < 10", "tenk1 (ten)"),
         *(
             (f"SELECT {function}(unique1) over (ORDER BY four rows between current row and 2 following exclude", "tenk1 (four)")
@@ -25,7 +30,11 @@ TIES = {
             "SELECT first_value(unique1) over w, nth_value(unique1, 2) over w AS nth_2, last_value(unique1) over w, unique1, four",
             "tenk1 (four)",
         ),
-        ("select x, y, first_value(y) over w, last_value(y) over w from (select x, x as y from generate_series(1,5) as x", None),
+        (
+            "select x, y, first_value(y) over w, last_value(y) over w from (select x, x as y from generate_series(1,5) as x",
+            # Two rows have NULL for x: what their frames hold is the same in either order.
+            ("first_value(y) over w, last_value(y) over w", "min(y) over w, max(y) over w"),
+        ),
         *(
             (f"select {begin}", EMPSALARY)
             for begin in (
@@ -38,7 +47,8 @@ TIES = {
         ),
         (
             "SELECT * FROM (SELECT *, count(1) OVER (PARTITION BY depname || '') c1, row_number() OVER (PARTITION BY depname) rn,",
-            None,
+            # The first row of a partition without an order is any of them.
+            ("SELECT * FROM (SELECT *,", "SELECT depname, c1, rn, c2, c3 FROM (SELECT *,"),
         ),
         *(
             (

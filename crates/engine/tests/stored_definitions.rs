@@ -220,3 +220,39 @@ fn generated_columns_are_remembered() {
         "1-5"
     );
 }
+
+/// A composite type names the rows of a table that was made before it, and a later table has it. An attribute that was added
+/// is NULL in the row from before.
+#[test]
+fn composite_types_are_remembered() {
+    let fixture = Fixture::new(
+        "create table inner_rows (a int, b text); create type pair as (r inner_rows, n numeric(5,1));
+         create table t (p pair, ps pair[]);
+         insert into t values (row(row(1, 'x')::inner_rows, 2.25), array[row(null, 1)::pair]);
+         alter type pair add attribute late int; alter table inner_rows add column c int;
+         insert into t values (row(row(2, 'y', 3), 4, 5), null); alter type pair rename attribute n to number",
+    );
+    let check = |fixture: &Fixture| {
+        let mut session = fixture.session();
+        assert_eq!(
+            query(
+                &mut session,
+                "select ((p).r).b, (p).number, (p).late, ((p).r).c from t order by 1"
+            ),
+            "x|2.3||, y|4.0|5|3"
+        );
+        assert_eq!(run(&mut session, "drop table inner_rows"), "ERROR 2BP01");
+        assert_eq!(
+            run(&mut session, "alter table inner_rows drop column b"),
+            "ERROR 0A000"
+        );
+        assert_eq!(
+            run(&mut session, "alter type pair drop attribute late"),
+            "ERROR 0A000"
+        );
+    };
+    check(&fixture);
+    let fixture = reopen(fixture);
+    check(&fixture);
+    assert_eq!(fixture.engine.check().unwrap().problems, Vec::<String>::new());
+}

@@ -108,17 +108,10 @@ impl CatalogState {
         }
     }
 
-    /// The types of the rows of all tables and views, of the system and of users.
+    /// The types of the rows of all tables and views that users have made.
     pub(crate) fn row_types(&self) -> Vec<Arc<UserType>> {
-        let of_system = system::SYSTEM_TABLES.iter().map(|table| table.shape.oid);
-        let of_users = self
-            .tables()
-            .into_iter()
-            .chain(self.views())
-            .map(|entry| entry.def.oid);
-        let numbers = of_system
-            .chain(of_users)
-            .filter_map(|table| TypeOid::new(table + ROW_TYPE_OFFSET));
+        let tables = self.tables().into_iter().chain(self.views());
+        let numbers = tables.filter_map(|entry| TypeOid::new(entry.def.oid + ROW_TYPE_OFFSET));
         numbers.filter_map(|oid| self.row_type(oid)).collect()
     }
 

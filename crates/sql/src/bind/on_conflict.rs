@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | none (DO NOTHING only) | all unique ones |
 //! | `(a, b)` | the unique ones over just these columns, in any order |
+//! | `(a, lower(b)) where c` | those over just these parts; of a part of the rows those whose predicate follows from c |
 //! | `ON CONSTRAINT c` | that of the constraint |
 //!
 //! SET and WHERE of DO UPDATE see the row that is there under the table's name, and the one that was to be inserted as
@@ -16,10 +17,17 @@ use sqlparser::ast;
 use crate::bind::changed_view::{Change, ChangedRelation};
 use crate::bind::scope::{Names, Scope};
 use crate::bind::write::Assignments;
-use crate::bind::{Binder, identifier, refuse, split_name};
+use crate::bind::{Binder, columns_of, identifier, refuse, split_name};
 use crate::catalog::TableDef;
 use crate::error::{EngineError, Result, SqlState};
+use crate::expr::Expr;
+use crate::implication::predicate_follows;
+use crate::index::{IndexKey, IndexedValue};
+use crate::parse::{conflict_target, parse_expression};
 use crate::plan::{ConflictUpdate, OnConflict, RowAssignments};
+use crate::planner::Failure;
+use crate::planner::scan::conjuncts;
+use crate::stack::with_stack_for;
 
 /// The name of the row that was to be inserted.
 const EXCLUDED: &str = "excluded";
@@ -36,7 +44,15 @@ impl Binder<'_> {
         refuse(relation.view.is_some(), "INSERT … ON CONFLICT through a view")?;
         let table = &relation.table;
         let arbiters = match &conflict.conflict_target {
-            Some(ast::ConflictTarget::Columns(columns)) => self.inferred(columns, table)?,
+            Some(ast::ConflictTarget::Columns(columns)) => match conflict_target(columns) {
+                None => self.inferred(columns, table)?,
+                Some((list, condition)) => {
+                    // Places in these texts are not those of the statement.
+                    let position = columns.first().and_then(|column| self.position(column.span));
+                    let found = self.inferred_of_texts(list, condition, table);
+                    found.map_err(|error| error.without_position().or_position(position))?
+                }
+            },
             Some(ast::ConflictTarget::OnConstraint(name)) => vec![self.arbiter_named(name, table)?],
             None => {
                 if let ast::OnConflictAction::DoUpdate(_) = conflict.action {
@@ -85,12 +101,58 @@ impl Binder<'_> {
             .filter(|(_, index)| index.unique && index.plain_columns().is_some_and(|columns| fits(&columns)));
         let found: Vec<usize> = found.map(|(at, _)| at).collect();
         if found.is_empty() {
-            return Err(EngineError::new(
-                SqlState::INVALID_COLUMN_REFERENCE,
-                "there is no unique or exclusion constraint matching the ON CONFLICT specification",
-            ));
+            return Err(no_arbiter());
         }
         Ok(found)
+    }
+
+    /// The unique indexes over just the parts of this list, in any order, whose predicates follow from a condition.
+    fn inferred_of_texts(
+        &mut self,
+        list: &str,
+        condition: Option<&str>,
+        table: &TableDef,
+    ) -> Result<Vec<usize>> {
+        let tree = parse_expression(&format!("row({list})"), 0)?;
+        let parts =
+            columns_of(&tree).ok_or_else(|| EngineError::not_supported("this target of ON CONFLICT"))?;
+        let names = || Names::of_table(table, None, 0);
+        let (mut columns, mut exprs) = (BTreeSet::new(), Vec::new());
+        for part in parts {
+            let typed = with_stack_for(tree.levels(), || {
+                self.expression(&part, &mut Scope::of(names(), "ON CONFLICT"))
+            })?;
+            match typed.expr {
+                Expr::Column(column) => {
+                    columns.insert(column);
+                }
+                expr => exprs.push(Failure::default().simplified(expr)),
+            }
+        }
+        let mut conditions = Vec::new();
+        if let Some(condition) = condition {
+            let tree = parse_expression(condition, 0)?;
+            let condition = with_stack_for(tree.levels(), || {
+                let typed = self.expression(&tree, &mut Scope::of(names(), "WHERE"))?;
+                self.condition(typed, "WHERE", None)
+            })?;
+            conditions = conjuncts(Failure::default().simplified(condition));
+        }
+        let indexes = table.indexes.iter().enumerate();
+        let found = indexes.filter(|(_, index)| {
+            let computed: Vec<&Expr> = index.keys.iter().filter_map(computed).collect();
+            let predicate = index.predicate.as_ref();
+            index.unique
+                && index.key_columns().collect::<BTreeSet<u16>>() == columns
+                && computed.iter().all(|expr| exprs.contains(expr))
+                && exprs.iter().all(|expr| computed.contains(&expr))
+                && predicate.is_none_or(|predicate| predicate_follows(&predicate.simplified, &conditions))
+        });
+        let found: Vec<usize> = found.map(|(at, _)| at).collect();
+        match found.is_empty() {
+            true => Err(no_arbiter()),
+            false => Ok(found),
+        }
     }
 
     /// The index of the constraint of this name.
@@ -146,4 +208,19 @@ impl Binder<'_> {
             condition,
         })
     }
+}
+
+/// The expression that a part of a key is; `None` for a column.
+fn computed(key: &IndexKey) -> Option<&Expr> {
+    match &key.value {
+        IndexedValue::Column(_) => None,
+        IndexedValue::Expression(kept) => Some(&kept.simplified),
+    }
+}
+
+fn no_arbiter() -> EngineError {
+    EngineError::new(
+        SqlState::INVALID_COLUMN_REFERENCE,
+        "there is no unique or exclusion constraint matching the ON CONFLICT specification",
+    )
 }

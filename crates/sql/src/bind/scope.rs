@@ -17,7 +17,7 @@ use std::sync::Arc;
 use crate::aggregate::AggregateCall;
 use crate::bind::window_calls::Windows;
 use crate::bind::{Binder, Typed};
-use crate::catalog::TableDef;
+use crate::catalog::{FIRST_OID, TableDef};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
 use crate::plan::{JoinKind, SetCall};
@@ -330,11 +330,12 @@ impl Qualifier<'_> {
     }
 }
 
-/// The type of a relation's rows; a sequence has none.
+/// The type of a relation's rows; a sequence has none, and those of the catalogs are records: clients that ask for all types
+/// would ask for hundreds of theirs.
 pub(super) fn row_type(table: &TableDef) -> Option<DataType> {
     match table.sequence {
-        Some(_) => None,
-        None => of_oid(table.oid + ROW_TYPE_OFFSET),
+        None if table.oid >= FIRST_OID => of_oid(table.oid + ROW_TYPE_OFFSET),
+        _ => None,
     }
 }
 

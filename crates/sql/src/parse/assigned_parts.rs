@@ -20,14 +20,14 @@ fn keyword(token: &Token) -> Option<Keyword> {
 }
 
 /// A text, and where its characters begin.
-struct Places<'t> {
+pub(super) struct Places<'t> {
     text: &'t str,
     starts: Vec<usize>,
     lines: Lines,
 }
 
 impl Places<'_> {
-    fn of(text: &str) -> Places<'_> {
+    pub(super) fn of(text: &str) -> Places<'_> {
         Places {
             text,
             starts: text.char_indices().map(|(at, _)| at).collect(),
@@ -36,7 +36,7 @@ impl Places<'_> {
     }
 
     /// The part of the text between two places.
-    fn between(&self, start: Location, end: Location) -> Option<&str> {
+    pub(super) fn between(&self, start: Location, end: Location) -> Option<&str> {
         let byte = |place: Location| {
             let character = self.lines.characters_before(self.text, place)? as usize;
             Some(self.starts.get(character).copied().unwrap_or(self.text.len()))

@@ -14,7 +14,7 @@
 //! the calls with a grammar of their own (`special_call`), lists that begin with a query (`in_list`), ANY behind an
 //! operator with its schema (`operator_any`), `.*` behind parentheses or before an operator (`row_wildcards`), ONLY and `*` beside tables' names (`children`), GROUPING SETS inside GROUPING SETS, `GROUP BY DISTINCT` (a key of its own,
 //! [`mark_distinct_groups`]), parts of arrays that are assigned to (`assigned_parts`), forms of MERGE (`merge`), the columns of ON DELETE SET NULL (`set_columns`), CURRENT OF (`current_of`), names of joins
-//! behind USING (`using_alias`), ROWS FROM (`rows_from`), VARIADIC, `(values (1))` and `((select 1) union select 2)` (`set_operand`) as values.
+//! behind USING (`using_alias`), ROWS FROM (`rows_from`), VALUES behind ANY (`quantified_values`), targets of ON CONFLICT (`conflict_target`), VARIADIC, `(values (1))` and `((select 1) union select 2)` (`set_operand`) as values.
 //!
 //! The first two are rules of precedence ([`Dialect`]); the others are mended in the list of tokens ([`tokens`]). So are
 //! locks of rows (`row_locks`). `TABLE x`, whose name sqlparser keeps without its quotes, is written out there.
@@ -171,10 +171,12 @@ pub(super) fn tokens(text: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
     super::children::leave_out(&mut tokens);
     super::row_wildcards::mend(&mut tokens);
     super::assigned_parts::mark(&mut tokens, text);
+    super::conflict_target::mend(&mut tokens, text);
     super::window_frame::mend(&mut tokens);
     super::merge::mend(&mut tokens);
     super::using_alias::mend(&mut tokens);
     super::rows_from::mend(&mut tokens);
+    super::quantified_values::mend(&mut tokens);
     super::overriding::mend(&mut tokens);
     super::identity_options::mend(&mut tokens);
     super::search_cycle::mend(&mut tokens);

@@ -6,6 +6,7 @@
 
 mod assigned_parts;
 mod children;
+mod conflict_target;
 mod current_of;
 mod dialect;
 mod identity_options;
@@ -15,6 +16,7 @@ mod merge;
 mod number_junk;
 mod operator_any;
 mod overriding;
+mod quantified_values;
 mod row_locks;
 mod row_wildcards;
 mod rows_from;
@@ -30,6 +32,7 @@ pub(crate) mod utility;
 mod window_frame;
 
 pub(crate) use assigned_parts::SUBSCRIPTS_MARK;
+pub(crate) use conflict_target::conflict_target;
 pub(crate) use current_of::current_of;
 pub(crate) use dialect::{DISTINCT_MARK, VARIADIC};
 use std::cell::OnceCell;

@@ -170,7 +170,7 @@ fn of_system(table: &SystemTable) -> Relation<'static> {
     Relation {
         oid: table.shape.oid,
         name: table.shape.name,
-        row_type: table.shape.oid + ROW_TYPE_OFFSET,
+        row_type: 0,
         schema: table.shape.schema.oid(),
         persistence: "p",
         kind,
