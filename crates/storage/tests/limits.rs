@@ -127,7 +127,7 @@ fn keys_of_each_length_can_be_loaded() {
 /// Strings in pieces, at the lengths where a piece or a directory is full, and pointers that lead elsewhere (P4 of
 /// `pieces`).
 ///
-/// Caught mutations: `row_of` without its look at the header; `each_row_of` without the next directory.
+/// Caught mutation: `row_of` without its look at the header.
 #[test]
 fn a_string_in_pieces_has_any_length() {
     with_session(|ctx| {

@@ -13,8 +13,9 @@ use crate::memory;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::{CopyFormat, CopyOptions};
 
-/// No line may be longer; a client that forgets its newlines must not take all memory.
-const LINE_BYTES_MAX: usize = 64 << 20;
+/// No line may be longer, as in PostgreSQL; and what a line needs is asked for, so a client that forgets its newlines does not
+/// take all memory.
+const LINE_BYTES_MAX: usize = 1 << 30;
 
 /// As many times its length may a line have in memory at once.
 const LINE_COPIES: usize = 6;

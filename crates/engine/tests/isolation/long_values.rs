@@ -20,7 +20,7 @@ fn assert_sound(fixture: &Fixture) {
 
 /// A snapshot finds the values of the rows that it sees, whatever was updated, deleted and vacuumed since.
 ///
-/// Caught mutation: pieces that are withdrawn where they should be deleted (`delete_pieces`): 2.
+/// Caught mutation: pieces are vacuumed whatever the horizon (`vacuum_long_values`).
 #[test]
 fn an_older_snapshot_reads_the_older_value() {
     let fixture = notes();
@@ -83,6 +83,9 @@ fn the_newest_version_has_its_own_value() {
 }
 
 /// An UPDATE of another column leaves the pieces where they are, also by ways that write the whole row.
+///
+/// Caught mutations: pointers that the new version has are deleted (`delete_pieces`); all columns are encoded anew
+/// (`encode_new`).
 #[test]
 fn an_update_of_another_column_writes_no_piece() {
     let fixture = notes();

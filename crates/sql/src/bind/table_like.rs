@@ -115,6 +115,12 @@ impl Binder<'_> {
         column.typmod = other.typmod;
         column.collation.clone_from(&other.collation);
         column.not_null = other.not_null;
+        if including.storage {
+            column.chosen_storage = other.chosen_storage;
+        }
+        if including.compression {
+            column.compression = other.compression;
+        }
         match &other.default {
             Some(ColumnDefault::Identity(sequence)) if including.identity => {
                 let sequence = self.catalog.table_numbered(*sequence);

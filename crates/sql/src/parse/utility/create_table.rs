@@ -35,6 +35,8 @@ pub(crate) struct LikeOptions {
     pub indexes: bool,
     pub constraints: bool,
     pub comments: bool,
+    pub storage: bool,
+    pub compression: bool,
 }
 
 /// The words that a table's constraint begins with.
@@ -226,6 +228,8 @@ impl Reader<'_> {
                         indexes: wanted,
                         constraints: wanted,
                         comments: wanted,
+                        storage: wanted,
+                        compression: wanted,
                     }
                 }
                 "defaults" => including.defaults = wanted,
@@ -233,9 +237,11 @@ impl Reader<'_> {
                 "generated" => including.generated = wanted,
                 "indexes" => including.indexes = wanted,
                 "comments" => including.comments = wanted,
-                // There is nothing of these here.
                 "constraints" => including.constraints = wanted,
-                "compression" | "statistics" | "storage" => {}
+                "storage" => including.storage = wanted,
+                "compression" => including.compression = wanted,
+                // There is nothing of these here.
+                "statistics" => {}
                 _ => return Err(self.syntax_error()),
             }
             self.at += 1;
