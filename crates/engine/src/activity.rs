@@ -5,12 +5,15 @@
 //! every statement, and a mutex of its own (never contended but by readers) for the texts. What a session *waits*
 //! for is not kept here: it is read from the worker slot of the thread that serves it.
 
+use std::collections::HashMap;
+use std::fmt;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
+use crate::cancel_reason::CancelReason;
 use clearway_machine::{Machine, Native, WaitClass, WaitEvent, WorkerId};
 use clearway_storage::background::{BackgroundKind, BackgroundThread};
-use clearway_txn::TransactionTurn;
+use clearway_txn::{ProcId, TransactionTurn};
 
 use crate::session_counts::SessionCounts;
 
@@ -188,6 +191,25 @@ fn if_it_waits(event: WaitEvent) -> Option<WaitEvent> {
     Some(event).filter(|event| event.class() != WaitClass::None)
 }
 
+/// A session, as others find it.
+#[derive(Debug)]
+pub(crate) struct OpenSession {
+    pub(crate) slot: Arc<ActivitySlot>,
+    pub(crate) proc: ProcId,
+}
+
+/// The open sessions, by number.
+pub(crate) type OpenSessions = HashMap<u32, OpenSession>;
+
+/// Makes a session that waits for its client find its connection ended.
+struct EndOfConnection(Box<dyn Fn() + Send + Sync>);
+
+impl fmt::Debug for EndOfConnection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("EndOfConnection")
+    }
+}
+
 /// The part of one session that others see.
 #[derive(Debug)]
 pub(crate) struct ActivitySlot {
@@ -208,6 +230,9 @@ pub(crate) struct ActivitySlot {
     query_start: AtomicI64,
     state_change: AtomicI64,
     transaction_id: AtomicU64,
+    /// The number of its transaction among those of the session; 0 outside of one.
+    transaction_number: AtomicU64,
+    end_of_connection: OnceLock<EndOfConnection>,
     /// A [`CancelReason`](crate::interrupt::CancelReason), taken by the session at its next check; 0: none.
     pub(crate) cancel: AtomicU32,
     /// Whose turn it is to end the session's transaction, where replay may.
@@ -250,6 +275,8 @@ impl ActivitySlot {
             query_start: AtomicI64::new(0),
             state_change: AtomicI64::new(now),
             transaction_id: AtomicU64::new(0),
+            transaction_number: AtomicU64::new(0),
+            end_of_connection: OnceLock::new(),
             cancel: AtomicU32::new(0),
             turn: TransactionTurn::default(),
             memory_bytes: AtomicU64::new(0),
@@ -343,6 +370,56 @@ impl ActivitySlot {
     /// The worker of the thread that serves the session, once it is known.
     pub(crate) fn worker(&self) -> Option<WorkerId> {
         Some(WorkerId(self.worker.load(Ordering::Relaxed))).filter(|worker| worker.0 != WorkerId::NONE)
+    }
+
+    /// The number of the session's transaction among its own, while it is in one.
+    pub(crate) fn set_transaction_number(&self, number: u64) {
+        self.transaction_number.store(number, Ordering::Relaxed);
+    }
+
+    /// The number of its transaction, and its id if it has one; `None` outside of a transaction.
+    pub(crate) fn transaction(&self) -> Option<(u64, Option<u64>)> {
+        let number = self.transaction_number.load(Ordering::Relaxed);
+        let xid = self.transaction_id.load(Ordering::Relaxed);
+        (self.transaction_start.load(Ordering::Relaxed) != 0)
+            .then_some((number, Some(xid).filter(|xid| *xid != 0)))
+    }
+
+    /// The text of its last statement, as far as it is kept.
+    pub(crate) fn query(&self) -> Arc<str> {
+        let texts = self.texts.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        Arc::clone(&texts.query)
+    }
+
+    /// Has the end of the session call this, so that it does not wait for its client any longer.
+    pub(crate) fn end_connection_by(&self, end: impl Fn() + Send + Sync + 'static) {
+        let _ = self.end_of_connection.set(EndOfConnection(Box::new(end)));
+    }
+
+    /// The session is to end: it learns of it at its next look, or in its wait for its client.
+    pub(crate) fn terminate(&self) {
+        self.ask_to_stop(CancelReason::Terminate);
+        if let Some(end) = self.end_of_connection.get() {
+            (end.0)();
+        }
+    }
+
+    /// The running statement is to stop. The weightier of two reasons stays. The one that was there before.
+    pub(crate) fn ask_to_stop(&self, reason: CancelReason) -> u32 {
+        // Release: pairs with the Acquire in `forget_request`.
+        self.cancel.fetch_max(reason as u32, Ordering::Release)
+    }
+
+    /// Forgets the reason to stop, but for one that ends the session.
+    #[inline]
+    pub(crate) fn forget_request(&self) {
+        // Mostly there is none, and nothing is written.
+        if self.cancel.load(Ordering::Relaxed) != 0 {
+            let reason = self.cancel.swap(0, Ordering::Acquire);
+            if reason == CancelReason::Terminate as u32 {
+                self.ask_to_stop(CancelReason::Terminate);
+            }
+        }
     }
 
     pub(crate) fn set_transaction(&self, start_us: i64, xid: u64) {

@@ -1,9 +1,9 @@
 //! The words of other layers: errors of those below, and modes of locks.
 
 use clearway_storage::StorageError;
-use clearway_txn::{LockError, LockMode};
+use clearway_txn::LockMode;
 
-use crate::interrupt::{Interrupts, current_error};
+use crate::interrupt::current_error;
 use clearway_sql::error::{EngineError, SqlState};
 use clearway_sql::plan::TableLockMode;
 use clearway_sql::{IndexDef, TableDef};
@@ -40,20 +40,6 @@ pub(crate) fn index_error(error: StorageError, table: &TableDef, index: &IndexDe
     }
 }
 
-/// A lock error for the client.
-#[cold]
-pub(crate) fn lock_error(error: LockError, interrupts: &Interrupts) -> EngineError {
-    match error {
-        LockError::Deadlock { cycle } => {
-            EngineError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected").with_detail(cycle)
-        }
-        LockError::Timeout => EngineError::new(
-            SqlState::LOCK_NOT_AVAILABLE,
-            "canceling statement due to lock timeout",
-        ),
-        _ => interrupts.error(),
-    }
-}
 /// The lock manager's mode of a mode of LOCK TABLE.
 pub(crate) fn lock_mode(mode: TableLockMode) -> LockMode {
     match mode {

@@ -13,37 +13,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::activity::ActivitySlot;
+pub(crate) use crate::cancel_reason::CancelReason;
 use crate::clock::running_us;
 use crate::memory;
 use clearway_sql::error::{EngineError, Result, SqlState};
-
-/// The reason why a statement is to end, in the activity slot: none, or one of these.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u32)]
-pub(crate) enum CancelReason {
-    /// A cancel request.
-    Request = 1,
-    /// Replay of a standby is about to remove row versions that the statement may see.
-    SnapshotConflict = 2,
-    /// Replay of a standby needs a table that the transaction has locked.
-    LockConflict = 3,
-    /// Memory is scarce, and the session holds the most.
-    Memory = 4,
-}
-
-impl CancelReason {
-    /// The one of this number.
-    pub(crate) fn from_number(number: u32) -> Option<CancelReason> {
-        [
-            CancelReason::Request,
-            CancelReason::SnapshotConflict,
-            CancelReason::LockConflict,
-            CancelReason::Memory,
-        ]
-        .into_iter()
-        .find(|reason| *reason as u32 == number)
-    }
-}
 
 /// 40001 for a statement, or a transaction, that replay has ended.
 #[cold]
@@ -64,6 +37,15 @@ pub(crate) fn conflict_error(reason: CancelReason, what: &str) -> EngineError {
     error.with_hint(format!(
         "Run the {what} again. How long replay waits is set by max_standby_streaming_delay."
     ))
+}
+
+/// 57P01.
+#[cold]
+fn terminated() -> EngineError {
+    EngineError::new(
+        SqlState::ADMIN_SHUTDOWN,
+        "terminating connection due to administrator command",
+    )
 }
 
 thread_local! {
@@ -97,7 +79,7 @@ impl Interrupts {
     /// A statement begins.
     #[inline]
     pub(crate) fn begin(&mut self, timeout: Option<Duration>) {
-        self.slot.cancel.store(0, Ordering::Relaxed);
+        self.slot.forget_request();
         let deadline = timeout.map_or(0, |timeout| running_us() + timeout.as_micros() as u64);
         self.slot.deadline_us.store(deadline, Ordering::Relaxed);
         CURRENT.with_borrow_mut(|current| match current {
@@ -174,9 +156,15 @@ impl Interrupts {
         self.shutdown.load(Ordering::Relaxed)
     }
 
+    /// True if the session is to end.
+    #[inline]
+    pub(crate) fn is_to_end(&self) -> bool {
+        self.slot.cancel.load(Ordering::Relaxed) == CancelReason::Terminate as u32
+    }
+
     /// The cancel request has had its effect, and the statement's time limit has none any more: it was committed.
     pub(crate) fn take_cancel(&self) {
-        self.slot.cancel.store(0, Ordering::Relaxed);
+        self.slot.forget_request();
         self.slot.deadline_us.store(0, Ordering::Relaxed);
     }
 
@@ -189,13 +177,11 @@ impl Interrupts {
     /// The error that says why.
     #[cold]
     pub(crate) fn error(&self) -> EngineError {
-        if self.shutdown.load(Ordering::Relaxed) {
-            return EngineError::new(
-                SqlState::ADMIN_SHUTDOWN,
-                "terminating connection due to administrator command",
-            );
+        if self.server_stops() || self.is_to_end() {
+            return terminated();
         }
         let reason = match CancelReason::from_number(self.slot.cancel.load(Ordering::Relaxed)) {
+            Some(CancelReason::Terminate) => return terminated(),
             Some(CancelReason::Memory) => return memory::scarcity_error(memory::of_thread()),
             Some(CancelReason::Request) => "canceling statement due to user request",
             Some(conflict) => return conflict_error(conflict, "statement"),

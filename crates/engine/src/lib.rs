@@ -89,6 +89,7 @@
 #![forbid(unsafe_code)]
 
 pub mod activity;
+mod cancel_reason;
 mod catalog;
 mod check;
 mod clock;
@@ -102,6 +103,7 @@ mod executor;
 mod identity;
 mod in_force;
 mod interrupt;
+mod lock_wait;
 pub mod mechanisms;
 pub mod memory;
 mod nearest;

@@ -207,6 +207,8 @@ fn open(
     session.adopt_thread();
     let event = Arc::clone(&channel.event);
     session.wake_by(move || listening_event(&event));
+    let presence = Arc::clone(&channel.presence);
+    session.end_connection_by(move || presence.end_connection());
     channel.out.gate = Some(session.answer_gate());
     channel.watch = Some(session.statement_watch());
     let out = &mut channel.out.bytes;
@@ -287,6 +289,9 @@ impl Connection {
                 },
                 Err(error) => error,
             };
+            if self.session.is_terminated() {
+                return channel.fatal(&shutting_down());
+            }
             return end(channel, shared, &error);
         }
     }

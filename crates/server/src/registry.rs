@@ -73,6 +73,11 @@ impl Presence {
         let _ = self.session.set((engine, process_id, secret));
     }
 
+    /// The session is to end: its next read, also one that it waits in, finds the end of the stream.
+    pub(crate) fn end_connection(&self) {
+        self.socket.stop_reading();
+    }
+
     fn cancel(&self) {
         if let Some((engine, process_id, secret)) = self.session.get() {
             engine.cancel(*process_id, *secret);

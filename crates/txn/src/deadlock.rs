@@ -68,13 +68,12 @@
 //! partition latches while it runs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 
 use clearway_latch::LatchedExclusive;
 use clearway_machine::{AtomicWord, Machine};
 
-use crate::lock_table::{LockEntry, LockManager, Partition};
+use crate::lock_table::{DeadlockWait, LockEntry, LockManager, Partition, WaitTarget};
 use crate::{LockMode, LockTag, ProcId, Xid};
 
 /// The target of a session's wait.
@@ -156,7 +155,7 @@ struct Search<'a, M: Machine> {
 
 impl<M: Machine> LockManager<M> {
     /// The search of a session that has waited for `deadlock_timeout`: left out unless others wait for the session.
-    pub(crate) fn look_for_deadlock(&self, searcher: ProcId) -> Option<String> {
+    pub(crate) fn look_for_deadlock(&self, searcher: ProcId) -> Option<Vec<DeadlockWait>> {
         if !self.is_waited_for(searcher) {
             return None;
         }
@@ -171,7 +170,7 @@ impl<M: Machine> LockManager<M> {
 
     /// Looks for a cycle through `searcher`; found, the searcher's wait is struck out and the cycle is returned in
     /// words.
-    pub(crate) fn find_deadlock(&self, searcher: ProcId) -> Option<String> {
+    pub(crate) fn find_deadlock(&self, searcher: ProcId) -> Option<Vec<DeadlockWait>> {
         let mut search = Search::of(self);
         let cycle = search.cycle_through(searcher)?;
         // R1.
@@ -303,25 +302,17 @@ fn path_to(last: Link, searcher: ProcId, reached_by: &BTreeMap<ProcId, Link>) ->
     path
 }
 
-fn describe(path: &[Link]) -> String {
-    let mut words = String::new();
-    for (position, link) in path.iter().enumerate() {
-        let separator = if position == 0 { "" } else { "; " };
-        let waiter = link.waiter.0;
-        let _ = match link.wanted {
-            Wanted::Lock(tag, mode) => {
-                write!(words, "{separator}session {waiter} waits for {mode} on {tag}")
-            }
-            Wanted::Transaction(xid, _) => {
-                write!(
-                    words,
-                    "{separator}session {waiter} waits for ShareLock on transaction {xid}"
-                )
-            }
-        };
-        let _ = write!(words, ", blocked by session {}", link.blocker.0);
-    }
-    words
+fn describe(path: &[Link]) -> Vec<DeadlockWait> {
+    let target = |wanted: Wanted| match wanted {
+        Wanted::Lock(tag, mode) => WaitTarget::Lock(tag, mode),
+        Wanted::Transaction(xid, _) => WaitTarget::Transaction(xid),
+    };
+    let waits = path.iter().map(|link| DeadlockWait {
+        waiter: link.waiter,
+        target: target(link.wanted),
+        blocker: link.blocker,
+    });
+    waits.collect()
 }
 
 #[cfg(all(test, not(feature = "loom"), not(feature = "shuttle")))]

@@ -83,7 +83,8 @@ pub use known_xids::{
 };
 pub use lock_mode::LockMode;
 pub use lock_table::{
-    LockError, LockHolder, LockManager, LockOptions, LockRequest, LockTag, LockWait, RelationLocksVariant,
+    DeadlockWait, ListedLock, LockError, LockHolder, LockManager, LockOptions, LockRequest, LockTag,
+    LockWait, RelationLocksVariant, WaitTarget,
 };
 pub use no_pages::NoPages;
 pub use notifications::{

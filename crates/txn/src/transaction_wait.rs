@@ -57,7 +57,7 @@ impl<M: Machine> LockManager<M> {
         self.wait_of(runner).transaction_has_waiter.store(1, Relaxed);
         // StoreLoad: pairs with the fence in `wake_waiters`, and with those of other waits (R3 of `deadlock`).
         M::fence(SeqCst);
-        let started = M::now();
+        let started = self.wait_starts(proc);
         let mut checked = false;
         let take_backs = &self.wait_of(runner).take_backs;
         let known = me.known_take_backs.of(xid);

@@ -110,6 +110,9 @@ pub(crate) const DATABASE_OWNER: u32 = 6_171;
 /// The role whose members see what others do.
 pub(crate) const READ_ALL_STATISTICS: u32 = 3_375;
 
+/// The role whose members end statements and sessions of others.
+pub(crate) const SIGNAL_BACKEND: u32 = 4_200;
+
 /// The roles whose members read, or write, all tables.
 pub(crate) const READ_ALL_DATA: u32 = 6_181;
 pub(crate) const WRITE_ALL_DATA: u32 = 6_182;
@@ -120,7 +123,7 @@ const PREDEFINED: [(u32, &str); 12] = [
     (3_374, "pg_read_all_settings"),
     (READ_ALL_STATISTICS, "pg_read_all_stats"),
     (3_377, "pg_stat_scan_tables"),
-    (4_200, "pg_signal_backend"),
+    (SIGNAL_BACKEND, "pg_signal_backend"),
     (4_544, "pg_checkpoint"),
     (4_569, "pg_read_server_files"),
     (4_570, "pg_write_server_files"),

@@ -4,12 +4,12 @@
 //! A session is above the engine, which knows no more of it than its place among the open ones ([`Engine::admit`]).
 
 mod definitions;
+mod locks;
 mod orphans;
 pub(crate) mod reload;
 mod standby;
 mod vacuum;
 
-use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -24,7 +24,9 @@ use clearway_storage::wal::LogOptions;
 use clearway_storage::{RecoveryReport, Storage, StorageOptions};
 use clearway_txn::{LockOptions, NotificationQueue, ProcId};
 
-use crate::activity::{ActivitySlot, BackendType, BackgroundActivity, SessionActivity, SessionInfo};
+use crate::activity::{
+    ActivitySlot, BackendType, BackgroundActivity, OpenSession, OpenSessions, SessionActivity, SessionInfo,
+};
 use crate::catalog::Catalog;
 use crate::clock;
 use crate::config::Config;
@@ -69,7 +71,7 @@ pub struct Engine {
     /// The directory of temporary files.
     pub(crate) temporary: Arc<Path>,
     recovery: RecoveryReport,
-    sessions: Mutex<HashMap<u32, OpenSession>>,
+    pub(crate) sessions: Arc<Mutex<OpenSessions>>,
     next_process_id: AtomicU32,
     secrets: RandomState,
     /// Set once; sessions end with 57P01.
@@ -82,12 +84,6 @@ pub struct Engine {
 
 /// Sessions have numbers up to here; those behind are the background threads'.
 const SESSION_NUMBERS: u32 = 0x3fff_ffff;
-
-#[derive(Debug)]
-struct OpenSession {
-    slot: Arc<ActivitySlot>,
-    proc: ProcId,
-}
 
 /// The configuration of storage.
 fn storage_options(config: &Config) -> StorageOptions {
@@ -200,7 +196,7 @@ impl Engine {
             planning_memory: PlanningMemory::new(config.planning_memory.bytes() as usize),
             temporary,
             recovery,
-            sessions: Mutex::default(),
+            sessions: Arc::default(),
             next_process_id: AtomicU32::new(1),
             secrets: RandomState::new(),
             stopping: Arc::default(),
@@ -312,11 +308,12 @@ impl Engine {
             Arc::clone(&self.catalog),
             Arc::clone(slot),
             Arc::clone(&self.closed),
+            Arc::clone(&self.sessions),
             proc,
         )
     }
 
-    fn sessions(&self) -> MutexGuard<'_, HashMap<u32, OpenSession>> {
+    pub(crate) fn sessions(&self) -> MutexGuard<'_, OpenSessions> {
         self.sessions
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -340,16 +337,13 @@ impl Engine {
         else {
             return false;
         };
-        session
-            .slot
-            .cancel
-            .store(CancelReason::Request as u32, Ordering::Relaxed);
+        session.slot.ask_to_stop(CancelReason::Request);
         self.interrupt(session);
         true
     }
 
     /// Makes a session that waits, for a lock, for the log or for standbys, look whether it is to stop.
-    fn interrupt(&self, session: &OpenSession) {
+    pub(crate) fn interrupt(&self, session: &OpenSession) {
         self.storage.locks.wake(session.proc);
         self.storage.wal.interrupt_waits();
         if let Some(worker) = session.slot.worker() {

@@ -26,13 +26,14 @@ use clearway_machine::{Native, WaitEvent, WaitScope};
 use clearway_storage::RelId;
 use clearway_storage::background::BackgroundKind;
 use clearway_storage::vacuum;
-use clearway_txn::{LockMode, LockTag, LockWait, ProcId};
+use clearway_txn::{LockMode, LockTag, ProcId};
 
 use crate::catalog::{CATALOG_REL, CatalogState, TableEntry};
 use crate::config::Config;
-use crate::convert::{lock_error, storage_error};
+use crate::convert::storage_error;
 use crate::engine::Engine;
 use crate::interrupt::Interrupts;
+use crate::lock_wait::LockWaiter;
 use clearway_sql::error::{EngineError, Result, SqlState};
 
 #[cfg(test)]
@@ -245,21 +246,14 @@ impl<'e> VacuumSlot<'e> {
     }
 
     fn lock(&self, oid: u32, interrupts: &Interrupts) -> Result<()> {
-        let cancel = || interrupts.pending();
-        let wait = LockWait {
-            timeout: None,
-            cancel: &cancel,
+        let waiter = LockWaiter {
+            manager: &self.engine.storage.locks,
+            sessions: &self.engine.sessions,
+            proc: self.proc,
+            log_after: None,
         };
-        self.engine
-            .storage
-            .locks
-            .acquire(
-                self.proc,
-                LockTag::Relation(oid),
-                LockMode::ShareUpdateExclusive,
-                wait,
-            )
-            .map_err(|error| lock_error(error, interrupts))
+        let mode = LockMode::ShareUpdateExclusive;
+        waiter.acquire(LockTag::Relation(oid), mode, interrupts, None)
     }
 }
 

@@ -161,6 +161,7 @@ impl Session {
                 self.forget_texts();
                 self.serial_values.take();
                 self.unlisten_all();
+                self.unlock_all_advisory();
                 self.set("session_authorization", None, false, out)?;
                 self.settings.reset_all(false);
                 self.report("application_name", out)?;

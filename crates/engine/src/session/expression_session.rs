@@ -13,10 +13,14 @@ use clearway_storage::SeenCommits;
 use crate::activity::{ActivitySlot, SessionInfo};
 use crate::catalog::CatalogState;
 use crate::catalog::access::denied;
+use crate::catalog::role::SIGNAL_BACKEND;
 use crate::clock;
 use crate::engine::Engine;
 use crate::identity::Identity;
 use crate::interrupt::Interrupts;
+use crate::lock_wait::LockWaiter;
+use crate::output::Notice;
+use crate::session::advisory_locks::AdvisoryLocks;
 use crate::session::cursors::Cursors;
 use crate::session::notifications::Channels;
 use crate::session::serial_values::SerialValues;
@@ -24,9 +28,11 @@ use crate::settings::Settings;
 use crate::transaction::PendingNotifications;
 use clearway_sql::SessionFacts;
 use clearway_sql::catalog_facts::CatalogFacts;
-use clearway_sql::context::LogPosition;
+use clearway_sql::context::{AdvisoryLock, LogPosition};
 use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::function::USER_OID;
 use clearway_sql::plan::IsolationLevel;
+use clearway_txn::ProcId;
 
 /// The session behind an evaluation.
 pub(crate) struct Facts<'a> {
@@ -38,7 +44,7 @@ pub(crate) struct Facts<'a> {
     transaction_us: i64,
     overlay: Option<Arc<CatalogState>>,
     random: &'a Cell<u64>,
-    interrupts: &'a Interrupts,
+    pub(super) interrupts: &'a Interrupts,
     pub(super) seen: &'a SeenCommits,
     /// Settings changed by functions of the statement; they are applied at its end.
     changed: &'a RefCell<Vec<ChangedSetting>>,
@@ -46,8 +52,16 @@ pub(crate) struct Facts<'a> {
     cursors: &'a Cursors,
     pending: &'a RefCell<PendingNotifications>,
     channels: &'a Channels,
+    pub(super) locks: SessionLocks<'a>,
     isolation: IsolationLevel,
     pub(super) read_only: bool,
+}
+
+/// The parts of a session that functions about locks and other sessions need.
+pub(crate) struct SessionLocks<'a> {
+    pub(super) proc: ProcId,
+    pub(super) advisory: &'a RefCell<AdvisoryLocks>,
+    pub(super) warnings: &'a RefCell<Vec<Notice>>,
 }
 
 /// A setting that `set_config` changes.
@@ -80,6 +94,7 @@ impl<'a> Facts<'a> {
         serial_values: &'a RefCell<SerialValues>,
         cursors: &'a Cursors,
         (pending, channels): (&'a RefCell<PendingNotifications>, &'a Channels),
+        locks: SessionLocks<'a>,
         (isolation, read_only): (IsolationLevel, bool),
     ) -> Facts<'a> {
         Facts {
@@ -98,6 +113,7 @@ impl<'a> Facts<'a> {
             cursors,
             pending,
             channels,
+            locks,
             isolation,
             read_only,
         }
@@ -109,6 +125,40 @@ impl<'a> Facts<'a> {
             true => Ok(()),
             false => Err(denied(format!("permission denied for function {function}"))),
         }
+    }
+
+    /// Notes a warning for the client.
+    fn warn(&self, message: String) {
+        let warning = Notice::warning(SqlState::from_code("01000"), message);
+        self.locks.warnings.borrow_mut().push(warning);
+    }
+
+    /// Ends the statement of a session, or the session; false, and a warning, if there is none. 42501 for a session of a
+    /// role that this one is no member of.
+    fn signal(&self, pid: i32, terminate: bool) -> Result<bool> {
+        let Some(user) = self.engine.user_of(pid.cast_unsigned()) else {
+            self.warn(format!("PID {pid} is not a PostgreSQL backend process"));
+            return Ok(false);
+        };
+        let state = self.definitions();
+        let role = state.role_number(&user, &user).unwrap_or(USER_OID);
+        let current = self.identity.current;
+        let is_allowed = [role, SIGNAL_BACKEND]
+            .into_iter()
+            .any(|role| state.has_privileges_of(current, role));
+        let (verb, done, what) = match terminate {
+            true => ("terminate", "terminated", "process"),
+            false => ("cancel", "canceled", "query"),
+        };
+        if state.roles().is_superuser(role) && !self.identity.is_superuser {
+            return Err(denied(format!("must be a superuser to {verb} superuser {what}")));
+        }
+        if !is_allowed {
+            return Err(denied(format!(
+                "must be a member of the role whose {what} is being {done} or member of pg_signal_backend"
+            )));
+        }
+        Ok(self.engine.signal(pid.cast_unsigned(), terminate))
     }
 
     /// The definitions that the session sees: with those of its own transaction.
@@ -244,6 +294,73 @@ impl SessionFacts for Facts<'_> {
 
     fn notification_queue_usage(&self) -> f64 {
         self.engine.notifications.usage()
+    }
+
+    fn lock_advisory(&self, lock: AdvisoryLock, for_transaction: bool, wait: bool) -> Result<bool> {
+        let waiter = LockWaiter {
+            manager: &self.engine.storage.locks,
+            sessions: &self.engine.sessions,
+            proc: self.locks.proc,
+            log_after: self
+                .settings
+                .log_lock_waits
+                .then_some(self.settings.deadlock_timeout),
+        };
+        let wait = wait.then_some((self.interrupts, self.settings.lock_timeout));
+        let mut advisory = self.locks.advisory.borrow_mut();
+        advisory.lock(&waiter, lock, for_transaction, wait)
+    }
+
+    fn unlock_advisory(&self, lock: AdvisoryLock) -> Result<bool> {
+        let locks = &self.engine.storage.locks;
+        let unlocked = self
+            .locks
+            .advisory
+            .borrow_mut()
+            .unlock(locks, self.locks.proc, lock);
+        if let Err(mode) = unlocked {
+            self.warn(format!("you don't own a lock of type {mode}"));
+        }
+        Ok(unlocked.is_ok())
+    }
+
+    fn unlock_all_advisory(&self) {
+        let locks = &self.engine.storage.locks;
+        self.locks
+            .advisory
+            .borrow_mut()
+            .unlock_all(locks, self.locks.proc);
+    }
+
+    fn blocking_pids(&self, pid: i32) -> Vec<i32> {
+        self.engine.blocking_pids(pid.cast_unsigned())
+    }
+
+    fn cancel_backend(&self, pid: i32) -> Result<bool> {
+        self.signal(pid, false)
+    }
+
+    fn terminate_backend(&self, pid: i32, patience: Option<Duration>) -> Result<bool> {
+        if !self.signal(pid, true)? {
+            return Ok(false);
+        }
+        let Some(patience) = patience else {
+            return Ok(true);
+        };
+        let end = Instant::now() + patience;
+        while self.engine.has_session(pid.cast_unsigned()) {
+            self.check_interrupts()?;
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                let limit = patience.as_millis();
+                self.warn(format!(
+                    "backend with PID {pid} did not terminate within {limit} milliseconds"
+                ));
+                return Ok(false);
+            }
+            std::thread::sleep(left.min(SLEEP_STEP));
+        }
+        Ok(true)
     }
 
     fn next_serial(&self, sequence: u32) -> Result<i64> {

@@ -22,6 +22,7 @@
 //! | `prepared`, `named_statements`, `text_cache`, `statement_memory` | prepared statements and their plans, by name and by text, and the memory they may take |
 //! | `run` | one dispatch over the kinds of statements |
 //! | `control`, `transaction_block`, `savepoint` | statements about settings and prepared statements; BEGIN to COMMIT; savepoints |
+//! | `advisory_locks` | advisory locks: how often the session has asked for each |
 //! | `analyze` | ANALYZE |
 //! | `cursors` | DECLARE, FETCH, MOVE, CLOSE; portals by name |
 //! | `portal` | statements that have sent some of their rows |
@@ -33,6 +34,7 @@
 //! | `references` | foreign keys: their checks and actions, at a statement's end and at the commit |
 //! | `serial_values` | the numbers that a session has got from sequences |
 
+mod advisory_locks;
 mod analyze;
 mod catalog_facts;
 mod concurrent_index;
@@ -79,6 +81,7 @@ use crate::output::{Notice, Output};
 use crate::settings::Settings;
 use crate::spill::SpillOptions;
 use crate::transaction::{PendingNotifications, Phase, StandbyWait, Transaction, WaitedFor};
+use advisory_locks::AdvisoryLocks;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use cursors::Cursors;
 use expression_session::ChangedSetting;
@@ -122,6 +125,9 @@ pub struct Session {
     channels: Channels,
     /// The part of the transaction's commit that is about notifications.
     pending: RefCell<PendingNotifications>,
+    advisory: RefCell<AdvisoryLocks>,
+    /// Warnings of functions of the running statement.
+    warnings: RefCell<Vec<Notice>>,
     scratch: Scratch,
     info: SessionInfo,
     pub(crate) identity: Identity,
@@ -173,6 +179,8 @@ impl Session {
             cursors: Cursors::default(),
             channels: Channels::default(),
             pending: RefCell::default(),
+            advisory: RefCell::default(),
+            warnings: RefCell::default(),
             scratch: Scratch::default(),
             info,
             identity,
@@ -425,6 +433,7 @@ impl Session {
     }
 
     pub(crate) fn rollback(&mut self) {
+        self.advisory_locks_end();
         self.txn.rollback();
         if self.has_pending_notifications() {
             self.end_pending_notifications(false);
@@ -471,6 +480,7 @@ impl Session {
                 return Err(refused);
             }
         };
+        self.advisory_locks_end();
         let committed = self.txn.commit(setting, &self.interrupts, announced);
         if notifies {
             self.end_pending_notifications(committed.is_ok());
@@ -489,6 +499,43 @@ impl Session {
             StandbyWait::Canceled => self.notice(&WaitedFor::Commit.warning(), out),
             StandbyWait::Terminated => Err(WaitedFor::Commit.terminated()),
         }
+    }
+
+    /// The transaction is about to end, and its advisory locks with it.
+    #[inline]
+    fn advisory_locks_end(&mut self) {
+        let advisory = self.advisory.get_mut();
+        if !advisory.of_transaction().is_empty() {
+            self.txn.has_locked();
+            advisory.keep(0);
+        }
+    }
+
+    /// Gives back the advisory locks of the session.
+    fn unlock_all_advisory(&mut self) {
+        let locks = &self.engine.storage.locks;
+        self.advisory.get_mut().unlock_all(locks, self.txn.proc);
+    }
+
+    /// Sends the warnings of functions of the statement.
+    #[inline]
+    fn tell_warnings(&mut self, out: &mut dyn Output) -> Result<()> {
+        if self.warnings.get_mut().is_empty() {
+            return Ok(());
+        }
+        let warnings = std::mem::take(self.warnings.get_mut());
+        warnings.iter().try_for_each(|warning| self.notice(warning, out))
+    }
+
+    /// Has the end of the session, by `pg_terminate_backend`, call this: a session that waits for its client is to find
+    /// its connection ended.
+    pub fn end_connection_by(&self, end: impl Fn() + Send + Sync + 'static) {
+        self.slot.end_connection_by(end);
+    }
+
+    /// True if the session is to end by the command of another.
+    pub fn is_terminated(&self) -> bool {
+        self.interrupts.is_to_end()
     }
 
     /// Tells the client and the activity view of a setting's new value.
@@ -537,6 +584,7 @@ impl Drop for Session {
         self.txn.phase = Phase::None;
         self.txn.drop_temporary();
         self.unlisten_all();
+        self.unlock_all_advisory();
         self.engine.session_closed(self.slot.process_id, self.txn.proc);
         memory::statement_ended();
     }

@@ -160,7 +160,7 @@ impl Session {
     ) -> Result<Completion> {
         self.slot.begin_statement(&portal.text, clock::now_us());
         self.interrupts.begin(self.settings.statement_timeout);
-        self.txn.set_deadlock_timeout(self.settings.deadlock_timeout);
+        self.txn.set_deadlock_timeout(&self.settings);
         if let Some(refusal) = self.refusal(false) {
             self.went_idle();
             return Err(refusal);

@@ -66,7 +66,7 @@ impl Session {
     pub(super) fn begin_statement(&mut self, text: &Arc<str>) {
         self.slot.begin_statement(text, clock::now_us());
         self.interrupts.begin(self.settings.statement_timeout);
-        self.txn.set_deadlock_timeout(self.settings.deadlock_timeout);
+        self.txn.set_deadlock_timeout(&self.settings);
         self.begun = true;
     }
 

@@ -16,7 +16,7 @@ use crate::executor::subquery::SubqueryResults;
 use crate::executor::{Execution, InnerPlans, measured_statement, modify, modify_merge};
 use crate::output::Output;
 use crate::session::concurrent_index::in_steps;
-use crate::session::expression_session::Facts;
+use crate::session::expression_session::{Facts, SessionLocks};
 use crate::session::named_output::NamedOutput;
 use crate::session::named_statements::listed;
 use crate::session::portal::{Portal, PortalRows};
@@ -76,13 +76,14 @@ impl Session {
         if !std::mem::take(&mut self.begun) {
             self.slot.begin_statement(&prepared.text, clock::now_us());
             self.interrupts.begin(self.settings.statement_timeout);
-            self.txn.set_deadlock_timeout(self.settings.deadlock_timeout);
+            self.txn.set_deadlock_timeout(&self.settings);
         }
         if let Some(refusal) = self.refusal(prepared.fits_failed_transaction) {
             self.went_idle();
             return Err(refusal);
         }
         self.changed.get_mut().clear();
+        self.warnings.get_mut().clear();
         let result = self
             .tell_of_promotion(out)
             .and_then(|()| self.run_inner(prepared, params, request, out, last))
@@ -198,6 +199,7 @@ impl Session {
             }
         };
         self.txn.end_statement();
+        self.tell_warnings(out)?;
         self.set_tag(&cached.plan.statement, rows);
         if last && self.txn.phase == Phase::Implicit {
             self.commit(out)?;
@@ -381,6 +383,11 @@ impl Session {
             &self.serial_values,
             &self.cursors,
             (&self.pending, &self.channels),
+            SessionLocks {
+                proc: self.txn.proc,
+                advisory: &self.advisory,
+                warnings: &self.warnings,
+            },
             (self.txn.isolation, self.txn.read_only),
         );
         let (engine, settings) = (&self.engine, &self.settings);
@@ -414,6 +421,7 @@ impl Session {
                 prepared: &|| listed(named),
                 counted: &|| engine.counted_work(),
                 started_us: engine.started_at_us,
+                locks: &|| engine.listed_locks(),
                 database: &engine.config.database,
                 login,
                 identity,
@@ -457,6 +465,11 @@ impl Session {
             &self.serial_values,
             &self.cursors,
             (&self.pending, &self.channels),
+            SessionLocks {
+                proc: self.txn.proc,
+                advisory: &self.advisory,
+                warnings: &self.warnings,
+            },
             (self.txn.isolation, self.txn.read_only),
         );
         expr.eval(&[], &EvalContext::new(&[], &facts))

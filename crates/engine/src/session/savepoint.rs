@@ -20,6 +20,7 @@ impl Session {
         let mark = SessionMark {
             settings: self.settings.replaced_count(),
             notifications: self.pending.get_mut().mark(),
+            advisory_locks: self.advisory.get_mut().of_transaction().len(),
         };
         self.txn.add_savepoint(name, mark, &self.spill);
         Ok(())
@@ -61,11 +62,13 @@ impl Session {
     /// Goes back to a savepoint. After an error there is none any more, and the block has failed.
     fn go_back_to(&mut self, index: usize) -> Result<()> {
         let clock = self.txn.savepoint_clock(index);
-        match self.txn.go_back_to(index, &self.interrupts) {
+        let advisory = self.advisory.get_mut().of_transaction();
+        match self.txn.go_back_to(index, advisory, &self.interrupts) {
             Ok(mark) => {
                 clock.into_iter().for_each(|clock| self.cursors.gone_back(clock));
                 let changed = self.settings.go_back_to(mark.settings);
                 self.pending.get_mut().go_back_to(mark.notifications);
+                self.advisory.get_mut().keep(mark.advisory_locks);
                 self.untold_settings.extend(changed);
                 let name = self.settings.value("application_name").unwrap_or_default();
                 self.slot.set_application_name(name);

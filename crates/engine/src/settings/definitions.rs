@@ -196,6 +196,7 @@ pub(super) static DEFINITIONS: &[Definition] = &[
     setting("lc_time", Kind::Only(LOCALES), "C"),
     setting("lo_compat_privileges", Kind::Only(OFF), "off"),
     setting("lock_timeout", Kind::Milliseconds(0), "0"),
+    setting("log_lock_waits", Kind::Boolean, "off"),
     setting(
         "log_min_duration_statement",
         Kind::Integer(-1, i32::MAX as i64),

@@ -56,6 +56,8 @@ pub(crate) struct Settings {
     pub(crate) lock_timeout: Option<Duration>,
     /// Duration of a wait for a lock after which a deadlock is looked for.
     pub(crate) deadlock_timeout: Duration,
+    /// Waits for locks that take longer are told to the log.
+    pub(crate) log_lock_waits: bool,
     /// The time that a client may be silent outside of a transaction.
     pub(crate) idle_session_timeout: Option<Duration>,
     /// The time that a client may be silent in a transaction.
@@ -107,6 +109,7 @@ impl Settings {
             statement_timeout: None,
             lock_timeout: None,
             deadlock_timeout: Duration::from_secs(1),
+            log_lock_waits: false,
             idle_session_timeout: None,
             idle_in_transaction_timeout: None,
             search_path: Arc::new(SearchPath::parse("\"$user\", public")),
@@ -346,6 +349,7 @@ impl Settings {
                     self.deadlock_timeout = timeout;
                 }
             }
+            "log_lock_waits" => self.log_lock_waits = value == "on",
             "idle_session_timeout" => self.idle_session_timeout = timeout(value),
             "idle_in_transaction_session_timeout" => self.idle_in_transaction_timeout = timeout(value),
             "search_path" => self.search_path = Arc::new(SearchPath::parse(value)),

@@ -3,18 +3,35 @@
 use std::time::Duration;
 
 use clearway_machine::invariant;
-use clearway_txn::{LockMode, LockTag, LockWait, Xid};
+use clearway_txn::{LockMode, LockTag, Xid};
 
 use super::Transaction;
-use crate::convert::lock_error;
 use crate::interrupt::Interrupts;
+use crate::lock_wait::LockWaiter;
+use crate::settings::Settings;
 use clearway_sql::error::Result;
 
 impl Transaction {
-    /// The statement that begins now looks for a deadlock after a wait of this length.
+    /// The statement that begins now looks for a deadlock after a wait of the length that is set.
     #[inline]
-    pub(crate) fn set_deadlock_timeout(&self, timeout: Duration) {
+    pub(crate) fn set_deadlock_timeout(&mut self, settings: &Settings) {
+        let timeout = settings.deadlock_timeout;
         self.storage.locks.set_deadlock_timeout(self.proc, timeout);
+        self.log_lock_waits = settings.log_lock_waits.then_some(timeout);
+    }
+
+    fn waiter(&self) -> LockWaiter<'_> {
+        LockWaiter {
+            manager: &self.storage.locks,
+            sessions: &self.sessions,
+            proc: self.proc,
+            log_after: self.log_lock_waits,
+        }
+    }
+
+    /// The transaction has locks that its end gives back: advisory ones, of which it does not know itself.
+    pub(crate) fn has_locked(&mut self) {
+        self.locked = true;
     }
 
     /// Locks a table for the rest of the transaction; free when it holds that mode already.
@@ -49,19 +66,7 @@ impl Transaction {
         timeout: Option<Duration>,
     ) -> Result<()> {
         self.locked = true;
-        let cancel = || interrupts.pending();
-        self.storage
-            .locks
-            .acquire(
-                self.proc,
-                tag,
-                mode,
-                LockWait {
-                    timeout,
-                    cancel: &cancel,
-                },
-            )
-            .map_err(|error| lock_error(error, interrupts))
+        self.waiter().acquire(tag, mode, interrupts, timeout)
     }
 
     /// Gives a lock back before the transaction's end.
@@ -77,17 +82,6 @@ impl Transaction {
         timeout: Option<Duration>,
     ) -> Result<()> {
         invariant!(3 of executor, !self.is_own(xid), "transaction {xid} waits for its own end");
-        let cancel = || interrupts.pending();
-        self.storage
-            .locks
-            .wait_for_transaction(
-                self.proc,
-                xid,
-                LockWait {
-                    timeout,
-                    cancel: &cancel,
-                },
-            )
-            .map_err(|error| lock_error(error, interrupts))
+        self.waiter().wait_for_transaction(xid, interrupts, timeout)
     }
 }

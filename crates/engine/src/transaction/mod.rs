@@ -40,8 +40,8 @@ mod status;
 mod temporary;
 
 use std::cell::Cell;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use clearway_machine::invariant;
@@ -49,7 +49,7 @@ use clearway_storage::heap::TxnContext;
 use clearway_storage::{Reader, RelId, SeenCommits, SessionSnapshot, Storage};
 use clearway_txn::{LockMode, ProcId, Xid};
 
-use crate::activity::ActivitySlot;
+use crate::activity::{ActivitySlot, OpenSessions};
 use crate::catalog::{CATALOG_REL, Catalog, CatalogState, TableUse};
 use crate::convert::storage_error;
 use crate::interrupt::Interrupts;
@@ -103,6 +103,10 @@ pub(crate) struct Transaction {
     catalog: Arc<Catalog>,
     slot: Arc<ActivitySlot>,
     closed: Arc<AtomicBool>,
+    /// For messages about waits.
+    sessions: Arc<Mutex<OpenSessions>>,
+    /// The log is told of a wait of this length.
+    log_lock_waits: Option<Duration>,
     pub(crate) proc: ProcId,
     pub(crate) phase: Phase,
     pub(crate) isolation: IsolationLevel,
@@ -155,6 +159,7 @@ impl Transaction {
         catalog: Arc<Catalog>,
         slot: Arc<ActivitySlot>,
         closed: Arc<AtomicBool>,
+        sessions: Arc<Mutex<OpenSessions>>,
         proc: ProcId,
     ) -> Transaction {
         Transaction {
@@ -162,6 +167,8 @@ impl Transaction {
             catalog,
             slot,
             closed,
+            sessions,
+            log_lock_waits: None,
             proc,
             phase: Phase::None,
             isolation: IsolationLevel::ReadCommitted,
@@ -213,6 +220,7 @@ impl Transaction {
         self.number += 1;
         self.start_us = now_us;
         self.slot.set_transaction(now_us, 0);
+        self.slot.set_transaction_number(self.number);
     }
 
     /// The status in ReadyForQuery.

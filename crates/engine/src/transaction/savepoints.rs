@@ -17,6 +17,7 @@
 //! | locks of relations | how many there are | the others are released, those of rows with their rows; shared ones of rows stay |
 //! | foreign keys to be checked at the commit | how many there are (`pending_references`) | the others are forgotten, and those that passed since are checked again |
 //! | row counts | what they were, of the tables that are counted afterwards | they are that again; what was stored is dead |
+//! | advisory locks of the transaction | how many there are | the others are released |
 //! | notifications, channels listened on | how many there are | the others are forgotten |
 //! | settings | the length of the list of what SET replaced | `Settings::go_back_to` |
 //! | portals | a clock that every savepoint moves on | those made since are gone |
@@ -45,7 +46,7 @@ use clearway_machine::invariant;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_storage::RelId;
 use clearway_storage::heap::{RowChanges, TakeBack};
-use clearway_txn::LockTag;
+use clearway_txn::{LockMode, LockTag};
 
 use super::Transaction;
 use super::pending_notifications::PendingMark;
@@ -91,6 +92,8 @@ pub(crate) struct SessionMark {
     pub(crate) settings: usize,
     /// Actions of its commit about notifications.
     pub(crate) notifications: PendingMark,
+    /// Advisory locks of the transaction.
+    pub(crate) advisory_locks: usize,
 }
 
 /// Portals that are gone with what was taken back: those made at these times.
@@ -198,10 +201,16 @@ impl Transaction {
         }
     }
 
-    /// ROLLBACK TO: everything is as it was at the savepoint, which stays. What the session is to go back to itself.
+    /// ROLLBACK TO: everything is as it was at the savepoint, which stays. `advisory`: the advisory locks that the transaction
+    /// has. What the session is to go back to itself.
     ///
     /// An error: the transaction can only be rolled back as a whole (V2).
-    pub(crate) fn go_back_to(&mut self, index: usize, interrupts: &Interrupts) -> Result<SessionMark> {
+    pub(crate) fn go_back_to(
+        &mut self,
+        index: usize,
+        advisory: &[(LockTag, LockMode)],
+        interrupts: &Interrupts,
+    ) -> Result<SessionMark> {
         let Some(mut savepoints) = self.savepoints.take() else {
             return Err(EngineError::internal(
                 "a transaction without savepoints goes back to one",
@@ -209,7 +218,7 @@ impl Transaction {
         };
         savepoints.remove(index + 1);
         let gone_back = match savepoints.stack.get_mut(index) {
-            Some(savepoint) => self.go_back(savepoint, &savepoints.changes, interrupts),
+            Some(savepoint) => self.go_back(savepoint, &savepoints.changes, advisory, interrupts),
             None => Err(EngineError::internal("a savepoint was lost")),
         };
         self.savepoints = Some(savepoints);
@@ -220,6 +229,7 @@ impl Transaction {
         &mut self,
         savepoint: &mut Savepoint,
         changes: &RowChanges,
+        advisory: &[(LockTag, LockMode)],
         interrupts: &Interrupts,
     ) -> Result<SessionMark> {
         self.take_rows_back(savepoint, changes, interrupts)?;
@@ -236,7 +246,8 @@ impl Transaction {
         self.portals_go(savepoint.clock);
         // The next statement sees what was taken back, and has a snapshot of its own.
         self.end_statement();
-        self.release_locks_behind(savepoint.locks);
+        let kept = &advisory[..savepoint.session.advisory_locks];
+        self.release_locks_behind(savepoint.locks, kept, !advisory.is_empty());
         if let Some(xid) = self.xid {
             self.storage.locks.wake_after_take_back(self.proc, xid);
         }
@@ -267,7 +278,7 @@ impl Transaction {
     }
 
     /// Releases the locks of relations but for the first `kept`, and those of rows that an error has left.
-    fn release_locks_behind(&mut self, kept: usize) {
+    fn release_locks_behind(&mut self, kept: usize, advisory: &[(LockTag, LockMode)], has_advisory: bool) {
         invariant!(
             V1 of savepoints,
             kept <= self.held.len(),
@@ -275,9 +286,10 @@ impl Transaction {
             self.held.len()
         );
         self.held.truncate(kept);
-        if self.locked {
+        if self.locked || has_advisory {
             let held = self.held.iter();
-            let kept: Vec<_> = held.map(|(oid, mode)| (LockTag::Relation(*oid), *mode)).collect();
+            let held = held.map(|(oid, mode)| (LockTag::Relation(*oid), *mode));
+            let kept: Vec<_> = held.chain(advisory.iter().copied()).collect();
             self.storage.locks.release_others(self.proc, &kept);
         }
     }

@@ -155,6 +155,10 @@ impl Hash for LockTag {
                 state.write_u64(u64::from(rel) << 16 | u64::from(slot));
                 state.write_u64(u64::from(block));
             }
+            LockTag::Advisory { high, low, is_pair } => {
+                state.write_u64(1 << 62 | u64::from(is_pair));
+                state.write_u64(u64::from(high) << 32 | u64::from(low));
+            }
         }
     }
 }

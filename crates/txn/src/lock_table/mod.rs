@@ -29,6 +29,8 @@
 //! reuse. Whether a mode is admitted is one AND with the modes granted, however many sessions hold the lock. Asking for
 //! what is held already costs the list latch alone, and so does a weak relation lock on the fast path.
 //!
+//! Locks that outlive a transaction are `session_locks`, and what others see of all locks is `listed`.
+//!
 //! # What it does not do
 //! It does not rearrange a queue to dissolve a cycle that exists only through the order of the queue; that is reported
 //! as a deadlock. A tuple lock held until the end of a transaction costs an entry here; row locks proper live in the
@@ -36,12 +38,15 @@
 //!
 //! Origin: PostgreSQL's lmgr.
 
+mod deadlock_wait;
 mod entry;
 mod fast_path;
 mod holders;
+mod listed;
 mod options;
 mod queued_for;
 mod request;
+mod session_locks;
 mod take_backs;
 
 use std::collections::BTreeMap;
@@ -60,8 +65,10 @@ use fast_path::StrongLockers;
 use queued_for::QueuedFor;
 use take_backs::TakeBacks;
 
+pub use deadlock_wait::{DeadlockWait, WaitTarget};
 pub(crate) use entry::{LockEntry, Partition};
 pub use holders::LockHolder;
+pub use listed::ListedLock;
 pub use options::LockOptions;
 pub use request::LockRequest;
 
@@ -103,6 +110,15 @@ pub enum LockTag {
         /// The line pointer.
         slot: u16,
     },
+    /// A number, or a pair of numbers, that programs have agreed on.
+    Advisory {
+        /// The upper half, or the first number.
+        high: u32,
+        /// The lower half, or the second number.
+        low: u32,
+        /// True for a pair.
+        is_pair: bool,
+    },
 }
 
 impl std::fmt::Display for LockTag {
@@ -110,6 +126,9 @@ impl std::fmt::Display for LockTag {
         match self {
             LockTag::Relation(rel) => write!(f, "relation {rel}"),
             LockTag::Tuple { rel, block, slot } => write!(f, "tuple ({block},{slot}) of relation {rel}"),
+            LockTag::Advisory { high, low, is_pair } => {
+                write!(f, "advisory lock [{high},{low},{}]", 1 + u8::from(*is_pair))
+            }
         }
     }
 }
@@ -119,6 +138,7 @@ impl LockTag {
         match self {
             LockTag::Relation(_) => WaitEvent::LockRelation,
             LockTag::Tuple { .. } => WaitEvent::LockTuple,
+            LockTag::Advisory { .. } => WaitEvent::LockAdvisory,
         }
     }
 }
@@ -128,10 +148,10 @@ impl LockTag {
 #[non_exhaustive]
 pub enum LockError {
     /// Waiting on would have been for ever.
-    #[error("deadlock detected: {cycle}")]
+    #[error("deadlock detected")]
     Deadlock {
-        /// The sessions and their waits for each other, in words.
-        cycle: String,
+        /// The sessions and their waits for each other, the session that gives up first.
+        cycle: Vec<DeadlockWait>,
     },
     /// The statement was cancelled while it waited.
     #[error("canceled while waiting for a lock")]
@@ -195,6 +215,8 @@ pub(crate) struct ProcWait<M: Machine> {
     releases: M::U64,
     /// In nanoseconds; `u64::MAX`: no deadlock is looked for. Only the session writes it.
     deadlock_timeout_ns: M::U64,
+    /// The time at which the last wait began, for those that list waits.
+    wait_started_ns: M::U64,
 }
 
 /// One lock on a session's list.
@@ -203,6 +225,8 @@ struct HeldLock {
     tag: LockTag,
     /// A set of modes, not empty.
     modes: u8,
+    /// Those of them that stay when the transaction ends: the session's own (`session_locks`).
+    session_modes: u8,
     /// These modes are on this list only, and not in the table.
     fast: bool,
 }
@@ -285,6 +309,7 @@ impl<M: Machine> LockManager<M> {
             held: Latched::new(&HELD_LOCKS, lwlock, Vec::new()),
             releases: M::U64::new(0),
             deadlock_timeout_ns: M::U64::new(nanoseconds(deadlock_timeout)),
+            wait_started_ns: M::U64::new(0),
         };
         Self {
             partitions: (0..if M::EXPLORED { 2 } else { PARTITIONS })
@@ -416,6 +441,7 @@ impl<M: Machine> LockManager<M> {
         list.push(HeldLock {
             tag,
             modes: mode.bit(),
+            session_modes: 0,
             fast,
         });
         me.held_count.store(list.len() as u32, Relaxed);
@@ -429,7 +455,7 @@ impl<M: Machine> LockManager<M> {
     fn wait_for_grant(&self, proc: ProcId, tag: LockTag, wait: LockWait<'_>) -> Result<(), LockError> {
         let _event = WaitScope::<M>::enter(tag.wait_event());
         let me = self.wait_of(proc);
-        let started = M::now();
+        let started = self.wait_starts(proc);
         let mut checked = false;
         loop {
             // Acquire: pairs with the Release in `grant_waiters`.
@@ -576,6 +602,7 @@ impl<M: Machine> LockManager<M> {
         };
         let fast = list[position].fast;
         list[position].modes &= !mode.bit();
+        list[position].session_modes &= !mode.bit();
         if list[position].modes == 0 {
             list.swap_remove(position);
             me.held_count.store(list.len() as u32, Relaxed);
@@ -612,10 +639,16 @@ impl<M: Machine> LockManager<M> {
         let me = self.wait_of(proc);
         let mut list = me.held.exclusive();
         for lock in list.iter().filter(|lock| !lock.fast) {
-            self.release_granted(proc, lock.tag, lock.modes, &mut granted);
+            let given_back = lock.modes & !lock.session_modes;
+            if given_back != 0 {
+                self.release_granted(proc, lock.tag, given_back, &mut granted);
+            }
         }
-        list.clear();
-        me.held_count.store(0, Relaxed);
+        list.retain_mut(|lock| {
+            lock.modes = lock.session_modes;
+            lock.modes != 0
+        });
+        me.held_count.store(list.len() as u32, Relaxed);
         // Relaxed: under the latch. H2 of `holders`.
         me.releases.store(me.releases.load(Relaxed) + 1, Relaxed);
         // One transaction that locked much shall not make its session large for good.
@@ -635,7 +668,8 @@ impl<M: Machine> LockManager<M> {
         let me = self.wait_of(proc);
         let mut list = me.held.exclusive();
         list.retain_mut(|lock| {
-            let kept = lock.modes & modes_kept.get(&lock.tag).copied().unwrap_or(0);
+            let kept = modes_kept.get(&lock.tag).copied().unwrap_or(0) | lock.session_modes;
+            let kept = lock.modes & kept;
             let given_back = lock.modes & !kept;
             if given_back != 0 && !lock.fast {
                 self.release_granted(proc, lock.tag, given_back, &mut granted);

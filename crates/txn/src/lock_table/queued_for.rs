@@ -3,10 +3,11 @@
 //!
 //! | word | bits | meaning |
 //! | --- | --- | --- |
-//! | 0 | 0–31 | the relation |
-//! | | 32–63 | the page |
+//! | 0 | 0–31 | the relation; of an advisory lock the lower half |
+//! | | 32–63 | the page; of an advisory lock the upper half |
 //! | 1 | 0–15 | the line pointer |
-//! | | 16 | 1: a tuple; 0: the relation itself |
+//! | | 16 | 1: a tuple |
+//! | | 17, 18 | 1: an advisory lock; of a pair of numbers |
 //! | | 32–34 | the mode |
 //!
 //! The words are written when the session is put in the queue, under the latch of the lock's partition, and read by a
@@ -20,6 +21,8 @@ use super::{LockManager, LockTag, QUEUED};
 use crate::{LockMode, ProcId};
 
 const TUPLE: u64 = 1 << 16;
+const ADVISORY: u64 = 1 << 17;
+const PAIR: u64 = 1 << 18;
 const MODE_SHIFT: u32 = 32;
 
 /// A lock and a mode.
@@ -39,6 +42,10 @@ impl<M: Machine> QueuedFor<M> {
             LockTag::Tuple { rel, block, slot } => {
                 (u64::from(block) << 32 | u64::from(rel), TUPLE | u64::from(slot))
             }
+            LockTag::Advisory { high, low, is_pair } => (
+                u64::from(high) << 32 | u64::from(low),
+                ADVISORY | if is_pair { PAIR } else { 0 },
+            ),
         };
         self.0[0].store(place, Relaxed);
         self.0[1].store(kind | (mode as u64) << MODE_SHIFT, Relaxed);
@@ -47,7 +54,13 @@ impl<M: Machine> QueuedFor<M> {
     fn get(&self) -> (LockTag, LockMode) {
         let [place, kind] = [0, 1].map(|word| self.0[word].load(Relaxed));
         let rel = place as u32;
-        let tag = if kind & TUPLE == 0 {
+        let tag = if kind & ADVISORY != 0 {
+            LockTag::Advisory {
+                high: (place >> 32) as u32,
+                low: rel,
+                is_pair: kind & PAIR != 0,
+            }
+        } else if kind & TUPLE == 0 {
             LockTag::Relation(rel)
         } else {
             LockTag::Tuple {
@@ -84,8 +97,13 @@ mod tests {
                 block: !number,
                 slot: number as u16,
             };
+            let advisory = |is_pair| LockTag::Advisory {
+                high: !number,
+                low: number,
+                is_pair,
+            };
             for mode in LockMode::ALL {
-                for tag in [LockTag::Relation(number), tuple] {
+                for tag in [LockTag::Relation(number), tuple, advisory(true), advisory(false)] {
                     words.set(tag, mode);
                     assert_eq!(words.get(), (tag, mode));
                 }

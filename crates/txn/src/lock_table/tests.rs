@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use super::*;
+use crate::WaitTarget;
 use clearway_latch::LwLockVariant;
 use clearway_machine::Watchdog;
 
@@ -506,12 +507,21 @@ fn a_cycle_through_a_queue_is_found_and_told() {
             });
             until_queued(locks, HISTORY, &[ALICE]);
             let cycle = locks.find_deadlock(ALICE).unwrap();
+            let wait = |waiter, tag, mode, blocker| DeadlockWait {
+                waiter,
+                target: WaitTarget::Lock(tag, mode),
+                blocker,
+            };
             assert_eq!(
                 cycle,
-                "session 0 waits for ExclusiveLock on relation 11, blocked by session 2; \
-                 session 2 waits for RowShareLock on relation 10, blocked by session 1; \
-                 session 1 waits for AccessExclusiveLock on relation 10, blocked by session 0"
+                [
+                    wait(ALICE, HISTORY, LockMode::Exclusive, CAROL),
+                    wait(CAROL, ACCOUNTS, LockMode::RowShare, BOB),
+                    wait(BOB, ACCOUNTS, LockMode::AccessExclusive, ALICE),
+                ]
             );
+            assert_eq!(locks.blockers(BOB), [ALICE]);
+            assert_eq!(locks.blockers(CAROL), [BOB], "the one before it in the queue");
             assert!(queue(locks, HISTORY).is_empty(), "R1: the victim waits no more");
             assert_eq!(locks.find_deadlock(BOB), None);
             given_up.store(true, Relaxed);
@@ -587,5 +597,48 @@ fn all_weak_modes_that_were_moved_are_given_back() {
         assert!(!locks.try_acquire(BOB, relation, LockMode::Share));
         locks.release_all(ALICE);
         assert!(locks.try_acquire(BOB, relation, LockMode::AccessExclusive));
+    }
+}
+
+/// K1 and K2 of `session_locks`.
+#[test]
+fn what_a_session_holds_for_itself_outlives_its_transactions() {
+    for locks in managers() {
+        let key = |low| LockTag::Advisory {
+            high: 0,
+            low,
+            is_pair: false,
+        };
+        let free = |tag, mode| {
+            let taken = locks.try_acquire(BOB, tag, mode);
+            locks.release_all(BOB);
+            taken
+        };
+        for low in 1..=2 {
+            assert!(locks.try_acquire(ALICE, key(low), LockMode::Share));
+        }
+        assert!(locks.try_acquire(ALICE, key(1), LockMode::Exclusive));
+        locks.hold_for_session(ALICE, key(1), LockMode::Share, true);
+        assert_eq!(locks.listed().len(), 3);
+        locks.release_others(ALICE, &[(key(2), LockMode::Share)]);
+        assert!(free(key(1), LockMode::Share) && !free(key(1), LockMode::Exclusive));
+        assert!(!free(key(2), LockMode::Exclusive));
+        locks.release_all(ALICE);
+        assert!(
+            free(key(2), LockMode::Exclusive) && !free(key(1), LockMode::Exclusive),
+            "K2"
+        );
+        let [listed] = *locks.listed() else {
+            panic!("one lock is left")
+        };
+        assert_eq!(
+            (listed.tag, listed.mode, listed.granted),
+            (key(1), LockMode::Share, true)
+        );
+        // The transaction asks for it too, and the session gives it back first.
+        locks.hold_for_session(ALICE, key(1), LockMode::Share, false);
+        assert!(!free(key(1), LockMode::Exclusive));
+        locks.release_all(ALICE);
+        assert!(locks.listed().is_empty());
     }
 }

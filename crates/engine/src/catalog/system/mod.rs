@@ -11,6 +11,7 @@
 //! | `columns` | `pg_attribute`, `pg_attrdef` |
 //! | `constraints` | `pg_index`, `pg_constraint`, `pg_depend` |
 //! | `cursors` | `pg_cursors` |
+//! | `locks` | `pg_locks` |
 //! | `prepared_statements` | `pg_prepared_statements` |
 //! | `sequences` | `pg_sequence`, `pg_sequences`, and each sequence read like a table |
 //! | `types`, `functions`, `operators`, `operator_classes` | `pg_type`; `pg_proc`; `pg_operator`, `pg_cast`; `pg_am`, `pg_opclass`, `pg_opfamily` |
@@ -40,6 +41,7 @@ pub(crate) mod functions;
 mod information_columns;
 mod information_schema;
 mod internals;
+mod locks;
 mod operator_classes;
 mod operators;
 mod prepared_statements;
@@ -58,6 +60,7 @@ pub(crate) mod types;
 mod views;
 
 pub(crate) use cursors::ListedCursor;
+pub(crate) use locks::{EngineLock, LockedObject};
 pub(crate) use prepared_statements::ListedStatement;
 pub(crate) use views::rule_oid;
 
@@ -98,6 +101,7 @@ pub(crate) struct Sources<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) in_force: &'a dyn Fn() -> Arc<InForce>,
     pub(crate) cursors: &'a dyn Fn() -> Vec<ListedCursor>,
+    pub(crate) locks: &'a dyn Fn() -> Vec<EngineLock>,
     pub(crate) counted: &'a dyn Fn() -> CountedWork,
     /// The start of the server, in microseconds since 2000.
     pub(crate) started_us: i64,
@@ -248,6 +252,7 @@ static SHAPES: &[(&Shape, MakeRows)] = &[
     (&system_views::PG_CURSORS, cursors::cursors),
     (&system_views::PG_GROUP, roles::groups),
     (&system_views::PG_INDEXES, relations::indexes),
+    (&system_views::PG_LOCKS, locks::locks),
     (&system_views::PG_MATVIEWS, none),
     (&system_views::PG_POLICIES, none),
     (

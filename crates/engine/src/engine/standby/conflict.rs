@@ -61,7 +61,7 @@ impl Engine {
             EndAttempt::Nothing => false,
             EndAttempt::SessionIsBusy if !self.stands_in_the_way(proc, conflict, awaited) => false,
             EndAttempt::SessionIsBusy => {
-                let before = slot.cancel.swap(reason as u32, Ordering::Relaxed);
+                let before = slot.ask_to_stop(reason);
                 self.storage.locks.wake(proc);
                 before != reason as u32
             }

@@ -240,7 +240,7 @@ impl Session {
     ) -> Result<bool> {
         self.slot.begin_statement(&cursor.text, clock::now_us());
         self.interrupts.begin(self.settings.statement_timeout);
-        self.txn.set_deadlock_timeout(self.settings.deadlock_timeout);
+        self.txn.set_deadlock_timeout(&self.settings);
         if let Some(refusal) = self.refusal(false) {
             self.went_idle();
             return Err(refusal);

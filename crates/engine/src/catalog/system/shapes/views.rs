@@ -38,6 +38,15 @@ pub(crate) const PG_INDEXES: Shape = Shape::view(
     "schemaname name, tablename name, indexname name, tablespace name, indexdef text",
 );
 
+/// `pg_locks`
+pub(crate) const PG_LOCKS: Shape = Shape::view(
+    12_073,
+    "pg_locks",
+    "locktype text, database oid, relation oid, page int4, tuple int2, virtualxid text, transactionid int8, classid \
+     oid, objid oid, objsubid int2, virtualtransaction text, pid int4, mode text, granted bool, fastpath bool, \
+     waitstart timestamptz",
+);
+
 /// `pg_matviews`
 pub(crate) const PG_MATVIEWS: Shape = Shape::view(
     12_038,

@@ -1,0 +1,101 @@
+//! Locks of all sessions, for those that look, and the end of what another session does.
+
+use super::Engine;
+use crate::catalog::system::{EngineLock, LockedObject};
+use crate::clock;
+use crate::interrupt::CancelReason;
+
+impl Engine {
+    /// All locks that are held or waited for. They need not have been so at one moment.
+    pub(crate) fn listed_locks(&self) -> Vec<EngineLock> {
+        let locks = &self.storage.locks;
+        let listed = locks.listed();
+        let now_us = clock::now_us();
+        let mut rows = Vec::new();
+        let sessions = self.sessions();
+        for session in sessions.values() {
+            let proc = session.proc;
+            let running = session.slot.transaction();
+            let number = running.map_or(0, |(number, _)| number);
+            let row = |object, mode, granted| EngineLock {
+                object,
+                process_id: Some(session.slot.process_id),
+                transaction: (proc.0 + 1, number),
+                mode,
+                granted,
+                fast: false,
+                wait_start_us: None,
+            };
+            if let Some((_, xid)) = running {
+                let own = row(LockedObject::VirtualTransaction, "ExclusiveLock", true);
+                rows.push(EngineLock { fast: true, ..own });
+                rows.extend(xid.map(|xid| row(LockedObject::Transaction(xid), "ExclusiveLock", true)));
+            }
+            if let Some((xid, waited)) = locks.waits_for(proc) {
+                let waits = row(LockedObject::Transaction(xid.0), "ShareLock", false);
+                rows.push(EngineLock {
+                    wait_start_us: Some(now_us - waited.as_micros() as i64),
+                    ..waits
+                });
+            }
+        }
+        for lock in listed {
+            let session = sessions.values().find(|session| session.proc == lock.proc);
+            let running = session.and_then(|session| session.slot.transaction());
+            rows.push(EngineLock {
+                object: LockedObject::Table(lock.tag),
+                process_id: session.map(|session| session.slot.process_id),
+                transaction: (lock.proc.0 + 1, running.map_or(0, |(number, _)| number)),
+                mode: lock.mode.name(),
+                granted: lock.granted,
+                fast: lock.fast,
+                wait_start_us: lock.waited.map(|waited| now_us - waited.as_micros() as i64),
+            });
+        }
+        rows
+    }
+
+    /// The numbers of the sessions that a session waits for in order to get a lock.
+    pub(crate) fn blocking_pids(&self, process_id: u32) -> Vec<i32> {
+        let sessions = self.sessions();
+        let Some(session) = sessions.get(&process_id) else {
+            return Vec::new();
+        };
+        let blockers = self.storage.locks.blockers(session.proc);
+        let number = |proc| {
+            let found = sessions.values().find(|session| session.proc == proc);
+            // As PostgreSQL shows what is no session.
+            found.map_or(0, |session| session.slot.process_id.cast_signed())
+        };
+        blockers.into_iter().map(number).collect()
+    }
+
+    /// The name that the client of a session has logged in with.
+    pub(crate) fn user_of(&self, process_id: u32) -> Option<String> {
+        let sessions = self.sessions();
+        sessions
+            .get(&process_id)
+            .map(|session| session.slot.user().to_owned())
+    }
+
+    /// True if there is a session of this number.
+    pub(crate) fn has_session(&self, process_id: u32) -> bool {
+        self.sessions().contains_key(&process_id)
+    }
+
+    /// Ends what a session does, or the session; false if there is none.
+    pub(crate) fn signal(&self, process_id: u32, terminate: bool) -> bool {
+        let sessions = self.sessions();
+        let Some(session) = sessions.get(&process_id) else {
+            return false;
+        };
+        match terminate {
+            true => session.slot.terminate(),
+            false => {
+                session.slot.ask_to_stop(CancelReason::Request);
+            }
+        }
+        self.interrupt(session);
+        true
+    }
+}

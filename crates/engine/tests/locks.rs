@@ -1,0 +1,140 @@
+//! Advisory locks, the view of all locks, and the end of what another session does.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use clearway_engine::{Collected, SqlState};
+use common::{Fixture, error, query, run};
+
+/// Mutations seen caught: those of `mutations/locks.toml`.
+#[test]
+fn advisory_locks_of_sessions_and_of_transactions() {
+    let fixture = Fixture::new("");
+    fixture.play(
+        "
+        alice: select pg_advisory_lock(1) is null, pg_advisory_lock(1) is null => f|f
+        bob:   select pg_try_advisory_lock(1), pg_try_advisory_lock_shared(1) => f|f
+        bob:   select pg_try_advisory_lock(0, 1), pg_advisory_unlock(0, 1) => t|t
+        alice: select pg_advisory_unlock(1) => t
+        bob:   select pg_try_advisory_lock(1) => f
+        alice: begin => BEGIN
+        alice: select pg_advisory_xact_lock(1) is null, pg_advisory_unlock(1) => f|t
+        # The session has given it back, and the transaction has not.
+        alice: select pg_advisory_unlock(1) => f
+        bob:   select pg_try_advisory_lock(1) => f
+        alice: savepoint s => SAVEPOINT
+        alice: select pg_advisory_xact_lock(2) is null, pg_advisory_lock(3) is null => f|f
+        alice: rollback to s => ROLLBACK
+        bob:   select pg_try_advisory_lock(1), pg_try_advisory_lock(2), pg_try_advisory_lock(3) => f|t|f
+        bob:   select pg_advisory_lock(1) is null => waits
+        alice: rollback => ROLLBACK
+        bob    => f
+        bob:   select objid, mode, granted from pg_locks where locktype = 'advisory' order by 1 => \
+               1|ExclusiveLock|t, 2|ExclusiveLock|t, 3|ExclusiveLock|t
+        bob:   select pg_advisory_unlock_all() is null => f
+        bob:   select count(*) from pg_locks where locktype = 'advisory' => 1
+        alice: select pg_try_advisory_lock_shared(4) => t
+        bob:   select pg_try_advisory_lock_shared(4), pg_try_advisory_xact_lock(4) => t|f
+        alice: discard all => DISCARD ALL
+        bob:   select pg_try_advisory_xact_lock(3), pg_try_advisory_xact_lock(4) => t|t
+        ",
+    );
+    let mut gone = fixture.session();
+    query(&mut gone, "select pg_advisory_lock(9)");
+    drop(gone);
+    let mut other = fixture.session();
+    assert_eq!(query(&mut other, "select pg_try_advisory_lock(9)"), "t");
+}
+
+#[test]
+fn a_deadlock_of_advisory_locks_names_its_processes() {
+    let fixture = Fixture::new("");
+    let (mut alice, mut bob) = (fixture.session(), fixture.session());
+    query(&mut alice, "begin; select pg_advisory_xact_lock(1)");
+    query(&mut bob, "begin; select pg_advisory_xact_lock(2)");
+    let engine = &fixture.engine;
+    let numbers = [&alice, &bob].map(|session| session.cancel_key().0);
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| run(&mut alice, "select pg_advisory_xact_lock(2) is null"));
+        let started = Instant::now();
+        let waits = |one: &clearway_engine::SessionActivity| one.wait_event == Some("advisory");
+        while !engine.activity().iter().any(waits) {
+            assert!(started.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let mut watcher = fixture.session();
+        let blocking = format!("select pg_blocking_pids({}) = array[{}]", numbers[0], numbers[1]);
+        assert_eq!(query(&mut watcher, &blocking), "t");
+        assert_eq!(
+            query(
+                &mut watcher,
+                "select objid, granted, waitstart > now() - interval '1 minute' from pg_locks \
+                 where locktype = 'advisory' and not granted",
+            ),
+            "2|f|t"
+        );
+        query(&mut bob, "set deadlock_timeout = '10ms'");
+        let refused = error(&mut bob, "select pg_advisory_xact_lock(1)");
+        assert_eq!(refused.sqlstate(), SqlState::DEADLOCK_DETECTED);
+        let detail = refused.detail().unwrap();
+        let [a, b] = numbers;
+        for part in [
+            format!("Process {b} waits for ExclusiveLock on advisory lock ["),
+            format!(",0,1,1]; blocked by process {a}."),
+        ] {
+            assert!(detail.contains(&part), "{detail}");
+        }
+        assert_eq!(waiting.join().unwrap(), "f");
+    });
+}
+
+#[test]
+fn a_session_ends_what_another_does() {
+    let fixture = Fixture::new("create role member login; create role other login");
+    let mut victim = fixture.session();
+    let number = victim.cancel_key().0;
+    let mut boss = fixture.session();
+    let [cancel, terminate] =
+        ["cancel", "terminate"].map(|verb| format!("select pg_{verb}_backend({number})"));
+    // Of a statement that has not begun nothing is left.
+    assert_eq!(query(&mut boss, &cancel), "t");
+    query(&mut victim, "select 1");
+    std::thread::scope(|scope| {
+        let sleeping = scope.spawn(|| run(&mut victim, "select pg_sleep(60)"));
+        let started = Instant::now();
+        while !sleeping.is_finished() {
+            assert!(started.elapsed() < Duration::from_secs(60));
+            query(&mut boss, &cancel);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(sleeping.join().unwrap(), "ERROR 57014");
+    });
+    query(&mut boss, "set role member");
+    for (sql, message) in [
+        (&cancel, "must be a superuser to cancel superuser query"),
+        (&terminate, "must be a superuser to terminate superuser process"),
+    ] {
+        assert_eq!(error(&mut boss, sql).message(), message);
+    }
+    query(&mut boss, "reset role");
+    let mut out = Collected::default();
+    boss.execute_simple("select pg_terminate_backend(1000000)", &mut out)
+        .unwrap();
+    assert_eq!(
+        out.notices[0].message,
+        "PID 1000000 is not a PostgreSQL backend process"
+    );
+    assert_eq!(
+        run(&mut boss, "select pg_terminate_backend(1, -1)"),
+        "ERROR 22003"
+    );
+    assert!(!victim.is_terminated());
+    assert_eq!(query(&mut boss, &terminate), "t");
+    // It stays so, whatever begins, and whoever cancels.
+    query(&mut boss, &cancel);
+    for _ in 0..2 {
+        assert_eq!(run(&mut victim, "select 1"), "ERROR 57P01");
+    }
+    assert!(victim.is_terminated());
+}
