@@ -101,7 +101,7 @@ fn time_zone(value: &str) -> Result<String> {
         "Z" | "DEFAULT" | "LOCAL" => Ok("UTC".to_owned()),
         // A zone that is told by its distance has this name.
         "0" => Ok(ZERO_OFFSET.to_owned()),
-        _ if is_zero_offset(zone) => Ok("UTC".to_owned()),
+        _ if is_zero_offset(zone) => Ok(zone.to_owned()),
         _ => Err(EngineError::not_supported(format!("time zone \"{zone}\""))
             .with_hint("Only UTC is supported: values are shown in it, and converted by the client.")),
     }
