@@ -84,7 +84,7 @@ impl<'a> LockWaiter<'a> {
             && waited.is_ok()
         {
             let pid = self.process_id(self.proc);
-            tracing::info!(
+            tracing::warn!(
                 "process {pid} acquired {} after {} ms",
                 words(target),
                 milliseconds(started)
@@ -112,7 +112,7 @@ impl<'a> LockWaiter<'a> {
                 .iter()
                 .map(|proc| self.process_id(*proc).to_string())
                 .collect();
-            tracing::info!(
+            tracing::warn!(
                 "process {pid} still waiting for {} after {} ms; it waits for: {}",
                 words(target),
                 milliseconds(begun),

@@ -14,14 +14,14 @@
 //!   [`with_stack_for`]). The segment is mapped for the purpose and unmapped at its end; only touched pages
 //!   cost memory.
 //! - The depth is estimated from the tokens before parsing ([`levels`]): a tree has no more levels than the
-//!   longest run of tokens without a comma, added up over the open brackets. More than [`LEVELS_MAX`] is
+//!   longest run of tokens without a comma, added up over the open brackets. More than `LEVELS_MAX` is
 //!   54001.
 //! - Binding walks a chain in a loop and makes a flat expression of it (`expr/steps.rs` of `clearway-sql`), so that plans,
 //!   which are evaluated, copied and dropped everywhere, are never deep.
 //!
 //! Invariant R1: between two checkpoints ([`checkpoint`]) of an expression lie at most
 //! [`NESTING_PER_CHECKPOINT`] levels of nesting with at most [`CHAIN_PER_STEP`] operators each, and these fit
-//! into [`RED_ZONE`].
+//! into `RED_ZONE`.
 
 use std::ops::Deref;
 

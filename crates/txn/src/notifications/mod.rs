@@ -109,7 +109,7 @@ pub struct NotificationBatch {
 #[error("too many notifications in the NOTIFY queue")]
 pub struct NotificationQueueFull;
 
-/// Notifications between commits and listeners; see the [module](self).
+/// Notifications between commits and listeners: the rules stand at the top of `notifications/mod.rs`.
 #[derive(Debug)]
 pub struct NotificationQueue<M: Machine = Native> {
     state: Latched<State<M>, M>,

@@ -537,7 +537,7 @@ fn object_of_texts(arguments: &[Value]) -> Result<Json> {
     members.collect::<Result<_>>().map(Json::Object)
 }
 
-/// The names of fields as [`write_record`] reads them.
+/// The names of fields as `write_record` reads them.
 pub fn names_value(names: Vec<Json>) -> Result<Value> {
     owned(&Json::Array(names))
 }
