@@ -46,12 +46,12 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let mut config = arguments.config.load()?;
+    let config = arguments.config.load()?;
     let on_hang_up = OnHangUp::default();
     let stop = handle_signals(on_hang_up.clone())?;
     survive_file_size_limit()?;
     keep_private(&arguments.data, config.allow_group_access)?;
-    let tls = tls_options(&arguments.data, &mut config);
+    let tls = tls_options(&arguments.data, &config);
     check_rules(&arguments.data, tls.as_ref())?;
     // The sockets first, so that clients that come during recovery get an answer (57P03) instead of a refused
     // connection.
@@ -117,8 +117,8 @@ pub(crate) fn server_options(
     }
 }
 
-/// The files of TLS, if connections may be encrypted; `config` says afterwards if they may.
-pub(crate) fn tls_options(data: &Path, config: &mut Config) -> Option<TlsOptions> {
+/// The files of TLS, if connections may be encrypted.
+pub(crate) fn tls_options(data: &Path, config: &Config) -> Option<TlsOptions> {
     // An absolute path stays what it is.
     let options = TlsOptions {
         certificate: data.join(&config.ssl_cert_file),
@@ -130,7 +130,6 @@ pub(crate) fn tls_options(data: &Path, config: &mut Config) -> Option<TlsOptions
         Ssl::Auto => options.certificate.exists() && options.key.exists(),
         given => given == Ssl::On,
     };
-    config.ssl = if is_on { Ssl::On } else { Ssl::Off };
     is_on.then_some(options)
 }
 

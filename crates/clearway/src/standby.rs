@@ -141,14 +141,14 @@ impl Primary {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let mut config = arguments.config.load()?;
+    let config = arguments.config.load()?;
     keep_private(&arguments.data, config.allow_group_access)?;
     let primary = Primary::of(arguments, &config)?;
     let role = role::of(&arguments.data, &primary.conninfo, arguments.rejoin)?;
     let on_hang_up = OnHangUp::default();
     let stop = handle_signals(on_hang_up.clone())?;
     survive_file_size_limit()?;
-    let tls = tls_options(&arguments.data, &mut config);
+    let tls = tls_options(&arguments.data, &config);
     let server = Server::bind_early(server_options(
         &arguments.listen,
         arguments.socket_dir.as_deref(),

@@ -74,7 +74,7 @@ fn a_hang_up_reads_the_configuration_again() {
     );
     let mut new = server.connect().unwrap();
     assert_eq!(new.value("show work_mem"), "4MB");
-    assert_eq!(setting(&mut new, "shared_buffers"), "2MB");
+    assert_eq!(setting(&mut new, "shared_buffers"), "256", "pages of 8 kB");
 }
 
 #[test]

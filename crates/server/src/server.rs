@@ -38,7 +38,9 @@ pub struct Server {
     max_connections: usize,
     scheduling: Scheduling,
     message_bytes_max: u32,
+    /// Taken when the server runs.
     tls: Mutex<Option<TlsFiles>>,
+    encrypts: bool,
 }
 
 impl Server {
@@ -69,12 +71,14 @@ impl Server {
             max_connections: shares.connections,
             scheduling: options.scheduling,
             message_bytes_max: options.message_bytes_max,
+            encrypts: tls.is_some(),
             tls: Mutex::new(tls),
         })
     }
 
     /// Gives the server its engine: from now on clients are served. A second call changes nothing.
     pub fn ready(&self, engine: Arc<Engine>) {
+        engine.connections_may_be_encrypted(self.encrypts);
         let _ = self.engine.set(engine);
     }
 

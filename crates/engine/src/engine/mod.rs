@@ -65,6 +65,8 @@ pub struct Engine {
     pub(crate) started_at_us: i64,
     /// The work of sessions that have closed.
     closed_sessions: SessionCounts,
+    /// True if the server in front of it encrypts connections that ask for it.
+    encrypts: AtomicBool,
     reloads: AtomicU64,
     reload: Reload,
     pub(crate) planning_memory: Arc<PlanningMemory>,
@@ -210,6 +212,7 @@ impl Engine {
             })),
             started_at_us: clock::now_us(),
             closed_sessions: SessionCounts::default(),
+            encrypts: AtomicBool::new(false),
             reloads: AtomicU64::new(0),
             reload: Reload::default(),
             config,
@@ -237,6 +240,16 @@ impl Engine {
     /// The data directory, for those that copy its log and its files.
     pub fn storage(&self) -> &Arc<Storage> {
         &self.storage
+    }
+
+    /// The server in front of the engine encrypts connections that ask for it, or it does not: the setting `ssl`.
+    pub fn connections_may_be_encrypted(&self, encrypts: bool) {
+        self.encrypts.store(encrypts, Ordering::Relaxed);
+    }
+
+    /// True if a client may have its connection encrypted.
+    pub(crate) fn encrypts(&self) -> bool {
+        self.encrypts.load(Ordering::Relaxed)
     }
 
     /// The configuration the engine runs with.

@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering;
 use crate::activity::{BackendType, SessionInfo};
 use crate::catalog::access::{CONNECT, Kind};
 use crate::clock;
-use crate::config::Ssl;
 use crate::engine::Engine;
 use crate::identity::Identity;
 use crate::interrupt::Interrupts;
@@ -157,7 +156,7 @@ impl Engine {
         settings.set_default("shared_memory_size", &format!("{shared}MB"))?;
         let pages = shared.div_ceil(HUGE_MEGABYTES).to_string();
         settings.set_default("shared_memory_size_in_huge_pages", &pages)?;
-        let ssl = if config.ssl == Ssl::On { "on" } else { "off" };
+        let ssl = if self.encrypts() { "on" } else { "off" };
         settings.set_default("ssl", ssl)?;
         if let Ok(directory) = std::fs::metadata(self.storage().dir()) {
             settings.set_default(
