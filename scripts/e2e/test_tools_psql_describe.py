@@ -76,4 +76,4 @@ class Describe(BesidePostgres):
         for command in ("\\l", "\\l+", "\\dn", "\\dn+", "\\dA", "\\dconfig", "\\dx", "\\dL", "\\db+"):
             done = self.server.run("psql", "-X", "-c", command)
             self.assertIn("List of ", done.stdout, command)
-        self.assertIn(" public     | clearway", self.server.run("psql", "-X", "-c", "\\dn").stdout)
+        self.assertIn(" public     | pg_database_owner", self.server.run("psql", "-X", "-c", "\\dn").stdout)

@@ -133,7 +133,7 @@ def prepared_statements(see):
     connection = people(connect(prepare_threshold=2))
     for number in range(5):
         see(connection.execute("select name from people where id = %s", [number]).fetchone())
-    see(connection.execute("select statement, parameter_types::text, from_sql from pg_prepared_statements").fetchall())
+    see(connection.execute("select statement, parameter_types::text, from_sql from pg_prepared_statements order by name").fetchall())
     connection.execute("alter table people add column extra int")
     see(connection.execute("select * from people where id = %s", [1], prepare=True).fetchone())
 
