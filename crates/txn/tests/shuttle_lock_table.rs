@@ -93,7 +93,16 @@ fn lock_two(proc: ProcId, shared: &Shared) {
         {
             Ok(()) => {}
             Err(LockError::Deadlock { cycle }) => {
-                assert!(cycle.contains("waits for"));
+                // Each waits for the next, and the last for the first.
+                let nexts = cycle.iter().cycle().skip(1);
+                assert!(cycle.len() > 1, "{cycle:?}");
+                assert!(
+                    cycle
+                        .iter()
+                        .zip(nexts)
+                        .all(|(wait, next)| wait.blocker == next.waiter),
+                    "{cycle:?}"
+                );
                 shared.victims.fetch_add(1, Relaxed);
                 break;
             }
