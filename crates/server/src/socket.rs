@@ -89,9 +89,10 @@ impl Socket {
         })
     }
 
-    /// True if a read has something to give that a `poll` of the socket does not show.
-    pub(crate) fn has_received(&self) -> bool {
-        self.tls().is_some_and(TlsStream::has_received)
+    /// True if a read gets something without waiting. Absent without encryption: then a `poll` of the socket tells, which
+    /// under TLS it does not.
+    pub(crate) fn has_received(&self) -> Option<bool> {
+        self.tls().map(|tls| tls.has_received(&self.descriptor))
     }
 
     /// The name of the user whose process is at the other end of a Unix-domain socket.

@@ -6,7 +6,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clearway_txn::Wake;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -36,30 +36,34 @@ impl Event {
 
     /// Sleeps until there is something to read or the event is raised, and lowers it.
     pub(crate) fn wait(&self, socket: &Socket, patience: Option<Duration>) -> io::Result<Woken> {
-        if socket.has_received() {
-            return Ok(Woken::Client);
-        }
+        let deadline = patience.and_then(|patience| Instant::now().checked_add(patience));
         // What is decrypted already shows in no poll.
-        if socket.has_received() {
+        if socket.has_received() == Some(true) {
             return Ok(Woken::Client);
         }
-        let patience = patience.map(|patience| Timespec::try_from(patience).map_err(io::Error::other));
-        let mut polled = [
-            PollFd::new(socket, PollFlags::IN | PollFlags::RDHUP),
-            PollFd::new(&self.0, PollFlags::IN),
-        ];
-        match poll(&mut polled, patience.transpose()?.as_ref()) {
-            Ok(0) => return Ok(Woken::Timeout),
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
+        loop {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let left = left.map(|left| Timespec::try_from(left).map_err(io::Error::other));
+            let mut polled = [
+                PollFd::new(socket, PollFlags::IN | PollFlags::RDHUP),
+                PollFd::new(&self.0, PollFlags::IN),
+            ];
+            match poll(&mut polled, left.transpose()?.as_ref()) {
+                Ok(0) => return Ok(Woken::Timeout),
+                Ok(_) => {}
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(error) => return Err(error.into()),
+            }
+            // What the client wants comes first. A record of TLS may be there in part, or hold nothing for the session,
+            // which would then wait in a read and not hear the event.
+            if !polled[0].revents().is_empty() && socket.has_received() != Some(false) {
+                return Ok(Woken::Client);
+            }
+            if !polled[1].revents().is_empty() {
+                let _ = rustix::io::read(&self.0, &mut [0; 8]);
+                return Ok(Woken::Event);
+            }
         }
-        // What the client wants comes first.
-        if !polled[0].revents().is_empty() {
-            return Ok(Woken::Client);
-        }
-        // There is nothing to read if a signal has ended the sleep.
-        let _ = rustix::io::read(&self.0, &mut [0; 8]);
-        Ok(Woken::Event)
     }
 }
 

@@ -421,6 +421,92 @@ fn messages_stay_whole_where_a_client_reads_late() {
     }
 }
 
+/// Two statements in one record, of which the first fills the buffer of the session's reader: the second shows in no poll.
+#[test]
+fn the_rest_of_a_record_is_read_before_the_socket() {
+    let encrypted = encrypted("host all all all trust");
+    for versions in [TWELVE, THIRTEEN] {
+        let knock = Knock {
+            versions,
+            ..Knock::default()
+        };
+        let mut raw = encrypted.knock(&knock).unwrap();
+        raw.start(&[("user", "ann")]);
+        raw.query("listen a");
+        for bytes in [1 << 10, 4 << 10, 8 << 10, 12 << 10] {
+            let first = query(&format!("{:1$}", "select 'first'", bytes - query("").len()));
+            assert_eq!(first.len(), bytes);
+            raw.send(&[first, query("select 'second'")].concat());
+            for expected in ["first", "second"] {
+                let replies = raw.until_ready();
+                let row = replies.iter().find(|reply| reply.kind == b'D').unwrap();
+                assert_eq!(row.values(), [Some(expected.to_owned())], "{bytes} bytes");
+            }
+        }
+    }
+}
+
+/// Sends a record without application data.
+fn send_new_keys(raw: &mut Raw<Stream>) {
+    raw.stream.conn.refresh_traffic_keys().unwrap();
+    raw.stream.flush().unwrap();
+}
+
+/// A record that changes keys is no statement: a session that read on for one would not hear what it listens for.
+#[test]
+fn new_keys_do_not_hold_notifications_back() {
+    let encrypted = encrypted("host all all all trust");
+    let knock = Knock {
+        versions: THIRTEEN,
+        ..Knock::default()
+    };
+    let mut ann = encrypted.knock(&knock).unwrap();
+    ann.start(&[("user", "ann")]);
+    ann.query("listen a");
+    let mut bob = encrypted.knock(&Knock::default()).unwrap();
+    bob.start(&[("user", "bob")]);
+    for round in 0..5 {
+        send_new_keys(&mut ann);
+        // Into the poll, or while the session is about to begin it.
+        std::thread::sleep(Duration::from_millis(20 * (round % 2)));
+        bob.query(&format!("notify a, '{round}'"));
+        let told = ann.read().unwrap();
+        assert_eq!(
+            (told.kind, &told.body[4..]),
+            (b'A', format!("a\0{round}\0").as_bytes())
+        );
+        assert_eq!(ann.value("select 'heard'"), "heard");
+    }
+}
+
+/// The same of a session that sends the log.
+#[test]
+fn new_keys_do_not_hold_the_log_back() {
+    let encrypted = encrypted("host all all all trust\nhost replication all all trust");
+    let knock = Knock {
+        versions: THIRTEEN,
+        ..Knock::default()
+    };
+    let mut follower = encrypted.knock(&knock).unwrap();
+    follower.start(&[
+        ("user", "ann"),
+        ("replication", "true"),
+        ("database", "replication"),
+    ]);
+    let end = follower.rows("IDENTIFY_SYSTEM")[0][2].clone().unwrap();
+    follower.send(&query(&format!("START_REPLICATION {end}")));
+    assert_eq!(follower.read().map(|reply| reply.kind), Some(b'W'));
+    let mut ann = encrypted.knock(&Knock::default()).unwrap();
+    ann.start(&[("user", "ann")]);
+    for round in 0..3 {
+        send_new_keys(&mut follower);
+        std::thread::sleep(Duration::from_millis(20));
+        ann.query(&format!("create table t{round} (i int)"));
+        // Log, and not only a question whether the follower is there.
+        while follower.read().expect("the stream goes on").body[0] != b'w' {}
+    }
+}
+
 #[test]
 fn files_that_cannot_be_used_are_told_before_the_server_runs() {
     use std::os::unix::fs::PermissionsExt;

@@ -179,7 +179,7 @@ impl Stream<'_> {
         self.follower.going_to_sleep();
         // Again: what was made durable before the call above has woken no sender.
         let is_idle = done || self.storage.durable_log_end() <= self.follower.position();
-        if is_idle && !channel.socket.has_received() {
+        if is_idle && channel.socket.has_received() != Some(true) {
             let _wait = WaitScope::<Native>::enter(WaitEvent::WalSenderMain);
             let patience = Timespec::try_from(LOG_POLL).expect("milliseconds");
             let mut polled = [
@@ -215,7 +215,7 @@ impl Stream<'_> {
     /// Reads what has arrived; `done`: no answers are given any more.
     fn hear(&self, channel: &mut Channel, done: bool) -> Result<Heard, ReadError> {
         let mut heard = Heard::Nothing;
-        while channel.reader.has_buffered() || wait_readable(channel, Duration::ZERO) {
+        while channel.reader.has_buffered() || is_readable(channel) {
             let frame = channel.reader.next(&channel.socket, &channel.presence)?;
             match frame.kind {
                 b'd' => match message::decode(channel.reader.body(&frame)).map_err(ReadError::Wire)? {
@@ -260,13 +260,12 @@ enum Heard {
     CopyDone,
 }
 
-fn wait_readable(channel: &Channel, patience: Duration) -> bool {
-    if channel.socket.has_received() {
-        return true;
-    }
-    let patience = Timespec::try_from(patience).expect("milliseconds");
-    let mut polled = [PollFd::new(&*channel.socket, PollFlags::IN)];
-    poll(&mut polled, Some(&patience)).unwrap_or(0) > 0
+/// True if the follower has said something, or is gone.
+fn is_readable(channel: &Channel) -> bool {
+    channel.socket.has_received().unwrap_or_else(|| {
+        let mut polled = [PollFd::new(&*channel.socket, PollFlags::IN)];
+        poll(&mut polled, Some(&Timespec::default())).unwrap_or(0) > 0
+    })
 }
 
 /// A timeline that a follower cannot have.

@@ -1,17 +1,20 @@
 //! An encrypted stream over a socket.
 //!
 //! A session's thread reads and writes through here as it does without encryption: bytes out of [`TlsStream::receive`],
-//! bytes into [`TlsStream::send_now`]. Records of TLS are between them, so three things differ.
+//! bytes into [`TlsStream::send_now`]. Records of TLS are between them, so four things differ.
 //!
 //! # Rules
 //!
 //! 1. **No read loses what has been decrypted.** A record may hold more than its reader has room for; the rest is given
-//!    before anything is read from the socket. Whoever polls the socket asks [`TlsStream::has_received`] first.
+//!    before anything is read from the socket. A thread that polls the socket asks [`TlsStream::has_received`] before.
 //! 2. **Bytes count as sent when their whole record has left.** [`TlsStream::send_now`] encrypts a part of at most
 //!    [`RECORD_BYTES`]; if the socket does not take all of the record, it answers 0 and owes the part. The next call has the
 //!    same bytes at its front (a [`WriteBuffer`](crate::writer::WriteBuffer) drops only what counts as sent), so it only
 //!    sends the rest of the record.
-//! 3. The state is locked for a step of encryption or a send, never while a read waits for the client.
+//! 3. **Bytes at the socket are no bytes for the reader.** A record may hold nothing that is for it, as the one does by which
+//!    a peer changes its keys, or it is there in part. A thread that must not wait in a read asks
+//!    [`TlsStream::has_received`] behind each poll too: it decrypts all that has arrived.
+//! 4. The state is locked for a step of encryption or a send, never while a read waits for the client.
 
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -94,11 +97,33 @@ impl State {
         let mut bytes = &self.arrived[self.start..];
         let taken = self.connection.read_tls(&mut bytes)?;
         self.start += taken;
-        if let Err(error) = self.connection.process_new_packets() {
-            let _ = self.send_records(socket, SendFlags::DONTWAIT);
-            return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+        match self.connection.process_new_packets() {
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.refuse(error, socket)),
         }
-        Ok(())
+    }
+
+    /// Sends the alert that tells the peer of this error. The connection gives the error again each time that it is asked.
+    fn refuse(&mut self, error: rustls::Error, socket: &OwnedFd) -> io::Error {
+        let _ = self.send_records(socket, SendFlags::DONTWAIT);
+        io::Error::new(io::ErrorKind::InvalidData, error)
+    }
+
+    /// Decrypts what has arrived until a read has something to give, a byte or the stream's end; whether it has.
+    fn decrypt_until_readable(&mut self, socket: &OwnedFd) -> io::Result<bool> {
+        loop {
+            let state = match self.connection.process_new_packets() {
+                Ok(state) => state,
+                Err(error) => return Err(self.refuse(error, socket)),
+            };
+            if state.plaintext_bytes_to_read() > 0 || state.peer_has_closed() {
+                return Ok(true);
+            }
+            if self.start == self.arrived.len() {
+                return Ok(false);
+            }
+            self.decrypt(socket)?;
+        }
     }
 
     /// Decrypted bytes; nothing if more has to arrive first.
@@ -178,13 +203,12 @@ impl TlsStream {
                 if let Some(count) = state.decrypted(buffer)? {
                     return Ok(Some(count));
                 }
-                if state.start < state.arrived.len() {
-                    state.decrypt(socket)?;
+                if state.decrypt_until_readable(socket)? {
                     continue;
                 }
                 std::mem::take(&mut state.arrived)
             };
-            // Rule 3. The session's thread alone reads, so the buffer is not missed meanwhile.
+            // Rule 4. The session's thread alone reads, so the buffer is not missed meanwhile.
             arrived.resize(RECEIVE_BYTES, 0);
             let received = receive_from(socket, &mut arrived, flags);
             let count = received.as_ref().map_or(0, |count| count.unwrap_or(0));
@@ -199,12 +223,27 @@ impl TlsStream {
         }
     }
 
-    /// True if a read gets bytes, or an end, without the socket (rule 1).
-    pub(crate) fn has_received(&self) -> bool {
+    /// True if a read gets bytes, the stream's end or an error without waiting (rules 1 and 3). It takes what the socket has
+    /// and decrypts it, and does not wait either.
+    pub(crate) fn has_received(&self, socket: &OwnedFd) -> bool {
         let mut state = self.lock();
-        let decrypted = state.connection.process_new_packets();
-        state.start < state.arrived.len()
-            || decrypted.is_ok_and(|state| state.plaintext_bytes_to_read() > 0 || state.peer_has_closed())
+        loop {
+            match state.decrypt_until_readable(socket) {
+                Ok(false) => {}
+                Ok(true) | Err(_) => return true,
+            }
+            state.arrived.resize(RECEIVE_BYTES, 0);
+            let received = receive_from(socket, &mut state.arrived, RecvFlags::DONTWAIT);
+            let count = received.as_ref().map_or(0, |count| count.unwrap_or(0));
+            state.arrived.truncate(count);
+            state.start = 0;
+            match received {
+                Ok(None) => return false,
+                Ok(Some(1..)) => {}
+                // The read that follows is told of the end again.
+                Ok(Some(0)) | Err(_) => return true,
+            }
+        }
     }
 
     /// Sends what can be sent at once: 0 bytes when the client has to read first (rule 2).

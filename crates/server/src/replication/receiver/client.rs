@@ -390,11 +390,9 @@ impl Client {
         }
     }
 
-    /// Waits until something has arrived, which is whether it has, or until `deadline`.
+    /// Waits until something has arrived, which is whether it has, or until `deadline`. Only for a caller that has read all
+    /// there was ([`fill_now`](Self::fill_now)): what is decrypted and not read shows in no poll.
     pub(super) fn wait_readable(&self, deadline: Instant) -> Result<bool> {
-        if self.socket.has_received() {
-            return Ok(true);
-        }
         wait(Some(&self.socket), PollFlags::IN, deadline, &self.stop).map_err(|error| self.lost(error))
     }
 
