@@ -100,6 +100,24 @@ fn what_a_savepoint_takes_back_is_not_sent() {
     assert_eq!(session.notifications(1_000).unwrap(), []);
 }
 
+/// More than is fetched at once is of a channel that the session listens on no more.
+#[test]
+fn what_is_of_no_interest_hides_nothing_behind_it() {
+    let fixture = Fixture::new("");
+    let (mut alice, mut bob) = (fixture.session(), fixture.session());
+    query(&mut alice, "listen a; listen b");
+    for _ in 0..5 {
+        query(&mut bob, "notify a, 'gone'");
+    }
+    query(&mut alice, "unlisten a");
+    query(&mut bob, "notify b, 'here'");
+    let told = alice.notifications(1).unwrap();
+    let told: Vec<&str> = told.iter().map(|one| &*one.payload).collect();
+    assert_eq!(told, ["here"]);
+    alice.notifications_are_sent();
+    assert_eq!(query(&mut bob, "select pg_notification_queue_usage()"), "0");
+}
+
 #[test]
 fn what_is_refused() {
     let fixture = Fixture::new("");

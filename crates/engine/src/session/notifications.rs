@@ -231,13 +231,28 @@ impl Session {
     /// come again until [`notifications_are_sent`](Self::notifications_are_sent). They are part of the answer: a caller that
     /// has an [`AnswerGate`](super::AnswerGate) passes it before it shows them.
     pub fn notifications(&mut self, bytes_max: usize) -> Result<Vec<ReceivedNotification>, EngineError> {
-        let listener = match &self.channels.listener {
-            Some(listener) if self.txn.phase == Phase::None && listener.take_news() => Arc::clone(listener),
-            _ => return Ok(Vec::new()),
-        };
-        let batches = self.engine.notifications.fetch(&listener, bytes_max);
-        // Until they are sent, whatever becomes of these.
-        listener.leave_news();
+        while let Some(listener) = &self.channels.listener
+            && self.txn.phase == Phase::None
+            && listener.has_news()
+        {
+            let listener = Arc::clone(listener);
+            let told = self.fetch_notifications(&listener, bytes_max)?;
+            if !told.is_empty() {
+                return Ok(told);
+            }
+            // What was fetched is of channels that it listens on no more; what it waits for may be behind.
+            self.notifications_are_sent();
+        }
+        Ok(Vec::new())
+    }
+
+    /// Notifications at the front of the inbox; none if all that was fetched is of channels that are not in force.
+    fn fetch_notifications(
+        &mut self,
+        listener: &Listener,
+        bytes_max: usize,
+    ) -> Result<Vec<ReceivedNotification>> {
+        let batches = self.engine.notifications.fetch(listener, bytes_max);
         self.channels.fetched = batches.len();
         let mut told = Vec::new();
         for batch in batches {
@@ -257,23 +272,14 @@ impl Session {
             }
         }
         self.wait_before_answer()?;
-        if told.is_empty() {
-            self.notifications_are_sent();
-        }
         Ok(told)
     }
 
     /// The notifications that the last call of [`notifications`](Self::notifications) gave have been sent.
     pub fn notifications_are_sent(&mut self) {
         let count = std::mem::take(&mut self.channels.fetched);
-        if let Some(listener) = &self.channels.listener
-            && !self.engine.notifications.forget(listener, count)
-        {
-            // What comes between the two raises the flag again, or is found by the second look.
-            listener.take_news();
-            if !self.engine.notifications.fetch(listener, 1).is_empty() {
-                listener.leave_news();
-            }
+        if let Some(listener) = &self.channels.listener {
+            self.engine.notifications.forget(listener, count);
         }
     }
 }

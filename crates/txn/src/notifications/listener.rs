@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::Relaxed;
 
 use clearway_machine::{AtomicWord, Machine, Native};
 
@@ -19,32 +19,28 @@ pub trait Wake: Send + Sync + fmt::Debug {
 #[derive(Debug)]
 pub struct Listener<M: Machine = Native> {
     number: u64,
-    /// 1: something is in the inbox (N5).
+    /// 1: something is in the inbox (N5). Changes under the latch alone.
     has_news: M::U32,
     wake: Arc<dyn Wake>,
 }
 
 impl<M: Machine> Listener<M> {
-    /// N5: after the batch is in the inbox.
+    /// The caller holds the latch, and has put a batch into the inbox.
     pub(super) fn raise(&self) {
-        // Release: pairs with the Acquire in `take_news`.
-        self.has_news.store(1, Release);
+        self.has_news.store(1, Relaxed);
+    }
+
+    /// The caller has released the latch.
+    pub(super) fn wake(&self) {
         self.wake.wake();
     }
 
-    /// True if there may be something to fetch. Lowers the flag: the caller fetches all there is.
+    /// True if there is something to fetch: all that was there when the listener was last woken shows.
     #[inline]
-    pub fn take_news(&self) -> bool {
-        // Relaxed first: a listener without news shares its line with no session.
-        self.has_news.load(Relaxed) != 0 && {
-            // Acquire: pairs with the Release in `raise`. An RMW, so that a flag raised meanwhile is not lost.
-            self.has_news.swap(0, Acquire) != 0
-        }
-    }
-
-    /// The caller has left something in the inbox.
-    pub fn leave_news(&self) {
-        self.has_news.store(1, Relaxed);
+    pub fn has_news(&self) -> bool {
+        // Relaxed: the latch that `fetch` takes orders what is in the inbox. The flag is not older than the wake-up, since
+        // whatever carries that from the thread of another session to this one orders both.
+        self.has_news.load(Relaxed) != 0
     }
 }
 
@@ -119,18 +115,21 @@ impl<M: Machine> NotificationQueue<M> {
         fetched
     }
 
-    /// The listener has dealt with the first `count` batches of its inbox. True if more are there.
-    pub fn forget(&self, listener: &Listener<M>, count: usize) -> bool {
+    /// The listener has dealt with the first `count` batches of its inbox. It [has news](Listener::has_news) if more are
+    /// there.
+    pub fn forget(&self, listener: &Listener<M>, count: usize) {
         let mut state = self.state.exclusive();
         let Some(inbox) = state.inboxes.get_mut(&listener.number) else {
-            return false;
+            return;
         };
         let count = count.min(inbox.batches.len());
         let forgotten: Vec<_> = inbox.batches.drain(..count).collect();
-        let more = !inbox.batches.is_empty();
+        if inbox.batches.is_empty() {
+            // N5.
+            listener.has_news.store(0, Relaxed);
+        }
         for batch in forgotten {
             state.release(batch.position);
         }
-        more
     }
 }

@@ -32,8 +32,9 @@
 //!   its first snapshot after LISTEN does not show has not left the array by then, and is posted later by N2.
 //! - N4: each batch that is kept is given away by the post or the withdrawal of the last announcement below it; none waits
 //!   for a transaction that begins later.
-//! - N5: a listener's flag is raised, and the listener woken, after the batch is in its inbox. It lowers the flag before it
-//!   looks. So a batch that it does not find raises the flag again.
+//! - N5: a listener's flag is up while something is in its inbox. Both change together under the latch: a batch that is put
+//!   there raises it, and the last one that is forgotten lowers it. The listener is woken when the latch is released, so it
+//!   finds the flag up, unless it has dealt with the batch already.
 //! - N6: bytes of batches that are announced, kept or in an inbox are counted once, and at most `bytes_max`.
 //!
 //! # Why N1 holds
@@ -233,7 +234,7 @@ impl<M: Machine> NotificationQueue<M> {
         }
         // N5.
         for listener in told {
-            listener.raise();
+            listener.wake();
         }
     }
 }
@@ -273,6 +274,7 @@ impl<M: Machine> State<M> {
                     unreachable!("a listener of a channel has an inbox");
                 };
                 inbox.batches.push_back(Arc::clone(&batch));
+                inbox.listener.raise();
                 if told.iter().all(|known| !Arc::ptr_eq(known, &inbox.listener)) {
                     told.push(Arc::clone(&inbox.listener));
                 }
