@@ -7,9 +7,11 @@ from support import join_orders
 SCALE, SEED, ORDERS = 0.05, 1, 8
 
 # The chosen plan may do so many times the work of the best order that was tried, and so much more. A greedy order of twelve
-# tables that begins only with the smallest does 4.9 times. Rows that a sequential scan leaves out count like those that an
-# index finds, and cost a fraction: a plan that is as quick may do 3.7 times the work (star 4, where 499 of 6,000 are wanted).
-FACTOR, ROWS = 4, 500
+# tables that begins only with the smallest does 4.9 times.
+FACTOR, ROWS = 3, 500
+# The measure counts a row that a sequential scan leaves out like one that an index finds. The planner takes the latter for
+# several times as dear (random_page_cost), and here scans 6,000 sales for the 500 that are wanted.
+FACTORS = {"star 4": 3.5, "mix 4": 3.1}
 
 # A plan off a cliff does this many times the work of a good one.
 CLIFF = 10
@@ -36,7 +38,7 @@ class JoinOrder(WithServer):
                 done = join_orders.work_of(self.connection, query.sql())
                 orders = [query.in_order(order) for order in query.orders(SEED, ORDERS)]
                 others = [join_orders.work_of(self.connection, sql) for sql in orders]
-                self.assertLessEqual(done, FACTOR * min(others) + ROWS, others)
+                self.assertLessEqual(done, FACTORS.get(query.name, FACTOR) * min(others) + ROWS, others)
 
     def test_answers_do_not_depend_on_the_order(self):
         found = 0

@@ -209,7 +209,7 @@ fn values_that_are_held_together_have_a_limit() {
     let replies = client.query(&format!("select length(concat({arguments}))"));
     assert_eq!(sqlstate_of(&replies), "54000");
     assert!(
-        measured.peak_growth() < 1_280 * MIB,
+        measured.peak_growth() < 1_120 * MIB,
         "grew by {} MiB; all arguments have 1,920",
         measured.peak_growth() / MIB
     );
