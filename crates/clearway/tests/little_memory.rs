@@ -55,7 +55,7 @@ fn a_limit_of_the_servers_own_ends_the_statement() {
     assert_eq!(client.value("select length(repeat('x', 20000000))"), "20000000");
 }
 
-/// Groups that a session collects are small pieces: no one weighs them. The system refuses one of them, the reserve has
+/// Groups that a session collects are small pieces, which are not weighed. The system refuses one of them, the reserve has
 /// it, and the session ends its statement. (Without the reserve the process ends.)
 #[test]
 fn what_grows_by_small_pieces_ends_when_nothing_is_left() {

@@ -3,7 +3,7 @@
 //! | | the client | the log |
 //! | --- | --- | --- |
 //! | a deadlock | 40P01, with each wait of the cycle | the same, and the statement of each session |
-//! | a wait of more than `deadlock_timeout`, under `log_lock_waits` | | who waits for what, and behind whom; and when it has got it |
+//! | a wait of more than `deadlock_timeout`, under `log_lock_waits` | | the session, the lock, its holders and those that wait before it; and when it has got it |
 
 use std::cell::Cell;
 use std::fmt::Write as _;

@@ -131,7 +131,7 @@ fn a_session_ends_what_another_does() {
     );
     assert!(!victim.is_terminated());
     assert_eq!(query(&mut boss, &terminate), "t");
-    // It stays so, whatever begins, and whoever cancels.
+    // It stays so, whatever begins, and whichever session cancels.
     query(&mut boss, &cancel);
     for _ in 0..2 {
         assert_eq!(run(&mut victim, "select 1"), "ERROR 57P01");

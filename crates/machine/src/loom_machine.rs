@@ -185,7 +185,7 @@ fn claim_slot() -> WorkerId {
 futex_table!(loom, WORLD.sleepers);
 
 impl Loom {
-    /// Ends the wait of the thread that has slept longest, though no one has woken it, as a signal does. `false` if none
+    /// Ends the wait of the thread that has slept longest, though no thread has woken it, as a signal does. `false` if none
     /// sleeps. For a thread of a test: loom tries it at every instant.
     pub fn interrupt() -> bool {
         let mut sleepers = WORLD.sleepers.lock().unwrap();
@@ -197,7 +197,7 @@ impl Loom {
         true
     }
 
-    /// Ends the next `count` futex waits of the calling thread at once, though no one has woken it, as a signal may. Needs
+    /// Ends the next `count` futex waits of the calling thread at once, though no thread has woken it, as a signal may. Needs
     /// no thread of its own, unlike [`interrupt`](Self::interrupt), so larger cases can have it. A wait that finds another
     /// value than it expects does not count.
     pub fn end_waits_early(count: u32) {

@@ -15,7 +15,7 @@ use crate::{AtomicPointer, AtomicWord, DataCell, Half, WorkerId, Workers};
 /// - its words, pointers and cells are as their traits demand, and `fence` orders at least as strongly as it is asked to;
 /// - workers that live at the same time have different numbers, a worker has the same number at each call of `worker` and
 ///   `known_worker`, and the number is below the capacity of `workers`. A latch hands itself over to a number;
-/// - `workers` is the same table at each call, and no one writes to it but through its methods.
+/// - `workers` is the same table at each call, and nothing writes to it but through its methods.
 ///
 /// The rest of the contract of its methods is needed for progress: a machine that breaks it makes workers wait too long
 /// or too short, and never lets two into a latch.

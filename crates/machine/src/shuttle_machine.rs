@@ -118,7 +118,7 @@ fn claim_slot() -> WorkerId {
 futex_table!(shuttle, WORLD.sleepers);
 
 impl Shuttle {
-    /// Ends the next `count` futex waits of the calling thread at once, though no one has woken it, as a signal may. A wait
+    /// Ends the next `count` futex waits of the calling thread at once, though no thread has woken it, as a signal may. A wait
     /// that finds another value than it expects does not count.
     pub fn end_waits_early(count: u32) {
         end_waits_early(count);

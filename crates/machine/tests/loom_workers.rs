@@ -34,7 +34,7 @@ fn release(workers: &Workers<Loom>, worker: WorkerId) {
     unsafe { workers.release(worker) };
 }
 
-/// Alice, to whom a post was made that it did not need, ends. Bob claims a slot, perhaps the same, and is posted: it finds
+/// Alice, for which a post was made that it did not need, ends. Bob claims a slot, perhaps the same, and is posted: it finds
 /// its own post, and no other. One more slot is free all the time, so Bob is promised one while Alice gives hers back.
 ///
 /// Mutation that it is for: a slot is unclaimed before its posts are drained (Bob's post is drained with them).

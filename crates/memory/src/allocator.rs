@@ -54,7 +54,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Between two looks while it waits.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// A block that is longer fails at once: no one will give back so much.
+/// A block that is longer fails at once: so much will not be given back.
 const WAITED_FOR_BYTES_MAX: usize = 2 << 30;
 
 /// A global allocator that counts, and that has a reserve; see the [crate](crate).
@@ -160,7 +160,7 @@ impl<A: Supply> Accounting<A> {
     /// True if the system has so much address space beside what the allocator underneath has: for stacks.
     pub fn has_space(&self, bytes: usize) -> bool {
         use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
-        // SAFETY: a new mapping where the system chooses, which no one else knows of when it goes.
+        // SAFETY: a new mapping where the system chooses, which no other code knows of when it goes.
         unsafe {
             let access = ProtFlags::READ | ProtFlags::WRITE;
             let mapped = mmap_anonymous(std::ptr::null_mut(), bytes, access, MapFlags::PRIVATE);

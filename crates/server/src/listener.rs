@@ -177,12 +177,10 @@ impl UnixSocket {
         }
         let context = |error: io::Error| ServerError::io(format!("listening on {}", path.display()), error);
         let listener = UnixListener::bind(&path).map_err(context)?;
-        // As PostgreSQL's default: who may connect is decided by the directory's permissions, not by the umask.
+        // As PostgreSQL's default: a user that may enter the directory may connect, whatever the umask is.
         std::fs::set_permissions(&path, Permissions::from_mode(0o777)).map_err(context)?;
         rustix::net::listen(&listener, BACKLOG).map_err(|error| context(error.into()))?;
         listener.set_nonblocking(true).map_err(context)?;
-        // A user who may enter the directory may connect, as with PostgreSQL.
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777)).map_err(context)?;
         info!("listening on {}", path.display());
         Ok(UnixSocket {
             listener,

@@ -137,7 +137,7 @@ fn what_a_listener_does_not_take_is_bounded() {
         "too many notifications in the NOTIFY queue"
     );
     assert!(bob.value("select pg_notification_queue_usage() > 0.8") == "t");
-    // Others go on, and a transaction that notifies no one.
+    // Others go on, and so does a transaction that does not notify.
     bob.query("begin; create table t (i int); commit");
     drop(alice);
     let started = Instant::now();

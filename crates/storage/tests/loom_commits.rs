@@ -201,7 +201,7 @@ fn loom_no_byte_leaves_before_the_commits_it_depends_on_are_durable() {
     for variants in all.filter(|variants| variants.lock_release == LockReleaseVariant::Early) {
         eprintln!("under {variants:?}");
         let mut builder = loom::model::Builder::new();
-        // Which flush it is decides who waits for whom, which shows without a preemption: a sync lets the others go on. One
+        // Which flush it is decides which transaction waits for which. That shows without a preemption: a sync lets the others go on. One
         // preemption in the baseline shows what a commit does in the wrong order.
         let preemptions = usize::from(variants.log.flush == LogFlushVariant::Single);
         builder.preemption_bound = Some(preemptions);

@@ -161,7 +161,7 @@ fn loom_a_wait_that_is_told_to_stop_ends() {
     });
 }
 
-/// A session whose sleeps end though no one has called it waits on; so does the log writer that flushes for it.
+/// A session whose sleeps end though nothing has called it waits on; so does the log writer that flushes for it.
 #[test]
 fn loom_a_sleep_that_ends_early_ends_no_wait() {
     explore(2, |shared, end| {
@@ -185,7 +185,7 @@ fn loom_a_sleep_that_ends_early_ends_no_wait() {
     });
 }
 
-/// The disk does not answer, and no one calls the session: it leaves when its time is over.
+/// The disk does not answer, and nothing calls the session: it leaves when its time is over.
 #[test]
 fn loom_a_wait_that_runs_out_of_time_ends() {
     explore(3, |shared, end| {

@@ -221,7 +221,7 @@ fn loom_no_flusher_reads_what_was_overwritten() {
     }
 }
 
-/// Three workers flush three records that are in the ring, so that one may flush for two others, of whom one may wake the
+/// Three workers flush three records that are in the ring, so that one may flush for two others, of which one may wake the
 /// other, and one of these may have to flush again.
 fn each_flusher_finds_its_record_durable(options: LogOptions) {
     let (log, device) = log(options, 128, 1);

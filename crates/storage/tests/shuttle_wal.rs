@@ -131,7 +131,7 @@ fn each_flushes_once(options: LogOptions) {
     flush_once(options, 0);
 }
 
-/// As `each_flushes_once`, and the first `early` futex waits of each worker's flush end though no one has woken it.
+/// As `each_flushes_once`, and the first `early` futex waits of each worker's flush end though no thread has woken it.
 fn flush_once(options: LogOptions, early: u32) {
     let device = device();
     if early > 0 {

@@ -98,7 +98,7 @@ fn loom_a_tree_ends_at_one_moment() {
     explore_each(2, 1, &[100, 101, 102], &[], &[Step::Tree(101, vec![102])]);
 }
 
-/// A transaction begins and ends while another one runs: whoever has it below xmax finds it.
+/// A transaction begins and ends while another one runs: a snapshot that has it below xmax finds it.
 ///
 /// Caught mutations: an entry, a link or a sum published without Release; in `bitmap`, a bit cleared before its end is
 /// announced, and an end that is over before its bit is cleared.

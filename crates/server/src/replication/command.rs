@@ -18,6 +18,7 @@
 //! quote itself is written twice. A semicolon may end a command.
 
 use clearway_engine::{EngineError, SqlState};
+use clearway_storage::Lsn;
 
 /// A command of a replication connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -207,14 +208,10 @@ impl<'a> Parser<'a> {
 
     fn position(&mut self) -> Result<u64> {
         let word = self.word()?;
-        let half = |digits: &str| {
-            let valid =
-                (1..=8).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-            valid.then(|| u64::from_str_radix(digits, 16).ok()).flatten()
-        };
-        word.split_once('/')
-            .and_then(|(high, low)| Some(half(high)? << 32 | half(low)?))
-            .ok_or_else(|| self.unexpected(Some(Token::Bare(word))))
+        match word.parse::<Lsn>() {
+            Ok(position) => Ok(position.0),
+            Err(_) => Err(self.unexpected(Some(Token::Bare(word)))),
+        }
     }
 
     fn command(&mut self) -> Result<Command> {

@@ -1,4 +1,4 @@
-//! The contents of a certificate: the hash that binds a login to it, and whom it names.
+//! The contents of a certificate: the hash that binds a login to it, and the name that it is for.
 
 use ring::digest::{Algorithm, SHA256, SHA384, SHA512, digest};
 use x509_parser::oid_registry as oid;

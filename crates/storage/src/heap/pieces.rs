@@ -18,7 +18,7 @@
 //! # Rules
 //! - P1: an owner is never used again. Transactions' numbers are not, and a transaction counts its strings.
 //! - P2: a row that has the pointer is deleted by the transaction that deletes the string, and no earlier than that. So
-//!   whoever sees the row finds the string: the horizon that keeps the row's version for a snapshot keeps the
+//!   a snapshot that sees the row finds the string: the horizon that keeps the row's version for a snapshot keeps the
 //!   pieces too (R4 of [`heap`](super)), for they are deleted by the same transaction.
 //! - P3: pieces are therefore read without asking whether the snapshot sees them. It may not: a statement of READ
 //!   COMMITTED that follows a row to its newest version meets a pointer of a later transaction than its snapshot.

@@ -601,7 +601,7 @@ mod tests {
     /// Log that is kept costs no descriptors: segments are closed when they are idle, and what was written to them and not
     /// synced keeps them open.
     #[test]
-    fn segments_that_nobody_uses_are_closed() {
+    fn segments_that_are_not_in_use_are_closed() {
         const COUNT: u64 = DESCRIPTORS_MAX as u64 + 6;
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("pg_wal");

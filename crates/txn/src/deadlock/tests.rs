@@ -220,7 +220,7 @@ impl Random {
     }
 }
 
-/// Who waits for whom by the definition, each edge on its own.
+/// The waits by the definition, each edge on its own.
 fn edges(locks: &LockManager<Native>, waiter: ProcId) -> BTreeSet<ProcId> {
     let mut edges = BTreeSet::new();
     for partition in &locks.partitions {

@@ -1,4 +1,4 @@
-//! Functions about the server: its log, a standby, its configuration. Positions are text, as there is no type `pg_lsn`.
+//! Functions about the server: its log, a standby, its configuration. They give and take positions as text.
 
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use crate::context::LogPosition::{self, Flushed, Inserted, Received, Replayed};
 use crate::context::SessionFacts;
 use crate::error::{EngineError, Result, SqlState};
 use crate::value::DataType::{Bool, Int4, Numeric, Text, TimestampTz};
+use crate::value::lsn::{format_lsn, parse_lsn};
 use crate::value::{Numeric as Decimal, Value};
 
 /// A function about the log or a standby.
@@ -142,7 +143,7 @@ impl RecoveryFunction {
                 .map_or(Value::Null, Value::TimestampTz),
             RecoveryFunction::ReloadConfiguration => Value::Bool(session.reload_configuration()?),
             RecoveryFunction::Difference => {
-                let of = |at: usize| position(arguments[at].as_str().unwrap_or_default()).map(i128::from);
+                let of = |at: usize| parse_lsn(arguments[at].as_str().unwrap_or_default()).map(i128::from);
                 Value::Numeric(Decimal::from(of(0)? - of(1)?))
             }
             RecoveryFunction::Promote => {
@@ -164,27 +165,9 @@ impl RecoveryFunction {
 
 /// A position as PostgreSQL writes it.
 pub fn shown(position: u64) -> String {
-    format!("{:X}/{:X}", position >> 32, position & 0xFFFF_FFFF)
-}
-
-/// The position that a text tells.
-fn position(text: &str) -> Result<u64> {
-    let half = |digits: &str| {
-        let is_one = (1..=8).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-        is_one.then(|| u64::from_str_radix(digits, 16).ok()).flatten()
-    };
-    let found = text
-        .split_once('/')
-        .and_then(|(high, low)| Some(half(high)? << 32 | half(low)?));
-    found.ok_or_else(|| {
-        EngineError::new(
-            SqlState::INVALID_TEXT_REPRESENTATION,
-            format!(
-                "invalid input syntax for type pg_lsn: \"{text}\"",
-                text = crate::error::shown(text)
-            ),
-        )
-    })
+    let mut text = String::new();
+    format_lsn(position, &mut text);
+    text
 }
 
 /// 55000.
@@ -195,32 +178,4 @@ fn in_recovery() -> EngineError {
         "recovery is in progress",
     )
     .with_hint("WAL control functions cannot be executed during recovery.")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn positions_are_read_as_they_are_written() {
-        for at in [0, 1, 0xFFFF_FFFF, 0x1_0000_0000, 0x16_B374_D848, u64::MAX] {
-            assert_eq!(position(&shown(at)).unwrap(), at);
-        }
-        assert_eq!(position("16/b374d848").unwrap(), 0x16_B374_D848);
-        for wrong in [
-            "",
-            "/",
-            "1",
-            "1/",
-            "/1",
-            "1/2/3",
-            "x/1",
-            "1/ 2",
-            "+1/2",
-            "123456789/0",
-        ] {
-            let error = position(wrong).unwrap_err();
-            assert_eq!(error.sqlstate().as_str(), "22P02", "{wrong}");
-        }
-    }
 }

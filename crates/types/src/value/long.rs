@@ -19,7 +19,8 @@
 //! L1. A stored form stands for one content, for ever: the bytes apart never change while any row has the pointer.
 //! L2. Bytes that do not restore to a content of the raw length are damaged (XX001), never a panic and never a shorter
 //!     value: they come from a file.
-//! L3. A [`Value::Stored`](super::Value::Stored) is what a row has, not what an expression sees: whoever reads a row restores it before.
+//! L3. A [`Value::Stored`](super::Value::Stored) is what a row has, not what an expression sees: the code that reads a row
+//!     restores it before.
 
 /// The raw bytes of a block.
 const BLOCK: usize = 64 << 10;

@@ -25,160 +25,20 @@
 //!
 //! 1. A segment has at least one column, so at least one byte: a row that ends behind a segment was written before the
 //!    next one was there.
-//! 2. A row has all segments up to some one: whatever writes a row anew writes all of them.
+//! 2. A row has all segments up to some one: code that writes a row anew writes all of them.
 //! 3. A column of a segment that a row does not have reads as its *missing value*, the default of when it was added.
 //!
 //! Bytes that do not decode are an error (XX001), never a panic: they come from a file.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use crate::error::{EngineError, Result, SqlState};
-use crate::value::array::{push_length, read_array, read_length, with_length, write_array};
-use crate::value::long::{Pointer, StoredForm, restored};
-use crate::value::{DataType, Interval, Jsonb, Numeric, RecordValue, Value, decode_binary, encode_binary};
-
-/// The columns of a table that are wanted.
-#[derive(Clone, PartialEq, Eq, Default)]
-pub struct ColumnSet {
-    bits: Vec<u64>,
-}
-
-impl ColumnSet {
-    /// No column.
-    pub fn new() -> ColumnSet {
-        ColumnSet::default()
-    }
-
-    /// The first `count` columns.
-    pub fn all(count: usize) -> ColumnSet {
-        let mut set = ColumnSet::new();
-        (0..count).for_each(|column| set.insert(column as u16));
-        set
-    }
-
-    /// Adds a column.
-    pub fn insert(&mut self, column: u16) {
-        let word = usize::from(column) / 64;
-        if self.bits.len() <= word {
-            self.bits.resize(word + 1, 0);
-        }
-        self.bits[word] |= 1 << (column % 64);
-    }
-
-    /// Takes a column out.
-    pub fn remove(&mut self, column: u16) {
-        if let Some(word) = self.bits.get_mut(usize::from(column) / 64) {
-            *word &= !(1 << (column % 64));
-        }
-    }
-
-    /// True if a column is in it.
-    #[inline]
-    pub fn contains(&self, column: u16) -> bool {
-        self.bits
-            .get(usize::from(column) / 64)
-            .is_some_and(|word| word >> (column % 64) & 1 == 1)
-    }
-
-    /// Adds all columns of another set.
-    pub fn union(&mut self, other: &ColumnSet) {
-        other.iter().for_each(|column| self.insert(column));
-    }
-
-    /// Its columns, in order.
-    pub fn iter(&self) -> impl Iterator<Item = u16> + '_ {
-        let (mut at, mut rest) = (0, self.bits.first().copied().unwrap_or(0));
-        std::iter::from_fn(move || {
-            while rest == 0 {
-                at += 1;
-                rest = *self.bits.get(at)?;
-            }
-            let bit = rest.trailing_zeros() as usize;
-            rest &= rest - 1;
-            Some((at * 64 + bit) as u16)
-        })
-    }
-
-    /// True if it has no column.
-    pub fn is_empty(&self) -> bool {
-        self.bits.iter().all(|word| *word == 0)
-    }
-}
-
-impl fmt::Debug for ColumnSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.iter()).finish()
-    }
-}
-
-/// An attribute of a table as rows have it: a column, or what is left of one.
-#[derive(Debug, Clone)]
-pub struct StoredAttribute {
-    /// The type.
-    pub data_type: DataType,
-    /// The column's place among those that there are; `None` once it is dropped.
-    pub column: Option<u16>,
-    /// The segment that it is in; they are in the order of the attributes.
-    pub segment: u16,
-    /// The value in rows without its segment.
-    pub missing: Value,
-}
-
-/// The values of a row that were read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use]
-pub enum Decoded {
-    /// All are there.
-    Whole,
-    /// In the place of some there is a [`Value::Stored`]: they are stored apart from the row.
-    Apart,
-}
-
-/// In front of a stored form: a length of 0 in two bytes, which no value is written with.
-const STORED: [u8; 2] = [0x80, 0];
-
-/// A varying column's part of a row.
-enum Part<'b> {
-    /// The value's own bytes.
-    Content(&'b [u8]),
-    /// A stored form.
-    Stored(&'b [u8]),
-}
-
-/// The part at the front of `bytes`, and how many of them it takes.
-#[inline]
-fn read_part(bytes: &[u8]) -> Option<(Part<'_>, usize)> {
-    let (length, used) = read_length(bytes)?;
-    if length == 0 && used > 1 {
-        return read_stored_part(bytes);
-    }
-    let end = used + length;
-    Some((Part::Content(bytes.get(used..end)?), end))
-}
-
-#[cold]
-fn read_stored_part(bytes: &[u8]) -> Option<(Part<'_>, usize)> {
-    let rest = bytes.strip_prefix(&STORED)?;
-    let (length, used) = read_length(rest)?;
-    let end = used + length;
-    Some((Part::Stored(rest.get(used..end)?), STORED.len() + end))
-}
-
-/// The value of a stored form, restored if it is in the row.
-#[cold]
-fn read_stored(bytes: &[u8], data_type: DataType) -> Option<(Value, Decoded)> {
-    Some(match StoredForm::parse(bytes)? {
-        StoredForm::Compressed { raw_length, blocks } => {
-            let content = restored(raw_length, blocks)?;
-            (value_of(content, data_type)?, Decoded::Whole)
-        }
-        StoredForm::Apart(_) => (Value::Stored(bytes.into()), Decoded::Apart),
-    })
-}
-
-/// In the place of a column: it has been dropped.
-const DROPPED: u16 = u16::MAX;
+use super::column_set::ColumnSet;
+use super::row_segment::{DROPPED, Segment, StoredAttribute, damaged, is_null};
+use super::row_value::{Decoded, array, read_fixed, write_fixed, write_varying};
+use crate::error::Result;
+use crate::value::array::read_length;
+use crate::value::long::{Pointer, StoredForm};
+use crate::value::{DataType, Value};
 
 /// The place of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -191,36 +51,6 @@ enum Place {
     Added,
 }
 
-/// A column of fixed width.
-#[derive(Debug, Clone, Copy)]
-struct FixedColumn {
-    column: u16,
-    bit: u16,
-    offset: u32,
-}
-
-/// A varying column.
-#[derive(Debug, Clone, Copy)]
-struct VaryingColumn {
-    /// [`DROPPED`] for one that is not there any more.
-    column: u16,
-    bit: u16,
-}
-
-/// A part of a row with a bitmap of its own.
-#[derive(Debug, Clone, Default)]
-struct Segment {
-    fixed: Vec<FixedColumn>,
-    /// In order, dropped ones included.
-    varying: Vec<VaryingColumn>,
-    /// The start of the varying part.
-    varying_start: usize,
-    /// The bits of dropped columns of fixed width.
-    dropped: Vec<u16>,
-    /// The values in rows that do not have it; of the first one, none.
-    missing: Vec<(u16, Value)>,
-}
-
 /// The layout of one table's rows.
 #[derive(Debug, Clone)]
 pub struct RowCodec {
@@ -229,152 +59,6 @@ pub struct RowCodec {
     first: Segment,
     /// The later segments.
     added: Vec<Segment>,
-}
-
-fn width(data_type: DataType) -> Option<u32> {
-    match data_type {
-        DataType::Bool => Some(1),
-        DataType::Int2 => Some(2),
-        DataType::Int4 | DataType::Float4 | DataType::Date | DataType::Oid => Some(4),
-        DataType::Int8 | DataType::Float8 | DataType::Timestamp | DataType::TimestampTz | DataType::PgLsn => {
-            Some(8)
-        }
-        DataType::Time => Some(8),
-        DataType::TimeTz => Some(12),
-        DataType::Interval | DataType::Uuid => Some(16),
-        DataType::Xid | DataType::Cid => Some(4),
-        DataType::Enum(_) => Some(8),
-        DataType::Tid => Some(6),
-        other if other.is_oid() => Some(4),
-        _ => None,
-    }
-}
-
-impl DataType {
-    /// True if all its values take as much of a row.
-    pub fn has_fixed_width(self) -> bool {
-        width(self).is_some()
-    }
-
-    /// A type of the system whose values take as much of a row: for a column that is dropped, since its own type may go.
-    pub fn of_same_width(self) -> DataType {
-        match self.base() {
-            DataType::Enum(_) => DataType::Int8,
-            base if width(base).is_some() => base,
-            _ => DataType::Bytea,
-        }
-    }
-}
-
-impl Segment {
-    /// The segment of these attributes.
-    fn of(attributes: &[StoredAttribute]) -> Segment {
-        let mut segment = Segment::default();
-        let mut offset = attributes.len().div_ceil(8) as u32;
-        for (bit, attribute) in attributes.iter().enumerate() {
-            let (bit, column) = (bit as u16, attribute.column.unwrap_or(DROPPED));
-            match width(attribute.data_type.base()) {
-                Some(width) => {
-                    match attribute.column {
-                        Some(column) => segment.fixed.push(FixedColumn { column, bit, offset }),
-                        None => segment.dropped.push(bit),
-                    }
-                    offset += width;
-                }
-                None => segment.varying.push(VaryingColumn { column, bit }),
-            }
-            if attribute.column.is_some() {
-                segment.missing.push((column, attribute.missing.clone()));
-            }
-        }
-        segment.varying_start = offset as usize;
-        segment
-    }
-
-    /// Appends its part of a row; `false` as soon as it is clear that the row has more than `max` bytes.
-    fn encode(&self, row: &[Value], types: &[DataType], max: usize, out: &mut Vec<u8>) -> bool {
-        let start = out.len();
-        out.resize(start + self.varying_start, 0);
-        let is_null = |out: &mut Vec<u8>, bit: u16| {
-            out[start + usize::from(bit) / 8] |= 1 << (bit % 8);
-        };
-        for bit in &self.dropped {
-            is_null(out, *bit);
-        }
-        for fixed in &self.fixed {
-            match &row[usize::from(fixed.column)] {
-                Value::Null => is_null(out, fixed.bit),
-                value => write_fixed(value, &mut out[start + fixed.offset as usize..]),
-            }
-        }
-        for varying in &self.varying {
-            let at = usize::from(varying.column);
-            match row.get(at) {
-                Some(value) if !value.is_null() => {
-                    if value.heap_bytes() > max {
-                        return false;
-                    }
-                    write_varying(value, types[at], out);
-                }
-                _ => is_null(out, varying.bit),
-            }
-        }
-        out.len() <= max
-    }
-
-    /// Fills in the needed ones of its first `count` varying columns; the bytes behind them.
-    #[inline]
-    fn decode_varying<'b>(
-        &self,
-        bytes: &'b [u8],
-        count: usize,
-        types: &[DataType],
-        needed: &ColumnSet,
-        row: &mut [Value],
-        decoded: &mut Decoded,
-    ) -> Result<&'b [u8]> {
-        let mut rest = bytes.get(self.varying_start..).ok_or_else(damaged)?;
-        for varying in &self.varying[..count] {
-            let at = usize::from(varying.column);
-            if is_null(bytes, usize::from(varying.bit)) {
-                if needed.contains(varying.column) {
-                    row[at] = Value::Null;
-                }
-                continue;
-            }
-            let (part, end) = read_part(rest).ok_or_else(damaged)?;
-            if needed.contains(varying.column) {
-                row[at] = match part {
-                    Part::Content(content) => read_varying(content, types[at]).ok_or_else(damaged)?,
-                    Part::Stored(stored) => {
-                        let (value, found) = read_stored(stored, types[at]).ok_or_else(damaged)?;
-                        if found == Decoded::Apart {
-                            *decoded = Decoded::Apart;
-                        }
-                        value
-                    }
-                };
-            }
-            rest = &rest[end..];
-        }
-        Ok(rest)
-    }
-
-    /// Calls `look` for the stored forms of its columns that are there, with their columns; the bytes behind it.
-    fn each_stored<'b>(&self, bytes: &'b [u8], look: &mut impl FnMut(u16, &'b [u8])) -> Result<&'b [u8]> {
-        let mut rest = bytes.get(self.varying_start..).ok_or_else(damaged)?;
-        for varying in &self.varying {
-            if is_null(bytes, usize::from(varying.bit)) {
-                continue;
-            }
-            let (part, end) = read_part(rest).ok_or_else(damaged)?;
-            if let Part::Stored(stored) = part {
-                look(varying.column, stored);
-            }
-            rest = &rest[end..];
-        }
-        Ok(rest)
-    }
 }
 
 impl RowCodec {
@@ -536,7 +220,7 @@ impl RowCodec {
 
     /// Calls `look` for the stored forms in a row, each with its column.
     fn each_stored<'b>(&self, bytes: &'b [u8], mut look: impl FnMut(u16, &'b [u8])) -> Result<()> {
-        // What is left of a dropped column belongs to no one.
+        // What is left of a dropped column belongs to no column.
         let mut look = |column: u16, stored| {
             if column != DROPPED {
                 look(column, stored);
@@ -695,181 +379,6 @@ impl RowCodec {
     }
 }
 
-#[inline]
-fn is_null(bytes: &[u8], bit: usize) -> bool {
-    bytes[bit / 8] >> (bit % 8) & 1 == 1
-}
-
-#[inline]
-fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
-    bytes[..N].try_into().expect("the slice has this length")
-}
-
-fn write_fixed(value: &Value, out: &mut [u8]) {
-    match value {
-        Value::Int4(v) | Value::Date(v) => out[..4].copy_from_slice(&v.to_le_bytes()),
-        Value::Int8(v) | Value::Timestamp(v) | Value::TimestampTz(v) | Value::Time(v) => {
-            out[..8].copy_from_slice(&v.to_le_bytes())
-        }
-        Value::Int2(v) => out[..2].copy_from_slice(&v.to_le_bytes()),
-        Value::Bool(v) => out[0] = u8::from(*v),
-        Value::Float4(v) => out[..4].copy_from_slice(&v.to_le_bytes()),
-        Value::Float8(v) => out[..8].copy_from_slice(&v.to_le_bytes()),
-        Value::Oid(v) => out[..4].copy_from_slice(&v.to_le_bytes()),
-        Value::Lsn(v) => out[..8].copy_from_slice(&v.to_le_bytes()),
-        Value::Tid(page, number) => {
-            out[..4].copy_from_slice(&page.to_le_bytes());
-            out[4..6].copy_from_slice(&number.to_le_bytes());
-        }
-        Value::TimeTz(time, zone) => {
-            out[..8].copy_from_slice(&time.to_le_bytes());
-            out[8..12].copy_from_slice(&zone.to_le_bytes());
-        }
-        Value::Interval(v) => {
-            out[..8].copy_from_slice(&v.micros.to_le_bytes());
-            out[8..12].copy_from_slice(&v.days.to_le_bytes());
-            out[12..16].copy_from_slice(&v.months.to_le_bytes());
-        }
-        Value::Uuid(v) => out[..16].copy_from_slice(v),
-        Value::Enum(_, position) => out[..8].copy_from_slice(&position.to_le_bytes()),
-        other => panic!("{other:?} has no fixed width"),
-    }
-}
-
-#[inline]
-fn read_fixed(data_type: DataType, bytes: &[u8]) -> Value {
-    match data_type {
-        DataType::Int4 => Value::Int4(i32::from_le_bytes(array(bytes))),
-        DataType::Int8 => Value::Int8(i64::from_le_bytes(array(bytes))),
-        DataType::Int2 => Value::Int2(i16::from_le_bytes(array(bytes))),
-        DataType::Bool => Value::Bool(bytes[0] != 0),
-        DataType::Float4 => Value::Float4(f32::from_le_bytes(array(bytes))),
-        DataType::Float8 => Value::Float8(f64::from_le_bytes(array(bytes))),
-        DataType::Date => Value::Date(i32::from_le_bytes(array(bytes))),
-        DataType::Timestamp => Value::Timestamp(i64::from_le_bytes(array(bytes))),
-        DataType::TimestampTz => Value::TimestampTz(i64::from_le_bytes(array(bytes))),
-        DataType::PgLsn => Value::Lsn(u64::from_le_bytes(array(bytes))),
-        DataType::Tid => Value::Tid(
-            u32::from_le_bytes(array(bytes)),
-            u16::from_le_bytes(array(&bytes[4..])),
-        ),
-        DataType::Time => Value::Time(i64::from_le_bytes(array(bytes))),
-        DataType::TimeTz => Value::TimeTz(
-            i64::from_le_bytes(array(bytes)),
-            i32::from_le_bytes(array(&bytes[8..])),
-        ),
-        DataType::Interval => Value::Interval(Interval {
-            micros: i64::from_le_bytes(array(bytes)),
-            days: i32::from_le_bytes(array(&bytes[8..])),
-            months: i32::from_le_bytes(array(&bytes[12..])),
-        }),
-        DataType::Uuid => Value::Uuid(array(bytes)),
-        DataType::Enum(oid) => Value::Enum(oid, i64::from_le_bytes(array(bytes))),
-        // The types of numbers of the catalog: no other has a fixed width.
-        _ => Value::Oid(u32::from_le_bytes(array(bytes))),
-    }
-}
-
-/// Appends a value of varying width with its length; nothing for NULL.
-#[inline]
-fn write_varying(value: &Value, data_type: DataType, out: &mut Vec<u8>) {
-    match value {
-        Value::Text(text) => {
-            push_length(text.len(), out);
-            out.extend_from_slice(text.as_bytes());
-        }
-        Value::Bytes(bytes) => {
-            push_length(bytes.len(), out);
-            out.extend_from_slice(bytes);
-        }
-        Value::Json(text) => {
-            push_length(text.len(), out);
-            out.extend_from_slice(text.as_bytes());
-        }
-        Value::Jsonb(json) => {
-            push_length(json.bytes().len(), out);
-            out.extend_from_slice(json.bytes());
-        }
-        Value::Numeric(value) => with_length(out, |out| value.to_stored(out)),
-        Value::Array(array) => with_length(out, |out| write_array(array, write_element, out)),
-        Value::Record(record) => match data_type {
-            DataType::Composite(_) => with_length(out, |out| record.to_stored(write_element, out)),
-            _ => with_length(out, |out| encode_binary(value, out)),
-        },
-        Value::Stored(stored) => {
-            out.extend_from_slice(&STORED);
-            push_length(stored.len(), out);
-            out.extend_from_slice(stored);
-        }
-        Value::Null => {}
-        other => panic!("{other:?} has no place in a column of type {data_type}"),
-    }
-}
-
-/// The value of a type with this content; `None` if it is damaged. The bytes of a string become the value's.
-pub fn value_of(content: Vec<u8>, data_type: DataType) -> Option<Value> {
-    Some(match data_type.base() {
-        DataType::Bytea => Value::Bytes(content.into()),
-        DataType::Json => Value::Json(String::from_utf8(content).ok()?.into()),
-        base if base.is_string() => Value::Text(String::from_utf8(content).ok()?.into()),
-        base => read_varying(&content, base)?,
-    })
-}
-
-/// The value of varying width with this content; `None` if it is damaged.
-#[inline]
-fn read_varying(content: &[u8], data_type: DataType) -> Option<Value> {
-    Some(match data_type {
-        DataType::Numeric => Value::Numeric(Numeric::from_stored(content)?),
-        DataType::Bytea => Value::Bytes(content.into()),
-        DataType::Json => Value::Json(std::str::from_utf8(content).ok()?.into()),
-        DataType::Jsonb => Value::Jsonb(Jsonb::from_bytes(content)?),
-        DataType::Array(_) | DataType::Int2Vector | DataType::OidVector => {
-            read_array(content, data_type, read_element)?.into()
-        }
-        DataType::Record => decode_binary(content, data_type).ok()?,
-        DataType::Composite(oid) => RecordValue::from_stored(content, oid, read_element)?.into(),
-        _ => Value::Text(std::str::from_utf8(content).ok()?.into()),
-    })
-}
-
-/// Appends an element of an array, or a field of a record.
-fn write_element(value: &Value, data_type: DataType, out: &mut Vec<u8>) {
-    let data_type = data_type.base();
-    match width(data_type) {
-        Some(width) => {
-            let start = out.len();
-            out.resize(start + width as usize, 0);
-            write_fixed(value, &mut out[start..]);
-        }
-        None => write_varying(value, data_type, out),
-    }
-}
-
-/// Takes an element of an array, or a field of a record, off the front of `bytes`.
-fn read_element(bytes: &mut &[u8], data_type: DataType) -> Option<Value> {
-    let data_type = data_type.base();
-    let fixed = width(data_type);
-    let (length, used) = match fixed {
-        Some(width) => (width as usize, 0),
-        None => read_length(bytes)?,
-    };
-    let (content, rest) = bytes[used..].split_at_checked(length)?;
-    *bytes = rest;
-    match fixed {
-        Some(_) => Some(read_fixed(data_type, content)),
-        None => read_varying(content, data_type),
-    }
-}
-
-#[cold]
-fn damaged() -> EngineError {
-    EngineError::new(
-        SqlState::DATA_CORRUPTED,
-        "a stored row does not have the form of its table",
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -905,15 +414,6 @@ mod tests {
         row[1] = Value::Int4(3);
         row[2] = Value::Int4(100);
         assert_eq!(accounts().decode_all(&bytes).unwrap(), row);
-    }
-
-    #[test]
-    fn a_set_gives_its_columns_in_order() {
-        let mut set = ColumnSet::new();
-        assert_eq!(set.iter().next(), None);
-        let columns = [0, 3, 63, 64, 200, 255];
-        columns.iter().rev().for_each(|&column| set.insert(column));
-        assert_eq!(set.iter().collect::<Vec<_>>(), columns);
     }
 
     /// A row of before, one of after, and what a change of either makes of it.

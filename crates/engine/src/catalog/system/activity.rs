@@ -15,7 +15,7 @@ pub(super) fn activity(sources: &Sources<'_>, rows: &mut Rows) {
     rows.extend(background.chain(sessions));
 }
 
-/// `pg_stat_ssl`: the encryption of each connection; whom a client's certificate names is not kept.
+/// `pg_stat_ssl`: the encryption of each connection; the name in a client's certificate is not kept.
 pub(super) fn ssl(sources: &Sources<'_>, rows: &mut Rows) {
     for session in (sources.activity)() {
         let encryption = session.encryption.as_ref();

@@ -13,7 +13,7 @@
 //!
 //! # Rules
 //! - C1: before a transaction is ended in its session's place, it is looked at again, now that it cannot change: since
-//!   replay has found it, the session may have gone on to another one, which is in no one's way.
+//!   replay has found it, the session may have gone on to another one, which is not in the way of replay.
 //! - C2: a statement is looked at again before it is asked to end, and may all the same have ended by itself. The next
 //!   one of its session forgets the request when it begins. If it had begun already, it is ended although it may not be
 //!   in the way: it gets an error that asks for another attempt, which succeeds. (PostgreSQL has the same.)

@@ -36,7 +36,7 @@ fn rows(session: &mut Session, sql: &str) -> Result<Vec<Vec<Value>>, EngineError
     Ok(out.rows)
 }
 
-/// C1: replay has found the session, which has gone on to another transaction since; it is in no one's way.
+/// C1: replay has found the session, which has gone on to another transaction since; it is not in the way of replay.
 #[test]
 fn a_transaction_that_is_not_in_the_way_any_more_goes_on() {
     let directory = tempfile::tempdir().unwrap();

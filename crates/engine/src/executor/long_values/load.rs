@@ -4,7 +4,7 @@ use clearway_sql::TableDef;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::memory;
 use clearway_sql::value::long::{Restoring, StoredForm};
-use clearway_sql::value::row::value_of;
+use clearway_sql::value::row_value::value_of;
 use clearway_sql::value::{ColumnSet, Decoded, Value};
 use clearway_storage::Storage;
 

@@ -17,17 +17,9 @@ pub(in crate::bind) fn only_leaf(columns: Vec<Column>, rows: Rows) -> Block {
             rows,
         }),
         width,
-        conditions: Vec::new(),
-        aggregate: None,
-        windows: Vec::new(),
         projection: (0..width as u16).map(Expr::Column).collect(),
         visible: width,
-        distinct: false,
-        distinct_on: 0,
-        sort: Vec::new(),
-        limit: None,
-        offset: None,
-        is_locked_from_outside: false,
         columns,
+        ..Block::one_row()
     }
 }

@@ -9,7 +9,7 @@
 //! # Steps of a reader
 //! 1. Ask the map for a frame that may hold the page. It pins nothing, and the answer is a hint.
 //! 2. Load the version; odd: give up this attempt. Load the tag; another page's: give up this attempt.
-//! 3. Read the bytes (`racy`: each value is copied out once, and trusted by no one).
+//! 3. Read the bytes (`racy`: each value is copied out once, and not trusted).
 //! 4. Fence. Load the version; another one than in step 2: drop what was read.
 //! 5. Raise the page's usage if it is not at its top, so that the clock does not take a page for unused that is read
 //!    only in this way.

@@ -34,7 +34,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// For work whose outcome no client is told of, and for a client to whom nothing was promised.
+    /// For work whose outcome no client is told of, and for a client that was promised nothing.
     #[inline]
     pub fn of_no_answer(snapshot: &'a Snapshot) -> Self {
         Self {

@@ -6,7 +6,7 @@
 //! | slot: a name that stays when the connection is gone | what the follower last said it has on disk | it is dropped |
 //! | `wal_keep_size` | that many bytes before the log's end | – |
 //!
-//! A slot whose log is longer than `max_slot_wal_keep_size` is *lost*: it holds nothing from then on, and whoever uses
+//! A slot whose log is longer than `max_slot_wal_keep_size` is *lost*: it holds nothing from then on, and a follower that uses
 //! it gets an error that says what to do. The same limit ends followers that are too far behind.
 //!
 //! # Rules
