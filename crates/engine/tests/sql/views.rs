@@ -283,3 +283,17 @@ fn temporary_views_go_with_their_session() {
          bob: drop table t cascade => DROP TABLE",
     );
 }
+
+/// A query over a view sees the columns that the view had when the query was stored.
+#[test]
+fn a_view_over_a_view_that_gets_a_column_keeps_its_own() {
+    Fixture::new(SETUP).play(
+        "alice: create view low as select a, b from w => CREATE VIEW
+         alice: create view high as select *, a + 1 as more from low x => CREATE VIEW
+         alice: create view whole as select x.* is null as nothing, low.b from low x join low using (a) => CREATE VIEW
+         alice: create or replace view low as select a, b, 'new' as c from w => CREATE VIEW
+         alice: select * from high => 2|two|3
+         alice: select * from whole => f|two
+         alice: select c from low => new",
+    );
+}

@@ -363,10 +363,12 @@ impl Binder<'_> {
         if let Some(view) = &table.view {
             self.read(&table);
             self.note_read(&table);
-            let (mut columns, rows) = self.view_rows(&table, view)?;
-            columns.truncate(seen);
+            let (columns, rows) = self.view_rows(&table, view)?;
             let (_, written, _) = split_name(name)?;
             let mut from = self.leaf(&written, &columns, rows, alias, places)?;
+            // Its rows have all columns, and a stored query sees those of its time.
+            from.names.relations[0].columns.truncate(seen);
+            from.names.visible.truncate(seen);
             from.names.relations[0].schema =
                 alias.is_none().then(|| std::sync::Arc::clone(&table.schema.name));
             from.names.relations[0].row_type = row_type(&table);
