@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -30,8 +31,10 @@ pub struct SessionInfo {
     pub user: String,
     /// The database's name; empty means the one there is.
     pub database: String,
-    /// The client's address (`127.0.0.1:4711`), or none for a Unix-domain socket or an embedding program.
-    pub client_address: Option<String>,
+    /// The client's address, or none for a Unix-domain socket or an embedding program.
+    pub client_address: Option<SocketAddr>,
+    /// The address that the client has reached; none where the client has none.
+    pub server_address: Option<SocketAddr>,
     /// The encryption of its connection, if it is encrypted.
     pub encryption: Option<Encryption>,
     /// Settings from the start-up message, applied as by `SET`; unknown ones are an error as there.
@@ -96,7 +99,7 @@ pub struct SessionActivity {
     /// The client's name for itself.
     pub application_name: String,
     /// The client's address.
-    pub client_address: Option<String>,
+    pub client_address: Option<SocketAddr>,
     /// The encryption of its connection, if it is encrypted.
     pub encryption: Option<Encryption>,
     /// The start of the session, in microseconds since 2000-01-01 UTC, as all times here.
@@ -217,7 +220,7 @@ pub(crate) struct ActivitySlot {
     pub(crate) secret: u32,
     user: String,
     database: String,
-    client_address: Option<String>,
+    client_address: Option<SocketAddr>,
     encryption: Option<Encryption>,
     backend_start: i64,
     worker: AtomicU32,
@@ -264,7 +267,7 @@ impl ActivitySlot {
             secret,
             user: info.user.clone(),
             database: info.database.clone(),
-            client_address: info.client_address.clone(),
+            client_address: info.client_address,
             encryption: info.encryption.clone(),
             backend_start: now,
             worker: AtomicU32::new(WorkerId::NONE),
@@ -464,7 +467,7 @@ impl ActivitySlot {
             user: self.user.clone(),
             database: self.database.clone(),
             application_name,
-            client_address: self.client_address.clone(),
+            client_address: self.client_address,
             encryption: self.encryption.clone(),
             backend_start: self.backend_start,
             transaction_start: some(&self.transaction_start),

@@ -164,7 +164,8 @@ fn open(
     replicates: &mut bool,
 ) -> Result<Session, Refusal> {
     let mut info = SessionInfo {
-        client_address: channel.socket.peer().map(str::to_owned),
+        client_address: channel.socket.peer(),
+        server_address: channel.socket.own_address(),
         encryption: encryption::described(channel),
         ..Default::default()
     };

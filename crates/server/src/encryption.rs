@@ -46,7 +46,7 @@ pub(crate) fn agree(shared: &Shared, channel: &mut Channel, asked: &Startup) -> 
     if let Err(error) = channel.reader.shake_hands(&channel.socket, connection) {
         if let ReadError::Io(error) = &error {
             info!(
-                address = channel.socket.peer(),
+                address = channel.socket.peer().map(tracing::field::display),
                 "could not accept SSL connection: {error}"
             );
         }

@@ -94,7 +94,7 @@ impl Listeners {
         let accepted = match self.tcp.get(number) {
             Some(listener) => listener.accept().and_then(|(stream, peer)| {
                 stream.set_nonblocking(false)?;
-                Ok(Socket::from_tcp(stream, peer.to_string()))
+                Ok(Socket::from_tcp(stream, peer))
             }),
             None => {
                 let socket = self

@@ -17,19 +17,19 @@ use crate::tls::stream::TlsStream;
 #[derive(Debug)]
 pub(crate) struct Socket {
     descriptor: OwnedFd,
-    peer: Option<String>,
+    peer: Option<SocketAddr>,
     /// The address of this end; absent on a Unix-domain socket.
-    own: Option<IpAddr>,
+    own: Option<SocketAddr>,
     tls: OnceLock<TlsStream>,
 }
 
 impl Socket {
-    pub(crate) fn from_tcp(stream: TcpStream, peer: String) -> Socket {
+    pub(crate) fn from_tcp(stream: TcpStream, peer: SocketAddr) -> Socket {
         // Answers are written whole; waiting for more of them would only delay the client.
         let _ = stream.set_nodelay(true);
         let _ = rustix::net::sockopt::set_socket_keepalive(&stream, true);
         Socket {
-            own: stream.local_addr().ok().map(|own| own.ip().to_canonical()),
+            own: stream.local_addr().ok(),
             descriptor: stream.into(),
             peer: Some(peer),
             tls: OnceLock::new(),
@@ -46,18 +46,17 @@ impl Socket {
     }
 
     /// The client's address; none on a Unix-domain socket.
-    pub(crate) fn peer(&self) -> Option<&str> {
-        self.peer.as_deref()
+    pub(crate) fn peer(&self) -> Option<SocketAddr> {
+        self.peer
     }
 
     /// The same without the port.
     pub(crate) fn address(&self) -> Option<IpAddr> {
-        let address: SocketAddr = self.peer.as_deref()?.parse().ok()?;
-        Some(address.ip().to_canonical())
+        self.peer.map(|peer| peer.ip().to_canonical())
     }
 
     /// The address of this end; absent on a Unix-domain socket.
-    pub(crate) fn own_address(&self) -> Option<IpAddr> {
+    pub(crate) fn own_address(&self) -> Option<SocketAddr> {
         self.own
     }
 

@@ -11,14 +11,18 @@ const CLASSES: &[(&str, DataType, bool)] = &[
     ("bpchar_ops", DataType::Char, true),
     ("bpchar_pattern_ops", DataType::Char, false),
     ("bytea_ops", DataType::Bytea, true),
+    ("cidr_ops", DataType::Inet, false),
     ("date_ops", DataType::Date, true),
     ("float4_ops", DataType::Float4, true),
     ("float8_ops", DataType::Float8, true),
+    ("inet_ops", DataType::Inet, true),
     ("int2_ops", DataType::Int2, true),
     ("int4_ops", DataType::Int4, true),
     ("int8_ops", DataType::Int8, true),
     ("interval_ops", DataType::Interval, true),
     ("jsonb_ops", DataType::Jsonb, true),
+    ("macaddr8_ops", DataType::MacAddr8, true),
+    ("macaddr_ops", DataType::MacAddr, true),
     ("name_ops", DataType::Name, true),
     ("numeric_ops", DataType::Numeric, true),
     ("oid_ops", DataType::Oid, true),
@@ -51,6 +55,7 @@ pub enum NamedClass {
 pub fn class_named(name: &str, key: DataType) -> NamedClass {
     let key = match key {
         DataType::Varchar => DataType::Text,
+        DataType::Cidr => DataType::Inet,
         other => other,
     };
     match CLASSES.iter().find(|(class, ..)| *class == name) {

@@ -1,6 +1,8 @@
 //! The facts of the catalog that functions ask for: names and numbers of relations, definitions as text, sizes,
 //! sequences.
 
+use std::net::SocketAddr;
+
 use crate::error::{EngineError, Result, SqlState};
 use crate::object_address::ObjectAddress;
 use crate::value::CatalogObject;
@@ -32,6 +34,15 @@ pub type TypeName = (u32, &'static str);
 
 /// The types of a function's arguments and of its result; true if it returns a set.
 pub type FunctionTypes = (Vec<TypeName>, TypeName, bool);
+
+/// A side of a session's connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConnectionSide {
+    /// The client's
+    Client,
+    /// The server's
+    Server,
+}
 
 /// The object of a privilege.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,7 +131,7 @@ pub trait CatalogFacts {
     fn role_name(&self, oid: u32) -> Option<String>;
     /// True if a role (0: all roles) has a privilege, in lower case, on an object; with `option` the right to grant it.
     fn has_privilege(&self, role: u32, on: PrivilegeOn, privilege: &str, option: bool) -> bool;
-    /// True if several functions have this name.
+    /// True if several functions or operators have this name.
     fn names_several(&self, _kind: CatalogObject, _name: &str) -> bool {
         false
     }
@@ -172,8 +183,8 @@ pub trait CatalogFacts {
     fn server_start(&self) -> i64;
     /// The time at which the configuration was read last, as a timestamptz value.
     fn configuration_load(&self) -> i64;
-    /// The client's address and port; `None` over a Unix-domain socket.
-    fn client_address(&self) -> Option<(String, i32)>;
+    /// The address and port of one side of the session's connection; `None` over a Unix-domain socket.
+    fn connection_address(&self, side: ConnectionSide) -> Option<SocketAddr>;
 }
 
 impl dyn CatalogFacts + '_ {

@@ -290,7 +290,7 @@ pub fn literal_modifier(interval: &ast::Interval) -> Result<i32> {
 
 /// The error for a name that no type has: 0A000 if PostgreSQL has one.
 fn unknown_type(name: &str) -> EngineError {
-    let known_elsewhere = ["json", "jsonb", "money", "inet", "cidr", "xml", "point", "bit"];
+    let known_elsewhere = ["money", "xml", "point", "bit"];
     if known_elsewhere.contains(&name) {
         return EngineError::not_supported(format!("type {name}"));
     }

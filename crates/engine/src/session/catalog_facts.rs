@@ -1,5 +1,6 @@
 //! Facts of the catalog that an expression can ask of its session.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use clearway_storage::{PAGE_SIZE, RelId};
@@ -17,7 +18,8 @@ use crate::catalog::{CatalogState, TableEntry};
 use crate::session::expression_session::Facts;
 use crate::session::prepared::{View, Viewer};
 use clearway_sql::catalog_facts::{
-    CatalogFacts, FunctionTypes, IndexOrder, PrivilegeOn, RelationBytes, RelationName, TableStatistic,
+    CatalogFacts, ConnectionSide, FunctionTypes, IndexOrder, PrivilegeOn, RelationBytes, RelationName,
+    TableStatistic,
 };
 use clearway_sql::deparse::view_definition;
 use clearway_sql::error::{EngineError, Result, SqlState};
@@ -216,6 +218,8 @@ impl CatalogFacts for Facts<'_> {
         match kind {
             CatalogObject::Function => system::functions::only_one_named(name),
             CatalogObject::FunctionWithArguments => system::functions::with_arguments(name),
+            CatalogObject::Operator => system::operators::only_one_named(name),
+            CatalogObject::OperatorWithArguments => system::operators::with_operands(name),
             CatalogObject::Type => system::types::named(name),
             CatalogObject::Role => self.role_named(name),
             CatalogObject::Collation => system::server::collation_named(name),
@@ -269,13 +273,19 @@ impl CatalogFacts for Facts<'_> {
     }
 
     fn names_several(&self, kind: CatalogObject, name: &str) -> bool {
-        kind == CatalogObject::Function && system::functions::several_named(name)
+        match kind {
+            CatalogObject::Function => system::functions::several_named(name),
+            CatalogObject::Operator => system::operators::several_named(name),
+            _ => false,
+        }
     }
 
     fn object_name(&self, kind: CatalogObject, oid: u32) -> Option<String> {
         match kind {
             CatalogObject::Function => system::functions::name_of(oid),
             CatalogObject::FunctionWithArguments => system::functions::name_with_arguments(oid),
+            CatalogObject::Operator => system::operators::name_of(oid),
+            CatalogObject::OperatorWithArguments => system::operators::name_with_operands(oid),
             CatalogObject::Type => system::types::listed_name(oid),
             CatalogObject::Role => self.role_name(oid).map(|name| quote_identifier(&name)),
             CatalogObject::Collation => system::server::collation_name(oid).map(quote_identifier),
@@ -534,8 +544,10 @@ impl CatalogFacts for Facts<'_> {
         self.engine.in_force().read_at_us
     }
 
-    fn client_address(&self) -> Option<(String, i32)> {
-        let (address, port) = self.info.client_address.as_deref()?.rsplit_once(':')?;
-        Some((address.to_owned(), port.parse().ok()?))
+    fn connection_address(&self, side: ConnectionSide) -> Option<SocketAddr> {
+        match side {
+            ConnectionSide::Client => self.info.client_address,
+            ConnectionSide::Server => self.info.server_address,
+        }
     }
 }

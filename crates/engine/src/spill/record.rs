@@ -42,6 +42,10 @@ pub(crate) fn write_value(value: &Value, out: &mut Vec<u8>) {
         Value::TimeTz(..) => 18,
         Value::Interval(_) => 19,
         Value::Uuid(_) => 20,
+        Value::Inet(_) => INET,
+        Value::Cidr(_) => CIDR,
+        Value::MacAddr(_) => 28,
+        Value::MacAddr8(_) => 29,
         Value::Bytes(_) => BYTES,
         Value::Json(_) => JSON,
         Value::Jsonb(_) => JSONB,
@@ -64,7 +68,10 @@ pub(crate) fn write_value(value: &Value, out: &mut Vec<u8>) {
         _ => {}
     }
     let start = out.len();
-    let counted = matches!(kind, NUMERIC | ARRAY | RECORD | COMPOSITE | BYTES | JSON | JSONB);
+    let counted = matches!(
+        kind,
+        NUMERIC | ARRAY | RECORD | COMPOSITE | INET | CIDR | BYTES | JSON | JSONB
+    );
     if counted {
         out.extend_from_slice(&[0; 4]);
     }
@@ -84,6 +91,8 @@ const TEXT: u8 = 7;
 const BYTES: u8 = 21;
 const JSON: u8 = 22;
 const JSONB: u8 = 23;
+const INET: u8 = 26;
+const CIDR: u8 = 27;
 /// The array's type follows.
 const ARRAY: u8 = 13;
 const RECORD: u8 = 16;
@@ -126,6 +135,10 @@ pub(crate) fn read_value(bytes: &mut &[u8]) -> Result<Value> {
         18 => (DataType::TimeTz, 12),
         19 => (DataType::Interval, 16),
         20 => (DataType::Uuid, 16),
+        28 => (DataType::MacAddr, 6),
+        29 => (DataType::MacAddr8, 8),
+        INET => (DataType::Inet, read_u32(bytes)? as usize),
+        CIDR => (DataType::Cidr, read_u32(bytes)? as usize),
         JSON => {
             let length = read_u32(bytes)? as usize;
             let text = std::str::from_utf8(take(bytes, length)?).map_err(|_| damaged())?;

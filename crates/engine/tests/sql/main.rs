@@ -19,6 +19,7 @@ mod folding;
 mod indexes_and_sequences;
 mod merge_joins;
 mod names;
+mod network;
 mod plans;
 mod prepared;
 mod registered;

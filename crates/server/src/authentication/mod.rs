@@ -106,7 +106,7 @@ pub(crate) fn authenticate(
     let address = channel.socket.address();
     let asked = Asked {
         address,
-        own_address: channel.socket.own_address(),
+        own_address: channel.socket.own_address().map(|own| own.ip().to_canonical()),
         encrypted: channel.socket.tls().is_some(),
         database: login.database,
         user: login.user,

@@ -5,7 +5,7 @@ use super::row::{AggregateRow, other_state, row};
 use super::state::{Accumulator, State};
 use crate::error::Result;
 use crate::value::DataType::{
-    Bool, Char, Date, Float4, Float8, Int2, Int4, Int8, Interval, Numeric, Oid, PgLsn, Text, Tid, Time,
+    Bool, Char, Date, Float4, Float8, Inet, Int2, Int4, Int8, Interval, Numeric, Oid, PgLsn, Text, Tid, Time,
     TimeTz, Timestamp, TimestampTz, Unknown,
 };
 use crate::value::{DataType, Value};
@@ -55,6 +55,7 @@ pub(super) static ROWS: &[AggregateRow] = extremes! {
     Char 2244 2245;
     Tid 2797 2798;
     PgLsn 4189 4190;
+    Inet 3564 3565;
 };
 
 fn of_ordered(arguments: &[DataType]) -> Option<(Vec<DataType>, DataType)> {

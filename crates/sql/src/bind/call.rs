@@ -363,6 +363,10 @@ impl Binder<'_> {
         }
         let arguments = self.json_arguments(name, arguments)?;
         let types: Vec<DataType> = arguments.iter().map(|argument| argument.data_type).collect();
+        // As in PostgreSQL, a type's name converts a literal, whatever functions of the name take.
+        if let Some(to) = conversion(name).filter(|_| types == [DataType::Unknown]) {
+            return self.converted_by_name(arguments, to, position);
+        }
         match function::resolve(name, &types) {
             Ok(signature) => self.apply(&signature, arguments, position),
             Err(_) if types.len() == 1 && matches!(name, "quote_literal" | "quote_nullable") => {
@@ -383,12 +387,22 @@ impl Binder<'_> {
                     if !is_row(argument.data_type.base())
                         && can_cast(argument.data_type, to, CastContext::Explicit) =>
                 {
-                    let argument = arguments.into_iter().next().expect("there is one");
-                    self.cast_explicitly(argument, to, -1, position)
+                    self.converted_by_name(arguments, to, position)
                 }
                 _ => Err(no_function(name, &types, reason).or_position(position)),
             },
         }
+    }
+
+    /// A call of a type's name with one argument.
+    fn converted_by_name(
+        &mut self,
+        arguments: Vec<Typed>,
+        to: DataType,
+        position: Option<u32>,
+    ) -> Result<Typed> {
+        let argument = arguments.into_iter().next().expect("there is one");
+        self.cast_explicitly(argument, to, -1, position)
     }
 
     /// A call of a function that was found for these arguments.

@@ -259,8 +259,6 @@ pub(super) static ROWS: &[FunctionRow] = &[
         Session(configuration_load),
     )
     .stable(),
-    row(2196, "inet_client_addr", &[], Text, Session(client_address)).stable(),
-    row(2197, "inet_client_port", &[], Int4, Session(client_port)).stable(),
 ];
 
 /// The number of the database.
@@ -593,17 +591,6 @@ fn server_start(_: &[Value], session: &dyn SessionFacts) -> Result<Value> {
 
 fn configuration_load(_: &[Value], session: &dyn SessionFacts) -> Result<Value> {
     Ok(Value::TimestampTz(session.catalog()?.configuration_load()))
-}
-
-fn client_address(_: &[Value], session: &dyn SessionFacts) -> Result<Value> {
-    Ok(optional(
-        session.catalog()?.client_address().map(|(address, _)| address),
-    ))
-}
-
-fn client_port(_: &[Value], session: &dyn SessionFacts) -> Result<Value> {
-    let found = session.catalog()?.client_address();
-    Ok(found.map_or(Value::Null, |(_, port)| Value::Int4(port)))
 }
 
 #[cfg(test)]

@@ -7,7 +7,9 @@ use super::row::{FunctionRow, row};
 use super::{Function, Signature};
 use crate::context::SessionFacts;
 use crate::error::{Result, SqlState};
-use crate::value::DataType::{Regclass, Regnamespace, Regproc, Regrole, Regtype, Text};
+use crate::value::DataType::{
+    Regclass, Regcollation, Regnamespace, Regoper, Regoperator, Regproc, Regprocedure, Regrole, Regtype, Text,
+};
 use crate::value::{DataType, Value};
 
 /// The functions.
@@ -34,6 +36,38 @@ pub(super) static ROWS: &[FunctionRow] = &[
         &[Text],
         Regproc,
         Session(|x, s| found(x, Regproc, s)),
+    )
+    .stable(),
+    row(
+        3492,
+        "to_regoper",
+        &[Text],
+        Regoper,
+        Session(|x, s| found(x, Regoper, s)),
+    )
+    .stable(),
+    row(
+        3476,
+        "to_regoperator",
+        &[Text],
+        Regoperator,
+        Session(|x, s| found(x, Regoperator, s)),
+    )
+    .stable(),
+    row(
+        3479,
+        "to_regprocedure",
+        &[Text],
+        Regprocedure,
+        Session(|x, s| found(x, Regprocedure, s)),
+    )
+    .stable(),
+    row(
+        4195,
+        "to_regcollation",
+        &[Text],
+        Regcollation,
+        Session(|x, s| found(x, Regcollation, s)),
     )
     .stable(),
     row(

@@ -94,7 +94,10 @@ fn object_number(text: &str, kind: CatalogObject, session: &dyn SessionFacts) ->
     if found.is_none() && catalog.names_several(kind, &name) {
         return Err(EngineError::new(
             SqlState::AMBIGUOUS_FUNCTION,
-            format!("more than one function named \"{}\"", shortened(text)),
+            match kind {
+                CatalogObject::Operator => format!("more than one operator named {}", shortened(text)),
+                _ => format!("more than one function named \"{}\"", shortened(text)),
+            },
         ));
     }
     found.ok_or_else(|| match schema {

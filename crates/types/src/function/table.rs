@@ -7,9 +7,9 @@ use std::sync::LazyLock;
 
 use super::row::FunctionRow;
 use super::{
-    acl, advisory_lock, backend, bits, bytes, catalog, datetime, description, encoding, float_states, json,
-    math, monitoring, notification, number, objects, privilege, quote, recovery, regex, sequence, session,
-    text, trigonometry, uuid,
+    acl, advisory_lock, backend, bits, bytes, catalog, connection, datetime, description, encoding,
+    float_states, json, mac, math, monitoring, network, notification, number, objects, privilege, quote,
+    recovery, regex, sequence, session, text, trigonometry, uuid,
 };
 
 /// The rows of each file of functions.
@@ -20,6 +20,7 @@ static TABLES: &[&[FunctionRow]] = &[
     bits::ROWS,
     bytes::ROWS,
     catalog::ROWS,
+    connection::ROWS,
     datetime::ROWS,
     datetime::interval::ROWS,
     datetime::operators::ROWS,
@@ -27,8 +28,10 @@ static TABLES: &[&[FunctionRow]] = &[
     description::ROWS,
     encoding::ROWS,
     float_states::ROWS,
+    mac::ROWS,
     math::ROWS,
     monitoring::ROWS,
+    network::ROWS,
     notification::ROWS,
     number::ROWS,
     objects::ROWS,

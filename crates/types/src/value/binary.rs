@@ -12,6 +12,8 @@
 //! | time; timetz | 8: microseconds; and 4: seconds west of Greenwich |
 //! | interval | 8: microseconds, 4: days, 4: months |
 //! | uuid | 16 |
+//! | inet, cidr | see `network::binary` |
+//! | macaddr, macaddr8 | 6, 8 |
 //! | bytea | as it is |
 //! | json; jsonb | the text; `01` and the text |
 //! | strings, void | UTF-8 |
@@ -23,6 +25,7 @@
 use crate::error::{EngineError, Result, SqlState};
 use crate::value::array::{decode_array_binary, encode_array_binary};
 use crate::value::datetime::MICROS_PER_DAY;
+use crate::value::network::binary::{decode_inet, encode_inet};
 use crate::value::numeric::Groups;
 use crate::value::record::RecordValue;
 use crate::value::text::{check_text, decode_text};
@@ -67,6 +70,10 @@ pub fn encode_binary(value: &Value, out: &mut Vec<u8>) {
             out.extend_from_slice(&v.months.to_be_bytes());
         }
         Value::Uuid(v) => out.extend_from_slice(v),
+        Value::Inet(v) => encode_inet(*v, false, out),
+        Value::Cidr(v) => encode_inet(*v, true, out),
+        Value::MacAddr(v) => out.extend_from_slice(v),
+        Value::MacAddr8(v) => out.extend_from_slice(v),
         Value::Bytes(v) => out.extend_from_slice(v),
         Value::Json(v) => out.extend_from_slice(v.as_bytes()),
         Value::Jsonb(v) => {
@@ -154,6 +161,14 @@ pub fn decode_binary(bytes: &[u8], data_type: DataType) -> Result<Value> {
             })
         }
         DataType::Uuid => Value::Uuid(fixed(bytes, data_type)?),
+        DataType::Inet => Value::Inet(decode_inet(bytes, data_type)?),
+        DataType::Cidr => Value::Cidr(decode_inet(bytes, data_type)?),
+        DataType::MacAddr => Value::MacAddr(fixed(bytes, data_type)?),
+        DataType::MacAddr8 => Value::MacAddr8(match *bytes {
+            // Six bytes are those of a macaddr.
+            [a, b, c, d, e, f] => [a, b, c, 0xff, 0xfe, d, e, f],
+            _ => fixed(bytes, data_type)?,
+        }),
         DataType::Bytea => Value::Bytes(bytes.into()),
         DataType::Json => decode_text(utf8(bytes)?, data_type, 0)?,
         DataType::JsonPath => match bytes.split_first() {

@@ -8,6 +8,7 @@ use crate::error::{EngineError, Result, SqlState};
 use crate::value::compare::trim_blanks;
 use crate::value::datetime::{self, MICROS_PER_DAY};
 pub use crate::value::modifier::apply_typmod;
+use crate::value::network::text::format_with_bits;
 use crate::value::text::{byte_of, char_byte, decode_text, fit_name, one_byte, parse_float, to_text};
 use crate::value::user_type::{UserType, in_force};
 use crate::value::{DataType, Interval, Numeric, RecordValue, TypeOid, Value};
@@ -53,10 +54,12 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
         (Time, TimeTz | Interval) => Implicit,
         (Timestamp, Time) | (TimestampTz, Time | TimeTz) | (TimeTz, Time) | (Interval, Time) => Assignment,
         (Json, Jsonb) | (Jsonb, Json) => Assignment,
+        (Cidr, Inet) | (MacAddr, MacAddr8) | (MacAddr8, MacAddr) => Implicit,
+        (Inet, Cidr) => Assignment,
         (Record, Composite(_)) => Assignment,
         (Composite(_), Record) => Implicit,
         (Jsonb, Bool | Int2 | Int4 | Int8 | Float4 | Float8 | Numeric) => Explicit,
-        (_, Text | Varchar | Char) => Assignment,
+        (_, Text | Varchar | Char | Name) => Assignment,
         (Text | Varchar | Char | Name, _) => Explicit,
         _ => return None,
     })
@@ -73,7 +76,7 @@ fn of_oids(from: DataType, to: DataType) -> Option<CastContext> {
         (from, _) if from.is_integer() => CastContext::Implicit,
         (_, Int4 | Int8) if from.is_oid() => CastContext::Assignment,
         (Text | Varchar, Regclass) => CastContext::Implicit,
-        (_, Text | Varchar | Char) => CastContext::Assignment,
+        (_, Text | Varchar | Char | Name) => CastContext::Assignment,
         (Text | Varchar | Char, _) => CastContext::Explicit,
         _ => return None,
     })
@@ -154,7 +157,14 @@ fn convert(value: Value, from: DataType, to: DataType, now: i64) -> Result<Value
             }
         }
         (Value::Bool(v), Text | Varchar | Char) => Ok(Value::from(if v { "true" } else { "false" })),
-        (value, Text | Varchar | Char | Name | Unknown) => {
+        // With its prefix even if that is the whole address.
+        (Value::Inet(v), Text | Varchar | Char) => {
+            let mut text = String::new();
+            format_with_bits(v, &mut text);
+            Ok(Value::Text(text.into()))
+        }
+        (value, Name) => Ok(Value::text(fit_name(&to_text(&value).unwrap_or_default()))),
+        (value, Text | Varchar | Char | Unknown) => {
             Ok(Value::Text(to_text(&value).expect("not NULL").into()))
         }
         (Value::Int4(v), CharByte) => match i8::try_from(v) {
@@ -164,6 +174,12 @@ fn convert(value: Value, from: DataType, to: DataType, now: i64) -> Result<Value
                 "\"char\" out of range",
             )),
         },
+        (Value::Cidr(v), DataType::Inet) => Ok(Value::Inet(v)),
+        (Value::Inet(v), DataType::Cidr) => Ok(Value::Cidr(v.network())),
+        (Value::MacAddr([a, b, c, d, e, f]), DataType::MacAddr8) => {
+            Ok(Value::MacAddr8([a, b, c, 0xff, 0xfe, d, e, f]))
+        }
+        (Value::MacAddr8(bytes), DataType::MacAddr) => shorten_mac(bytes).map(Value::MacAddr),
         // The same 32 bits.
         (Value::Int4(v), to) if to.is_oid() => Ok(Value::Oid(v.cast_unsigned())),
         (Value::Int2(v), to) if to.is_oid() => Ok(Value::Oid(i32::from(v).cast_unsigned())),
@@ -267,6 +283,21 @@ fn to_composite(record: RecordValue, oid: TypeOid, now: i64) -> Result<RecordVal
         )?);
     }
     Ok(RecordValue::new(fields, composite.types().collect())?.as_type(to))
+}
+
+/// The address of six bytes that became one of eight.
+fn shorten_mac(bytes: [u8; 8]) -> Result<[u8; 6]> {
+    match bytes {
+        [a, b, c, 0xff, 0xfe, d, e, f] => Ok([a, b, c, d, e, f]),
+        _ => Err(EngineError::new(
+            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+            "macaddr8 data out of range to convert to macaddr",
+        )
+        .with_hint(
+            "Only addresses that have FF and FE as values in the 4th and 5th bytes from the left, for example \
+             xx:xx:xx:ff:fe:xx:xx:xx, are eligible to be converted from macaddr8 to macaddr.",
+        )),
+    }
 }
 
 /// The nearest `real`; 22003 for what would become infinite or zero.

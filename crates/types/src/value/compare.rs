@@ -61,6 +61,10 @@ fn order(left: &Value, right: &Value, data_type: DataType) -> Option<Ordering> {
             (time_in_greenwich(*l, *zone), zone).cmp(&(time_in_greenwich(*r, *other), other))
         }
         (Value::Uuid(l), Value::Uuid(r)) => l.cmp(r),
+        // Any two, since one is the other without bits behind its prefix.
+        (Value::Inet(l) | Value::Cidr(l), Value::Inet(r) | Value::Cidr(r)) => l.compare(*r),
+        (Value::MacAddr(l), Value::MacAddr(r)) => l.cmp(r),
+        (Value::MacAddr8(l), Value::MacAddr8(r)) => l.cmp(r),
         (Value::Bytes(l), Value::Bytes(r)) => l.cmp(r),
         // No operator compares two; what must have some order has this.
         (Value::Json(l), Value::Json(r)) => l.as_bytes().cmp(r.as_bytes()),

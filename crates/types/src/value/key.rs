@@ -12,6 +12,8 @@
 //! | float4, float8 | IEEE bits; sign bit flipped if positive, all bits if negative; −0 as 0, one NaN above infinity |
 //! | enumerations | the label's position, as an integer |
 //! | oid and its kin, pg_lsn, tid, uuid | big-endian |
+//! | macaddr, macaddr8 | as they are |
+//! | inet, cidr | bits of an address of the family, network, bits of the prefix, address |
 //! | interval | its length where a month has 30 days, as an integer of 16 bytes |
 //! | time; timetz | as integers; the time in Greenwich, then the zone |
 //! | bytea | the bytes, `00` as `00 ff`, then `00 00` |
@@ -76,6 +78,9 @@ pub fn encode_value(value: &Value, data_type: DataType, key: &mut Vec<u8>) {
         }
         Value::Interval(v) => key.extend_from_slice(&((v.span() as u128) ^ (1 << 127)).to_be_bytes()),
         Value::Uuid(v) => key.extend_from_slice(v),
+        Value::Inet(v) | Value::Cidr(v) => v.push_key(key),
+        Value::MacAddr(v) => key.extend_from_slice(v),
+        Value::MacAddr8(v) => key.extend_from_slice(v),
         Value::Bytes(v) => encode_bytes(v, key),
         Value::Bool(v) => key.push(u8::from(*v)),
         Value::Float4(v) => key.extend_from_slice(&narrow_float_bits(*v).to_be_bytes()),

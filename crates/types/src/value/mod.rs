@@ -15,6 +15,7 @@
 //! | `numeric` | exact decimals |
 //! | `lsn` | positions in the log, places of rows |
 //! | `bytes`, `uuid` | the text forms of `bytea` and `uuid` |
+//! | `network` | addresses of hosts, networks and devices |
 //! | `json` | JSON: trees, the bytes of `jsonb`, their forms |
 //! | `array` | arrays: elements, dimensions, their forms |
 //! | `user_type` | the types that users define |
@@ -44,6 +45,7 @@ pub mod key;
 pub mod long;
 pub mod lsn;
 mod modifier;
+pub mod network;
 pub mod numeric;
 /// The characters that PostgreSQL takes for white space around a value.
 pub(crate) fn is_space(character: char) -> bool {
@@ -95,6 +97,7 @@ pub use datatype::{CatalogObject, Category, DataType, NO_TYPMOD, format_type};
 pub use datetime::Interval;
 pub use json::Jsonb;
 pub use key::{KeyBuffer, encode_key};
+pub use network::Inet;
 pub use numeric::Numeric;
 pub use record::RecordValue;
 pub use row::RowCodec;
@@ -140,6 +143,14 @@ pub enum Value {
     Interval(Interval),
     /// `uuid`
     Uuid([u8; 16]),
+    /// `inet`
+    Inet(Inet),
+    /// `cidr`: no bit behind the prefix is set
+    Cidr(Inet),
+    /// `macaddr`
+    MacAddr([u8; 6]),
+    /// `macaddr8`
+    MacAddr8([u8; 8]),
     /// `bytea`
     Bytes(Box<[u8]>),
     /// `oid`, the types that show names for one, `xid` and `cid`
@@ -252,6 +263,10 @@ impl Value {
             Value::TimeTz(..) => DataType::TimeTz,
             Value::Interval(_) => DataType::Interval,
             Value::Uuid(_) => DataType::Uuid,
+            Value::Inet(_) => DataType::Inet,
+            Value::Cidr(_) => DataType::Cidr,
+            Value::MacAddr(_) => DataType::MacAddr,
+            Value::MacAddr8(_) => DataType::MacAddr8,
             Value::Bytes(_) => DataType::Bytea,
             Value::Json(_) => DataType::Json,
             Value::Jsonb(_) => DataType::Jsonb,

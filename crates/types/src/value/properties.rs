@@ -59,6 +59,10 @@ fn value_of(data_type: DataType) -> BoxedStrategy<Value> {
             .boxed(),
         DataType::Jsonb => super::json::values().prop_map(Value::Jsonb).boxed(),
         DataType::Uuid => any::<[u8; 16]>().prop_map(Value::Uuid).boxed(),
+        DataType::Inet => inet().prop_map(Value::Inet).boxed(),
+        DataType::Cidr => inet().prop_map(|value| Value::Cidr(value.network())).boxed(),
+        DataType::MacAddr => any::<[u8; 6]>().prop_map(Value::MacAddr).boxed(),
+        DataType::MacAddr8 => any::<[u8; 8]>().prop_map(Value::MacAddr8).boxed(),
         DataType::Bytea => prop::collection::vec(prop_oneof![any::<u8>(), 0..2u8], 0..8)
             .prop_map(|bytes| Value::Bytes(bytes.into()))
             .boxed(),
@@ -104,6 +108,23 @@ fn value_of(data_type: DataType) -> BoxedStrategy<Value> {
         DataType::Array(_) | DataType::Int2Vector | DataType::OidVector => array_of(data_type),
         other => unreachable!("no values are made of {other}"),
     }
+}
+
+/// Addresses of both families, many of them near to each other.
+fn inet() -> impl Strategy<Value = Inet> {
+    let number = prop_oneof![
+        any::<u128>(),
+        0..4u128,
+        any::<u16>().prop_map(|word| u128::from(word) << 16)
+    ];
+    (any::<bool>(), number, any::<u8>()).prop_map(|(is_short, number, bits)| {
+        let family: std::net::IpAddr = match is_short {
+            true => std::net::Ipv4Addr::UNSPECIFIED.into(),
+            false => std::net::Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let made = Inet::host(family).with_number(number);
+        made.with_bits(bits % (made.width() + 1)).unwrap_or(made)
+    })
 }
 
 fn array_of(data_type: DataType) -> BoxedStrategy<Value> {

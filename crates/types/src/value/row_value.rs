@@ -3,6 +3,7 @@
 
 use crate::value::array::{push_length, read_array, read_length, with_length, write_array};
 use crate::value::long::{StoredForm, restored};
+use crate::value::network::binary::{read_inet, write_inet};
 use crate::value::{DataType, Interval, Jsonb, Numeric, RecordValue, Value, decode_binary, encode_binary};
 
 /// The values of a row that were read.
@@ -28,8 +29,8 @@ pub(super) fn width(data_type: DataType) -> Option<u32> {
         DataType::TimeTz => Some(12),
         DataType::Interval | DataType::Uuid => Some(16),
         DataType::Xid | DataType::Cid => Some(4),
-        DataType::Enum(_) => Some(8),
-        DataType::Tid => Some(6),
+        DataType::Enum(_) | DataType::MacAddr8 => Some(8),
+        DataType::Tid | DataType::MacAddr => Some(6),
         other if other.is_oid() => Some(4),
         _ => None,
     }
@@ -125,6 +126,8 @@ pub(super) fn write_fixed(value: &Value, out: &mut [u8]) {
             out[8..12].copy_from_slice(&v.days.to_le_bytes());
             out[12..16].copy_from_slice(&v.months.to_le_bytes());
         }
+        Value::MacAddr(v) => out[..6].copy_from_slice(v),
+        Value::MacAddr8(v) => out[..8].copy_from_slice(v),
         Value::Uuid(v) => out[..16].copy_from_slice(v),
         Value::Enum(_, position) => out[..8].copy_from_slice(&position.to_le_bytes()),
         other => panic!("{other:?} has no fixed width"),
@@ -160,6 +163,8 @@ pub(super) fn read_fixed(data_type: DataType, bytes: &[u8]) -> Value {
             months: i32::from_le_bytes(array(&bytes[12..])),
         }),
         DataType::Uuid => Value::Uuid(array(bytes)),
+        DataType::MacAddr => Value::MacAddr(array(bytes)),
+        DataType::MacAddr8 => Value::MacAddr8(array(bytes)),
         DataType::Enum(oid) => Value::Enum(oid, i64::from_le_bytes(array(bytes))),
         // The types of numbers of the catalog: no other has a fixed width.
         _ => Value::Oid(u32::from_le_bytes(array(bytes))),
@@ -186,6 +191,7 @@ pub(super) fn write_varying(value: &Value, data_type: DataType, out: &mut Vec<u8
             push_length(json.bytes().len(), out);
             out.extend_from_slice(json.bytes());
         }
+        Value::Inet(value) | Value::Cidr(value) => with_length(out, |out| write_inet(*value, out)),
         Value::Numeric(value) => with_length(out, |out| value.to_stored(out)),
         Value::Array(array) => with_length(out, |out| write_array(array, write_element, out)),
         Value::Record(record) => match data_type {
@@ -219,6 +225,8 @@ pub(super) fn read_varying(content: &[u8], data_type: DataType) -> Option<Value>
         DataType::Numeric => Value::Numeric(Numeric::from_stored(content)?),
         DataType::Bytea => Value::Bytes(content.into()),
         DataType::Json => Value::Json(std::str::from_utf8(content).ok()?.into()),
+        DataType::Inet => Value::Inet(read_inet(content)?),
+        DataType::Cidr => Value::Cidr(read_inet(content).filter(|value| value.is_network())?),
         DataType::Jsonb => Value::Jsonb(Jsonb::from_bytes(content)?),
         DataType::Array(_) | DataType::Int2Vector | DataType::OidVector => {
             read_array(content, data_type, read_element)?.into()

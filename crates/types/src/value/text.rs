@@ -9,6 +9,7 @@ use dashu_int::IBig;
 use crate::error::{EngineError, Result, SqlState, shown};
 use crate::value::array::{decode_array_text, encode_array_text};
 use crate::value::modifier::apply_typmod;
+use crate::value::network::{mac, text as network};
 use crate::value::record::decode_record_text;
 use crate::value::user_type::{position_of, write_label};
 use crate::value::{DataType, Jsonb, NO_TYPMOD, Numeric, Value, bytes, datetime, json, lsn, uuid};
@@ -34,6 +35,10 @@ pub fn encode_text(value: &Value, out: &mut String) {
         Value::TimeTz(time, zone) => datetime::format_time_with_zone(*time, *zone, out),
         Value::Interval(v) => datetime::format_interval(*v, datetime::IntervalStyle::Postgres, out),
         Value::Uuid(v) => uuid::format_uuid(v, out),
+        Value::Inet(v) => network::format_inet(*v, out),
+        Value::Cidr(v) => network::format_with_bits(*v, out),
+        Value::MacAddr(v) => mac::format_mac(v, out),
+        Value::MacAddr8(v) => mac::format_mac(v, out),
         Value::Bytes(v) => bytes::format_hex(v, out),
         Value::Json(v) => out.push_str(v),
         Value::Jsonb(v) => v.as_ref().write(out),
@@ -128,6 +133,10 @@ pub fn decode_text(text: &str, data_type: DataType, now: i64) -> Result<Value> {
             datetime::IntervalStyle::Postgres,
         )?),
         DataType::Uuid => Value::Uuid(uuid::parse_uuid(text)?),
+        DataType::Inet => Value::Inet(network::parse_inet(text)?),
+        DataType::Cidr => Value::Cidr(network::parse_cidr(text)?),
+        DataType::MacAddr => Value::MacAddr(mac::parse_mac(text)?),
+        DataType::MacAddr8 => Value::MacAddr8(mac::parse_mac8(text)?),
         DataType::Bytea => Value::Bytes(bytes::parse_bytes(text)?),
         DataType::Json => {
             json::check(text)?;

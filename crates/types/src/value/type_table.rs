@@ -31,6 +31,8 @@ pub enum Category {
     String,
     /// Lengths of time
     Timespan,
+    /// Addresses of hosts and networks
+    Network,
     /// All that is in no other category
     User,
     /// Not settled
@@ -47,6 +49,7 @@ impl Category {
             Category::DateTime => 'D',
             Category::Enum => 'E',
             Category::Internal => 'Z',
+            Category::Network => 'I',
             Category::Numeric => 'N',
             Category::Pseudo => 'P',
             Category::String => 'S',
@@ -241,6 +244,10 @@ types! {
     Interval = 1186, 1187, "interval", "interval", Timespan, true, 16, 'd', 'b';
     /// `uuid`
     Uuid = 2950, 2951, "uuid", "uuid", User, false, 16, 'c', 'b';
+    /// `macaddr`
+    MacAddr = 829, 1040, "macaddr", "macaddr", User, false, 6, 'i', 'b';
+    /// `macaddr8`
+    MacAddr8 = 774, 775, "macaddr8", "macaddr8", User, false, 8, 'i', 'b';
     /// PostgreSQL's one-byte `"char"`, which some drivers (sysbench's) name as a parameter's type
     CharByte = 18, 1002, "char", "\"char\"", Internal, false, 1, 'c', 'b';
     /// `jsonpath`: paths into JSON, as texts
@@ -292,6 +299,10 @@ types! {
     Int2Vector = 22, 1006, "int2vector", "int2vector", Array, false, -1, 'i', 'b';
     /// `oidvector`: catalog numbers
     OidVector = 30, 1013, "oidvector", "oidvector", Array, false, -1, 'i', 'b';
+    /// `inet`
+    Inet = 869, 1041, "inet", "inet", Network, true, -1, 'i', 'b';
+    /// `cidr`
+    Cidr = 650, 651, "cidr", "cidr", Network, false, -1, 'i', 'b';
     /// `bytea`
     Bytea = 17, 1001, "bytea", "bytea", User, false, -1, 'i', 'b';
     /// `json`

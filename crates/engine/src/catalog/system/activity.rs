@@ -5,7 +5,7 @@ use super::rows::{NULL, Rows, boolean, int4};
 use super::server::{DATABASE_OID, USER_OID};
 use crate::activity::{BackgroundActivity, SessionActivity};
 use crate::catalog::role::READ_ALL_STATISTICS;
-use clearway_sql::value::Value;
+use clearway_sql::value::{Inet, Value};
 
 /// `pg_stat_activity`
 pub(super) fn activity(sources: &Sources<'_>, rows: &mut Rows) {
@@ -58,9 +58,12 @@ pub(super) fn activity_row(sources: &Sources<'_>, session: SessionActivity) -> V
 fn whole_row(session: SessionActivity, role: u32) -> Vec<Value> {
     let text = |text: Option<&str>| text.map_or(Value::Null, Value::text);
     let time = |time: Option<i64>| time.map_or(Value::Null, Value::TimestampTz);
-    let (address, port) = match session.client_address.as_deref().and_then(|a| a.rsplit_once(':')) {
-        Some((address, port)) => (Some(address), port.parse().ok()),
-        None => (session.client_address.as_deref(), None),
+    let (address, port) = match session.client_address {
+        Some(client) => (
+            Value::Inet(Inet::host(client.ip().to_canonical())),
+            Value::Int4(i32::from(client.port())),
+        ),
+        None => (Value::Null, Value::Null),
     };
     vec![
         Value::Oid(DATABASE_OID),
@@ -70,9 +73,9 @@ fn whole_row(session: SessionActivity, role: u32) -> Vec<Value> {
         Value::Oid(role),
         Value::text(session.user.as_str()),
         Value::text(session.application_name.as_str()),
-        text(address),
+        address,
         Value::Null,
-        port.map_or(Value::Null, Value::Int4),
+        port,
         Value::TimestampTz(session.backend_start),
         time(session.transaction_start),
         time(session.query_start),

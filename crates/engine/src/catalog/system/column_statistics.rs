@@ -2,10 +2,10 @@
 
 use super::Sources;
 use super::rows::{NULL, Rows, array, boolean, int4, text, texts};
-use clearway_sql::TableDef;
 use clearway_sql::statistics::ColumnStatistics;
 use clearway_sql::value::text::to_text;
 use clearway_sql::value::{DataType, Value};
+use clearway_sql::{ColumnDef, TableDef};
 
 /// `pg_stats`
 pub(super) fn stats(sources: &Sources<'_>, rows: &mut Rows) {
@@ -13,27 +13,27 @@ pub(super) fn stats(sources: &Sources<'_>, rows: &mut Rows) {
         let Some(kept) = &entry.statistics else { continue };
         for (column, found) in entry.def.columns.iter().zip(&kept.of_table.columns) {
             if let Some(found) = found {
-                push(rows, &entry.def, &column.name, found);
+                push(rows, &entry.def, column, found);
             }
         }
     }
 }
 
-fn push(rows: &mut Rows, table: &TableDef, column: &str, found: &ColumnStatistics) {
+fn push(rows: &mut Rows, table: &TableDef, column: &ColumnDef, found: &ColumnStatistics) {
     rows.push([
         ("schemaname", text(&table.schema.name)),
         ("tablename", text(&table.name)),
-        ("attname", text(column)),
+        ("attname", text(&column.name)),
         ("inherited", boolean(false)),
         ("null_frac", Value::Float4(found.null_fraction)),
         ("avg_width", int4(found.width)),
         ("n_distinct", Value::Float4(found.distinct)),
         (
             "most_common_vals",
-            values(found.common.iter().map(|(value, _)| value)),
+            values(column.data_type, found.common.iter().map(|(value, _)| value)),
         ),
         ("most_common_freqs", parts(&found.common)),
-        ("histogram_bounds", values(found.bounds.iter())),
+        ("histogram_bounds", values(column.data_type, found.bounds.iter())),
         ("correlation", found.correlation.map_or(NULL, Value::Float4)),
         ("most_common_elems", NULL),
         ("most_common_elem_freqs", NULL),
@@ -41,13 +41,15 @@ fn push(rows: &mut Rows, table: &TableDef, column: &str, found: &ColumnStatistic
     ]);
 }
 
-/// Values as the text of an array; NULL if there are none.
-fn values<'v>(values: impl ExactSizeIterator<Item = &'v Value>) -> Value {
+/// Values of a type as an array; NULL if there are none. Arrays, of which there are no arrays, are shown as texts.
+fn values<'v>(data_type: DataType, values: impl ExactSizeIterator<Item = &'v Value>) -> Value {
     if values.len() == 0 {
         return NULL;
     }
-    let shown = texts(values.map(|value| to_text(value).unwrap_or_default()));
-    to_text(&shown).map_or(NULL, Value::text)
+    match data_type.array_type() {
+        Some(whole) => array(whole, values.cloned()),
+        None => texts(values.map(|value| to_text(value).unwrap_or_default())),
+    }
 }
 
 fn parts(common: &[(Value, f32)]) -> Value {

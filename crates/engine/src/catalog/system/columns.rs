@@ -37,9 +37,38 @@ pub(super) fn columns(sources: &Sources<'_>, rows: &mut Rows) {
             push(rows, found.oid.get(), number, &column, Of::Table, None, sources);
         }
     }
+    of_the_system(sources, rows);
     for sequence in sources.catalog.sequences() {
         for (number, column) in sequence.def.columns.iter().enumerate() {
             push(rows, sequence.def.oid, number, column, Of::Table, None, sources);
+        }
+    }
+}
+
+/// The columns that PostgreSQL's tables and sequences have by themselves: name, type, number.
+const SYSTEM_COLUMNS: [(&str, DataType, i16); 6] = [
+    ("ctid", DataType::Tid, -1),
+    ("xmin", DataType::Xid, -2),
+    ("cmin", DataType::Cid, -3),
+    ("xmax", DataType::Xid, -4),
+    ("cmax", DataType::Cid, -5),
+    ("tableoid", DataType::Oid, -6),
+];
+
+/// The system columns of all tables, tables of the system included, and of sequences.
+fn of_the_system(sources: &Sources<'_>, rows: &mut Rows) {
+    let of_system = SYSTEM_TABLES.iter().filter(|table| !table.shape.is_view);
+    let relations = of_system
+        .map(|table| table.shape.oid)
+        .chain(sources.catalog.tables().into_iter().map(|entry| entry.def.oid))
+        .chain(sources.catalog.sequences().into_iter().map(|entry| entry.def.oid));
+    for relation in relations {
+        for (name, data_type, number) in SYSTEM_COLUMNS {
+            let column = ColumnDef {
+                not_null: true,
+                ..ColumnDef::new(name, data_type)
+            };
+            push_numbered(rows, relation, number, &column, Of::System, None, sources);
         }
     }
 }
@@ -108,8 +137,11 @@ enum Of {
     Index,
     /// A table that does not have the column any more.
     Dropped,
+    /// A table or a sequence, of a column of the system.
+    System,
 }
 
+/// A column of a relation that is that many-th, counted from 0.
 fn push(
     rows: &mut Rows,
     relation: u32,
@@ -119,9 +151,21 @@ fn push(
     missing: Option<Value>,
     sources: &Sources<'_>,
 ) {
+    push_numbered(rows, relation, number as i16 + 1, column, of, missing, sources);
+}
+
+fn push_numbered(
+    rows: &mut Rows,
+    relation: u32,
+    number: i16,
+    column: &ColumnDef,
+    of: Of,
+    missing: Option<Value>,
+    sources: &Sources<'_>,
+) {
     let is_dropped = of == Of::Dropped;
     let entry = sources.catalog.table(relation);
-    let acl = entry.and_then(|entry| entry.access.columns.get(&(number as u16 + 1)));
+    let acl = entry.and_then(|entry| entry.access.columns.get(&number.cast_unsigned()));
     let kept = |number: u32| if is_dropped { 0 } else { number };
     let row = row_of(column.data_type);
     let of_table = of == Of::Table;
@@ -136,9 +180,15 @@ fn push(
         ("attrelid", oid(relation)),
         ("attname", text(&column.name)),
         ("atttypid", oid(kept(column.data_type.oid()))),
-        ("attstattarget", int4(if is_dropped { 0 } else { -1 })),
+        (
+            "attstattarget",
+            int4(match of {
+                Of::Dropped | Of::System => 0,
+                Of::Table | Of::Index => -1,
+            }),
+        ),
         ("attlen", int2(row.length)),
-        ("attnum", int2(number as i16 + 1)),
+        ("attnum", int2(number)),
         ("attndims", int4(i32::from(row.is_array()))),
         ("attcacheoff", int4(-1)),
         ("atttypmod", int4(column.typmod)),
@@ -146,7 +196,10 @@ fn push(
         ("attalign", text(row.alignment)),
         ("attstorage", storage_of(column, row.storage)),
         ("attcompression", text(column.compression.letter())),
-        ("attnotnull", boolean(of_table && column.not_null)),
+        (
+            "attnotnull",
+            boolean((of_table || of == Of::System) && column.not_null),
+        ),
         ("atthasdef", boolean(of_table && has_default(column))),
         ("atthasmissing", boolean(missing.is_some())),
         ("attidentity", text(identity)),

@@ -11,6 +11,7 @@ use super::Sources;
 use super::rows::{NULL, Rows, array, boolean, int2, oid, text};
 use super::server::{INTERNAL_LANGUAGE_OID, USER_OID};
 use super::shape::Schema;
+use super::triggers;
 use super::types;
 use clearway_sql::aggregate;
 use clearway_sql::catalog_facts::FunctionTypes;
@@ -107,7 +108,7 @@ static FUNCTIONS: LazyLock<Vec<FunctionRow>> = LazyLock::new(|| {
     LINES
         .lines()
         .filter_map(FunctionRow::read)
-        .filter(|row| of_types.contains(&row.oid) || row.exists())
+        .filter(|row| of_types.contains(&row.oid) || triggers::has_function(row.oid) || row.exists())
         .collect()
 });
 

@@ -14,7 +14,8 @@
 //! | `locks` | `pg_locks` |
 //! | `prepared_statements` | `pg_prepared_statements` |
 //! | `sequences` | `pg_sequence`, `pg_sequences`, and each sequence read like a table |
-//! | `types`, `functions`, `operators`, `operator_classes` | `pg_type`; `pg_proc`; `pg_operator`, `pg_cast`; `pg_am`, `pg_opclass`, `pg_opfamily` |
+//! | `triggers` | `pg_trigger` |
+//! | `types`, `functions`, `aggregates`, `operators`, `operator_classes` | `pg_type`; `pg_proc`; `pg_aggregate`; `pg_operator`, `pg_cast`; `pg_am`, `pg_opclass`, `pg_opfamily` |
 //! | `server` | `pg_database`, `pg_namespace`, `pg_tablespace`, languages, collations |
 //! | `privileges` | the privilege views of the SQL standard |
 //! | `roles` | `pg_authid`, `pg_auth_members` and the views over them |
@@ -24,12 +25,14 @@
 //! | `definition_text` | definitions as SQL text |
 //! | `dependency` | rows of `pg_depend` |
 //! | `descriptions` | comments |
+//! | `zones` | `pg_timezone_names` |
 //! | `views` | `pg_rewrite`, the use of tables by views |
 //!
 //! A table of [`SHAPES`] beside `none` is about what there is nothing of: it is empty, which is the truth. A table that
 //! could only be wrong is not there.
 
 mod activity;
+mod aggregates;
 mod column_statistics;
 mod columns;
 mod constraints;
@@ -43,7 +46,7 @@ mod information_schema;
 mod internals;
 mod locks;
 mod operator_classes;
-mod operators;
+pub(crate) mod operators;
 mod prepared_statements;
 mod privileges;
 mod relations;
@@ -56,8 +59,10 @@ mod settings;
 pub(crate) mod shape;
 mod shapes;
 mod statistics;
+mod triggers;
 pub(crate) mod types;
 mod views;
+mod zones;
 
 pub(crate) use cursors::ListedCursor;
 pub(crate) use locks::{EngineLock, LockedObject};
@@ -186,6 +191,7 @@ fn none(_: &Sources<'_>, _: &mut Rows) {}
 
 /// The shapes of the system tables, and where their rows come from.
 static SHAPES: &[(&Shape, MakeRows)] = &[
+    (&catalogs::PG_AGGREGATE, aggregates::aggregates),
     (&catalogs::PG_AM, operator_classes::access_methods),
     (&catalogs::PG_AMOP, operator_classes::family_operators),
     // No support function of an access method can be called.
@@ -239,7 +245,7 @@ static SHAPES: &[(&Shape, MakeRows)] = &[
     (&catalogs::PG_SUBSCRIPTION_REL, none),
     (&catalogs::PG_TABLESPACE, server::tablespaces),
     (&catalogs::PG_TRANSFORM, none),
-    (&catalogs::PG_TRIGGER, none),
+    (&catalogs::PG_TRIGGER, triggers::triggers),
     (&catalogs::PG_TS_CONFIG, none),
     (&catalogs::PG_TS_CONFIG_MAP, none),
     (&catalogs::PG_TS_DICT, none),
@@ -317,6 +323,7 @@ static SHAPES: &[(&Shape, MakeRows)] = &[
     (&system_views::PG_STATS, column_statistics::stats),
     (&system_views::PG_STATS_EXT, none),
     (&system_views::PG_TABLES, relations::tables),
+    (&system_views::PG_TIMEZONE_NAMES, zones::names),
     (&system_views::PG_USER, roles::users),
     (&system_views::PG_USER_MAPPINGS, none),
     (&system_views::PG_VIEWS, relations::views),

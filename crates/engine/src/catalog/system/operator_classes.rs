@@ -59,6 +59,7 @@ fn shown() -> impl Iterator<Item = OperatorClass> {
 pub(super) fn class_of(data_type: DataType) -> Option<u32> {
     let input = match data_type.base() {
         DataType::Varchar => DataType::Text.oid(),
+        DataType::Cidr => DataType::Inet.oid(),
         DataType::Enum(_) => ANY_ENUM,
         DataType::Composite(_) => DataType::Record.oid(),
         DataType::Array(_) => DataType::AnyArray.oid(),

@@ -7,6 +7,7 @@ use super::functions;
 use super::rows::{Rows, boolean, oid, text};
 use super::server::USER_OID;
 use super::shape::Schema;
+use super::types;
 use clearway_sql::function::resolve_operator;
 use clearway_sql::value::DataType;
 use clearway_sql::value::arithmetic::ArithmeticOp;
@@ -113,11 +114,73 @@ pub(super) fn existing(oid: u32) -> u32 {
     }
 }
 
+/// The symbol, which may have the schema in front of it.
+fn symbol(name: &str) -> &str {
+    let name = name.trim();
+    name.strip_prefix("pg_catalog.").unwrap_or(name)
+}
+
+/// The number of the operator with this symbol; `None` if several have it.
+pub(crate) fn only_one_named(name: &str) -> Option<u32> {
+    let name = symbol(name);
+    let mut rows = OPERATORS.iter().filter(|row| row.name == name);
+    let found = rows.next()?;
+    rows.next().is_none().then_some(found.oid)
+}
+
+/// True if several operators have this symbol.
+pub(crate) fn several_named(name: &str) -> bool {
+    let name = symbol(name);
+    OPERATORS.iter().filter(|row| row.name == name).nth(1).is_some()
+}
+
+fn numbered(oid: u32) -> Option<&'static OperatorRow> {
+    let place = OPERATORS.binary_search_by_key(&oid, |row| row.oid).ok()?;
+    Some(&OPERATORS[place])
+}
+
+/// The symbol of an operator, with its schema if the symbol alone does not lead to it.
+pub(crate) fn name_of(oid: u32) -> Option<String> {
+    let name = numbered(oid)?.name;
+    Some(match only_one_named(name) {
+        Some(_) => name.to_owned(),
+        None => format!("pg_catalog.{name}"),
+    })
+}
+
+/// The side of an operator that has no operand.
+const NO_OPERAND: &str = "NONE";
+
+/// The number of the operator with this symbol and operands of these types: `+(integer,integer)`, `-(NONE,integer)`.
+pub(crate) fn with_operands(signature: &str) -> Option<u32> {
+    let (name, operands) = signature.split_once('(')?;
+    let (left, right) = operands.trim().strip_suffix(')')?.split_once(',')?;
+    let operand = |name: &str| match name.trim() {
+        none if none.eq_ignore_ascii_case(NO_OPERAND) => Some(0),
+        name => types::named(name),
+    };
+    let (name, left, right) = (symbol(name), operand(left)?, operand(right)?);
+    let mut rows = OPERATORS.iter();
+    let found = rows.find(|row| row.name == name && (row.left, row.right) == (left, right));
+    found.map(|row| row.oid)
+}
+
+/// An operator's symbol with the types of its operands.
+pub(crate) fn name_with_operands(oid: u32) -> Option<String> {
+    let row = numbered(oid)?;
+    let left = match row.left {
+        0 => NO_OPERAND.into(),
+        left => types::sql_name_of(left),
+    };
+    Some(format!("{}({left},{})", row.name, types::sql_name_of(row.right)))
+}
+
 /// The number of the operator by which values of two types are equal; 0 if there is none for exactly these.
 pub(super) fn equality(left: DataType, right: DataType) -> u32 {
     // There is none of its own.
     let operand = |side: DataType| match side {
         DataType::Varchar => DataType::Text.oid(),
+        DataType::Cidr => DataType::Inet.oid(),
         other => other.oid(),
     };
     let (left, right) = (operand(left), operand(right));

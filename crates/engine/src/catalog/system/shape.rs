@@ -8,15 +8,7 @@ use clearway_sql::value::DataType;
 use clearway_sql::{ColumnDef, SchemaRef, TableDef, TableKind};
 
 /// The types that columns of system tables have in PostgreSQL and that there are not yet.
-const LEFT_OUT: &[&str] = &[
-    "bytea",
-    "inet",
-    "interval",
-    "pg_dependencies",
-    "pg_lsn",
-    "pg_mcv_list",
-    "pg_ndistinct",
-];
+const LEFT_OUT: &[&str] = &["pg_dependencies", "pg_mcv_list", "pg_ndistinct"];
 
 /// A schema that every database has, of the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

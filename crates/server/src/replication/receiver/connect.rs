@@ -83,7 +83,7 @@ fn attempt(address: &Address, mode: SslMode, deadline: Instant, stop: &StopSigna
         }
     }
     Ok(match address {
-        Address::Tcp(address) => Socket::from_tcp(TcpStream::from(socket), address.to_string()),
+        Address::Tcp(address) => Socket::from_tcp(TcpStream::from(socket), *address),
         Address::Unix(_) => Socket::from_unix(UnixStream::from(socket)),
     })
 }

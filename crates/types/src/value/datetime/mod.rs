@@ -22,6 +22,7 @@ pub use interval::{
 };
 pub(crate) use interval::{MICROS_PER_HOUR, MICROS_PER_MINUTE, Parts, type_with_modifier};
 pub(crate) use unit::Unit;
+pub use zone::{ZoneAtMoment, named_zones};
 
 /// Microseconds in a day.
 pub const MICROS_PER_DAY: i64 = 86_400_000_000;

@@ -39,6 +39,37 @@ pub(super) enum Zone {
     },
 }
 
+/// A zone of the time zone database at a moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ZoneAtMoment {
+    /// Its name.
+    pub name: String,
+    /// The abbreviation of its time then.
+    pub abbreviation: String,
+    /// Seconds east of Greenwich.
+    pub offset_seconds: i32,
+    /// True if its clocks were put forward.
+    pub is_dst: bool,
+}
+
+/// All zones of the time zone database, as they are at a moment: seconds since 1970.
+pub fn named_zones(unix_seconds: i64) -> Vec<ZoneAtMoment> {
+    let Ok(moment) = Timestamp::from_second(unix_seconds) else {
+        return Vec::new();
+    };
+    let zones = jiff::tz::db().available().filter_map(|name| {
+        let zone = jiff::tz::db().get(name.as_str()).ok()?;
+        let now = zone.to_offset_info(moment);
+        Some(ZoneAtMoment {
+            name: name.as_str().to_owned(),
+            abbreviation: now.abbreviation().to_owned(),
+            offset_seconds: now.offset().seconds(),
+            is_dst: now.dst().is_dst(),
+        })
+    });
+    zones.collect()
+}
+
 impl Zone {
     /// A place of the time zone database, in letters of either case.
     pub(super) fn place(name: &str) -> Option<Zone> {

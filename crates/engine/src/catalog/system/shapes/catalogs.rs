@@ -9,6 +9,17 @@ pub(crate) const PG_AM: Shape = Shape::catalog(
     "oid oid!, amname name!, amhandler regproc!, amtype char!",
 );
 
+/// `pg_aggregate`
+pub(crate) const PG_AGGREGATE: Shape = Shape::catalog(
+    2600,
+    "pg_aggregate",
+    "aggfnoid regproc!, aggkind char!, aggnumdirectargs int2!, aggtransfn regproc!, aggfinalfn regproc!, \
+     aggcombinefn regproc!, aggserialfn regproc!, aggdeserialfn regproc!, aggmtransfn regproc!, aggminvtransfn \
+     regproc!, aggmfinalfn regproc!, aggfinalextra bool!, aggmfinalextra bool!, aggfinalmodify char!, \
+     aggmfinalmodify char!, aggsortop oid!, aggtranstype oid!, aggtransspace int4!, aggmtranstype oid!, \
+     aggmtransspace int4!, agginitval text, aggminitval text",
+);
+
 /// `pg_amop`
 pub(crate) const PG_AMOP: Shape = Shape::catalog(
     2602,

@@ -155,7 +155,7 @@ pub(crate) const PG_STAT_ACTIVITY: Shape = Shape::view(
     12_222,
     "pg_stat_activity",
     "datid oid, datname name, pid int4, leader_pid int4, usesysid oid, usename name, application_name text, \
-     client_addr text, client_hostname text, client_port int4, backend_start timestamptz, xact_start \
+     client_addr inet, client_hostname text, client_port int4, backend_start timestamptz, xact_start \
      timestamptz, query_start timestamptz, state_change timestamptz, wait_event_type text, wait_event text, \
      state text, backend_xid int8, backend_xmin int8, query_id int8, query text, backend_type text",
 );
@@ -220,7 +220,7 @@ pub(crate) const PG_STAT_DATABASE_CONFLICTS: Shape = Shape::view(
 pub(crate) const PG_STAT_REPLICATION: Shape = Shape::view(
     12_227,
     "pg_stat_replication",
-    "pid int4, usesysid oid, usename name, application_name text, client_addr text, client_hostname text, \
+    "pid int4, usesysid oid, usename name, application_name text, client_addr inet, client_hostname text, \
      client_port int4, backend_start timestamptz, backend_xmin int8, state text, sent_lsn text, write_lsn \
      text, flush_lsn text, replay_lsn text, write_lag text, flush_lag text, replay_lag \
      text, sync_priority int4, sync_state text, reply_time timestamptz",
@@ -381,13 +381,13 @@ pub(crate) const PG_STATIO_USER_TABLES: Shape = Shape::view(
      idx_blks_hit int8, toast_blks_read int8, toast_blks_hit int8, tidx_blks_read int8, tidx_blks_hit int8",
 );
 
-/// `pg_stats`. What is `anyarray` in PostgreSQL is text here: the same characters.
+/// `pg_stats`
 pub(crate) const PG_STATS: Shape = Shape::view(
     12_053,
     "pg_stats",
     "schemaname name, tablename name, attname name, inherited bool, null_frac float4, avg_width int4, \
-     n_distinct float4, most_common_vals text, most_common_freqs _float4, histogram_bounds text, \
-     correlation float4, most_common_elems text, most_common_elem_freqs _float4, elem_count_histogram \
+     n_distinct float4, most_common_vals anyarray, most_common_freqs _float4, histogram_bounds \
+     anyarray, correlation float4, most_common_elems anyarray, most_common_elem_freqs _float4, elem_count_histogram \
      _float4",
 );
 
@@ -407,6 +407,13 @@ pub(crate) const PG_TABLES: Shape = Shape::view(
     "pg_tables",
     "schemaname name, tablename name, tableowner name, tablespace name, hasindexes bool, hasrules bool, \
      hastriggers bool, rowsecurity bool",
+);
+
+/// `pg_timezone_names`
+pub(crate) const PG_TIMEZONE_NAMES: Shape = Shape::view(
+    12_126,
+    "pg_timezone_names",
+    "name text, abbrev text, utc_offset interval, is_dst bool",
 );
 
 /// `pg_user`

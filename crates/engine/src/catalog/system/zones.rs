@@ -1,0 +1,22 @@
+//! `pg_timezone_names`: the zones whose names a timestamp's text may have.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::Sources;
+use super::rows::{Rows, boolean, text};
+use clearway_sql::value::datetime::named_zones;
+use clearway_sql::value::{Interval, Value};
+
+/// `pg_timezone_names`
+pub(super) fn names(_: &Sources<'_>, rows: &mut Rows) {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    for zone in named_zones(since_epoch.as_secs().cast_signed()) {
+        let offset = Interval::new(0, 0, i64::from(zone.offset_seconds) * 1_000_000);
+        rows.push([
+            ("name", text(&zone.name)),
+            ("abbrev", text(&zone.abbreviation)),
+            ("utc_offset", Value::Interval(offset)),
+            ("is_dst", boolean(zone.is_dst)),
+        ]);
+    }
+}
