@@ -17,6 +17,7 @@ mod copy;
 mod explain;
 mod folding;
 mod indexes_and_sequences;
+mod json_records;
 mod merge_joins;
 mod names;
 mod network;

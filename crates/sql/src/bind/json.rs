@@ -52,28 +52,29 @@ impl Binder<'_> {
         let (Some(base), Some(json)) = (arguments.next(), arguments.next()) else {
             return Err(EngineError::internal("a function lacks an argument"));
         };
-        let composite = base.data_type.base();
+        let (wanted, composite) = (base.data_type, base.data_type.base());
         let json = self.coerce(json, populate.of, position)?;
-        let data_type = match (populate.is_set, composite.array_type()) {
+        let result = |row: DataType| match (populate.is_set, row.array_type()) {
             (true, Some(array)) => array,
-            _ => composite,
+            _ => row,
         };
+        let (data_type, wanted) = (result(composite), result(wanted));
         let call = Expr::Call {
             function: populate.function(composite),
             arguments: vec![base.expr, json],
         };
-        // Its fields may be domains.
-        let expr = match may_be_checked(composite) {
+        // It may be of a domain, and its fields too.
+        let expr = match may_be_checked(wanted) {
             false => call,
             true => Expr::Cast {
                 input: Box::new(call),
                 from: data_type,
-                to: data_type,
+                to: wanted,
                 typmod: NO_TYPMOD,
                 context: CastContext::Assignment,
             },
         };
-        Ok(Typed::new(expr, data_type))
+        Ok(Typed::new(expr, wanted))
     }
 
     /// The arguments of a function that makes JSON, records among them with the names of their fields.

@@ -66,8 +66,8 @@ static POLYMORPHIC: &[Finder] = &[
 /// The function of this name for arguments of these types.
 pub fn resolve(name: &str, arguments: &[DataType]) -> Result<Signature, Unresolved> {
     let arguments = &match name {
-        // It tells the domain itself.
-        "pg_typeof" => Cow::Borrowed(arguments),
+        // These tell, or give, the domain itself.
+        "pg_typeof" | "coalesce" | "greatest" | "least" => Cow::Borrowed(arguments),
         _ => of_bases(arguments),
     }[..];
     if let Some(found) = POLYMORPHIC.iter().find_map(|find| find(name, arguments)) {

@@ -13,10 +13,14 @@
 //! A function that gives `json` writes text, and so leaves a `json` inside as it was written; one that gives `jsonb` makes
 //! a tree.
 
+use std::borrow::Cow;
+
 use super::{invalid, owned, texts_of};
+use crate::context::SessionFacts;
 use crate::error::{EngineError, Result, SqlState};
 use crate::function::array_arguments::or_null;
-use crate::function::row::Implementation::{Pure, Typed};
+use crate::function::registered::with_names;
+use crate::function::row::Implementation::{Pure, Session, Typed};
 use crate::function::row::{FunctionRow, row};
 use crate::function::{Function, Signature, check_length};
 use crate::stack;
@@ -142,15 +146,21 @@ static ARRAY_TO_JSON: FunctionRow = row(
     Typed(|x, _| array_to_json(x)),
 )
 .stable();
-static ROW_TO_JSON: FunctionRow =
-    row(3155, "row_to_json", &[], JsonType, Typed(|x, _| row_to_json(x))).stable();
+static ROW_TO_JSON: FunctionRow = row(
+    3155,
+    "row_to_json",
+    &[],
+    JsonType,
+    Session(|x, session| row_to_json(&shown_record(x, session))),
+)
+.stable();
 static RECORD_TO_JSONB: FunctionRow = row(
     3787,
     "to_jsonb",
     &[],
     Jsonb,
-    Typed(|x, _| {
-        row_to_json(x)
+    Session(|x, session| {
+        row_to_json(&shown_record(x, session))
             .and_then(|json| tree_of(&json))
             .and_then(|tree| owned(&tree))
     }),
@@ -165,7 +175,7 @@ pub(in crate::function) fn resolve(name: &str, arguments: &[DataType]) -> Option
         result: row.result,
     };
     match (name, arguments) {
-        ("to_json" | "to_jsonb", [Unknown] | [DataType::AnyArray]) => None,
+        ("to_json" | "to_jsonb", [Unknown]) => None,
         ("to_json", [of]) => Some(signature(&TO_JSON, &[shown_as(*of)])),
         ("to_jsonb", [of]) => Some(signature(&TO_JSONB, &[shown_as(*of)])),
         ("array_to_json", [array]) if array.is_array() => {
@@ -187,6 +197,19 @@ fn shown_as(data_type: DataType) -> DataType {
         other if other.needs_session() => Text,
         other => other,
     }
+}
+
+/// The arguments with the fields of the record, the first one, as the session shows them.
+fn shown_record<'v>(arguments: &'v [Value], session: &dyn SessionFacts) -> Cow<'v, [Value]> {
+    let Some(record @ Value::Record(of)) = arguments.first() else {
+        return Cow::Borrowed(arguments);
+    };
+    if !of.types().iter().any(|data_type| data_type.needs_session()) {
+        return Cow::Borrowed(arguments);
+    }
+    let mut shown = arguments.to_vec();
+    shown[0] = with_names(record, of.data_type(), session).into_owned();
+    Cow::Owned(shown)
 }
 
 /// The function of a record, the names of its fields, and perhaps the wish to have a field in each line.

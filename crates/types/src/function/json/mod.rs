@@ -9,6 +9,7 @@
 //! | `contain` | `@>`, `?` and its kin |
 //! | `change` | <code>&#124;&#124;</code>, `-`, `#-`, `jsonb_set`, `jsonb_insert` |
 //! | `make` | `to_json`, `json_build_object`, `json_object` and their kin |
+//! | `part` | a part of a tree or of a text |
 //! | `parts` | those that give rows: `json_each`, `json_array_elements` |
 //! | `path` | `jsonb_path_query` and its kin |
 //! | `records` | `json_to_record`, `json_to_recordset` |
@@ -18,6 +19,7 @@ mod change;
 mod contain;
 mod extract;
 pub mod make;
+mod part;
 pub mod parts;
 mod path;
 pub mod populate;

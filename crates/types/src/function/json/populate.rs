@@ -1,14 +1,15 @@
 //! `json_populate_record`, `json_populate_recordset` and those of `jsonb`: objects as values of a composite type, on top of one
 //! that has the fields which an object lacks.
 
+use super::part::Part;
 use super::typed::filled;
 use super::{invalid, json_of};
 use crate::error::{EngineError, Result};
 use crate::function::Function;
 use crate::function::row::Implementation::Typed;
 use crate::function::row::{FunctionRow, row};
-use crate::value::json::{Kind, parse};
-use crate::value::{ArrayValue, DataType, Jsonb, Value};
+use crate::value::json::Kind;
+use crate::value::{ArrayValue, DataType, Value};
 
 static RECORD: FunctionRow = row(0, "populate", &[], DataType::Unknown, Typed(record)).called_on_null();
 static RECORDS: FunctionRow = row(0, "populate_set", &[], DataType::Unknown, Typed(records)).called_on_null();
@@ -41,21 +42,21 @@ impl Populate {
     }
 }
 
-/// The JSON of an argument.
-fn tree(value: &Value) -> Result<Option<Jsonb>> {
+/// The JSON of an argument; `None` for NULL.
+fn part(value: &Value) -> Result<Option<Part<'_>>> {
     Ok(match value {
         Value::Null => None,
-        Value::Jsonb(json) => Some(json.clone()),
-        other => Some(Jsonb::of(&parse(json_of(other)?)?)?),
+        Value::Jsonb(json) => Some(Part::Tree(json.as_ref())),
+        other => Some(Part::Text(json_of(other)?)),
     })
 }
 
 fn record(arguments: &[Value], composite: DataType) -> Result<Value> {
-    let Some(json) = tree(&arguments[1])? else {
+    let Some(json) = part(&arguments[1])? else {
         return Ok(arguments[0].clone());
     };
-    match json.as_ref().kind() {
-        Kind::Object => filled(&arguments[0], json.as_ref(), composite),
+    match json.kind() {
+        Kind::Object => filled(&arguments[0], json, composite),
         Kind::Null => Ok(arguments[0].clone()),
         Kind::Array => Err(invalid("cannot call populate_composite on an array")),
         _ => Err(invalid("cannot call populate_composite on a scalar")),
@@ -66,7 +67,7 @@ fn records(arguments: &[Value], composite: DataType) -> Result<Value> {
     let array = composite
         .array_type()
         .ok_or_else(|| EngineError::internal("there are no arrays of a composite type"))?;
-    let Some(json) = tree(&arguments[1])? else {
+    let Some(json) = part(&arguments[1])? else {
         return ArrayValue::of(array, Vec::new()).map(Value::from);
     };
     let name = match arguments[1] {
@@ -74,12 +75,12 @@ fn records(arguments: &[Value], composite: DataType) -> Result<Value> {
         _ => "json_populate_recordset",
     };
     let refused = |what: &str| invalid(format!("cannot call {name} on {what}"));
-    match json.as_ref().kind() {
+    match json.kind() {
         Kind::Array => {}
         Kind::Object => return Err(refused("an object")),
         _ => return Err(refused("a scalar")),
     }
-    let objects = json.as_ref().elements().map(|object| match object.kind() {
+    let objects = json.elements()?.into_iter().map(|object| match object.kind() {
         Kind::Object => filled(&arguments[0], object, composite),
         _ => Err(invalid(format!("argument of {name} must be an array of objects"))),
     });

@@ -3,13 +3,14 @@
 //! The binder makes one call for each column: the value of that key, of several objects an array of them.
 
 use super::invalid;
+use super::part::Part;
 use super::typed::typed;
 use crate::error::{EngineError, Result};
 use crate::function::row::Implementation::Typed;
 use crate::function::row::{FunctionRow, row};
 use crate::function::{Function, text_of};
-use crate::value::json::{JsonbRef, Kind, Level, level, parse};
-use crate::value::{ArrayValue, DataType, Jsonb, Value};
+use crate::value::json::{JsonbRef, Kind, Level, level};
+use crate::value::{ArrayValue, DataType, Value};
 
 static COLUMN: FunctionRow = row(0, "column", &[], DataType::Unknown, Typed(column));
 static FIELD: FunctionRow = row(0, "field", &[], DataType::Unknown, Typed(field));
@@ -73,10 +74,7 @@ fn of_text(text: &str, key: &str, is_set: bool, data_type: DataType) -> Result<V
     let member = |object: &str, is_element: bool| match level(object)? {
         Level::Object(members) => {
             let found = members.into_iter().rev().find(|(name, _)| **name == *key);
-            found.map_or(Ok(Value::Null), |(_, piece)| match data_type {
-                DataType::Json => Ok(Value::Json(piece.into())),
-                _ => typed(Jsonb::of(&parse(piece)?)?.as_ref(), data_type),
-            })
+            found.map_or(Ok(Value::Null), |(_, piece)| typed(Part::Text(piece), data_type))
         }
         _ => Err(refused(is_set, is_element)),
     };
@@ -91,7 +89,7 @@ fn of_jsonb(json: JsonbRef<'_>, key: &str, is_set: bool, data_type: DataType) ->
     let member = |object: JsonbRef<'_>, is_element: bool| match object.kind() {
         Kind::Object => object
             .get(key)
-            .map_or(Ok(Value::Null), |value| typed(value, data_type)),
+            .map_or(Ok(Value::Null), |value| typed(Part::Tree(value), data_type)),
         _ => Err(refused(is_set, is_element)),
     };
     match (is_set, json.kind()) {

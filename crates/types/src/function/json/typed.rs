@@ -1,20 +1,24 @@
 //! Values of other types that JSON is read as.
 
-use super::{invalid, text_of_jsonb};
+use super::invalid;
+use super::part::Part;
 use crate::error::{EngineError, Result, SqlState};
 use crate::value::cast::apply_typmod;
-use crate::value::json::{JsonbRef, Kind};
+use crate::value::json::Kind;
 use crate::value::user_type::{UserType, definition_of};
 use crate::value::{ArrayValue, DataType, RecordValue, Value, decode_text};
 
-/// A JSON value as one of this type: an array as an array, a string by its text, anything else by the text of its JSON.
-pub(super) fn typed(value: JsonbRef<'_>, data_type: DataType) -> Result<Value> {
+/// A JSON value as one of this type: null as NULL, an array as an array, a string by its text, anything else by the text of
+/// its JSON.
+pub(super) fn typed(value: Part<'_>, data_type: DataType) -> Result<Value> {
     match (value.kind(), data_type.base()) {
-        (_, DataType::Jsonb) => Ok(Value::Jsonb(value.to_owned())),
         (Kind::Null, _) => Ok(Value::Null),
+        (_, DataType::Jsonb) => value.jsonb(),
+        (_, DataType::Json) => Ok(value.json()),
         (Kind::Array, DataType::Array(element)) => {
-            let mut elements = Vec::with_capacity(value.count());
-            for part in value.elements() {
+            let parts = value.elements()?;
+            let mut elements = Vec::with_capacity(parts.len());
+            for part in parts {
                 if part.kind() == Kind::Array {
                     return Err(EngineError::not_supported(
                         "an array of several dimensions of JSON",
@@ -32,12 +36,7 @@ pub(super) fn typed(value: JsonbRef<'_>, data_type: DataType) -> Result<Value> {
             SqlState::INVALID_TEXT_REPRESENTATION,
             "expected JSON array",
         )),
-        (_, DataType::Json) => {
-            let mut text = String::new();
-            value.write(&mut text);
-            Ok(Value::Json(text.into()))
-        }
-        _ => match text_of_jsonb(value) {
+        _ => match value.text()? {
             Value::Text(text) => decode_text(&text, data_type, 0),
             other => Ok(other),
         },
@@ -45,7 +44,7 @@ pub(super) fn typed(value: JsonbRef<'_>, data_type: DataType) -> Result<Value> {
 }
 
 /// An object as a value of a composite type; `base` has the fields that it lacks.
-pub(super) fn filled(base: &Value, object: JsonbRef<'_>, of: DataType) -> Result<Value> {
+pub(super) fn filled(base: &Value, object: Part<'_>, of: DataType) -> Result<Value> {
     let definition = definition_of(of.base());
     let composite = definition.as_deref().and_then(UserType::composite);
     let composite = composite.ok_or_else(|| EngineError::internal("a type is not composite"))?;
@@ -53,8 +52,9 @@ pub(super) fn filled(base: &Value, object: JsonbRef<'_>, of: DataType) -> Result
         Value::Record(record) => record.fields().to_vec(),
         _ => vec![Value::Null; composite.fields.len()],
     };
-    for (slot, field) in fields.iter_mut().zip(&composite.fields) {
-        let Some(member) = object.get(&field.name) else {
+    let members = object.members(composite.fields.iter().map(|field| field.name.as_str()))?;
+    for ((slot, field), member) in fields.iter_mut().zip(&composite.fields).zip(members) {
+        let Some(member) = member else {
             continue;
         };
         // What was there is what a member that is an object is filled in.
