@@ -9,6 +9,7 @@ mod unfinished;
 
 use std::sync::{Arc, LazyLock};
 
+use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
 use crate::foreign_key::ForeignKeyDef;
 use crate::index::IndexDef;
@@ -20,6 +21,20 @@ use crate::value::{DataType, RowCodec, StoredAttribute, Value};
 use crate::view::ViewDef;
 pub use column_storage::{ColumnCompression, ColumnStorage};
 pub use unfinished::{IndexStage, UnfinishedIndex};
+
+/// The names of the columns that every table has by itself.
+const SYSTEM_COLUMNS: [&str; 6] = ["ctid", "xmin", "cmin", "xmax", "cmax", "tableoid"];
+
+/// 42701 for a column's name that a system column has.
+pub fn require_no_system_name(name: &str) -> Result<()> {
+    match SYSTEM_COLUMNS.contains(&name) {
+        true => Err(EngineError::new(
+            SqlState::DUPLICATE_COLUMN,
+            format!("column name \"{name}\" conflicts with a system column name"),
+        )),
+        false => Ok(()),
+    }
+}
 
 /// The catalog in which a statement's names are looked up.
 pub trait CatalogView {

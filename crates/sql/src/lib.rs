@@ -67,7 +67,7 @@ pub use bind::{
 };
 pub use catalog::{
     Attribute, CatalogView, CheckDef, ColumnCompression, ColumnDef, ColumnDefault, ColumnStorage, FIRST_OID,
-    IndexStage, SchemaRef, TableDef, TableKind, UnfinishedIndex,
+    IndexStage, SchemaRef, TableDef, TableKind, UnfinishedIndex, require_no_system_name,
 };
 pub use context::{EvalContext, SessionFacts};
 pub use expr::Expr;

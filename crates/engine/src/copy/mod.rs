@@ -20,12 +20,13 @@ use crate::output::Output;
 use crate::transaction::RowChanges;
 use batch::Batch;
 use binary::BinaryReader;
-use clearway_sql::TableDef;
-use clearway_sql::error::{EngineError, Result};
+use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::expr::domain;
 use clearway_sql::plan::{CopyFormat, CopyPlan, SelectPlan};
 use clearway_sql::registered;
 use clearway_sql::value::{Value, encode_text};
+use clearway_sql::{TableDef, TableKind};
+use clearway_storage::RelId;
 use data::Data;
 use reader::{Fields, RowReader};
 
@@ -34,6 +35,17 @@ pub(crate) fn copy_in(execution: &mut Execution<'_>, plan: &CopyPlan, out: &mut 
     let Some(table) = plan.table.as_deref() else {
         return Err(EngineError::internal("COPY FROM without a table"));
     };
+    let is_new = match table.kind {
+        TableKind::Heap { rel } => execution.txn.has_just_made(RelId(rel)),
+        TableKind::Virtual | TableKind::View => false,
+    };
+    if plan.options.freeze && !is_new {
+        return Err(EngineError::new(
+            SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "cannot perform COPY FREEZE because the table was not created or truncated in the current \
+             subtransaction",
+        ));
+    }
     execution.txn.assign_xid()?;
     out.copy_in_start(plan.columns.len(), plan.options.format)?;
     let mut data = match plan.options.format {

@@ -12,6 +12,7 @@ use clearway_storage::RelId;
 use crate::catalog::TableEntry;
 use crate::catalog::comment::addresses_of_index;
 use crate::convert::storage_error;
+use crate::definition::check::{already_there, has_constraint};
 use crate::definition::composite::{require_no_row_inside, require_rows_not_held};
 use crate::definition::{DefinitionChange, ReadableBy, already_exists, check, generated, kept_index, notice};
 use clearway_sql::error::{EngineError, Result, SqlState};
@@ -21,7 +22,9 @@ use clearway_sql::plan::{
 };
 use clearway_sql::sequence::{NewSequence, SequenceNumbers, SequenceOptions};
 use clearway_sql::value::{DataType, Value};
-use clearway_sql::{Attribute, CheckDef, ColumnDef, ColumnDefault, IndexDef, ObjectAddress, TableDef};
+use clearway_sql::{
+    Attribute, CheckDef, ColumnDef, ColumnDefault, IndexDef, ObjectAddress, TableDef, require_no_system_name,
+};
 
 /// The most attributes a table may have, dropped ones included.
 const ATTRIBUTES_MAX: usize = 1_600;
@@ -204,6 +207,7 @@ impl DefinitionChange<'_, '_, '_> {
         (keys, checks, foreign_keys): (&[NewKey], &[NewCheck], &[NewForeignKey]),
     ) -> Result<()> {
         let name = &column.name;
+        require_no_system_name(name)?;
         if entry.def.column_number(name).is_some() {
             let text = format!(
                 "column \"{name}\" of relation \"{}\" already exists",
@@ -531,7 +535,13 @@ impl DefinitionChange<'_, '_, '_> {
             columns.push(number);
         }
         let name = match &key.name {
-            Some(name) => name.clone(),
+            Some(name) => {
+                let is_relation = self.state()?.is_taken(table.schema.oid, name);
+                if !is_relation && has_constraint(table, name) {
+                    return Err(already_there(table, name));
+                }
+                name.clone()
+            }
             None => self.free_key_name(table, key),
         };
         let create = CreateIndex {
@@ -572,6 +582,7 @@ impl DefinitionChange<'_, '_, '_> {
                 format!("column \"{from}\" does not exist"),
             ));
         };
+        require_no_system_name(to)?;
         if entry.def.column_number(to).is_some() {
             return Err(EngineError::new(
                 SqlState::DUPLICATE_COLUMN,

@@ -37,7 +37,8 @@ fn require_fit(index: &IndexDef) -> Result<()> {
         return Err(unfit(format!("\"{name}\" is a partial index")));
     }
     let is_sorted_otherwise = |key: &clearway_sql::IndexKey| {
-        key.options.descending || key.options.nulls_first || key.options.class.is_some()
+        let options = &key.options;
+        options.descending || options.nulls_first || options.class.is_some() || options.collation.is_some()
     };
     if let Some(at) = index.keys.iter().position(is_sorted_otherwise) {
         let message = format!(

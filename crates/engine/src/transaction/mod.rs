@@ -475,6 +475,13 @@ impl Transaction {
         self.created.push(rel);
     }
 
+    /// True if the file was made since the newest savepoint, or since the transaction began if it has none.
+    pub(crate) fn has_just_made(&self, rel: RelId) -> bool {
+        let savepoints = self.savepoints.as_deref();
+        let start = savepoints.map_or(0, Savepoints::created_before_newest);
+        self.created[start..].contains(&rel)
+    }
+
     /// The file is unlinked if the transaction commits.
     pub(crate) fn note_dropped(&mut self, rel: RelId) {
         self.dropped.push(rel);

@@ -104,6 +104,11 @@ pub(super) struct GonePortals {
 }
 
 impl Savepoints {
+    /// The number of files that the transaction had made when the newest savepoint was set.
+    pub(super) fn created_before_newest(&self) -> usize {
+        self.stack.last().map_or(0, |newest| newest.created)
+    }
+
     /// Keeps what the counts of a table were at the newest savepoint.
     pub(super) fn keep_count(&mut self, count: TableCount) {
         if let Some(newest) = self.stack.last_mut()

@@ -122,8 +122,10 @@ fn a_large_copy_goes_in_batches() {
         copy_input,
         ..Collected::default()
     };
+    query(&mut s, "begin; truncate big");
     s.execute_simple("copy big from stdin with (freeze on)", &mut out)
         .unwrap();
+    query(&mut s, "commit");
     assert_eq!(
         query(&mut s, "select count(*), min(id), max(id) from big"),
         "20000|0|19999"

@@ -14,6 +14,7 @@ mod check_constraints;
 mod comments;
 mod computed_indexes;
 mod copy;
+mod definitions;
 mod explain;
 mod folding;
 mod indexes_and_sequences;

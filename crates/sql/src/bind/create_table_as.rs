@@ -7,7 +7,7 @@ use sqlparser::ast::{self, Spanned};
 use crate::bind::definition::TABLE_COLUMNS_MAX;
 use crate::bind::schema::on_commit;
 use crate::bind::{Binder, bind_checked, normal, query_columns};
-use crate::catalog::ColumnDef;
+use crate::catalog::{ColumnDef, require_no_system_name};
 use crate::error::{EngineError, Result, SqlState};
 use crate::parse::ParsedStatement;
 use crate::parse::utility::create_table::too_many_names;
@@ -121,7 +121,11 @@ fn columns_of(described: &[Column], names: &[String]) -> Result<Vec<ColumnDef>> 
             format!("tables can have at most {TABLE_COLUMNS_MAX} columns"),
         ));
     }
-    query_columns::named(described, names.iter())
+    let columns = query_columns::named(described, names.iter())?;
+    columns
+        .iter()
+        .try_for_each(|column| require_no_system_name(&column.name))?;
+    Ok(columns)
 }
 
 /// The first SELECT of a query, where INTO may stand.

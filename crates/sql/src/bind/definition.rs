@@ -10,7 +10,9 @@ use crate::bind::json::has_no_equality;
 use crate::bind::schema::on_commit;
 use crate::bind::sequence::options_of;
 use crate::bind::{Binder, identifier, normal, plain_name, refuse, split_name};
-use crate::catalog::{ColumnCompression, ColumnDef, ColumnDefault, SchemaRef, TableDef};
+use crate::catalog::{
+    ColumnCompression, ColumnDef, ColumnDefault, SchemaRef, TableDef, require_no_system_name,
+};
 use crate::error::{EngineError, Result, SqlState};
 use crate::parse::utility::create_table::LikeClause;
 use crate::plan::{
@@ -155,12 +157,16 @@ impl Binder<'_> {
             })));
         }
         let mut keys = Vec::new();
-        let mut identity = false;
+        let (mut identity, mut is_nullable) = (false, false);
         for option in &tree.options {
             let given = option.name.as_ref().map(normal);
             match &option.option {
-                ast::ColumnOption::Null => {
-                    refuse(column.not_null, "NULL together with NOT NULL")?;
+                ast::ColumnOption::Null if column.not_null => {
+                    return Err(both_null_and_not_null(&column.name, table));
+                }
+                ast::ColumnOption::Null => is_nullable = true,
+                ast::ColumnOption::NotNull if is_nullable => {
+                    return Err(both_null_and_not_null(&column.name, table));
                 }
                 ast::ColumnOption::NotNull => column.not_null = true,
                 ast::ColumnOption::Default(tree) => {
@@ -186,6 +192,9 @@ impl Binder<'_> {
                 } => {
                     if column.default.is_some() {
                         return Err(second_identity(&column, table, identity));
+                    }
+                    if is_nullable {
+                        return Err(both_null_and_not_null(&column.name, table));
                     }
                     identity = true;
                     column.not_null = true;
@@ -289,6 +298,14 @@ impl Binder<'_> {
 }
 
 /// The reason why a column with this default cannot be generated.
+/// The error for a column that is declared NULL and NOT NULL.
+fn both_null_and_not_null(column: &str, table: &str) -> EngineError {
+    EngineError::new(
+        SqlState::SYNTAX_ERROR,
+        format!("conflicting NULL/NOT NULL declarations for column \"{column}\" of table \"{table}\""),
+    )
+}
+
 fn second_generation(column: &ColumnDef, identity: bool) -> Option<&'static str> {
     Some(match &column.default {
         None => return None,
@@ -397,6 +414,7 @@ pub(super) struct NewTable {
 impl NewTable {
     /// Adds a column; 42701 if there is one of its name.
     pub(super) fn add_column(&mut self, column: ColumnDef) -> Result<()> {
+        require_no_system_name(&column.name)?;
         if self.columns.iter().any(|other| other.name == column.name) {
             return Err(EngineError::new(
                 SqlState::DUPLICATE_COLUMN,

@@ -138,6 +138,12 @@ impl Binder<'_> {
                 (NewIndexedValue::Expression(tree.to_string()), typed.data_type)
             }
         };
+        if data_type == DataType::Record {
+            return Err(EngineError::new(
+                SqlState::INVALID_TABLE_DEFINITION,
+                format!("column \"{}\" has pseudo-type record", expression_name(tree)),
+            ));
+        }
         if has_no_equality(data_type) {
             return Err(no_default_class(data_type));
         }

@@ -58,7 +58,7 @@ pub struct CopyOptions {
     pub quote: u8,
     /// CSV's escape inside quotes.
     pub escape: u8,
-    /// FREEZE: accepted; visibility here needs no freezing.
+    /// FREEZE: the table must have been made or emptied in the transaction. Visibility here needs no freezing.
     pub freeze: bool,
     /// Columns that a clause of FORCE treats in a way of their own.
     pub forced: ForcedColumns,

@@ -55,6 +55,7 @@ pub(in crate::function) static ROWS: &[FunctionRow] = &[
     row(2089, "to_hex", &[Int4], Text, Pure(to_hex)),
     row(2090, "to_hex", &[Int8], Text, Pure(to_hex)),
     row(3696, "starts_with", &[Text, Text], Bool, Pure(starts_with)).operator("^@"),
+    row(1258, "textcat", &[Text, Text], Text, Pure(concat)),
     row(3058, "concat", &[], Text, Pure(concat))
         .stable()
         .called_on_null()
