@@ -179,6 +179,10 @@ wait_events! {
     RecoveryFailed = (Activity, "RecoveryFailed"),
     /// For a standby's replay to get somewhere.
     RecoveryApply = (Ipc, "RecoveryApply"),
+    /// WAIT FOR LSN, for replay to come to a position.
+    WaitForWalReplay = (Ipc, "WaitForWalReplay"),
+    /// WAIT FOR LSN, for the log before a position to be durable.
+    WaitForWalFlush = (Ipc, "WaitForWalFlush"),
     /// A worker of a standby's replay waits for those that share a change over several pages with it.
     ReplayMeeting = (Ipc, "ReplayMeeting"),
     /// The worker that reads the log for a standby's replay waits for the others' changes.

@@ -68,6 +68,7 @@ impl Session {
                 let value = self.show(name)?;
                 send_rows(columns, [vec![Value::text(value)]], out)?;
             }
+            ControlStatement::WaitForLsn(wait) => self.wait_for_lsn(wait, columns, out)?,
             ControlStatement::ShowAll => {
                 let rows = self
                     .settings

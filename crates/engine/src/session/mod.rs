@@ -61,6 +61,7 @@ mod statement_memory;
 mod text_cache;
 mod transaction_block;
 mod types_in_force;
+mod wait_for_lsn;
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -26,11 +26,12 @@ use clearway_sql::plan::IsolationLevel;
 use clearway_sql::settings::PlannerSettings;
 use clearway_sql::value::text::SHORTEST;
 use definitions::{DEFINITIONS, Kind, definition};
-use values::{checked, parse_kilobytes, parse_milliseconds};
+use values::{checked, parse_kilobytes};
 
 pub(crate) use definitions::level;
 pub(crate) use described::{in_unit, sentence_of};
 pub(crate) use planner::PlanningSettings;
+pub(crate) use values::parse_milliseconds;
 
 /// A value that SET replaced within the running transaction.
 #[derive(Debug, Clone)]

@@ -243,7 +243,7 @@ fn out_of_range(
 pub(super) const MILLISECONDS_MAX: i64 = i32::MAX as i64;
 
 /// A time in milliseconds, rounded to the nearest.
-pub(super) fn parse_milliseconds(text: &str) -> Option<i64> {
+pub(crate) fn parse_milliseconds(text: &str) -> Option<i64> {
     let text = text.trim();
     let is_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '+');
     let end = text.find(|c| !is_number(c)).unwrap_or(text.len());

@@ -252,6 +252,11 @@ impl Transaction {
         self.has_snapshot || self.has_looked || self.xid.is_some()
     }
 
+    /// True if rows that it, or one of its portals, may still read are kept from going.
+    pub(crate) fn keeps_snapshot(&self) -> bool {
+        self.has_snapshot || Arc::strong_count(&self.portals) > 1
+    }
+
     /// The storage.
     pub(crate) fn storage(&self) -> &Storage {
         &self.storage

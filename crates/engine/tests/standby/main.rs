@@ -8,6 +8,7 @@
 //! | `definitions` | definitions that change under readers |
 //! | `conflicts` | sessions in the way of replay |
 //! | `promotion` | restarts and the promotion |
+//! | `wait_for_lsn` | WAIT FOR LSN |
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -17,3 +18,4 @@ mod pair;
 mod promotion;
 mod read_only;
 mod reads;
+mod wait_for_lsn;

@@ -30,6 +30,7 @@ impl Binder<'_> {
     pub(super) fn control(&mut self, statement: &ControlStatement<AsRead>) -> Result<Bound> {
         let shown = match statement {
             ControlStatement::Show(name) => Some(vec![Column::computed(name.clone(), DataType::Text)]),
+            ControlStatement::WaitForLsn(_) => Some(vec![Column::computed("status", DataType::Text)]),
             ControlStatement::ShowAll => {
                 let columns =
                     ["name", "setting", "description"].map(|name| Column::computed(name, DataType::Text));
@@ -129,6 +130,7 @@ impl Binder<'_> {
                 channel: channel.clone(),
                 payload: payload.clone(),
             },
+            WaitForLsn(wait) => WaitForLsn(wait.clone()),
             DiscardAll => DiscardAll,
             DiscardTemporary => DiscardTemporary,
             DiscardSequences => DiscardSequences,

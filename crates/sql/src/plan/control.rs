@@ -10,6 +10,7 @@
 
 use super::cursor::{DeclareCursor, FetchCursor};
 use super::stage::{Resolved, Stage};
+use super::wait_for_lsn::WaitForLsn;
 use crate::explained::ExplainOptions;
 use crate::plan::IntoTable;
 
@@ -141,6 +142,8 @@ pub enum ControlStatement<S: Stage = Resolved> {
         /// The text that it brings.
         payload: String,
     },
+    /// WAIT FOR LSN
+    WaitForLsn(WaitForLsn),
     /// DISCARD ALL
     DiscardAll,
     /// DISCARD TEMP
@@ -192,6 +195,7 @@ impl ControlStatement {
             ControlStatement::Listen(_) => "LISTEN",
             ControlStatement::Unlisten(_) => "UNLISTEN",
             ControlStatement::Notify { .. } => "NOTIFY",
+            ControlStatement::WaitForLsn(_) => "WAIT",
             ControlStatement::DiscardAll => "DISCARD ALL",
             ControlStatement::DiscardTemporary => "DISCARD TEMP",
             ControlStatement::DiscardSequences => "DISCARD SEQUENCES",

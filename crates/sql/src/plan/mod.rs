@@ -22,6 +22,7 @@
 //! | `definition`, `alter_table`, `sequence`, `user_type` | CREATE, ALTER, DROP, TRUNCATE |
 //! | `measure` | counters of a plan that EXPLAIN ANALYZE runs |
 //! | `role` | about roles |
+//! | `wait_for_lsn` | WAIT FOR LSN |
 //! | `stage` | the form of the names in those of `control` |
 //! | `rows`, `select`, `copy` | SELECT, INSERT, UPDATE, DELETE, MERGE, COPY, EXPLAIN |
 
@@ -40,6 +41,7 @@ mod select;
 mod sequence;
 mod stage;
 mod user_type;
+mod wait_for_lsn;
 
 use std::sync::Arc;
 
@@ -80,6 +82,7 @@ pub use select::{
 pub use sequence::{AlterSequencePlan, CreateSequence, SequenceChange, SequenceColumn};
 pub use stage::{Resolved, Stage};
 pub use user_type::{AttributeChange, DomainChange, TypeChange as UserTypeChange, TypeStatement};
+pub use wait_for_lsn::{WaitForLsn, WaitMode};
 
 /// A column of a result, as a row description tells it.
 #[derive(Debug, Clone, PartialEq)]

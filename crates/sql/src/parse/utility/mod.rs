@@ -26,6 +26,7 @@ mod storage_parameters;
 mod transaction;
 mod user_type;
 mod view;
+mod wait_for_lsn;
 
 use std::cell::Cell;
 
@@ -169,9 +170,8 @@ pub(crate) fn parse(text: &str, offset: u32) -> Result<Option<Tree>> {
         | "analyze" | "analyse" | "checkpoint" | "truncate" | "drop" | "explain" | "prepare" | "execute"
         | "deallocate" | "discard" | "copy" | "savepoint" | "release" | "declare" | "fetch" | "move"
         | "close" | "lock" | "listen" | "notify" | "unlisten" | "grant" | "revoke" | "comment"
-        | "cluster" | "reindex" | "do" | "call" | "load" | "reassign" | "security" | "refresh" | "import" => {
-            true
-        }
+        | "cluster" | "reindex" | "do" | "call" | "load" | "reassign" | "security" | "refresh" | "import"
+        | "wait" => true,
         // ALTER TABLE t SET (…) alone; the rest of ALTER is sqlparser's.
         "alter" => match words.get(1) {
             Some(&"table") => {
@@ -359,6 +359,7 @@ impl Reader<'_> {
             "fetch" => self.fetch(false),
             "move" => self.fetch(true),
             "close" => self.close(),
+            "wait" => self.wait_for_lsn(),
             other => Err(EngineError::not_supported(other.to_uppercase())),
         }
     }

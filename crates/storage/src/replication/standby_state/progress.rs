@@ -250,8 +250,18 @@ impl Standby {
 
     /// Waits until log up to `position` has been replayed; whether it has within `timeout`.
     pub fn wait_replayed(&self, position: Lsn, timeout: Duration) -> bool {
-        let is_over = || self.replayed() >= position;
-        self.progress.wait(timeout, WaitEvent::RecoveryApply, is_over)
+        let is_over = |progress: Progress| progress.replayed >= position;
+        self.wait_until(is_over, WaitEvent::RecoveryApply, timeout)
+    }
+
+    /// Waits until its progress is as `is_over` says, for `timeout` at most or until replay has failed; whether it is.
+    pub fn wait_until(
+        &self,
+        is_over: impl Fn(Progress) -> bool,
+        event: WaitEvent,
+        timeout: Duration,
+    ) -> bool {
+        self.progress.wait(timeout, event, || is_over(self.progress()))
     }
 
     /// Waits until it is further than `than`, for `timeout` at most; how far it is.
