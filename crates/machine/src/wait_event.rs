@@ -93,6 +93,10 @@ wait_events! {
     WalSyncLatch = (LwLock, "WALSync"),
     /// The latch over one partition of the lock table.
     LockManager = (LwLock, "LockManager"),
+    /// The latch over the conflicts between serializable transactions.
+    SerializableGraph = (LwLock, "SerializableXactHash"),
+    /// The latch over one part of the table of what serializable transactions have read and written.
+    SerializableMarks = (LwLock, "PredicateLockManager"),
     /// The latch over the queue of notifications.
     NotifyQueue = (LwLock, "NotifyQueue"),
     /// The latch over the catalog cache.
@@ -157,6 +161,8 @@ wait_events! {
     WalInsertFinish = (Ipc, "WALInsertFinish"),
     /// A session waits until the synchronous standbys have a commit: its own, or one that its answer tells of.
     SyncReplication = (Ipc, "SyncRep"),
+    /// A read-only transaction waits to learn if its snapshot is safe.
+    SafeSnapshot = (Ipc, "SafeSnapshot"),
     /// Sleeping inside the adaptive spin delay.
     SpinDelay = (Timeout, "SpinDelay"),
     /// Sleeping before a log flush so that more commits join it.

@@ -18,6 +18,7 @@
 //! | `lock_table` | relation and tuple locks, held to the end of a transaction |
 //! | `row_lock_mode` | the four strengths of row locks and their conflicts |
 //! | `row_holders` | the transactions that share rows |
+//! | `serializable` | serializable snapshot isolation: marks of reads and writes, conflicts, the check before a commit |
 //! | `notifications` | what committed transactions tell the sessions that listen, in the order of commits |
 //! | `transaction_wait` | waiting for the end of another transaction |
 //! | `deadlock` | finding cycles among all of these waits |
@@ -42,7 +43,7 @@
 //! 8. Any wait can end with `Deadlock`, `Cancelled` or `Timeout`. The session then holds what it held before, and must
 //!    roll back to let the others of the cycle go on.
 //! 9. Latches are taken in ascending rank: NotifyQueue 180, HeldLocks 190, LockManager 200, HeldRows 260, RowHolders 262,
-//!    RelationHolders 264, ProcSlots 290, XidGen 300, ProcArray 310,
+//!    RelationHolders 264, SerialGraph 266, SerialMarks 268, ProcSlots 290, XidGen 300, ProcArray 310,
 //!    KnownXids 315, OlderCommitNumbers 320, CommitLogIo 390, CommitLog 400. `StatusDevice` is called under CommitLogIo and may take
 //!    the log's latches.
 //!
@@ -64,6 +65,7 @@ mod proc_clear;
 mod proc_id;
 mod row_holders;
 mod row_lock_mode;
+mod serializable;
 mod session_array;
 mod snapshot;
 mod transaction_state;
@@ -95,6 +97,10 @@ pub use proc_clear::ProcClearVariant;
 pub use proc_id::ProcId;
 pub use row_holders::{InTheWay, ROWS_MAX, RowHolders, RowLocksVariant, RowPlace};
 pub use row_lock_mode::RowLockMode;
+pub use serializable::{
+    ListedMark, MarkedObject, MarkedRow, SerialId, SerialTransaction, Serializable, SerializableOptions,
+    SerializationFailure,
+};
 pub use session_array::{PROC_ARRAY_LATCH_TIME, ProcArrayFull, ProcArrayLatchVariant, SessionArray};
 pub use snapshot::{Snapshot, SnapshotVariant};
 pub use transaction_state::transaction_state;

@@ -2,8 +2,10 @@
 
 #![allow(dead_code, reason = "each suite uses its part")]
 
+pub mod dependency_circle;
 pub mod known_xids;
 pub mod row_locking;
+pub mod serial_history;
 
 use clearway_machine::Machine;
 use clearway_txn::{ProcArray, ProcArrayOptions, ProcId, Snapshot, Xid};
