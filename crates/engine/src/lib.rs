@@ -80,7 +80,8 @@
 //! READ COMMITTED takes a snapshot a statement; an UPDATE, DELETE or SELECT FOR UPDATE that meets a row changed since
 //! waits for that transaction, then looks at the newest version again. REPEATABLE READ takes one snapshot a
 //! transaction and is snapshot isolation: no dirty, non-repeatable or phantom reads, the first updater wins and the
-//! second gets 40001; write skew is possible. SERIALIZABLE is refused (0A000) rather than faked.
+//! second gets 40001; write skew is possible. SERIALIZABLE is that, with a check of what transactions have read of each
+//! other's writes ([`clearway_txn::Serializable`]).
 //!
 //! # Threads
 //!

@@ -104,36 +104,6 @@ const REFUSED: &[(&str, &str, u32)] = &[
     ("vacuum (analyze, full) t", "VACUUM FULL is not supported", 18),
     ("vacuum (full true) t", "VACUUM FULL is not supported", 9),
     (
-        "begin isolation level serializable, read only",
-        "isolation level SERIALIZABLE is not supported",
-        23,
-    ),
-    (
-        "start transaction isolation level serializable",
-        "isolation level SERIALIZABLE is not supported",
-        35,
-    ),
-    (
-        "set transaction read only, isolation level serializable",
-        "isolation level SERIALIZABLE is not supported",
-        44,
-    ),
-    (
-        "set session characteristics as transaction isolation level serializable",
-        "isolation level SERIALIZABLE is not supported",
-        60,
-    ),
-    (
-        "set default_transaction_isolation = 'Serializable'",
-        "isolation level SERIALIZABLE is not supported",
-        37,
-    ),
-    (
-        "set local transaction_isolation to serializable",
-        "isolation level SERIALIZABLE is not supported",
-        36,
-    ),
-    (
         "explain create table u as select 1",
         "CREATE within another statement is not supported",
         9,

@@ -71,6 +71,10 @@ pub trait SessionFacts {
     fn blocking_pids(&self, _pid: i32) -> Vec<i32> {
         Vec::new()
     }
+    /// The sessions that a session waits for until its snapshot is known to be safe or not.
+    fn safe_snapshot_blocking_pids(&self, _pid: i32) -> Vec<i32> {
+        Vec::new()
+    }
     /// Ends the statement of a session; false, and a warning, if there is no such session.
     fn cancel_backend(&self, _pid: i32) -> Result<bool> {
         Err(EngineError::internal("a statement is canceled outside a session"))

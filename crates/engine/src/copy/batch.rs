@@ -13,6 +13,7 @@ use crate::convert::storage_error;
 use crate::copy::entries::{IndexKeys, insert_entries_of};
 use crate::copy::strings::Strings;
 use crate::executor::long_values;
+use crate::executor::marks::mark_added;
 use crate::executor::references::row_stored;
 use crate::executor::{Execution, heap_rel};
 use clearway_sql::TableDef;
@@ -76,6 +77,7 @@ impl<'t> Batch<'t> {
         let tids = Heap::new(heap_rel(self.table))
             .insert_many(&execution.txn.context(), &rows, &mut self.ring)
             .map_err(storage_error)?;
+        mark_added(execution, self.table)?;
         // Rows follow each other line by line.
         let first_line = (self.last_line + 1).saturating_sub(self.rows.len() as u64);
         insert_entries_of(execution, self.table, &self.rows, &self.keys, &tids).map_err(|(error, row)| {

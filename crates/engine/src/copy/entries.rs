@@ -17,6 +17,7 @@ use clearway_storage::heap::Tid;
 
 use crate::convert::index_error;
 use crate::copy::strings::Strings;
+use crate::executor::marks::mark_key;
 use crate::executor::unique::{insert_entry, violation};
 use crate::executor::{Execution, heap_rel};
 use clearway_sql::error::{EngineError, Result};
@@ -146,6 +147,11 @@ fn insert_into_index(
             unique: keys.unique[*row],
         })
         .collect();
+    if execution.txn.marks_writes() {
+        for entry in &entries {
+            mark_key(execution, table, keys.index, entry.key)?;
+        }
+    }
     let mut done = 0;
     while done < entries.len() {
         execution.tick()?;

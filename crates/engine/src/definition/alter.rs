@@ -188,6 +188,7 @@ impl DefinitionChange<'_, '_, '_> {
         addresses.extend(gone_keys.map(|key| ObjectAddress::new(ObjectAddress::PG_CONSTRAINT, key.oid)));
         for index in &gone {
             self.execution.txn.note_dropped(RelId(index.rel));
+            self.execution.txn.coarsen_marks(entry.def.oid, &[index.oid]);
             addresses.extend(addresses_of_index(index.oid));
         }
         if !entry.def.schema.is_temporary() {

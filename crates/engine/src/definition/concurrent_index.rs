@@ -244,7 +244,9 @@ impl DefinitionChange<'_, '_, '_> {
             };
             match table.unfinished[place].stage {
                 IndexStage::Building | IndexStage::Written => {
-                    table.unfinished[place].stage = IndexStage::Dead
+                    table.unfinished[place].stage = IndexStage::Dead;
+                    // No reader is left, and from here on no writer enters keys.
+                    self.execution.txn.coarsen_marks(entry.def.oid, &[oid]);
                 }
                 IndexStage::Dead => {
                     let gone = table.unfinished.remove(place).index;

@@ -549,6 +549,7 @@ impl DefinitionChange<'_, '_, '_> {
             self.remove_comments(&mut state, &addresses_of(&entry))?;
         }
         self.drop_files(&entry);
+        self.execution.txn.mark_table_emptied(&entry.def)?;
         state.remove(oid);
         self.keep(state, &entry.def.schema);
         Ok(())

@@ -149,6 +149,7 @@ impl DefinitionChange<'_, '_, '_> {
         table.unfinished.retain(|other| other.index.oid != oid);
         self.remove_comments(&mut state, &addresses_of_index(index.oid))?;
         self.execution.txn.note_dropped(RelId(index.rel));
+        self.execution.txn.coarsen_marks(entry.def.oid, &[index.oid]);
         self.replace(&mut state, entry, table, ReadableBy::OlderSnapshots)?;
         self.keep(state, &entry.def.schema);
         Ok(())

@@ -141,6 +141,7 @@ impl DefinitionChange<'_, '_, '_> {
         // The new rows are those of an earlier command for what reads them now.
         self.execution.txn.next_command();
         self.execution.txn.note_dropped(RelId(entry.rel()));
+        self.execution.txn.coarsen_all_marks(before);
         table.finish_indexes();
         for place in 0..table.indexes.len() {
             let before = Arc::clone(&table.indexes[place]);

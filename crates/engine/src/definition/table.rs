@@ -106,6 +106,7 @@ impl DefinitionChange<'_, '_, '_> {
                 self.begin_anew(&mut state, &sequence)?;
             }
         }
+        self.execution.txn.mark_table_emptied(def)?;
         self.execution.txn.count_truncation(def.oid);
         self.replace(&mut state, &entry, table, ReadableBy::NewSnapshots)?;
         self.keep(state, &def.schema);

@@ -1,5 +1,9 @@
 //! Locks of all sessions, for those that look, and the end of what another session does.
 
+use std::collections::HashSet;
+
+use clearway_txn::ListedMark;
+
 use super::Engine;
 use crate::catalog::system::{EngineLock, LockedObject};
 use crate::clock;
@@ -52,7 +56,41 @@ impl Engine {
                 wait_start_us: lock.waited.map(|waited| now_us - waited.as_micros() as i64),
             });
         }
+        let marks: HashSet<ListedMark> = self.serializable.listed().into_iter().collect();
+        for mark in marks {
+            let session = mark
+                .proc
+                .and_then(|proc| sessions.values().find(|session| session.proc == proc));
+            let running = session.filter(|_| mark.runs);
+            let number = running.and_then(|session| session.slot.transaction());
+            rows.push(EngineLock {
+                object: LockedObject::Marked(mark.object),
+                process_id: session.map(|session| session.slot.process_id),
+                transaction: (
+                    mark.proc.map_or(0, |proc| proc.0 + 1),
+                    number.map_or(0, |(number, _)| number),
+                ),
+                mode: "SIReadLock",
+                granted: true,
+                fast: false,
+                wait_start_us: None,
+            });
+        }
         rows
+    }
+
+    /// The numbers of the sessions that a session waits for until it knows if its snapshot is safe.
+    pub(crate) fn safe_snapshot_blocking_pids(&self, process_id: u32) -> Vec<i32> {
+        let sessions = self.sessions();
+        let Some(session) = sessions.get(&process_id) else {
+            return Vec::new();
+        };
+        let blockers = self.serializable.blockers_of_safe_snapshot(session.proc);
+        let number = |proc| {
+            let found = sessions.values().find(|session| session.proc == proc);
+            found.map(|session| session.slot.process_id.cast_signed())
+        };
+        blockers.into_iter().filter_map(number).collect()
     }
 
     /// The numbers of the sessions that a session waits for in order to get a lock.

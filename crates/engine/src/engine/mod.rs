@@ -22,7 +22,7 @@ use clearway_storage::disk::Disk;
 use clearway_storage::retention::RetentionLimits;
 use clearway_storage::wal::LogOptions;
 use clearway_storage::{RecoveryReport, Storage, StorageOptions};
-use clearway_txn::{LockOptions, NotificationQueue, ProcId};
+use clearway_txn::{LockOptions, NotificationQueue, ProcId, Serializable, SerializableOptions};
 
 use crate::activity::{
     ActivitySlot, BackendType, BackgroundActivity, OpenSession, OpenSessions, SessionActivity, SessionInfo,
@@ -58,6 +58,8 @@ pub struct Engine {
     pub(crate) storage: Arc<Storage>,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) notifications: NotificationQueue,
+    /// Marks of serializable transactions, and the conflicts between them.
+    pub(crate) serializable: Arc<Serializable>,
     /// As the engine was opened.
     pub(crate) config: Config,
     in_force: RwLock<Arc<InForce>>,
@@ -188,8 +190,13 @@ impl Engine {
         config: Config,
     ) -> Arc<Engine> {
         storage.set_stop_asked(current_is_to_stop);
+        let serializable = SerializableOptions::new(
+            storage.proc_array.capacity(),
+            config.mechanisms.lock_options().lwlock,
+        );
         Arc::new(Engine {
             storage,
+            serializable: Arc::new(Serializable::new(serializable)),
             catalog: Arc::new(Catalog::new()),
             notifications: NotificationQueue::new(
                 config.mechanisms.lock_options().lwlock,
@@ -322,6 +329,7 @@ impl Engine {
             Arc::clone(slot),
             Arc::clone(&self.closed),
             Arc::clone(&self.sessions),
+            Arc::clone(&self.serializable),
             proc,
         )
     }

@@ -6,6 +6,7 @@
 //! | `select` | SELECT; its `rows`: joins, queries in FROM, set operations |
 //! | `check_option` | WITH CHECK OPTION of views |
 //! | `long_values` | values beyond a page |
+//! | `marks` | what serializable transactions have written |
 //! | `not_null`, `place` | NULL where it is refused; the place of a row as a value |
 //! | `subquery` | queries inside expressions |
 //! | `change` | statements of WITH that change rows |
@@ -52,6 +53,7 @@ pub(crate) mod generated;
 mod group;
 mod key_hash;
 pub(crate) mod long_values;
+pub(crate) mod marks;
 pub(crate) mod measure;
 pub(crate) mod measured_statement;
 pub(crate) mod modify;
@@ -304,7 +306,7 @@ impl Execution<'_> {
     pub(crate) fn check_concurrent(&self, what: &str) -> Result<()> {
         match self.txn.isolation {
             IsolationLevel::ReadCommitted => Ok(()),
-            IsolationLevel::RepeatableRead => Err(EngineError::new(
+            IsolationLevel::RepeatableRead | IsolationLevel::Serializable => Err(EngineError::new(
                 SqlState::SERIALIZATION_FAILURE,
                 format!("could not serialize access due to concurrent {what}"),
             )),

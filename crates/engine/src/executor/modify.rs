@@ -8,6 +8,7 @@ use crate::executor::check_option::check_row;
 use crate::executor::checks::check_constraints;
 use crate::executor::generated::{add_generated, generate};
 use crate::executor::long_values;
+use crate::executor::marks::{mark_added, mark_written};
 use crate::executor::modify_joined;
 use crate::executor::not_null::check_not_null;
 use crate::executor::on_conflict::{self, Stored};
@@ -104,6 +105,7 @@ pub(crate) fn insert_row(execution: &mut Execution<'_>, table: &TableDef, row: &
     let stored = heap.insert(&execution.txn.context(), &payload);
     execution.scratch.payload = payload;
     let tid = stored.map_err(storage_error)?;
+    mark_added(execution, table)?;
     insert_entries(execution, table, row, tid)?;
     row_stored(execution, table, row, tid)?;
     Ok(tid)
@@ -197,6 +199,7 @@ fn update_row(
         let outcome = heap.update(&execution.txn.context(), target, &changes.payload, changed);
         match outcome.map_err(storage_error)? {
             UpdateOutcome::Updated { tid, hot } => {
+                mark_written(execution, table, target)?;
                 queued.release(execution.txn);
                 changes.written.clear();
                 let replaced = newer.as_ref().map_or(found.payload(), |newer| &newer.payload);
@@ -442,6 +445,7 @@ fn delete_row(
     };
     queued.release(execution.txn);
     if deleted {
+        mark_written(execution, table, target)?;
         long_values::delete_of(execution, table, target, None)?;
     }
     if deleted && execution.txn.row_is_unproven() {

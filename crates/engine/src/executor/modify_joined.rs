@@ -18,6 +18,7 @@ use crate::executor::check_option::check_row;
 use crate::executor::checks::check_constraints;
 use crate::executor::generated::generate;
 use crate::executor::long_values;
+use crate::executor::marks::mark_written;
 use crate::executor::not_null::check_not_null;
 use crate::executor::place::place_of;
 use crate::executor::references::{self, concern_update, row_deleted};
@@ -152,6 +153,7 @@ fn update_row(
         let outcome = heap.update(&execution.txn.context(), target, &payload, changed);
         match outcome.map_err(storage_error)? {
             UpdateOutcome::Updated { tid, hot } => {
+                mark_written(execution, table, target)?;
                 execution.txn.note_in_tags();
                 queued.release(execution.txn);
                 long_values::delete_of(execution, table, target, Some(&payload))?;
@@ -298,6 +300,7 @@ fn delete_row(
     };
     queued.release(execution.txn);
     if deleted {
+        mark_written(execution, table, target)?;
         long_values::delete_of(execution, table, target, None)?;
     }
     Ok(deleted)

@@ -23,6 +23,7 @@ use crate::convert::storage_error;
 use crate::executor::changed_columns::changed_between;
 use crate::executor::generated::generate;
 use crate::executor::long_values;
+use crate::executor::marks::mark_written;
 use crate::executor::modify::insert_row;
 use crate::executor::modify_joined::{Found, assigned_by};
 use crate::executor::references::{self, concern_update, row_deleted};
@@ -164,6 +165,7 @@ fn update(
         let outcome = heap.update(&execution.txn.context(), target, &payload, changed);
         match outcome.map_err(storage_error)? {
             UpdateOutcome::Updated { tid, hot } => {
+                mark_written(execution, table, target)?;
                 execution.txn.note_in_tags();
                 queued.release(execution.txn);
                 long_values::delete_of(execution, table, target, Some(&payload))?;
@@ -203,6 +205,7 @@ fn delete(
         let outcome = heap.delete(&execution.txn.context(), target);
         match outcome.map_err(storage_error)? {
             DeleteOutcome::Deleted => {
+                mark_written(execution, table, target)?;
                 long_values::delete_of(execution, table, target, None)?;
                 row_deleted(execution, table, &found.row[..found.width])?;
                 counts.deleted += 1;

@@ -29,6 +29,7 @@ use crate::convert::{index_error, storage_error};
 use crate::executor::changed_columns::changed_between;
 use crate::executor::checks::check_constraints;
 use crate::executor::long_values;
+use crate::executor::marks::{mark_added, mark_key, mark_read, mark_written};
 use crate::executor::modify_joined::assigned_by;
 use crate::executor::not_null::check_not_null;
 use crate::executor::references::{self, concern_update, row_stored};
@@ -74,6 +75,7 @@ pub(super) fn insert_or(
             continue;
         };
         execution.txn.note_in_tags();
+        mark_read(execution, table, rival.newest)?;
         match &conflict.update {
             None => {
                 check_seen(execution, table, rival, true)?;
@@ -143,6 +145,7 @@ fn store(
     let stored = heap.insert(&execution.txn.context(), &payload);
     execution.scratch.payload = payload;
     let tid = stored.map_err(storage_error)?;
+    mark_added(execution, table)?;
     for (at, index) in table.written_indexes().enumerate() {
         let is_arbiter = conflict.arbiters.contains(&at);
         if !enter(execution, table, index, is_arbiter, row, tid)? {
@@ -169,6 +172,7 @@ fn enter(
     if entry == IndexEntry::Absent {
         return Ok(true);
     }
+    mark_key(execution, table, index, &key)?;
     let unique = (index.unique && entry == IndexEntry::Whole).then_some(heap_rel(table));
     loop {
         let context = execution.txn.context();
@@ -252,6 +256,7 @@ fn update_rival(
     let outcome = heap.update(&execution.txn.context(), rival, &payload, changed);
     match outcome.map_err(storage_error)? {
         UpdateOutcome::Updated { tid, hot } => {
+            mark_written(execution, table, rival)?;
             long_values::delete_replaced(execution, table, &old, Some(&payload))?;
             if !hot {
                 insert_entries(execution, table, &new, tid)?;

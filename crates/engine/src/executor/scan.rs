@@ -66,6 +66,8 @@ enum Cursor {
     /// The row that a cursor was on when its query found it.
     Place(Option<Tid>),
     Virtual(std::vec::IntoIter<Vec<Value>>),
+    /// One by an index, of a serializable transaction, which marks each version that it reads.
+    Marked(Box<Cursor>),
 }
 
 #[derive(Debug)]
@@ -183,14 +185,49 @@ impl ScanRows {
                 }))
             }
         };
-        Ok(ScanRows {
+        let mut rows = ScanRows {
             heap,
             row,
             led_by: None,
             payload: Vec::new(),
             keep_payload: false,
             cursor,
-        })
+        };
+        if execution.txn.marks_reads() {
+            rows.mark(execution, plan)?;
+        }
+        Ok(rows)
+    }
+
+    /// Marks what a serializable transaction is going to read, whether there are rows or not.
+    #[cold]
+    fn mark(&mut self, execution: &mut Execution<'_>, plan: &TableScan) -> Result<()> {
+        let table = &*plan.table;
+        if table.kind == TableKind::Virtual || table.schema.is_temporary() {
+            return Ok(());
+        }
+        match &plan.access {
+            AccessPath::Sequential => return execution.txn.mark_table_read(table.oid),
+            AccessPath::UniquePoint { index, .. } => {
+                let mut key = Vec::new();
+                if plan.access.point_key(table, &execution.eval, &mut key)? {
+                    execution.txn.mark_key_read(table.indexes[*index].oid, &key)?;
+                }
+            }
+            AccessPath::Points { index, .. } | AccessPath::Range { index, .. } => {
+                for range in plan.access.key_ranges(table, &execution.eval)? {
+                    let index = table.indexes[*index].oid;
+                    execution
+                        .txn
+                        .mark_keys_read(index, &range.lower, range.upper.as_deref())?;
+                }
+            }
+            // The query of the cursor has marked the row.
+            AccessPath::CurrentOf(_) => return Ok(()),
+        }
+        let cursor = std::mem::replace(&mut self.cursor, Cursor::Done);
+        self.cursor = Cursor::Marked(Box::new(cursor));
+        Ok(())
     }
 
     /// The current row: as wide as the table, the needed columns filled in.
@@ -205,7 +242,11 @@ impl ScanRows {
         if self.keep_payload {
             execution.scratch.payload = self.payload;
         }
-        match self.cursor {
+        let cursor = match self.cursor {
+            Cursor::Marked(cursor) => *cursor,
+            cursor => cursor,
+        };
+        match cursor {
             Cursor::Tids { tids, .. } => execution.scratch.tids = tids,
             Cursor::Index(cursor) => execution.scratch.tids = cursor.batch,
             _ => {}
@@ -309,6 +350,25 @@ impl ScanRows {
                     execution.txn.end_row();
                     return found.map_err(storage_error)?.transpose();
                 }
+                Cursor::Marked(cursor) => {
+                    let Some(root) = cursor.next_root(execution)? else {
+                        return Ok(None);
+                    };
+                    *led_by = Some(LedBy {
+                        root,
+                        row: execution.txn.begin_row(),
+                    });
+                    let found = heap
+                        .fetch(&execution.txn.context(), root, &mut take)
+                        .map_err(storage_error)?;
+                    match found.transpose()? {
+                        None => continue,
+                        Some((tid, decoded)) => {
+                            execution.txn.mark_row_read(plan.table.oid, tid)?;
+                            return Ok(Some((tid, decoded)));
+                        }
+                    }
+                }
                 Cursor::Virtual(rows) => {
                     let Some(next) = rows.next() else { return Ok(None) };
                     *row = next;
@@ -325,6 +385,21 @@ impl ScanRows {
             if let Some(tid) = found {
                 return tid.map(Some);
             }
+        }
+    }
+}
+
+impl Cursor {
+    /// The place that the next entry names, of a cursor by an index.
+    fn next_root(&mut self, execution: &mut Execution<'_>) -> Result<Option<Tid>> {
+        match self {
+            Cursor::Tids { tids, at } => {
+                let root = tids.get(*at).copied();
+                *at += usize::from(root.is_some());
+                Ok(root)
+            }
+            Cursor::Index(cursor) => cursor.next(execution),
+            _ => Ok(None),
         }
     }
 }

@@ -8,6 +8,7 @@ use clearway_storage::btree::{BTree, InsertOutcome};
 use clearway_storage::heap::Tid;
 
 use crate::convert::index_error;
+use crate::executor::marks::mark_key;
 use crate::executor::{Execution, heap_rel};
 use clearway_sql::deparse::index_key_listed;
 use clearway_sql::error::{EngineError, Result, SqlState};
@@ -59,6 +60,7 @@ fn insert_key(
     unique: bool,
     tid: Tid,
 ) -> Result<()> {
+    mark_key(execution, table, index, key)?;
     let tree = BTree::new(index.rel);
     loop {
         let context = execution.txn.context();

@@ -197,12 +197,8 @@ impl Session {
         }
         match (name, value) {
             ("transaction_isolation", Some(value)) if in_transaction => {
-                let isolation = match value.to_ascii_lowercase().as_str() {
-                    "read committed" | "read uncommitted" => Some(IsolationLevel::ReadCommitted),
-                    "repeatable read" => Some(IsolationLevel::RepeatableRead),
-                    // Refused below, as any wrong value is.
-                    _ => None,
-                };
+                // A wrong value is refused below.
+                let isolation = IsolationLevel::named(value);
                 if isolation.is_some() {
                     let modes = TransactionModes {
                         isolation,
@@ -211,10 +207,16 @@ impl Session {
                     return self.apply_modes(&modes);
                 }
             }
-            ("transaction_read_only", Some(value)) => {
-                let read_only = matches!(value.to_ascii_lowercase().as_str(), "on" | "true" | "yes" | "1");
+            ("transaction_deferrable", Some(value)) if in_transaction => {
                 let modes = TransactionModes {
-                    read_only: Some(read_only),
+                    deferrable: Some(is_on(value)),
+                    ..TransactionModes::default()
+                };
+                return self.apply_modes(&modes);
+            }
+            ("transaction_read_only", Some(value)) => {
+                let modes = TransactionModes {
+                    read_only: Some(is_on(value)),
                     ..TransactionModes::default()
                 };
                 if in_transaction {
@@ -253,6 +255,13 @@ impl Session {
                     self.settings.default_isolation
                 };
                 Ok(isolation.name().to_owned())
+            }
+            "transaction_deferrable" => {
+                let deferrable = match in_transaction {
+                    true => self.txn.deferrable,
+                    false => self.settings.default_deferrable,
+                };
+                Ok(if deferrable { "on" } else { "off" }.to_owned())
             }
             "transaction_read_only" => {
                 let read_only = if in_transaction {
@@ -323,6 +332,11 @@ impl Session {
         }
         Ok(params)
     }
+}
+
+/// The value of a setting that is on or off.
+fn is_on(value: &str) -> bool {
+    matches!(value.to_ascii_lowercase().as_str(), "on" | "true" | "yes" | "1")
 }
 
 fn send_rows(

@@ -336,6 +336,10 @@ impl SessionFacts for Facts<'_> {
         self.engine.blocking_pids(pid.cast_unsigned())
     }
 
+    fn safe_snapshot_blocking_pids(&self, pid: i32) -> Vec<i32> {
+        self.engine.safe_snapshot_blocking_pids(pid.cast_unsigned())
+    }
+
     fn cancel_backend(&self, pid: i32) -> Result<bool> {
         self.signal(pid, false)
     }

@@ -557,6 +557,7 @@ impl Session {
         let (isolation, read_only) = (self.settings.default_isolation, self.settings.default_read_only);
         let now_us = self.slot.statement_start_us();
         self.txn.begin(phase, isolation, read_only, now_us);
+        self.txn.deferrable = self.settings.default_deferrable;
     }
 
     /// The meaning of `now` in a value that a client sends: the start of the open transaction, or this moment if none

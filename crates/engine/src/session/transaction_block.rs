@@ -4,7 +4,7 @@ use crate::output::{Notice, Output};
 use crate::session::Session;
 use crate::transaction::Phase;
 use clearway_sql::error::{EngineError, Result, SqlState};
-use clearway_sql::plan::TransactionModes;
+use clearway_sql::plan::{IsolationLevel, TransactionModes};
 
 impl Session {
     pub(super) fn begin_block(&mut self, modes: &TransactionModes, out: &mut dyn Output) -> Result<()> {
@@ -38,7 +38,21 @@ impl Session {
             if let Some(refusal) = refusal {
                 return Err(EngineError::new(SqlState::ACTIVE_SQL_TRANSACTION, refusal));
             }
+            self.check_serializable_here(modes)?;
             self.txn.isolation = isolation;
+        }
+        if let Some(deferrable) = modes.deferrable {
+            let refusal = match (self.txn.has_savepoints(), self.txn.has_started_work()) {
+                (true, _) => {
+                    Some("SET TRANSACTION [NOT] DEFERRABLE cannot be called within a subtransaction")
+                }
+                (false, true) => Some("SET TRANSACTION [NOT] DEFERRABLE must be called before any query"),
+                (false, false) => None,
+            };
+            if let Some(refusal) = refusal {
+                return Err(EngineError::new(SqlState::ACTIVE_SQL_TRANSACTION, refusal));
+            }
+            self.txn.deferrable = deferrable;
         }
         if let Some(read_only) = modes.read_only {
             let widens = !read_only && self.txn.read_only;
@@ -67,6 +81,18 @@ impl Session {
         Ok(())
     }
 
+    /// 0A000 for a serializable transaction of a standby.
+    fn check_serializable_here(&self, modes: &TransactionModes) -> Result<()> {
+        if modes.isolation == Some(IsolationLevel::Serializable) && self.engine.is_standby() {
+            return Err(EngineError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "cannot use serializable mode in a hot standby",
+            )
+            .with_hint("You can use REPEATABLE READ instead."));
+        }
+        Ok(())
+    }
+
     /// COMMIT or ROLLBACK; the tag to answer with.
     pub(super) fn end_block(
         &mut self,
@@ -75,6 +101,7 @@ impl Session {
         out: &mut dyn Output,
     ) -> Result<&'static str> {
         let (isolation, read_only) = (self.txn.isolation, self.txn.read_only);
+        let deferrable = self.txn.deferrable;
         let was_block = self.txn.phase == Phase::Block || self.txn.phase.is_failed();
         if !was_block {
             if chain {
@@ -114,6 +141,7 @@ impl Session {
         if chain {
             self.begin(Phase::Block);
             self.txn.isolation = isolation;
+            self.txn.deferrable = deferrable;
             self.txn.read_only = read_only || self.engine.is_standby();
         }
         Ok(answer)
@@ -134,9 +162,14 @@ impl Session {
                     out,
                 )?;
             }
-            if let Some(read_only) = modes.read_only {
-                let value = if read_only { "on" } else { "off" };
-                self.set("default_transaction_read_only", Some(value), false, out)?;
+            let flags = [
+                ("default_transaction_read_only", modes.read_only),
+                ("default_transaction_deferrable", modes.deferrable),
+            ];
+            for (name, flag) in flags {
+                if let Some(flag) = flag {
+                    self.set(name, Some(if flag { "on" } else { "off" }), false, out)?;
+                }
             }
             return Ok(());
         }

@@ -281,6 +281,7 @@ pub(super) static DEFINITIONS: &[Definition] = &[
     reported("timezone", "TimeZone", Kind::Text, "UTC"),
     setting("track_activities", Kind::Only(ON), "on"),
     setting("track_counts", Kind::Only(ON), "on"),
+    setting("transaction_deferrable", Kind::Boolean, "off"),
     setting("transaction_isolation", Kind::Word(ISOLATION), "read committed"),
     setting("transaction_read_only", Kind::Boolean, "off"),
     setting("transform_null_equals", Kind::Only(OFF), "off"),

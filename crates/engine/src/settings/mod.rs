@@ -79,6 +79,8 @@ pub(crate) struct Settings {
     pub(crate) planning: Arc<PlanningSettings>,
     /// The isolation of transactions that do not say.
     pub(crate) default_isolation: IsolationLevel,
+    /// True if transactions that do not say wait for a safe snapshot.
+    pub(crate) default_deferrable: bool,
     /// True if transactions that do not say are read only.
     pub(crate) default_read_only: bool,
     /// Counts the changes of the session's roles.
@@ -121,6 +123,7 @@ impl Settings {
             planner: PlannerSettings::default(),
             planning: Arc::default(),
             default_isolation: IsolationLevel::ReadCommitted,
+            default_deferrable: false,
             default_read_only: false,
             identities: 0,
         }
@@ -363,11 +366,10 @@ impl Settings {
             }
             "maintenance_work_mem" => self.maintenance_work_mem = bytes(value),
             "default_transaction_isolation" => {
-                self.default_isolation = match value {
-                    "repeatable read" => IsolationLevel::RepeatableRead,
-                    _ => IsolationLevel::ReadCommitted,
-                };
+                self.default_isolation =
+                    IsolationLevel::named(value).unwrap_or(IsolationLevel::ReadCommitted);
             }
+            "default_transaction_deferrable" => self.default_deferrable = value == "on",
             "default_transaction_read_only" => self.default_read_only = value == "on",
             _ => {
                 let mut planner = self.planner;

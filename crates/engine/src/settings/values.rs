@@ -211,10 +211,6 @@ fn word(definition: &Definition, value: &str, words: &[&str]) -> Result<String> 
         let hint = format!("Available values: {}.", words.join(", "));
         return Err(invalid(definition.shown, value).with_hint(hint));
     }
-    if lower == "serializable" {
-        return Err(EngineError::not_supported("isolation level SERIALIZABLE")
-            .with_hint("REPEATABLE READ is snapshot isolation."));
-    }
     // Of several spellings SHOW gives one.
     match SynchronousCommit::parse(&lower) {
         Some(value) if definition.name == "synchronous_commit" => Ok(value.name().to_owned()),

@@ -83,7 +83,11 @@ impl Transaction {
         interrupts: &Interrupts,
         announced: Option<Announcement<'_>>,
     ) -> Result<StandbyWait> {
+        if self.serializable.is_marking() && !self.is_closed() {
+            self.check_serializable_commit()?;
+        }
         let Some(xid) = self.xid else {
+            self.finish_serializable();
             self.end_without_xid();
             self.slot.counts.transaction_ended(true);
             return Ok(StandbyWait::Replicated);
@@ -132,6 +136,7 @@ impl Transaction {
                 return Err(storage_error(error));
             }
         };
+        self.finish_serializable();
         // N2 of the notifications.
         if let Some(announced) = announced {
             announced.post(end.0);
@@ -176,6 +181,7 @@ impl Transaction {
 
     /// Rolls back and leaves no transaction.
     pub(crate) fn rollback(&mut self) {
+        self.remove_serializable();
         // Before sessions that wait for the transaction or its locks go on: they use the definitions that they find.
         if self.overlay.is_some() || self.redefines {
             self.settle_temporary(false);

@@ -36,6 +36,7 @@ mod portal_snapshot;
 mod replication;
 mod row_counts;
 mod savepoints;
+mod serializable;
 mod status;
 mod temporary;
 
@@ -47,7 +48,7 @@ use std::time::Duration;
 use clearway_machine::invariant;
 use clearway_storage::heap::TxnContext;
 use clearway_storage::{Reader, RelId, SeenCommits, SessionSnapshot, Storage};
-use clearway_txn::{LockMode, ProcId, Xid};
+use clearway_txn::{LockMode, ProcId, Serializable, Xid};
 
 use crate::activity::{ActivitySlot, OpenSessions};
 use crate::catalog::{CATALOG_REL, Catalog, CatalogState, TableUse};
@@ -64,6 +65,7 @@ pub(crate) use row_counts::RowChanges;
 use row_counts::RowCounts;
 pub(crate) use savepoints::SessionMark;
 use savepoints::{GonePortals, Savepoints};
+use serializable::SerializableReads;
 pub use status::TransactionStatus;
 use temporary::Temporary;
 
@@ -111,6 +113,8 @@ pub(crate) struct Transaction {
     pub(crate) phase: Phase,
     pub(crate) isolation: IsolationLevel,
     pub(crate) read_only: bool,
+    /// DEFERRABLE: if it is serializable and read only, it waits for a safe snapshot.
+    pub(crate) deferrable: bool,
     xid: Option<Xid>,
     /// The values that it has stored apart from their rows.
     long_values: Cell<u32>,
@@ -151,6 +155,7 @@ pub(crate) struct Transaction {
     gone_portals: Vec<GonePortals>,
     /// The earliest of them since they were asked for.
     newly_gone: Option<u64>,
+    serializable: SerializableReads,
 }
 
 impl Transaction {
@@ -160,6 +165,7 @@ impl Transaction {
         slot: Arc<ActivitySlot>,
         closed: Arc<AtomicBool>,
         sessions: Arc<Mutex<OpenSessions>>,
+        serializable: Arc<Serializable>,
         proc: ProcId,
     ) -> Transaction {
         Transaction {
@@ -173,6 +179,7 @@ impl Transaction {
             phase: Phase::None,
             isolation: IsolationLevel::ReadCommitted,
             read_only: false,
+            deferrable: false,
             xid: None,
             long_values: Cell::new(0),
             command: 0,
@@ -198,6 +205,7 @@ impl Transaction {
             clock: 0,
             gone_portals: Vec::new(),
             newly_gone: None,
+            serializable: SerializableReads::new(serializable),
         }
     }
 
@@ -321,10 +329,14 @@ impl Transaction {
         Ok(xid)
     }
 
-    /// A statement begins: READ COMMITTED takes a new snapshot, REPEATABLE READ its only one.
+    /// A statement begins: READ COMMITTED takes a new snapshot, the other levels their only one.
     #[inline]
     pub(crate) fn take_snapshot(&mut self) {
         if self.has_snapshot && self.isolation != IsolationLevel::ReadCommitted {
+            return;
+        }
+        if self.isolation == IsolationLevel::Serializable {
+            self.take_serializable_snapshot();
             return;
         }
         self.storage.take_session_snapshot(self.proc, &mut self.snapshot);
@@ -351,6 +363,9 @@ impl Transaction {
             self.held
         );
         let kept = self.has_snapshot && self.isolation != IsolationLevel::ReadCommitted;
+        if self.isolation == IsolationLevel::Serializable {
+            self.ready_serializable_snapshot(interrupts)?;
+        }
         if !uses.is_empty() {
             self.looks_at_tables();
         }
@@ -372,7 +387,11 @@ impl Transaction {
             } else {
                 self.wait_for_transaction(table.changed_by, interrupts, timeout)?;
             }
-            self.storage.take_session_snapshot(self.proc, &mut self.snapshot);
+            if self.isolation == IsolationLevel::Serializable {
+                self.renew_serializable_snapshot(interrupts)?;
+            } else {
+                self.storage.take_session_snapshot(self.proc, &mut self.snapshot);
+            }
         }
         Ok(())
     }
@@ -580,7 +599,9 @@ impl Transaction {
         let mut fresh = SessionSnapshot::default();
         self.storage.take_session_snapshot(self.proc, &mut fresh);
         let kept = std::mem::replace(&mut self.snapshot, fresh);
+        let counted = self.stop_counting_reads();
         let result = work(self);
+        self.count_reads(counted);
         self.snapshot = kept;
         result
     }

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! `waits` is for a lock; `waits for the log`, for the log to be durable; `waits for its turn`, for commits in front of its
-//! own to be seen. `cancel: bob` sends a cancel request for what Bob's session runs.
+//! own to be seen; `waits for a safe snapshot`, for those that the snapshot of a DEFERRABLE transaction may not show. `cancel: bob` sends a cancel request for what Bob's session runs.
 //!
 //! Rows are shown as `a|b` and joined by `, `; errors as `ERROR` and their SQLSTATE; nothing is shown for no
 //! rows. Every session has a thread of its own, so a statement that waits keeps only its own session busy.
@@ -228,6 +228,9 @@ impl Stage {
         }
         match expected {
             "waits" => return self.expect_waiting(number, name, |wait| wait.0 == "Lock"),
+            "waits for a safe snapshot" => {
+                return self.expect_waiting(number, name, |wait| wait.1 == "SafeSnapshot");
+            }
             "waits for its turn" => {
                 return self.expect_waiting(number, name, |wait| wait.1 == "CommitOrder");
             }

@@ -466,11 +466,6 @@ vacuum (full, analyze) t
 vacuum (parallel 2) t
 analyze t (x)
 checkpoint
-begin isolation level serializable
-start transaction isolation level serializable
-set transaction isolation level serializable
-set session characteristics as transaction isolation level serializable
-set default_transaction_isolation to serializable
 start transaction read write, not deferrable
 abort
 end

@@ -256,14 +256,27 @@ pub enum IsolationLevel {
     ReadCommitted,
     /// Each statement sees what was committed when the transaction's first one began.
     RepeatableRead,
+    /// As that, and the transactions of this level that commit could have run one after the other.
+    Serializable,
 }
 
 impl IsolationLevel {
+    /// The level of this name, in whatever case.
+    pub fn named(name: &str) -> Option<IsolationLevel> {
+        match name.to_ascii_lowercase().as_str() {
+            "read committed" | "read uncommitted" => Some(IsolationLevel::ReadCommitted),
+            "repeatable read" => Some(IsolationLevel::RepeatableRead),
+            "serializable" => Some(IsolationLevel::Serializable),
+            _ => None,
+        }
+    }
+
     /// As SHOW tells it.
     pub const fn name(self) -> &'static str {
         match self {
             IsolationLevel::ReadCommitted => "read committed",
             IsolationLevel::RepeatableRead => "repeatable read",
+            IsolationLevel::Serializable => "serializable",
         }
     }
 }
@@ -275,6 +288,8 @@ pub struct TransactionModes {
     pub isolation: Option<IsolationLevel>,
     /// READ ONLY (true) or READ WRITE (false), if given.
     pub read_only: Option<bool>,
+    /// DEFERRABLE (true) or NOT DEFERRABLE (false), if given.
+    pub deferrable: Option<bool>,
     /// Written START TRANSACTION, which answers with a tag of its own.
     pub start_keyword: bool,
 }

@@ -147,6 +147,11 @@ impl Storage {
         self.commit_log.get(xid).map_err(storage_error)
     }
 
+    /// True if `snapshot` shows what `xid` did. No answer tells of it: it decides whether two transactions overlap.
+    pub fn shows(&self, snapshot: &SessionSnapshot, xid: Xid) -> Result<bool> {
+        self.commit_states().shows(snapshot, xid).map_err(storage_error)
+    }
+
     /// True if `snapshot` sees the definitions that `xid` has made. The caller knows that `xid` has committed by now.
     #[inline]
     pub fn sees_definition(&self, snapshot: &SessionSnapshot, xid: Xid) -> Result<bool> {

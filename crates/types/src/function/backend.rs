@@ -18,8 +18,7 @@ pub(super) static ROWS: &[FunctionRow] = &[
         "pg_safe_snapshot_blocking_pids",
         &[Int4],
         NUMBERS,
-        // No snapshot is waited for.
-        Session(|_, _| numbers(Vec::new())),
+        Session(blocking_a_safe_snapshot),
     )
     .volatile(),
     row(2171, "pg_cancel_backend", &[Int4], Bool, Session(cancel)).volatile(),
@@ -43,6 +42,10 @@ fn numbers(numbers: Vec<i32>) -> Result<Value> {
 
 fn blocking(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
     numbers(session.blocking_pids(int(&arguments[0])?))
+}
+
+fn blocking_a_safe_snapshot(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    numbers(session.safe_snapshot_blocking_pids(int(&arguments[0])?))
 }
 
 fn cancel(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {

@@ -1,7 +1,7 @@
 //! `pg_locks`: the locks of all sessions.
 
 use clearway_sql::value::Value;
-use clearway_txn::LockTag;
+use clearway_txn::{LockTag, MarkedObject};
 
 use super::Sources;
 use super::rows::{NULL, Rows, boolean, int2, int4, int8, oid, text};
@@ -14,6 +14,8 @@ pub(crate) enum LockedObject {
     Table(LockTag),
     /// The session's transaction, which has it for as long as it runs.
     VirtualTransaction,
+    /// Read by a serializable transaction.
+    Marked(MarkedObject),
     /// A transaction with an id.
     Transaction(u64),
 }
@@ -53,6 +55,23 @@ pub(super) fn locks(sources: &Sources<'_>, rows: &mut Rows) {
             LockedObject::Table(LockTag::Advisory { high, low, is_pair }) => {
                 advisory = [oid(high), oid(low), int2(1 + i16::from(is_pair))];
                 ("advisory", database, NULL, NULL)
+            }
+            LockedObject::Marked(MarkedObject::Relation(rel)) => {
+                relation[0] = oid(rel);
+                ("relation", database, NULL, NULL)
+            }
+            LockedObject::Marked(MarkedObject::Page(rel, block)) => {
+                relation = [oid(rel), int4(block.cast_signed()), NULL];
+                ("page", database, NULL, NULL)
+            }
+            LockedObject::Marked(MarkedObject::Row(rel, block, slot)) => {
+                relation = [oid(rel), int4(block.cast_signed()), int2(slot.cast_signed())];
+                ("tuple", database, NULL, NULL)
+            }
+            // A part of the index that is no page.
+            LockedObject::Marked(MarkedObject::Keys(index)) => {
+                relation[0] = oid(index);
+                ("page", database, NULL, NULL)
             }
             LockedObject::VirtualTransaction => ("virtualxid", NULL, transaction.clone(), NULL),
             LockedObject::Transaction(xid) => ("transactionid", NULL, NULL, int8(xid.cast_signed())),

@@ -295,12 +295,17 @@ impl Session {
         self.txn.next_command();
         self.txn
             .take_snapshot_for(&cached.uses, &self.interrupts, self.settings.lock_timeout)?;
-        if seen == Seen::ByStatement || self.txn.isolation == IsolationLevel::ReadCommitted {
-            return self.run_cached(&cached, params, None, each);
-        }
-        let mut own = self.txn.take_latest_snapshot();
-        let result = self.run_cached(&cached, params, Some(&mut own), each);
-        self.txn.exchange_snapshots(&mut own);
+        // Locks see to what these statements promise, whatever the isolation level: their reads are not the transaction's.
+        let counted = self.txn.stop_counting_reads();
+        let result = if seen == Seen::ByStatement || self.txn.isolation == IsolationLevel::ReadCommitted {
+            self.run_cached(&cached, params, None, each)
+        } else {
+            let mut own = self.txn.take_latest_snapshot();
+            let result = self.run_cached(&cached, params, Some(&mut own), each);
+            self.txn.exchange_snapshots(&mut own);
+            result
+        };
+        self.txn.count_reads(counted);
         result
     }
 

@@ -4,7 +4,6 @@ use crate::error::{EngineError, Result};
 use crate::lex::Kind;
 use crate::parse::utility::AsRead;
 use crate::parse::utility::reader::Reader;
-use crate::parse::utility::transaction::serializable;
 use crate::plan::{ConstraintName, ControlStatement};
 
 impl Reader<'_> {
@@ -97,10 +96,6 @@ impl Reader<'_> {
         if name == "timezone" && self.eat("interval") {
             return self.zone_by_interval(local);
         }
-        let is_isolation = matches!(
-            name.as_str(),
-            "transaction_isolation" | "default_transaction_isolation"
-        );
         let mut values = Vec::new();
         loop {
             let negative = self.eat_symbol('-');
@@ -116,13 +111,6 @@ impl Reader<'_> {
                     return Err(self.syntax_error());
                 }
             });
-            if is_isolation
-                && values
-                    .last()
-                    .is_some_and(|value| value.eq_ignore_ascii_case("serializable"))
-            {
-                return Err(serializable());
-            }
             if !self.eat_symbol(',') {
                 break;
             }

@@ -1,6 +1,6 @@
 //! The options of BEGIN, COMMIT, ROLLBACK and SET TRANSACTION, and the names of savepoints.
 
-use crate::error::{EngineError, Result};
+use crate::error::Result;
 use crate::parse::utility::reader::Reader;
 use crate::plan::{IsolationLevel, TransactionModes};
 
@@ -45,7 +45,7 @@ impl Reader<'_> {
                 } else if self.eat("repeatable read") {
                     IsolationLevel::RepeatableRead
                 } else if self.eat("serializable") {
-                    return Err(serializable());
+                    IsolationLevel::Serializable
                 } else {
                     return Err(self.syntax_error());
                 });
@@ -53,16 +53,14 @@ impl Reader<'_> {
                 modes.read_only = Some(true);
             } else if self.eat("read write") {
                 modes.read_only = Some(false);
-            } else if !(self.eat("not deferrable") || self.eat("deferrable")) {
+            } else if self.eat("not deferrable") {
+                modes.deferrable = Some(false);
+            } else if self.eat("deferrable") {
+                modes.deferrable = Some(true);
+            } else {
                 return Ok(modes);
             }
             let _ = self.eat_symbol(',');
         }
     }
-}
-
-/// SERIALIZABLE is refused: what we would give instead allows write skew.
-pub(super) fn serializable() -> EngineError {
-    EngineError::not_supported("isolation level SERIALIZABLE")
-        .with_hint("REPEATABLE READ is snapshot isolation.")
 }

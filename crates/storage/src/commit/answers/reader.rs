@@ -114,6 +114,11 @@ impl<M: Machine, D: LogDevice, S: StatusDevice> CommitStates<'_, M, D, S> {
         final_state(self.commit_log, xid)
     }
 
+    /// True if `snapshot` shows what `xid` did, for work whose outcome no client is told of.
+    pub fn shows(&self, snapshot: &SessionSnapshot, xid: Xid) -> io::Result<bool> {
+        snapshot.snapshot().sees(xid, self.commit_log)
+    }
+
     /// True if `snapshot` sees the definitions that `xid`, which has committed by now, has made. They were secured before
     /// they were published (L3).
     #[inline]
