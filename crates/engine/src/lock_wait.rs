@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::function::DATABASE_OID;
 use clearway_txn::{
-    DeadlockWait, LockError, LockManager, LockMode, LockTag, LockWait, ProcId, WaitTarget, Xid,
+    Asked, DeadlockWait, LockError, LockManager, LockMode, LockTag, LockWait, ProcId, QueuedLock, WaitTarget,
+    Xid,
 };
 
 use crate::activity::OpenSessions;
@@ -35,6 +36,7 @@ impl<'a> LockWaiter<'a> {
     }
 
     /// Takes a lock, waiting for it.
+    #[inline]
     pub(crate) fn acquire(
         &self,
         tag: LockTag,
@@ -42,8 +44,24 @@ impl<'a> LockWaiter<'a> {
         interrupts: &Interrupts,
         timeout: Option<Duration>,
     ) -> Result<()> {
-        self.wait(interrupts, timeout, WaitTarget::Lock(tag, mode), |wait| {
-            self.manager.acquire(self.proc, tag, mode, wait)
+        match self.manager.ask(self.proc, tag, mode) {
+            Asked::Granted => Ok(()),
+            Asked::Queued(request) => {
+                self.wait_queued(request, interrupts, timeout, WaitTarget::Lock(tag, mode))
+            }
+        }
+    }
+
+    #[cold]
+    fn wait_queued(
+        &self,
+        request: QueuedLock,
+        interrupts: &Interrupts,
+        timeout: Option<Duration>,
+        target: WaitTarget,
+    ) -> Result<()> {
+        self.wait(interrupts, timeout, target, |wait| {
+            self.manager.wait_queued(request, wait)
         })
     }
 

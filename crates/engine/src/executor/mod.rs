@@ -169,6 +169,7 @@ pub(crate) struct Scratch {
     pub(crate) payload: Vec<u8>,
     pub(crate) rows: Vec<Vec<Value>>,
     pub(crate) tids: Vec<Tid>,
+    pub(crate) changes: modify::Changes,
 }
 
 /// The plans that a statement has beside its own.

@@ -23,7 +23,7 @@ use clearway_sql::expr::Expr;
 use clearway_sql::plan::{
     DeletePlan, InsertPlan, InsertSource, LockWaitPolicy, Returning, TableScan, UpdatePlan,
 };
-use clearway_sql::value::{Decoded, TextsTogether, Value};
+use clearway_sql::value::{Decoded, Rewrite, TextsTogether, Value};
 
 /// Runs an INSERT; the number of rows.
 pub(crate) fn insert(
@@ -34,7 +34,7 @@ pub(crate) fn insert(
     let (mut inserted, mut updated) = (0, 0);
     let mut one = |execution: &mut Execution<'_>, exprs: &[Expr], input: &[Value]| -> Result<()> {
         let mut row = execution.scratch.rows.pop().unwrap_or_default();
-        row.clear();
+        Value::clear_row(&mut row);
         if execution.subqueries.is_empty() {
             evaluate_row(exprs, input, &execution.eval, &mut row)?;
         } else {
@@ -133,7 +133,7 @@ pub(crate) fn update(
     }
     let mut rows = Scan::open(execution, &plan.scan)?;
     rows.keep_payload(execution);
-    let mut changes = Changes::default();
+    let mut changes = std::mem::take(&mut execution.scratch.changes);
     let mut count = 0;
     while let Some(tid) = rows.next(execution)? {
         if update_row(execution, plan, tid, &rows, &mut changes)? {
@@ -149,6 +149,8 @@ pub(crate) fn update(
         }
     }
     rows.close(execution);
+    changes.forget_values();
+    execution.scratch.changes = changes;
     execution
         .txn
         .count_rows(plan.scan.table.oid, RowChanges::updated(count));
@@ -156,12 +158,12 @@ pub(crate) fn update(
 }
 
 /// Buffers of an UPDATE.
-#[derive(Default)]
-struct Changes {
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
     values: Vec<(u16, Value)>,
     payload: Vec<u8>,
-    /// False: the new version is too long as it is, and not in `payload`.
-    is_short: bool,
+    /// The way in which the new version comes from the old one.
+    rewrite: Rewrite,
     /// The values of the new version that were stored apart.
     written: long_values::Written,
 }
@@ -202,8 +204,10 @@ fn update_row(
                 mark_written(execution, table, target)?;
                 queued.release(execution.txn);
                 changes.written.clear();
-                let replaced = newer.as_ref().map_or(found.payload(), |newer| &newer.payload);
-                long_values::delete_replaced(execution, table, replaced, Some(&changes.payload))?;
+                if changes.rewrite != Rewrite::Patched {
+                    let replaced = newer.as_ref().map_or(found.payload(), |newer| &newer.payload);
+                    long_values::delete_replaced(execution, table, replaced, Some(&changes.payload))?;
+                }
                 if changed != ChangedColumns::NotIndexed {
                     execution.txn.note_in_tags();
                 } else if execution.txn.row_is_unproven()
@@ -218,7 +222,7 @@ fn update_row(
                         target,
                         |execution, row, payload| {
                             other.assign(execution, plan, row, payload)?;
-                            Ok(other.is_short)
+                            Ok(other.rewrite != Rewrite::TooLong)
                         },
                     )?;
                 }
@@ -264,6 +268,14 @@ fn update_row(
 }
 
 impl Changes {
+    /// Its buffers stay with the session, and what the rows had on the heap does not.
+    #[inline]
+    fn forget_values(&mut self) {
+        while let Some((_, value)) = self.values.pop() {
+            value.discard();
+        }
+    }
+
     /// The new version of a row, by the plan's assignments.
     fn assign(
         &mut self,
@@ -273,7 +285,7 @@ impl Changes {
         payload: &[u8],
     ) -> Result<()> {
         let table = &*plan.scan.table;
-        self.values.clear();
+        self.forget_values();
         let mut texts = TextsTogether::default();
         for (column, expr) in &plan.assignments {
             let value = expr.eval(row, &execution.eval)?;
@@ -284,7 +296,7 @@ impl Changes {
             add_generated(execution, table, payload, &mut self.values)?;
         }
         check_assigned(execution, table, payload, &self.values)?;
-        self.is_short =
+        self.rewrite =
             table
                 .codec
                 .update_within(payload, &self.values, long_values::ROW_TARGET, &mut self.payload)?;
@@ -294,7 +306,7 @@ impl Changes {
     /// Compresses the new version of the row `old`, or stores parts of it apart, if it is too long as it is.
     #[inline]
     fn shorten(&mut self, execution: &Execution<'_>, table: &TableDef, old: &[u8]) -> Result<()> {
-        if !self.is_short {
+        if self.rewrite == Rewrite::TooLong {
             let changed = (old, &mut self.values);
             let (txn, interrupts) = (&*execution.txn, execution.interrupts);
             self.written = long_values::encode_changed(txn, interrupts, table, changed, &mut self.payload)?;

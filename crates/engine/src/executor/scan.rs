@@ -125,9 +125,7 @@ impl ScanRows {
     pub(crate) fn open(execution: &mut Execution<'_>, plan: &TableScan) -> Result<ScanRows> {
         let table = &*plan.table;
         let mut row = execution.scratch.rows.pop().unwrap_or_default();
-        row.clear();
-        // Not `resize`, which clones a value that it is given: that is a match over its kinds, for each column.
-        row.resize_with(table.columns.len(), || Value::Null);
+        Value::reset_row(&mut row, table.columns.len());
         let heap = match table.kind {
             TableKind::Heap { rel } => Heap::new(rel),
             TableKind::Virtual | TableKind::View => Heap::new(0),

@@ -228,7 +228,7 @@ impl Session {
         // Before the statement ends: the horizon is not held back for a portal that is done.
         drop(snapshot);
         self.txn.end_statement();
-        self.set_tag(&cached.plan.statement, Some(sent));
+        self.set_tag(&cached, Some(sent));
         out.complete(&self.tag)?;
         Ok(Completion::Complete)
     }

@@ -22,7 +22,10 @@ use crate::settings::PlanningSettings;
 use crate::{definition, executor};
 use clearway_sql::catalog::TableKind;
 use clearway_sql::error::{EngineError, Result, SqlState};
-use clearway_sql::plan::{Column, ControlStatement, Plan, Statement};
+use clearway_sql::plan::{
+    Column, ControlStatement, CopyDirection, DefinitionStatement, InsertSource, Plan, RowsStatement,
+    Statement,
+};
 use clearway_sql::settings::PlannerSettings;
 use clearway_sql::statistics::TableStatistics;
 use clearway_sql::value::DataType;
@@ -45,8 +48,64 @@ pub(crate) struct CachedPlan {
     pub(super) is_allowed: AtomicBool,
     /// True if a column of its rows has a type that shows names.
     pub(super) has_names: bool,
+    pub(super) traits: Traits,
     /// Its part of the memory for long statements, for as long as it lives.
     _memory: Option<Reservation>,
+}
+
+/// The facts of a statement that each run asks for: found once, since they hang on its kind in several steps.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Traits {
+    /// The answer may hold more than the number of rows that it has changed.
+    pub(super) answers_with_rows: bool,
+    /// Its name, if it cannot run in a transaction that other statements belong to.
+    pub(super) outside_only: Option<&'static str>,
+    /// The tag.
+    pub(super) tag: &'static str,
+    /// The tag when no rows were counted.
+    pub(super) tag_without_rows: &'static str,
+    /// The tag ends with the number of rows.
+    pub(super) tells_rows: bool,
+}
+
+impl Traits {
+    fn of(plan: &Plan) -> Traits {
+        let tag = plan.statement.tag();
+        let (mut tag_without_rows, mut tells_rows) = (tag, true);
+        match &plan.statement {
+            Statement::Definition(DefinitionStatement::CreateTableAs(_)) => {
+                tag_without_rows = "CREATE TABLE AS"
+            }
+            Statement::Rows(RowsStatement::Explain(_) | RowsStatement::Measured(_)) => tells_rows = false,
+            _ => {}
+        }
+        Traits {
+            answers_with_rows: answers_with_rows(plan),
+            outside_only: plan.statement.outside_transactions_only(),
+            tag,
+            tag_without_rows,
+            tells_rows,
+        }
+    }
+}
+
+/// True if the answer to a statement may hold more than the number of rows that it has changed.
+fn answers_with_rows(plan: &Plan) -> bool {
+    if plan.columns.is_some() || !plan.subqueries.is_empty() {
+        return true;
+    }
+    match &plan.statement {
+        Statement::Control(ControlStatement::Declare(_) | ControlStatement::Fetch(_)) => true,
+        Statement::Control(_) => false,
+        Statement::Definition(_) => true,
+        Statement::Rows(RowsStatement::Insert(insert)) => {
+            insert.conflict.is_some() || matches!(insert.source, InsertSource::Select { .. })
+        }
+        Statement::Rows(RowsStatement::Update(update)) => update.joined.is_some(),
+        Statement::Rows(RowsStatement::Delete(delete)) => delete.joined.is_some(),
+        Statement::Rows(RowsStatement::Copy(copy)) => matches!(copy.direction, CopyDirection::ToStdout),
+        Statement::Rows(_) => true,
+    }
 }
 
 /// The catalog as a session's `search_path` shows it.
@@ -188,6 +247,7 @@ impl CachedPlan {
             .collect();
         CachedPlan {
             has_names: has_names(plan.columns.as_deref()),
+            traits: Traits::of(&plan),
             plan,
             version: state.version(),
             planning: Arc::clone(view.viewer.planning),
@@ -201,6 +261,7 @@ impl CachedPlan {
     /// The plan of a cursor's query, of the DECLARE that has it.
     pub(super) fn of_cursor(declare: &CachedPlan, query: &Plan) -> CachedPlan {
         CachedPlan {
+            traits: Traits::of(query),
             plan: query.clone(),
             version: declare.version,
             planning: Arc::clone(&declare.planning),

@@ -31,8 +31,7 @@ use clearway_sql::TableDef;
 use clearway_sql::context::EvalContext;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::{
-    ControlStatement, CopyDirection, DefinitionStatement, InsertSource, Plan, RowsStatement, Statement,
-    TableLockMode,
+    ControlStatement, CopyDirection, DefinitionStatement, Plan, RowsStatement, Statement, TableLockMode,
 };
 use clearway_sql::value::Value;
 use clearway_sql::value::text::FloatDigits;
@@ -118,12 +117,12 @@ impl Session {
         self.refresh_identity();
         let mut cached = self.current_plan(prepared)?;
         self.txn
-            .begin_answer(answers_with_rows(&cached.plan), &self.settings);
+            .begin_answer(cached.traits.answers_with_rows, &self.settings);
         // What ends a transaction gives up what it holds, which is all that a cancel can achieve.
         if !prepared.fits_failed_transaction {
             self.interrupts.check()?;
         }
-        self.check_outside_transaction(&cached.plan.statement)?;
+        self.check_outside_transaction(&cached)?;
         let locks = match &cached.plan.statement {
             Statement::Control(ControlStatement::Lock { mode, .. }) => {
                 self.check_lock_table(*mode)?;
@@ -149,7 +148,7 @@ impl Session {
         }
         if let Some(statement) = in_steps(&cached.plan.statement) {
             self.run_in_steps(&cached, statement, out)?;
-            self.set_tag(&cached.plan.statement, None);
+            self.set_tag(&cached, None);
             if last && self.txn.phase == Phase::Implicit {
                 self.commit(out)?;
             }
@@ -200,7 +199,7 @@ impl Session {
         };
         self.txn.end_statement();
         self.tell_warnings(out)?;
-        self.set_tag(&cached.plan.statement, rows);
+        self.set_tag(&cached, rows);
         if last && self.txn.phase == Phase::Implicit {
             self.commit(out)?;
         }
@@ -228,8 +227,8 @@ impl Session {
     ///
     /// VACUUM, for one, takes its locks as a session of its own. It would wait for the locks of the transaction around
     /// it, which goes on when VACUUM is done.
-    fn check_outside_transaction(&self, statement: &Statement) -> Result<()> {
-        match statement.outside_transactions_only() {
+    fn check_outside_transaction(&self, cached: &CachedPlan) -> Result<()> {
+        match cached.traits.outside_only {
             Some(name) if self.among_others || self.txn.phase != Phase::None => Err(EngineError::new(
                 SqlState::ACTIVE_SQL_TRANSACTION,
                 format!("{name} cannot run inside a transaction block"),
@@ -476,18 +475,21 @@ impl Session {
     }
 
     /// The command tag of a statement, with the count of its rows where it has one.
-    pub(super) fn set_tag(&mut self, statement: &Statement, rows: Option<u64>) {
-        let tag = match statement {
-            Statement::Definition(DefinitionStatement::CreateTableAs(_)) if rows.is_none() => {
-                "CREATE TABLE AS"
-            }
-            statement => statement.tag(),
+    #[inline]
+    pub(super) fn set_tag(&mut self, cached: &CachedPlan, rows: Option<u64>) {
+        let traits = &cached.traits;
+        let tag = match rows {
+            Some(_) => traits.tag,
+            None => traits.tag_without_rows,
         };
-        let rows = rows.filter(|_| !is_explanation(statement));
+        let rows = rows.filter(|_| traits.tells_rows);
         // Usually the session's last statement was the same one.
-        if std::ptr::eq(self.tag_of.0, tag) && self.tag_of.1 == rows {
-            return;
+        if !std::ptr::eq(self.tag_of.0, tag) || self.tag_of.1 != rows {
+            self.write_tag(tag, rows);
         }
+    }
+
+    fn write_tag(&mut self, tag: &'static str, rows: Option<u64>) {
         self.tag_of = (tag, rows);
         self.tag.clear();
         self.tag.push_str(tag);
@@ -503,14 +505,6 @@ impl Session {
             }
         }
     }
-}
-
-/// True for EXPLAIN, whose tag has no count.
-fn is_explanation(statement: &Statement) -> bool {
-    matches!(
-        statement,
-        Statement::Rows(RowsStatement::Explain(_) | RowsStatement::Measured(_))
-    )
 }
 
 /// Sends lines, a row each.
@@ -571,25 +565,6 @@ fn run_statement(
             let ms = measured_statement::run(execution, measured)?;
             send_lines(execution, &measured.tree.lines(Some(ms)), sink)
         }),
-    }
-}
-
-/// True if the answer to a statement may hold more than the number of rows that it has changed.
-fn answers_with_rows(plan: &Plan) -> bool {
-    if plan.columns.is_some() || !plan.subqueries.is_empty() {
-        return true;
-    }
-    match &plan.statement {
-        Statement::Control(ControlStatement::Declare(_) | ControlStatement::Fetch(_)) => true,
-        Statement::Control(_) => false,
-        Statement::Definition(_) => true,
-        Statement::Rows(RowsStatement::Insert(insert)) => {
-            insert.conflict.is_some() || matches!(insert.source, InsertSource::Select { .. })
-        }
-        Statement::Rows(RowsStatement::Update(update)) => update.joined.is_some(),
-        Statement::Rows(RowsStatement::Delete(delete)) => delete.joined.is_some(),
-        Statement::Rows(RowsStatement::Copy(copy)) => matches!(copy.direction, CopyDirection::ToStdout),
-        Statement::Rows(_) => true,
     }
 }
 

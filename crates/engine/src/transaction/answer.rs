@@ -192,6 +192,14 @@ impl Transaction {
 /// The session's way through its gate.
 #[inline]
 fn pass_gate(storage: &Storage, seen: &SeenCommits, interrupts: &Interrupts) -> Result<()> {
+    match seen.owes_nothing() {
+        true => Ok(()),
+        false => wait_at_gate(storage, seen, interrupts),
+    }
+}
+
+#[inline(never)]
+fn wait_at_gate(storage: &Storage, seen: &SeenCommits, interrupts: &Interrupts) -> Result<()> {
     // Memory ends no wait: the answer is there, and nothing more is taken.
     let (stop, time_left) = (|| interrupts.canceled_or_late(), || interrupts.time_left());
     match seen.pass_gate(&storage.wal, &storage.sync_replication, stop, time_left) {

@@ -33,6 +33,7 @@ impl Expr {
     pub fn eval(&self, row: &[Value], context: &EvalContext<'_>) -> Result<Value> {
         match self {
             Expr::Column(position) => Ok(row[usize::from(*position)].clone()),
+            Expr::Parameter(number) => Ok(parameter(*number, context)?.clone()),
             other => other.eval_any(row, context),
         }
     }

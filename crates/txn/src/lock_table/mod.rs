@@ -347,15 +347,40 @@ impl<M: Machine> LockManager<M> {
         mode: LockMode,
         wait: LockWait<'_>,
     ) -> Result<(), LockError> {
+        match self.ask(proc, tag, mode) {
+            Asked::Granted => Ok(()),
+            Asked::Queued(request) => self.wait_queued(request, wait),
+        }
+    }
+
+    /// The first half of [`acquire`](Self::acquire), which waits for nothing: a lock that is free costs its caller no
+    /// preparation of a wait.
+    #[inline]
+    pub fn ask(&self, proc: ProcId, tag: LockTag, mode: LockMode) -> Asked {
         let strong = self.announce_strong(tag, mode);
         match self.acquire_now(proc, tag, mode, true) {
-            Attempt::Granted => return Ok(()),
+            Attempt::Granted => Asked::Granted,
             Attempt::AlreadyHeld => {
                 self.withdraw_strong(tag, strong);
-                return Ok(());
+                Asked::Granted
             }
-            Attempt::Refused => {}
+            Attempt::Refused => Asked::Queued(QueuedLock {
+                proc,
+                tag,
+                mode,
+                strong,
+            }),
         }
+    }
+
+    /// The second half: waits for the lock, as `wait` allows.
+    pub fn wait_queued(&self, request: QueuedLock, wait: LockWait<'_>) -> Result<(), LockError> {
+        let QueuedLock {
+            proc,
+            tag,
+            mode,
+            strong,
+        } = request;
         if let Err(error) = self.wait_for_grant(proc, tag, wait) {
             self.withdraw_strong(tag, strong);
             return Err(error);
@@ -713,6 +738,27 @@ impl<M: Machine> LockManager<M> {
     pub fn transaction_waited_for(&self, proc: ProcId) -> Option<Xid> {
         Some(Xid(self.waited_for_xids[proc.0 as usize].load(Relaxed))).filter(|xid| xid.is_valid())
     }
+}
+
+/// The outcome of [`LockManager::ask`].
+#[derive(Debug)]
+#[must_use]
+pub enum Asked {
+    /// The lock is held.
+    Granted,
+    /// It is queued for.
+    Queued(QueuedLock),
+}
+
+/// A lock that a session queues for: it goes to [`LockManager::wait_queued`].
+#[derive(Debug)]
+#[must_use = "a session that has queued waits"]
+pub struct QueuedLock {
+    proc: ProcId,
+    tag: LockTag,
+    mode: LockMode,
+    /// Others' weak locks are kept out of the fast path for it.
+    strong: bool,
 }
 
 /// The outcome of an attempt to take a lock at once.

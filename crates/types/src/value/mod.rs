@@ -100,7 +100,7 @@ pub use key::{KeyBuffer, encode_key};
 pub use network::Inet;
 pub use numeric::Numeric;
 pub use record::RecordValue;
-pub use row::RowCodec;
+pub use row::{Rewrite, RowCodec};
 pub use row_bytes::TextsTogether;
 pub use row_segment::StoredAttribute;
 pub use row_value::Decoded;
@@ -212,6 +212,70 @@ impl Value {
     #[inline]
     pub fn is_null(&self) -> bool {
         matches!(self, Value::Null)
+    }
+
+    /// True if it has nothing on the heap, so that dropping it does nothing.
+    #[inline]
+    fn is_plain(&self) -> bool {
+        use Value::*;
+        matches!(
+            self,
+            Null | Bool(_)
+                | Int2(_)
+                | Int4(_)
+                | Int8(_)
+                | Float4(_)
+                | Float8(_)
+                | Date(_)
+                | Timestamp(_)
+                | TimestampTz(_)
+                | Time(_)
+                | TimeTz(..)
+                | Interval(_)
+                | Uuid(_)
+                | Oid(_)
+                | Lsn(_)
+                | Tid(..)
+                | Enum(..)
+                | Inet(_)
+                | MacAddr(_)
+                | MacAddr8(_)
+        )
+    }
+
+    /// Drops it, by a call only if there is something to drop: most values of most rows have nothing on the heap, and the
+    /// compiler's own drop is a call and a jump over all kinds.
+    #[inline]
+    pub fn discard(self) {
+        if self.is_plain() {
+            std::mem::forget(self);
+        }
+    }
+
+    /// Assigns `value`, and [discards](Self::discard) what was there.
+    #[inline]
+    pub fn put(&mut self, value: Value) {
+        std::mem::replace(self, value).discard();
+    }
+
+    /// Empties a row.
+    #[inline]
+    pub fn clear_row(row: &mut Vec<Value>) {
+        while let Some(value) = row.pop() {
+            value.discard();
+        }
+    }
+
+    /// Makes a row one of `count` NULLs.
+    #[inline]
+    pub fn reset_row(row: &mut Vec<Value>, count: usize) {
+        if row.len() == count {
+            row.iter_mut().for_each(|value| value.put(Value::Null));
+        } else {
+            Value::clear_row(row);
+            // Not `resize`, which clones a value that it is given: that is a match over its kinds, for each column.
+            row.resize_with(count, || Value::Null);
+        }
     }
 
     /// The integer of any of the integer types.

@@ -51,6 +51,18 @@ enum Place {
     Added,
 }
 
+/// The way in which [`RowCodec::update_within`] has made a row from an old one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Rewrite {
+    /// Columns of fixed width were overwritten: the others, stored forms among them, are those of the old row.
+    #[default]
+    Patched,
+    /// It was encoded anew.
+    Rebuilt,
+    /// It was not made: it has more bytes than it may.
+    TooLong,
+}
+
 /// The layout of one table's rows.
 #[derive(Debug, Clone)]
 pub struct RowCodec {
@@ -146,11 +158,10 @@ impl RowCodec {
             let at = usize::from(column);
             match self.places[at] {
                 Place::Fixed { offset, bit } => {
-                    row[at] = if is_null(bytes, usize::from(bit)) {
-                        Value::Null
-                    } else {
-                        read_fixed(self.types[at], &bytes[offset as usize..])
-                    };
+                    row[at].put(match is_null(bytes, usize::from(bit)) {
+                        true => Value::Null,
+                        false => read_fixed(self.types[at], &bytes[offset as usize..]),
+                    });
                 }
                 Place::Varying(order) => varying = usize::from(order) + 1,
                 Place::Added => is_added = true,
@@ -342,15 +353,14 @@ impl RowCodec {
         self.update_within(old, changes, usize::MAX, out).map(|_| ())
     }
 
-    /// As [`update`](Self::update). `false`: columns of varying width have changed, the row has more than `max` bytes, and
-    /// `out` holds no row.
+    /// As [`update`](Self::update), unless columns of varying width have changed and the row has more than `max` bytes.
     pub fn update_within(
         &self,
         old: &[u8],
         changes: &[(u16, Value)],
         max: usize,
         out: &mut Vec<u8>,
-    ) -> Result<bool> {
+    ) -> Result<Rewrite> {
         if old.len() < self.first.varying_start {
             return Err(damaged());
         }
@@ -360,13 +370,16 @@ impl RowCodec {
             for (column, value) in changes {
                 self.patch(out, *column, value);
             }
-            return Ok(true);
+            return Ok(Rewrite::Patched);
         }
         if changes.iter().any(|(_, value)| value.heap_bytes() > max) {
-            return Ok(false);
+            return Ok(Rewrite::TooLong);
         }
         let row = self.updated(old, changes.iter().cloned())?;
-        Ok(self.encode_within(&row, max, out))
+        Ok(match self.encode_within(&row, max, out) {
+            true => Rewrite::Rebuilt,
+            false => Rewrite::TooLong,
+        })
     }
 
     /// The columns of the row `old` with some replaced; the others as they are stored.

@@ -279,11 +279,11 @@ impl Session {
         match (&cursor.rows, &cursor.described) {
             (CursorRows::Open { portal, .. }, _) => {
                 let cached = Arc::clone(&portal.cached);
-                self.set_tag(&cached.plan.statement, Some(rows));
+                self.set_tag(&cached, Some(rows));
             }
             (_, Described::Plan(cached)) => {
                 let cached = Arc::clone(cached);
-                self.set_tag(&cached.plan.statement, Some(rows));
+                self.set_tag(&cached, Some(rows));
             }
             _ => {
                 self.tag_of = ("", None);

@@ -190,10 +190,16 @@ impl SeenCommits {
     /// As [`pass_gate`](Self::pass_gate), for a session that waits for this server's disk alone and is never asked to stop.
     #[inline]
     pub fn wait_before_answer<M: Machine, D: LogDevice>(&self, log: &Wal<M, D>) {
-        self.owe_answer();
-        if self.owed_at.load(Relaxed) != 0 {
+        if !self.owes_nothing() {
             log.flush(self.durable_position());
         }
+    }
+
+    /// True if the gate is open: what the answers so far depend on was durable and replicated when it was seen.
+    #[inline]
+    pub fn owes_nothing(&self) -> bool {
+        self.owe_answer();
+        self.owed_at.load(Relaxed) == 0
     }
 
     /// S1: returns when everything that is owed at any level is durable, and replicated as its level says; or when `stop`
@@ -206,8 +212,7 @@ impl SeenCommits {
         stop: impl Fn() -> bool,
         time_left: impl Fn() -> Option<Duration>,
     ) -> Gate {
-        self.owe_answer();
-        if self.owed_at.load(Relaxed) == 0 {
+        if self.owes_nothing() {
             return Gate::Passed;
         }
         if log.wait_flushed(self.durable_position(), &stop, &time_left) == LogWait::Stopped {
