@@ -123,6 +123,9 @@ impl<'p> Scan<'p> {
 impl ScanRows {
     /// Starts a scan. The table is locked and the snapshot taken.
     pub(crate) fn open(execution: &mut Execution<'_>, plan: &TableScan) -> Result<ScanRows> {
+        if execution.txn.marks_reads() {
+            return ScanRows::open_marked(execution, plan);
+        }
         let table = &*plan.table;
         let mut row = execution.scratch.rows.pop().unwrap_or_default();
         Value::reset_row(&mut row, table.columns.len());
@@ -183,22 +186,28 @@ impl ScanRows {
                 }))
             }
         };
-        let mut rows = ScanRows {
+        Ok(ScanRows {
             heap,
             row,
             led_by: None,
             payload: Vec::new(),
             keep_payload: false,
             cursor,
-        };
-        if execution.txn.marks_reads() {
-            rows.mark(execution, plan)?;
-        }
+        })
+    }
+
+    /// Starts a scan of a serializable transaction: as any other is started, and then the marks.
+    #[cold]
+    fn open_marked(execution: &mut Execution<'_>, plan: &TableScan) -> Result<ScanRows> {
+        let counted = execution.txn.stop_counting_reads();
+        let opened = ScanRows::open(execution, plan);
+        execution.txn.count_reads(counted);
+        let mut rows = opened?;
+        rows.mark(execution, plan)?;
         Ok(rows)
     }
 
     /// Marks what a serializable transaction is going to read, whether there are rows or not.
-    #[cold]
     fn mark(&mut self, execution: &mut Execution<'_>, plan: &TableScan) -> Result<()> {
         let table = &*plan.table;
         if table.kind == TableKind::Virtual || table.schema.is_temporary() {

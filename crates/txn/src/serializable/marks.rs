@@ -326,30 +326,29 @@ impl<M: Machine> MarkTable<M> {
         });
     }
 
-    /// Takes the mark of the old committed ones away, if all of them had finished by `horizon`. The mark, if it was there.
-    pub(super) fn expire_old(&self, target: &Target, horizon: u64) -> Option<Bits> {
-        let mut expired = None;
+    /// Takes the mark of the old committed ones away, if all of them had finished by `horizon`.
+    pub(super) fn expire_old(&self, target: &Target, horizon: u64) {
         self.part_of(target).exclusive().change_any(target, |marks| {
-            if marks
-                .iter()
-                .any(|mark| mark.owner.is_none() && mark.finished <= horizon)
-            {
-                expired = take(marks, None, Bits::ALL).map(|mark| mark.bits);
-            }
+            marks.retain(|mark| mark.owner.is_some() || mark.finished > horizon);
         });
-        expired
     }
 
-    /// The bits of the mark of the old committed ones.
-    pub(super) fn old_bits(&self, target: &Target) -> Bits {
-        let mut bits = Bits::default();
+    /// Gives a mark of the old committed ones up for a coarser one, which has these `bits` and this finish. `None`: it is
+    /// gone, or is newer, and stays. Otherwise the bits that the coarser one has to have first.
+    pub(super) fn give_up_old(&self, target: &Target, finished: u64, bits: Bits) -> Option<Bits> {
+        let mut missing = None;
         self.part_of(target).exclusive().change_any(target, |marks| {
-            bits = marks
-                .iter()
-                .find(|mark| mark.owner.is_none())
-                .map_or(bits, |mark| mark.bits);
+            let old = marks.iter().position(|mark| mark.owner.is_none());
+            let Some(at) = old.filter(|at| marks[*at].finished <= finished) else {
+                return;
+            };
+            if marks[at].bits.without(bits).is_empty() {
+                marks.swap_remove(at);
+            } else {
+                missing = Some(marks[at].bits);
+            }
         });
-        bits
+        missing
     }
 
     /// The transactions that have read anything of a table by rows, pages, or keys of its indexes, and the latest finish of

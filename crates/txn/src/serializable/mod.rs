@@ -249,18 +249,18 @@ impl<M: Machine> Serializable<M> {
             return false;
         };
         let mut coarse: Vec<Target> = Vec::new();
-        for target in &targets {
-            let bits = self.marks.old_bits(target);
-            if bits.is_empty() {
-                continue;
-            }
+        for target in targets {
             let whole = target.whole();
-            self.marks.place_for(None, finished, &whole, bits);
-            if !coarse.contains(&whole) {
-                coarse.push(whole.clone());
+            // The coarser mark comes first (M3). Another session may add to the finer one meanwhile.
+            let mut bits = Bits::default();
+            while whole != target
+                && let Some(missing) = self.marks.give_up_old(&target, finished, bits)
+            {
+                bits = bits.and(missing);
+                self.marks.place_for(None, finished, &whole, bits);
             }
-            if whole != *target {
-                self.marks.expire_old(target, u64::MAX);
+            if !coarse.contains(&whole) {
+                coarse.push(whole);
             }
         }
         self.graph.exclusive().end_coarsening(coarse, finished);
