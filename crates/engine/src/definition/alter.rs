@@ -14,9 +14,10 @@ use crate::catalog::comment::addresses_of_index;
 use crate::convert::storage_error;
 use crate::definition::check::{already_there, has_constraint};
 use crate::definition::composite::{require_no_row_inside, require_rows_not_held};
+use crate::definition::rewrite::each_row;
 use crate::definition::{DefinitionChange, ReadableBy, already_exists, check, generated, kept_index, notice};
 use clearway_sql::error::{EngineError, Result, SqlState};
-use clearway_sql::expr::Expr;
+use clearway_sql::expr::{Expr, domain};
 use clearway_sql::plan::{
     AlterTablePlan, CreateIndex, IndexSpec, NewCheck, NewForeignKey, NewKey, TableAction, TypeChange,
 };
@@ -231,14 +232,29 @@ impl DefinitionChange<'_, '_, '_> {
         }
         let pages = self.execution.storage.block_count(RelId(entry.rel()));
         let is_empty = pages.map_err(storage_error)? == 0;
-        let value = match &column.default {
-            None => Some(Value::Null),
-            Some(ColumnDefault::Expression { expr, .. }) if expr.is_repeatable() => {
+        let of_domain = match (&column.default, column.data_type) {
+            (None, DataType::Domain(_)) => Some(domain::default_of(column.data_type)),
+            _ => None,
+        };
+        let default = match &column.default {
+            Some(ColumnDefault::Expression { expr, .. }) => Some(expr),
+            _ => of_domain.as_ref(),
+        };
+        let value = match default {
+            None if column.default.is_none() => Some(Value::Null),
+            Some(expr) if expr.is_repeatable() => {
+                let value = match expr.eval(&[], &self.execution.eval) {
+                    // Only a row is refused what a domain does not allow.
+                    Err(error) if of_domain.is_some() => {
+                        each_row(self.execution, &entry.def, |_, _| Err(error.clone()))?;
+                        Value::Null
+                    }
+                    evaluated => evaluated?,
+                };
                 // A long one has no place in the definition.
-                let value = expr.eval(&[], &self.execution.eval)?;
                 (value.heap_bytes() <= MISSING_BYTES_MAX).then_some(value)
             }
-            Some(_) => None,
+            _ => None,
         };
         require_no_row_inside(&self.state()?, &entry.def, column.data_type)?;
         let mut table = with_column(&entry.def, column, value.as_ref().filter(|_| !is_empty), is_empty);
@@ -249,7 +265,7 @@ impl DefinitionChange<'_, '_, '_> {
         let made = state.owned_sequences(table.oid, Some(table.attribute_number(last)));
         self.keep(state, &table.schema);
         if value.is_none() && !is_empty {
-            self.rewrite_with_default(entry, table, made.first(), column)?;
+            self.rewrite_with_default(entry, table, made.first(), (column.data_type, default))?;
         } else {
             if column.not_null && value == Some(Value::Null) && !is_empty {
                 self.require_no_nulls(&table, last)?;
@@ -277,11 +293,10 @@ impl DefinitionChange<'_, '_, '_> {
         entry: &TableEntry,
         table: TableDef,
         made: Option<&Arc<TableEntry>>,
-        column: &ColumnDef,
+        (data_type, default): (DataType, Option<&Expr>),
     ) -> Result<()> {
         let storage = Arc::clone(self.execution.storage);
         let seen = self.execution.txn.seen_commits();
-        let data_type = column.data_type;
         let generated = table.columns.last().and_then(ColumnDef::generated).cloned();
         self.rewrite(entry, &entry.def, table, &mut |mut row, context| {
             let made =
@@ -291,8 +306,8 @@ impl DefinitionChange<'_, '_, '_> {
                 row.push(value);
                 return Ok(row);
             }
-            row.push(match (&column.default, made) {
-                (Some(ColumnDefault::Expression { expr, .. }), _) => expr.eval(&[], context)?,
+            row.push(match (default, made) {
+                (Some(expr), _) => expr.eval(&[], context)?,
                 (_, Some((state, sequence, made))) => {
                     // One at a time: no session would use others. R3 of `sequence`.
                     let numbers = SequenceNumbers {

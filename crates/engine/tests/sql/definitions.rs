@@ -116,3 +116,39 @@ fn the_catalog_has_what_checks_foreign_keys() {
         "|+(integer,integer)||lower(text)|"
     );
 }
+
+#[test]
+fn domains_inside_other_values_are_checked() {
+    let fixture = Fixture::new(
+        "create domain short as varchar(4); create table words (w short[]);
+         create type pair as (x int, y int); create domain ordered as pair check ((value).x <= (value).y);
+         create table pairs (id int, p ordered[]); insert into pairs values (1, array[row(1, 2)::ordered]);
+         create domain given as text not null;
+         create domain strange as text default 'foo' check (value <> 'foo');
+         create domain dated as text default 'now'; create sequence s; create domain counted as bigint default nextval('s');
+         create table plain (a int); create table full_of (a int); insert into full_of values (1)",
+    );
+    let mut s = fixture.session();
+    for (statement, answer) in [
+        ("insert into words values (array['too long'])", "ERROR 22001"),
+        (
+            "insert into words values (array['too long']::short[])",
+            "INSERT 0 1",
+        ),
+        ("update pairs set p[1].x = 3", "ERROR 23514"),
+        ("update pairs set p[1].x = 2", "UPDATE 1"),
+        ("alter table full_of add b given", "ERROR 23502"),
+        ("alter table full_of add b strange", "ERROR 23514"),
+        ("alter table full_of add b strange default 'bar'", "ALTER TABLE"),
+        ("alter table plain add b given", "ALTER TABLE"),
+        ("alter table full_of add c dated", "ALTER TABLE"),
+        ("alter table full_of add d counted", "ALTER TABLE"),
+    ] {
+        assert_eq!(run(&mut s, statement), answer, "{statement}");
+    }
+    assert_eq!(query(&mut s, "select w from words"), "{\"too \"}");
+    assert_eq!(
+        query(&mut s, "select p, b, c, d from pairs, full_of"),
+        "{\"(2,2)\"}|bar|now|1"
+    );
+}

@@ -15,11 +15,12 @@ use crate::bind::{Binder, Typed, normal, refuse};
 use crate::catalog::TableDef;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
+use crate::expr::domain::may_be_checked;
 use crate::function::{array, array_assignment, field_assignment};
 use crate::parse::{SUBSCRIPTS_MARK, parse_expression};
 use crate::stack::with_stack_for;
 use crate::value::cast::{CastContext, can_cast};
-use crate::value::{DataType, Value};
+use crate::value::{DataType, NO_TYPMOD, Value};
 
 /// The most parts of one column that a statement assigns to: each is a level of the expression.
 pub(super) const PARTS_MAX: usize = 100;
@@ -225,6 +226,14 @@ impl Binder<'_> {
                 let whole = Typed::new(value, def.data_type.base());
                 self.assign(whole, def.data_type, def.typmod, &def.name, position)
             }
+            // The part may be of a domain, or in a value of one.
+            _ if may_be_checked(def.data_type) => Ok(Expr::Cast {
+                input: Box::new(value),
+                from: def.data_type,
+                to: def.data_type,
+                typmod: NO_TYPMOD,
+                context: CastContext::Assignment,
+            }),
             _ => Ok(value),
         }
     }

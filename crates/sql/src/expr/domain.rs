@@ -35,7 +35,7 @@ pub fn may_be_checked(data_type: DataType) -> bool {
 }
 
 /// The default of a domain, or of the nearest one that it is over; NULL as a value of it if there is none.
-pub(crate) fn default_of(data_type: DataType) -> Expr {
+pub fn default_of(data_type: DataType) -> Expr {
     let mut expr = Expr::Constant(Value::Null);
     let mut at = data_type;
     while let DataType::Domain(_) = at {

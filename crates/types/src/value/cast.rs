@@ -10,7 +10,7 @@ use crate::value::datetime::{self, MICROS_PER_DAY};
 pub use crate::value::modifier::apply_typmod;
 use crate::value::network::text::format_with_bits;
 use crate::value::text::{byte_of, char_byte, decode_text, fit_name, one_byte, parse_float, to_text};
-use crate::value::user_type::{UserType, in_force};
+use crate::value::user_type::{UserType, base_and_modifier, in_force};
 use crate::value::{DataType, Interval, Numeric, RecordValue, TypeOid, Value};
 
 /// The occasion of a conversion.
@@ -104,6 +104,11 @@ pub fn cast(
     let converted = match from == base {
         true => value,
         false => convert(value, from, base, now)?,
+    };
+    let typmod = match base {
+        // Elements of a domain have its modifier.
+        DataType::Array(element) if typmod < 0 => base_and_modifier(element.data_type(), typmod).1,
+        _ => typmod,
     };
     apply_typmod(converted, base, typmod, context == CastContext::Explicit)
 }

@@ -15,7 +15,7 @@ pub fn apply_typmod(value: Value, data_type: DataType, typmod: i32, explicit: bo
         Value::Text(text) => Value::Text(fit_length(text, data_type, typmod, explicit)?),
         Value::Numeric(v) => Value::Numeric(v.fit(typmod)?),
         Value::Array(v) => {
-            let element_type = v.element_type();
+            let element_type = v.element_type().base();
             v.try_map(data_type, |element| {
                 apply_typmod(element, element_type, typmod, explicit)
             })?
