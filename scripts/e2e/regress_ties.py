@@ -11,6 +11,10 @@ servers are asked again: then the ties decide nothing that is shown.
 EMPSALARY = "empsalary (enroll_date)"
 
 TIES = {
+    "inet": [("SELECT * FROM inet_tbl WHERE i < '192.168.1.0/24'::cidr ORDER BY i", "inet_tbl (i)")],
+    # The rows of a join without an order come in any.
+    "json": [("SELECT json_agg(q) FROM ( SELECT $$a$$ || x AS b, y AS c,", ("json_agg(q)", "json_agg(q ORDER BY b, c)"))],
+    "jsonb": [("SELECT jsonb_agg(q) FROM ( SELECT $$a$$ || x AS b, y AS c,", ("jsonb_agg(q)", "jsonb_agg(q ORDER BY b, c)"))],
     "window": [
         (
             "SELECT depname, empno, salary, sum(salary) OVER (PARTITION BY depname) FROM empsalary ORDER BY depname, salary",

@@ -23,8 +23,10 @@ pub struct IndexDef {
     pub name: String,
     /// The storage relation of its B+tree.
     pub rel: u32,
-    /// True if two rows may not have the same key (a key with a NULL in it never counts as the same).
+    /// True if two rows may not have the same key.
     pub unique: bool,
+    /// NULLS NOT DISTINCT: a key with a NULL in it may count as the same; otherwise it never does.
+    pub nulls_not_distinct: bool,
     /// True if it is the primary key.
     pub primary: bool,
     /// True if a constraint (PRIMARY KEY, UNIQUE) made it, and it goes with that constraint only.
@@ -88,9 +90,9 @@ pub struct KeyOptions {
 pub enum IndexEntry {
     /// It has none: the predicate is not true of it.
     Absent,
-    /// Its key has a NULL, and is never a duplicate.
+    /// Its key has a NULL for which it is never a duplicate.
     WithNull,
-    /// Its key has no NULL.
+    /// Its key may be a duplicate.
     Whole,
 }
 
@@ -237,7 +239,7 @@ impl IndexDef {
             any_null |= value.is_null();
             encode_value(value, *data_type, buffer);
         }
-        Ok(match any_null {
+        Ok(match any_null && !self.nulls_not_distinct {
             true => IndexEntry::WithNull,
             false => IndexEntry::Whole,
         })

@@ -508,6 +508,7 @@ mod tests {
                 name: name.to_owned(),
                 rel: 1,
                 unique: true,
+                nulls_not_distinct: false,
                 primary: true,
                 constraint: true,
                 keys: vec![clearway_sql::IndexKey::column(0)],

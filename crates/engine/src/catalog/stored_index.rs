@@ -17,6 +17,8 @@ pub(super) struct StoredIndex {
     #[serde(default, skip_serializing_if = "is_false")]
     unique: bool,
     #[serde(default, skip_serializing_if = "is_false")]
+    nulls_not_distinct: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
     primary: bool,
     /// Made by a constraint; a primary key is one anyway.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -104,6 +106,7 @@ pub(super) fn index_of(stored: StoredIndex, table: &TableDef) -> Result<IndexDef
         types: Vec::new(),
         rel: stored.rel,
         unique: stored.unique,
+        nulls_not_distinct: stored.nulls_not_distinct,
         primary: stored.primary,
         constraint: stored.constraint || stored.primary,
         included: stored.included,
@@ -120,6 +123,7 @@ pub(super) fn stored_index(index: &IndexDef, stage: Option<IndexStage>) -> Store
         name: index.name.clone(),
         rel: index.rel,
         unique: index.unique,
+        nulls_not_distinct: index.nulls_not_distinct,
         primary: index.primary,
         constraint: index.constraint && !index.primary,
         columns: index.keys.iter().map(stored_key).collect(),

@@ -562,7 +562,8 @@ impl DefinitionChange<'_, '_, '_> {
         };
         let create = CreateIndex {
             table: Arc::clone(table),
-            index: IndexSpec::of_constraint(name, columns, key.primary),
+            index: IndexSpec::of_constraint(name, columns, key.primary)
+                .with_nulls_not_distinct(key.nulls_not_distinct),
             if_not_exists: false,
             concurrently: false,
         };

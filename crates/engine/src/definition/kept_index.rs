@@ -32,6 +32,7 @@ pub(super) fn made(spec: &IndexSpec, rel: u32, table: &TableDef) -> Result<Index
         name: spec.name.clone(),
         rel,
         unique: spec.unique,
+        nulls_not_distinct: spec.nulls_not_distinct,
         primary: spec.primary,
         constraint: spec.constraint,
         keys: keys.collect::<Result<_>>()?,

@@ -1,6 +1,6 @@
 //! Indexes and serial columns, over rollbacks and restarts.
 
-use crate::common::{Fixture, query, run};
+use crate::common::{Fixture, error, query, run};
 
 #[test]
 fn indexes_are_built_used_and_kept() {
@@ -140,4 +140,65 @@ fn sequences_are_there_after_a_restart() {
     let rels = fixture.engine.storage().list_rels().unwrap().len();
     assert_eq!(rels, 2);
     assert_eq!(fixture.engine.check().unwrap().problems, Vec::<String>::new());
+}
+
+#[test]
+fn nulls_may_count_as_the_same() {
+    let fixture = Fixture::new(
+        "create table t (a int, b int, constraint k unique nulls not distinct (a, b));
+         create table u (a int); insert into u values (null), (null)",
+    );
+    let mut s = fixture.session();
+    for (statement, answer) in [
+        (
+            "insert into t values (1, null), (null, 1), (null, null)",
+            "INSERT 0 3",
+        ),
+        ("insert into t values (1, null)", "ERROR 23505"),
+        ("insert into t values (null, null)", "ERROR 23505"),
+        ("insert into t values (2, null), (2, null)", "ERROR 23505"),
+        (
+            "insert into t values (1, null) on conflict do nothing",
+            "INSERT 0 0",
+        ),
+        (
+            "insert into t values (1, null) on conflict (a, b) do update set b = 7",
+            "INSERT 0 1",
+        ),
+        ("update t set a = null where b = 7", "UPDATE 1"),
+        ("update t set b = null where b = 7", "ERROR 23505"),
+        ("create unique index on u (a) nulls not distinct", "ERROR 23505"),
+        (
+            "delete from u; create unique index i on u (a) nulls not distinct",
+            "DELETE 2; CREATE INDEX",
+        ),
+        (
+            "alter table u add constraint l unique nulls not distinct (a)",
+            "ALTER TABLE",
+        ),
+        ("insert into u values (null), (null)", "ERROR 23505"),
+        ("create table w (like t including all)", "CREATE TABLE"),
+        ("insert into w values (1, null), (1, null)", "ERROR 23505"),
+    ] {
+        assert_eq!(run(&mut s, statement), answer, "{statement}");
+    }
+    assert_eq!(
+        error(&mut s, "insert into t values (null, null)").detail(),
+        Some("Key (a, b)=(null, null) already exists.")
+    );
+    let shown = "select pg_get_indexdef(indexrelid), indnullsnotdistinct from pg_index where indexrelid = 'i'::regclass";
+    let expected = "CREATE UNIQUE INDEX i ON public.u USING btree (a) NULLS NOT DISTINCT|t";
+    assert_eq!(query(&mut s, shown), expected);
+    drop(s);
+    let fixture = fixture.restarted();
+    let mut s = fixture.session();
+    assert_eq!(query(&mut s, shown), expected);
+    assert_eq!(
+        query(
+            &mut s,
+            "select pg_get_constraintdef(oid) from pg_constraint where conname = 'k'"
+        ),
+        "UNIQUE NULLS NOT DISTINCT (a, b)"
+    );
+    assert_eq!(run(&mut s, "insert into t values (null, null)"), "ERROR 23505");
 }

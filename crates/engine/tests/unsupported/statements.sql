@@ -99,7 +99,6 @@ create table u (like t including all, primary key (id)) inherits (t)
 create table u (a int, exclude (a with =) where (a > 0))
 create table u (a int, check (a > 0) no inherit)
 create table u (a text compression lz4)
-create table u (a int, unique nulls not distinct (a))
 create foreign table ft (a int) server s
 create foreign table ft (a int options (c 'd') not null) server s options (b 'e')
 create foreign table ft partition of t default server s
@@ -131,9 +130,7 @@ create index on t using gin (x)
 create index on t using hash (x)
 create index i on t (x desc nulls last)
 create index i on only t (x)
-create unique index i on t (x) nulls not distinct
 create unique index on t using hash (x)
-create unique index i on t (x) nulls not distinct where x > 1
 create index i on t (x) tablespace fast
 create index i on t (x) with (deduplicate_items = off)
 create index i on t using gist (x) with (buffering = on)

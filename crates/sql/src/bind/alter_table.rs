@@ -201,11 +201,12 @@ impl Binder<'_> {
                 constraint,
                 not_valid: false,
             } => {
-                let (primary, name, keys) = unique_constraint(constraint)?;
+                let key = unique_constraint(constraint)?;
                 TableAction::AddKey(NewKey {
-                    primary,
-                    name,
-                    columns: self.key_names(keys)?,
+                    primary: key.primary,
+                    nulls_not_distinct: key.nulls_not_distinct,
+                    name: key.name,
+                    columns: self.key_names(key.columns)?,
                 })
             }
             Operation::AddColumn {
@@ -267,6 +268,7 @@ impl Binder<'_> {
         let foreign_keys = self.new_foreign_keys(None, &[tree], &[])?;
         let keys = keys.into_iter().map(|(primary, name)| NewKey {
             primary,
+            nulls_not_distinct: false,
             name,
             columns: vec![column.name.clone()],
         });

@@ -63,7 +63,9 @@ impl Binder<'_> {
                 .add_column(column)
                 .map_err(|error| error.or_position(position))?;
             for (primary, given) in constraints {
-                table.add_key(std::slice::from_ref(&column_name), vec![number], primary, given)?;
+                let names = std::slice::from_ref(&column_name);
+                let name = given.unwrap_or_else(|| default_name(&table.name, names, primary));
+                table.add_index(IndexSpec::of_constraint(name, [number], primary))?;
             }
         }
         for like in likes {
@@ -88,9 +90,13 @@ impl Binder<'_> {
             )
         };
         for constraint in create.constraints.iter().filter(is_key) {
-            let (primary, given, keys) = unique_constraint(constraint)?;
-            let (names, numbers) = self.key_columns(keys, &table.columns)?;
-            table.add_key(&names, numbers, primary, given)?;
+            let key = unique_constraint(constraint)?;
+            let (names, numbers) = self.key_columns(key.columns, &table.columns)?;
+            let name = key
+                .name
+                .unwrap_or_else(|| default_name(&table.name, &names, key.primary));
+            let index = IndexSpec::of_constraint(name, numbers, key.primary);
+            table.add_index(index.with_nulls_not_distinct(key.nulls_not_distinct))?;
         }
         let NewTable {
             name,
@@ -367,10 +373,16 @@ fn of_type(data_type: DataType) -> SequenceOptions {
     }
 }
 
-/// Primary or not, the name given, the columns.
-pub(super) fn unique_constraint(
-    constraint: &ast::TableConstraint,
-) -> Result<(bool, Option<String>, &[ast::IndexColumn])> {
+/// PRIMARY KEY or UNIQUE of a table.
+pub(super) struct KeyConstraint<'t> {
+    pub(super) primary: bool,
+    pub(super) nulls_not_distinct: bool,
+    /// The name that is given.
+    pub(super) name: Option<String>,
+    pub(super) columns: &'t [ast::IndexColumn],
+}
+
+pub(super) fn unique_constraint(constraint: &ast::TableConstraint) -> Result<KeyConstraint<'_>> {
     match constraint {
         ast::TableConstraint::PrimaryKey(key) => {
             refuse(key.characteristics.is_some(), "DEFERRABLE")?;
@@ -378,7 +390,12 @@ pub(super) fn unique_constraint(
                 !key.include.is_empty() || !key.index_options.is_empty(),
                 "INCLUDE or an index option",
             )?;
-            Ok((true, key.name.as_ref().map(normal), &key.columns))
+            Ok(KeyConstraint {
+                primary: true,
+                nulls_not_distinct: false,
+                name: key.name.as_ref().map(normal),
+                columns: &key.columns,
+            })
         }
         ast::TableConstraint::Unique(key) => {
             refuse(key.characteristics.is_some(), "DEFERRABLE")?;
@@ -386,11 +403,12 @@ pub(super) fn unique_constraint(
                 !key.include.is_empty() || !key.index_options.is_empty(),
                 "INCLUDE or an index option",
             )?;
-            refuse(
-                matches!(key.nulls_distinct, ast::NullsDistinctOption::NotDistinct),
-                "NULLS NOT DISTINCT",
-            )?;
-            Ok((false, key.name.as_ref().map(normal), &key.columns))
+            Ok(KeyConstraint {
+                primary: false,
+                nulls_not_distinct: matches!(key.nulls_distinct, ast::NullsDistinctOption::NotDistinct),
+                name: key.name.as_ref().map(normal),
+                columns: &key.columns,
+            })
         }
         ast::TableConstraint::Index(_) => Err(EngineError::new(
             SqlState::SYNTAX_ERROR,
@@ -423,18 +441,6 @@ impl NewTable {
         }
         self.columns.push(column);
         Ok(())
-    }
-
-    /// Adds the index of PRIMARY KEY or UNIQUE.
-    fn add_key(
-        &mut self,
-        names: &[String],
-        columns: Vec<u16>,
-        primary: bool,
-        given: Option<String>,
-    ) -> Result<()> {
-        let name = given.unwrap_or_else(|| default_name(&self.name, names, primary));
-        self.add_index(IndexSpec::of_constraint(name, columns, primary))
     }
 
     /// Adds an index, with a number behind its name if another has it.

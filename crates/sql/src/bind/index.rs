@@ -28,7 +28,6 @@ const PREDICATE_CLAUSE: &str = "index predicates";
 
 impl Binder<'_> {
     pub(super) fn create_index(&mut self, create: &ast::CreateIndex) -> Result<DefinitionStatement> {
-        refuse(create.nulls_distinct == Some(false), "NULLS NOT DISTINCT")?;
         refuse(
             !create.with.is_empty() && !only_fillfactor(&create.with),
             "this storage parameter of an index",
@@ -90,6 +89,7 @@ impl Binder<'_> {
             index: IndexSpec {
                 name,
                 unique: create.unique,
+                nulls_not_distinct: create.nulls_distinct == Some(false),
                 primary: false,
                 constraint: false,
                 keys,

@@ -78,6 +78,7 @@ impl Binder<'_> {
                 let spec = IndexSpec {
                     name,
                     unique: index.unique,
+                    nulls_not_distinct: index.nulls_not_distinct,
                     primary: index.primary,
                     constraint: index.constraint,
                     keys: index.keys.iter().map(|key| key_behind(key, first)).collect(),

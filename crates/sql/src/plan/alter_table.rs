@@ -31,6 +31,8 @@ pub struct AlterTablePlan {
 pub struct NewKey {
     /// The primary key.
     pub primary: bool,
+    /// NULLS NOT DISTINCT
+    pub nulls_not_distinct: bool,
     /// Its name, if one is given.
     pub name: Option<String>,
     /// Its columns.

@@ -372,6 +372,8 @@ pub struct IndexSpec {
     pub name: String,
     /// Unique.
     pub unique: bool,
+    /// NULLS NOT DISTINCT
+    pub nulls_not_distinct: bool,
     /// The primary key.
     pub primary: bool,
     /// Made by a constraint.
@@ -394,11 +396,20 @@ impl IndexSpec {
         IndexSpec {
             name,
             unique: true,
+            nulls_not_distinct: false,
             primary,
             constraint: true,
             keys: keys.collect(),
             included: Vec::new(),
             predicate: None,
+        }
+    }
+
+    /// The same with NULLS NOT DISTINCT, if that is said.
+    pub fn with_nulls_not_distinct(self, nulls_not_distinct: bool) -> IndexSpec {
+        IndexSpec {
+            nulls_not_distinct,
+            ..self
         }
     }
 }

@@ -76,7 +76,7 @@ pub(super) fn indexes(sources: &Sources<'_>, rows: &mut Rows) {
                 ("indnatts", int2(width + index.included.len() as i16)),
                 ("indnkeyatts", int2(width)),
                 ("indisunique", boolean(index.unique)),
-                ("indnullsnotdistinct", boolean(false)),
+                ("indnullsnotdistinct", boolean(index.nulls_not_distinct)),
                 ("indisprimary", boolean(index.primary)),
                 ("indisexclusion", boolean(false)),
                 ("indimmediate", boolean(true)),

@@ -62,6 +62,9 @@ pub(crate) fn index_definition(table: &TableDef, index: &IndexDef, with_schema: 
         let names = names.map(|column| quote_identifier(&table.columns[usize::from(*column)].name));
         text.push_str(&format!(" INCLUDE ({})", names.collect::<Vec<_>>().join(", ")));
     }
+    if index.nulls_not_distinct {
+        text.push_str(" NULLS NOT DISTINCT");
+    }
     if let Some(predicate) = &index.predicate {
         text.push_str(" WHERE ");
         text.push_str(&predicate.sql);
@@ -71,7 +74,11 @@ pub(crate) fn index_definition(table: &TableDef, index: &IndexDef, with_schema: 
 
 /// The constraint that an index enforces, as in CREATE TABLE.
 pub(crate) fn constraint_definition(table: &TableDef, index: &IndexDef) -> String {
-    let kind = if index.primary { "PRIMARY KEY" } else { "UNIQUE" };
+    let kind = match (index.primary, index.nulls_not_distinct) {
+        (true, _) => "PRIMARY KEY",
+        (false, false) => "UNIQUE",
+        (false, true) => "UNIQUE NULLS NOT DISTINCT",
+    };
     format!("{kind} ({})", key_list(table, index, false))
 }
 

@@ -182,7 +182,10 @@ pub(super) fn table_constraints(sources: &Sources<'_>, rows: &mut Rows) {
     let at_once = CheckTime::default();
     each_key(sources, |table, index| match index.primary {
         true => push(&index.name, table, "PRIMARY KEY", NULL, at_once),
-        false => push(&index.name, table, "UNIQUE", text("YES"), at_once),
+        false => {
+            let distinct = yes_or_no(!index.nulls_not_distinct);
+            push(&index.name, table, "UNIQUE", distinct, at_once);
+        }
     });
     each_check(sources, |table, check| {
         push(&check.name, table, "CHECK", NULL, at_once)
