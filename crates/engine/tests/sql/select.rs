@@ -252,3 +252,48 @@ fn functions_work_over_columns() {
         assert_eq!(query(&mut s, sql), expected, "{sql}");
     }
 }
+
+#[test]
+fn fractions_of_seconds_are_rounded_as_their_field_says() {
+    let fixture = Fixture::new("");
+    let mut s = fixture.session();
+    for (call, expected) in [
+        (
+            "'2018-11-02 12:34:56.12', 'YYYY-MM-DD HH24:MI:SS.FF1'",
+            "2018-11-02 12:34:56.1+00",
+        ),
+        (
+            "'2018-11-02 12:34:56.12345', 'YYYY-MM-DD HH24:MI:SS.FF4'",
+            "2018-11-02 12:34:56.1235+00",
+        ),
+        (
+            "'20181102123459960000', 'YYYYMMDDHH24MISSFF1'",
+            "2018-11-02 12:35:00+00",
+        ),
+        (
+            "'2018-11-02 12:34:56.12', 'YYYY-MM-DD HH24:MI:SS.US'",
+            "2018-11-02 12:34:56.12+00",
+        ),
+        (
+            "'2018 1 999 000001', 'YYYY SS MS US'",
+            "2018-01-01 00:00:01.999001+00",
+        ),
+    ] {
+        assert_eq!(
+            query(&mut s, &format!("select to_timestamp({call})")),
+            expected,
+            "{call}"
+        );
+    }
+    for call in [
+        "'56.123456789', 'SS.FF6'",
+        "'59.1000', 'SS.MS'",
+        "'1 999 001000', 'SS MS US'",
+    ] {
+        assert_eq!(
+            run(&mut s, &format!("select to_timestamp({call})")),
+            "ERROR 22008",
+            "{call}"
+        );
+    }
+}

@@ -24,12 +24,22 @@ use crate::planner::scan::need;
 use crate::stack::{Deep, with_stack_for};
 use crate::value::{ColumnSet, DataType};
 
+/// A setting's name as SHOW has it: three have capitals.
+fn as_shown(name: &str) -> &str {
+    match name {
+        "datestyle" => "DateStyle",
+        "intervalstyle" => "IntervalStyle",
+        "timezone" => "TimeZone",
+        other => other,
+    }
+}
+
 impl Binder<'_> {
     /// A statement about the transaction, the session, or maintenance: [`ControlStatement`] with its names looked up, and
     /// the columns of SHOW.
     pub(super) fn control(&mut self, statement: &ControlStatement<AsRead>) -> Result<Bound> {
         let shown = match statement {
-            ControlStatement::Show(name) => Some(vec![Column::computed(name.clone(), DataType::Text)]),
+            ControlStatement::Show(name) => Some(vec![Column::computed(as_shown(name), DataType::Text)]),
             ControlStatement::WaitForLsn(_) => Some(vec![Column::computed("status", DataType::Text)]),
             ControlStatement::ShowAll => {
                 let columns =

@@ -9,7 +9,7 @@ use super::template::{MONTHS, Part, parts};
 use crate::error::{EngineError, Result, SqlState, shown};
 use crate::function::{made_of, text_of};
 use crate::value::Value;
-use crate::value::datetime::{MICROS_PER_DAY, days_from_civil, last_day};
+use crate::value::datetime::{MICROS_PER_DAY, MICROS_PER_SECOND, days_from_civil, last_day, round_timestamp};
 
 /// `to_date(text, template)`
 pub(super) fn to_date(arguments: &[Value]) -> Result<Value> {
@@ -34,6 +34,8 @@ struct Fields {
     second: Option<i64>,
     millisecond: Option<i64>,
     microsecond: Option<i64>,
+    /// The digits of a second that FF1 to FF6 leave: the last one decides.
+    second_digits: Option<i32>,
     /// The hour is one of twelve.
     half_days: bool,
     afternoon: Option<bool>,
@@ -201,7 +203,11 @@ impl Reader<'_> {
             "MI" => set(&mut self.fields.minute, number, name),
             "SS" => set(&mut self.fields.second, number, name),
             "MS" => set(&mut self.fields.millisecond, scaled(3), name),
-            _ => set(&mut self.fields.microsecond, scaled(6), name),
+            "US" => set(&mut self.fields.microsecond, scaled(6), name),
+            _ => {
+                self.fields.second_digits = Some(width as i32);
+                set(&mut self.fields.microsecond, scaled(6), name)
+            }
         }
     }
 
@@ -404,11 +410,12 @@ fn finish(fields: &Fields, text: &str) -> Result<i64> {
         && (0..24).contains(&hour)
         && (0..60).contains(&minute)
         && (0..60).contains(&second);
-    if !exists {
+    let fraction = fields.millisecond.unwrap_or(0) * 1_000 + fields.microsecond.unwrap_or(0);
+    if !exists || fraction >= MICROS_PER_SECOND {
         return Err(overflow());
     }
-    let fraction = fields.millisecond.unwrap_or(0) * 1_000 + fields.microsecond.unwrap_or(0);
     let in_day = ((hour * 60 + minute) * 60 + second) * 1_000_000 + fraction;
     let days = days_from_civil(year, month as u32, day as u32);
-    civil::timestamp(days, in_day).map_err(|_| overflow())
+    let micros = civil::timestamp(days, in_day).map_err(|_| overflow())?;
+    Ok(round_timestamp(micros, fields.second_digits.unwrap_or(6)))
 }

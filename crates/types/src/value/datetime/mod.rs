@@ -26,7 +26,7 @@ pub use zone::{ZoneAtMoment, named_zones};
 
 /// Microseconds in a day.
 pub const MICROS_PER_DAY: i64 = 86_400_000_000;
-const MICROS_PER_SECOND: i64 = 1_000_000;
+pub(crate) const MICROS_PER_SECOND: i64 = 1_000_000;
 
 /// Days from 1970-01-01 to 2000-01-01.
 const UNIX_TO_OURS_DAYS: i64 = 10_957;
