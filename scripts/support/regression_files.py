@@ -1,5 +1,5 @@
-"""PostgreSQL 15's own regression tests, from Debian's source package. They are fetched when they are needed and are not
-part of this repository."""
+"""PostgreSQL 15's own regression tests and isolation specs, from Debian's source package. They are fetched when they are
+needed and are not part of this repository."""
 
 import os
 import pathlib
@@ -10,14 +10,15 @@ import tarfile
 from . import tools
 
 PACKAGE = "postgresql-15"
-KEPT = "src/test/regress/"
+# The folders that are kept, and where they are in the source.
+KEPT = {"sql": "src/test/regress/sql/", "data": "src/test/regress/data/", "specs": "src/test/isolation/specs/"}
 
 
 def folder():
-    """The folder that has `sql` and `data`; fetched into the build folder the first time."""
+    """The folder that has `sql`, `data` and `specs`; fetched into the build folder the first time."""
     target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", tools.ROOT / "target"))
     place = target / "postgresql-regress"
-    if not (place / "sql").exists():
+    if not all((place / part).exists() for part in KEPT):
         _fetch(place)
     return place
 
@@ -35,11 +36,11 @@ def _fetch(place):
     archive = _download(place, options)
     with tarfile.open(archive) as whole:
         for member in whole:
-            _, _, name = member.name.partition(KEPT)
-            part, _, file = name.partition("/")
-            if part in ("sql", "data") and member.isfile() and "/" not in file:
-                (place / part).mkdir(exist_ok=True)
-                (place / part / file).write_bytes(whole.extractfile(member).read())
+            for part, source in KEPT.items():
+                _, found, file = member.name.partition(source)
+                if found and member.isfile() and "/" not in file:
+                    (place / part).mkdir(exist_ok=True)
+                    (place / part / file).write_bytes(whole.extractfile(member).read())
     for leftover in [*place.glob("*.tar.*"), *place.glob("*.dsc")]:
         leftover.unlink()
 

@@ -155,13 +155,29 @@ pub(crate) fn locks(statement: &DefinitionStatement) -> Vec<(u32, LockMode)> {
             )
         }
         DefinitionStatement::AlterTable(alter) => {
-            let mut locks = of(&alter.table.iter().collect::<Vec<_>>(), AccessExclusive);
+            let mut locks = of(
+                &alter.table.iter().collect::<Vec<_>>(),
+                alter_mode(&alter.actions),
+            );
             let keys = alter.actions.iter().flat_map(TableAction::foreign_keys);
             locks.extend(parent_locks(keys, alter.table.as_deref()));
             locks
         }
         DefinitionStatement::SetParameters { table, .. } => of(&[table], ShareUpdateExclusive),
     }
+}
+
+/// The lock of the table that these actions of ALTER TABLE change: the strongest that one of them needs.
+///
+/// Foreign keys concern no reader. One that is being validated is enforced already: its rows may change meanwhile, as each
+/// change is looked at by itself.
+fn alter_mode(actions: &[TableAction]) -> LockMode {
+    let modes = actions.iter().map(|action| match action {
+        TableAction::ValidateConstraint(_) => LockMode::ShareUpdateExclusive,
+        TableAction::AddForeignKey(_) => LockMode::ShareRowExclusive,
+        _ => LockMode::AccessExclusive,
+    });
+    modes.max().unwrap_or(LockMode::AccessExclusive)
 }
 
 /// The locks of the tables that new foreign keys of a table name rows of: no row of them changes until the keys are there.

@@ -250,3 +250,32 @@ fn no_row_is_left_without_the_one_that_it_names() {
     }
     assert_eq!(fixture.engine.check().unwrap().problems, Vec::<String>::new());
 }
+
+/// Neither a new foreign key nor its validation is in a reader's way, and validation is in no writer's.
+#[test]
+fn readers_go_on_while_a_key_is_added() {
+    let fixture = Fixture::new(
+        "create table parent (id int primary key); insert into parent values (1), (2);
+         create table child (parent int); insert into child values (1)",
+    );
+    fixture.play(
+        "
+        alice: begin => BEGIN
+        alice: alter table child add constraint k foreign key (parent) references parent not valid => ALTER TABLE
+        bob:   select * from child => 1
+        bob:   select * from parent => 1, 2
+        bob:   insert into child values (3) => waits
+        alice: commit => COMMIT
+        bob => ERROR 23503
+        alice: begin => BEGIN
+        alice: alter table child validate constraint k => ALTER TABLE
+        bob:   select * from child => 1
+        bob:   insert into child values (2) => INSERT 0 1
+        bob:   insert into child values (4) => ERROR 23503
+        bob:   delete from parent where id = 1 => ERROR 23503
+        carol: alter table child validate constraint k => waits
+        alice: commit => COMMIT
+        carol => ALTER TABLE
+        ",
+    );
+}
