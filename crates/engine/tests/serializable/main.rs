@@ -307,11 +307,14 @@ fn foreign_keys() {
         create index on children (parent);
         create table log (id int primary key);
         insert into parents values (1, 0), (2, 0); insert into children values (10, 1), (20, 2)";
-    Fixture::new(tables).play(
+    let mut config = config();
+    config.mechanisms.set("row_locks=shared").unwrap();
+    Fixture::with_config(tables, config).play(
         "alice: begin isolation level serializable => BEGIN
          bob:   begin isolation level serializable => BEGIN
+         bob:   select count(*) from children where id = 11 => 0
          alice: insert into children values (11, 1) => INSERT 0 1
-         bob:   insert into children values (12, 1) => INSERT 0 1
+         bob:   update parents set v = 1 where id = 1 => UPDATE 1
          alice: commit => COMMIT
          bob:   commit => COMMIT",
     );

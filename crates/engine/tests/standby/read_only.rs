@@ -75,6 +75,33 @@ fn what_writes_is_refused() {
     assert_eq!(query(&mut reader, "select count(*) from t"), "50");
 }
 
+/// A standby does not know what the primary's transactions read, so none of its own can be serializable.
+#[test]
+fn serializable_transactions_are_refused() {
+    let pair = pair();
+    let mut reader = pair.reader();
+    let message = "cannot use serializable mode in a hot standby";
+    refused(
+        &mut reader,
+        "begin isolation level serializable",
+        "0A000",
+        message,
+    );
+    refused(
+        &mut reader,
+        "begin; set transaction isolation level serializable",
+        "0A000",
+        message,
+    );
+    run(&mut reader, "set default_transaction_isolation = 'serializable'");
+    refused(&mut reader, "select * from t", "0A000", message);
+    run(
+        &mut reader,
+        "set default_transaction_isolation = 'repeatable read'",
+    );
+    assert_eq!(query(&mut reader, "select count(*) from t"), "50");
+}
+
 /// A statement that writes is refused before it asks for a lock, which it would have to wait for.
 #[test]
 fn what_is_refused_waits_for_nothing() {
