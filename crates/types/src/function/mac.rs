@@ -122,7 +122,7 @@ mod tests {
         let long = converted(&[one], MacAddr, MacAddr8).unwrap();
         assert_eq!(long, Value::MacAddr8([8, 0, 0x2b, 0xff, 0xfe, 1, 2, 3]));
         assert_eq!(
-            set_seventh_bit(&[long.clone()]).unwrap(),
+            set_seventh_bit(std::slice::from_ref(&long)).unwrap(),
             Value::MacAddr8([10, 0, 0x2b, 0xff, 0xfe, 1, 2, 3])
         );
         assert!(converted(&[not(&[long]).unwrap()], MacAddr8, MacAddr).is_err());
