@@ -104,6 +104,17 @@ fn a_transaction_that_was_ended_can_be_rolled_back_or_forgotten() {
     assert_eq!(counts(&pair), "0|3");
 }
 
+/// Waits until a reader's pg_sleep is in its way: it has a snapshot, and had its lock before. One that is active and has none
+/// yet would see no row that goes, and sleep to its end.
+fn until_asleep(pair: &Pair) {
+    wait_until("the statement has a snapshot", || {
+        let activity = pair.standby().activity();
+        activity.iter().any(|session| {
+            session.query.contains("pg_sleep") && session.state.name() == "active" && session.xmin.is_some()
+        })
+    });
+}
+
 /// A statement that runs, in either isolation level.
 #[test]
 fn a_running_statement_gives_way() {
@@ -115,13 +126,7 @@ fn a_running_statement_gives_way() {
             let told = error(&mut reader, "select count(*), pg_sleep(300) from t");
             (reader, told)
         });
-        wait_until("the statement runs", || {
-            let activity = pair.standby().activity();
-            activity
-                .iter()
-                .any(|session| session.query.contains("pg_sleep") && session.state.name() == "active")
-        });
-        thread::sleep(Duration::from_millis(30));
+        until_asleep(&pair);
         clean_up(&pair);
         pair.catch_up();
         let (mut reader, told) = running.join().unwrap();
@@ -222,13 +227,7 @@ fn a_lock_of_a_running_statement_gives_way() {
     let pair = pair();
     let mut reader = pair.reader();
     let running = thread::spawn(move || error(&mut reader, "select pg_sleep(300) from t"));
-    wait_until("the statement runs", || {
-        let activity = pair.standby().activity();
-        activity
-            .iter()
-            .any(|session| session.query.contains("pg_sleep") && session.state.name() == "active")
-    });
-    thread::sleep(Duration::from_millis(30));
+    until_asleep(&pair);
     pair.write("drop table t");
     pair.catch_up();
     is_conflict(&running.join().unwrap(), "canceling statement", "relation lock");
