@@ -249,8 +249,20 @@ pub(crate) struct ActivitySlot {
     /// text lives in `texts`: equal addresses are one text.
     shown_text: AtomicUsize,
     texts: Mutex<Texts>,
+    /// The session whose transaction it waits for without a lock, as a [`ProcId`] plus 1; 0: none.
+    waits_for: AtomicU32,
     /// The work that the session has done, counted.
     pub(crate) counts: SessionCounts,
+}
+
+/// A wait for a session's transaction is shown while this lives.
+#[must_use]
+pub(crate) struct ToldWait<'a>(&'a AtomicU32);
+
+impl Drop for ToldWait<'_> {
+    fn drop(&mut self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
 }
 
 #[derive(Debug, Default)]
@@ -286,6 +298,7 @@ impl ActivitySlot {
             deadline_us: AtomicU64::new(0),
             shown_text: AtomicUsize::new(0),
             texts: Mutex::default(),
+            waits_for: AtomicU32::new(0),
             counts: SessionCounts::default(),
         }
     }
@@ -319,6 +332,18 @@ impl ActivitySlot {
             texts.query.as_ptr().addr()
         };
         self.shown_text.store(address, Ordering::Relaxed);
+    }
+
+    /// Shows that the session waits for another one's transaction, by other means than a lock.
+    pub(crate) fn tell_wait_for(&self, other: ProcId) -> ToldWait<'_> {
+        // Relaxed: what is shown of a session need not be of one moment.
+        self.waits_for.store(other.0 + 1, Ordering::Relaxed);
+        ToldWait(&self.waits_for)
+    }
+
+    /// The session whose transaction it waits for by other means than a lock.
+    pub(crate) fn waits_for(&self) -> Option<ProcId> {
+        self.waits_for.load(Ordering::Relaxed).checked_sub(1).map(ProcId)
     }
 
     /// The text of the running statement, as it is shown.

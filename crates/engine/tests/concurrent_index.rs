@@ -59,10 +59,16 @@ fn an_index_is_made_in_steps_that_keep_no_writer_waiting() {
     let fixture =
         Fixture::new("create table t (id int, k int, v int); insert into t values (1, 10, 1), (2, 20, 2)");
     let (mut alice, mut bob, mut look) = (fixture.session(), fixture.session(), fixture.session());
+    let number = query(&mut alice, "select pg_backend_pid()");
     // A chain with two keys, by a transaction that does not know of the index.
     query(&mut alice, "begin; update t set k = 11 where id = 1");
     let create = beside(&fixture.engine, "create index concurrently by_k on t (k)");
     wait_for(&mut look, STAGES, "by_k|f|f|t");
+    wait_for(
+        &mut look,
+        "select pg_blocking_pids(pid) from pg_stat_activity where query like 'create index%'",
+        &format!("{{{number}}}"),
+    );
     assert_eq!(query(&mut bob, "insert into t values (3, 30, 3)"), "INSERT 0 1");
     assert!(
         !query(

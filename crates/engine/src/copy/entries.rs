@@ -124,6 +124,7 @@ pub(super) fn insert_entries_of(
             let values = execution
                 .whole_row(table, rows.get(row))
                 .map_err(|error| (error, row))?;
+            execution.txn.check_serializable().map_err(|error| (error, row))?;
             Err((violation(table, keys[index].index, &values, &execution.eval), row))
         }
     }

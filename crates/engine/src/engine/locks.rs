@@ -93,7 +93,8 @@ impl Engine {
         blockers.into_iter().filter_map(number).collect()
     }
 
-    /// The numbers of the sessions that a session waits for in order to get a lock.
+    /// The numbers of the sessions that a session waits for in order to get a lock, or to build or drop an index beside
+    /// them.
     pub(crate) fn blocking_pids(&self, process_id: u32) -> Vec<i32> {
         let sessions = self.sessions();
         let Some(session) = sessions.get(&process_id) else {
@@ -105,7 +106,8 @@ impl Engine {
             // As PostgreSQL shows what is no session.
             found.map_or(0, |session| session.slot.process_id.cast_signed())
         };
-        blockers.into_iter().map(number).collect()
+        let blockers = blockers.into_iter().chain(session.slot.waits_for());
+        blockers.map(number).collect()
     }
 
     /// The name that the client of a session has logged in with.

@@ -181,6 +181,7 @@ fn enter(
         match outcome? {
             InsertOutcome::Inserted => return Ok(true),
             InsertOutcome::Duplicate { .. } if !is_arbiter => {
+                execution.txn.check_serializable()?;
                 return Err(violation(table, index, row, &execution.eval));
             }
             InsertOutcome::WaitFor(xid) if !is_arbiter => wait(execution, xid)?,

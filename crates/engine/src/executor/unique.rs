@@ -68,7 +68,10 @@ fn insert_key(
         let outcome = outcome.map_err(|error| refers_to(index_error(error, table, index), table, tid));
         match outcome? {
             InsertOutcome::Inserted => return Ok(()),
-            InsertOutcome::Duplicate { .. } => return Err(violation(table, index, row, &execution.eval)),
+            InsertOutcome::Duplicate { .. } => {
+                execution.txn.check_serializable()?;
+                return Err(violation(table, index, row, &execution.eval));
+            }
             InsertOutcome::WaitFor(xid) => {
                 execution
                     .txn

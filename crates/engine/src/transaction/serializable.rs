@@ -210,6 +210,15 @@ impl Transaction {
         mark(shared, own, &sees).map_err(failed)
     }
 
+    /// 40001 if it has to give up already: asked before an error that says less. Of two transactions that have looked for a
+    /// key and then enter it, the second is told to try again, and not of a row that it has not seen.
+    pub(crate) fn check_serializable(&self) -> Result<()> {
+        match &self.serializable.own {
+            Some(own) => own.check().map_err(failed),
+            None => Ok(()),
+        }
+    }
+
     /// All rows of a table are read.
     #[cold]
     pub(crate) fn mark_table_read(&mut self, table: u32) -> Result<()> {

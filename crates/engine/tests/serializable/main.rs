@@ -467,3 +467,31 @@ fn under_other_mechanisms() {
         );
     }
 }
+
+/// Both have seen that a key is missing. The second is not told of the first one's row, which it has not seen: it is to
+/// try again.
+#[test]
+fn a_key_that_both_have_missed_is_no_duplicate() {
+    let fixture = Fixture::new("create table keys (id int primary key)");
+    for (look, enter) in [
+        ("select * from keys", "insert into keys values (1)"),
+        ("select * from keys where id = 2", "insert into keys values (2)"),
+    ] {
+        fixture.play(&format!(
+            "alice: begin isolation level serializable => BEGIN
+             bob:   begin isolation level serializable => BEGIN
+             alice: {look} =>
+             bob:   {look} =>
+             alice: {enter} => INSERT 0 1
+             bob:   {enter} => waits
+             alice: commit => COMMIT
+             bob    => ERROR 40001
+             bob:   rollback => ROLLBACK
+             bob:   begin isolation level serializable => BEGIN
+             bob:   select count(*) from keys => 1
+             bob:   {enter} => ERROR 23505
+             bob:   rollback => ROLLBACK
+             bob:   truncate keys => TRUNCATE TABLE"
+        ));
+    }
+}

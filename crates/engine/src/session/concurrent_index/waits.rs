@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use clearway_machine::{Native, WaitEvent, WaitScope};
-use clearway_txn::{LockMode, LockTag, Xid};
+use clearway_txn::{LockMode, LockTag, ProcId, Xid};
 
 use crate::session::Session;
 use clearway_sql::error::Result;
@@ -20,7 +20,9 @@ impl Session {
         let locks = &self.engine.storage.locks;
         let tag = LockTag::Relation(table);
         for holder in locks.holders(self.txn.proc, tag, mode) {
-            self.wait_until(WaitEvent::LockRelation, || !locks.still_holds(holder, tag, mode))?;
+            self.wait_until(WaitEvent::LockRelation, holder.proc(), || {
+                !locks.still_holds(holder, tag, mode)
+            })?;
         }
         Ok(())
     }
@@ -34,7 +36,7 @@ impl Session {
             }
             // Another transaction of the session has a later snapshot, though its xmin may be as old.
             let releases = storage.locks.release_count(proc);
-            self.wait_until(WaitEvent::LockTransaction, || {
+            self.wait_until(WaitEvent::LockTransaction, proc, || {
                 storage.locks.release_count(proc) != releases
                     || storage.proc_array.xmin_of(proc).is_none_or(|xmin| xmin > xid)
             })?;
@@ -42,7 +44,9 @@ impl Session {
         Ok(())
     }
 
-    fn wait_until(&self, event: WaitEvent, done: impl Fn() -> bool) -> Result<()> {
+    /// Waits for the session `other`, and tells those that ask for whom.
+    fn wait_until(&self, event: WaitEvent, other: ProcId, done: impl Fn() -> bool) -> Result<()> {
+        let _told = self.slot.tell_wait_for(other);
         let mut pause = PAUSE_MIN;
         let _waiting = WaitScope::<Native>::enter(event);
         while !done() {
