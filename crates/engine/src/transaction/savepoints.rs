@@ -181,6 +181,12 @@ impl Transaction {
         })
     }
 
+    /// True if it is READ ONLY, and was at each savepoint that it may go back to.
+    pub(super) fn stays_read_only(&self) -> bool {
+        let mut stack = self.savepoints.iter().flat_map(|savepoints| &savepoints.stack);
+        self.read_only && stack.all(|savepoint| savepoint.read_only)
+    }
+
     /// The time of a savepoint: portals of this time and later are made behind it.
     pub(crate) fn savepoint_clock(&self, index: usize) -> Option<u64> {
         let savepoint = self.savepoints.as_ref()?.stack.get(index)?;

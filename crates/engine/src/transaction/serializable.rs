@@ -6,7 +6,7 @@
 //! - A scan marks what it reads; each change of a row marks the version that it replaces, and each entry its key. Catalogs,
 //!   sequences and temporary tables are not marked.
 //! - Reads under another snapshot than the transaction's own are not its reads: those of foreign keys, which locks take care
-//!   of, and those that definitions make. Writes count all the same.
+//!   of, unless the answer is a refusal; and those that definitions make. Writes count all the same.
 //! - A transaction of another level has no marks, and looks at one pointer where it writes a row.
 
 use std::sync::Arc;
@@ -89,7 +89,7 @@ impl Transaction {
     #[cold]
     pub(super) fn take_serializable_snapshot(&mut self) {
         let shared = &self.serializable.shared;
-        let own = shared.begin(self.proc, self.read_only);
+        let own = shared.begin(self.proc, self.stays_read_only());
         self.storage.take_session_snapshot(self.proc, &mut self.snapshot);
         shared.snapshot_taken(&own);
         self.serializable.own = Some(Box::new(own));
@@ -128,7 +128,7 @@ impl Transaction {
 
     /// Waits until the snapshot of a transaction that is READ ONLY and DEFERRABLE is safe; takes others until one is.
     fn wait_for_safe_snapshot(&mut self, interrupts: &Interrupts) -> Result<()> {
-        if !(self.deferrable && self.read_only) {
+        if !(self.deferrable && self.stays_read_only()) {
             return Ok(());
         }
         let mut poll = SAFE_SNAPSHOT_POLL;
@@ -142,6 +142,9 @@ impl Transaction {
                 let _waiting = WaitScope::<Native>::enter(WaitEvent::SafeSnapshot);
                 if let Err(stopped) = interrupts.check() {
                     self.remove_serializable();
+                    // Behind a savepoint it may go on: then it waits for another.
+                    self.has_snapshot = false;
+                    self.holds_xmin = true;
                     return Err(stopped);
                 }
                 std::thread::sleep(poll);

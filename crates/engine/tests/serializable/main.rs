@@ -332,6 +332,42 @@ fn foreign_keys() {
     );
 }
 
+/// A refusal by a foreign key tells what is there, and the transaction goes on behind a savepoint: it has read it.
+#[test]
+fn an_answer_of_a_foreign_key_counts() {
+    let tables = "create table parents (id int primary key);
+        create table children (id int primary key, parent int references parents);
+        create index on children (parent);
+        create table log (id int primary key);
+        insert into parents values (1); insert into children values (10, 1)";
+    Fixture::new(tables).play(
+        "alice: begin isolation level serializable => BEGIN
+         alice: savepoint a => SAVEPOINT
+         alice: insert into children values (20, 2) => ERROR 23503
+         alice: rollback to a => ROLLBACK
+         bob:   begin isolation level serializable => BEGIN
+         bob:   select count(*) from log where id = 1 => 0
+         bob:   insert into parents values (2) => INSERT 0 1
+         bob:   commit => COMMIT
+         alice: insert into log values (1) => ERROR 40001
+         alice: rollback => ROLLBACK",
+    );
+    // The lock on the row that was found lasts until Alice's end, and Bob deletes it then.
+    Fixture::new(tables).play(
+        "alice: begin isolation level serializable => BEGIN
+         alice: savepoint a => SAVEPOINT
+         alice: delete from parents where id = 1 => ERROR 23503
+         alice: rollback to a => ROLLBACK
+         bob:   begin isolation level serializable => BEGIN
+         bob:   select count(*) from log where id = 1 => 0
+         bob:   delete from children where id = 10 => waits
+         alice: insert into log values (1) => INSERT 0 1
+         alice: commit => COMMIT
+         bob    => ERROR 40001
+         bob:   rollback => ROLLBACK",
+    );
+}
+
 /// Sequences, temporary tables and the catalog are not marked.
 #[test]
 fn what_is_not_marked() {

@@ -83,6 +83,48 @@ fn the_wait_for_a_safe_snapshot_can_be_cancelled() {
     );
 }
 
+/// Behind a savepoint the transaction goes on, and waits for another snapshot: the first one was not safe.
+#[test]
+fn a_wait_that_was_cancelled_leaves_no_snapshot() {
+    Fixture::new(BATCHES).play(
+        "clerk:   begin isolation level serializable => BEGIN
+         clerk:   select batch from control where id = 1 => 1
+         closer:  begin isolation level serializable => BEGIN
+         closer:  update control set batch = 2 where id = 1 => UPDATE 1
+         closer:  commit => COMMIT
+         report:  begin isolation level serializable read only deferrable => BEGIN
+         report:  savepoint a => SAVEPOINT
+         report:  select batch from control where id = 1 => waits for a safe snapshot
+         cancel: report
+         report   => ERROR 57014
+         report:  rollback to a => ROLLBACK
+         report:  select batch from control where id = 1 => waits for a safe snapshot
+         clerk:   insert into receipts values (1, 1, 100) => INSERT 0 1
+         clerk:   commit => COMMIT
+         report   => 2
+         report:  select sum(amount) from receipts where batch = 1 => 100
+         report:  commit => COMMIT",
+    );
+}
+
+/// READ ONLY ends with the savepoint behind which it was set; what was read until then counts.
+#[test]
+fn a_transaction_that_was_read_only_for_a_while_writes() {
+    Fixture::new(BATCHES).play(
+        "alice: begin isolation level serializable => BEGIN
+         alice: savepoint a => SAVEPOINT
+         alice: set transaction read only => SET
+         alice: select count(*) from receipts where id = 1 => 0
+         bob:   begin isolation level serializable => BEGIN
+         bob:   select count(*) from control where id = 7 => 0
+         bob:   insert into receipts values (1, 1, 100) => INSERT 0 1
+         bob:   commit => COMMIT
+         alice: rollback to a => ROLLBACK
+         alice: insert into control values (7, 7) => ERROR 40001
+         alice: rollback => ROLLBACK",
+    );
+}
+
 /// Those that write nothing, and a snapshot that is known to be safe, leave no marks.
 #[test]
 fn a_read_only_transaction_alone_marks_nothing() {

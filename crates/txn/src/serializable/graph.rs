@@ -159,6 +159,11 @@ impl<M: Machine> Graph<M> {
         if !is_read_only {
             return;
         }
+        // One of them may have been summarised since this one registered.
+        if self.old.newest_finish > begin && self.old.earliest_out <= seen {
+            self.own(id).state.set_unsafe();
+            return;
+        }
         let mut watched = BTreeSet::new();
         for (&other, node) in &self.nodes {
             if other == id || node.is_read_only || node.finished <= begin {

@@ -285,6 +285,9 @@ impl<M: Machine> MarkTable<M> {
                         .flat_map(|(_, m)| m);
                     seeker.collect(marks, found);
                 }
+                // M7: a key's mark may have become one of a range since the ranges were looked at.
+                let part = self.part(hash_of(&(*index, "ranges"))).shared();
+                collect_ranges(&part, seeker, *index, (lower, upper), found);
             }
             _ => {}
         }

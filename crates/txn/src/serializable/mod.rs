@@ -15,13 +15,13 @@
 //! | 5 | commits: Bob is a pivot, Alice → Bob → Alice | | | Bob is doomed |
 //! | 6 | | 40001 | | |
 //!
-//! Under snapshot isolation both would commit, and nobody be on call.
+//! Under snapshot isolation both would commit, and none be on call.
 //!
 //! # Conflicts
 //! *R → W*: R has read under a snapshot that does not show what W wrote. In a serial order R comes before W. Each history
 //! under snapshot isolation that has no serial order has a *dangerous structure*: conflicts T1 → T2 → T3 between
 //! transactions that overlap, where T3 committed before T1 and T2 (T3 may be T1). T2 is the *pivot*. If T1 only reads, T3
-//! has committed before T1's snapshot. So whoever prevents these structures prevents all such histories, and some that do
+//! has committed before T1's snapshot. So to prevent these structures is to prevent all such histories, and some that do
 //! no harm.
 //!
 //! # Steps of a transaction
@@ -50,6 +50,9 @@
 //! - M5: an INSERT marks keys, and *part written* on its table: no snapshot that does not show it can have read the version.
 //! - M6: before a table gets new places for its rows, or an index goes, marks of readers on its parts become marks on the
 //!   table ([`coarsen`](Serializable::coarsen)). Table and index go by numbers that a rewrite leaves as they are.
+//! - M7: marks that another makes coarser (M6, and G7 beyond its bound) are placed without a look, and then the finer ones
+//!   go. So each write ends with a look at the table, and each look at keys for a range is followed by one at ranges: what
+//!   was made coarser before or between is found there.
 //!
 //! # Rules of the graph
 //! One latch is over the graph. It is taken to begin (twice), to commit (twice), and where a mark of another transaction was
@@ -85,11 +88,13 @@
 //! A transaction marks at most [`ROWS_MAX`](held::ROWS_MAX) versions on a page, [`PAGES_MAX`](held::PAGES_MAX) pages of a table,
 //! [`KEYS_MAX`](held::KEYS_MAX) keys and ranges of an index, of what it reads and of what it writes each, then coarser; and with
 //! [`SerializableOptions::marks_max`] marks, tables only. G7 bounds the number of transactions, and
-//! [`SerializableOptions::old_marks_max`] the marks of the old committed ones, which become marks on tables beyond.
+//! [`SerializableOptions::old_marks_max`] the marks of the old committed ones, which become marks on tables and whole indexes
+//! beyond.
 //!
 //! # Costs
 //! A version read: one latch of 64, and shared ones of its page's and its table's part. A key entered: one latch, and a look
-//! at each range of the index that is marked. A range: a look at the marked keys in it.
+//! at each range of the index that is marked. A range: a look at the marked keys in it, and two at the ranges. A version
+//! written: one latch, and at the end a shared one of its table's part.
 //!
 //! # What it does not do
 //! It does not survive a crash, which ends all transactions. Standbys refuse SERIALIZABLE.
@@ -239,7 +244,8 @@ impl<M: Machine> Serializable<M> {
         true
     }
 
-    /// Makes marks of the old committed ones coarser, if there are too many.
+    /// Makes marks of the old committed ones coarser, if there are too many; `false` if those looked at are
+    /// as coarse as can be.
     fn coarsen_old(&self) -> bool {
         let begun = self
             .graph
@@ -248,9 +254,12 @@ impl<M: Machine> Serializable<M> {
         let Some((targets, finished)) = begun else {
             return false;
         };
+        let before = targets.len();
+        let mut has_changed = false;
         let mut coarse: Vec<Target> = Vec::new();
         for target in targets {
             let whole = target.whole();
+            has_changed |= whole != target;
             // The coarser mark comes first (M3). Another session may add to the finer one meanwhile.
             let mut bits = Bits::default();
             while whole != target
@@ -263,8 +272,9 @@ impl<M: Machine> Serializable<M> {
                 coarse.push(whole);
             }
         }
+        has_changed |= coarse.len() < before;
         self.graph.exclusive().end_coarsening(coarse, finished);
-        true
+        has_changed
     }
 
     /// M6: rows of the table `relation` get other places, or `indexes` go. The caller keeps all others from it.
@@ -274,8 +284,15 @@ impl<M: Machine> Serializable<M> {
             self.marks.place_for(owner, finished, &whole, Bits::READ);
             match owner {
                 Some(owner) => {
-                    if !self.graph.exclusive().note_extra(owner, whole.clone()) {
-                        self.marks.remove(owner, &whole, Bits::READ);
+                    if self.graph.exclusive().note_extra(owner, whole.clone()) {
+                        continue;
+                    }
+                    self.marks.remove(owner, &whole, Bits::READ);
+                    // If it has been summarised meanwhile, so has the mark on the part.
+                    let finished = self.graph.shared().finish_if_old(owner);
+                    if let Some(finished) = finished {
+                        self.marks.place_for(None, finished, &whole, Bits::READ);
+                        self.graph.exclusive().note_old(finished, whole.clone());
                     }
                 }
                 None => self.graph.exclusive().note_old(finished, whole.clone()),

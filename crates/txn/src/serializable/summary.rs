@@ -65,6 +65,11 @@ impl<M: Machine> Graph<M> {
         OldFinish(self.old.newest_finish)
     }
 
+    /// As [`old_finish`](Self::old_finish), if `id`, which is not in the graph, may be one of them.
+    pub(super) fn finish_if_old(&self, id: SerialId) -> Option<u64> {
+        (id <= self.old.newest && self.old.newest_finish > 0).then_some(self.old.newest_finish)
+    }
+
     /// The first step of G7, if there are more committed transactions than may be kept.
     pub(super) fn begin_summary(&mut self) -> Option<Summarised> {
         if self.retained.len() <= self.retained_max {

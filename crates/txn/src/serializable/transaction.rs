@@ -269,7 +269,7 @@ impl<M: Machine> Serializable<M> {
         if held.bits.has(Bits::WRITE) {
             self.marks.look(seeker, &row_target, &mut own.found);
             self.marks.look(seeker, &page_target, &mut own.found);
-            return self.conflicts_in(own, sees);
+            return self.look_at_table(own, seeker, relation, sees);
         }
         if is_overfull || held.is_full(block, Bits::WRITE.and(Bits::PART)) {
             held.bits = held.bits.and(Bits::WRITE);
@@ -282,7 +282,7 @@ impl<M: Machine> Serializable<M> {
             }
             self.marks.look(seeker, &row_target, &mut own.found);
             self.marks.look(seeker, &page_target, &mut own.found);
-            return self.conflicts_in(own, sees);
+            return self.look_at_table(own, seeker, relation, sees);
         }
         let page = held.pages.entry(block).or_default();
         if page.has(slot, Bits::WRITE) {
@@ -312,7 +312,7 @@ impl<M: Machine> Serializable<M> {
             own.made += 1;
             self.marks.place(seeker, &row_target, Bits::WRITE, &mut own.found);
         }
-        self.conflicts_in(own, sees)
+        self.look_at_table(own, seeker, relation, sees)
     }
 
     /// The transaction `xid` adds rows to a table (M5).
@@ -324,6 +324,19 @@ impl<M: Machine> Serializable<M> {
         sees: Sees<'_>,
     ) -> Result<(), SerializationFailure> {
         self.mark_part_written(own, xid, relation);
+        self.look_at_table(own, own.writer(xid), relation, sees)
+    }
+
+    /// The end of each write (M7): marks that others have made coarser since the first one are on the table.
+    fn look_at_table(
+        &self,
+        own: &mut SerialTransaction<M>,
+        seeker: Seeker,
+        relation: u32,
+        sees: Sees<'_>,
+    ) -> Result<(), SerializationFailure> {
+        self.marks
+            .look(seeker, &Target::Relation(relation), &mut own.found);
         self.conflicts_in(own, sees)
     }
 

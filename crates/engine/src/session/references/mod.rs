@@ -89,6 +89,8 @@ impl Found {
 enum Seen {
     /// That of the transaction's next statement.
     ByStatement,
+    /// The same, and what is read counts as the transaction's own reads.
+    AsOwn,
     /// All that is committed, whatever the isolation level.
     Latest,
 }
@@ -156,6 +158,7 @@ impl Session {
             return Err(errors::mixed_nulls(joined));
         }
         if self.run_reference(joined, Purpose::FindParent, values, Seen::ByStatement)? == 0 {
+            self.count_answer(joined, Purpose::FindParent, values)?;
             return Err(errors::no_parent(joined, values));
         }
         found.add(known, self.settings.work_mem);
@@ -221,7 +224,17 @@ impl Session {
         if may_be_kept && self.run_reference(joined, Purpose::FindKeptParent, before, Seen::Latest)? > 0 {
             return Ok(());
         }
+        self.count_answer(joined, Purpose::FindChild, before)?;
         Err(errors::still_referenced(joined, before))
+    }
+
+    /// A refusal tells what is there, and a transaction with savepoints may go on with that: no lock sees to it then, so a
+    /// serializable one has read it.
+    fn count_answer(&mut self, joined: &Joined, purpose: Purpose, values: &[Value]) -> Result<()> {
+        if self.txn.marks_reads() {
+            self.run_reference(joined, purpose, values, Seen::AsOwn)?;
+        }
+        Ok(())
     }
 
     /// 23503 if a row that is there does not satisfy a foreign key.
@@ -295,6 +308,9 @@ impl Session {
         self.txn.next_command();
         self.txn
             .take_snapshot_for(&cached.uses, &self.interrupts, self.settings.lock_timeout)?;
+        if seen == Seen::AsOwn {
+            return self.run_cached(&cached, params, None, each);
+        }
         // Locks see to what these statements promise, whatever the isolation level: their reads are not the transaction's.
         let counted = self.txn.stop_counting_reads();
         let result = if seen == Seen::ByStatement || self.txn.isolation == IsolationLevel::ReadCommitted {
