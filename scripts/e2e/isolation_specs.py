@@ -138,6 +138,9 @@ class Side:
         for client, session in zip(self.clients, self.spec.sessions):
             if session.teardown:
                 client.run(session.teardown)
+            # A refused step leaves a transaction that the spec's steps did not end.
+            if client.link.transaction_status != pq.TransactionStatus.IDLE:
+                client.run("rollback")
         if self.spec.teardown:
             self.control.run(self.spec.teardown)
 

@@ -11,9 +11,9 @@ use crate::definition::owner::kind_of;
 use crate::output::{Notice, Output};
 use crate::session::Session;
 use crate::session::prepared::CachedPlan;
-use clearway_sql::TableDef;
 use clearway_sql::error::{Result, SqlState};
 use clearway_sql::plan::{ControlStatement, MaintainedTable, TableAccess, TableLockMode};
+use clearway_sql::{TableDef, TableKind};
 
 impl Session {
     /// 42501 for what the role may not do.
@@ -104,10 +104,11 @@ impl Session {
                 kept.push(named);
                 continue;
             }
-            let text = format!(
-                "permission denied to {verb} \"{}\", skipping it",
-                named.table.name
-            );
+            let may = match named.table.kind {
+                TableKind::Virtual => "superuser or database owner",
+                _ => "table or database owner",
+            };
+            let text = format!("skipping \"{}\" --- only {may} can {verb} it", named.table.name);
             self.notice(&Notice::warning(SqlState::SUCCESS, text), out)?;
         }
         Ok(Some(kept).filter(|kept| !kept.is_empty()))

@@ -1,6 +1,6 @@
 //! Roles: who may log in, what a restart finds, and what is not shown.
 
-use clearway_engine::{Engine, EngineError, Session, SessionInfo};
+use clearway_engine::{Collected, Engine, EngineError, Session, SessionInfo};
 use std::sync::Arc;
 
 use crate::common::{Fixture, config, error, query, run};
@@ -165,5 +165,28 @@ fn a_renamed_role_stays_the_sessions_and_a_rollback_takes_set_role_back() {
     ] {
         run(&mut admin, sql);
         assert_eq!(query(&mut admin, "select current_user"), user, "after {sql}");
+    }
+}
+
+/// Tables of others are left out, with a warning.
+#[test]
+fn a_visitor_vacuums_nothing() {
+    let fixture = Fixture::new("create table t (x int); create role visitor");
+    let mut visitor = fixture.session();
+    run(&mut visitor, "set role visitor");
+    for (sql, text) in [
+        (
+            "vacuum t",
+            "skipping \"t\" --- only table or database owner can vacuum it",
+        ),
+        (
+            "analyze t",
+            "skipping \"t\" --- only table or database owner can analyze it",
+        ),
+    ] {
+        let mut out = Collected::default();
+        visitor.execute_simple(sql, &mut out).unwrap();
+        let told: Vec<&str> = out.notices.iter().map(|notice| &*notice.message).collect();
+        assert_eq!(told, [text]);
     }
 }

@@ -174,3 +174,24 @@ fn a_cancel_ends_the_wait() {
         "canceling statement due to user request"
     );
 }
+
+/// Replay waits for a reader; meanwhile the log is durable here, and not seen.
+#[test]
+fn what_was_received_is_not_yet_seen() {
+    let pair = Pair::new("create table t (x int); create table u (x int)");
+    pair.catch_up();
+    let (holder, reader) = (&mut pair.reader(), &mut pair.reader());
+    run(holder, "begin; select * from u");
+    pair.write("drop table u");
+    pair.write("insert into t values (1)");
+    let at = position(&mut pair.writer());
+    pair.logged();
+    let wait = |mode: &str| format!("wait for lsn '{at}' with (mode '{mode}', timeout '100ms', no_throw)");
+    let durable = format!("wait for lsn '{at}' with (mode 'standby_flush', timeout '1min')");
+    assert_eq!(query(reader, &durable), "success");
+    assert_eq!(query(reader, &wait("standby_replay")), "timeout");
+    assert_eq!(query(reader, &wait("standby_write")), "success");
+    run(holder, "commit");
+    assert_eq!(query(reader, &format!("wait for lsn '{at}'")), "success");
+    assert_eq!(query(reader, "select * from t"), "1");
+}
