@@ -261,16 +261,20 @@ pub fn with_names<'v>(value: &'v Value, data_type: DataType, session: &dyn Sessi
         Value::Oid(oid) if data_type.catalog_object().is_some() => {
             Cow::Owned(Value::text(shown(*oid, data_type, session)))
         }
-        Value::Record(record) => Cow::Owned(Value::from(record.map(
-            |field, data_type| with_names(field, data_type, session).into_owned(),
-            |data_type| match (data_type, data_type.element()) {
-                (_, Some(element)) if element.catalog_object().is_some() => {
-                    DataType::array_of(DataType::Text)
-                }
-                (other, _) if other.catalog_object().is_some() => DataType::Text,
-                (other, _) => other,
-            },
-        ))),
+        Value::Record(record) => {
+            let named = record.map(
+                |field, data_type| with_names(field, data_type, session).into_owned(),
+                |data_type| match (data_type, data_type.element()) {
+                    (_, Some(element)) if element.catalog_object().is_some() => {
+                        DataType::array_of(DataType::Text)
+                    }
+                    (other, _) if other.catalog_object().is_some() => DataType::Text,
+                    (other, _) => other,
+                },
+            );
+            // By its type the fields have names.
+            Cow::Owned(named.as_type(record.data_type()).into())
+        }
         Value::Array(array)
             if matches!(
                 array.element_type().base(),
