@@ -104,6 +104,16 @@ class Psycopg(WithServer):
                     connection.execute("insert into counts values (12, 0)")
             self.assertEqual(connection.execute("select 1").fetchone(), (1,))
 
+    def test_execute_has_the_columns_of_its_statement(self):
+        with self.connect(autocommit=True) as connection:
+            connection.execute("prepare both (int) as select $1 as one, 'x'::text as other")
+            for binary in (False, True):
+                found = connection.cursor(binary=binary).execute("execute both (5)", prepare=False)
+                self.assertEqual([column.name for column in found.description], ["one", "other"])
+                self.assertEqual(found.fetchall(), [(5, "x")])
+            result = connection.pgconn.exec_params(b"execute both (7)", None)
+            self.assertEqual(result.get_value(0, 0), b"7")
+
     def test_statements_leave_the_drivers_cache(self):
         with self.connect(autocommit=True) as connection:
             connection.prepare_threshold, connection.prepared_max = 0, 2

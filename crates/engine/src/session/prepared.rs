@@ -285,6 +285,7 @@ pub struct Prepared {
     pub(crate) fits_failed_transaction: bool,
     /// The cursor that it fetches from, whose columns its rows have.
     fetched_cursor: Option<Box<str>>,
+    executed_statement: Option<Box<str>>,
     /// True until a client knows its columns: they are told when it runs.
     columns_may_change: bool,
     /// Absent when other statements were used more recently: then it is planned from its text.
@@ -308,6 +309,7 @@ impl Prepared {
         drop(parsed);
         memory.iter_mut().for_each(|memory| memory.planned(&text));
         let fetched_cursor = plan.fetched_cursor().map(Box::from);
+        let executed_statement = plan.executed_statement().map(Box::from);
         let statement = &plan.statement;
         Ok(Prepared {
             text,
@@ -315,6 +317,7 @@ impl Prepared {
             columns: plan.columns.as_deref().map(Box::from),
             fits_failed_transaction: statement.fits_failed_transaction(),
             fetched_cursor,
+            executed_statement,
             columns_may_change: false,
             plan: Mutex::new(Some(Arc::new(CachedPlan::new(plan, view, memory)))),
             used: AtomicU64::new(0),
@@ -351,6 +354,11 @@ impl Prepared {
     /// The cursor that it fetches from.
     pub(super) fn fetched_cursor(&self) -> Option<&str> {
         self.fetched_cursor.as_deref()
+    }
+
+    /// The statement that it executes.
+    pub(super) fn executed_statement(&self) -> Option<&str> {
+        self.executed_statement.as_deref()
     }
 
     /// The statement's text.

@@ -51,7 +51,8 @@ pub(super) fn mend(tokens: &mut [TokenWithSpan], text: &str) {
         let names_alone = tokens[open + 1..close]
             .iter()
             .all(|token| matches!(token.token, Token::Whitespace(_) | Token::Word(_) | Token::Comma));
-        if names_alone && condition.is_none() || condition.is_some() != end.is_some() {
+        let is_empty = close == open + 1;
+        if is_empty || names_alone && condition.is_none() || condition.is_some() != end.is_some() {
             continue;
         }
         let Some(list) = places.between(tokens[open].span.end, tokens[close].span.start) else {

@@ -186,7 +186,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
 }
 
 /// The quote of the word SYMMETRIC behind BETWEEN, which no text can have.
-const SYMMETRIC_MARK: char = '\0';
+const SYMMETRIC_MARK: char = '[';
 
 /// Marks the word SYMMETRIC behind BETWEEN, and leaves out ASYMMETRIC.
 ///

@@ -40,7 +40,7 @@ use std::sync::Arc;
 
 use sqlparser::ast;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::{Location, TokenWithSpan};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::explained::ExplainOptions;
@@ -267,15 +267,43 @@ fn parse_tokens<T>(
     let levels = stack::levels(&tokens)?;
     stack::require_for(levels)?;
     with_stack_for(levels, || {
-        let mut parser = Parser::new(&Grammar)
-            .with_recursion_limit(NESTING_MAX)
-            .with_tokens_with_locations(tokens);
-        let tree = rule(&mut parser).map_err(fault)?;
-        match parser.peek_token() {
-            next if next.token == sqlparser::tokenizer::Token::EOF => Ok(Deep::new(tree, levels)),
-            next => Err(left_over(next.span.start)),
+        let parsed = |tokens: Vec<TokenWithSpan>| {
+            let mut parser = Parser::new(&Grammar)
+                .with_recursion_limit(NESTING_MAX)
+                .with_tokens_with_locations(tokens);
+            let tree = rule(&mut parser).map_err(&fault)?;
+            Ok((tree, parser.peek_token()))
+        };
+        if let Some(tokens) = showable(&tokens) {
+            parsed(tokens)?;
+        }
+        match parsed(tokens)? {
+            (tree, next) if next.token == Token::EOF => Ok(Deep::new(tree, levels)),
+            (_, next) => Err(left_over(next.span.start)),
         }
     })
+}
+
+/// The tokens with a mark that sqlparser can show for each that it cannot: its errors show the token that they are at, and
+/// it panics for a word with a quotation mark that it does not know. The grammar takes each mark for the same. `None`: there
+/// is no such mark.
+fn showable(tokens: &[TokenWithSpan]) -> Option<Vec<TokenWithSpan>> {
+    let is_foreign = |token: &TokenWithSpan| match &token.token {
+        Token::Word(word) => !matches!(word.quote_style, None | Some('"' | '[' | '`')),
+        _ => false,
+    };
+    if !tokens.iter().any(is_foreign) {
+        return None;
+    }
+    let mut tokens = tokens.to_vec();
+    for token in &mut tokens {
+        if is_foreign(token)
+            && let Token::Word(word) = &mut token.token
+        {
+            word.quote_style = Some('`');
+        }
+    }
+    Some(tokens)
 }
 
 /// Parses a text that is one expression (a column's default in the catalog, an EXECUTE argument).
@@ -445,5 +473,29 @@ mod tests {
             parse(&sql).unwrap_err().sqlstate(),
             SqlState::STATEMENT_TOO_COMPLEX
         );
+    }
+
+    /// The marks of the tokens never come into an error, and never end the parser.
+    #[test]
+    fn errors_at_marked_words_are_told() {
+        for sql in [
+            "update t set where current of c",
+            "update t set a = 1, where current of c",
+            "update t set a = f(1 where current of c",
+            "delete t, where current of c",
+            "alter table t add references key on delete set null (a)",
+            "insert into t values (1) on conflict () where id > 3 do nothing",
+            "insert into t values (1) on conflict () do nothing",
+            "select between symmetric 1",
+            "select 1 from rows from (f(1)) rows from",
+            "select count(distinct *) filter over (rows)",
+        ] {
+            let error = parse(sql).expect_err(sql);
+            let is_told =
+                [SqlState::SYNTAX_ERROR, SqlState::FEATURE_NOT_SUPPORTED].contains(&error.sqlstate());
+            assert!(is_told, "{sql}: {}", error.message());
+            let shown = error.message().chars().all(|c| !c.is_control() && c != '`');
+            assert!(shown, "{sql}: {}", error.message());
+        }
     }
 }

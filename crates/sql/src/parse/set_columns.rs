@@ -11,9 +11,9 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 /// The quote of a column that ON DELETE sets.
-const MARK: char = '\u{4}';
+const MARK: char = '`';
 /// The quote of a column behind ON UPDATE SET NULL or SET DEFAULT, which takes none.
-const MARK_OF_UPDATE: char = '\u{5}';
+const MARK_OF_UPDATE: char = '[';
 
 /// True if a column stands behind ON UPDATE SET NULL or SET DEFAULT.
 pub(crate) fn is_of_update(column: &ast::Ident) -> bool {

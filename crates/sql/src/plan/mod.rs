@@ -171,6 +171,18 @@ impl Plan {
             _ => None,
         }
     }
+
+    /// The columns of the rows of EXECUTE are those of the statement that it names; that statement's name.
+    pub fn executed_statement(&self) -> Option<&str> {
+        match &self.statement {
+            Statement::Control(ControlStatement::Execute {
+                name,
+                explained: None,
+                ..
+            }) => Some(name),
+            _ => None,
+        }
+    }
 }
 
 /// A table that a statement reads.

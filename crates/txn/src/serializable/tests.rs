@@ -364,6 +364,66 @@ fn the_marks_of_old_ones_are_bounded() {
     nothing_is_left(&shared);
 }
 
+/// M7: a mark that others have made coarser is found by one that has written to the table before.
+#[test]
+fn marks_that_others_make_coarser_are_found_by_a_second_write() {
+    for is_old in [false, true] {
+        let shared = match is_old {
+            false => serializable(),
+            true => with(|options| (options.retained_max, options.old_marks_max) = (0, 1)),
+        };
+        let (mut writer, mut reader) = (begin(&shared, 0), begin(&shared, 1));
+        shared.write_row(&mut writer, Xid(10), row(0, 1), &blind).unwrap();
+        shared.read_row(&mut reader, row(7, 7), &blind).unwrap();
+        shared.read_row(&mut reader, row(8, 8), &blind).unwrap();
+        assert_eq!(commit(&shared, reader, 0), Ok(()));
+        if !is_old {
+            shared.coarsen(TABLE, &[INDEX]);
+        }
+        assert!(!shared.graph.shared().has_conflicts(writer.id()));
+        // The row may be one that was read, at its new place.
+        shared.write_row(&mut writer, Xid(10), row(9, 9), &blind).unwrap();
+        assert!(shared.graph.shared().has_conflicts(writer.id()), "old: {is_old}");
+        shared.remove(writer);
+        let last = begin(&shared, 3);
+        assert_eq!(commit(&shared, last, 0), Ok(()));
+        nothing_is_left(&shared);
+    }
+}
+
+/// Marks on more tables than there may be marks of old ones: they cannot be made fewer, and the end comes all the same.
+#[test]
+fn old_marks_on_many_tables_are_no_endless_work() {
+    let shared = with(|options| (options.retained_max, options.old_marks_max) = (0, 8));
+    let long = begin(&shared, 0);
+    let mut other = begin(&shared, 1);
+    for relation in 0..40 {
+        shared.read_relation(&mut other, relation, &blind).unwrap();
+    }
+    assert_eq!(commit(&shared, other, 0), Ok(()));
+    assert_eq!(shared.sizes(), (1, 40));
+    shared.remove(long);
+    nothing_is_left(&shared);
+}
+
+/// G5 and G7: a pivot that finishes, and is summarised, between a reader's registration and the news of its snapshot.
+#[test]
+fn a_snapshot_is_not_safe_beside_a_pivot_that_was_summarised() {
+    let shared = with(|options| options.retained_max = 0);
+    let mut pivot = begin(&shared, 0);
+    shared.read_row(&mut pivot, row(0, 1), &blind).unwrap();
+    let mut first = begin(&shared, 1);
+    shared.write_row(&mut first, Xid(11), row(0, 1), &blind).unwrap();
+    assert_eq!(commit(&shared, first, 11), Ok(()));
+    let reader = shared.begin(ProcId(2), true);
+    shared.write_row(&mut pivot, Xid(10), row(0, 2), &blind).unwrap();
+    assert_eq!(commit(&shared, pivot, 10), Ok(()));
+    shared.snapshot_taken(&reader);
+    assert!(reader.is_unsafe() && !reader.is_safe());
+    shared.remove(reader);
+    nothing_is_left(&shared);
+}
+
 /// M6: rows get other places, and an index goes.
 #[test]
 fn marks_on_parts_become_marks_on_the_table() {

@@ -331,10 +331,14 @@ impl Session {
         self.cursors.by_name.get(name)?.columns()
     }
 
-    /// The columns of a statement's rows as they would be now: those of FETCH are its cursor's.
+    /// The columns of a statement's rows as they would be now: those of FETCH are its cursor's, those of EXECUTE the named
+    /// statement's.
     pub fn result_columns<'a>(&'a self, statement: &'a Prepared) -> Option<&'a [Column]> {
-        match statement.fetched_cursor() {
-            Some(cursor) => self.portal_columns(cursor),
+        if let Some(cursor) = statement.fetched_cursor() {
+            return self.portal_columns(cursor);
+        }
+        match statement.executed_statement() {
+            Some(name) => self.named_statement(name).ok()?.columns(),
             None => statement.columns(),
         }
     }
