@@ -10,7 +10,7 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// The quote of the word IN before such a list, which no text can have.
-const MARK: char = '\u{1}';
+const MARK: char = '`';
 
 /// Marks the word IN before each list that begins with a query in brackets.
 pub(super) fn mark(tokens: &mut [TokenWithSpan]) {

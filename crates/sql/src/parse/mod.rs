@@ -284,9 +284,9 @@ fn parse_tokens<T>(
     })
 }
 
-/// The tokens with a mark that sqlparser can show for each that it cannot: its errors show the token that they are at, and
-/// it panics for a word with a quotation mark that it does not know. The grammar takes each mark for the same. `None`: there
-/// is no such mark.
+/// The tokens with quotation marks for each mark that sqlparser cannot show: its errors show the token that they are at, and
+/// it panics for a word with a quotation mark that it does not know. The marks that our own rules of the grammar look for
+/// are of those that it knows, and stay; it takes all others for the same. `None`: there is no such mark.
 fn showable(tokens: &[TokenWithSpan]) -> Option<Vec<TokenWithSpan>> {
     let is_foreign = |token: &TokenWithSpan| match &token.token {
         Token::Word(word) => !matches!(word.quote_style, None | Some('"' | '[' | '`')),
@@ -300,7 +300,7 @@ fn showable(tokens: &[TokenWithSpan]) -> Option<Vec<TokenWithSpan>> {
         if is_foreign(token)
             && let Token::Word(word) = &mut token.token
         {
-            word.quote_style = Some('`');
+            word.quote_style = Some('"');
         }
     }
     Some(tokens)
