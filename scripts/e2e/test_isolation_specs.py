@@ -19,7 +19,7 @@ SPECS = {
     "propagate-lock-delete": 8,
     "read-only-anomaly-2": 2,
     "read-only-anomaly-3": 1,
-    "read-write-unique": 1,
+    "read-write-unique": 2,
 }
 
 
