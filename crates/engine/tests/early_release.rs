@@ -95,10 +95,14 @@ fn a_reader_that_waits_for_the_disk_can_be_stopped() {
              alice: update accounts set balance = 11 where id = 1                => waits for the log
              bob:   set statement_timeout = '100ms'                              => SET
              bob:   select balance from accounts where id = 1                    => ERROR 57014
+             bob:   set statement_timeout = 0                                    => SET
              bob:   select balance from accounts where id = 2                    => 20
+             bob:   set statement_timeout = '100ms'                              => SET
              bob:   select balance from accounts where id = 1                    => ERROR 57014
+             bob:   set statement_timeout = 0                                    => SET
              bob:   begin                                                        => BEGIN
              bob:   update accounts set note = 'x' where id = 2                  => UPDATE 1
+             bob:   set statement_timeout = '100ms'                              => SET
              bob:   select balance from accounts where id = 1                    => ERROR 57014
              bob:   select 1                                                     => ERROR 25P02
              bob:   rollback                                                     => ROLLBACK
