@@ -103,7 +103,7 @@ impl Transaction {
             if self.serializable.own.as_ref().is_some_and(|own| own.is_safe()) {
                 self.remove_serializable();
             }
-            return self.check_not_doomed();
+            return self.check_serializable();
         }
         if self.storage.is_standby() {
             return Err(EngineError::new(
@@ -152,13 +152,6 @@ impl Transaction {
             }
         }
         Ok(())
-    }
-
-    fn check_not_doomed(&self) -> Result<()> {
-        match &self.serializable.own {
-            Some(own) => own.check().map_err(failed),
-            None => Ok(()),
-        }
     }
 
     /// The check before the commit; the transaction is rolled back if it has to give up.
@@ -213,7 +206,7 @@ impl Transaction {
         mark(shared, own, &sees).map_err(failed)
     }
 
-    /// 40001 if it has to give up already: asked before an error that says less. Of two transactions that have looked for a
+    /// 40001 if it has to give up already: asked before a statement, and before an error that says less. Of two transactions that have looked for a
     /// key and then enter it, the second is told to try again, and not of a row that it has not seen.
     pub(crate) fn check_serializable(&self) -> Result<()> {
         match &self.serializable.own {

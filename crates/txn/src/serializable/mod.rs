@@ -78,8 +78,8 @@
 //!   transaction leaves the graph; one that has found its mark and does not find it in the graph takes it for old.
 //!
 //! # Why the simpler versions are wrong
-//! - *Only the reader looks, at the versions' xids.* It sees writes that came before; a write that comes after the read is
-//!   nobody's business then.
+//! - *Only the reader looks, at the versions' xids.* It sees writes that came before; one that comes after the read
+//!   goes unseen.
 //! - *Marks go with the commit.* T1 may read, commit, and only then T2 write what T1 has read (the read-only anomaly).
 //! - *The check behind the commit record.* It could not refuse any more.
 //! - *The conflict as one bit in, one bit out.* Sound, and it dooms each transaction that has both, whichever commits first.

@@ -44,7 +44,7 @@ impl Session {
         Ok(())
     }
 
-    /// Waits for the session `other`, and tells those that ask for whom.
+    /// Waits for the session `other`, which pg_blocking_pids shows meanwhile.
     fn wait_until(&self, event: WaitEvent, other: ProcId, done: impl Fn() -> bool) -> Result<()> {
         let _told = self.slot.tell_wait_for(other);
         let mut pause = PAUSE_MIN;
