@@ -109,8 +109,8 @@ fn a_client_that_waits_is_told() {
         assert!(told(&alice.read().unwrap()).ends_with(&format!("x{number}")));
     }
     until_all_is_told(&mut bob);
-    alice.query("set idle_session_timeout = '100ms'");
     let started = Instant::now();
+    alice.query("set idle_session_timeout = '100ms'");
     assert_eq!(alice.until_closed()[0].sqlstate(), "57P05");
     assert!(started.elapsed() >= Duration::from_millis(100));
     bob.query("listen a");
