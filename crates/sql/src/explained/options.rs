@@ -33,53 +33,6 @@ pub struct ExplainOptions {
 }
 
 impl ExplainOptions {
-    /// Sets an option; `value` is what is behind its name, in lower case.
-    pub(crate) fn set(&mut self, name: &str, value: Option<&str>, position: u32) -> Result<()> {
-        let on = || match value {
-            None | Some("true" | "on" | "1") => Ok(true),
-            Some("false" | "off" | "0") => Ok(false),
-            Some(_) => Err(EngineError::new(
-                SqlState::SYNTAX_ERROR,
-                format!("{name} requires a Boolean value"),
-            )),
-        };
-        let refused =
-            |what: &str| Err(EngineError::not_supported(format!("EXPLAIN ({what})")).with_position(position));
-        match name {
-            "analyze" | "analyse" => self.analyze = on()?,
-            "verbose" => self.verbose = on()?,
-            "costs" => self.costs = Some(on()?),
-            "buffers" => self.buffers = on()?,
-            "timing" => self.timing = Some(on()?),
-            "summary" => self.summary = Some(on()?),
-            "settings" if on()? => return refused("SETTINGS"),
-            "wal" if on()? => return refused("WAL"),
-            "settings" | "wal" => {}
-            "format" => {
-                self.format = match value {
-                    Some("text") => ExplainFormat::Text,
-                    Some("json") => ExplainFormat::Json,
-                    Some(other @ ("xml" | "yaml")) => {
-                        return refused(&format!("FORMAT {}", other.to_uppercase()));
-                    }
-                    other => {
-                        let text = format!(
-                            "unrecognized value for EXPLAIN option \"format\": \"{}\"",
-                            other.unwrap_or_default()
-                        );
-                        let error = EngineError::new(SqlState::INVALID_PARAMETER_VALUE, text);
-                        return Err(error.with_position(position));
-                    }
-                };
-            }
-            _ => {
-                let text = format!("unrecognized EXPLAIN option \"{name}\"");
-                return Err(EngineError::new(SqlState::SYNTAX_ERROR, text).with_position(position));
-            }
-        }
-        Ok(())
-    }
-
     /// The error of options that do not go together.
     pub(crate) fn check(&self) -> Result<()> {
         if self.timing == Some(true) && !self.analyze {

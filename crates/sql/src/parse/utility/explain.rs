@@ -1,8 +1,8 @@
 //! EXPLAIN.
 
-use crate::error::Result;
-use crate::explained::ExplainOptions;
-use crate::lex::Kind;
+use crate::error::{EngineError, Result, SqlState};
+use crate::explained::{ExplainFormat, ExplainOptions};
+use crate::parse::utility::options::UtilityOption;
 use crate::parse::utility::reader::Reader;
 use crate::parse::{ParsedStatement, parse_one};
 
@@ -10,22 +10,11 @@ impl Reader<'_> {
     /// The statement that EXPLAIN is about, and the options.
     pub(super) fn explain(&mut self) -> Result<(ParsedStatement, ExplainOptions)> {
         let mut options = ExplainOptions::default();
-        if self.eat_symbol('(') {
-            loop {
-                let (option, position) = self.identifier()?;
-                let value = match self.peek() {
-                    Some(Kind::Word(word) | Kind::Number(word)) => Some(word.clone()),
-                    Some(Kind::Text(text)) => Some(text.to_ascii_lowercase()),
-                    _ => None,
-                };
-                self.at += usize::from(value.is_some());
-                options.set(&option, value.as_deref(), position)?;
-                if !self.eat_symbol(',') {
-                    break;
-                }
-            }
-            self.expect_symbol(')')?;
-        } else {
+        let listed = self.utility_options()?;
+        for option in &listed {
+            set(&mut options, option)?;
+        }
+        if listed.is_empty() {
             options.analyze = self.eat("analyze") || self.eat("analyse");
             options.verbose = self.eat("verbose");
         }
@@ -36,4 +25,39 @@ impl Reader<'_> {
         let (text, offset) = self.rest();
         Ok((parse_one(&text, offset)?, options))
     }
+}
+
+/// Sets an option.
+fn set(options: &mut ExplainOptions, option: &UtilityOption) -> Result<()> {
+    let refused = |what: &str| {
+        Err(EngineError::not_supported(format!("EXPLAIN ({what})")).with_position(option.position))
+    };
+    match option.name.as_str() {
+        "analyze" | "analyse" => options.analyze = option.is_on()?,
+        "verbose" => options.verbose = option.is_on()?,
+        "costs" => options.costs = Some(option.is_on()?),
+        "buffers" => options.buffers = option.is_on()?,
+        "timing" => options.timing = Some(option.is_on()?),
+        "summary" => options.summary = Some(option.is_on()?),
+        "settings" if option.is_on()? => return refused("SETTINGS"),
+        "wal" if option.is_on()? => return refused("WAL"),
+        "settings" | "wal" => {}
+        "format" => {
+            options.format = match option.text()? {
+                "text" => ExplainFormat::Text,
+                "json" => ExplainFormat::Json,
+                other @ ("xml" | "yaml") => return refused(&format!("FORMAT {}", other.to_uppercase())),
+                other => {
+                    let text = format!("unrecognized value for EXPLAIN option \"format\": \"{other}\"");
+                    let error = EngineError::new(SqlState::INVALID_PARAMETER_VALUE, text);
+                    return Err(error.with_position(option.position));
+                }
+            };
+        }
+        name => {
+            let text = format!("unrecognized EXPLAIN option \"{name}\"");
+            return Err(EngineError::new(SqlState::SYNTAX_ERROR, text).with_position(option.position));
+        }
+    }
+    Ok(())
 }

@@ -1,9 +1,9 @@
 //! VACUUM, ANALYZE and REINDEX.
 
 use crate::error::{EngineError, Result, SqlState};
-use crate::lex::Kind;
 use crate::parse::utility::AsRead;
 use crate::parse::utility::Name;
+use crate::parse::utility::options::UtilityOption;
 use crate::parse::utility::reader::Reader;
 use crate::plan::{ControlStatement, MaintainedTable, ReindexAsRead, ReindexKind};
 
@@ -11,30 +11,20 @@ impl Reader<'_> {
     pub(super) fn vacuum(&mut self) -> Result<ControlStatement<AsRead>> {
         let full = || EngineError::not_supported("VACUUM FULL");
         let (mut analyze, mut verbose) = (false, false);
-        if self.eat_symbol('(') {
-            loop {
-                let (option, position) = self.identifier()?;
-                let on = self.switch();
-                match option.as_str() {
-                    "analyze" | "analyse" => analyze = on,
-                    "verbose" => verbose = on,
-                    "full" if on => return Err(full().with_position(position)),
-                    "full"
-                    | "freeze"
-                    | "disable_page_skipping"
-                    | "skip_locked"
-                    | "index_cleanup"
-                    | "process_toast"
-                    | "truncate"
-                    | "parallel" => {}
-                    _ => return Err(unrecognized("VACUUM", &option, position)),
+        let options = self.utility_options()?;
+        for option in &options {
+            match option.name.as_str() {
+                "analyze" | "analyse" => analyze = option.is_on()?,
+                "verbose" => verbose = option.is_on()?,
+                "full" if option.is_on()? => return Err(full().with_position(option.position)),
+                "full" | "index_cleanup" | "parallel" => {}
+                "freeze" | "disable_page_skipping" | "skip_locked" | "process_toast" | "truncate" => {
+                    let _ = option.is_on()?;
                 }
-                if !self.eat_symbol(',') {
-                    break;
-                }
+                _ => return Err(unrecognized("VACUUM", option)),
             }
-            self.expect_symbol(')')?;
-        } else {
+        }
+        if options.is_empty() {
             if self.eat("full") {
                 return Err(full());
             }
@@ -54,17 +44,6 @@ impl Reader<'_> {
             analyze,
             verbose,
         })
-    }
-
-    /// The value of an option that is on or off.
-    fn switch(&mut self) -> bool {
-        let on = match self.peek() {
-            Some(Kind::Word(word)) => matches!(word.as_str(), "true" | "on" | "auto"),
-            Some(Kind::Number(number)) => number != "0",
-            _ => return true,
-        };
-        self.at += 1;
-        on
     }
 
     fn optional_tables(&mut self) -> Result<Vec<MaintainedTable<AsRead>>> {
@@ -94,24 +73,16 @@ impl Reader<'_> {
 
     pub(super) fn reindex(&mut self) -> Result<ReindexAsRead<Name>> {
         let (mut concurrently, mut verbose) = (false, false);
-        if self.eat_symbol('(') {
-            loop {
-                let (option, position) = self.identifier()?;
-                match option.as_str() {
-                    "verbose" => verbose = self.switch(),
-                    "concurrently" => concurrently = self.switch(),
-                    "tablespace" => {
-                        return Err(
-                            EngineError::not_supported("REINDEX (TABLESPACE …)").with_position(position)
-                        );
-                    }
-                    _ => return Err(unrecognized("REINDEX", &option, position)),
+        for option in self.utility_options()? {
+            match option.name.as_str() {
+                "verbose" => verbose = option.is_on()?,
+                "concurrently" => concurrently = option.is_on()?,
+                "tablespace" => {
+                    let refused = EngineError::not_supported("REINDEX (TABLESPACE …)");
+                    return Err(refused.with_position(option.position));
                 }
-                if !self.eat_symbol(',') {
-                    break;
-                }
+                _ => return Err(unrecognized("REINDEX", &option)),
             }
-            self.expect_symbol(')')?;
         }
         let kinds = [
             ("index", ReindexKind::Index),
@@ -133,22 +104,18 @@ impl Reader<'_> {
 
     pub(super) fn analyze(&mut self) -> Result<ControlStatement<AsRead>> {
         let mut verbose = false;
-        if self.eat_symbol('(') {
-            loop {
-                let (option, position) = self.identifier()?;
-                let on = self.switch();
-                match option.as_str() {
-                    "verbose" => verbose = on,
-                    // A lock is waited for all the same.
-                    "skip_locked" => {}
-                    _ => return Err(unrecognized("ANALYZE", &option, position)),
+        let options = self.utility_options()?;
+        for option in &options {
+            match option.name.as_str() {
+                "verbose" => verbose = option.is_on()?,
+                // A lock is waited for all the same.
+                "skip_locked" => {
+                    let _ = option.is_on()?;
                 }
-                if !self.eat_symbol(',') {
-                    break;
-                }
+                _ => return Err(unrecognized("ANALYZE", option)),
             }
-            self.expect_symbol(')')?;
-        } else {
+        }
+        if options.is_empty() {
             verbose = self.eat("verbose");
         }
         Ok(ControlStatement::Analyze {
@@ -158,10 +125,10 @@ impl Reader<'_> {
     }
 }
 
-fn unrecognized(statement: &str, option: &str, position: u32) -> EngineError {
+fn unrecognized(statement: &str, option: &UtilityOption) -> EngineError {
     EngineError::new(
         SqlState::SYNTAX_ERROR,
-        format!("unrecognized {statement} option \"{option}\""),
+        format!("unrecognized {statement} option \"{}\"", option.name),
     )
-    .with_position(position)
+    .with_position(option.position)
 }

@@ -15,6 +15,7 @@ mod explain;
 mod grant;
 mod lock;
 mod maintenance;
+mod options;
 mod prepared;
 mod reader;
 mod role;

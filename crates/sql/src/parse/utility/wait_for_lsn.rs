@@ -3,6 +3,7 @@
 use crate::error::{EngineError, Result, SqlState};
 use crate::lex::Kind;
 use crate::parse::utility::AsRead;
+use crate::parse::utility::options::UtilityOption;
 use crate::parse::utility::reader::Reader;
 use crate::plan::{ControlStatement, WaitForLsn, WaitMode};
 use crate::value::lsn::parse_lsn;
@@ -18,65 +19,44 @@ impl Reader<'_> {
             no_throw: false,
         };
         if self.eat("with") {
-            self.expect_symbol('(')?;
-            let mut seen: Vec<String> = Vec::new();
-            loop {
-                let (option, position) = self.identifier()?;
-                if seen.contains(&option) {
-                    return Err(
-                        EngineError::new(SqlState::SYNTAX_ERROR, "conflicting or redundant options")
-                            .with_position(position),
-                    );
-                }
-                self.wait_option(&option, position, &mut wait)?;
-                seen.push(option);
-                if !self.eat_symbol(',') {
-                    break;
-                }
+            if self.peek() != Some(&Kind::Symbol('(')) {
+                return Err(self.syntax_error());
             }
-            self.expect_symbol(')')?;
+            let options = self.utility_options()?;
+            for (at, option) in options.iter().enumerate() {
+                if options[..at].iter().any(|before| before.name == option.name) {
+                    let redundant =
+                        EngineError::new(SqlState::SYNTAX_ERROR, "conflicting or redundant options");
+                    return Err(redundant.with_position(option.position));
+                }
+                set(&mut wait, option)?;
+            }
         }
         Ok(ControlStatement::WaitForLsn(wait))
     }
+}
 
-    fn wait_option(&mut self, option: &str, position: u32, wait: &mut WaitForLsn) -> Result<()> {
-        match option {
-            "mode" => {
-                let name = self.string()?;
-                let found = WaitMode::NAMES
-                    .iter()
-                    .find(|(known, _)| known.eq_ignore_ascii_case(&name));
-                wait.mode = found
-                    .ok_or_else(|| {
-                        EngineError::new(
-                            SqlState::INVALID_PARAMETER_VALUE,
-                            format!("unrecognized value for WAIT option \"mode\": \"{name}\""),
-                        )
-                        .with_position(position)
-                    })?
-                    .1;
-            }
-            "timeout" => {
-                wait.timeout = Some(match self.peek() {
-                    Some(Kind::Number(number)) => {
-                        let number = number.clone();
-                        self.at += 1;
-                        number
-                    }
-                    _ => self.string()?,
-                });
-            }
-            "no_throw" => wait.no_throw = true,
-            other => {
-                return Err(EngineError::new(
-                    SqlState::SYNTAX_ERROR,
-                    format!("option \"{other}\" not recognized"),
-                )
-                .with_position(position));
-            }
+fn set(wait: &mut WaitForLsn, option: &UtilityOption) -> Result<()> {
+    match option.name.as_str() {
+        "mode" => {
+            let name = option.text()?;
+            let found = WaitMode::NAMES
+                .iter()
+                .find(|(known, _)| known.eq_ignore_ascii_case(name));
+            let unknown = || {
+                let text = format!("unrecognized value for WAIT option \"mode\": \"{name}\"");
+                EngineError::new(SqlState::INVALID_PARAMETER_VALUE, text).with_position(option.position)
+            };
+            wait.mode = found.ok_or_else(unknown)?.1;
         }
-        Ok(())
+        "timeout" => wait.timeout = Some(option.text()?.to_owned()),
+        "no_throw" => wait.no_throw = option.is_on()?,
+        other => {
+            let text = format!("option \"{other}\" not recognized");
+            return Err(EngineError::new(SqlState::SYNTAX_ERROR, text).with_position(option.position));
+        }
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -112,11 +92,35 @@ mod tests {
             Some("250")
         );
         for (name, mode) in WaitMode::NAMES {
-            assert_eq!(
-                read(&format!("wait for lsn '0/0' with (mode '{name}')")).mode,
-                mode
-            );
+            for written in [
+                name.to_owned(),
+                name.to_uppercase(),
+                format!("'{name}'"),
+                format!("\"{name}\""),
+            ] {
+                let sql = format!("wait for lsn '0/0' with (mode {written})");
+                assert_eq!(read(&sql).mode, mode, "{sql}");
+            }
             assert_eq!(mode.name(), name);
+        }
+    }
+
+    #[test]
+    fn values_are_words_texts_or_numbers() {
+        for (value, no_throw) in [
+            ("", true),
+            ("true", true),
+            ("'on'", true),
+            ("1", true),
+            ("off", false),
+            ("0", false),
+        ] {
+            let sql = format!("wait for lsn '0/0' with (no_throw {value}, mode primary_flush)");
+            assert_eq!(read(&sql).no_throw, no_throw, "{sql}");
+        }
+        for (value, timeout) in [("250", "250"), ("-1", "-1"), ("+1.5", "1.5"), ("'2s'", "2s")] {
+            let sql = format!("wait for lsn '0/0' with (timeout {value})");
+            assert_eq!(read(&sql).timeout.as_deref(), Some(timeout), "{sql}");
         }
     }
 
@@ -137,6 +141,23 @@ mod tests {
             (
                 "wait for lsn '0/1' with (patience 1)",
                 "option \"patience\" not recognized",
+            ),
+            (
+                "wait for lsn '0/1' with (mode slowly)",
+                "unrecognized value for WAIT option \"mode\": \"slowly\"",
+            ),
+            ("wait for lsn '0/1' with (mode)", "mode requires a parameter"),
+            (
+                "wait for lsn '0/1' with (timeout)",
+                "timeout requires a parameter",
+            ),
+            (
+                "wait for lsn '0/1' with (no_throw never)",
+                "no_throw requires a Boolean value",
+            ),
+            (
+                "wait for lsn '0/1' with no_throw",
+                "syntax error at or near \"no_throw\"",
             ),
             (
                 "wait for lsn '0/1' with (no_throw",
