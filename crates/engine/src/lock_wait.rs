@@ -3,7 +3,7 @@
 //! | | the client | the log |
 //! | --- | --- | --- |
 //! | a deadlock | 40P01, with each wait of the cycle | the same, and the statement of each session |
-//! | a wait of more than `deadlock_timeout`, under `log_lock_waits` | | the session, the lock, its holders and those that wait before it; and when it has got it |
+//! | a wait of more than `deadlock_timeout`, under `log_lock_waits` | | the session, the lock, all that hold it and all that wait for it, the statement; and when the session has got it |
 
 use std::cell::Cell;
 use std::fmt::Write as _;
@@ -124,19 +124,33 @@ impl<'a> LockWaiter<'a> {
         };
         if !told.get() && begun.elapsed() >= limit {
             told.set(true);
-            let pid = self.process_id(self.proc);
-            let holders = self.manager.blockers(self.proc);
-            let holders: Vec<String> = holders
-                .iter()
-                .map(|proc| self.process_id(*proc).to_string())
-                .collect();
+            let (pid, statement) = self.statement_of(self.proc).unwrap_or_default();
+            let queue = self.manager.queue_of(self.proc);
+            let noun = if queue.holders.len() == 1 {
+                "Process"
+            } else {
+                "Processes"
+            };
             tracing::warn!(
-                "process {pid} still waiting for {} after {} ms; it waits for: {}",
+                "process {pid} still waiting for {} after {} ms\n\
+                 DETAIL:  {noun} holding the lock: {}. Wait queue: {}.\n\
+                 STATEMENT:  {}",
                 words(target),
                 milliseconds(begun),
-                holders.join(", ")
+                self.process_ids(&queue.holders),
+                self.process_ids(&queue.waiters),
+                clearway_sql::masked(&statement)
             );
         }
+    }
+
+    /// The numbers of sessions, in a list.
+    fn process_ids(&self, procs: &[ProcId]) -> String {
+        let numbers: Vec<String> = procs
+            .iter()
+            .map(|proc| self.process_id(*proc).to_string())
+            .collect();
+        numbers.join(", ")
     }
 
     fn process_id(&self, proc: ProcId) -> u32 {

@@ -85,8 +85,8 @@ pub use known_xids::{
 };
 pub use lock_mode::LockMode;
 pub use lock_table::{
-    Asked, DeadlockWait, ListedLock, LockError, LockHolder, LockManager, LockOptions, LockRequest, LockTag,
-    LockWait, QueuedLock, RelationLocksVariant, WaitTarget,
+    Asked, DeadlockWait, ListedLock, LockError, LockHolder, LockManager, LockOptions, LockQueue, LockRequest,
+    LockTag, LockWait, QueuedLock, RelationLocksVariant, WaitTarget,
 };
 pub use no_pages::NoPages;
 pub use notifications::{

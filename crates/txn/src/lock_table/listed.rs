@@ -28,6 +28,16 @@ pub struct ListedLock {
     pub waited: Option<Duration>,
 }
 
+/// The sessions that hold a lock, in whatever mode, or run a transaction; and those that wait for it, of a lock in the order
+/// in which they get it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LockQueue {
+    /// Those that have it.
+    pub holders: Vec<ProcId>,
+    /// Those that wait.
+    pub waiters: Vec<ProcId>,
+}
+
 impl<M: Machine> LockManager<M> {
     /// All locks that sessions hold or wait for; waits for transactions apart ([`waits_for`](Self::waits_for)).
     pub fn listed(&self) -> Vec<ListedLock> {
@@ -100,5 +110,30 @@ impl<M: Machine> LockManager<M> {
         blockers.sort_unstable_by_key(|proc| proc.0);
         blockers.dedup();
         blockers
+    }
+
+    /// All sessions at the lock or the transaction that `proc` waits for.
+    pub fn queue_of(&self, proc: ProcId) -> LockQueue {
+        let mut queue = LockQueue::default();
+        if let Some(xid) = self.transaction_waited_for(proc) {
+            queue.holders.extend(self.proc_array.find_running(xid));
+            let all = (0..self.waits.len()).map(|number| ProcId(number as u32));
+            queue
+                .waiters
+                .extend(all.filter(|other| self.transaction_waited_for(*other) == Some(xid)));
+            return queue;
+        }
+        for partition in &self.partitions {
+            let partition = partition.shared();
+            let mut entries = partition.entries.values();
+            if let Some(entry) = entries.find(|entry| entry.queue.iter().any(|waiter| waiter.proc == proc)) {
+                queue
+                    .holders
+                    .extend(entry.holders.iter().map(|holder| holder.proc));
+                queue.waiters.extend(entry.queue.iter().map(|waiter| waiter.proc));
+                break;
+            }
+        }
+        queue
     }
 }

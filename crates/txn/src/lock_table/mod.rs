@@ -68,7 +68,7 @@ use take_backs::TakeBacks;
 pub use deadlock_wait::{DeadlockWait, WaitTarget};
 pub(crate) use entry::{LockEntry, Partition};
 pub use holders::LockHolder;
-pub use listed::ListedLock;
+pub use listed::{ListedLock, LockQueue};
 pub use options::LockOptions;
 pub use request::LockRequest;
 

@@ -522,6 +522,17 @@ fn a_cycle_through_a_queue_is_found_and_told() {
             );
             assert_eq!(locks.blockers(BOB), [ALICE]);
             assert_eq!(locks.blockers(CAROL), [BOB], "the one before it in the queue");
+            let accounts = locks.queue_of(BOB);
+            assert_eq!(
+                (accounts.holders, accounts.waiters),
+                (vec![ALICE], vec![BOB, CAROL])
+            );
+            assert_eq!(
+                locks.queue_of(CAROL),
+                locks.queue_of(BOB),
+                "both are in one queue"
+            );
+            assert_eq!(locks.queue_of(ALICE), LockQueue::default(), "it waits no more");
             assert!(queue(locks, HISTORY).is_empty(), "R1: the victim waits no more");
             assert_eq!(locks.find_deadlock(BOB), None);
             given_up.store(true, Relaxed);
