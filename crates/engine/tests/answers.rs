@@ -113,6 +113,16 @@ macro_rules! subjects {
         fn $name() {
             check(include_str!(concat!("answers/", stringify!($name), ".txt")));
         })*
+
+        #[test]
+        fn every_file_is_a_subject() {
+            let subjects = [$(concat!(stringify!($name), ".txt")),*];
+            let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/answers")).unwrap();
+            let mut files: Vec<String> =
+                files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+            files.sort();
+            assert_eq!(files, subjects);
+        }
     };
 }
 
@@ -121,6 +131,7 @@ subjects! {
     aggregates
     alter_table
     analyze
+    any_operators
     arithmetic
     array_assignments
     bytes
@@ -144,10 +155,10 @@ subjects! {
     grouping_sets
     indexes
     intervals
-    json
-    json_tables
     join_names
     joins
+    json
+    json_tables
     keys
     long_values
     math_double
@@ -175,6 +186,7 @@ subjects! {
     series
     settings
     spill
+    system_columns
     tables
     temporary
     times

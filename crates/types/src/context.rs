@@ -87,8 +87,25 @@ pub trait SessionFacts {
     /// The place (block and slot) of the row that a cursor is on in the table of this number and name; `None` if the table
     /// has none there.
     fn cursor_place(&self, cursor: &str, table: u32, name: &str) -> Result<Option<(u32, u16)>>;
+    /// The version at a place (block and slot) of the table of this number; `None` if there is none any more.
+    fn row_version(&self, _table: u32, _place: (u32, u16)) -> Result<Option<RowVersion>> {
+        Err(EngineError::internal("a row's version outside a session"))
+    }
     /// The catalog, as the session sees it.
     fn catalog(&self) -> Result<&dyn CatalogFacts>;
+}
+
+/// The header of a version of a row: transactions and commands, by their numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowVersion {
+    /// The transaction that made it.
+    pub xmin: u64,
+    /// The transaction that replaced, deleted or locked it, whatever became of that transaction; 0 without one.
+    pub xmax: u64,
+    /// The command that made it.
+    pub cmin: u32,
+    /// The command that replaced or deleted it; 0 without one.
+    pub cmax: u32,
 }
 
 /// The number, or the pair of numbers, that names an advisory lock.

@@ -12,6 +12,7 @@ use crate::executor::marks::{mark_added, mark_written};
 use crate::executor::modify_joined;
 use crate::executor::not_null::check_not_null;
 use crate::executor::on_conflict::{self, Stored};
+use crate::executor::place::place_value;
 use crate::executor::references::{self, concern_update, row_deleted, row_stored};
 use crate::executor::scan::{self, LedBy, Scan, TO_CHANGE};
 use crate::executor::unique::insert_entries;
@@ -43,14 +44,20 @@ pub(crate) fn insert(
         if plan.generates {
             generate(&plan.table, &mut row, &execution.eval)?;
         }
+        // The place, and whether the row has been locked before it was updated.
+        let stored;
         match &plan.conflict {
             None => {
-                insert_row(execution, &plan.table, &row)?;
+                stored = (insert_row(execution, &plan.table, &row)?, false);
                 inserted += 1;
             }
             Some(conflict) => match on_conflict::insert_or(execution, plan, conflict, &row)? {
-                Stored::Inserted => inserted += 1,
-                Stored::Updated(new) => {
+                Stored::Inserted(tid) => {
+                    stored = (tid, false);
+                    inserted += 1;
+                }
+                Stored::Updated(new, tid) => {
+                    stored = (tid, true);
                     updated += 1;
                     row = new;
                 }
@@ -64,6 +71,12 @@ pub(crate) fn insert(
             check_row(execution, checks, &row)?;
         }
         if let Some(returning) = &plan.returning {
+            if returning.tells_place {
+                let (tid, is_locked) = stored;
+                let locker = execution.txn.context().xid.filter(|_| is_locked);
+                row.push(place_value(tid));
+                row.push(Value::Oid(locker.map_or(0, |xid| xid.0 as u32)));
+            }
             send(execution, returning, &row, sink)?;
         }
         execution.scratch.rows.push(row);

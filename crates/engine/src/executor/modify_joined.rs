@@ -20,7 +20,7 @@ use crate::executor::generated::generate;
 use crate::executor::long_values;
 use crate::executor::marks::mark_written;
 use crate::executor::not_null::check_not_null;
-use crate::executor::place::place_of;
+use crate::executor::place::{place_of, place_value};
 use crate::executor::references::{self, concern_update, row_deleted};
 use crate::executor::scan::{self, TO_CHANGE};
 use crate::executor::select::rows::Rows;
@@ -91,6 +91,7 @@ impl<'p> Found<'p> {
         newest: &scan::Newest,
     ) -> Result<bool> {
         self.row[..self.width].clone_from_slice(&newest.row);
+        self.row[self.width] = place_value(newest.tid);
         let row = &self.row;
         match &self.plan.recheck {
             Some(recheck) => execution.evaluating(|context| recheck.passes(row, context)),
@@ -109,19 +110,20 @@ pub(super) fn update(
     let mut found = Found::open(execution, joined, &plan.scan)?;
     let mut count = 0;
     while let Some(tid) = found.next(execution)? {
-        let before = found.row[..found.width].to_vec();
-        if let Some(new) = update_row(execution, plan, tid, &mut found)? {
+        let before = found.row[..=found.width].to_vec();
+        if let Some((new, stored)) = update_row(execution, plan, tid, &mut found)? {
             count += 1;
             if let Some(checks) = &plan.checks {
                 check_row(execution, checks, &new)?;
             }
             if let Some(returning) = &plan.returning {
                 found.row[..found.width].clone_from_slice(&new);
+                found.row[found.width] = place_value(stored);
                 send(execution, returning, &found.row, sink)?;
             }
         }
         // Other partners of the row are compared with the version that was seen.
-        found.row[..found.width].clone_from_slice(&before);
+        found.row[..=found.width].clone_from_slice(&before);
     }
     execution
         .txn
@@ -129,13 +131,13 @@ pub(super) fn update(
     Ok(count)
 }
 
-/// Updates the row at hand; its new columns, or `None` if it is not to be updated.
+/// Updates the row at hand; its new columns and place, or `None` if it is not to be updated.
 fn update_row(
     execution: &mut Execution<'_>,
     plan: &UpdatePlan,
     tid: Tid,
     found: &mut Found<'_>,
-) -> Result<Option<Vec<Value>>> {
+) -> Result<Option<(Vec<Value>, Tid)>> {
     let table = &*plan.scan.table;
     let heap = Heap::new(heap_rel(table));
     execution.txn.assign_xid()?;
@@ -164,7 +166,7 @@ fn update_row(
                     let before = &found.row[..found.width];
                     references::row_replaced(execution, table, (before, &new), tid)?;
                 }
-                return Ok(Some(new));
+                return Ok(Some((new, tid)));
             }
             UpdateOutcome::SelfModified => {
                 long_values::withdraw(execution.txn, table, written)?;
@@ -249,7 +251,7 @@ pub(super) fn delete(
     let mut found = Found::open(execution, joined, &plan.scan)?;
     let mut count = 0;
     while let Some(tid) = found.next(execution)? {
-        let before = found.row[..found.width].to_vec();
+        let before = found.row[..=found.width].to_vec();
         if delete_row(execution, plan, tid, &mut found)? {
             count += 1;
             row_deleted(execution, &plan.scan.table, &found.row[..found.width])?;
@@ -257,7 +259,7 @@ pub(super) fn delete(
                 send(execution, returning, &found.row, sink)?;
             }
         }
-        found.row[..found.width].clone_from_slice(&before);
+        found.row[..=found.width].clone_from_slice(&before);
     }
     execution
         .txn

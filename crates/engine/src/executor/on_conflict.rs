@@ -32,16 +32,17 @@ use crate::executor::long_values;
 use crate::executor::marks::{mark_added, mark_key, mark_read, mark_written};
 use crate::executor::modify_joined::assigned_by;
 use crate::executor::not_null::check_not_null;
+use crate::executor::place::place_value;
 use crate::executor::references::{self, concern_update, row_stored};
 use crate::executor::unique::{insert_entries, refers_to, violation};
 use crate::executor::{Execution, Queued, heap_rel};
 
 /// The outcome for a row that was to be inserted.
 pub(super) enum Stored {
-    /// It is there.
-    Inserted,
-    /// The row that was there is this now.
-    Updated(Vec<Value>),
+    /// It is there, at this place.
+    Inserted(Tid),
+    /// The row that was there is this now, at this place.
+    Updated(Vec<Value>, Tid),
     /// Nothing was changed.
     LeftOut,
 }
@@ -69,8 +70,8 @@ pub(super) fn insert_or(
     loop {
         execution.check_interrupts()?;
         let Some(rival) = find_rival(execution, table, conflict, row)? else {
-            if store(execution, table, conflict, row)? {
-                return Ok(Stored::Inserted);
+            if let Some(tid) = store(execution, table, conflict, row)? {
+                return Ok(Stored::Inserted(tid));
             }
             continue;
         };
@@ -132,13 +133,13 @@ fn wait(execution: &mut Execution<'_>, xid: Xid) -> Result<()> {
         .wait_for_transaction(xid, execution.interrupts, execution.lock_timeout)
 }
 
-/// Step 2; `false` if another row has come meanwhile.
+/// Step 2: the row's place; `None` if another row has come meanwhile.
 fn store(
     execution: &mut Execution<'_>,
     table: &TableDef,
     conflict: &OnConflict,
     row: &[Value],
-) -> Result<bool> {
+) -> Result<Option<Tid>> {
     let heap = Heap::new(heap_rel(table));
     let mut payload = std::mem::take(&mut execution.scratch.payload);
     let written = long_values::encode(execution.txn, execution.interrupts, table, row, &mut payload)?;
@@ -150,11 +151,11 @@ fn store(
         let is_arbiter = conflict.arbiters.contains(&at);
         if !enter(execution, table, index, is_arbiter, row, tid)? {
             long_values::withdraw(execution.txn, table, written)?;
-            return Ok(false);
+            return Ok(None);
         }
     }
     row_stored(execution, table, row, tid)?;
-    Ok(true)
+    Ok(Some(tid))
 }
 
 /// Enters a row into an index; `false` if it had to be withdrawn.
@@ -241,6 +242,7 @@ fn update_rival(
     };
     let mut both = execution.whole_row(table, &payload)?;
     both.extend_from_slice(row);
+    both.push(place_value(rival));
     if let Some(condition) = &update.condition
         && !execution.evaluating(|context| condition.passes(&both, context))?
     {
@@ -266,7 +268,7 @@ fn update_rival(
                 let before = &both[..table.columns.len()];
                 references::row_replaced(execution, table, (before, &new), tid)?;
             }
-            Ok(Some(Stored::Updated(new)))
+            Ok(Some(Stored::Updated(new, tid)))
         }
         // A statement of WITH has changed it, for a query of SET: this one comes too late.
         UpdateOutcome::SelfModified => {

@@ -463,8 +463,8 @@ pub(crate) enum Locked {
     AsSeen,
     /// Deleted since, or no longer what WHERE asks for, or to be skipped.
     Gone,
-    /// Locked in a newer version, whose columns these are.
-    Newer(Vec<Value>),
+    /// Locked in a newer version, of these columns at this place.
+    Newer(Vec<Value>, Tid),
 }
 
 /// Locks a row that a scan has found.
@@ -489,7 +489,7 @@ pub(crate) fn lock_row(
         match outcome {
             LockOutcome::Locked => {
                 queued.release(execution.txn);
-                return Ok(newer.map_or(Locked::AsSeen, Locked::Newer));
+                return Ok(newer.map_or(Locked::AsSeen, |(row, tid)| Locked::Newer(row, tid)));
             }
             LockOutcome::SelfModified => {
                 queued.release(execution.txn);
@@ -516,7 +516,7 @@ pub(crate) fn lock_row(
                     return Ok(Locked::Gone);
                 };
                 target = found.tid;
-                newer = Some(found.row);
+                newer = Some((found.row, found.tid));
             }
         }
     }

@@ -9,12 +9,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clearway_storage::SeenCommits;
+use clearway_storage::heap::{Heap, Tid};
 
 use crate::activity::{ActivitySlot, SessionInfo};
 use crate::catalog::CatalogState;
 use crate::catalog::access::denied;
 use crate::catalog::role::SIGNAL_BACKEND;
 use crate::clock;
+use crate::convert::storage_error;
 use crate::engine::Engine;
 use crate::identity::Identity;
 use crate::interrupt::Interrupts;
@@ -26,12 +28,12 @@ use crate::session::notifications::Channels;
 use crate::session::serial_values::SerialValues;
 use crate::settings::Settings;
 use crate::transaction::PendingNotifications;
-use clearway_sql::SessionFacts;
 use clearway_sql::catalog_facts::CatalogFacts;
-use clearway_sql::context::{AdvisoryLock, LogPosition};
+use clearway_sql::context::{AdvisoryLock, LogPosition, RowVersion};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::function::USER_OID;
 use clearway_sql::plan::IsolationLevel;
+use clearway_sql::{SessionFacts, TableKind};
 use clearway_txn::ProcId;
 
 /// The session behind an evaluation.
@@ -186,6 +188,22 @@ impl SessionFacts for Facts<'_> {
     fn cursor_place(&self, cursor: &str, table: u32, name: &str) -> Result<Option<(u32, u16)>> {
         let place = self.cursors.place(cursor, (table, name))?;
         Ok(place.map(|tid| (tid.block, tid.slot)))
+    }
+
+    fn row_version(&self, table: u32, (block, slot): (u32, u16)) -> Result<Option<RowVersion>> {
+        let Some(table) = self.definitions().table_numbered(table) else {
+            return Ok(None);
+        };
+        let TableKind::Heap { rel } = table.kind else {
+            return Ok(None);
+        };
+        let header = Heap::new(rel).header(&self.engine.storage, Tid { block, slot });
+        Ok(header.map_err(storage_error)?.map(|header| RowVersion {
+            xmin: header.xmin.0,
+            xmax: header.xmax.0,
+            cmin: header.cmin,
+            cmax: header.cmax,
+        }))
     }
 
     fn backend_pid(&self) -> i32 {

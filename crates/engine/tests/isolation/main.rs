@@ -21,6 +21,7 @@ mod on_conflict;
 mod row_locks;
 mod savepoints;
 mod savepoints_random;
+mod system_columns;
 
 use common::{Fixture, config};
 

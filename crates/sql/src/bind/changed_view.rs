@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use sqlparser::ast;
 
-use crate::bind::scope::{Hidden, Names, ScopeColumn, ScopeRelation, row_type};
+use crate::bind::scope::{Hidden, Names, ScopeColumn, ScopeRelation, Versions, row_type};
 use crate::bind::view::{BoundView, query_in};
 use crate::bind::view_changes::reason;
 use crate::bind::{Binder, Typed};
@@ -117,6 +117,7 @@ impl ChangedRelation {
             nullable: false,
             present: None,
             hidden: Hidden::default(),
+            versions: Versions::None,
             columns: columns.collect(),
             table_oid: 0,
             row_type: row_type(&view.view),

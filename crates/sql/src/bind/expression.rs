@@ -3,7 +3,7 @@
 use sqlparser::ast::{self, UnaryOperator};
 
 use crate::bind::chain::{after, unsupported};
-use crate::bind::predicate::is_all;
+use crate::bind::quantified::is_all;
 use crate::bind::row_columns::is_row;
 use crate::bind::scope::{Qualifier, Scope};
 use crate::bind::{Binder, Typed, boolean, fold, normal, plain_name};
@@ -131,10 +131,10 @@ impl Binder<'_> {
                 low => self.between(left, low, high, *negated, scope, position),
             },
             ast::Expr::Like { any: true, .. } | ast::Expr::ILike { any: true, .. } => {
-                self.like_elements(tree, left, scope, position)
+                self.quantified_like(tree, left, scope, position)
             }
             ast::Expr::Like { pattern, .. } | ast::Expr::ILike { pattern, .. } if is_all(pattern) => {
-                self.like_elements(tree, left, scope, position)
+                self.quantified_like(tree, left, scope, position)
             }
             ast::Expr::Like {
                 negated,

@@ -34,6 +34,7 @@ mod notes;
 mod on_conflict;
 mod operator;
 mod predicate;
+mod quantified;
 mod query_columns;
 mod record;
 mod reindex;
@@ -59,6 +60,8 @@ mod window_calls;
 mod with;
 mod write;
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use sqlparser::ast;
@@ -142,9 +145,9 @@ fn bind_here(
     let place = || Place::of(&statement.text, statement.offset);
     let mut binder = Binder::new(place(), &statement.more_rows, catalog, declared, check);
     let bound = bind_with(&mut binder, statement);
-    if bound.is_err() && binder.presence == Presence::Missed {
+    if bound.is_err() && binder.presence.get() == Presence::Missed {
         let mut binder = Binder::new(place(), &statement.more_rows, catalog, declared, check);
-        binder.presence = Presence::Told;
+        binder.presence.set(Presence::Told);
         return bind_with(&mut binder, statement);
     }
     bound
@@ -280,12 +283,13 @@ struct Binder<'a> {
     /// The view whose query is being bound.
     view: Option<Box<view::ViewBinding>>,
     /// The columns by which relations tell that they have a row.
-    presence: Presence,
+    presence: Rc<Cell<Presence>>,
 }
 
 /// Columns by which relations of FROM tell that they have a row: without one, the whole row of a relation that an outer
-/// join may have no row of cannot be told from one of NULLs. Few statements ask for such a row, and the columns cost, so
-/// a statement that does is bound a second time.
+/// join may have no row of cannot be told from one of NULLs. That of a table is the place of the row's version, of which
+/// the system columns are functions. Few statements ask for either, and the columns cost, so a statement that does is
+/// bound a second time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Presence {
     /// There are none.
@@ -346,7 +350,7 @@ impl<'a> Binder<'a> {
             copied: 0,
             records: Vec::new(),
             view: None,
-            presence: Presence::Untold,
+            presence: Rc::new(Cell::new(Presence::Untold)),
         }
     }
 }

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use sqlparser::ast;
 
 use crate::bind::changed_view::{Change, ChangedRelation};
-use crate::bind::scope::{Names, Scope};
+use crate::bind::scope::{Names, Scope, Versions};
 use crate::bind::write::Assignments;
 use crate::bind::{Binder, columns_of, identifier, refuse, split_name};
 use crate::catalog::TableDef;
@@ -186,9 +186,12 @@ impl Binder<'_> {
         let mut excluded = Names::of_table(table, Some(EXCLUDED.to_owned()), columns as u16);
         // It has no system columns.
         excluded.relations[0].table_oid = 0;
-        let names = relation.names().and(excluded);
-        let mut scope = Scope::of(names, "UPDATE");
-        let mut set = Assignments::after(2 * columns);
+        let mut names = relation.names();
+        if relation.view().is_none() {
+            names.relations[0].versions = Versions::Told(2 * columns as u16);
+        }
+        let mut scope = Scope::of(names.and(excluded), "UPDATE");
+        let mut set = Assignments::after(2 * columns + 1);
         self.assignments(&update.assignments, relation, &mut scope, &mut set)?;
         let condition = match &update.selection {
             None => None,

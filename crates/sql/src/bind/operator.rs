@@ -11,7 +11,7 @@ use crate::value::DataType;
 use crate::value::arithmetic::ArithmeticOp;
 
 /// The symbol of an operator; its schema must be `pg_catalog` if it has one.
-fn symbol_of(op: &BinaryOperator) -> Result<String> {
+pub(super) fn symbol_of(op: &BinaryOperator) -> Result<String> {
     let BinaryOperator::PGCustomBinaryOperator(parts) = op else {
         return Ok(op.to_string());
     };
@@ -49,6 +49,11 @@ fn arithmetic(symbol: &str) -> Option<ArithmeticOp> {
     })
 }
 
+/// True for the symbol of an operator whose result is no truth value, whatever its operands are.
+pub(super) fn is_arithmetic(symbol: &str) -> bool {
+    arithmetic(symbol).is_some() || matches!(symbol, "^" | "||")
+}
+
 impl Binder<'_> {
     /// An operator between two operands.
     pub(super) fn binary(
@@ -60,25 +65,44 @@ impl Binder<'_> {
         position: Option<u32>,
     ) -> Result<Typed> {
         let right = self.expression(right, scope)?;
+        let symbol = symbol_of(op).map_err(|error| error.or_position(position))?;
+        self.operation(left, &symbol, right, position)
+    }
+
+    /// The operator of that symbol between two operands.
+    pub(super) fn operation(
+        &mut self,
+        left: Typed,
+        symbol: &str,
+        right: Typed,
+        position: Option<u32>,
+    ) -> Result<Typed> {
         // Operators are those of the type that a domain is over.
         let [left, right] = [left, right].map(Typed::of_base);
-        let symbol = symbol_of(op).map_err(|error| error.or_position(position))?;
-        if let Some(op) = comparison(&symbol) {
+        if let Some(op) = comparison(symbol) {
             return Ok(boolean(self.compare(left, op, right, position)?));
         }
-        if let Some(typed) = self.array_operator(&left, &symbol, &right, position)? {
+        if let Some(typed) = self.array_operator(&left, symbol, &right, position)? {
             return Ok(typed);
         }
-        if let Some(op) = arithmetic(&symbol) {
+        if let Some(op) = arithmetic(symbol) {
             return self.arithmetic(left, op, right, position);
         }
-        match symbol.as_str() {
+        match symbol {
             "^" => self.scalar_of("power", vec![left, right], position),
             "||" => self.concat(left, right, position),
             "~~" => self.like(left, right, Some('\\'), false, false, position),
             "!~~" => self.like(left, right, Some('\\'), true, false, position),
             "~~*" => self.like(left, right, Some('\\'), false, true, position),
             "!~~*" => self.like(left, right, Some('\\'), true, true, position),
+            // As LIKE does, they look at the blanks of a char.
+            "~" | "!~" | "~*" | "!~*" if left.data_type == DataType::Char => {
+                let padded = Typed {
+                    data_type: DataType::Text,
+                    ..left
+                };
+                self.operator_of(symbol, vec![padded, right], position)
+            }
             symbol => self.operator_of(symbol, vec![left, right], position),
         }
     }

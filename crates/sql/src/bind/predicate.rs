@@ -6,8 +6,8 @@ use crate::bind::chain::after;
 use crate::bind::record::is_row;
 use crate::bind::scope::Scope;
 use crate::bind::types::comparison_type;
-use crate::bind::{Binder, Typed, boolean, refuse};
-use crate::error::{EngineError, Result, SqlState};
+use crate::bind::{Binder, Typed, boolean};
+use crate::error::Result;
 use crate::expr::{CompareOp, Expr};
 use crate::value::cast::{CastContext, can_cast};
 use crate::value::{DataType, Value};
@@ -91,6 +91,12 @@ impl Binder<'_> {
         right: Typed,
         position: Option<u32>,
     ) -> Result<(Expr, Expr, DataType)> {
+        // Transactions' numbers equal integers or not, and have no order.
+        if let (DataType::Xid, DataType::Int2 | DataType::Int4) = (left.data_type, right.data_type)
+            && matches!(symbol, "=" | "<>")
+        {
+            return Ok((left.expr, right.expr, DataType::Int8));
+        }
         let common = comparison_type(left.data_type, right.data_type)
             .ok_or_else(|| self.no_operator(left.data_type, symbol, right.data_type, position))?;
         Ok((
@@ -232,68 +238,6 @@ impl Binder<'_> {
         }
     }
 
-    /// `input LIKE ANY (patterns)`, `… ALL (patterns)`: patterns in an array.
-    pub(super) fn like_elements(
-        &mut self,
-        tree: &ast::Expr,
-        input: Typed,
-        scope: &mut Scope,
-        position: Option<u32>,
-    ) -> Result<Typed> {
-        let (ast::Expr::Like {
-            any,
-            negated,
-            pattern,
-            escape_char,
-            ..
-        }
-        | ast::Expr::ILike {
-            any,
-            negated,
-            pattern,
-            escape_char,
-            ..
-        }) = tree
-        else {
-            return Err(EngineError::internal("LIKE ANY of something else"));
-        };
-        refuse(escape_char.is_some(), "ESCAPE behind LIKE ANY")
-            .map_err(|error| error.or_position(position))?;
-        let patterns = match all_of(pattern) {
-            Some(patterns) if !any => patterns,
-            _ => pattern,
-        };
-        if matches!(patterns, ast::Expr::Subquery(_)) {
-            return Err(EngineError::not_supported("LIKE ANY (SELECT …)").or_position(position));
-        }
-        let ignore_case = matches!(tree, ast::Expr::ILike { .. });
-        let patterns = self.expression(patterns, scope)?;
-        let texts = DataType::array_of(DataType::Text);
-        let is_of_texts = patterns.data_type.element().is_some_and(DataType::is_string);
-        if !is_of_texts && patterns.data_type != DataType::Unknown {
-            return Err(EngineError::new(
-                SqlState::WRONG_OBJECT_TYPE,
-                "op ANY/ALL (array) requires array on right side",
-            )
-            .or_position(position));
-        }
-        let symbol = if ignore_case { "~~*" } else { "~~" };
-        if !input.data_type.is_string() && input.data_type != DataType::Unknown {
-            let element = patterns.data_type.element().unwrap_or(DataType::Unknown);
-            return Err(self.no_operator(input.data_type, symbol, element, position));
-        }
-        let patterns = self.cast_explicitly(patterns, texts, -1, position)?.expr;
-        let input = match input.data_type {
-            DataType::Char => input.expr,
-            _ => self.coerce(input, DataType::Text, position)?,
-        };
-        let options = [!any, *negated, ignore_case].map(|option| Expr::Constant(Value::Bool(option)));
-        Ok(boolean(Expr::Call {
-            function: crate::function::like_elements(),
-            arguments: [input, patterns].into_iter().chain(options).collect(),
-        }))
-    }
-
     pub(super) fn like(
         &mut self,
         input: Typed,
@@ -323,28 +267,6 @@ impl Binder<'_> {
             negated,
         }))
     }
-}
-
-/// The argument of `ALL (…)` behind LIKE, which the parser takes for a call.
-fn all_of(pattern: &ast::Expr) -> Option<&ast::Expr> {
-    let ast::Expr::Function(call) = pattern else {
-        return None;
-    };
-    match (call.name.0.as_slice(), &call.args) {
-        (
-            [ast::ObjectNamePart::Identifier(name)],
-            ast::FunctionArguments::List(ast::FunctionArgumentList { args, .. }),
-        ) if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all") => match args.as_slice() {
-            [ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(tree))] => Some(tree),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// True if the pattern of LIKE is `ALL (…)`.
-pub(super) fn is_all(pattern: &ast::Expr) -> bool {
-    all_of(pattern).is_some()
 }
 
 pub(super) fn comparison(op: &BinaryOperator) -> Option<CompareOp> {

@@ -220,8 +220,8 @@ impl Binder<'_> {
         }
         self.note_whole_row(&relation.alias, out);
         let row = as_rows_of(self.record_of(fields)?, relation.row_type);
-        if relation.nullable && relation.present.is_none() && self.presence == Presence::Untold {
-            self.presence = Presence::Missed;
+        if relation.nullable && relation.present.is_none() && self.presence.get() == Presence::Untold {
+            self.presence.set(Presence::Missed);
         }
         let value = relation.where_present(row.expr, "the whole row")?;
         Ok(Typed {

@@ -16,10 +16,11 @@ use std::sync::Arc;
 
 use crate::aggregate::AggregateCall;
 use crate::bind::window_calls::Windows;
-use crate::bind::{Binder, Typed};
+use crate::bind::{Binder, Presence, Typed};
 use crate::catalog::{FIRST_OID, TableDef};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
+use crate::function::system_column;
 use crate::plan::{JoinKind, SetCall};
 use crate::search_path::PG_TEMP;
 use crate::value::user_type::{ROW_TYPE_OFFSET, of_oid};
@@ -52,6 +53,23 @@ pub(super) struct ScopeRelation {
     pub(super) present: Option<Expr>,
     /// Its last columns, if `*` does not mean them.
     pub(super) hidden: Hidden,
+    /// Its system columns.
+    pub(super) versions: Versions,
+}
+
+/// The system columns of a relation, which are those of the versions of its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Versions {
+    /// It has none.
+    #[default]
+    None,
+    /// It has some, and no column of the block's row tells the places of versions: see [`Presence`].
+    Untold,
+    /// This column tells the places.
+    Told(u16),
+    /// Of the row that an INSERT has stored: this column tells its place, and the next the transaction that has locked it,
+    /// for ON CONFLICT DO UPDATE locks what it updates.
+    Stored(u16),
 }
 
 /// The last columns of a recursive query's working table, which SEARCH and CYCLE have added.
@@ -105,6 +123,38 @@ impl ScopeRelation {
                 self.alias
             ))),
         }
+    }
+
+    /// A system column; `None` if it has none of that name.
+    fn system_column(&self, name: &str) -> Result<Option<Found>> {
+        if name == "tableoid" && self.table_oid != 0 {
+            return self.table_number().map(Found::Column).map(Some);
+        }
+        let Some(function) = system_column(name) else {
+            return Ok(None);
+        };
+        let place = match self.versions {
+            Versions::None => return Ok(None),
+            Versions::Untold => return Ok(Some(Found::Untold)),
+            Versions::Told(place) | Versions::Stored(place) => Expr::Column(place),
+        };
+        let data_type = function.row().result;
+        let expr = match (self.versions, data_type) {
+            (Versions::Stored(place), _) if name == "xmax" => Expr::Column(place + 1),
+            (_, DataType::Tid) => Expr::Call {
+                function,
+                arguments: vec![place],
+            },
+            _ => Expr::Call {
+                function,
+                arguments: vec![place, Expr::Constant(Value::Oid(self.table_oid))],
+            },
+        };
+        Ok(Some(Found::Column(ScopeColumn {
+            name: name.to_owned(),
+            typed: Typed::new(expr, data_type),
+            origin: (0, 0),
+        })))
     }
 
     /// The system column `tableoid`: the number of the row's table.
@@ -168,6 +218,7 @@ impl Names {
                 .position(|column| column.not_null)
                 .map(|number| Expr::Column(base + number as u16)),
             hidden: Hidden::default(),
+            versions: Versions::None,
         })
     }
 
@@ -342,6 +393,8 @@ pub(super) fn row_type(table: &TableDef) -> Option<DataType> {
 /// The outcome of looking for a name among some.
 enum Found {
     Column(ScopeColumn),
+    /// A system column of versions whose places are not told.
+    Untold,
     /// There is a relation of the qualifier's name, and it has no such column.
     NoColumn,
     Nothing,
@@ -377,6 +430,17 @@ impl Binder<'_> {
         Ok((bound?, frame.arguments))
     }
 
+    /// Notes that a place of a version is missing: the statement is bound again, with all of them. Then a relation that
+    /// still has none has no such column.
+    fn miss_place(&mut self, name: &str, position: Option<u32>) -> Result<bool> {
+        if self.presence.get() == Presence::Told {
+            return Ok(true);
+        }
+        self.presence.set(Presence::Missed);
+        let message = format!("column \"{name}\" does not exist");
+        Err(EngineError::new(SqlState::UNDEFINED_COLUMN, message).or_position(position))
+    }
+
     /// The column of this name, in the scope or around it; `None` if there is none and a function may be meant.
     pub(super) fn resolve(
         &mut self,
@@ -393,6 +457,7 @@ impl Binder<'_> {
                 return Ok(Some(column));
             }
             Found::NoColumn => no_column = true,
+            Found::Untold => no_column = self.miss_place(name, position)?,
             Found::Nothing => {}
         }
         for level in (0..self.frames.len()).rev() {
@@ -414,6 +479,7 @@ impl Binder<'_> {
                     return Ok(Some(column));
                 }
                 Found::NoColumn => no_column = true,
+                Found::Untold => no_column = self.miss_place(name, position)?,
                 Found::Nothing => {}
             }
         }
@@ -530,12 +596,16 @@ fn find(qualifier: Option<Qualifier<'_>>, name: &str, names: &Names) -> Result<F
         if let Some(column) = only(name, names.visible.iter())? {
             return Ok(Found::Column(column));
         }
-        let mut tables = names.relations.iter().filter(|relation| relation.table_oid != 0);
-        return match (name, tables.next(), tables.next()) {
-            ("tableoid", Some(table), None) => table.table_number().map(Found::Column),
-            ("tableoid", Some(_), Some(_)) => Err(ambiguous(name)),
-            _ => Ok(Found::Nothing),
-        };
+        let mut found = Found::Nothing;
+        for relation in &names.relations {
+            if let Some(column) = relation.system_column(name)? {
+                if !matches!(found, Found::Nothing) {
+                    return Err(ambiguous(name));
+                }
+                found = column;
+            }
+        }
+        return Ok(found);
     };
     let mut relations = names
         .relations
@@ -553,10 +623,7 @@ fn find(qualifier: Option<Qualifier<'_>>, name: &str, names: &Names) -> Result<F
     if let Some(column) = only(name, relation.columns.iter())? {
         return Ok(Found::Column(column));
     }
-    if name == "tableoid" && relation.table_oid != 0 {
-        return relation.table_number().map(Found::Column);
-    }
-    Ok(Found::NoColumn)
+    Ok(relation.system_column(name)?.unwrap_or(Found::NoColumn))
 }
 
 /// The column of this name; 42702 if there are two.

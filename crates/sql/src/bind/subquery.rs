@@ -1,10 +1,9 @@
 //! Queries inside expressions.
 
-use sqlparser::ast::{self, BinaryOperator};
+use sqlparser::ast;
 
 use crate::bind::around::Around;
 use crate::bind::check;
-use crate::bind::predicate::comparison;
 use crate::bind::scope::Scope;
 use crate::bind::types::comparison_type;
 use crate::bind::{Binder, Typed, boolean};
@@ -16,7 +15,11 @@ use crate::value::{DataType, Value};
 
 impl Binder<'_> {
     /// Binds a query of an expression; its number and arguments, and its columns.
-    fn subquery(&mut self, query: &ast::Query, scope: &mut Scope) -> Result<(usize, Vec<Expr>, Vec<Column>)> {
+    pub(super) fn subquery(
+        &mut self,
+        query: &ast::Query,
+        scope: &mut Scope,
+    ) -> Result<(usize, Vec<Expr>, Vec<Column>)> {
         if scope.clause == check::CLAUSE {
             return Err(EngineError::new(
                 SqlState::FEATURE_NOT_SUPPORTED,
@@ -131,43 +134,8 @@ impl Binder<'_> {
         Ok(negated_if(negated, compared))
     }
 
-    /// `left op ANY (query)`, `left op ALL (query)`; the same with an array.
-    pub(super) fn quantified(
-        &mut self,
-        left: Typed,
-        op: &BinaryOperator,
-        right: &ast::Expr,
-        all: bool,
-        scope: &mut Scope,
-        position: Option<u32>,
-    ) -> Result<Typed> {
-        let mut query = right;
-        while let ast::Expr::Nested(inner) = query {
-            query = inner;
-        }
-        if is_arithmetic(op) {
-            let right = self.expression(right, scope)?;
-            let message = match right.data_type.is_array() || right.data_type == DataType::Unknown {
-                true => "op ANY/ALL (array) requires operator to yield boolean",
-                false => "op ANY/ALL (array) requires array on right side",
-            };
-            return Err(EngineError::new(SqlState::WRONG_OBJECT_TYPE, message).or_position(position));
-        }
-        let Some(op) = comparison(op) else {
-            let word = if all { "ALL" } else { "ANY" };
-            return Err(
-                EngineError::not_supported(format!("the operator {op} with {word}")).or_position(position),
-            );
-        };
-        let ast::Expr::Subquery(query) = query else {
-            return self.quantified_over_array(left, op, right, all, scope, position);
-        };
-        Ok(boolean(
-            self.compared_with_query(left, op, query, all, scope, position)?,
-        ))
-    }
-
-    fn compared_with_query(
+    /// `left op ANY (query)`; with `all`, ALL.
+    pub(super) fn compared_with_query(
         &mut self,
         left: Typed,
         op: CompareOp,
@@ -241,15 +209,6 @@ impl Binder<'_> {
             columns,
         ))
     }
-}
-
-/// True for an operator whose result is no truth value.
-fn is_arithmetic(op: &BinaryOperator) -> bool {
-    use BinaryOperator::{Divide, Minus, Modulo, Multiply, PGExp, Plus, StringConcat};
-    matches!(
-        op,
-        Plus | Minus | Multiply | Divide | Modulo | PGExp | StringConcat
-    )
 }
 
 fn negated_if(negated: bool, condition: Expr) -> Typed {

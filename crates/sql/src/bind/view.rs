@@ -4,6 +4,7 @@
 //! no common table expression, no parameter. The rules of what its names mean are those of [`crate::view`].
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use sqlparser::ast;
@@ -75,6 +76,7 @@ impl<'a> Binder<'a> {
     {
         let mut apart = Binder::new(Place::of(text, offset), &[], self.catalog, &[], self.check);
         apart.view = Some(Box::new(view));
+        apart.presence = Rc::clone(&self.presence);
         apart
     }
 

@@ -10,7 +10,7 @@ use crate::bind::assignment::{
 use crate::bind::changed_view::{Change, ChangedRelation, NO_COLUMN};
 use crate::bind::cursor::scan_current_of;
 use crate::bind::row_columns::{columns_of, query_of};
-use crate::bind::scope::Scope;
+use crate::bind::scope::{Scope, Versions};
 use crate::bind::select::{From, Places};
 use crate::bind::{Binder, Place, Typed, identifier, refuse};
 use crate::catalog::{CatalogView, ColumnDefault, TableDef};
@@ -108,7 +108,11 @@ impl Binder<'_> {
         };
         let alias = relation.alias.as_deref().unwrap_or(relation.name());
         self.enter(alias, Some(relation.name()));
-        let returning = self.returning(insert.returning.as_ref(), relation.names())?;
+        let mut names = relation.names();
+        if relation.view.is_none() {
+            names.relations[0].versions = Versions::Stored(table.columns.len() as u16);
+        }
+        let returning = self.returning(insert.returning.as_ref(), names)?;
         let generates = table.generated().next().is_some();
         Ok(InsertPlan {
             generates,
@@ -549,6 +553,9 @@ impl Binder<'_> {
     ) -> Result<Option<Box<JoinedRows>>> {
         let subqueries =
             conditions.iter().any(Expr::has_subquery) || read.iter().any(|expr| expr.has_subquery());
+        let reads_place = |expr: &Expr| expr.reads(table.columns.len() as u16);
+        let by_operators =
+            by_operators || conditions.iter().any(reads_place) || read.iter().copied().any(reads_place);
         if changed.alone && !subqueries && !by_operators {
             return Ok(None);
         }

@@ -639,6 +639,12 @@ fn show(expr: &Expr, names: &Names) -> String {
                     quantified.op.symbol(),
                     if quantified.all { "ALL" } else { "ANY" }
                 ),
+                SubqueryForm::Tested { test, operand } => format!(
+                    "({} {} {} {plan})",
+                    show(operand, names),
+                    test.symbol,
+                    if test.all { "ALL" } else { "ANY" }
+                ),
                 SubqueryForm::Row(quantified) => {
                     let row = join(&quantified.operand, ", ");
                     format!("(({row}) {} {plan})", quantified.op.symbol())
@@ -702,6 +708,15 @@ fn show(expr: &Expr, names: &Names) -> String {
                 show(input, names),
                 op.symbol(),
                 if *all { "ALL" } else { "ANY" },
+                show(array, names)
+            )
+        }
+        Expr::TestElements { test, input, array } => {
+            format!(
+                "({} {} {} ({}))",
+                show(input, names),
+                test.symbol,
+                if test.all { "ALL" } else { "ANY" },
                 show(array, names)
             )
         }

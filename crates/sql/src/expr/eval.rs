@@ -18,7 +18,7 @@ const BYTES_PER_LOOK: usize = 64 << 10;
 /// Looks whether the statement is to stop, if a step works on long texts: the executor looks once in many rows, and a
 /// row may have thousands of such steps.
 #[inline]
-fn look_around(context: &EvalContext<'_>, bytes: usize) -> Result<()> {
+pub(super) fn look_around(context: &EvalContext<'_>, bytes: usize) -> Result<()> {
     if bytes < BYTES_PER_LOOK {
         return Ok(());
     }
@@ -182,6 +182,11 @@ impl Expr {
             } => with_both(input, array, row, context, |needle, array| {
                 holds_for_elements(*op, *all, needle, array, *data_type, context)
             }),
+            Expr::TestElements { test, input, array } => {
+                with_both(input, array, row, context, |left, array| {
+                    test.of_elements(left, array, context)
+                })
+            }
             Expr::RowTest {
                 input,
                 op,

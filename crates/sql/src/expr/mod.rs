@@ -6,6 +6,7 @@
 
 pub mod domain;
 mod eval;
+mod operator_test;
 mod row_test;
 mod steps;
 mod subquery;
@@ -19,6 +20,7 @@ use crate::value::arithmetic::ArithmeticOp;
 use crate::value::cast::CastContext;
 use crate::value::{DataType, Value};
 
+pub use operator_test::OperatorTest;
 pub use steps::Steps;
 pub use subquery::{Quantified, Subquery, SubqueryForm, append_equality_key, equality_key};
 
@@ -187,6 +189,15 @@ pub enum Expr {
         array: Box<Expr>,
         /// The type in which they are compared.
         data_type: DataType,
+    },
+    /// The same of an operator that is no comparison
+    TestElements {
+        /// The operator and the quantifier.
+        test: Box<OperatorTest>,
+        /// The value on the left.
+        input: Box<Expr>,
+        /// The array whose elements are on the right.
+        array: Box<Expr>,
     },
     /// A row of values compared with others: true if the comparison holds with one of them.
     RowTest {

@@ -9,7 +9,8 @@
 
 use crate::context::{EvalContext, Membership};
 use crate::error::{EngineError, Result, SqlState};
-use crate::expr::{CompareOp, Expr};
+use crate::expr::operator_test::Outcome;
+use crate::expr::{CompareOp, Expr, OperatorTest};
 use crate::value::array::{check_accumulated, nested};
 use crate::value::key::encode_value;
 use crate::value::{ArrayValue, DataType, Value, compare_checked};
@@ -39,6 +40,13 @@ pub enum SubqueryForm {
     Arrays(DataType),
     /// `operand op ANY (query)` or `operand op ALL (query)`.
     Quantified(Quantified),
+    /// `operand op ANY (query)` or ALL of an operator that is no comparison.
+    Tested {
+        /// The operator and the quantifier.
+        test: Box<OperatorTest>,
+        /// The left side.
+        operand: Box<Expr>,
+    },
     /// `operand op (query)`, of rows: the comparison with its only row; NULL without a row, 21000 for more than one.
     Row(Quantified),
 }
@@ -111,6 +119,15 @@ impl Subquery {
                     self.compared(quantified, &arguments, &operand, context)?
                 };
                 Ok(truth.map_or(Value::Null, Value::Bool))
+            }
+            SubqueryForm::Tested { test, operand } => {
+                let mut outcome = Outcome::new(test, &operand.eval(row, context)?);
+                context
+                    .subqueries()?
+                    .rows(self.number, &arguments, &mut |found| {
+                        outcome.goes_on(&found[0], context)
+                    })?;
+                Ok(outcome.truth().map_or(Value::Null, Value::Bool))
             }
         }
     }

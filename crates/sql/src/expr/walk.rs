@@ -49,6 +49,9 @@ impl Expr {
             }
             | Expr::Quantified {
                 input, array: other, ..
+            }
+            | Expr::TestElements {
+                input, array: other, ..
             } => {
                 input.walk(visit);
                 other.walk(visit);
@@ -63,8 +66,15 @@ impl Expr {
             Expr::Call { arguments, .. } => arguments.iter().for_each(|part| part.walk(visit)),
             Expr::Subquery(subquery) => {
                 subquery.arguments.iter().for_each(|part| part.walk(visit));
-                if let SubqueryForm::Quantified(quantified) | SubqueryForm::Row(quantified) = &subquery.form {
-                    quantified.operand.iter().for_each(|part| part.walk(visit));
+                match &subquery.form {
+                    SubqueryForm::Quantified(quantified) | SubqueryForm::Row(quantified) => {
+                        quantified.operand.iter().for_each(|part| part.walk(visit));
+                    }
+                    SubqueryForm::Tested { operand, .. } => operand.walk(visit),
+                    SubqueryForm::Scalar
+                    | SubqueryForm::Exists
+                    | SubqueryForm::Array(_)
+                    | SubqueryForm::Arrays(_) => {}
                 }
             }
         }
@@ -115,6 +125,11 @@ impl Expr {
                 array: right,
                 ..
             }
+            | Expr::TestElements {
+                input: left,
+                array: right,
+                ..
+            }
             | Expr::Concat(left, right) => {
                 visit(left)?;
                 visit(right)
@@ -144,6 +159,7 @@ impl Expr {
                     SubqueryForm::Quantified(quantified) | SubqueryForm::Row(quantified) => {
                         quantified.operand.iter_mut().try_for_each(visit)
                     }
+                    SubqueryForm::Tested { operand, .. } => visit(operand),
                     SubqueryForm::Scalar
                     | SubqueryForm::Exists
                     | SubqueryForm::Array(_)
@@ -160,6 +176,13 @@ impl Expr {
                 visit(*position);
             }
         });
+    }
+
+    /// True if it reads that input column.
+    pub(crate) fn reads(&self, column: u16) -> bool {
+        let mut reads = false;
+        self.columns(&mut |read| reads |= read == column);
+        reads
     }
 
     /// True if its value is the same for every row of one execution: no column, and nothing that changes from call to

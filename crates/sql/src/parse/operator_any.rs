@@ -1,5 +1,5 @@
-//! `x OPERATOR(pg_catalog.=) ANY (…)` and ALL: sqlparser takes an operator with its schema between two operands only.
-//! So it does with arithmetic (`x * ANY (…)`), which is an error of its own.
+//! `x <<= ANY (…)`, `x OPERATOR(pg_catalog.=) ALL (…)`: sqlparser takes ANY and ALL behind comparisons and their kin
+//! alone. An operator that gives no truth value (`x * ANY (…)`) is an error of its own, which the binder tells.
 
 use sqlparser::ast::{BinaryOperator, Expr};
 use sqlparser::dialect::{Dialect as _, PostgreSqlDialect, Precedence};
@@ -14,21 +14,38 @@ fn keyword(parser: &Parser<'_>, number: usize) -> Keyword {
     }
 }
 
+/// The symbol of a token that is an operator.
+fn symbol(token: &Token) -> Option<String> {
+    // Words, numbers and quoted texts have other characters.
+    let shown = match token {
+        Token::Word(_) | Token::SingleQuotedString(_) | Token::Whitespace(_) | Token::EOF => return None,
+        token => token.to_string(),
+    };
+    let is_operator = !shown.is_empty() && shown.chars().all(|c| "+-*/<>=~!@#%^&|`?".contains(c));
+    is_operator.then_some(shown)
+}
+
+/// A comparison, which sqlparser takes with ANY and ALL without a schema.
+fn comparison(symbol: &str) -> Option<BinaryOperator> {
+    Some(match symbol {
+        "=" => BinaryOperator::Eq,
+        "<>" | "!=" => BinaryOperator::NotEq,
+        "<" => BinaryOperator::Lt,
+        "<=" => BinaryOperator::LtEq,
+        ">" => BinaryOperator::Gt,
+        ">=" => BinaryOperator::GtEq,
+        _ => return None,
+    })
+}
+
 /// The operator at the front of the tokens, and how many of them it is.
 fn operator(parser: &Parser<'_>) -> Option<(BinaryOperator, usize)> {
     let token = |number: usize| &parser.peek_nth_token_ref(number).token;
-    let arithmetic = match token(0) {
-        Token::Plus => Some(BinaryOperator::Plus),
-        Token::Minus => Some(BinaryOperator::Minus),
-        Token::Mul => Some(BinaryOperator::Multiply),
-        Token::Div => Some(BinaryOperator::Divide),
-        Token::Mod => Some(BinaryOperator::Modulo),
-        Token::Caret => Some(BinaryOperator::PGExp),
-        Token::StringConcat => Some(BinaryOperator::StringConcat),
-        _ => None,
-    };
-    if let Some(operator) = arithmetic {
-        return Some((operator, 1));
+    if let Some(symbol) = symbol(token(0)) {
+        return match comparison(&symbol) {
+            Some(_) => None,
+            None => Some((BinaryOperator::Custom(symbol), 1)),
+        };
     }
     if keyword(parser, 0) != Keyword::OPERATOR || *token(1) != Token::LParen {
         return None;
@@ -41,16 +58,9 @@ fn operator(parser: &Parser<'_>) -> Option<(BinaryOperator, usize)> {
         }
         at = 4;
     }
-    let comparison = match token(at) {
-        Token::Eq => BinaryOperator::Eq,
-        Token::Neq => BinaryOperator::NotEq,
-        Token::Lt => BinaryOperator::Lt,
-        Token::LtEq => BinaryOperator::LtEq,
-        Token::Gt => BinaryOperator::Gt,
-        Token::GtEq => BinaryOperator::GtEq,
-        _ => return None,
-    };
-    (*token(at + 1) == Token::RParen).then_some((comparison, at + 2))
+    let symbol = symbol(token(at))?;
+    let operator = comparison(&symbol).unwrap_or(BinaryOperator::Custom(symbol));
+    (*token(at + 1) == Token::RParen).then_some((operator, at + 2))
 }
 
 /// The operator with ANY or ALL that goes on behind `left`, if the next tokens are those of one.

@@ -131,6 +131,9 @@ pub struct Returning {
     pub projection: Vec<Expr>,
     /// The columns that are sent.
     pub columns: Vec<Column>,
+    /// True if it reads the place of the row's version. That is the value behind the row's columns; for an INSERT the
+    /// transaction that has locked the row follows, 0 without one.
+    pub tells_place: bool,
 }
 
 /// The rows that a statement with FROM, USING or a query in it changes.
@@ -234,7 +237,8 @@ pub struct OnConflict {
     pub update: Option<ConflictUpdate>,
 }
 
-/// DO UPDATE of ON CONFLICT, over the row that is there and, behind it, the row that was to be inserted (EXCLUDED).
+/// DO UPDATE of ON CONFLICT, over the row that is there and, behind it, the row that was to be inserted (EXCLUDED) and the
+/// place of the version that is there.
 #[derive(Debug, Clone)]
 pub struct ConflictUpdate {
     /// SET

@@ -398,9 +398,9 @@ impl Tree<'_, '_> {
         } = leaf;
         let node = match rows {
             Rows::Table(table) => {
-                let (own, above): (Vec<Expr>, Vec<Expr>) = conditions
-                    .into_iter()
-                    .partition(|condition| !condition.has_subquery());
+                let (own, above): (Vec<Expr>, Vec<Expr>) = conditions.into_iter().partition(|condition| {
+                    !condition.has_subquery() && !place.is_some_and(|place| condition.reads(place))
+                });
                 let mut arguments = Vec::new();
                 let own = own
                     .into_iter()

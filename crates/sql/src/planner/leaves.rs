@@ -53,7 +53,11 @@ impl Leaves {
         let at = self.ranges.partition_point(|(range, _)| range.end <= column);
         match self.ranges.get(at) {
             Some((range, _)) if range.contains(&column) => 1 << at,
-            _ => 0,
+            _ => {
+                let mut leaves = self.ranges.iter();
+                let told = leaves.position(|(_, place)| *place == Some(column));
+                told.map_or(0, |leaf| 1 << leaf)
+            }
         }
     }
 

@@ -175,8 +175,9 @@ impl<'c> Planner<'c> {
                 base: 0,
                 rows: Rows::Table(table),
                 lock,
+                place,
                 ..
-            }) if simple => {
+            }) if simple && !place.is_some_and(|place| reads(&plan, &conditions, place)) => {
                 plan.lock = lock;
                 Source::Table(self.table_under(&mut plan, table, conditions))
             }
@@ -286,6 +287,13 @@ fn add_conditions(relation: &Relation, conditions: &mut Vec<Expr>) {
         add_conditions(&join.left, conditions);
         add_conditions(&join.right, conditions);
     }
+}
+
+/// True if a condition, or a stage above the source, reads that column of the block's row.
+fn reads(plan: &SelectPlan, conditions: &[Expr], column: u16) -> bool {
+    let mut found = conditions.iter().any(|condition| condition.reads(column));
+    each_expression(plan, &mut |expr| found |= expr.reads(column));
+    found
 }
 
 /// Calls `visit` for each expression of the stages above a plan's source.

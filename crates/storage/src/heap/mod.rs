@@ -39,6 +39,7 @@
 
 pub(crate) mod check;
 pub(crate) mod compaction;
+mod header;
 mod insert;
 mod kept_versions;
 pub(crate) mod layout;
@@ -57,6 +58,7 @@ pub(crate) mod visibility;
 
 use clearway_txn::{ProcId, Xid};
 
+pub use header::VersionHeader;
 pub use lock::LockOutcome;
 pub use pieces::{PieceWriter, Pieces, PiecesOwner};
 pub use row_changes::{Overflow, RowChanges};

@@ -47,6 +47,7 @@ pub mod lsn;
 mod modifier;
 pub mod network;
 pub mod numeric;
+pub mod place;
 /// The characters that PostgreSQL takes for white space around a value.
 pub(crate) fn is_space(character: char) -> bool {
     matches!(character, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')

@@ -6,11 +6,11 @@
 //! place in the order. An outer join whose ON does not hold any more has NULL on the side that may be NULL.
 
 use clearway_sql::error::Result;
-use clearway_sql::plan::{JoinKind, LockedRows, Recheck, RowLock, SelectPlan, Source};
+use clearway_sql::plan::{JoinKind, LockedRows, LockedTable, Recheck, RowLock, SelectPlan, Source};
 use clearway_sql::value::Value;
 use clearway_storage::heap::Tid;
 
-use crate::executor::place::place_of;
+use crate::executor::place::{place_of, place_value};
 use crate::executor::scan::{Locked, lock_row};
 use crate::executor::select::project;
 use crate::executor::select::rows::set_null;
@@ -30,7 +30,7 @@ pub(super) fn lock(
     match lock_row(execution, scan, tid, row_lock)? {
         Locked::AsSeen => Ok(true),
         Locked::Gone => Ok(false),
-        Locked::Newer(row) => {
+        Locked::Newer(row, _) => {
             output.clear();
             evaluate_row(&plan.projection, &row, &execution.eval, output)?;
             Ok(true)
@@ -49,7 +49,7 @@ pub(super) fn lock_all(
         let at = locked.kept.binary_search(&column).ok()?;
         output.get(locked.first + at).cloned()
     };
-    let mut newer: Vec<(u16, Vec<Value>)> = Vec::new();
+    let mut newer: Vec<(&LockedTable, Vec<Value>, Tid)> = Vec::new();
     for table in &locked.tables {
         let place = kept(output, table.place);
         let Some(tid) = place.as_ref().and_then(place_of) else {
@@ -58,7 +58,7 @@ pub(super) fn lock_all(
         match lock_row(execution, &table.scan, tid, table.lock)? {
             Locked::AsSeen => {}
             Locked::Gone => return Ok(false),
-            Locked::Newer(row) => newer.push((table.base, row)),
+            Locked::Newer(row, tid) => newer.push((table, row, tid)),
         }
     }
     if newer.is_empty() {
@@ -68,10 +68,11 @@ pub(super) fn lock_all(
     for (column, value) in locked.kept.iter().zip(&output[locked.first..]) {
         row[usize::from(*column)].clone_from(value);
     }
-    for (base, columns) in newer {
-        for (place, value) in row[usize::from(base)..].iter_mut().zip(columns) {
+    for (table, columns, tid) in newer {
+        for (place, value) in row[usize::from(table.base)..].iter_mut().zip(columns) {
             *place = value;
         }
+        row[usize::from(table.place)] = place_value(tid);
     }
     if !fits(execution, &locked.from, &mut row)? {
         return Ok(false);

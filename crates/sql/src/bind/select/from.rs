@@ -5,9 +5,10 @@
 use sqlparser::ast;
 
 use crate::bind::around::Around;
-use crate::bind::scope::{Entry, Hidden, Names, Scope, ScopeColumn, ScopeRelation, row_type};
+use crate::bind::scope::{Entry, Hidden, Names, Scope, ScopeColumn, ScopeRelation, Versions, row_type};
 use crate::bind::select::only_leaf::only_leaf;
 use crate::bind::{Binder, Presence, Typed, identifier, normal, split_name};
+use crate::catalog::TableKind;
 use crate::common_type::common_type;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
@@ -267,6 +268,7 @@ impl Binder<'_> {
                 nullable: false,
                 present: None,
                 hidden: Hidden::default(),
+                versions: Versions::None,
             }],
         };
         check_aliases(names, &named)?;
@@ -380,12 +382,15 @@ impl Binder<'_> {
         }
         let known_as = alias.map(|alias| identifier(&alias.name)).transpose()?;
         let width = table.columns.len() as u16;
-        let is_told = self.presence == Presence::Told;
+        let is_told = self.presence.get() == Presence::Told;
         let base = places.take(usize::from(width) + usize::from(is_told))?;
         let mut names = Names::of_table(&table, known_as, base);
         let place = is_told.then_some(base + width);
         if let (None, Some(place)) = (&names.relations[0].present, place) {
             names.relations[0].present = Some(Expr::Column(place));
+        }
+        if matches!(table.kind, TableKind::Heap { .. }) {
+            names.relations[0].versions = place.map_or(Versions::Untold, Versions::Told);
         }
         if alias.is_none() && self.view.is_some() {
             // The table may have another name by now.
@@ -421,7 +426,8 @@ impl Binder<'_> {
     ) -> Result<From> {
         let width = table.columns.len() as u16;
         let base = places.take(usize::from(width) + 1)?;
-        let names = Names::of_table(table, alias, base);
+        let mut names = Names::of_table(table, alias, base);
+        names.relations[0].versions = Versions::Told(base + width);
         self.enter(&names.relations[0].alias, Some(&table.name));
         Ok(From {
             relation: Relation::Leaf(Leaf {
@@ -453,7 +459,7 @@ impl Binder<'_> {
         alias: Option<&ast::TableAlias>,
         places: &mut Places,
     ) -> Result<From> {
-        let (rows, is_told) = match self.presence {
+        let (rows, is_told) = match self.presence.get() {
             Presence::Told => with_presence(columns, rows),
             _ => (rows, false),
         };
@@ -497,6 +503,7 @@ impl Binder<'_> {
                 nullable: false,
                 present: is_told.then(|| Expr::Column(base + columns.len() as u16)),
                 hidden: Hidden::default(),
+                versions: Versions::None,
             }),
         })
     }
@@ -623,6 +630,7 @@ fn renamed(inner: From, alias: &ast::TableAlias) -> Result<From> {
             nullable: false,
             present: None,
             hidden: Hidden::default(),
+            versions: Versions::None,
         }),
     })
 }

@@ -3,7 +3,7 @@
 use sqlparser::ast;
 
 use crate::bind::record::forget_shapes;
-use crate::bind::scope::{Names, Qualifier, Scope, ScopeColumn};
+use crate::bind::scope::{Names, Qualifier, Scope, ScopeColumn, Versions};
 use crate::bind::{Binder, Typed, identifier, normal, plain_name, refuse, split_name};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
@@ -111,12 +111,26 @@ impl Binder<'_> {
         names: Names,
     ) -> Result<Option<Returning>> {
         let Some(items) = items else { return Ok(None) };
+        let versions = names
+            .relations
+            .first()
+            .map_or(Versions::None, |changed| changed.versions);
         let mut scope = Scope::of(names, "RETURNING");
         let outputs = self.select_list(items, &mut scope, true)?;
         let mut columns: Vec<Column> = outputs.iter().map(Output::describe).collect();
         forget_shapes(&mut columns);
-        let projection = outputs.into_iter().map(|output| output.typed.expr).collect();
-        Ok(Some(Returning { projection, columns }))
+        let projection: Vec<Expr> = outputs.into_iter().map(|output| output.typed.expr).collect();
+        let reads = |column| projection.iter().any(|expr| expr.reads(column));
+        let tells_place = match versions {
+            Versions::Stored(place) => reads(place) || reads(place + 1),
+            Versions::Told(place) => reads(place),
+            Versions::None | Versions::Untold => false,
+        };
+        Ok(Some(Returning {
+            projection,
+            columns,
+            tells_place,
+        }))
     }
 }
 

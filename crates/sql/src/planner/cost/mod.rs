@@ -55,6 +55,7 @@ impl<'c> Costs<'c> {
                 | Expr::Concat(..)
                 | Expr::Negate(_)
                 | Expr::Quantified { .. }
+                | Expr::TestElements { .. }
                 | Expr::RowTest { .. } => 1.0,
                 Expr::InList { list, .. } => list.len() as f64 / 2.0,
                 _ => 0.0,
