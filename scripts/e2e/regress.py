@@ -223,8 +223,11 @@ TABLE = """| file | statements | left out | same | share | in order | refused | 
 
 def compare(path, setup, show=None):
     """Runs one file on two fresh servers, after the statements of `setup`."""
-    ours = servers.Clearway(tools.build(), servers.scratch("regress"), 'shared_buffers = "64MB"\n').start()
-    settings = [("fsync", "off"), ("timezone", "UTC"), ("datestyle", "ISO, MDY")]
+    # The settings that the files are written for.
+    dates = {"timezone": "PST8PDT", "datestyle": "Postgres, MDY"}
+    config = "".join(f'{name} = "{value}"\n' for name, value in dates.items())
+    ours = servers.Clearway(tools.build(), servers.scratch("regress"), 'shared_buffers = "64MB"\n' + config).start()
+    settings = [("fsync", "off"), *dates.items()]
     theirs = servers.Postgres(servers.scratch("regress-peer"), settings).start()
     both = connect(ours), connect(theirs)
     for connection in both:

@@ -28,6 +28,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::mechanisms::Mechanisms;
 use crate::memory;
 use crate::nearest::nearest;
+use crate::settings::Settings;
 use crate::synchronous_commit::SynchronousCommit;
 use clearway_sql::error::{EngineError, SqlState};
 
@@ -150,6 +151,10 @@ pub struct Config {
     pub autovacuum_analyze_scale_factor: f64,
     /// Memory for one sort or grouping before it goes on in temporary files; sessions may change it for themselves.
     pub work_mem: ByteSize,
+    /// The form of dates in a session that asks for no other: a value of the setting `DateStyle`.
+    pub datestyle: String,
+    /// The time zone of a session that asks for no other: a value of the setting `TimeZone`.
+    pub timezone: String,
     /// Memory that all sessions together may use to parse and plan statements longer than 64 kB.
     pub planning_memory: ByteSize,
     /// Prepared statements of a session that keep their plans; others are planned when they run.
@@ -201,6 +206,8 @@ impl Default for Config {
             autovacuum_analyze_threshold: 50,
             autovacuum_analyze_scale_factor: 0.1,
             work_mem: ByteSize::mib(4),
+            datestyle: "ISO, MDY".to_owned(),
+            timezone: "UTC".to_owned(),
             planning_memory: ByteSize::mib(4096),
             plan_cache_entries: 256,
             max_message_size: ByteSize::mib(16),
@@ -360,6 +367,9 @@ impl Config {
         require("max_message_size", fits, || {
             format!("is {size}, but must be 64kB to 1GB")
         })?;
+        let mut settings = Settings::new();
+        settings.set_default("datestyle", &self.datestyle)?;
+        settings.set_default("timezone", &self.timezone)?;
         require("plan_cache_entries", self.plan_cache_entries > 0, || {
             "is 0, but must be at least 1".to_owned()
         })
@@ -737,6 +747,9 @@ mod tests {
         let error = Config::from_toml("shared_buffers = \"4000TB\"").unwrap_err();
         assert!(error.message().contains("of memory"), "{error}");
         assert!(Config::from_toml("work_mem = \"1kB\"").is_err());
+        assert!(Config::from_toml("datestyle = \"german\"\ntimezone = \"Europe/Berlin\"").is_ok());
+        assert!(Config::from_toml("datestyle = \"french\"").is_err());
+        assert!(Config::from_toml("timezone = \"Europe/Nowhere\"").is_err());
         assert!(Config::from_toml("wal_receiver_timeout = \"1ms\"").is_err());
         assert!(Config::from_toml("wal_receiver_status_interval = 0").is_err());
     }

@@ -3,13 +3,15 @@
 use crate::config::Config;
 
 /// The keys of the configuration that change at run time, sorted.
-pub const CHANGEABLE: [&str; 7] = [
+pub const CHANGEABLE: [&str; 9] = [
     "autovacuum_analyze_scale_factor",
     "autovacuum_analyze_threshold",
     "autovacuum_vacuum_scale_factor",
     "autovacuum_vacuum_threshold",
+    "datestyle",
     "synchronous_commit",
     "synchronous_standby_names",
+    "timezone",
     "work_mem",
 ];
 

@@ -233,7 +233,7 @@ fn a_session_starts_with_the_settings_its_client_asks_for() {
         "alice|alice"
     );
     assert_eq!(query(&mut session, "show session_authorization"), "alice");
-    assert_eq!(query(&mut session, "show timezone"), "UTC");
+    assert_eq!(query(&mut session, "show timezone"), "Europe/Vienna");
     assert_eq!(
         query(&mut session, "show transaction_isolation"),
         "repeatable read"

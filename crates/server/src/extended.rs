@@ -271,7 +271,7 @@ fn parameter_type(oid: u32) -> Result<Option<DataType>, EngineError> {
 fn decode_parameters(
     bind: &Bind<'_>,
     types: &[DataType],
-    session: &Session,
+    session: &mut Session,
     params: &mut Vec<Value>,
 ) -> Result<(), EngineError> {
     let count = bind.parameter_count();
@@ -295,6 +295,15 @@ fn decode_parameters(
         ));
     }
     params.clear();
+    // SET may have run since the thread was told how dates are read.
+    let is_text = |number| !bind.formats.is_binary(number);
+    if types
+        .iter()
+        .enumerate()
+        .any(|(at, known)| known.may_hold_time() && is_text(at))
+    {
+        session.see_types();
+    }
     // The time that `now` in a text means.
     let now = session.transaction_timestamp();
     for (number, (bytes, data_type)) in bind.parameters().zip(types).enumerate() {

@@ -9,6 +9,10 @@
 //! V1. Nothing in the text is resolved by a search path. V2. A table that the text names is there as long as the view is:
 //! it cannot be dropped without the view (`uses`).
 
+use std::sync::Arc;
+
+use crate::value::datetime::in_force::DateTimeSettings;
+
 /// A view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ViewDef {
@@ -26,6 +30,8 @@ pub struct ViewDef {
     pub barrier: Option<bool>,
     /// Whose rights it reads with (`security_invoker`); here all users have the same.
     pub invoker: Option<bool>,
+    /// The settings that the literals of its text are read by; `None` for the defaults.
+    pub date_times: Option<Arc<DateTimeSettings>>,
 }
 
 /// A table that a view's text names.

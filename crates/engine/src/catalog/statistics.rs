@@ -17,6 +17,7 @@ use crate::convert::storage_error;
 use clearway_sql::TableDef;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::statistics::{ColumnStatistics, TableStatistics};
+use clearway_sql::value::datetime::in_force as date_times;
 use clearway_sql::value::text::{decode_text, to_text};
 use clearway_sql::value::{DataType, Value};
 
@@ -59,6 +60,7 @@ struct StoredColumn {
 }
 
 fn encode(statistics: &TableStatistics) -> Result<Vec<u8>> {
+    let _as_kept = date_times::under(None);
     let text = |value: &Value| to_text(value).unwrap_or_default();
     let columns = statistics.columns.iter().enumerate();
     let columns = columns.filter_map(|(number, column)| {
@@ -100,6 +102,7 @@ fn decode(bytes: &[u8], table: &TableDef) -> Result<TableStatistics> {
     if stored.format != FORMAT {
         return Err(damaged(format!("format {} is not {FORMAT}", stored.format)));
     }
+    let _as_kept = date_times::under(None);
     let mut columns = vec![None; table.columns.len()];
     for column in stored.columns {
         let data_type = DataType::from_oid(column.r#type).ok_or_else(|| damaged("an unknown type"))?;

@@ -23,6 +23,7 @@ use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::sequence::{SequenceDef, SequenceNumbers, SequenceOwner};
 use clearway_sql::storage_parameters::StorageParameters;
 use clearway_sql::value::DataType;
+use clearway_sql::value::datetime::in_force::{self as date_times, DateTimeSettings};
 use clearway_sql::value::text::{decode_text, to_text};
 use clearway_sql::value::user_type::UserType;
 use clearway_sql::view::{CheckOption, ConstraintUse, NamedTable, ViewDef, ViewUse};
@@ -196,6 +197,9 @@ struct StoredView {
     barrier: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     invoker: Option<bool>,
+    /// DateStyle and TimeZone that the text was written under, if not the defaults.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    date_times: Option<(String, String)>,
 }
 
 fn stored_view(view: &ViewDef) -> StoredView {
@@ -214,6 +218,10 @@ fn stored_view(view: &ViewDef) -> StoredView {
         check: view.check.map(|check| check.word().to_owned()),
         barrier: view.barrier,
         invoker: view.invoker,
+        date_times: view
+            .date_times
+            .as_ref()
+            .map(|settings| (settings.date_style(), settings.zone.name().to_owned())),
     }
 }
 
@@ -239,6 +247,11 @@ fn view_of(stored: StoredView) -> Result<ViewDef> {
         check,
         barrier: stored.barrier,
         invoker: stored.invoker,
+        date_times: match &stored.date_times {
+            None => None,
+            Some((style, zone)) => DateTimeSettings::of_shown(style, zone)
+                .map_err(|_| damaged(format!("the time zone {zone} of a view")))?,
+        },
     })
 }
 
@@ -298,6 +311,7 @@ fn stored_attributes(table: &TableDef) -> Vec<StoredAttribute> {
     if !table.has_attributes() {
         return Vec::new();
     }
+    let _as_kept = date_times::under(None);
     let attributes = table.attributes().into_iter();
     let stored = attributes.map(|attribute| StoredAttribute {
         column: attribute.column,
@@ -318,6 +332,7 @@ fn attribute_of(stored: &StoredAttribute, columns: usize) -> Result<Attribute> {
         return Err(damaged("an attribute of a column that is not there"));
     }
     let missing = stored.missing.as_deref();
+    let _as_kept = date_times::under(None);
     Ok(Attribute {
         column: stored.column,
         data_type,

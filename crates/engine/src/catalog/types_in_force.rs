@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use clearway_sql::SearchPath;
+use crate::settings::PlanningSettings;
 use clearway_sql::function::quote_identifier;
 use clearway_sql::value::user_type::UserType;
 use clearway_sql::value::user_type::in_force::{self, Token, TypeSource};
@@ -13,16 +13,17 @@ use super::CatalogState;
 /// The types of a state of the catalog, as a search path shows them.
 struct VisibleTypes {
     state: Arc<CatalogState>,
-    /// The path and the user; without them names are looked for in `public`.
-    path: Option<(SearchPath, String)>,
+    /// The settings with the path, which the token names by their place, and the user; without them names are looked for
+    /// in `public`.
+    path: Option<(Arc<PlanningSettings>, String)>,
 }
 
 impl VisibleTypes {
     /// The first that has this name in the schemas of the path.
     fn first(&self, name: &str) -> Option<DataType> {
         match &self.path {
-            Some((path, user)) => {
-                let mut schemas = self.state.searched(path, user);
+            Some((planning, user)) => {
+                let mut schemas = self.state.searched(&planning.path, user);
                 schemas.find_map(|schema| self.state.type_in(schema.oid, name))
             }
             None => {
@@ -65,7 +66,12 @@ pub(crate) fn put_in_force(state: &CatalogState) {
 }
 
 /// Puts the types of a state in force as a search path shows them.
-pub(crate) fn put_visible_in_force(token: Token, state: Arc<CatalogState>, path: &SearchPath, user: &str) {
-    let path = Some((path.clone(), user.to_owned()));
+pub(crate) fn put_visible_in_force(
+    token: Token,
+    state: Arc<CatalogState>,
+    planning: Arc<PlanningSettings>,
+    user: &str,
+) {
+    let path = Some((planning, user.to_owned()));
     in_force::set(token, Arc::new(VisibleTypes { state, path }));
 }

@@ -15,7 +15,9 @@ use crate::convert::storage_error;
 use crate::definition::check::{already_there, has_constraint};
 use crate::definition::composite::{require_no_row_inside, require_rows_not_held};
 use crate::definition::rewrite::each_row;
-use crate::definition::{DefinitionChange, ReadableBy, already_exists, check, generated, kept_index, notice};
+use crate::definition::{
+    DefinitionChange, ReadableBy, already_exists, check, default, generated, kept_index, notice,
+};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::expr::{Expr, domain};
 use clearway_sql::plan::{
@@ -261,6 +263,7 @@ impl DefinitionChange<'_, '_, '_> {
         let mut state = self.state()?;
         let last = table.columns.len() as u16 - 1;
         generated::print(&mut table)?;
+        table.columns.iter_mut().try_for_each(default::keep)?;
         self.make_sequence(&mut state, &mut table, last)?;
         let made = state.owned_sequences(table.oid, Some(table.attribute_number(last)));
         self.keep(state, &table.schema);
@@ -414,6 +417,7 @@ impl DefinitionChange<'_, '_, '_> {
             });
         }
         column.default = default.cloned();
+        default::keep(column)?;
         self.redefine(entry, table)
     }
 

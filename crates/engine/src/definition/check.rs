@@ -7,6 +7,7 @@ use crate::definition::{DefinitionChange, generated, kept_index};
 use clearway_sql::deparse::{check_condition, check_renamed};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::NewCheck;
+use clearway_sql::value::datetime::in_force as date_times;
 use clearway_sql::{CheckDef, ObjectAddress, TableDef, bind_check, types_by_number};
 
 /// The most bytes of a name.
@@ -37,7 +38,10 @@ impl DefinitionChange<'_, '_, '_> {
 
     /// Gives a table that `state` has, or will have, a constraint; its number.
     fn make_check(&mut self, state: &CatalogState, table: &mut TableDef, new: &NewCheck) -> Result<u32> {
-        let sql = types_by_number(&check_condition(&new.sql, table, false)?);
+        let sql = {
+            let _kept = date_times::for_keeping();
+            types_by_number(&check_condition(&new.sql, table, false)?)
+        };
         let expr = bind_check(&sql, table)?;
         let mut check = CheckDef {
             oid: self.fresh_number()?,
@@ -159,6 +163,7 @@ pub(super) fn rename_in_checks(table: &mut TableDef, from: &str, to: &str) -> Re
     generated::rename(table, from, to)?;
     kept_index::rename(table, from, to)?;
     for place in 0..table.checks.len() {
+        let _as_kept = date_times::under(None);
         let sql = types_by_number(&check_renamed(&table.checks[place].sql, table, from, to)?);
         Arc::make_mut(&mut table.checks[place]).sql = sql;
     }

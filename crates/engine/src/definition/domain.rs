@@ -5,10 +5,11 @@
 
 use std::sync::Arc;
 
-use clearway_sql::deparse::check_condition;
+use clearway_sql::deparse::{check_condition, kept_default};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::expr::domain::check;
 use clearway_sql::plan::{DomainChange, TypeStatement};
+use clearway_sql::value::datetime::in_force as date_times;
 use clearway_sql::value::user_type::{DomainCheck, DomainType, UserType, UserTypeKind, definition_of};
 use clearway_sql::value::{DataType, Value};
 use clearway_sql::{ObjectAddress, TableDef, compile_domain, domain_table, types_by_number};
@@ -19,6 +20,12 @@ use crate::catalog::{CATALOG_REL, CatalogState};
 use crate::definition::rewrite::each_row;
 use crate::definition::{DefinitionChange, notice, raced};
 use crate::executor::Execution;
+
+/// A domain's default as it is kept.
+fn kept_default_of(written: Option<&str>, base: DataType, typmod: i32) -> Result<Option<String>> {
+    let kept = |sql: &str| kept_default(sql, base, typmod).map(|sql| types_by_number(&sql));
+    written.map(kept).transpose()
+}
 
 impl DefinitionChange<'_, '_, '_> {
     pub(super) fn create_domain(&mut self, statement: &TypeStatement) -> Result<()> {
@@ -38,7 +45,7 @@ impl DefinitionChange<'_, '_, '_> {
             base: *base,
             typmod: *typmod,
             not_null: *not_null,
-            default: default.as_deref().map(types_by_number),
+            default: kept_default_of(default.as_deref(), *base, *typmod)?,
             checks: Vec::new(),
             compiled: Arc::new(()),
         };
@@ -74,10 +81,14 @@ impl DefinitionChange<'_, '_, '_> {
                 names.find(|name| !is_taken(domain, name)).unwrap_or_default()
             }
         };
+        let sql = {
+            let _kept = date_times::for_keeping();
+            types_by_number(&check_condition(condition, &table, false)?)
+        };
         domain.checks.push(DomainCheck {
             oid: self.fresh_number()?,
             name: constraint,
-            sql: types_by_number(&check_condition(condition, &table, false)?),
+            sql,
             validated,
         });
         domain.checks.sort_by(|one, other| one.name.cmp(&other.name));
@@ -97,7 +108,9 @@ impl DefinitionChange<'_, '_, '_> {
         };
         let mut looked_at = None;
         match change {
-            DomainChange::SetDefault(default) => domain.default = default.as_deref().map(types_by_number),
+            DomainChange::SetDefault(default) => {
+                domain.default = kept_default_of(default.as_deref(), domain.base, domain.typmod)?;
+            }
             DomainChange::SetNotNull(not_null) => {
                 if *not_null && !domain.not_null {
                     looked_at = Some(Looked::NotNull);

@@ -5,6 +5,7 @@ use crate::definition::{DefinitionChange, notice};
 use clearway_sql::deparse::{generation_expression, generation_renamed};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::expr::Expr;
+use clearway_sql::value::datetime::in_force as date_times;
 use clearway_sql::{ColumnDefault, TableDef, bind_generated, types_by_number};
 
 /// Changes the text of each generated column of a table, and binds the new ones.
@@ -22,6 +23,7 @@ fn change(table: &mut TableDef, text: impl Fn(&TableDef, u16, &str) -> Result<St
 
 /// Puts the texts of a new table's generated columns as they are shown.
 pub(super) fn print(table: &mut TableDef) -> Result<()> {
+    let _kept = date_times::for_keeping();
     change(table, |table, place, sql| {
         generation_expression(sql, table, place, false).map(|sql| types_by_number(&sql))
     })
@@ -34,6 +36,7 @@ pub(super) fn rebind(table: &mut TableDef) -> Result<()> {
 
 /// Puts a column's new name into the expressions of its table, which has the old one still.
 pub(super) fn rename(table: &mut TableDef, from: &str, to: &str) -> Result<()> {
+    let _as_kept = date_times::under(None);
     for place in 0..table.columns.len() as u16 {
         if let Some(ColumnDefault::Generated { sql, .. }) = &table.columns[usize::from(place)].default {
             let renamed = types_by_number(&generation_renamed(sql, table, place, (from, to))?);

@@ -6,10 +6,12 @@ use crate::catalog::FIRST_OID;
 use clearway_sql::deparse::{index_key, index_predicate};
 use clearway_sql::error::{EngineError, Result};
 use clearway_sql::plan::{IndexSpec, NewIndexedValue};
+use clearway_sql::value::datetime::in_force as date_times;
 use clearway_sql::{IndexDef, IndexKey, IndexedValue, KeptExpr, TableDef, bind_index};
 
 /// The index that a statement asks for, with the texts of its expressions as they are shown.
 pub(super) fn made(spec: &IndexSpec, rel: u32, table: &TableDef) -> Result<IndexDef> {
+    let _kept = date_times::for_keeping();
     let keys = spec.keys.iter().map(|key| {
         let value = match &key.value {
             NewIndexedValue::Column(column) => IndexedValue::Column(*column),
@@ -63,6 +65,7 @@ pub(super) fn rename(table: &mut TableDef, from: &str, to: &str) -> Result<()> {
 
 /// The index with its texts as they are shown now. `renamed`: a column's old and new name.
 fn printed(index: &IndexDef, table: &TableDef, renamed: Option<(&str, &str)>) -> Result<IndexDef> {
+    let _as_kept = date_times::under(None);
     let mut index = index.clone();
     for key in &mut index.keys {
         if let IndexedValue::Expression(kept) = &mut key.value {
@@ -78,6 +81,7 @@ fn printed(index: &IndexDef, table: &TableDef, renamed: Option<(&str, &str)>) ->
 /// An index of a table that has lost the column at this place, which the index does not name.
 pub(super) fn moved(index: &IndexDef, place: u16) -> Arc<IndexDef> {
     let after = |column: u16| if column > place { column - 1 } else { column };
+    let _as_kept = date_times::under(None);
     let mut index = index.clone();
     for key in &mut index.keys {
         if let IndexedValue::Column(column) = &mut key.value {

@@ -10,6 +10,7 @@ mod column_storage;
 mod comment;
 mod composite;
 pub(crate) mod concurrent_index;
+mod default;
 mod domain;
 mod drop;
 mod foreign_key;

@@ -7,7 +7,9 @@ use clearway_storage::heap::{DeleteOutcome, Heap};
 
 use crate::catalog::{CATALOG_REL, FIRST_OID, TableEntry};
 use crate::convert::storage_error;
-use crate::definition::{DefinitionChange, ReadableBy, already_exists, generated, kept_index, raced};
+use crate::definition::{
+    DefinitionChange, ReadableBy, already_exists, default, generated, kept_index, raced,
+};
 use crate::executor::modify;
 use clearway_sql::error::{EngineError, Result};
 use clearway_sql::expr::Expr;
@@ -37,6 +39,7 @@ impl DefinitionChange<'_, '_, '_> {
         table.unlogged = create.unlogged;
         self.lock_new(table.oid)?;
         generated::print(&mut table)?;
+        table.columns.iter_mut().try_for_each(default::keep)?;
         let checks = self.make_checks(&state, &mut table, &create.checks)?;
         for column in 0..table.columns.len() as u16 {
             self.make_sequence(&mut state, &mut table, column)?;

@@ -54,6 +54,8 @@ impl Engine {
             .synchronous_standby_names
             .clone_from(&config.synchronous_standby_names);
         taken.work_mem = config.work_mem;
+        taken.datestyle.clone_from(&config.datestyle);
+        taken.timezone.clone_from(&config.timezone);
         let reloaded = Reloaded {
             changed: differing(&in_force.config, &taken),
             pending_restart: differing(&taken, config),

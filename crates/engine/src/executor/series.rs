@@ -137,11 +137,12 @@ impl Numbers {
                 *next = None;
                 return Ok(None);
             }
-            *next = Some(step.after(current)?);
-            return Ok(Some(match data_type {
-                DataType::Timestamp => Value::Timestamp(current),
-                _ => Value::TimestampTz(current),
-            }));
+            if data_type == DataType::Timestamp {
+                *next = Some(step.after(current)?);
+                return Ok(Some(Value::Timestamp(current)));
+            }
+            *next = Some(step.after_in_session(current)?);
+            return Ok(Some(Value::TimestampTz(current)));
         }
         Ok(self.take_number(data_type))
     }

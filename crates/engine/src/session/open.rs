@@ -171,6 +171,8 @@ impl Engine {
             settings.set_default("in_hot_standby", "on")?;
         }
         settings.set_default("work_mem", &format!("{}kB", config.work_mem.bytes() >> 10))?;
+        settings.set_default("datestyle", &config.datestyle)?;
+        settings.set_default("timezone", &config.timezone)?;
         if !info.user.is_empty() {
             settings.set_default("session_authorization", &info.user)?;
         }

@@ -29,6 +29,7 @@ use clearway_sql::plan::{
 use clearway_sql::settings::PlannerSettings;
 use clearway_sql::statistics::TableStatistics;
 use clearway_sql::value::DataType;
+use clearway_sql::value::datetime::in_force::{self as date_times, DateTimeSettings};
 use clearway_sql::{self as sql, CatalogView, PG_TEMP, ParsedStatement, SchemaRef, TableDef, bind_checked};
 
 /// Memory of a prepared statement beside its text and its description: itself, its entry in a map, the name there.
@@ -288,6 +289,8 @@ pub struct Prepared {
     executed_statement: Option<Box<str>>,
     /// True until a client knows its columns: they are told when it runs.
     columns_may_change: bool,
+    /// The settings that the literals of its text are read by, whenever it is planned.
+    date_times: Option<Arc<DateTimeSettings>>,
     /// Absent when other statements were used more recently: then it is planned from its text.
     plan: Mutex<Option<Arc<CachedPlan>>>,
     /// Its last use, by its session's count.
@@ -319,6 +322,7 @@ impl Prepared {
             fetched_cursor,
             executed_statement,
             columns_may_change: false,
+            date_times: view.viewer.planning.date_times.clone(),
             plan: Mutex::new(Some(Arc::new(CachedPlan::new(plan, view, memory)))),
             used: AtomicU64::new(0),
             charge: OnceLock::new(),
@@ -393,7 +397,10 @@ impl Prepared {
         // The tree is not kept: it takes several times what the plan does.
         let parsed = sql::parse(&self.text)?.pop();
         let types: Vec<Option<DataType>> = self.param_types.iter().copied().map(Some).collect();
-        let plan = plan_for(parsed.as_ref(), &types, view, interrupts)?;
+        let plan = {
+            let _as_written = date_times::under(self.date_times.clone());
+            plan_for(parsed.as_ref(), &types, view, interrupts)?
+        };
         debug_assert_eq!(*plan.param_types, *self.param_types, "declared types stay");
         let same_types = |a: Option<&[Column]>, b: Option<&[Column]>| match (a, b) {
             (Some(a), Some(b)) => {

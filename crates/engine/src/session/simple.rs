@@ -26,7 +26,7 @@ impl Session {
         };
         self.among_others = false;
         let version = self.txn.catalog_version();
-        if let Some(prepared) = self.texts.get(sql, version, &self.settings.search_path) {
+        if let Some(prepared) = self.texts.get(sql, version, &self.settings.planning) {
             return self.run_last(&prepared, request, out);
         }
         let whole: Arc<str> = sql.into();
@@ -59,7 +59,7 @@ impl Session {
             // Before binding: what is kept may be for older definitions than it was bound with, and never for newer ones.
             let looked_up_in = LookedUpIn {
                 version: self.txn.catalog_version(),
-                path: Arc::clone(&self.settings.search_path),
+                planning: Arc::clone(&self.settings.planning),
             };
             let prepared = Arc::new(self.bind(text, Some(parsed), &[], None)?.in_simple_query());
             if number + 1 < count {

@@ -1,8 +1,8 @@
 //! Plans of the simple protocol, kept by text.
 //!
 //! A text is a statement of its own each time that it comes: it may have other columns when its tables have changed, or
-//! when the search path leads to others. So what is kept holds for the definitions and the path that it was made with, and
-//! is forgotten when it is asked for under others. (A prepared statement is planned anew then, and may not change its
+//! when the search path leads to others, and its dates other values under another DateStyle. So what is kept holds for the
+//! definitions and the settings that it was made with, and is forgotten when it is asked for under others. (A prepared statement is planned anew then, and may not change its
 //! columns.)
 
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use crate::session::prepared::Prepared;
-use clearway_sql::SearchPath;
+use crate::settings::PlanningSettings;
 
 /// The most texts of the simple protocol that keep their plans.
 const CACHED_TEXTS_MAX: usize = 64;
@@ -21,11 +21,11 @@ const SEEN_TEXTS: usize = 256;
 /// A text longer than this is not kept.
 const CACHED_TEXT_BYTES_MAX: usize = 4_096;
 
-/// The definitions, by their version, and the search path that the names in a text were looked up in.
+/// The definitions, by their version, and the settings that the names and literals in a text were understood by.
 #[derive(Debug, Clone)]
 pub(crate) struct LookedUpIn {
     pub(crate) version: u64,
-    pub(crate) path: Arc<SearchPath>,
+    pub(crate) planning: Arc<PlanningSettings>,
 }
 
 #[derive(Debug)]
@@ -46,11 +46,16 @@ pub(crate) struct TextCache {
 }
 
 impl TextCache {
-    /// The statement of this text, if it was kept and holds for these definitions and this path.
-    pub(crate) fn get(&mut self, text: &str, version: u64, path: &Arc<SearchPath>) -> Option<Arc<Prepared>> {
+    /// The statement of this text, if it was kept and holds for these definitions and settings.
+    pub(crate) fn get(
+        &mut self,
+        text: &str,
+        version: u64,
+        planning: &Arc<PlanningSettings>,
+    ) -> Option<Arc<Prepared>> {
         let entry = self.entries.get_mut(text)?;
         let made_in = &entry.looked_up_in;
-        if made_in.version != version || !Arc::ptr_eq(&made_in.path, path) {
+        if made_in.version != version || !Arc::ptr_eq(&made_in.planning, planning) {
             self.entries.remove(text);
             return None;
         }

@@ -1,7 +1,9 @@
-//! The types that a session's statements know: put in force before it binds, and before it runs.
+//! The types that a session's statements know, and the settings that dates are read and shown by: put in force before it
+//! binds, and before it runs.
 
 use std::sync::Arc;
 
+use clearway_sql::value::datetime::in_force as date_times;
 use clearway_sql::value::user_type::in_force::{self, Token};
 
 use crate::catalog::types_in_force::put_visible_in_force;
@@ -30,7 +32,13 @@ impl Session {
 
     #[cold]
     fn know_other_types(&self, token: Token) {
-        let (state, path) = (self.txn.catalog_state(), &self.settings.planning.path);
-        put_visible_in_force(token, state, path, &self.info.user);
+        let planning = &self.settings.planning;
+        put_visible_in_force(
+            token,
+            self.txn.catalog_state(),
+            Arc::clone(planning),
+            &self.info.user,
+        );
+        date_times::put(planning.date_times.clone());
     }
 }

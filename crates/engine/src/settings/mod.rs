@@ -24,9 +24,10 @@ use clearway_sql::SearchPath;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::IsolationLevel;
 use clearway_sql::settings::PlannerSettings;
+use clearway_sql::value::datetime::in_force::DateTimeSettings;
 use clearway_sql::value::text::SHORTEST;
-use definitions::{DEFINITIONS, Kind, definition};
-use values::{checked, parse_kilobytes};
+use definitions::{DEFINITIONS, Definition, Kind, definition};
+use values::{checked, date_style, parse_kilobytes};
 
 pub(crate) use definitions::level;
 pub(crate) use described::{in_unit, sentence_of};
@@ -75,6 +76,8 @@ pub(crate) struct Settings {
     pub(crate) maintenance_work_mem: usize,
     /// The settings that choose among plans.
     pub(crate) planner: PlannerSettings,
+    /// `DateStyle` and `TimeZone`; `None` for the defaults.
+    date_times: Option<Arc<DateTimeSettings>>,
     /// Those that a plan depends on, together: another one when one of them has changed.
     pub(crate) planning: Arc<PlanningSettings>,
     /// The isolation of transactions that do not say.
@@ -121,6 +124,7 @@ impl Settings {
             work_mem: 4 << 20,
             maintenance_work_mem: 64 << 20,
             planner: PlannerSettings::default(),
+            date_times: None,
             planning: Arc::default(),
             default_isolation: IsolationLevel::ReadCommitted,
             default_deferrable: false,
@@ -130,15 +134,11 @@ impl Settings {
     }
 
     /// Makes `value` what RESET goes back to. Read-only settings are set this way too.
-    ///
-    /// Drivers send the time zone of their host when they connect (those for Java always do). Refusing it would refuse
-    /// them everywhere but in UTC, so the session is in UTC, and reports that to the client, as every reported setting.
     pub(crate) fn set_default(&mut self, name: &str, value: &str) -> Result<()> {
         let name = name.to_ascii_lowercase();
         let value = match definition(&name) {
-            Some(definition) if definition.name == "timezone" => definition.default.to_owned(),
             Some(definition) if definition.kind == Kind::ReadOnly => value.to_owned(),
-            Some(definition) => checked(definition, value)?,
+            Some(definition) => self.completed(definition, value)?,
             None if name.contains('.') => value.to_owned(),
             None => return Err(unrecognized(&name)),
         };
@@ -191,7 +191,7 @@ impl Settings {
                 ));
             }
             (_, None) => None,
-            (Some(definition), Some(value)) => Some(checked(definition, value)?),
+            (Some(definition), Some(value)) => Some(self.completed(definition, value)?),
             (None, Some(value)) => Some(value.to_owned()),
         };
         if in_transaction {
@@ -204,6 +204,16 @@ impl Settings {
         }
         self.put(&name, value);
         Ok(known.is_some_and(|definition| definition.reported))
+    }
+
+    /// Checks a value; one that says a part only is completed by the value before.
+    fn completed(&self, definition: &Definition, value: &str) -> Result<String> {
+        let name = definition.name;
+        if name != "datestyle" {
+            return checked(definition, value);
+        }
+        let reset = lookup(&self.defaults, name).unwrap_or(definition.default);
+        date_style(value, self.value(name).unwrap_or(reset), reset)
     }
 
     /// RESET ALL.
@@ -358,6 +368,11 @@ impl Settings {
             "idle_in_transaction_session_timeout" => self.idle_in_transaction_timeout = timeout(value),
             "search_path" => self.search_path = Arc::new(SearchPath::parse(value)),
             "extra_float_digits" => self.float_digits = value.parse().unwrap_or(SHORTEST),
+            "datestyle" | "timezone" => {
+                let value = |name| self.value(name).unwrap_or_default();
+                let settings = DateTimeSettings::of_shown(value("datestyle"), value("timezone"));
+                self.date_times = settings.unwrap_or_default();
+            }
             "client_min_messages" => self.least_notice = level(value),
             "work_mem" => {
                 let size = bytes(value);
@@ -388,10 +403,15 @@ impl Settings {
     }
 
     fn renew_planning(&mut self) {
-        if self.planning.planner != self.planner || self.planning.path != self.search_path {
+        let same_times = match (&self.planning.date_times, &self.date_times) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        if !same_times || self.planning.planner != self.planner || self.planning.path != self.search_path {
             self.planning = Arc::new(PlanningSettings {
                 path: Arc::clone(&self.search_path),
                 planner: self.planner,
+                date_times: self.date_times.clone(),
             });
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::values::parse_pages;
 use clearway_sql::SearchPath;
 use clearway_sql::settings::PlannerSettings;
+use clearway_sql::value::datetime::in_force::DateTimeSettings;
 
 /// Takes over the value of a setting, if it is one of them.
 pub(super) fn apply(planner: &mut PlannerSettings, name: &str, value: &str) {
@@ -39,13 +40,15 @@ fn apply_switch(planner: &mut PlannerSettings, name: &str, on: bool) {
     *switch = on;
 }
 
-/// The settings that a plan depends on.
+/// The settings that a plan depends on, and those that literals of dates and times are read by when it is bound.
 #[derive(Debug, PartialEq)]
 pub(crate) struct PlanningSettings {
     /// The path along which names are looked up.
     pub(crate) path: Arc<SearchPath>,
     /// Costs and switches.
     pub(crate) planner: PlannerSettings,
+    /// `DateStyle` and `TimeZone`; `None` for the defaults.
+    pub(crate) date_times: Option<Arc<DateTimeSettings>>,
 }
 
 impl Default for PlanningSettings {
@@ -53,6 +56,7 @@ impl Default for PlanningSettings {
         PlanningSettings {
             path: Arc::new(SearchPath::parse("\"$user\", public")),
             planner: PlannerSettings::default(),
+            date_times: None,
         }
     }
 }

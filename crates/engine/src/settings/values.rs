@@ -5,6 +5,7 @@ use std::fmt::Display;
 use crate::settings::definitions::{Definition, Kind};
 use crate::synchronous_commit::SynchronousCommit;
 use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::value::datetime::{SessionZone, changed_date_style, shown_date_style};
 
 /// Checks a value and gives it the spelling that SHOW shows.
 pub(super) fn checked(definition: &Definition, value: &str) -> Result<String> {
@@ -38,11 +39,10 @@ pub(super) fn checked(definition: &Definition, value: &str) -> Result<String> {
     }
 }
 
-/// A text, which is anything but for the settings that clients set to the one value there is.
+/// A text: anything, but for the settings whose texts mean something.
 fn text(name: &str, value: &str) -> Result<String> {
     match name {
         "client_encoding" => client_encoding(value),
-        "datestyle" => date_style(value),
         "timezone" => time_zone(value),
         _ => Ok(value.to_owned()),
     }
@@ -58,52 +58,27 @@ fn client_encoding(value: &str) -> Result<String> {
     }
 }
 
-fn date_style(value: &str) -> Result<String> {
-    let lower = value.to_ascii_lowercase();
-    let fits = lower.split(',').map(str::trim).all(|word| {
-        matches!(
-            word,
-            "iso" | "mdy" | "us" | "noneuropean" | "noneuropean, us" | "default"
-        )
-    });
-    if fits {
-        Ok("ISO, MDY".to_owned())
-    } else {
-        Err(EngineError::not_supported(format!("DateStyle \"{value}\""))
-            .with_hint("Only \"ISO, MDY\" is supported."))
+/// A change of `DateStyle` as SHOW shows its outcome. `now` is the value before, `reset` what RESET goes back to.
+pub(super) fn date_style(value: &str, now: &str, reset: &str) -> Result<String> {
+    let parts = |shown: &str| changed_date_style(shown, Default::default(), Default::default());
+    let changed = changed_date_style(
+        value,
+        parts(now).unwrap_or_default(),
+        parts(reset).unwrap_or_default(),
+    );
+    match changed {
+        Ok((style, order)) => Ok(shown_date_style(style, order)),
+        Err(fault) => Err(invalid("DateStyle", value).with_detail(fault.detail())),
     }
 }
 
-/// The names of the only time zone, as they are shown.
-const ZONES: [&str; 10] = [
-    "UTC",
-    "GMT",
-    "Etc/UTC",
-    "Etc/GMT",
-    "UCT",
-    "Etc/UCT",
-    "Zulu",
-    "Universal",
-    "Etc/Universal",
-    ZERO_OFFSET,
-];
-
-/// The name of the zone that is told by its distance from UTC.
-const ZERO_OFFSET: &str = "<+00>-00";
-
 fn time_zone(value: &str) -> Result<String> {
-    let zone = value.trim_matches('\'');
-    let known = ZONES.iter().find(|known| known.eq_ignore_ascii_case(zone));
-    if let Some(known) = known {
-        return Ok((*known).to_owned());
-    }
-    match zone.to_ascii_uppercase().as_str() {
-        "Z" | "DEFAULT" | "LOCAL" => Ok("UTC".to_owned()),
-        // A zone that is told by its distance has this name.
-        "0" => Ok(ZERO_OFFSET.to_owned()),
-        _ if is_zero_offset(zone) => Ok(zone.to_owned()),
-        _ => Err(EngineError::not_supported(format!("time zone \"{zone}\""))
-            .with_hint("Only UTC is supported: values are shown in it, and converted by the client.")),
+    match SessionZone::of_setting(value) {
+        Ok(zone) => Ok(zone.name().to_owned()),
+        Err(fault) => Err(match fault.detail() {
+            Some(detail) => invalid("TimeZone", value).with_detail(detail),
+            None => invalid("TimeZone", value),
+        }),
     }
 }
 
@@ -255,11 +230,6 @@ pub(crate) fn parse_milliseconds(text: &str) -> Option<i64> {
     };
     // The conversion saturates, far beyond the range.
     Some((number * factor).round_ties_even() as i64)
-}
-
-/// True if an offset such as `+00:00` or `-0:00:00` is none.
-fn is_zero_offset(zone: &str) -> bool {
-    zone.contains(':') && zone.chars().all(|c| matches!(c, '+' | '-' | ':' | '0'))
 }
 
 /// A size in kilobytes, rounded to the nearest; too large for any range when it cannot be counted.

@@ -14,6 +14,7 @@ mod check_constraints;
 mod comments;
 mod computed_indexes;
 mod copy;
+mod date_settings;
 mod definitions;
 mod explain;
 mod folding;

@@ -17,18 +17,21 @@ use crate::parse::parse_expression;
 use crate::plan::NewCheck;
 use crate::stack::{Deep, with_stack_for};
 use crate::value::DataType;
+use crate::value::datetime::in_force as date_times;
 
 /// The place of the condition, as errors name it.
 pub(super) const CLAUSE: &str = "check constraints";
 
 /// Compiles the condition of a CHECK constraint, as it is kept in the catalog, over a row of its table.
 pub fn bind_check(sql: &str, table: &TableDef) -> Result<Expr> {
+    let _as_kept = date_times::under(None);
     let tree = parse_expression(sql, 0)?;
     bound(sql, &tree, table, None, Kept::Check).map(|(typed, _)| typed.expr)
 }
 
 /// Compiles the expression of a generated column, as it is kept in the catalog, over a row of its table.
 pub fn bind_generated(sql: &str, table: &TableDef, column: u16) -> Result<Expr> {
+    let _as_kept = date_times::under(None);
     let tree = parse_expression(sql, 0)?;
     bound(sql, &tree, table, None, Kept::Generated(column)).map(|(typed, _)| typed.expr)
 }
@@ -36,6 +39,7 @@ pub fn bind_generated(sql: &str, table: &TableDef, column: u16) -> Result<Expr> 
 /// Compiles an expression that is a part of an index's key, as it is kept in the catalog, over a row of its table, and
 /// gives its type.
 pub fn bind_index_key(sql: &str, table: &TableDef) -> Result<(Expr, DataType)> {
+    let _as_kept = date_times::under(None);
     let tree = parse_expression(sql, 0)?;
     let (typed, _) = bound(sql, &tree, table, None, Kept::IndexKey)?;
     Ok((typed.expr, typed.data_type))
@@ -43,6 +47,7 @@ pub fn bind_index_key(sql: &str, table: &TableDef) -> Result<(Expr, DataType)> {
 
 /// Compiles the predicate of an index, as it is kept in the catalog, over a row of its table.
 pub fn bind_index_predicate(sql: &str, table: &TableDef) -> Result<Expr> {
+    let _as_kept = date_times::under(None);
     let tree = parse_expression(sql, 0)?;
     bound(sql, &tree, table, None, Kept::IndexPredicate).map(|(typed, _)| typed.expr)
 }

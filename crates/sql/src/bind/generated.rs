@@ -13,7 +13,8 @@ use crate::bind::scope::{Names, Scope};
 use crate::catalog::{ColumnDef, ColumnDefault, TableDef};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
-use crate::value::{DataType, Value};
+use crate::value::Value;
+use crate::value::cast::cast_depends_on_settings;
 
 /// The place of the expression, as errors name it.
 const CLAUSE: &str = "column generation expressions";
@@ -127,23 +128,8 @@ pub(super) fn is_immutable(expr: &Expr) -> bool {
     expr.walk(&mut |part| match part {
         Expr::Call { function, .. } => immutable &= function.is_immutable(),
         Expr::NextSerial { .. } => immutable = false,
-        Expr::Cast { from, to, .. } => immutable &= !depends_on_settings(*from, *to),
+        Expr::Cast { from, to, .. } => immutable &= !cast_depends_on_settings(*from, *to),
         _ => {}
     });
     immutable
-}
-
-/// True for a conversion whose result depends on the time zone or on DateStyle.
-fn depends_on_settings(from: DataType, to: DataType) -> bool {
-    let kinds = [from, to].map(|kind| kind.element().unwrap_or(kind));
-    let is = |kind: DataType| kinds.contains(&kind);
-    let has_text = kinds
-        .iter()
-        .any(|kind| kind.is_string() || *kind == DataType::Unknown);
-    let has_zone = is(DataType::TimestampTz) || is(DataType::TimeTz);
-    let from_text = kinds[0].is_string() && matches!(kinds[1], DataType::Interval | DataType::Time);
-    kinds[0] != kinds[1]
-        && (from_text
-            || (has_text && (has_zone || is(DataType::Timestamp) || is(DataType::Date)))
-            || (is(DataType::TimestampTz) && !has_text))
 }

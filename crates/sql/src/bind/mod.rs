@@ -79,6 +79,7 @@ use crate::query::Block;
 use crate::stack::with_stack_for;
 use crate::value::DataType;
 use crate::value::cast::CastContext;
+use crate::value::datetime::in_force as date_times;
 use crate::value::user_type::base_and_modifier;
 pub(crate) use bare::is_bare;
 pub(crate) use call::by_name;
@@ -198,6 +199,12 @@ fn bind_with(binder: &mut Binder<'_>, statement: &ParsedStatement) -> Result<Pla
 /// Compiles the text of a column's default, as it is kept in the catalog, to an expression of the column's type. There
 /// is no statement around it: it names no table, has no parameters, and is not interrupted.
 pub fn bind_default(sql: &str, data_type: DataType, typmod: i32) -> Result<Expr> {
+    let _as_kept = date_times::under(None);
+    bound_default(sql, data_type, typmod)
+}
+
+/// As [`bind_default`], of a text that a statement has: its dates are read by the settings in force.
+pub(crate) fn bound_default(sql: &str, data_type: DataType, typmod: i32) -> Result<Expr> {
     let tree = parse_expression(sql, 0)?;
     let check = || Ok(());
     let mut binder = Binder::new(Place::of(sql, 0), &[], &EmptyCatalog, &[], &check);

@@ -6,7 +6,7 @@ use sqlparser::ast;
 
 use crate::bind::scope::Scope;
 use crate::bind::types::no_column;
-use crate::bind::{Binder, bind_default, require_heap};
+use crate::bind::{Binder, bound_default, require_heap};
 use crate::catalog::{ColumnCompression, ColumnDefault, ColumnStorage, TableDef, TableKind};
 use crate::catalog_facts::no_relation;
 use crate::error::{EngineError, Result, SqlState};
@@ -220,7 +220,7 @@ impl Binder<'_> {
         let sql = types_by_number(&with_numbers(&written, |name| self.relation_number(name))?);
         let expr = match sql == written {
             true => expr,
-            false => bind_default(&sql, data_type, typmod)?,
+            false => bound_default(&sql, data_type, typmod)?,
         };
         Ok(ColumnDefault::Expression { sql, expr })
     }

@@ -21,6 +21,7 @@ use crate::parse::{ParsedStatement, Tree, parse_one};
 use crate::plan::{AlterViewPlan, Column, CreateViewPlan, DefinitionStatement, ViewChange};
 use crate::query::{Block, Rows};
 use crate::stack::{Deep, with_stack_for};
+use crate::value::datetime::in_force as date_times;
 use crate::value::format_type;
 use crate::view::{ConstraintUse, NamedTable, ViewDef, ViewUse};
 
@@ -170,6 +171,7 @@ impl<'a> Binder<'a> {
     }
 
     fn bound_view_of(&mut self, number: u32, view: &Arc<ViewDef>) -> Result<BoundView> {
+        let _as_written = date_times::reading_by(view.date_times.clone());
         let statement = parse_one(&view.sql, 0)?;
         let query = query_of(&statement)?;
         let binding = ViewBinding {
@@ -264,6 +266,7 @@ impl<'a> Binder<'a> {
             check,
             barrier,
             invoker,
+            date_times: date_times::settings(),
         };
         Ok(DefinitionStatement::CreateView(Box::new(CreateViewPlan {
             schema,
@@ -428,6 +431,7 @@ fn require_view(table: &TableDef) -> Result<&Arc<ViewDef>> {
 /// A view's query, with what is found in it.
 pub(crate) fn annotated(view: &TableDef, catalog: &dyn CatalogView) -> Result<(ParsedStatement, TreeNotes)> {
     let definition = require_view(view)?;
+    let _as_written = date_times::reading_by(definition.date_times.clone());
     let statement = parse_one(&definition.sql, 0)?;
     let check = || Ok(());
     let place = Place::of(&definition.sql, 0);

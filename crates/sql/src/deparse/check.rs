@@ -5,11 +5,13 @@ use super::layout::Layout;
 use super::node::print;
 use super::operand::coerced;
 use super::{Printer, unprinted};
-use crate::bind::{Kept, annotated_expression};
+use crate::bind::{Kept, annotated_expression, bind_default, bound_default, domain_table};
 use crate::catalog::{EmptyCatalog, TableDef};
 use crate::error::Result;
 use crate::parse::parse_expression;
 use crate::stack::with_stack_for;
+use crate::value::DataType;
+use crate::value::datetime::in_force as date_times;
 use sqlparser::ast;
 
 /// A condition over a row of a table, as PostgreSQL writes it. `pretty`: without the parentheses that precedence makes
@@ -26,6 +28,19 @@ pub fn generation_expression(sql: &str, table: &TableDef, column: u16, pretty: b
 /// The default of a column, as PostgreSQL writes it.
 pub fn default_value(sql: &str, table: &TableDef, column: u16, pretty: bool) -> Result<String> {
     printed(sql, table, Kept::Default(column), None, pretty)
+}
+
+/// The text of a default that a statement has, as it is kept: it means the same under every DateStyle and TimeZone.
+pub fn kept_default(written: &str, data_type: DataType, typmod: i32) -> Result<String> {
+    if date_times::settings().is_none() {
+        return Ok(written.to_owned());
+    }
+    let meant = bound_default(written, data_type, typmod)?;
+    if bind_default(written, data_type, typmod).is_ok_and(|kept| kept == meant) {
+        return Ok(written.to_owned());
+    }
+    let _kept = date_times::for_keeping();
+    default_value(written, &domain_table(data_type, typmod), 0, false)
 }
 
 /// The expression after a column of the table has got another name.

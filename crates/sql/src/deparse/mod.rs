@@ -40,12 +40,13 @@ use crate::bind::{TreeNotes, annotated};
 use crate::catalog::{CatalogView, TableDef};
 use crate::error::{EngineError, Result};
 use crate::stack::with_stack_for;
+use crate::value::datetime::in_force as date_times;
 use from::Names;
 use layout::Layout;
 
 pub use check::{
     check_condition, check_renamed, default_value, generation_expression, generation_renamed, index_key,
-    index_key_listed, index_predicate,
+    index_key_listed, index_predicate, kept_default,
 };
 
 /// The most bytes of text that are printed for one definition, those of inner queries and of repeated operands counted
@@ -61,6 +62,7 @@ pub fn view_definition(view: &TableDef, catalog: &dyn CatalogView, pretty: bool)
     let (statement, notes) = annotated(view, catalog)?;
     let (query, levels) = crate::bind::query_of_view(&statement)?;
     let columns: Vec<&str> = view.columns.iter().map(|column| column.name.as_str()).collect();
+    let _as_written = date_times::reading_by(definition.date_times.clone());
     let printed = with_stack_for(levels, || {
         let mut printer = Printer {
             catalog,

@@ -8,7 +8,7 @@ use crate::common_type::common_type;
 use crate::error::Result;
 use crate::function::resolve_operator;
 use crate::value::cast::apply_typmod;
-use crate::value::datetime::IntervalStyle;
+use crate::value::datetime::{IntervalStyle, is_relative};
 use crate::value::text::{decode_intervals, decode_text, to_text};
 use crate::value::{Category, DataType};
 
@@ -69,13 +69,10 @@ fn is_by_function(from: DataType, to: DataType, typmod: i32) -> bool {
     }
 }
 
-/// A literal's text as its type writes it; as it is if that depends on the session.
+/// A literal's text as its type writes it; as it is if that depends on when it is read.
 fn canonical(text: String, to: DataType, typmod: i32) -> String {
-    // `now` and its kin are the words of the moment in which they are read; a date is one of the only time zone.
-    let is_date = text
-        .trim_start()
-        .starts_with(|first: char| first.is_ascii_digit());
-    if to.is_string() || to.holds_time() && !is_date {
+    // `now` and its kin are the words of the moment in which they are read.
+    if to.is_string() || to.holds_time() && is_relative(&text) {
         return text;
     }
     let value = match to {

@@ -237,7 +237,7 @@ fn converted(
         return cast_with_names(value, from, to, typmod, rules, context.session);
     }
     let now = match value {
-        Value::Text(_) if to.holds_time() => context.session.transaction_timestamp(),
+        Value::Text(_) | Value::Time(_) if to.holds_time() => context.session.transaction_timestamp(),
         _ => 0,
     };
     cast(value, from, to, typmod, rules, now)

@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::expr::{Expr, SubqueryForm};
 use crate::value::Value;
+use crate::value::cast::cast_depends_on_settings;
 
 impl Expr {
     /// Calls `visit` for this expression and all inside it.
@@ -240,6 +241,8 @@ impl Expr {
             {
                 constant = false;
             }
+            // The zone and DateStyle are those of the session that runs it.
+            Expr::Cast { from, to, .. } if cast_depends_on_settings(*from, *to) => constant = false,
             // Text to time may depend on the day ('now', 'today').
             Expr::Cast { from, to, .. } if from.is_string() && to.holds_time() => constant = false,
             _ => {}

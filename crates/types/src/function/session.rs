@@ -8,7 +8,7 @@ use crate::error::{EngineError, Result, SqlState};
 use crate::value::DataType::{
     Bool, Date, Float8, Int4, Name, Text, Time, TimeTz, Timestamp, TimestampTz, Void,
 };
-use crate::value::datetime::MICROS_PER_DAY;
+use crate::value::datetime::{MICROS_PER_DAY, NamedZone};
 use crate::value::{Value, datetime};
 
 /// The functions.
@@ -117,24 +117,29 @@ fn statement_start(_: &[Value], session: &dyn SessionFacts) -> Result<Value> {
     Ok(Value::TimestampTz(session.statement_timestamp()))
 }
 
+/// The time that the session's clocks showed when the transaction began.
+fn local_now(session: &dyn SessionFacts) -> i64 {
+    NamedZone::of_session().local(session.transaction_timestamp())
+}
+
 fn current_date(_: &[Value], session: &dyn SessionFacts) -> Result<Value> {
-    let days = session.transaction_timestamp().div_euclid(MICROS_PER_DAY);
-    Ok(Value::Date(days as i32))
+    Ok(Value::Date(local_now(session).div_euclid(MICROS_PER_DAY) as i32))
 }
 
 fn local_timestamp(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
-    let at = datetime::round_timestamp(session.transaction_timestamp(), precision(arguments));
+    let at = datetime::round_timestamp(local_now(session), precision(arguments));
     Ok(Value::Timestamp(at))
 }
 
 /// The time of day at the transaction's start.
 fn time_of_day(arguments: &[Value], session: &dyn SessionFacts) -> i64 {
-    let time = session.transaction_timestamp().rem_euclid(MICROS_PER_DAY);
+    let time = local_now(session).rem_euclid(MICROS_PER_DAY);
     datetime::round_time(time, precision(arguments))
 }
 
 fn current_time(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
-    Ok(Value::TimeTz(time_of_day(arguments, session), 0))
+    let east = NamedZone::of_session().offset_at(session.transaction_timestamp());
+    Ok(Value::TimeTz(time_of_day(arguments, session), -east as i32))
 }
 
 fn local_time(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {

@@ -6,7 +6,7 @@
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::value::compare::trim_blanks;
-use crate::value::datetime::{self, MICROS_PER_DAY};
+use crate::value::datetime::{self, MICROS_PER_DAY, NamedZone};
 pub use crate::value::modifier::apply_typmod;
 use crate::value::network::text::format_with_bits;
 use crate::value::text::{byte_of, char_byte, decode_text, fit_name, one_byte, parse_float, to_text};
@@ -85,6 +85,22 @@ fn of_oids(from: DataType, to: DataType) -> Option<CastContext> {
 /// True if `from` becomes `to` in this context.
 pub fn can_cast(from: DataType, to: DataType, context: CastContext) -> bool {
     cast_context(from, to).is_some_and(|least| least <= context)
+}
+
+/// True for a conversion whose result depends on the time zone or on DateStyle.
+pub fn cast_depends_on_settings(from: DataType, to: DataType) -> bool {
+    let kinds = [from, to].map(|kind| kind.element().unwrap_or(kind));
+    let is = |kind: DataType| kinds.contains(&kind);
+    let has_text = kinds
+        .iter()
+        .any(|kind| kind.is_string() || *kind == DataType::Unknown);
+    let has_zone = is(DataType::TimestampTz) || is(DataType::TimeTz);
+    let from_text = kinds[0].is_string() && matches!(kinds[1], DataType::Interval | DataType::Time);
+    kinds[0] != kinds[1]
+        && (from_text
+            || (has_text && (has_zone || is(DataType::Timestamp) || is(DataType::Date)))
+            || (is(DataType::TimestampTz) && !has_text)
+            || kinds == [DataType::Time, DataType::TimeTz])
 }
 
 /// Converts a value; NULL stays NULL. `now` is what a text's `now` and `today` are counted from: when the transaction
@@ -193,22 +209,25 @@ fn convert(value: Value, from: DataType, to: DataType, now: i64) -> Result<Value
         (Value::Bool(v), Int4) => Ok(Value::Int4(i32::from(v))),
         (Value::Int4(v), Bool) => Ok(Value::Bool(v != 0)),
         (Value::Date(v), Timestamp) => date_to_timestamp(v).map(Value::Timestamp),
-        (Value::Date(v), TimestampTz) => date_to_timestamp(v).map(Value::TimestampTz),
-        (Value::Timestamp(v), TimestampTz) => Ok(Value::TimestampTz(v)),
-        (Value::TimestampTz(v), Timestamp) => Ok(Value::Timestamp(v)),
-        (Value::Timestamp(v) | Value::TimestampTz(v), Date) => Ok(Value::Date(match v {
-            i64::MAX => i32::MAX,
-            i64::MIN => i32::MIN,
-            v => v.div_euclid(MICROS_PER_DAY) as i32,
-        })),
+        (Value::Date(v), TimestampTz) => moment(date_to_timestamp(v)?),
+        (Value::Timestamp(v), TimestampTz) => moment(v),
+        (Value::TimestampTz(v), Timestamp) => local(v).map(Value::Timestamp),
+        (Value::Timestamp(v), Date) => Ok(day_of(v)),
+        (Value::TimestampTz(v), Date) => local(v).map(day_of),
         (Value::Timestamp(i64::MAX | i64::MIN), DataType::Time)
         | (Value::TimestampTz(i64::MAX | i64::MIN), DataType::Time | DataType::TimeTz) => Ok(Value::Null),
-        (Value::Timestamp(v) | Value::TimestampTz(v), DataType::Time) => {
-            Ok(Value::Time(v.rem_euclid(MICROS_PER_DAY)))
+        (Value::Timestamp(v), DataType::Time) => Ok(Value::Time(v.rem_euclid(MICROS_PER_DAY))),
+        (Value::TimestampTz(v), DataType::Time) => Ok(Value::Time(local(v)?.rem_euclid(MICROS_PER_DAY))),
+        (Value::TimestampTz(v), DataType::TimeTz) => {
+            let east = NamedZone::of_session().offset_at(v);
+            Ok(Value::TimeTz(local(v)?.rem_euclid(MICROS_PER_DAY), -east as i32))
         }
-        (Value::TimestampTz(v), DataType::TimeTz) => Ok(Value::TimeTz(v.rem_euclid(MICROS_PER_DAY), 0)),
         (Value::TimeTz(v, _), DataType::Time) => Ok(Value::Time(v)),
-        (Value::Time(v), DataType::TimeTz) => Ok(Value::TimeTz(v, 0)),
+        (Value::Time(v), DataType::TimeTz) => {
+            let zone = NamedZone::of_session();
+            let today = zone.local(now).div_euclid(MICROS_PER_DAY);
+            Ok(Value::TimeTz(v, -zone.offset_of_clock(today, v) as i32))
+        }
         (Value::Time(v), DataType::Interval) => Ok(Value::Interval(Interval::new(0, 0, v))),
         (Value::Interval(v), DataType::Time) => Ok(Value::Time(v.micros.rem_euclid(MICROS_PER_DAY))),
         (Value::Float8(v), DataType::Numeric) => Numeric::from_f64(v).map(Value::Numeric),
@@ -338,6 +357,36 @@ fn narrow(value: i64, to: DataType) -> Result<Value> {
         _ => Some(Value::Int8(value)),
     };
     narrowed.ok_or_else(|| out_of_range(to))
+}
+
+/// The moment at which the session's clocks show a time.
+fn moment(local: i64) -> Result<Value> {
+    let moment = NamedZone::of_session().moment(local);
+    in_range(moment).map(Value::TimestampTz)
+}
+
+/// The time that the session's clocks show at a moment.
+fn local(moment: i64) -> Result<i64> {
+    in_range(NamedZone::of_session().local(moment))
+}
+
+fn in_range(micros: i64) -> Result<i64> {
+    match micros == i64::MAX || micros == i64::MIN || datetime::is_valid_timestamp(micros) {
+        true => Ok(micros),
+        false => Err(EngineError::new(
+            SqlState::DATETIME_FIELD_OVERFLOW,
+            "timestamp out of range",
+        )),
+    }
+}
+
+/// The day that a time is in.
+fn day_of(local: i64) -> Value {
+    Value::Date(match local {
+        i64::MAX => i32::MAX,
+        i64::MIN => i32::MIN,
+        local => local.div_euclid(MICROS_PER_DAY) as i32,
+    })
 }
 
 fn date_to_timestamp(days: i32) -> Result<i64> {

@@ -246,6 +246,14 @@ impl DataType {
         self.element().unwrap_or(self).category() == Category::DateTime
     }
 
+    /// True if there may be dates or times in its values.
+    pub fn may_hold_time(self) -> bool {
+        match self {
+            DataType::Array(_) | DataType::Domain(_) | DataType::Composite(_) | DataType::Record => true,
+            other => other.holds_time(),
+        }
+    }
+
     /// True if it is one of the two floating-point types.
     pub const fn is_float(self) -> bool {
         matches!(self, DataType::Float4 | DataType::Float8)

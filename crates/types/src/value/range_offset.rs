@@ -167,8 +167,11 @@ fn time_in_range(
             require(offset.span() >= 0)?;
             let ordering = match (value, base) {
                 (Value::Date(value), Value::Date(base)) => moment_of(*value).cmp(&moved(moment_of(*base))?),
-                (Value::Timestamp(value), Value::Timestamp(base))
-                | (Value::TimestampTz(value), Value::TimestampTz(base)) => value.cmp(&moved(*base)?),
+                (Value::Timestamp(value), Value::Timestamp(base)) => value.cmp(&moved(*base)?),
+                (Value::TimestampTz(value), Value::TimestampTz(base)) => {
+                    let by = if subtract { offset.reversed() } else { offset };
+                    value.cmp(&by.after_in_session(*base)?)
+                }
                 (Value::Interval(value), Value::Interval(base)) => {
                     let bound = if subtract {
                         base.subtract(offset)?

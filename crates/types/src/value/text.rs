@@ -46,8 +46,8 @@ pub fn encode_text(value: &Value, out: &mut String) {
         Value::Record(v) => v.encode_text(encode_text, out),
         Value::Enum(oid, position) => write_label(*oid, *position, out),
         Value::Date(v) => datetime::format_date(*v, out),
-        Value::Timestamp(v) => datetime::format_timestamp(*v, "", out),
-        Value::TimestampTz(v) => datetime::format_timestamp(*v, "+00", out),
+        Value::Timestamp(v) => datetime::format_timestamp(*v, out),
+        Value::TimestampTz(v) => datetime::format_timestamptz(*v, out),
         Value::Stored(_) => unreachable!("L3 of `long`: a stored form has no text"),
     }
 }

@@ -25,7 +25,7 @@
 //! | `definition_text` | definitions as SQL text |
 //! | `dependency` | rows of `pg_depend` |
 //! | `descriptions` | comments |
-//! | `zones` | `pg_timezone_names` |
+//! | `zones` | `pg_timezone_names`, `pg_timezone_abbrevs` |
 //! | `views` | `pg_rewrite`, the use of tables by views |
 //!
 //! A table of [`SHAPES`] beside `none` is about what there is nothing of: it is empty, which is the truth. A table that
@@ -323,6 +323,7 @@ static SHAPES: &[(&Shape, MakeRows)] = &[
     (&system_views::PG_STATS, column_statistics::stats),
     (&system_views::PG_STATS_EXT, none),
     (&system_views::PG_TABLES, relations::tables),
+    (&system_views::PG_TIMEZONE_ABBREVS, zones::abbreviations),
     (&system_views::PG_TIMEZONE_NAMES, zones::names),
     (&system_views::PG_USER, roles::users),
     (&system_views::PG_USER_MAPPINGS, none),

@@ -5,6 +5,9 @@ use crate::lex::Kind;
 use crate::parse::utility::AsRead;
 use crate::parse::utility::reader::Reader;
 use crate::plan::{ConstraintName, ControlStatement};
+use crate::value::datetime::{
+    IntervalField, IntervalStyle, format_interval, interval_typmod, parse_interval,
+};
 
 impl Reader<'_> {
     pub(super) fn setting_name(&mut self) -> Result<String> {
@@ -77,34 +80,36 @@ impl Reader<'_> {
             self.expect("role")?;
             return self.set_identity("role", "none", local);
         }
+        let zone_clause = self.begins("time zone");
         let name = if self.eat("names") {
             "client_encoding".to_owned()
         } else {
             self.setting_name()?
         };
-        let bare_value = matches!(name.as_str(), "timezone" | "client_encoding" | "xmloption");
+        let bare_value = zone_clause || matches!(name.as_str(), "client_encoding" | "xmloption");
         if !(self.eat_symbol('=') || self.eat("to") || bare_value) {
             return Err(self.syntax_error());
         }
-        if self.eat("default") {
+        if self.eat("default") || zone_clause && self.eat("local") {
             return Ok(ControlStatement::Set {
                 name,
                 value: None,
                 local,
             });
         }
-        if name == "timezone" && self.eat("interval") {
+        if zone_clause && self.eat("interval") {
             return self.zone_by_interval(local);
         }
         let mut values = Vec::new();
         loop {
             let negative = self.eat_symbol('-');
+            let signed = negative || self.eat_symbol('+');
             let Some(kind) = self.peek().cloned() else {
                 return Err(self.syntax_error());
             };
             self.at += 1;
             values.push(match kind {
-                Kind::Word(text) | Kind::Quoted(text) | Kind::Text(text) if !negative => text,
+                Kind::Word(text) | Kind::Quoted(text) | Kind::Text(text) if !signed => text,
                 Kind::Number(text) => format!("{}{text}", if negative { "-" } else { "" }),
                 _ => {
                     self.at -= 1;
@@ -148,14 +153,18 @@ impl Reader<'_> {
             return Err(self.syntax_error());
         };
         self.at += 1;
-        let _ = self.eat("hour to minute") || self.eat("hour");
+        let last = match (self.eat("hour to minute"), self.eat("hour")) {
+            (true, _) => Some(IntervalField::Minute),
+            (_, true) => Some(IntervalField::Hour),
+            _ => None,
+        };
+        let typmod = interval_typmod(last.map(|last| (IntervalField::Hour, last)), None);
+        let interval = parse_interval(&offset, typmod, IntervalStyle::Postgres)?;
+        let mut shown = String::new();
+        format_interval(interval, IntervalStyle::Postgres, &mut shown);
         Ok(ControlStatement::Set {
             name: "timezone".to_owned(),
-            value: Some(match offset.trim_matches(['+', '-', '0', ':', ' ']).is_empty() {
-                // The name that PostgreSQL gives it.
-                true => "<+00>-00".to_owned(),
-                false => offset,
-            }),
+            value: Some(format!("INTERVAL '{shown}'")),
             local,
         })
     }

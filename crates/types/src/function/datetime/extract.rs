@@ -4,7 +4,7 @@ use super::civil::Civil;
 use super::unit::{Unit, not_recognized, not_supported};
 use crate::error::{EngineError, Result};
 use crate::function::text_of;
-use crate::value::datetime::MICROS_PER_DAY;
+use crate::value::datetime::{MICROS_PER_DAY, NamedZone};
 use crate::value::{Interval, Numeric, Value};
 
 /// Seconds from 1970-01-01 to 2000-01-01.
@@ -106,17 +106,26 @@ fn of_timestamp(name: &str, value: &Value) -> Result<Part> {
     };
     let unit = Unit::of(name).ok_or_else(|| not_recognized(name, type_name))?;
     if matches!(unit, Unit::Timezone | Unit::TimezoneHour | Unit::TimezoneMinute) {
-        // The session's zone is UTC.
         return match (with_zone, micros) {
             (false, _) => Err(not_supported(name, type_name)),
             (true, i64::MAX | i64::MIN) => Ok(Part::Null),
-            (true, _) => Ok(Part::Whole(0)),
+            (true, _) => {
+                let east = NamedZone::of_session().offset_at(micros);
+                Ok(Part::Whole(match unit {
+                    Unit::Timezone => east,
+                    Unit::TimezoneHour => east / 3_600,
+                    _ => east / 60 % 60,
+                }))
+            }
         };
     }
     if micros == i64::MAX || micros == i64::MIN {
         return Ok(infinite(unit, micros == i64::MIN));
     }
-    let civil = Civil::of(micros);
+    let civil = Civil::of(match with_zone {
+        true => NamedZone::of_session().local(micros),
+        false => micros,
+    });
     Ok(match unit {
         // Microseconds since 1970 may be beyond 64 bits.
         Unit::Epoch => Part::Scaled(i128::from(micros) + i128::from(UNIX_SECONDS * 1_000_000), 6),

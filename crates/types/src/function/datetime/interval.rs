@@ -12,7 +12,9 @@ use crate::function::{int, text_of};
 use crate::value::DataType::{
     Bool, Float8, Int4, Interval as IntervalType, Numeric, Text, Timestamp, TimestampTz,
 };
-use crate::value::datetime::{MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, is_valid_timestamp};
+use crate::value::datetime::{
+    MICROS_PER_DAY, MICROS_PER_HOUR, MICROS_PER_MINUTE, NamedZone, is_valid_timestamp,
+};
 use crate::value::{Interval, Value};
 
 /// The functions.
@@ -146,13 +148,21 @@ fn date_trunc(arguments: &[Value]) -> Result<Value> {
 
 /// `age(later, earlier)`
 fn age(arguments: &[Value]) -> Result<Value> {
-    Interval::age(moment(&arguments[0])?, moment(&arguments[1])?).map(Value::Interval)
+    Interval::age(local(&arguments[0])?, local(&arguments[1])?).map(Value::Interval)
+}
+
+/// The time that the session's clocks show, of a timestamp of either kind.
+fn local(value: &Value) -> Result<i64> {
+    match value {
+        Value::TimestampTz(moment) => Ok(NamedZone::of_session().local(*moment)),
+        other => moment(other),
+    }
 }
 
 /// `age(earlier)`: from then to the midnight with which today began.
 fn age_today(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
-    let now = session.transaction_timestamp();
-    Interval::age(now - now.rem_euclid(MICROS_PER_DAY), moment(&arguments[0])?).map(Value::Interval)
+    let now = NamedZone::of_session().local(session.transaction_timestamp());
+    Interval::age(now - now.rem_euclid(MICROS_PER_DAY), local(&arguments[0])?).map(Value::Interval)
 }
 
 /// `make_interval(years, months, weeks, days, hours, mins, secs)`; whole numbers wrap, as in PostgreSQL.

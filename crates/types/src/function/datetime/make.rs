@@ -73,7 +73,7 @@ pub(super) fn make_timestamp(arguments: &[Value]) -> Result<Value> {
 pub(super) fn make_timestamptz(arguments: &[Value]) -> Result<Value> {
     let local = local(arguments)?;
     let Some(zone) = arguments.get(6) else {
-        return Ok(Value::TimestampTz(local));
+        return valid(NamedZone::of_session().moment(local)).map(Value::TimestampTz);
     };
     let zone = text_of(zone)?;
     let is_offset = zone.starts_with(|first: char| first.is_ascii_digit() || "+-".contains(first));

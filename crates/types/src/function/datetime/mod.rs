@@ -1,4 +1,4 @@
-//! Functions of dates and timestamps. The session's time zone is UTC.
+//! Functions of dates and timestamps.
 
 mod civil;
 mod extract;

@@ -7,7 +7,7 @@ use crate::function::row::Implementation::Pure;
 use crate::function::row::{FunctionRow, row};
 use crate::value::DataType::{Date, Float8, Int4, Interval as Span, Time, TimeTz, Timestamp, TimestampTz};
 use crate::value::arithmetic::{self, ArithmeticOp};
-use crate::value::datetime::{MICROS_PER_DAY, is_valid_timestamp};
+use crate::value::datetime::{MICROS_PER_DAY, NamedZone, is_valid_timestamp};
 use crate::value::{Interval, Value};
 
 /// The functions.
@@ -249,21 +249,25 @@ fn midnight(days: i32) -> Result<i64> {
 }
 
 /// A timestamp or date moved by an interval; that of a date is a timestamp.
-fn moved(arguments: &[Value], by: fn(Interval, i64) -> Result<i64>) -> Result<Value> {
+fn moved(arguments: &[Value], by: fn(Interval, i64) -> Result<i64>, back: bool) -> Result<Value> {
     let interval = interval(&arguments[1])?;
     match &arguments[0] {
         Value::Date(days) => by(interval, midnight(*days)?).map(Value::Timestamp),
-        Value::TimestampTz(micros) => by(interval, *micros).map(Value::TimestampTz),
+        Value::TimestampTz(micros) => {
+            let zone = NamedZone::of_session();
+            let interval = if back { interval.reversed() } else { interval };
+            interval.after_in(*micros, &zone).map(Value::TimestampTz)
+        }
         other => by(interval, moment(other)?).map(Value::Timestamp),
     }
 }
 
 fn later(arguments: &[Value]) -> Result<Value> {
-    moved(arguments, Interval::after)
+    moved(arguments, Interval::after, false)
 }
 
 fn earlier(arguments: &[Value]) -> Result<Value> {
-    moved(arguments, Interval::before)
+    moved(arguments, Interval::before, true)
 }
 
 fn between(arguments: &[Value]) -> Result<Value> {

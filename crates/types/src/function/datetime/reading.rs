@@ -9,7 +9,9 @@ use super::template::{MONTHS, Part, parts};
 use crate::error::{EngineError, Result, SqlState, shown};
 use crate::function::{made_of, text_of};
 use crate::value::Value;
-use crate::value::datetime::{MICROS_PER_DAY, MICROS_PER_SECOND, days_from_civil, last_day, round_timestamp};
+use crate::value::datetime::{
+    MICROS_PER_DAY, MICROS_PER_SECOND, NamedZone, days_from_civil, last_day, round_timestamp,
+};
 
 /// `to_date(text, template)`
 pub(super) fn to_date(arguments: &[Value]) -> Result<Value> {
@@ -19,7 +21,8 @@ pub(super) fn to_date(arguments: &[Value]) -> Result<Value> {
 
 /// `to_timestamp(text, template)`
 pub(super) fn to_timestamp(arguments: &[Value]) -> Result<Value> {
-    read(made_of(&arguments[0])?, text_of(&arguments[1])?).map(Value::TimestampTz)
+    let local = read(made_of(&arguments[0])?, text_of(&arguments[1])?)?;
+    civil::valid(NamedZone::of_session().moment(local)).map(Value::TimestampTz)
 }
 
 /// The values of the fields that were read.

@@ -7,6 +7,7 @@ use super::civil::Civil;
 use crate::error::{EngineError, Result};
 use crate::function::{check_length, made_of};
 use crate::value::Value;
+use crate::value::datetime::{NamedZone, session_abbreviation};
 
 /// The fields, a longer one before those that it begins with.
 const FIELDS: &[&str] = &[
@@ -66,6 +67,13 @@ pub(super) enum Part<'a> {
     },
 }
 
+/// The session's clocks at the moment that is shown.
+struct Clock {
+    /// Seconds east of Greenwich.
+    east: i64,
+    letters: String,
+}
+
 /// `to_char(timestamp, template)`
 pub(super) fn to_char(arguments: &[Value]) -> Result<Value> {
     let (micros, with_zone) = match arguments[0] {
@@ -78,7 +86,12 @@ pub(super) fn to_char(arguments: &[Value]) -> Result<Value> {
         return Ok(Value::Null);
     }
     check_length(template.len().saturating_mul(9))?;
-    let civil = Civil::of(micros);
+    let clock = with_zone.then(|| Clock {
+        east: NamedZone::of_session().offset_at(micros),
+        letters: session_abbreviation(micros),
+    });
+    let east = clock.as_ref().map_or(0, |clock| clock.east);
+    let civil = Civil::of(micros.saturating_add(east * 1_000_000));
     let mut result = String::new();
     for part in parts(template) {
         match part {
@@ -86,7 +99,7 @@ pub(super) fn to_char(arguments: &[Value]) -> Result<Value> {
             Part::Field {
                 name, short, ordinal, ..
             } => {
-                let shown = field(name, &civil, short, with_zone);
+                let shown = field(name, &civil, short, clock.as_ref());
                 result.push_str(&shown);
                 if let Some(letters) = ordinal {
                     result.push_str(ordinal_of(&shown, letters));
@@ -200,7 +213,7 @@ fn named(name: &str, field: &str, width: usize, short: bool) -> String {
     }
 }
 
-fn field(name: &'static str, civil: &Civil, short: bool, with_zone: bool) -> String {
+fn field(name: &'static str, civil: &Civil, short: bool, clock: Option<&Clock>) -> String {
     let upper = name.to_uppercase();
     let number = |number: i64, width: usize| padded(number, width, short);
     let half = |halves: [&str; 2]| in_case_of(name, halves[usize::from(civil.hour() >= 12)]);
@@ -209,6 +222,8 @@ fn field(name: &'static str, civil: &Civil, short: bool, with_zone: bool) -> Str
     let shown = |year: i64| if year <= 0 { 1 - year } else { year };
     let year = shown(civil.year);
     let iso_year = shown(civil.iso_week().0);
+    let east = clock.map_or(0, |clock| clock.east);
+    let sign = if east < 0 { '-' } else { '+' };
     match upper.as_str() {
         "A.M." | "P.M." => half(["A.M.", "P.M."]),
         "AM" | "PM" => half(["AM", "PM"]),
@@ -225,11 +240,16 @@ fn field(name: &'static str, civil: &Civil, short: bool, with_zone: bool) -> Str
         "FF4" => format!("{:04}", civil.fraction() / 100),
         "FF5" => format!("{:05}", civil.fraction() / 10),
         "SSSS" | "SSSSS" => (civil.in_day / 1_000_000).to_string(),
-        "TZ" if !with_zone => String::new(),
-        "TZ" => in_case_of(name, "UTC"),
-        "TZH" => "+00".to_owned(),
-        "TZM" => "00".to_owned(),
-        "OF" => format!("+{}", number(0, 2)),
+        "TZ" => clock.map_or_else(String::new, |clock| in_case_of(name, &clock.letters)),
+        "TZH" => format!("{sign}{:02}", east.abs() / 3_600),
+        "TZM" => format!("{:02}", east.abs() / 60 % 60),
+        "OF" => {
+            let hours = format!("{sign}{}", number(east.abs() / 3_600, 2));
+            match east % 3_600 {
+                0 => hours,
+                _ => format!("{hours}:{:02}", east.abs() / 60 % 60),
+            }
+        }
         "MONTH" => named(MONTHS[civil.month as usize - 1], name, 9, short),
         "MON" => named(&MONTHS[civil.month as usize - 1][..3], name, 3, short),
         "DAY" => named(DAYS[civil.day_of_week() as usize], name, 9, short),

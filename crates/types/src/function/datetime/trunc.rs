@@ -7,7 +7,7 @@ use crate::function::text_of;
 use crate::value::Value;
 use crate::value::datetime::{NamedZone, days_from_civil};
 
-/// `date_trunc(unit, time [, zone])`; without a zone it is the session's, UTC.
+/// `date_trunc(unit, time [, zone])`; without a zone it is the session's.
 pub(super) fn date_trunc(arguments: &[Value]) -> Result<Value> {
     let name = text_of(&arguments[0])?;
     match (&arguments[1], arguments.get(2)) {
@@ -15,12 +15,11 @@ pub(super) fn date_trunc(arguments: &[Value]) -> Result<Value> {
             let unit = unit(name, "timestamp without time zone")?;
             truncated(*micros, unit).map(Value::Timestamp)
         }
-        (Value::TimestampTz(micros), None) => {
-            let unit = unit(name, "timestamp with time zone")?;
-            truncated(*micros, unit).map(Value::TimestampTz)
-        }
-        (Value::TimestampTz(micros), Some(zone)) => {
-            let zone = NamedZone::of(text_of(zone)?)?;
+        (Value::TimestampTz(micros), zone) => {
+            let zone = match zone {
+                Some(zone) => NamedZone::of(text_of(zone)?)?,
+                None => NamedZone::of_session(),
+            };
             let unit = unit(name, "timestamp with time zone")?;
             if *micros == i64::MAX || *micros == i64::MIN {
                 return Ok(Value::TimestampTz(*micros));

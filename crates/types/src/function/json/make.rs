@@ -25,6 +25,7 @@ use crate::function::row::{FunctionRow, row};
 use crate::function::{Function, Signature, check_length};
 use crate::stack;
 use crate::value::DataType::{Bool, Json as JsonType, Jsonb, Record, Text, Unknown};
+use crate::value::datetime::{format_json_date, format_json_timestamp, format_json_timestamptz};
 use crate::value::json::{Json, JsonbRef, Kind, parse, push_string};
 use crate::value::text::{encode_text, to_text};
 use crate::value::user_type::{UserType, definition_of};
@@ -233,13 +234,15 @@ pub fn takes_names(name: &str) -> bool {
 }
 
 /// The string of a date or timestamp: with a T, and minutes of the zone.
-fn iso(text: &str) -> String {
-    text.replacen(
-        ' ',
-        "T",
-        usize::from(!text.ends_with(" BC") || text.matches(' ').count() > 1),
-    )
-    .replacen("+00", "+00:00", 1)
+fn time(value: &Value) -> String {
+    let mut out = String::new();
+    match value {
+        Value::Date(days) => format_json_date(*days, &mut out),
+        Value::Timestamp(micros) => format_json_timestamp(*micros, &mut out),
+        Value::TimestampTz(micros) => format_json_timestamptz(*micros, &mut out),
+        other => encode_text(other, &mut out),
+    }
+    out
 }
 
 fn is_number(text: &str) -> bool {
@@ -264,9 +267,7 @@ pub fn write_value(value: &Value, out: &mut String) -> Result<()> {
                 false => push_string(&text, out),
             }
         }
-        Value::Date(_) | Value::Timestamp(_) | Value::TimestampTz(_) => {
-            push_string(&iso(&to_text(value).unwrap_or_default()), out);
-        }
+        Value::Date(_) | Value::Timestamp(_) | Value::TimestampTz(_) => push_string(&time(value), out),
         other => push_string(&to_text(other).unwrap_or_default(), out),
     }
     check_length(out.len())
@@ -437,9 +438,7 @@ fn key_of(value: &Value) -> Result<String> {
             Err(invalid("key value must be scalar, not array, composite, or json"))
         }
         Value::Bool(truth) => Ok(truth.to_string()),
-        Value::Date(_) | Value::Timestamp(_) | Value::TimestampTz(_) => {
-            Ok(iso(&to_text(value).unwrap_or_default()))
-        }
+        Value::Date(_) | Value::Timestamp(_) | Value::TimestampTz(_) => Ok(time(value)),
         other => Ok(to_text(other).unwrap_or_default()),
     }
 }

@@ -1,6 +1,6 @@
-//! Reading dates and timestamps in the forms that PostgreSQL takes, with DateStyle `ISO, MDY`.
+//! Reading dates and timestamps in the forms that PostgreSQL takes.
 //!
-//! The text is cut into tokens, and each token fills the fields that are still open:
+//! The text is cut into tokens (`tokens`), and each token fills the fields that are still open:
 //!
 //! ```text
 //! January 8, 1999 04:05 PM PST  →  word month │ number day │ number year │ time │ word half of day │ word zone
@@ -8,21 +8,20 @@
 //! 19990108 040506               →  number date│ number time
 //! ```
 //!
-//! | token | is |
-//! |---|---|
-//! | number | digits, perhaps with a fraction: a whole date or time of six digits or more, else the next open field |
-//! | date | fields with `-`, `/` or `.` between them; one may be a month's name |
-//! | time | `hh:mm`, `hh:mm:ss`, `hh:mm:ss.fraction` |
-//! | zone | a sign and digits |
-//! | word | a name: month, weekday (passed over), `am`, `pm`, `ad`, `bc`, zone, `t`, `j`, `now`, `today`, … |
-//!
-//! The field of a lone number: with nothing known, three digits or more are a year, fewer are the month (MDY); then
-//! month and day follow a year, day and year follow a month, and a month's name settles what would be in doubt. A month
+//! The field of a lone number: with nothing known, three digits or more are a year, fewer are the field that comes first
+//! in the order that `DateStyle` names (below: MDY); then month and day follow a year, day and year follow a month, and a
+//! month's name settles what would be in doubt, but for the two numbers of `99-Jan-08`, of which the order YMD makes the
+//! first the year. A month
 //! that was a number becomes the day when a name follows (`8 Jan 1999`). Years of two digits are 1970 to 2069.
 //!
 //! A general parser of dates from a library does not fit: the order of fields, the years before Christ and beyond 9999,
 //! Julian days and what is refused are PostgreSQL's.
 
+use std::sync::Arc;
+
+use super::in_force::{self, DateTimeSettings};
+use super::style::FieldOrder;
+use super::tokens::{Fault, Token, fraction_of, is_weekday, month, run, tokens};
 use super::zone::{self, Zone};
 use super::{MICROS_PER_DAY, MICROS_PER_SECOND, UNIX_TO_OURS_DAYS, days_from_civil, days_in_month};
 
@@ -40,41 +39,20 @@ pub(super) enum Parsed {
     },
 }
 
-/// The reason why a text means nothing.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Fault {
-    /// It is no date.
-    Syntax,
-    /// A field is out of range.
-    Field,
-    /// A field is out of range, and as a month or day only.
-    MonthOrDay,
-    /// The zone is too far from Greenwich.
-    Zone,
-    /// No zone has this name.
-    UnknownZone(String),
-}
-
 type Result<T, E = Fault> = std::result::Result<T, E>;
 
-/// More tokens than a date has are no date.
-const TOKENS_MAX: usize = 25;
 /// The Julian day of 2000-01-01.
 const OUR_JULIAN_DAY: i64 = 2_451_545;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Token {
-    Number(String),
-    Date(String),
-    Time(String),
-    Zone(String),
-    Word(String),
+/// The zone of these settings.
+pub(super) fn session_zone(settings: Option<&DateTimeSettings>) -> Zone {
+    settings.map_or(Zone::Fixed(0), |settings| settings.zone.zone.clone())
 }
 
 /// Reads a text; `now` is what `now` stands for.
 pub(super) fn parse(text: &str, now: i64) -> Result<Parsed> {
     let tokens = tokens(text)?;
-    let mut fields = Fields::default();
+    let mut fields = Fields::in_force();
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
         at += 1;
@@ -114,10 +92,11 @@ pub(super) fn parse(text: &str, now: i64) -> Result<Parsed> {
     fields.finish()
 }
 
-/// Reads a time of day: microseconds since midnight, and how far east of Greenwich it was read off the clock.
-pub(super) fn parse_time(text: &str, now: i64) -> Result<(i64, Option<i64>)> {
+/// Reads a time of day: microseconds since midnight, and how far east of Greenwich it was read off the clock, which is
+/// one of the session's zone if the text names none.
+pub(super) fn parse_time(text: &str, now: i64) -> Result<(i64, i64)> {
     let tokens = tokens(text)?;
-    let mut fields = Fields::default();
+    let mut fields = Fields::in_force();
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
         let next = tokens.get(at + 1);
@@ -159,175 +138,6 @@ pub(super) fn parse_time(text: &str, now: i64) -> Result<(i64, Option<i64>)> {
     fields.finish_time(now)
 }
 
-/// True if the text's meaning depends on when it is read.
-pub fn is_relative(text: &str) -> bool {
-    tokens(text).is_ok_and(|tokens| {
-        tokens.iter().any(|token| {
-            matches!(token, Token::Word(word)
-                if matches!(word.as_str(), "now" | "today" | "tomorrow" | "yesterday"))
-        })
-    })
-}
-
-pub(super) fn tokens(text: &str) -> Result<Vec<Token>> {
-    let mut rest = text;
-    let mut tokens = Vec::new();
-    while let Some(first) = rest.chars().next() {
-        let (length, token) = match first {
-            ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c' => (1, None),
-            '0'..='9' => {
-                let (length, token) = digits_token(rest);
-                (length, Some(token))
-            }
-            '.' => {
-                let length = 1 + run(&rest[1..], |c| c.is_ascii_digit());
-                (length, Some(Token::Number(rest[..length].to_owned())))
-            }
-            '+' | '-' => {
-                let (length, token) = sign_token(rest)?;
-                (length, Some(token))
-            }
-            first if first.is_ascii_alphabetic() => {
-                let (length, token) = word_token(rest);
-                (length, Some(token))
-            }
-            // Other punctuation only separates.
-            first if first.is_ascii_punctuation() => (1, None),
-            _ => return Err(Fault::Syntax),
-        };
-        tokens.extend(token);
-        rest = &rest[length..];
-        if tokens.len() > TOKENS_MAX {
-            return Err(Fault::Syntax);
-        }
-    }
-    Ok(tokens)
-}
-
-fn run(text: &str, belongs: impl Fn(char) -> bool) -> usize {
-    text.find(|c| !belongs(c)).unwrap_or(text.len())
-}
-
-fn digits_token(text: &str) -> (usize, Token) {
-    let digits = run(text, |c| c.is_ascii_digit());
-    let after = text[digits..].chars().next();
-    let Some(separator @ (':' | '-' | '/' | '.')) = after else {
-        return (digits, Token::Number(text[..digits].to_owned()));
-    };
-    if separator == ':' {
-        let length = run(text, |c| c.is_ascii_digit() || c == ':' || c == '.');
-        return (length, Token::Time(text[..length].to_owned()));
-    }
-    let second = digits + 1;
-    let starts_with_digit = text[second..].starts_with(|c: char| c.is_ascii_digit());
-    let length = if starts_with_digit {
-        let end = second + run(&text[second..], |c| c.is_ascii_digit());
-        if !text[end..].starts_with(separator) {
-            let part = text[..end].to_owned();
-            return (
-                end,
-                if separator == '.' {
-                    Token::Number(part)
-                } else {
-                    Token::Date(part)
-                },
-            );
-        }
-        end + run(&text[end..], |c| c.is_ascii_digit() || c == separator)
-    } else {
-        second + run(&text[second..], |c| c.is_ascii_alphanumeric() || c == separator)
-    };
-    (length, Token::Date(text[..length].to_owned()))
-}
-
-fn sign_token(text: &str) -> Result<(usize, Token)> {
-    let blanks = 1 + run(&text[1..], |c| c == ' ');
-    let body = &text[blanks..];
-    let sign = &text[..1];
-    if body.starts_with(|c: char| c.is_ascii_digit()) {
-        let length = run(body, |c| c.is_ascii_digit() || matches!(c, ':' | '.' | '-'));
-        return Ok((blanks + length, Token::Zone(format!("{sign}{}", &body[..length]))));
-    }
-    let length = run(body, |c| c.is_ascii_alphabetic());
-    if length == 0 {
-        return Err(Fault::Syntax);
-    }
-    Ok((
-        blanks + length,
-        Token::Word(format!("{sign}{}", body[..length].to_ascii_lowercase())),
-    ))
-}
-
-fn word_token(text: &str) -> (usize, Token) {
-    let letters = run(text, |c| c.is_ascii_alphabetic());
-    let word = text[..letters].to_ascii_lowercase();
-    let after = text[letters..].chars().next();
-    let is_date = match after {
-        Some('-' | '/' | '.') => true,
-        Some(c) if c == '+' || c.is_ascii_digit() => !is_known(&word),
-        _ => false,
-    };
-    if !is_date {
-        return (letters, Token::Word(word));
-    }
-    let length = run(text, |c| {
-        c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '/' | '_' | '.' | ':')
-    });
-    (length, Token::Date(text[..length].to_ascii_lowercase()))
-}
-
-fn is_known(word: &str) -> bool {
-    matches!(word, "t" | "j" | "jd" | "julian" | "am" | "pm" | "ad" | "bc")
-        || month(word).is_some()
-        || is_weekday(word)
-}
-
-/// The number of a month by its name or its first three letters.
-fn month(word: &str) -> Option<i64> {
-    const MONTHS: [&str; 12] = [
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-    ];
-    let found = MONTHS
-        .iter()
-        .position(|name| word == *name || word == &name[..3] || (word == "sept" && name.starts_with(word)));
-    found.map(|at| at as i64 + 1)
-}
-
-fn is_weekday(word: &str) -> bool {
-    matches!(
-        word,
-        "sunday"
-            | "sun"
-            | "monday"
-            | "mon"
-            | "tuesday"
-            | "tue"
-            | "tues"
-            | "wednesday"
-            | "wed"
-            | "weds"
-            | "thursday"
-            | "thu"
-            | "thur"
-            | "thurs"
-            | "friday"
-            | "fri"
-            | "saturday"
-            | "sat"
-    )
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Half {
     Am,
@@ -337,6 +147,8 @@ enum Half {
 /// The fields that are known so far.
 #[derive(Debug, Default)]
 struct Fields {
+    settings: Option<Arc<DateTimeSettings>>,
+    order: FieldOrder,
     special: Option<Parsed>,
     year: Option<i64>,
     /// The year was written with two digits or fewer.
@@ -390,15 +202,26 @@ fn fraction(digits: &str) -> Result<i64> {
     Ok((fraction_of(digits)? * 1e6).round_ties_even() as i64)
 }
 
-/// The digits after a point, as a number.
-pub(super) fn fraction_of(digits: &str) -> Result<f64> {
-    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(Fault::Syntax);
-    }
-    format!("0.{digits}0").parse().map_err(|_| Fault::Syntax)
-}
-
 impl Fields {
+    /// Nothing is known but the settings in force.
+    fn in_force() -> Fields {
+        let settings = in_force::settings();
+        Fields {
+            order: settings
+                .as_ref()
+                .map_or(FieldOrder::Mdy, |settings| settings.order),
+            settings,
+            ..Fields::default()
+        }
+    }
+
+    /// Seconds east of Greenwich on the session's clocks at a moment.
+    fn east_at(&self, moment: i64) -> i64 {
+        self.settings
+            .as_ref()
+            .map_or(0, |settings| settings.zone.zone.offset_at(moment))
+    }
+
     fn has_date(&self) -> bool {
         let civil = self.year.is_some() && self.month.is_some() && self.day.is_some();
         civil || (self.year.is_some() && self.day_of_year.is_some()) || self.whole_day.is_some()
@@ -507,10 +330,13 @@ impl Fields {
             (true, false, false) if digits.len() == 3 && (1..=366).contains(&number) => {
                 put(&mut self.day_of_year, number)
             }
-            (false, false, false) if long => self.set_year(digits, number),
+            (false, false, false) if long || self.order == FieldOrder::Ymd => self.set_year(digits, number),
+            (false, false, false) if self.order == FieldOrder::Dmy => put(&mut self.day, number),
             (false, false, false) => put(&mut self.month, number),
             (true, false, false) | (false, false, true) => put(&mut self.month, number),
-            (false, true, false) if self.named_month && long => self.set_year(digits, number),
+            (false, true, false) if self.named_month && (long || self.order == FieldOrder::Ymd) => {
+                self.set_year(digits, number)
+            }
             (false, true, false) => put(&mut self.day, number),
             (true, true, false) if self.named_month && long && self.short_year => {
                 self.day = self.year.take();
@@ -637,12 +463,17 @@ impl Fields {
             self.named_month = true;
             return put(&mut self.month, number);
         }
-        let today = now.div_euclid(MICROS_PER_DAY);
+        let east = self.east_at(now);
+        let local = now.saturating_add(east * MICROS_PER_SECOND);
+        let today = local.div_euclid(MICROS_PER_DAY);
         match word {
             "infinity" | "+infinity" => put(&mut self.special, Parsed::Infinity),
             "-infinity" => put(&mut self.special, Parsed::MinusInfinity),
-            "epoch" => put(&mut self.special, moment(-UNIX_TO_OURS_DAYS, 0)),
-            "now" => put(&mut self.special, moment(today, now.rem_euclid(MICROS_PER_DAY))),
+            "epoch" => put(&mut self.special, moment(-UNIX_TO_OURS_DAYS, 0, 0)),
+            "now" => put(
+                &mut self.special,
+                moment(today, local.rem_euclid(MICROS_PER_DAY), east),
+            ),
             "today" => self.day_from_now(today),
             "tomorrow" => self.day_from_now(today + 1),
             "yesterday" => self.day_from_now(today - 1),
@@ -731,28 +562,30 @@ impl Fields {
     }
 
     /// The time of day, and how far east of Greenwich it was read off the clock. A place whose clocks are changed needs
-    /// the date beside it.
-    fn finish_time(mut self, now: i64) -> Result<(i64, Option<i64>)> {
+    /// the date beside it; the session's zone takes today.
+    fn finish_time(mut self, now: i64) -> Result<(i64, i64)> {
         match self.special.take() {
-            Some(Parsed::Civil { micros, .. }) if self.time.is_none() => return Ok((micros, None)),
+            Some(Parsed::Civil {
+                micros,
+                offset_seconds,
+                ..
+            }) if self.time.is_none() => return Ok((micros, offset_seconds.unwrap_or(0))),
             Some(_) => return Err(Fault::Syntax),
             None => {}
         }
         self.check_date()?;
         let micros = self.clock()?.ok_or(Fault::Syntax)?;
-        let offset = match &self.zone {
+        let local = now.saturating_add(self.east_at(now) * MICROS_PER_SECOND);
+        let today = local.div_euclid(MICROS_PER_DAY);
+        let day = match self.whole_day {
+            Some(day) => Some(day),
+            None if self.has_date() => Some(self.civil_day()?),
             None => None,
-            Some(zone) if self.has_date() => {
-                let day = match self.whole_day {
-                    Some(day) => day,
-                    None => self.civil_day()?,
-                };
-                Some(zone.offset(day, micros))
-            }
-            Some(zone) => {
-                let today = now.div_euclid(MICROS_PER_DAY);
-                Some(zone.offset_without_date(today, micros).ok_or(Fault::Syntax)?)
-            }
+        };
+        let offset = match (&self.zone, day) {
+            (None, day) => session_zone(self.settings.as_deref()).offset(day.unwrap_or(today), micros),
+            (Some(zone), Some(day)) => zone.offset(day, micros),
+            (Some(zone), None) => zone.offset_without_date(today, micros).ok_or(Fault::Syntax)?,
         };
         Ok((micros, offset))
     }
@@ -787,11 +620,11 @@ impl Fields {
     }
 }
 
-fn moment(days: i64, micros: i64) -> Parsed {
+fn moment(days: i64, micros: i64, east: i64) -> Parsed {
     Parsed::Civil {
         days,
         micros,
-        offset_seconds: None,
+        offset_seconds: Some(east),
     }
 }
 

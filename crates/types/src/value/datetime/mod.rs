@@ -1,28 +1,45 @@
 //! Dates and times: the proleptic Gregorian calendar, counted from 2000-01-01 as PostgreSQL counts.
 //!
-//! The one time zone is UTC. Input takes the forms that PostgreSQL takes with DateStyle `ISO, MDY` (`input`); output is
-//! PostgreSQL's ISO style.
+//! | module | job |
+//! |---|---|
+//! | `input`, `tokens`, `output` | texts: the forms that PostgreSQL takes, and those that it gives |
+//! | `style`, `session_zone` | the settings `DateStyle` and `TimeZone` |
+//! | `in_force` | the settings of the running session, as the thread knows them |
+//! | `zone`, `abbreviation` | time zones: distances from Greenwich, places, abbreviations |
+//! | `interval`, `unit` | intervals; the parts of a time by their names |
 
+mod abbreviation;
+pub mod in_force;
 mod input;
 mod interval;
+mod output;
+mod session_zone;
+mod style;
+mod tokens;
 mod unit;
 mod zone;
 
-use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::error::{EngineError, Result, SqlState, shown};
 
-use input::{Fault, Parsed};
+use input::Parsed;
+use tokens::Fault;
 
-pub use input::is_relative;
 pub use interval::{
     Interval, IntervalField, IntervalStyle, depends_on_style, fit as fit_interval, format_interval,
     interval_typmod, parse_interval,
 };
 pub(crate) use interval::{MICROS_PER_HOUR, MICROS_PER_MINUTE, Parts, type_with_modifier};
+pub use output::{
+    format_date, format_json_date, format_json_timestamp, format_json_timestamptz, format_time,
+    format_time_with_zone, format_timestamp, format_timestamptz,
+};
+pub use session_zone::{SessionZone, ZoneFault};
+pub use style::{DateStyle, FieldOrder, StyleFault, changed_date_style, shown_date_style};
+pub use tokens::is_relative;
 pub(crate) use unit::Unit;
-pub use zone::{ZoneAtMoment, named_zones};
+pub use zone::{ZoneAtMoment, named_abbreviations, named_zones};
 
 /// Microseconds in a day.
 pub const MICROS_PER_DAY: i64 = 86_400_000_000;
@@ -92,13 +109,24 @@ fn days_in_month(year: i64, month: u32) -> u32 {
     }
 }
 
-/// A time zone that a text names; 22023 if there is none.
+/// A time zone that a text names, or the session's; 22023 if there is none.
 #[derive(Debug)]
 pub(crate) struct NamedZone(zone::Zone);
 
 impl NamedZone {
+    /// The zone of the settings in force.
+    pub(crate) fn of_session() -> NamedZone {
+        NamedZone(input::session_zone(in_force::settings().as_deref()))
+    }
+
+    /// Seconds east of Greenwich at a moment.
+    pub(crate) fn offset_at(&self, moment: i64) -> i64 {
+        self.0.offset_at(moment)
+    }
+
     pub(crate) fn of(text: &str) -> Result<NamedZone> {
-        zone::Zone::named(text).map(NamedZone).ok_or_else(|| {
+        let found = zone::Zone::named(text).or_else(|| SessionZone::named(text).map(|named| named.zone));
+        found.map(NamedZone).ok_or_else(|| {
             EngineError::new(
                 SqlState::INVALID_PARAMETER_VALUE,
                 format!("time zone \"{}\" not recognized", shown(text)),
@@ -127,72 +155,38 @@ impl NamedZone {
         NamedZone(zone::Zone::Fixed(seconds))
     }
 
+    /// Seconds east of Greenwich on a clock of the zone that shows this day and this time.
+    pub(crate) fn offset_of_clock(&self, days: i64, micros: i64) -> i64 {
+        self.0.offset(days, micros)
+    }
+
     /// The time that clocks of the zone show at a moment.
     pub(crate) fn local(&self, moment: i64) -> i64 {
-        moment.saturating_add(self.0.offset_at(moment) * MICROS_PER_SECOND)
+        match moment {
+            i64::MAX | i64::MIN => moment,
+            moment => moment.saturating_add(self.0.offset_at(moment) * MICROS_PER_SECOND),
+        }
     }
 
     /// The moment at which clocks of the zone show a time.
     pub(crate) fn moment(&self, local: i64) -> i64 {
+        if local == i64::MAX || local == i64::MIN {
+            return local;
+        }
         let days = local.div_euclid(MICROS_PER_DAY);
         let offset = self.0.offset(days, local.rem_euclid(MICROS_PER_DAY));
         local.saturating_sub(offset * MICROS_PER_SECOND)
     }
 }
 
+/// The abbreviation of the session's zone at a moment.
+pub(crate) fn session_abbreviation(moment: i64) -> String {
+    in_force::settings().map_or_else(|| "UTC".to_owned(), |settings| settings.zone.at(moment).1)
+}
+
 /// The number of days of a month.
 pub(crate) fn last_day(year: i64, month: u32) -> u32 {
     days_in_month(year, month)
-}
-
-/// Appends a date in ISO style.
-pub fn format_date(days: i32, out: &mut String) {
-    match days {
-        i32::MAX => out.push_str("infinity"),
-        i32::MIN => out.push_str("-infinity"),
-        days => {
-            let before_christ = push_civil(i64::from(days), out);
-            if before_christ {
-                out.push_str(" BC");
-            }
-        }
-    }
-}
-
-/// Appends a timestamp in ISO style; `zone` is what stands for UTC at the end (`+00` or nothing).
-pub fn format_timestamp(micros: i64, zone: &str, out: &mut String) {
-    match micros {
-        i64::MAX => return out.push_str("infinity"),
-        i64::MIN => return out.push_str("-infinity"),
-        _ => {}
-    }
-    let before_christ = push_civil(micros.div_euclid(MICROS_PER_DAY), out);
-    let in_day = micros.rem_euclid(MICROS_PER_DAY);
-    let seconds = in_day / MICROS_PER_SECOND;
-    let _ = write!(
-        out,
-        " {:02}:{:02}:{:02}",
-        seconds / 3600,
-        seconds / 60 % 60,
-        seconds % 60
-    );
-    let fraction = in_day % MICROS_PER_SECOND;
-    if fraction != 0 {
-        let digits = format!("{fraction:06}");
-        out.push('.');
-        out.push_str(digits.trim_end_matches('0'));
-    }
-    out.push_str(zone);
-    if before_christ {
-        out.push_str(" BC");
-    }
-}
-
-fn push_civil(days: i64, out: &mut String) -> bool {
-    let (year, month, day) = civil_from_days(days);
-    let shown = if year <= 0 { 1 - year } else { year };
-    let _ = write!(out, "{shown:04}-{month:02}-{day:02}");
-    year <= 0
 }
 
 /// Reads a date; `now` is the moment that `now` and `today` are counted from.
@@ -228,7 +222,11 @@ pub fn parse_timestamp(text: &str, with_zone: bool, now: i64) -> Result<i64> {
             micros,
             offset_seconds,
         } => {
-            let offset = if with_zone { offset_seconds.unwrap_or(0) } else { 0 };
+            let offset = match offset_seconds {
+                _ if !with_zone => 0,
+                Some(offset) => offset,
+                None => input::session_zone(in_force::settings().as_deref()).offset(days, micros),
+            };
             days.checked_mul(MICROS_PER_DAY)
                 .and_then(|base| base.checked_add(micros - offset * MICROS_PER_SECOND))
                 .filter(|micros| is_valid_timestamp(*micros))
@@ -239,38 +237,6 @@ pub fn parse_timestamp(text: &str, with_zone: bool, now: i64) -> Result<i64> {
                     )
                 })
         }
-    }
-}
-
-/// Appends a time of day.
-pub fn format_time(micros: i64, out: &mut String) {
-    let seconds = micros / MICROS_PER_SECOND;
-    let _ = write!(
-        out,
-        "{:02}:{:02}:{:02}",
-        seconds / 3600,
-        seconds / 60 % 60,
-        seconds % 60
-    );
-    let fraction = micros % MICROS_PER_SECOND;
-    if fraction != 0 {
-        let digits = format!("{fraction:06}");
-        out.push('.');
-        out.push_str(digits.trim_end_matches('0'));
-    }
-}
-
-/// Appends a time of day and its zone, so many seconds west of Greenwich.
-pub fn format_time_with_zone(micros: i64, zone: i32, out: &mut String) {
-    format_time(micros, out);
-    let away = zone.abs();
-    let sign = if zone <= 0 { '+' } else { '-' };
-    let _ = write!(out, "{sign}{:02}", away / 3600);
-    if away % 3600 != 0 {
-        let _ = write!(out, ":{:02}", away / 60 % 60);
-    }
-    if away % 60 != 0 {
-        let _ = write!(out, ":{:02}", away % 60);
     }
 }
 
@@ -289,7 +255,7 @@ pub fn parse_time(text: &str, now: i64) -> Result<i64> {
 pub fn parse_time_with_zone(text: &str, now: i64) -> Result<(i64, i32)> {
     let (micros, east) =
         input::parse_time(text, now).map_err(|fault| refused(fault, text, "time with time zone"))?;
-    Ok((micros, -east.unwrap_or(0) as i32))
+    Ok((micros, -east as i32))
 }
 
 /// Rounds a time of day to `digits` digits of a second.
@@ -328,8 +294,7 @@ fn refused(fault: Fault, text: &str, type_name: &str) -> EngineError {
             ),
         ),
         Fault::Field => field(),
-        Fault::MonthOrDay => field()
-            .with_hint("Dates whose fields are all numbers are read as month, day, year; or year-month-day."),
+        Fault::MonthOrDay => field().with_hint("Perhaps you need a different \"datestyle\" setting."),
         Fault::Zone => EngineError::new(
             SqlState::INVALID_TIME_ZONE_DISPLACEMENT,
             format!(
@@ -356,11 +321,11 @@ mod tests {
 
     fn timestamp(text: &str, with_zone: bool) -> String {
         let mut out = String::new();
-        format_timestamp(
-            parse_timestamp(text, with_zone, 0).unwrap(),
-            if with_zone { "+00" } else { "" },
-            &mut out,
-        );
+        let micros = parse_timestamp(text, with_zone, 0).unwrap();
+        match with_zone {
+            true => format_timestamptz(micros, &mut out),
+            false => format_timestamp(micros, &mut out),
+        }
         out
     }
 

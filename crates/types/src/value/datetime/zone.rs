@@ -11,14 +11,15 @@
 //!    the next one that does. If none does, as with those that the time zone database has given up (`NOVT`), it means the
 //!    place.
 //!
-//! The session's zone is UTC and cannot be changed. The rules of places are the time zone database's, which the program
-//! brings along (`jiff`), so that an answer does not depend on the machine.
+//! The rules of places are the time zone database's, which the program brings along (`jiff`), so that an answer does not
+//! depend on the machine.
 //!
 //! Origin: PostgreSQL's `DetermineTimeZoneOffset`, `DetermineTimeZoneAbbrevOffset` and its set `Default` of abbreviations.
 
 use jiff::Timestamp;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 
+use super::abbreviation::{FIXED, OF_PLACES};
 use super::{MICROS_PER_DAY, MICROS_PER_SECOND, UNIX_TO_OURS_DAYS};
 
 const SECONDS_PER_DAY: i64 = MICROS_PER_DAY / MICROS_PER_SECOND;
@@ -68,6 +69,30 @@ pub fn named_zones(unix_seconds: i64) -> Vec<ZoneAtMoment> {
         })
     });
     zones.collect()
+}
+
+/// All abbreviations, as they are meant at a moment: seconds since 1970. In upper case, and by name.
+pub fn named_abbreviations(unix_seconds: i64) -> Vec<ZoneAtMoment> {
+    let entry = |name: &str, offset_seconds: i64, is_dst| ZoneAtMoment {
+        name: name.to_uppercase(),
+        abbreviation: name.to_uppercase(),
+        offset_seconds: offset_seconds as i32,
+        is_dst,
+    };
+    let fixed = FIXED
+        .iter()
+        .map(|known| entry(known.name, known.quarter_hours * 900, known.is_dst));
+    let of_places = OF_PLACES.iter().filter_map(|(name, place)| {
+        let zone = jiff::tz::db().get(place).ok()?;
+        let at = Timestamp::from_second(unix_seconds).ok()?;
+        let now = zone.to_offset_info(at);
+        let (seconds, is_dst) = meaning_and_dst(&zone, name, unix_seconds)
+            .unwrap_or((i64::from(now.offset().seconds()), now.dst().is_dst()));
+        Some(entry(name, seconds, is_dst))
+    });
+    let mut all: Vec<ZoneAtMoment> = fixed.chain(of_places).collect();
+    all.sort_by(|one, other| one.name.cmp(&other.name));
+    all
 }
 
 impl Zone {
@@ -146,8 +171,22 @@ impl Zone {
     }
 }
 
+impl Zone {
+    /// Seconds east of Greenwich of a place at a moment, and the abbreviation of its time then.
+    pub(super) fn info_at(&self, micros: i64) -> (i64, String) {
+        let seconds = micros.div_euclid(MICROS_PER_SECOND) + UNIX_TO_OURS_DAYS * SECONDS_PER_DAY;
+        match (self, Timestamp::from_second(within_range(seconds))) {
+            (Zone::Place { zone, .. }, Ok(moment)) => {
+                let info = zone.to_offset_info(moment);
+                (i64::from(info.offset().seconds()), info.abbreviation().to_owned())
+            }
+            _ => (self.offset_at(micros), String::new()),
+        }
+    }
+}
+
 /// Seconds west of Greenwich of `ABC+h:mm:ss`, where the name and the sign may be missing.
-fn posix(text: &str) -> Option<i64> {
+pub(super) fn posix(text: &str) -> Option<i64> {
     let behind = match text.strip_prefix('<') {
         Some(quoted) => quoted.split_once('>')?.1,
         None => text.trim_start_matches(|first: char| first.is_ascii_alphabetic()),
@@ -199,106 +238,38 @@ fn offset_at(zone: &TimeZone, shown: i64) -> i64 {
 
 /// The offset that an abbreviation means at a place and a moment, in seconds since 1970 (step 2).
 fn meaning(zone: &TimeZone, abbreviation: &str, at: i64) -> Option<i64> {
+    meaning_and_dst(zone, abbreviation, at).map(|(offset, _)| offset)
+}
+
+/// As [`meaning`], and true if it is the time of clocks that were put forward.
+fn meaning_and_dst(zone: &TimeZone, abbreviation: &str, at: i64) -> Option<(i64, bool)> {
     let at = Timestamp::from_second(at).ok()?;
     let just_after = Timestamp::from_second(at.as_second() + 1).ok()?;
     let brings = |name: &str| name.eq_ignore_ascii_case(abbreviation);
     let before = zone
         .preceding(just_after)
         .find(|transition| brings(transition.abbreviation()))
-        .map(|transition| transition.offset());
+        .map(|transition| (transition.offset(), transition.dst().is_dst()));
     let after = || {
         zone.following(at)
             .take_while(|transition| transition.timestamp().as_second() < NEW_UNTIL)
             .find(|transition| brings(transition.abbreviation()))
-            .map(|transition| transition.offset())
+            .map(|transition| (transition.offset(), transition.dst().is_dst()))
     };
-    before.or_else(after).map(|offset| i64::from(offset.seconds()))
+    let found = before.or_else(after);
+    found.map(|(offset, is_dst)| (i64::from(offset.seconds()), is_dst))
 }
 
 /// Quarters of an hour east of Greenwich of an abbreviation that has one offset.
 fn fixed(name: &str) -> Option<i64> {
-    Some(match name {
-        "hst" | "taht" => -40,
-        "mart" => -38,
-        "akst" | "gamt" => -36,
-        "akdt" | "pst" => -32,
-        "mst" | "pdt" => -28,
-        "cst" | "galt" | "mdt" => -24,
-        "act" | "cdt" | "cot" | "est" | "pet" => -20,
-        "amt" | "ast" | "bot" | "edt" => -16,
-        "nft" | "nst" => -14,
-        "adt" | "bra" | "brt" | "clst" | "gft" | "pmst" | "pyst" | "uyt" | "wgt" => -12,
-        "ndt" => -10,
-        "brst" | "fnt" | "pmdt" | "uyst" | "wgst" => -8,
-        "azot" | "egt" | "fnst" => -4,
-        "azost" | "egst" | "gmt" | "uct" | "ut" | "utc" | "wet" | "z" | "zulu" => 0,
-        "bst" | "cet" | "met" | "mez" | "wat" | "wetdst" => 4,
-        "bdst" | "cest" | "cetdst" | "eet" | "ist" | "mest" | "mesz" | "metdst" | "sast" => 8,
-        "eat" | "eest" | "eetdst" | "fet" | "idt" => 12,
-        "irt" => 14,
-        "msd" | "mut" | "ret" | "sct" => 16,
-        "aft" => 18,
-        "must" | "mvt" | "pkt" | "tft" | "tjt" | "uzt" => 20,
-        "npt" => 23,
-        "almt" | "bdt" | "btt" | "kgst" | "pkst" | "uzst" | "xjt" | "yekst" => 24,
-        "mmt" => 26,
-        "almst" | "cxt" | "ict" | "wast" => 28,
-        "awst" | "bnt" | "bort" | "cct" | "hkt" | "myt" | "pht" | "wadt" => 32,
-        "acwst" => 35,
-        "awsst" | "jayt" | "jst" | "kst" | "pwt" | "ulast" | "wdt" => 36,
-        "acst" | "cast" => 38,
-        "aest" | "chut" | "ddut" | "kdt" | "ligt" | "mpt" | "pgt" | "trut" | "yapt" => 40,
-        "acdt" | "acsst" | "cadt" | "lhst" | "sadt" => 42,
-        "aedt" | "aesst" | "pont" | "vut" => 44,
-        "fjt" | "gilt" | "mht" | "nzst" | "nzt" | "tvt" | "wakt" | "wft" => 48,
-        "chast" => 51,
-        "fjst" | "nzdt" | "tot" => 52,
-        "chadt" => 55,
-        _ => return None,
-    })
+    let at = FIXED.binary_search_by(|known| known.name.cmp(name)).ok()?;
+    Some(FIXED[at].quarter_hours)
 }
 
 /// The place whose offsets an abbreviation names.
 fn place_of(name: &str) -> Option<&'static str> {
-    Some(match name {
-        "arst" | "art" => "America/Argentina/Buenos_Aires",
-        "pyt" => "America/Asuncion",
-        "vet" => "America/Caracas",
-        "gyt" => "America/Guyana",
-        "clt" => "America/Santiago",
-        "davt" => "Antarctica/Davis",
-        "mawt" => "Antarctica/Mawson",
-        "anast" | "anat" => "Asia/Anadyr",
-        "tmt" => "Asia/Ashgabat",
-        "azst" | "azt" => "Asia/Baku",
-        "kgt" => "Asia/Bishkek",
-        "lkt" => "Asia/Colombo",
-        "irkst" | "irkt" => "Asia/Irkutsk",
-        "petst" | "pett" => "Asia/Kamchatka",
-        "krast" | "krat" => "Asia/Krasnoyarsk",
-        "magst" | "magt" => "Asia/Magadan",
-        "novst" | "novt" => "Asia/Novosibirsk",
-        "omsst" | "omst" => "Asia/Omsk",
-        "sgt" => "Asia/Singapore",
-        "gest" | "get" => "Asia/Tbilisi",
-        "ulat" => "Asia/Ulaanbaatar",
-        "vlast" | "vlat" => "Asia/Vladivostok",
-        "yakst" | "yakt" => "Asia/Yakutsk",
-        "yekt" => "Asia/Yekaterinburg",
-        "amst" => "Asia/Yerevan",
-        "fkst" | "fkt" => "Atlantic/Stanley",
-        "lhdt" => "Australia/Lord_Howe",
-        "msk" => "Europe/Moscow",
-        "volt" => "Europe/Volgograd",
-        "iot" => "Indian/Chagos",
-        "easst" | "east" => "Pacific/Easter",
-        "tkt" => "Pacific/Fakaofo",
-        "lint" => "Pacific/Kiritimati",
-        "kost" => "Pacific/Kosrae",
-        "nut" => "Pacific/Niue",
-        "ckt" => "Pacific/Rarotonga",
-        _ => return None,
-    })
+    let at = OF_PLACES.binary_search_by(|(known, _)| (*known).cmp(name)).ok()?;
+    Some(OF_PLACES[at].1)
 }
 
 /// Seconds east of Greenwich of `+hh`, `-hhmm`, `+hh:mm`, `+hh:mm:ss`; `Err` when it is read but too far from zero.
@@ -345,12 +316,17 @@ mod tests {
 
     #[test]
     fn every_abbreviation_of_a_place_has_its_place() {
-        let table = include_str!("zone.rs");
-        let names = table.split('"').filter(|name| place_of(name).is_some());
-        assert!(names.clone().count() > 40);
-        for name in names {
+        assert!(FIXED.is_sorted_by_key(|known| known.name));
+        assert!(OF_PLACES.is_sorted_by_key(|(name, _)| *name));
+        for (name, _) in OF_PLACES {
             assert!(Zone::abbreviation(name).is_some(), "{name}");
         }
+        // 2026-11-29
+        let all = named_abbreviations(1_796_000_000);
+        let of = |name: &str| all.iter().find(|zone| zone.name == name).unwrap();
+        assert_eq!(all.len(), FIXED.len() + OF_PLACES.len());
+        assert_eq!((of("PDT").offset_seconds, of("PDT").is_dst), (-25_200, true));
+        assert_eq!((of("MSK").offset_seconds, of("MSK").is_dst), (10_800, false));
     }
 
     #[test]

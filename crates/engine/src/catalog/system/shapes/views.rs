@@ -409,6 +409,13 @@ pub(crate) const PG_TABLES: Shape = Shape::view(
      hastriggers bool, rowsecurity bool",
 );
 
+/// `pg_timezone_abbrevs`
+pub(crate) const PG_TIMEZONE_ABBREVS: Shape = Shape::view(
+    12_122,
+    "pg_timezone_abbrevs",
+    "abbrev text, utc_offset interval, is_dst bool",
+);
+
 /// `pg_timezone_names`
 pub(crate) const PG_TIMEZONE_NAMES: Shape = Shape::view(
     12_126,

@@ -1,6 +1,6 @@
 //! Reading intervals.
 //!
-//! The text is cut into the tokens of a timestamp (`datetime::input`), which are read from right to left, so that a unit
+//! The text is cut into the tokens of a timestamp (`datetime::tokens`), which are read from right to left, so that a unit
 //! is known before its number:
 //!
 //! ```text
@@ -18,7 +18,7 @@
 //!
 //! In the style of the SQL standard a minus in front is that of all fields, unless another one has a sign of its own.
 
-use super::super::input::{Fault, Token, fraction_of, tokens};
+use super::super::tokens::{Fault, Token, fraction_of, tokens};
 use super::super::unit::Unit;
 use super::fields::{IntervalField, is_minute_to_second, last_field};
 use super::sum::{Sum, too_large};

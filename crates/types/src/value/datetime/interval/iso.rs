@@ -6,7 +6,7 @@
 //! | alternative, extended | `P0001-02-03T04:05:06` |
 //! | alternative, basic | `P00010203T040506` |
 
-use super::super::input::Fault;
+use super::super::tokens::Fault;
 use super::sum::Sum;
 use super::{MICROS_PER_HOUR, MICROS_PER_MINUTE, MICROS_PER_SECOND};
 

@@ -20,7 +20,7 @@ mod sum;
 
 use std::cmp::Ordering;
 
-use super::{MICROS_PER_DAY, MICROS_PER_SECOND, civil_from_days, days_from_civil, days_in_month};
+use super::{MICROS_PER_DAY, MICROS_PER_SECOND, NamedZone, civil_from_days, days_from_civil, days_in_month};
 use crate::error::{EngineError, Result, SqlState};
 
 pub(crate) use fields::type_with_modifier;
@@ -266,12 +266,36 @@ impl Interval {
 
     /// A timestamp so much earlier.
     pub fn before(self, timestamp: i64) -> Result<i64> {
-        let backwards = Interval {
+        self.reversed().after(timestamp)
+    }
+
+    /// The same interval in the other direction.
+    pub(crate) fn reversed(self) -> Interval {
+        Interval {
             months: self.months.wrapping_neg(),
             days: self.days.wrapping_neg(),
             micros: self.micros.wrapping_neg(),
-        };
-        backwards.after(timestamp)
+        }
+    }
+
+    /// A moment so much later: months and days are counted on the clocks of a zone, the time is not.
+    pub(crate) fn after_in(self, moment: i64, zone: &NamedZone) -> Result<i64> {
+        if moment == i64::MAX || moment == i64::MIN {
+            return Ok(moment);
+        }
+        let mut later = moment;
+        for part in [Interval::new(self.months, 0, 0), Interval::new(0, self.days, 0)] {
+            if part != Interval::default() {
+                later = zone.moment(part.after(zone.local(later))?);
+                valid(later).ok_or_else(timestamp_out_of_range)?;
+            }
+        }
+        Interval::new(0, 0, self.micros).after(later)
+    }
+
+    /// A moment so much later on the clocks of the session.
+    pub fn after_in_session(self, moment: i64) -> Result<i64> {
+        self.after_in(moment, &NamedZone::of_session())
     }
 
     /// The time between two timestamps, in days and time.

@@ -1,6 +1,6 @@
 //! The fields of an interval that is read, added up.
 
-use super::super::input::Fault;
+use super::super::tokens::Fault;
 use super::{Interval, MICROS_PER_DAY};
 
 /// The fields that are read so far.
