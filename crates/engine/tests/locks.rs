@@ -138,3 +138,75 @@ fn a_session_ends_what_another_does() {
     }
     assert!(victim.is_terminated());
 }
+
+/// A role that may not change a table is told so at once: waiting for the table's lock, it would keep others away.
+#[test]
+fn a_role_without_the_right_does_not_queue_for_a_table() {
+    let fixture = Fixture::new(
+        "create table t (a int primary key); create view v as select 1; create sequence s; create role bob",
+    );
+    let mut stories = String::from(
+        "
+        alice: begin => BEGIN
+        alice: lock table t in access share mode => LOCK TABLE
+        bob:   set role bob => SET
+        ",
+    );
+    for statement in [
+        "truncate t",
+        "drop table t",
+        "alter table t add column b int",
+        "alter table t rename to u",
+        "create index on t (a)",
+        "drop index t_pkey",
+        "reindex table t",
+        "reindex index t_pkey",
+    ] {
+        stories += &format!("bob: {statement} => ERROR 42501\n");
+    }
+    stories += "bob: begin => BEGIN\nbob: lock table t => ERROR 42501\n";
+    fixture.play(&stories);
+    fixture.play(
+        "
+        alice: begin => BEGIN
+        alice: lock table v in access share mode => LOCK TABLE
+        alice: select nextval('s') => 1
+        bob:   set role bob => SET
+        bob:   drop view v => ERROR 42501
+        bob:   alter sequence s maxvalue 5 => ERROR 42501
+        bob:   drop sequence s => ERROR 42501
+        ",
+    );
+}
+
+/// Mutation seen to be caught: `nextval` without its lock.
+#[test]
+fn a_sequence_does_not_change_while_others_count() {
+    let fixture = Fixture::new("create sequence s; create table t (a serial, b int); create sequence u");
+    fixture.play(
+        "
+        alice: begin => BEGIN
+        alice: savepoint p => SAVEPOINT
+        alice: select nextval('s') => 1
+        # The number stays given out, and the sequence locked.
+        alice: rollback to p => ROLLBACK
+        bob:   alter sequence s maxvalue 2 => waits
+        alice: select nextval('s'), nextval('s') => 2|3
+        alice: commit => COMMIT
+        bob    => ERROR 22023
+        bob:   begin => BEGIN
+        bob:   alter sequence s maxvalue 4 => ALTER SEQUENCE
+        alice: select nextval('s') from generate_series(1, 2) => waits
+        bob:   commit => COMMIT
+        alice  => ERROR 2200H
+        alice: begin => BEGIN
+        alice: insert into t (b) values (1) => INSERT 0 1
+        alice: select setval('u', 7) => 7
+        bob:   alter sequence t_a_seq increment 5 => waits
+        carol: drop sequence u => waits
+        alice: rollback => ROLLBACK
+        bob    => ALTER SEQUENCE
+        carol  => DROP SEQUENCE
+        ",
+    );
+}

@@ -60,6 +60,12 @@ pub trait CatalogView {
         Vec::new()
     }
 
+    /// True if a name without a schema is looked for in this schema, and in `other` only afterwards if at all.
+    fn is_searched_before(&self, schema: &SchemaRef, other: Option<&SchemaRef>) -> bool {
+        let _ = other;
+        schema.oid == SchemaRef::PUBLIC_OID
+    }
+
     /// The schema of this name.
     fn schema(&self, name: &str) -> Option<SchemaRef> {
         (name == "public").then(SchemaRef::public)

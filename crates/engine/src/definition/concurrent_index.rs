@@ -56,7 +56,7 @@ pub(crate) fn check_permission(
     statement: &DefinitionStatement,
 ) -> Result<()> {
     let mut outcome = Outcome::default();
-    let mut change = DefinitionChange {
+    let change = DefinitionChange {
         execution,
         catalog,
         outcome: &mut outcome,

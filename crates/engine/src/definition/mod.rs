@@ -206,6 +206,21 @@ fn locks_with(temporary: bool, tables: &[u32], mode: LockMode) -> Vec<(u32, Lock
     catalog.into_iter().chain(tables).collect()
 }
 
+/// 42501 unless the role that acts may run the statement.
+pub(crate) fn check_permission(
+    execution: &mut Execution<'_>,
+    catalog: &Catalog,
+    statement: &DefinitionStatement,
+) -> Result<()> {
+    let mut outcome = Outcome::default();
+    let change = DefinitionChange {
+        execution,
+        catalog,
+        outcome: &mut outcome,
+    };
+    change.check_permission(statement)
+}
+
 /// Runs a statement that changes definitions.
 pub(crate) fn run(
     execution: &mut Execution<'_>,

@@ -17,7 +17,7 @@ type Named = (String, Option<Arc<TableDef>>);
 
 impl DefinitionChange<'_, '_, '_> {
     /// 42501 unless the role that acts may run the statement. Roles and grants have rules of their own.
-    pub(super) fn check_permission(&mut self, statement: &DefinitionStatement) -> Result<()> {
+    pub(super) fn check_permission(&self, statement: &DefinitionStatement) -> Result<()> {
         if self.execution.identity.is_superuser {
             return Ok(());
         }

@@ -31,6 +31,7 @@ use clearway_sql::{IndexDef, ObjectAddress, SchemaRef};
 impl Facts<'_> {
     /// The next number of the sequence of this number.
     pub(super) fn next_of(&self, oid: u32) -> Result<i64> {
+        self.lock_counted(oid)?;
         let state = self.definitions();
         let (entry, sequence, definition) = self.sequence_in(&state, oid)?;
         let numbers = &definition.numbers;
@@ -47,6 +48,14 @@ impl Facts<'_> {
             .borrow_mut()
             .note(oid, definition.rel, numbers.increment, taken);
         Ok(taken.first)
+    }
+
+    /// Locks a sequence that the session is to count by; a temporary one is its own.
+    fn lock_counted(&self, sequence: u32) -> Result<()> {
+        if self.locks.sequences.borrow().has(sequence) || self.is_temporary(sequence) {
+            return Ok(());
+        }
+        self.lock_sequence(sequence)
     }
 
     /// The sequence of this number; 42809 or 42P01 if there is none.
@@ -481,6 +490,7 @@ impl CatalogFacts for Facts<'_> {
         if !self.is_temporary(sequence) {
             self.require_writing("setval()")?;
         }
+        self.lock_counted(sequence)?;
         let definitions = self.definitions();
         let (entry, state, definition) = self.sequence_in(&definitions, sequence)?;
         let numbers = &definition.numbers;

@@ -25,6 +25,7 @@ use crate::output::Notice;
 use crate::session::advisory_locks::AdvisoryLocks;
 use crate::session::cursors::Cursors;
 use crate::session::notifications::Channels;
+use crate::session::sequence_locks::SequenceLocks;
 use crate::session::serial_values::SerialValues;
 use crate::settings::Settings;
 use crate::transaction::PendingNotifications;
@@ -63,6 +64,7 @@ pub(crate) struct Facts<'a> {
 pub(crate) struct SessionLocks<'a> {
     pub(super) proc: ProcId,
     pub(super) advisory: &'a RefCell<AdvisoryLocks>,
+    pub(super) sequences: &'a RefCell<SequenceLocks>,
     pub(super) warnings: &'a RefCell<Vec<Notice>>,
 }
 
@@ -161,6 +163,30 @@ impl<'a> Facts<'a> {
             )));
         }
         Ok(self.engine.signal(pid.cast_unsigned(), terminate))
+    }
+
+    /// The session as it waits for a lock that a function asks for.
+    fn lock_waiter(&self) -> LockWaiter<'_> {
+        LockWaiter {
+            manager: &self.engine.storage.locks,
+            sessions: &self.engine.sessions,
+            proc: self.locks.proc,
+            log_after: self
+                .settings
+                .log_lock_waits
+                .then_some(self.settings.deadlock_timeout),
+        }
+    }
+
+    /// Locks a sequence against changes of its definition, to the transaction's end.
+    pub(super) fn lock_sequence(&self, sequence: u32) -> Result<()> {
+        let mut locks = self.locks.sequences.borrow_mut();
+        locks.lock(
+            sequence,
+            &self.lock_waiter(),
+            self.interrupts,
+            self.settings.lock_timeout,
+        )
     }
 
     /// The definitions that the session sees: with those of its own transaction.
@@ -315,15 +341,7 @@ impl SessionFacts for Facts<'_> {
     }
 
     fn lock_advisory(&self, lock: AdvisoryLock, for_transaction: bool, wait: bool) -> Result<bool> {
-        let waiter = LockWaiter {
-            manager: &self.engine.storage.locks,
-            sessions: &self.engine.sessions,
-            proc: self.locks.proc,
-            log_after: self
-                .settings
-                .log_lock_waits
-                .then_some(self.settings.deadlock_timeout),
-        };
+        let waiter = self.lock_waiter();
         let wait = wait.then_some((self.interrupts, self.settings.lock_timeout));
         let mut advisory = self.locks.advisory.borrow_mut();
         advisory.lock(&waiter, lock, for_transaction, wait)

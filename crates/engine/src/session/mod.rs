@@ -32,6 +32,7 @@
 //! | `notifications` | LISTEN, UNLISTEN, NOTIFY, and what the client is told |
 //! | `permission` | privileges on what a statement reads and changes |
 //! | `references` | foreign keys: their checks and actions, at a statement's end and at the commit |
+//! | `sequence_locks` | the sequences that the transaction has counted by |
 //! | `serial_values` | the numbers that a session has got from sequences |
 
 mod advisory_locks;
@@ -55,6 +56,7 @@ mod references;
 mod run;
 mod savepoint;
 mod schema_elements;
+mod sequence_locks;
 mod serial_values;
 mod simple;
 mod statement_memory;
@@ -90,6 +92,7 @@ use named_statements::NamedStatement;
 use notifications::Channels;
 use recovery::OnStandby;
 use references::ReferenceStatements;
+use sequence_locks::SequenceLocks;
 use serial_values::SerialValues;
 use statement_memory::StatementMemory;
 use text_cache::TextCache;
@@ -127,6 +130,7 @@ pub struct Session {
     /// The part of the transaction's commit that is about notifications.
     pending: RefCell<PendingNotifications>,
     advisory: RefCell<AdvisoryLocks>,
+    sequence_locks: RefCell<SequenceLocks>,
     /// Warnings of functions of the running statement.
     warnings: RefCell<Vec<Notice>>,
     scratch: Scratch,
@@ -181,6 +185,7 @@ impl Session {
             channels: Channels::default(),
             pending: RefCell::default(),
             advisory: RefCell::default(),
+            sequence_locks: RefCell::default(),
             warnings: RefCell::default(),
             scratch: Scratch::default(),
             info,
@@ -434,7 +439,7 @@ impl Session {
     }
 
     pub(crate) fn rollback(&mut self) {
-        self.advisory_locks_end();
+        self.function_locks_end();
         self.txn.rollback();
         if self.has_pending_notifications() {
             self.end_pending_notifications(false);
@@ -481,7 +486,7 @@ impl Session {
                 return Err(refused);
             }
         };
-        self.advisory_locks_end();
+        self.function_locks_end();
         let committed = self.txn.commit(setting, &self.interrupts, announced);
         if notifies {
             self.end_pending_notifications(committed.is_ok());
@@ -502,9 +507,12 @@ impl Session {
         }
     }
 
-    /// The transaction is about to end, and its advisory locks with it.
+    /// The transaction is about to end, and the locks with it that functions have taken for it.
     #[inline]
-    fn advisory_locks_end(&mut self) {
+    fn function_locks_end(&mut self) {
+        if self.sequence_locks.get_mut().end() {
+            self.txn.has_locked();
+        }
         let advisory = self.advisory.get_mut();
         if !advisory.of_transaction().is_empty() {
             self.txn.has_locked();

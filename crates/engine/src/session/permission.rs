@@ -7,12 +7,15 @@ use std::sync::atomic::Ordering;
 
 use crate::catalog::access::{DELETE, INSERT, Kind, Privileges, SELECT, UPDATE, denied, held};
 use crate::catalog::{CatalogState, TableEntry};
+use crate::definition;
 use crate::definition::owner::kind_of;
+use crate::executor::InnerPlans;
+use crate::executor::subquery::SubqueryResults;
 use crate::output::{Notice, Output};
 use crate::session::Session;
 use crate::session::prepared::CachedPlan;
 use clearway_sql::error::{Result, SqlState};
-use clearway_sql::plan::{ControlStatement, MaintainedTable, TableAccess, TableLockMode};
+use clearway_sql::plan::{ControlStatement, MaintainedTable, Statement, TableAccess, TableLockMode};
 use clearway_sql::{TableDef, TableKind};
 
 impl Session {
@@ -38,6 +41,25 @@ impl Session {
         // Relaxed: the plan does not change, and a look too many harms nothing.
         cached.is_allowed.store(true, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// The right to lock tables that the statement names, before it waits for them: its request in a queue keeps other
+    /// sessions away, which a role without the right may not do. Asked again when the locks are held.
+    pub(super) fn check_before_locks(&mut self, cached: &CachedPlan) -> Result<()> {
+        if self.identity.is_superuser {
+            return Ok(());
+        }
+        match &cached.plan.statement {
+            Statement::Control(statement @ ControlStatement::Lock { .. }) => self.check_control(statement),
+            Statement::Definition(statement) => {
+                let mut results = SubqueryResults::default();
+                let inner = InnerPlans::of(&cached.plan);
+                self.with_execution(&[], inner, &mut results, |execution, engine| {
+                    definition::check_permission(execution, &engine.catalog, statement)
+                })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// 42501 for a statement of the session itself that the role may not run.

@@ -181,6 +181,14 @@ impl CatalogView for View<'_> {
         found.map(|entry| Arc::clone(&entry.def))
     }
 
+    fn is_searched_before(&self, schema: &SchemaRef, other: Option<&SchemaRef>) -> bool {
+        let first = self.find(None, |searched| {
+            let is_one = searched.oid == schema.oid || other.is_some_and(|other| searched.oid == other.oid);
+            is_one.then_some(searched)
+        });
+        first.is_some_and(|first| first.oid == schema.oid)
+    }
+
     fn schema(&self, name: &str) -> Option<SchemaRef> {
         self.state.schema_named(name)
     }

@@ -140,6 +140,7 @@ impl Session {
                 self.begin(Phase::Implicit);
             }
             self.check_writable(&cached.plan)?;
+            self.check_before_locks(&cached)?;
             cached = self.lock_tables(prepared, cached)?;
         }
         self.check_access(&cached)?;
@@ -385,6 +386,7 @@ impl Session {
             SessionLocks {
                 proc: self.txn.proc,
                 advisory: &self.advisory,
+                sequences: &self.sequence_locks,
                 warnings: &self.warnings,
             },
             (self.txn.isolation, self.txn.read_only),
@@ -467,6 +469,7 @@ impl Session {
             SessionLocks {
                 proc: self.txn.proc,
                 advisory: &self.advisory,
+                sequences: &self.sequence_locks,
                 warnings: &self.warnings,
             },
             (self.txn.isolation, self.txn.read_only),

@@ -79,7 +79,8 @@ fn serial_columns_count_on_after_a_rollback_and_a_restart() {
     assert_eq!(query(&mut s, "insert into t (x) values (5) returning id"), "1");
 }
 
-/// Numbers belong to no transaction: neither a rollback nor a session beside gives one out twice, and definitions roll back.
+/// Numbers belong to no transaction: neither a rollback nor a session beside gives one out twice. Definitions roll back, and
+/// a session that would count waits until their fate is known.
 #[test]
 fn sequences_beside_other_sessions() {
     Fixture::new("create sequence s cache 3; create table t (id int default nextval('s'), x int)").play(
@@ -92,14 +93,16 @@ fn sequences_beside_other_sessions() {
          alice: begin => BEGIN
          alice: alter sequence s increment by 10 cache 1 => ALTER SEQUENCE
          alice: select nextval('s') => 19
-         bob: select nextval('s') => 5
+         bob: select nextval('s') => waits
          alice: rollback => ROLLBACK
+         bob => 5
          alice: select nextval('s') => 20
          alice: begin => BEGIN
          alice: alter sequence s restart => ALTER SEQUENCE
          alice: select nextval('s') => 1
-         bob: select nextval('s') => 6
+         bob: select nextval('s') => waits
          alice: rollback => ROLLBACK
+         bob => 6
          bob: select nextval('s') => 23
          alice: begin => BEGIN
          alice: drop sequence s cascade => DROP SEQUENCE

@@ -14,6 +14,33 @@ use crate::type_name;
 use crate::value::arithmetic::ArithmeticOp;
 use crate::value::{DataType, Numeric, Value};
 
+/// The word of a name in FROM that is a call of a function without parentheses.
+pub(super) fn call_without_parentheses(name: &ast::ObjectName) -> Option<String> {
+    let [ast::ObjectNamePart::Identifier(ident)] = &name.0[..] else {
+        return None;
+    };
+    let word = normal(ident);
+    (ident.quote_style.is_none() && is_call_without_parentheses(&word)).then_some(word)
+}
+
+/// True of the reserved words that are calls of functions without parentheses.
+fn is_call_without_parentheses(word: &str) -> bool {
+    matches!(
+        word,
+        "current_timestamp"
+            | "current_date"
+            | "localtimestamp"
+            | "current_time"
+            | "localtime"
+            | "current_user"
+            | "session_user"
+            | "user"
+            | "current_role"
+            | "current_catalog"
+            | "current_schema"
+    )
+}
+
 impl Binder<'_> {
     /// Binds an expression that is no operator with something on its left; `operator` does those.
     pub(super) fn operand(&mut self, tree: &ast::Expr, scope: &mut Scope) -> Result<Typed> {
@@ -228,23 +255,7 @@ impl Binder<'_> {
             return Ok(column.typed);
         }
         // Some functions are written like columns.
-        if table.is_none()
-            && ident.quote_style.is_none()
-            && matches!(
-                name.as_str(),
-                "current_timestamp"
-                    | "current_date"
-                    | "localtimestamp"
-                    | "current_time"
-                    | "localtime"
-                    | "current_user"
-                    | "session_user"
-                    | "user"
-                    | "current_role"
-                    | "current_catalog"
-                    | "current_schema"
-            )
-        {
+        if table.is_none() && ident.quote_style.is_none() && is_call_without_parentheses(&name) {
             return self.scalar(&name, &[], &mut Scope::empty(""), None);
         }
         if table.is_none()

@@ -17,14 +17,14 @@ use crate::plan::{DefinitionStatement, NewForeignKey};
 
 /// The table that CREATE TABLE makes, which its foreign keys may name.
 pub(super) struct OwnTable {
-    schema: String,
+    schema: SchemaRef,
     name: String,
 }
 
 impl OwnTable {
     pub(super) fn new(schema: &SchemaRef, name: &str) -> OwnTable {
         OwnTable {
-            schema: schema.name.to_string(),
+            schema: schema.clone(),
             name: name.to_owned(),
         }
     }
@@ -76,7 +76,15 @@ impl Binder<'_> {
         };
         let (schema, table, span) = split_name(&key.foreign_table)?;
         let is_own = own.is_some_and(|own| {
-            own.name == table && schema.as_deref().is_none_or(|schema| own.schema == schema)
+            own.name == table
+                && match &schema {
+                    Some(schema) => *own.schema.name == **schema,
+                    None => {
+                        let found = self.catalog.lookup_table(None, &table);
+                        let found = found.as_ref().map(|found| &found.schema);
+                        self.catalog.is_searched_before(&own.schema, found)
+                    }
+                }
         });
         let parent = match is_own {
             true => None,

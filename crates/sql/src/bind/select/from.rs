@@ -5,6 +5,7 @@
 use sqlparser::ast;
 
 use crate::bind::around::Around;
+use crate::bind::expression::call_without_parentheses;
 use crate::bind::scope::{Entry, Hidden, Names, Scope, ScopeColumn, ScopeRelation, Versions, row_type};
 use crate::bind::select::only_leaf::only_leaf;
 use crate::bind::{Binder, Presence, Typed, identifier, normal, split_name};
@@ -278,6 +279,17 @@ impl Binder<'_> {
 
     fn relation(&mut self, factor: &ast::TableFactor, seen: &Names, places: &mut Places) -> Result<From> {
         match factor {
+            ast::TableFactor::Table {
+                name,
+                alias,
+                args: None,
+                with_ordinality,
+                sample: None,
+                ..
+            } if let Some(word) = call_without_parentheses(name) => {
+                let value = self.scalar(&word, &[], &mut Scope::empty("functions in FROM"), None)?;
+                self.one_value(&word, value, *with_ordinality, alias.as_ref(), places)
+            }
             ast::TableFactor::Table {
                 name,
                 alias,

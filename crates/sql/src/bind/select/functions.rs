@@ -152,7 +152,7 @@ impl Binder<'_> {
     }
 
     /// A function that gives one value.
-    fn one_value(
+    pub(super) fn one_value(
         &mut self,
         name: &str,
         typed: Typed,
