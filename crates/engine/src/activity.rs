@@ -201,6 +201,13 @@ pub(crate) struct OpenSession {
     pub(crate) proc: ProcId,
 }
 
+impl OpenSession {
+    /// True if this place in the lock table is the session's, or the one by which VACUUM locks tables for it.
+    pub(crate) fn locks_as(&self, proc: ProcId) -> bool {
+        self.proc == proc || self.slot.vacuums_as() == Some(proc)
+    }
+}
+
 /// The open sessions, by number.
 pub(crate) type OpenSessions = HashMap<u32, OpenSession>;
 
@@ -251,15 +258,18 @@ pub(crate) struct ActivitySlot {
     texts: Mutex<Texts>,
     /// The session whose transaction it waits for without a lock, as a [`ProcId`] plus 1; 0: none.
     waits_for: AtomicU32,
+    /// The place in the lock table by which VACUUM locks tables for it, as a [`ProcId`] plus 1; 0: none.
+    vacuums_as: AtomicU32,
     /// The work that the session has done, counted.
     pub(crate) counts: SessionCounts,
 }
 
-/// A wait for a session's transaction is shown while this lives.
+/// A session shows a place in the lock table that is not its own, for as long as this lives.
 #[must_use]
-pub(crate) struct ToldWait<'a>(&'a AtomicU32);
+#[derive(Debug)]
+pub(crate) struct ToldPlace<'a>(&'a AtomicU32);
 
-impl Drop for ToldWait<'_> {
+impl Drop for ToldPlace<'_> {
     fn drop(&mut self) {
         self.0.store(0, Ordering::Relaxed);
     }
@@ -299,6 +309,7 @@ impl ActivitySlot {
             shown_text: AtomicUsize::new(0),
             texts: Mutex::default(),
             waits_for: AtomicU32::new(0),
+            vacuums_as: AtomicU32::new(0),
             counts: SessionCounts::default(),
         }
     }
@@ -335,15 +346,27 @@ impl ActivitySlot {
     }
 
     /// Shows that the session waits for another one's transaction, by other means than a lock.
-    pub(crate) fn tell_wait_for(&self, other: ProcId) -> ToldWait<'_> {
+    pub(crate) fn tell_wait_for(&self, other: ProcId) -> ToldPlace<'_> {
         // Relaxed: what is shown of a session need not be of one moment.
         self.waits_for.store(other.0 + 1, Ordering::Relaxed);
-        ToldWait(&self.waits_for)
+        ToldPlace(&self.waits_for)
     }
 
     /// The session whose transaction it waits for by other means than a lock.
     pub(crate) fn waits_for(&self) -> Option<ProcId> {
         self.waits_for.load(Ordering::Relaxed).checked_sub(1).map(ProcId)
+    }
+
+    /// Shows that VACUUM locks tables for the session by this place in the lock table.
+    pub(crate) fn tell_vacuum(&self, vacuum: ProcId) -> ToldPlace<'_> {
+        // Relaxed: what is shown of a session need not be of one moment.
+        self.vacuums_as.store(vacuum.0 + 1, Ordering::Relaxed);
+        ToldPlace(&self.vacuums_as)
+    }
+
+    /// The place by which VACUUM locks tables for the session.
+    pub(crate) fn vacuums_as(&self) -> Option<ProcId> {
+        self.vacuums_as.load(Ordering::Relaxed).checked_sub(1).map(ProcId)
     }
 
     /// The text of the running statement, as it is shown.

@@ -12,11 +12,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::activity::ActivitySlot;
+use crate::activity::{ActivitySlot, ToldPlace};
 pub(crate) use crate::cancel_reason::CancelReason;
 use crate::clock::running_us;
 use crate::memory;
 use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_txn::ProcId;
 
 /// 40001 for a statement, or a transaction, that replay has ended.
 #[cold]
@@ -74,6 +75,11 @@ pub(crate) struct Interrupts {
 impl Interrupts {
     pub(crate) fn new(slot: Arc<ActivitySlot>, shutdown: Arc<AtomicBool>) -> Interrupts {
         Interrupts { slot, shutdown }
+    }
+
+    /// Shows that VACUUM locks tables for the session by this place in the lock table.
+    pub(crate) fn tell_vacuum(&self, vacuum: ProcId) -> ToldPlace<'_> {
+        self.slot.tell_vacuum(vacuum)
     }
 
     /// A statement begins.

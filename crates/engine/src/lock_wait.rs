@@ -163,7 +163,7 @@ impl<'a> LockWaiter<'a> {
             .sessions
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner());
-        let session = sessions.values().find(|session| session.proc == proc)?;
+        let session = sessions.values().find(|session| session.locks_as(proc))?;
         Some((session.slot.process_id, session.slot.query()))
     }
 

@@ -210,3 +210,26 @@ fn a_sequence_does_not_change_while_others_count() {
         ",
     );
 }
+
+/// VACUUM has a place of its own in the lock table; what it waits for and holds is the session's all the same.
+#[test]
+fn a_wait_of_vacuum_is_shown_as_its_sessions() {
+    let fixture = Fixture::new("create table t (a int)");
+    fixture.play(
+        "
+        alice: begin => BEGIN
+        alice: lock table t in share update exclusive mode => LOCK TABLE
+        bob:   vacuum t => waits
+        carol: select pg_blocking_pids(w.pid) = array[h.pid], pg_blocking_pids(h.pid) \
+               from pg_locks w join pg_locks h on h.relation = w.relation and h.granted \
+               where not w.granted and w.relation = 't'::regclass => t|{}
+        carol: begin => BEGIN
+        carol: lock table t in share update exclusive mode => waits
+        dave:  select cardinality(pg_blocking_pids(pid)) from pg_stat_activity where query like 'lock table t%' \
+               and wait_event_type = 'Lock' => 2
+        alice: commit => COMMIT
+        bob    => VACUUM
+        carol  => LOCK TABLE
+        ",
+    );
+}

@@ -44,7 +44,7 @@ impl Engine {
             }
         }
         for lock in listed {
-            let session = sessions.values().find(|session| session.proc == lock.proc);
+            let session = sessions.values().find(|session| session.locks_as(lock.proc));
             let running = session.and_then(|session| session.slot.transaction());
             rows.push(EngineLock {
                 object: LockedObject::Table(lock.tag),
@@ -100,9 +100,13 @@ impl Engine {
         let Some(session) = sessions.get(&process_id) else {
             return Vec::new();
         };
-        let blockers = self.storage.locks.blockers(session.proc);
+        let locks = &self.storage.locks;
+        let mut blockers = locks.blockers(session.proc);
+        if let Some(vacuum) = session.slot.vacuums_as() {
+            blockers.extend(locks.blockers(vacuum));
+        }
         let number = |proc| {
-            let found = sessions.values().find(|session| session.proc == proc);
+            let found = sessions.values().find(|session| session.locks_as(proc));
             // As PostgreSQL shows what is no session.
             found.map_or(0, |session| session.slot.process_id.cast_signed())
         };

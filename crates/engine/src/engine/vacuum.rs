@@ -28,6 +28,7 @@ use clearway_storage::background::BackgroundKind;
 use clearway_storage::vacuum;
 use clearway_txn::{LockMode, LockTag, ProcId};
 
+use crate::activity::ToldPlace;
 use crate::catalog::{CATALOG_REL, CatalogState, TableEntry};
 use crate::config::Config;
 use crate::convert::storage_error;
@@ -85,7 +86,7 @@ impl Engine {
     }
 
     fn vacuum_catalog(&self, interrupts: &Interrupts) -> Result<()> {
-        let slot = VacuumSlot::attach(self)?;
+        let slot = VacuumSlot::attach(self, interrupts)?;
         slot.lock(CATALOG_REL, interrupts)?;
         let horizon = self.storage.proc_array.horizon();
         let cancel = || interrupts.pending();
@@ -100,7 +101,7 @@ impl Engine {
         interrupts: &Interrupts,
         work: impl FnOnce(&TableEntry) -> Result<()>,
     ) -> Result<()> {
-        let slot = VacuumSlot::attach(self)?;
+        let slot = VacuumSlot::attach(self, interrupts)?;
         slot.lock(entry.def.oid, interrupts)?;
         match self.catalog.state().table(entry.def.oid) {
             Some(current) => work(current),
@@ -237,12 +238,14 @@ impl Engine {
 struct VacuumSlot<'e> {
     engine: &'e Engine,
     proc: ProcId,
+    _told: ToldPlace<'e>,
 }
 
 impl<'e> VacuumSlot<'e> {
-    fn attach(engine: &'e Engine) -> Result<VacuumSlot<'e>> {
+    fn attach(engine: &'e Engine, interrupts: &'e Interrupts) -> Result<VacuumSlot<'e>> {
         let proc = engine.attach()?;
-        Ok(VacuumSlot { engine, proc })
+        let _told = interrupts.tell_vacuum(proc);
+        Ok(VacuumSlot { engine, proc, _told })
     }
 
     fn lock(&self, oid: u32, interrupts: &Interrupts) -> Result<()> {
