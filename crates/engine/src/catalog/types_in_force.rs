@@ -48,10 +48,14 @@ impl TypeSource for VisibleTypes {
 
     fn shown(&self, of: &UserType) -> String {
         let name = quote_identifier(&of.name);
-        match DataType::named(&of.name).is_none() && self.first(&of.name) == Some(of.data_type()) {
+        match self.is_visible(of) {
             true => name,
             false => format!("{}.{name}", quote_identifier(&of.schema)),
         }
+    }
+
+    fn is_visible(&self, of: &UserType) -> bool {
+        DataType::named(&of.name).is_none() && self.first(&of.name) == Some(of.data_type())
     }
 }
 

@@ -166,6 +166,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
     mark_symmetric(&mut tokens);
     super::in_list::mark(&mut tokens);
     super::row_locks::mend(&mut tokens);
+    super::fetch_first::mend(&mut tokens);
     write_out_table_queries(&mut tokens);
     mark_distinct_groups(&mut tokens);
     super::children::leave_out(&mut tokens);

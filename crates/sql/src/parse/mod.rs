@@ -9,6 +9,7 @@ mod children;
 mod conflict_target;
 mod current_of;
 mod dialect;
+mod fetch_first;
 mod identity_options;
 mod in_list;
 mod long_insert;

@@ -8,6 +8,7 @@ use crate::error::{EngineError, Result, SqlState};
 use crate::numbered_names::with_other_names;
 use crate::value::DataType::{Bool, Int4, Int8, Name, Oid, Text, TimestampTz};
 use crate::value::array::ArrayValue;
+use crate::value::user_type::{definition_of, in_force};
 use crate::value::{DataType, Value, format_type};
 
 /// The functions.
@@ -424,7 +425,11 @@ fn is_publishable(arguments: &[Value], session: &dyn SessionFacts) -> Result<Val
 
 fn type_is_visible(arguments: &[Value]) -> Result<Value> {
     let oid = oid_of(&arguments[0])?;
-    Ok(DataType::from_oid(oid).map_or(Value::Null, |_| Value::Bool(true)))
+    Ok(DataType::from_oid(oid).map_or(Value::Null, |found| {
+        // An array is where its elements are, and a type of the system comes before all others.
+        let element = found.element().unwrap_or(found);
+        Value::Bool(definition_of(element).is_none_or(|of| in_force::is_visible(&of)))
+    }))
 }
 
 /// The size of a relation's main file: there are no other ones.

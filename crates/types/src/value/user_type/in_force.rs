@@ -25,6 +25,8 @@ pub trait TypeSource {
     fn named(&self, schema: Option<&str>, name: &str) -> Option<DataType>;
     /// The name of a type as SQL and errors show it: in quotes and with its schema where that is needed.
     fn shown(&self, of: &UserType) -> String;
+    /// True if the name of a type alone leads to it.
+    fn is_visible(&self, of: &UserType) -> bool;
 }
 
 /// The facts that the answers of a catalog depend on.
@@ -79,6 +81,11 @@ pub fn named(schema: Option<&str>, name: &str) -> Option<DataType> {
 /// A type's name in quotes and with its schema where that is needed.
 pub(super) fn shown(of: &UserType) -> String {
     source().map_or_else(|| UNKNOWN.to_owned(), |source| source.shown(of))
+}
+
+/// True if the name of a type alone leads to it.
+pub(crate) fn is_visible(of: &UserType) -> bool {
+    source().is_some_and(|source| source.is_visible(of))
 }
 
 fn source() -> Option<Arc<dyn TypeSource>> {
