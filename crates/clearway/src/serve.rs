@@ -104,6 +104,8 @@ pub(crate) fn server_options(
         socket_dir: socket_dir.map(Path::to_owned),
         port,
         max_connections: config.max_connections as usize,
+        superuser_reserved_connections: config.superuser_reserved_connections as usize,
+        authentication_timeout: config.authentication_timeout.duration(),
         scheduling: Scheduling {
             sessions: match config.session_scheduling {
                 SessionScheduling::Adaptive => clearway_server::SessionScheduling::Adaptive,

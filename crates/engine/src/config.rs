@@ -81,6 +81,10 @@ pub struct Config {
     pub server_memory: ByteSize,
     /// Sessions at a time.
     pub max_connections: u32,
+    /// Sessions of `max_connections` that only superusers get; one at least is for all.
+    pub superuser_reserved_connections: u32,
+    /// A client that has not logged in after this long is given up.
+    pub authentication_timeout: Span,
     /// Files of relations that are open at a time; 0: what the process's limit of open files leaves beside connections.
     pub max_open_files: u32,
     /// The name of the one database that a data directory holds; a client that asks for another one is refused.
@@ -171,6 +175,8 @@ impl Default for Config {
             shared_buffers: ByteSize::mib(128),
             server_memory: ByteSize::mib(0),
             max_connections: 500,
+            superuser_reserved_connections: 3,
+            authentication_timeout: Span::from_secs(60),
             max_open_files: 0,
             database: "postgres".to_owned(),
             allow_group_access: false,
@@ -338,6 +344,13 @@ impl Config {
                 Native::workers().capacity()
             )
         })?;
+        let (second, most) = (Span::from_secs(1), Span::from_secs(600));
+        require_at_least("authentication_timeout", self.authentication_timeout, second)?;
+        require(
+            "authentication_timeout",
+            self.authentication_timeout <= most,
+            || format!("is {}, but must be at most {most}", self.authentication_timeout),
+        )?;
         let files = self.max_open_files;
         require("max_open_files", !(1..4).contains(&files), || {
             format!("is {files}, but must be 0, or 4 or more")

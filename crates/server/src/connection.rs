@@ -23,7 +23,7 @@ use clearway_machine::{Native, WaitEvent, WaitScope};
 use clearway_txn::Wake;
 use tracing::{debug, warn};
 
-use crate::authentication::{AUTHENTICATION_TIMEOUT, Login, Refusal, authenticate};
+use crate::authentication::{Login, Refusal, authenticate};
 use crate::channel::Channel;
 use crate::codec::{self, ResultFormats, Scratch};
 use crate::encryption;
@@ -32,7 +32,7 @@ use crate::reader::ReadError;
 use crate::registry::{Presence, Registration};
 use crate::replication::{self, Replication};
 use crate::responder::Responder;
-use crate::shared::{Shared, end, shutting_down, wire_error};
+use crate::shared::{Place, Shared, end, shutting_down, too_many, wire_error};
 use crate::socket::Socket;
 use crate::wake::{Event, Woken};
 use crate::wire::frontend::{self, Message};
@@ -97,7 +97,7 @@ fn serve_guarded(
     channel: &mut Channel,
     registration: Registration,
 ) {
-    let served = std::panic::catch_unwind(AssertUnwindSafe(|| serve(shared, engine, channel)));
+    let served = std::panic::catch_unwind(AssertUnwindSafe(|| serve(shared, engine, channel, &registration)));
     if served.is_err() {
         // Half a message may be in the buffer.
         channel.out = WriteBuffer::new();
@@ -108,10 +108,10 @@ fn serve_guarded(
     drop(registration);
 }
 
-fn serve(shared: &Shared, engine: Option<Arc<Engine>>, channel: &mut Channel) {
+fn serve(shared: &Shared, engine: Option<Arc<Engine>>, channel: &mut Channel, registration: &Registration) {
     channel
         .reader
-        .set_deadline(Some(Instant::now() + AUTHENTICATION_TIMEOUT));
+        .set_deadline(Some(Instant::now() + shared.authentication_timeout));
     let (minor, parameters) = loop {
         match channel.reader.startup(&channel.socket, &channel.presence) {
             Ok(asked @ (Startup::Tls | Startup::Handshake | Startup::Gssapi)) => {
@@ -138,31 +138,41 @@ fn serve(shared: &Shared, engine: Option<Arc<Engine>>, channel: &mut Channel) {
             "the database system is starting up",
         ));
     };
-    let Some(place) = shared.take_place() else {
-        return channel.fatal(&too_many());
-    };
     let mut replicates = false;
-    match open(shared, &engine, channel, minor, parameters, &mut replicates) {
-        Ok(session) if replicates => {
+    let opened = open(
+        shared,
+        &engine,
+        channel,
+        registration,
+        minor,
+        parameters,
+        &mut replicates,
+    );
+    let _place = match opened {
+        Ok((session, place)) if replicates => {
             let timeout = engine.config().wal_sender_timeout.duration();
             Replication::new(session, Arc::clone(engine.storage()), timeout).run(shared, channel);
+            place
         }
-        Ok(session) => Connection::new(session).run(shared, channel),
-        Err(Refusal::Error(error)) => channel.fatal(&error),
-        Err(Refusal::Read(error)) => end(channel, shared, &error),
-    }
-    drop(place);
+        Ok((session, place)) => {
+            Connection::new(session).run(shared, channel);
+            place
+        }
+        Err(Refusal::Error(error)) => return channel.fatal(&error),
+        Err(Refusal::Read(error)) => return end(channel, shared, &error),
+    };
 }
 
 /// Opens the session and greets the client.
-fn open(
-    shared: &Shared,
+fn open<'s>(
+    shared: &'s Shared,
     engine: &Arc<Engine>,
     channel: &mut Channel,
+    registration: &Registration,
     minor: u16,
     parameters: Vec<(String, String)>,
     replicates: &mut bool,
-) -> Result<Session, Refusal> {
+) -> Result<(Session, Place<'s>), Refusal> {
     let mut info = SessionInfo {
         client_address: channel.socket.peer(),
         server_address: channel.socket.own_address(),
@@ -201,6 +211,8 @@ fn open(
         database: (!*replicates).then_some(info.database.as_str()),
     };
     authenticate(shared, engine, channel, login)?;
+    let place = shared.take_place(engine.is_superuser(&info.user) && !*replicates)?;
+    registration.has_logged_in();
     let mut session = engine.session(info)?;
     if *replicates {
         session.require_replication()?;
@@ -229,7 +241,7 @@ fn open(
     channel
         .presence
         .has_session(Arc::clone(engine), process_id, secret);
-    Ok(session)
+    Ok((session, place))
 }
 
 /// A client that has a session.
@@ -596,8 +608,4 @@ fn listening_event(event: &OnceLock<Arc<Event>>) -> Result<Arc<dyn Wake>, Engine
         }
     };
     Ok(Arc::clone(event) as Arc<dyn Wake>)
-}
-
-fn too_many() -> EngineError {
-    EngineError::new(SqlState::TOO_MANY_CONNECTIONS, "sorry, too many clients already")
 }

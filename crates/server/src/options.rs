@@ -1,6 +1,7 @@
 //! The options that a server is started with.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::session_scheduling::Scheduling;
 use crate::tls::TlsOptions;
@@ -17,6 +18,10 @@ pub struct ServerOptions {
     pub port: u16,
     /// The most clients that may be connected at once.
     pub max_connections: usize,
+    /// As many of them can only be superusers.
+    pub superuser_reserved_connections: usize,
+    /// The time that a client has to log in.
+    pub authentication_timeout: Duration,
     /// The scheduling of sessions by the kernel.
     pub scheduling: Scheduling,
     /// The most bytes of a message that carries a text or data. A longer one ends its connection.
@@ -32,6 +37,8 @@ impl Default for ServerOptions {
             socket_dir: None,
             port: 0,
             max_connections: 500,
+            superuser_reserved_connections: 3,
+            authentication_timeout: Duration::from_secs(60),
             scheduling: Scheduling::default(),
             message_bytes_max: LARGE_MESSAGE_BYTES_MAX,
             tls: None,

@@ -10,10 +10,17 @@
 //! An odd count that has not moved since the last look is work that has lasted that long. So the hot path pays two
 //! plain stores a message batch, and reads no clock.
 //!
+//! # Clients that have not logged in
+//!
+//! They take connections, and need no right for it. So a connection beyond the limit is not refused while there are such
+//! clients: one of them makes room for it, the oldest of the address that has most of them. A flood from one address
+//! takes its room from itself; a client from another one, or over the Unix-domain socket, logs in meanwhile.
+//!
 //! The watcher also adapts the scheduling of sessions, if it was asked to ([`session_scheduling`](crate::session_scheduling)).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::thread::JoinHandle;
@@ -22,10 +29,13 @@ use std::time::{Duration, Instant};
 use clearway_engine::Engine;
 use clearway_machine::{Native, ThreadId};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tracing::debug;
+use tracing::{debug, warn};
 
 use crate::session_scheduling::{Adaptation, ChosenPolicy, Scheduling};
 use crate::socket::Socket;
+
+/// The log tells at most this often that clients without a login make room.
+const TOLD_EVERY: Duration = Duration::from_secs(10);
 
 /// Interval between two looks of the watcher.
 const WATCH_EVERY: Duration = Duration::from_millis(200);
@@ -97,6 +107,11 @@ pub(crate) struct Registry {
 #[derive(Debug, Default)]
 struct State {
     connections: HashMap<u64, Arc<Presence>>,
+    /// Those of them that have not logged in, oldest first, with the address that they come from.
+    without_login: BTreeMap<u64, Option<IpAddr>>,
+    /// Those that have made room, and are about to end.
+    given_up: HashSet<u64>,
+    told: Option<Instant>,
     next_number: u64,
     watcher_ends: bool,
     policy: ChosenPolicy,
@@ -114,14 +129,17 @@ impl Registry {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Enters a connection, unless `limit` are there or the server is stopping.
+    /// Enters a connection, unless the server is stopping, or `limit` are there of which none can make room.
     pub(crate) fn enter(self: &Arc<Self>, presence: Arc<Presence>, limit: usize) -> Option<Registration> {
         let mut state = self.lock();
-        if state.connections.len() >= limit || self.is_stopping() {
+        // Those that have been given up end at once; should they not, they are no more than the others.
+        let is_full = state.connections.len() >= limit.saturating_mul(2);
+        if self.is_stopping() || is_full || !state.has_room(limit) {
             return None;
         }
         state.next_number += 1;
         let number = state.next_number;
+        state.without_login.insert(number, presence.socket.address());
         state.connections.insert(number, presence);
         Some(Registration {
             registry: Arc::clone(self),
@@ -283,9 +301,52 @@ fn cancel_vanished(suspects: &[Arc<Presence>]) {
     }
 }
 
+impl State {
+    /// True if a connection more fits; one without a login makes room for it.
+    fn has_room(&mut self, limit: usize) -> bool {
+        if self.connections.len() - self.given_up.len() < limit {
+            return true;
+        }
+        let mut of_address: HashMap<Option<IpAddr>, (usize, u64)> = HashMap::new();
+        for (number, address) in &self.without_login {
+            of_address.entry(*address).or_insert((0, *number)).0 += 1;
+        }
+        let most = of_address.iter().max_by_key(|(_, (count, _))| *count);
+        let Some((address, (count, oldest))) = most else {
+            return false;
+        };
+        let now = Instant::now();
+        if self.told.is_none_or(|told| now - told > TOLD_EVERY) {
+            self.told = Some(now);
+            warn!(
+                ?address,
+                "no connection is free: the oldest of {count} that have not logged in makes room"
+            );
+        }
+        let oldest = *oldest;
+        self.without_login.remove(&oldest);
+        self.given_up.insert(oldest);
+        if let Some(presence) = self.connections.get(&oldest) {
+            presence.socket.stop();
+        }
+        true
+    }
+}
+
+impl Registration {
+    /// The client has logged in: its connection stays.
+    pub(crate) fn has_logged_in(&self) {
+        self.registry.lock().without_login.remove(&self.number);
+    }
+}
+
 impl Drop for Registration {
     fn drop(&mut self) {
-        self.registry.lock().connections.remove(&self.number);
+        let mut state = self.registry.lock();
+        state.connections.remove(&self.number);
+        state.without_login.remove(&self.number);
+        state.given_up.remove(&self.number);
+        drop(state);
         if self.registry.is_stopping() {
             self.registry.changed.notify_all();
         }

@@ -35,9 +35,9 @@ const STOP_PATIENCE: Duration = Duration::from_secs(3);
 pub struct Server {
     listeners: Listeners,
     engine: OnceLock<Arc<Engine>>,
+    options: ServerOptions,
+    /// The number of the options, or less if the process may not have so many files.
     max_connections: usize,
-    scheduling: Scheduling,
-    message_bytes_max: u32,
     /// Taken when the server runs.
     tls: Mutex<Option<TlsFiles>>,
     encrypts: bool,
@@ -69,8 +69,7 @@ impl Server {
             listeners,
             engine: OnceLock::new(),
             max_connections: shares.connections,
-            scheduling: options.scheduling,
-            message_bytes_max: options.message_bytes_max,
+            options,
             encrypts: tls.is_some(),
             tls: Mutex::new(tls),
         })
@@ -95,10 +94,10 @@ impl Server {
     /// Serves clients until `stop` is given; then ends all sessions, has the engine checkpoint and close, and returns.
     pub fn run(&self, stop: &StopSignal) -> Result<()> {
         let tls = self.tls.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let shared = Arc::new(Shared::new(self.max_connections, self.message_bytes_max, tls));
-        let watcher = Registry::watch(Arc::clone(&shared.registry), self.scheduling)
+        let shared = Arc::new(Shared::new(&self.options, self.max_connections, tls));
+        let watcher = Registry::watch(Arc::clone(&shared.registry), self.options.scheduling)
             .map_err(|error| ServerError::io("starting the connection watcher", error))?;
-        let outcome = accept_loop(&self.listeners, self.scheduling, stop, |socket| {
+        let outcome = accept_loop(&self.listeners, self.options.scheduling, stop, |socket| {
             connection::spawn(
                 Arc::clone(&shared),
                 self.engine.get().cloned(),

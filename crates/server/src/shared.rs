@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use clearway_engine::{EngineError, SqlState};
 use tracing::debug;
 
 use crate::attempts::Attempts;
 use crate::channel::Channel;
+use crate::options::ServerOptions;
 use crate::reader::ReadError;
 use crate::registry::Registry;
 use crate::tls::TlsFiles;
@@ -19,6 +21,9 @@ pub(crate) struct Shared {
     pub(crate) registry: Arc<Registry>,
     sessions: AtomicUsize,
     pub(crate) sessions_max: usize,
+    /// As many of them are superusers'.
+    reserved: usize,
+    pub(crate) authentication_timeout: Duration,
     pub(crate) message_bytes_max: u32,
     pub(crate) attempts: Attempts,
     /// Present if connections may be encrypted.
@@ -26,26 +31,47 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(sessions_max: usize, message_bytes_max: u32, tls: Option<TlsFiles>) -> Shared {
+    /// `sessions_max`: what the process's files leave of the options' number.
+    pub(crate) fn new(options: &ServerOptions, sessions_max: usize, tls: Option<TlsFiles>) -> Shared {
         Shared {
             registry: Arc::default(),
             sessions: AtomicUsize::new(0),
             sessions_max,
-            message_bytes_max,
+            reserved: options
+                .superuser_reserved_connections
+                .min(sessions_max.saturating_sub(1)),
+            authentication_timeout: options.authentication_timeout,
+            message_bytes_max: options.message_bytes_max,
             attempts: Attempts::default(),
             tls,
         }
     }
 
-    /// A place for a session, if there is one.
-    pub(crate) fn take_place(&self) -> Option<Place<'_>> {
+    /// A place for a session of a client that has logged in; 53300 if there is none.
+    pub(crate) fn take_place(&self, is_superuser: bool) -> Result<Place<'_>, EngineError> {
+        let open = match is_superuser {
+            true => self.sessions_max,
+            false => self.sessions_max - self.reserved,
+        };
         let taken = self
             .sessions
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
-                (taken < self.sessions_max).then_some(taken + 1)
+                (taken < open).then_some(taken + 1)
             });
-        taken.is_ok().then(|| Place(&self.sessions))
+        match taken {
+            Ok(_) => Ok(Place(&self.sessions)),
+            Err(taken) if taken < self.sessions_max => Err(EngineError::new(
+                SqlState::TOO_MANY_CONNECTIONS,
+                "remaining connection slots are reserved for non-replication superuser connections",
+            )),
+            Err(_) => Err(too_many()),
+        }
     }
+}
+
+/// 53300
+pub(crate) fn too_many() -> EngineError {
+    EngineError::new(SqlState::TOO_MANY_CONNECTIONS, "sorry, too many clients already")
 }
 
 /// A session's place among those allowed.

@@ -41,6 +41,8 @@ pub fn run(options: ServerOptions, stop: &StopSignal) -> Result<()> {
         let Some(registration) = registry.enter(Arc::clone(&presence), options.max_connections) else {
             return;
         };
+        // There is no login: none makes room for another.
+        registration.has_logged_in();
         let thread = std::thread::Builder::new()
             .name("clearway stub".to_owned())
             .stack_size(256 << 10);

@@ -91,6 +91,13 @@ impl Engine {
         }
     }
 
+    /// True if a user is a superuser.
+    pub fn is_superuser(&self, user: &str) -> bool {
+        let state = self.catalog.state();
+        let number = state.role_number(user, user);
+        number.is_some_and(|number| state.roles().is_superuser(number))
+    }
+
     /// True if a user is a member of the role of this name.
     pub fn is_member(&self, user: &str, role: &str) -> bool {
         let state = self.catalog.state();

@@ -10,8 +10,9 @@
 //! # Rules
 //!
 //! 1. Until then a client can cost a thread and a buffer of at most
-//!    [`SMALL_MESSAGE_BYTES_MAX`](crate::wire::frame::SMALL_MESSAGE_BYTES_MAX) bytes, for 60 s, counted from the connection's
-//!    start: bytes that trickle in give it no more.
+//!    [`SMALL_MESSAGE_BYTES_MAX`](crate::wire::frame::SMALL_MESSAGE_BYTES_MAX) bytes, for `authentication_timeout`, counted
+//!    from the connection's start: bytes that trickle in give it no more. It takes no session's place, and where no more
+//!    connections fit, the oldest of the address that has most of those without a login makes room for a new one.
 //! 2. The message of a failure is the same for a wrong password, a role without one, and a role that there is not; and so
 //!    is the work before it.
 //! 3. Failures from one address are answered later and later ([`crate::attempts`]). A client of that address that knows its
@@ -25,7 +26,6 @@ mod scram;
 
 use std::net::IpAddr;
 use std::path::Path;
-use std::time::Duration;
 
 use clearway_engine::password::SCRAM_SHA_256;
 use clearway_engine::{Engine, EngineError, SqlState};
@@ -42,9 +42,6 @@ use scram::{Exchange, Failure, SCRAM_SHA_256_PLUS};
 
 /// The file of rules, in the data directory.
 const FILE: &str = "pg_hba.conf";
-
-/// The time that a client has to log in.
-pub(crate) const AUTHENTICATION_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The client that asks.
 #[derive(Debug, Clone, Copy)]
