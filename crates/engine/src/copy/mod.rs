@@ -50,7 +50,12 @@ pub(crate) fn copy_in(execution: &mut Execution<'_>, plan: &CopyPlan, out: &mut 
     out.copy_in_start(plan.columns.len(), plan.options.format)?;
     let mut data = match plan.options.format {
         CopyFormat::Binary => Data::Rows(BinaryReader::default()),
-        CopyFormat::Text | CopyFormat::Csv => Data::Lines(RowReader::new(&plan.options), Fields::default()),
+        CopyFormat::Text | CopyFormat::Csv => {
+            let names = plan.columns.iter();
+            let names = names.map(|column| table.columns[usize::from(*column)].name.clone());
+            let reader = RowReader::of_columns(&plan.options, names.collect());
+            Data::Lines(reader, Fields::default())
+        }
     };
     let mut batch = Batch::new(table, execution.txn.context().storage.write_ring());
     let mut row = Vec::new();

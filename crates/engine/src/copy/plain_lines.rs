@@ -90,6 +90,7 @@ mod tests {
             delimiter: b'|',
             null: null.to_owned(),
             header: false,
+            matches: false,
             quote: b'"',
             escape: b'"',
             freeze: false,

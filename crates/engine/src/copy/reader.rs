@@ -53,6 +53,8 @@ pub(crate) struct RowReader<'a> {
     /// The place of the line taken last.
     line: Range<usize>,
     skip_header: bool,
+    /// The names that the first line has to hold.
+    names: Vec<String>,
     /// The end marker `\.` has been seen, or the client said it is done.
     ended: bool,
     scratch: Vec<u8>,
@@ -69,10 +71,43 @@ impl<'a> RowReader<'a> {
             line_number: 0,
             line: 0..0,
             skip_header: options.header,
+            names: Vec::new(),
             ended: false,
             scratch: Vec::new(),
             plain: PlainLines::new(options),
         }
+    }
+
+    /// As [`new`](Self::new), for columns of these names: the first line holds them, if the options say so.
+    pub(crate) fn of_columns(options: &'a CopyOptions, names: Vec<String>) -> RowReader<'a> {
+        RowReader {
+            names: if options.matches { names } else { Vec::new() },
+            ..RowReader::new(options)
+        }
+    }
+
+    /// 22P04 for a first line that does not hold the names of the columns.
+    fn match_header(&mut self, line: Range<usize>, fields: &mut Fields) -> Result<()> {
+        self.split(line, fields)?;
+        let refused = |message: String| Err(EngineError::new(SqlState::BAD_COPY_FILE_FORMAT, message));
+        let (given, wanted) = (fields.len(), self.names.len());
+        if given != wanted {
+            return refused(format!(
+                "wrong number of fields in header line: got {given}, expected {wanted}"
+            ));
+        }
+        for (at, name) in self.names.iter().enumerate() {
+            let got = match fields.get(at) {
+                Some(text) if text == name => continue,
+                Some(text) => format!("\"{text}\""),
+                None => format!("null value (\"{}\")", self.options.null),
+            };
+            return refused(format!(
+                "column name mismatch in header line field {}: got {got}, expected \"{name}\"",
+                at + 1
+            ));
+        }
+        Ok(())
     }
 
     /// The number of the line taken last, from 1: for error messages.
@@ -125,6 +160,9 @@ impl<'a> RowReader<'a> {
             self.line_number += 1;
             self.line = line.clone();
             if std::mem::take(&mut self.skip_header) {
+                if self.options.matches {
+                    self.match_header(line, fields)?;
+                }
                 continue;
             }
             if &self.pending[line.clone()] == b"\\." {
@@ -474,6 +512,7 @@ mod tests {
             delimiter: if csv { b',' } else { b'\t' },
             null: if csv { String::new() } else { "\\N".to_owned() },
             header: false,
+            matches: false,
             quote: b'"',
             escape: b'"',
             freeze: false,

@@ -231,8 +231,12 @@ impl Dependents<'_> {
         .with_hint(format!("You can drop {column} instead.")))
     }
 
-    /// True for a foreign key whose table goes too: it is a part of that.
+    /// True for a foreign key whose table goes too, and for an attribute whose type does: it is a part of that.
     fn goes_with_its_table(&self, address: ObjectAddress) -> bool {
+        if composite::described(self.state, address).is_some() {
+            let of_type = ObjectAddress::new(ObjectAddress::PG_TYPE, address.object);
+            return self.targets.iter().any(|target| target.address == of_type);
+        }
         if address.catalog != ObjectAddress::PG_CONSTRAINT {
             return false;
         }
@@ -411,6 +415,9 @@ impl DefinitionChange<'_, '_, '_> {
         let state = self.execution.txn.catalog_state();
         let is_attribute = |address: &mut ObjectAddress| composite::described(&state, *address).is_some();
         let mut attributes: Vec<_> = dropped.extract_if(.., is_attribute).collect();
+        // Those of a type that goes too go with it.
+        let of_type = |address: &ObjectAddress| ObjectAddress::new(ObjectAddress::PG_TYPE, address.object);
+        attributes.retain(|address| !dropped.contains(&of_type(address)));
         attributes.sort_unstable_by_key(|address| std::cmp::Reverse(address.column));
         for address in attributes {
             self.drop_attribute(address)?;

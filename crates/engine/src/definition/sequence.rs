@@ -23,6 +23,8 @@ struct Made<'m> {
     name: String,
     options: &'m SequenceOptions,
     owner: Option<SequenceOwner>,
+    /// Of a column of an UNLOGGED table.
+    unlogged: bool,
 }
 
 impl DefinitionChange<'_, '_, '_> {
@@ -40,6 +42,7 @@ impl DefinitionChange<'_, '_, '_> {
             name: create.name.clone(),
             options: &create.options,
             owner: owner.transpose()?,
+            unlogged: false,
         };
         self.add_sequence(&mut state, made)?;
         self.keep(state, &create.schema);
@@ -64,6 +67,7 @@ impl DefinitionChange<'_, '_, '_> {
         };
         let mut table = TableDef::of_sequence(FIRST_OID + rel.0, made.name, sequence);
         table.schema = made.schema.clone();
+        table.unlogged = made.unlogged;
         self.lock_new(table.oid)?;
         let added = self.add(state, table, OnCommit::PreserveRows)?;
         Ok(added.oid)
@@ -90,6 +94,7 @@ impl DefinitionChange<'_, '_, '_> {
                 attribute: table.attribute_number(column),
                 identity: new.identity,
             }),
+            unlogged: table.unlogged,
         };
         let oid = self.add_sequence(state, made)?;
         let (data_type, typmod) = (table.columns[place].data_type, table.columns[place].typmod);

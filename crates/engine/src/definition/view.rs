@@ -30,6 +30,9 @@ impl DefinitionChange<'_, '_, '_> {
             );
             table.schema = create.schema.clone();
             table.view = Some(Arc::clone(&create.view));
+            for (column, before) in table.columns.iter_mut().zip(&entry.def.columns) {
+                column.default.clone_from(&before.default);
+            }
             self.replace(&mut state, &entry, table, ReadableBy::OlderSnapshots)?;
             self.keep(state, &create.schema);
             return Ok(());

@@ -525,11 +525,16 @@ impl CatalogFacts for Facts<'_> {
         let state = self.definitions();
         match sequence {
             // A sequence that was dropped tells nothing.
-            None => values
-                .used_last()
-                .filter(|sequence| state.table(*sequence).is_some())
-                .and_then(|sequence| values.last_of(sequence))
-                .ok_or_else(|| undefined("lastval".to_owned())),
+            None => {
+                let last = values
+                    .used_last()
+                    .filter(|sequence| state.table(*sequence).is_some())
+                    .ok_or_else(|| undefined("lastval".to_owned()))?;
+                self.require_on_sequence(last, USAGE | SELECT)?;
+                values
+                    .last_of(last)
+                    .ok_or_else(|| undefined("lastval".to_owned()))
+            }
             Some(sequence) => {
                 self.require_on_sequence(sequence, USAGE | SELECT)?;
                 let (entry, _, _) = self.sequence_in(&state, sequence)?;

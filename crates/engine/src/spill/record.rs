@@ -3,10 +3,12 @@
 //! A value is a byte that tells its kind and the bytes that follow from it, so a row needs no description. Equal rows
 //! need not have equal bytes: these are for keeping, index keys ([`encode_value`]) for comparing.
 
+use clearway_sql::checkpoint;
 use clearway_sql::error::{EngineError, Result};
 use clearway_sql::plan::SortKey;
 use clearway_sql::value::key::encode_value;
-use clearway_sql::value::{DataType, Jsonb, TypeOid, Value, decode_binary, encode_binary};
+use clearway_sql::value::record::FieldNames;
+use clearway_sql::value::{DataType, Jsonb, RecordValue, TypeOid, Value, decode_binary, encode_binary};
 
 /// Appends a row.
 pub(crate) fn write_row(row: &[Value], out: &mut Vec<u8>) {
@@ -82,6 +84,92 @@ pub(crate) fn write_value(value: &Value, out: &mut Vec<u8>) {
     if counted {
         let length = (out.len() - start - 4) as u32;
         out[start..start + 4].copy_from_slice(&length.to_ne_bytes());
+    }
+    if has_names(value) {
+        write_names(value, &mut None, out);
+    }
+}
+
+/// True if behind the value's bytes come the names of the fields of the records in it.
+fn has_names(value: &Value) -> bool {
+    match value {
+        Value::Record(record) => record.data_type() == DataType::Record,
+        Value::Array(array) => array.element_type() == DataType::Record,
+        _ => false,
+    }
+}
+
+/// Mark of a record's names: it has none, the same as the record before, or others, whose number and texts follow.
+const NO_NAMES: u8 = 0;
+const SAME_NAMES: u8 = 1;
+const OTHER_NAMES: u8 = 2;
+
+/// Appends the names of the fields of the records in a value, from the outside in.
+fn write_names(value: &Value, last: &mut Option<FieldNames>, out: &mut Vec<u8>) {
+    if !has_names(value) {
+        return;
+    }
+    let inner = match value {
+        Value::Record(record) => {
+            match (record.names(), &last) {
+                (None, _) => out.push(NO_NAMES),
+                (Some(names), Some(before)) if names == before => out.push(SAME_NAMES),
+                (Some(names), _) => {
+                    out.push(OTHER_NAMES);
+                    out.extend_from_slice(&(names.len() as u32).to_ne_bytes());
+                    for name in names.iter() {
+                        out.extend_from_slice(&(name.len() as u32).to_ne_bytes());
+                        out.extend_from_slice(name.as_bytes());
+                    }
+                    *last = Some(names.clone());
+                }
+            }
+            record.fields()
+        }
+        Value::Array(array) => array.elements(),
+        _ => return,
+    };
+    for value in inner {
+        checkpoint(|| write_names(value, last, out));
+    }
+}
+
+/// The value with the names that [`write_names`] has written.
+fn read_names(value: Value, last: &mut Option<FieldNames>, bytes: &mut &[u8]) -> Result<Value> {
+    if !has_names(&value) {
+        return Ok(value);
+    }
+    match value {
+        Value::Record(record) => {
+            let names = match take(bytes, 1)?[0] {
+                NO_NAMES => None,
+                SAME_NAMES => last.clone(),
+                OTHER_NAMES => {
+                    let mut names: Vec<Box<str>> = Vec::new();
+                    for _ in 0..read_u32(bytes)? {
+                        let length = read_u32(bytes)? as usize;
+                        let name = std::str::from_utf8(take(bytes, length)?).map_err(|_| damaged())?;
+                        names.push(name.into());
+                    }
+                    *last = Some(names.into());
+                    last.clone()
+                }
+                _ => return Err(damaged()),
+            };
+            let types = record.types().into();
+            let mut fields = record.into_fields();
+            for field in &mut fields {
+                let read = checkpoint(|| read_names(std::mem::take(field), last, bytes));
+                *field = read?;
+            }
+            Ok(RecordValue::new(fields, types)?.with_names(names).into())
+        }
+        Value::Array(array) => {
+            let of = array.data_type();
+            let read = array.try_map(of, |element| checkpoint(|| read_names(element, last, bytes)));
+            Ok(read?.into())
+        }
+        other => Ok(other),
     }
 }
 
@@ -160,7 +248,8 @@ pub(crate) fn read_value(bytes: &mut &[u8]) -> Result<Value> {
         }
         _ => return Err(damaged()),
     };
-    decode_binary(take(bytes, length)?, data_type)
+    let value = decode_binary(take(bytes, length)?, data_type)?;
+    read_names(value, &mut None, bytes)
 }
 
 /// Takes a number off the front of `bytes`.

@@ -25,7 +25,7 @@
 use std::sync::Arc;
 
 use clearway_machine::invariant;
-use clearway_sql::error::Result;
+use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::OnCommit;
 use clearway_sql::{IndexDef, SchemaRef, TableKind};
 use clearway_storage::RelId;
@@ -200,6 +200,7 @@ impl Transaction {
                     self.dropped.extend(entry.relations().map(RelId));
                 }
                 OnCommit::DeleteRows => {
+                    require_same_on_commit(state.as_ref().unwrap_or(&overlay), &entry)?;
                     let pages = self.storage.block_count(RelId(entry.rel()));
                     if pages.map_err(storage_error)? > 0 {
                         let mut kept = state.take().unwrap_or_else(changed);
@@ -273,5 +274,25 @@ fn remove_with_views(state: &mut CatalogState, table: u32) {
         });
         gone.extend(readers.map(|view| view.def.oid));
         state.remove(oid);
+    }
+}
+
+/// 0A000 for a table that loses its rows at the end of a transaction, and another one with a foreign key to it that keeps its
+/// own.
+fn require_same_on_commit(state: &CatalogState, entry: &TableEntry) -> Result<()> {
+    let references = state.references_to(entry.def.oid);
+    let keeps = references
+        .iter()
+        .find(|reference| reference.child.on_commit != OnCommit::DeleteRows);
+    match keeps {
+        None => Ok(()),
+        Some(reference) => Err(EngineError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "unsupported ON COMMIT and foreign key combination",
+        )
+        .with_detail(format!(
+            "Table \"{}\" references \"{}\", but they do not have the same ON COMMIT setting.",
+            reference.child.def.name, entry.def.name
+        ))),
     }
 }

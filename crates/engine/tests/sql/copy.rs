@@ -182,7 +182,7 @@ fn copy_options_may_be_spelled_in_several_ways() {
         ("(format 'xml')", "22023"),
         ("(format binary, header)", "0A000"),
         ("(format binary, null 'x')", "42601"),
-        ("(format csv, header match)", "0A000"),
+        ("(format binary, header match)", "0A000"),
     ] {
         assert_eq!(
             run(&mut s, &format!("copy items to stdout {options}")),
@@ -372,4 +372,46 @@ fn sessions_copy_into_one_table_at_once() {
     );
     let found = query(&mut s, "select count(*) from t where filler = '7'");
     assert_eq!(found, (SESSIONS * ROWS / 1_000).to_string());
+}
+
+#[test]
+fn the_first_line_holds_the_names_of_the_columns() {
+    let fixture = Fixture::new("create table t (a int, b text, c int)");
+    let mut s = fixture.session();
+    let mut copy = |sql: &str, data: &str| {
+        let mut out = Collected {
+            copy_input: data.as_bytes().to_vec(),
+            ..Collected::default()
+        };
+        match s.execute_simple(sql, &mut out) {
+            Ok(()) => out.tags.join(","),
+            Err(error) => format!("{} {}", error.sqlstate().as_str(), error.message()),
+        }
+    };
+    let all = "copy t from stdin with (header match)";
+    assert_eq!(copy(all, "a\tb\tc\n1\tx\t2\n"), "COPY 1");
+    assert_eq!(
+        copy(
+            "copy t (c, a) from stdin with (format csv, header match)",
+            "c,a\n1,2\n"
+        ),
+        "COPY 1"
+    );
+    for (data, message) in [
+        (
+            "a\tb\n1\tx\n",
+            "22P04 wrong number of fields in header line: got 2, expected 3",
+        ),
+        (
+            "a\tb\tC\n",
+            "22P04 column name mismatch in header line field 3: got \"C\", expected \"c\"",
+        ),
+        (
+            "a\t\\N\tc\n",
+            "22P04 column name mismatch in header line field 2: got null value (\"\\N\"), expected \"b\"",
+        ),
+    ] {
+        assert_eq!(copy(all, data), message);
+    }
+    assert_eq!(query(&mut s, "select count(*) from t"), "2");
 }

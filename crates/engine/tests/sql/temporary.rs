@@ -159,3 +159,31 @@ fn their_rows_are_counted() {
          bob:   select reltuples from pg_class where relname = 'shared' => 1000",
     ));
 }
+
+#[test]
+fn a_table_that_is_emptied_is_not_referenced_by_one_that_is_not() {
+    let fixture = Fixture::new("");
+    let mut s = fixture.session();
+    run(&mut s, "begin");
+    run(
+        &mut s,
+        "create temp table one (a int primary key) on commit delete rows",
+    );
+    run(&mut s, "create temp table two (a int references one)");
+    let refused = error(&mut s, "commit");
+    assert_eq!(refused.sqlstate().as_str(), "0A000");
+    assert_eq!(
+        refused.message(),
+        "unsupported ON COMMIT and foreign key combination"
+    );
+    run(&mut s, "begin");
+    run(
+        &mut s,
+        "create temp table one (a int primary key) on commit delete rows",
+    );
+    run(
+        &mut s,
+        "create temp table two (a int references one) on commit delete rows",
+    );
+    assert_eq!(run(&mut s, "commit"), "COMMIT");
+}

@@ -297,3 +297,66 @@ fn a_view_over_a_view_that_gets_a_column_keeps_its_own() {
          alice: select c from low => new",
     );
 }
+
+#[test]
+fn a_views_columns_have_defaults_of_their_own() {
+    let fixture = Fixture::new(
+        "create table t (a int default 1, b text default 'tab', c int generated always as (a * 2) stored);
+         create view v1 as select b, a, c from t; create view v2 as select a as x, b as y from v1",
+    );
+    let mut s = fixture.session();
+    assert_eq!(
+        run(&mut s, "alter view v1 alter column b set default 'one'"),
+        "ALTER VIEW"
+    );
+    run(
+        &mut s,
+        "insert into v1 default values; insert into v1 (a) values (2); insert into v1 values (default, 3)",
+    );
+    run(
+        &mut s,
+        "insert into v1 (a) select 4; insert into v2 (x) values (5)",
+    );
+    run(
+        &mut s,
+        "alter view v2 alter y set default 'two'; insert into v2 (x) values (6)",
+    );
+    assert_eq!(run(&mut s, "alter table v1 alter b drop default"), "ALTER TABLE");
+    run(
+        &mut s,
+        "insert into v1 (a) values (7); insert into v2 (x) values (8)",
+    );
+    assert_eq!(
+        query(&mut s, "select a, b from t order by a"),
+        "1|one, 2|one, 3|one, 4|one, 5|one, 6|two, 7|tab, 8|two"
+    );
+    run(
+        &mut s,
+        "update v2 set y = default where x = 1; update v1 set b = default where a = 2",
+    );
+    assert_eq!(
+        query(&mut s, "select a, b from t where a < 3 order by a"),
+        "1|two, 2|"
+    );
+    // A default is a value that is given.
+    run(&mut s, "alter view v1 alter c set default 100");
+    assert_eq!(run(&mut s, "insert into v1 (a) values (9)"), "ERROR 428C9");
+    run(&mut s, "alter view v1 alter c drop default");
+    run(&mut s, "alter view v1 alter a set default 10");
+    run(
+        &mut s,
+        "create or replace view v1 as select b, a, c from t where a > 0",
+    );
+    assert_eq!(query(&mut s, "insert into v1 (b) values ('z') returning a"), "10");
+    assert_eq!(
+        query(
+            &mut s,
+            "select pg_get_expr(adbin, adrelid) from pg_attrdef where adrelid = 'v1'::regclass"
+        ),
+        "10"
+    );
+    assert_eq!(
+        run(&mut s, "alter view v1 alter nothing set default 1"),
+        "ERROR 42703"
+    );
+}

@@ -2,7 +2,7 @@
 
 use crate::aggregate::{AggregateCall, Found, Kind, resolve, rows};
 use crate::bind::call::CallParts;
-use crate::bind::json::require_comparable;
+use crate::bind::json::{has_names_inside, require_comparable};
 use crate::bind::missing_function::no_function;
 use crate::bind::scope::{Aggregates, Frame, Scope};
 use crate::bind::select::{ENTRIES_MAX, direction};
@@ -146,7 +146,7 @@ impl Binder<'_> {
         for (typed, wanted) in arguments.into_iter().zip(&found.arguments) {
             exprs.push(match typed.data_type == *wanted {
                 // Values are JSON then; the type tells what they were.
-                true if *wanted == DataType::Record && takes_names(parts.name) => {
+                true if takes_names(parts.name) && has_names_inside(*wanted) => {
                     let named = self.json_arguments(parts.name, vec![typed])?;
                     named
                         .into_iter()

@@ -31,8 +31,18 @@ fn owner(written: &ast::Owner) -> Owner {
 }
 
 /// True for OWNER TO alone, which views have too.
-fn gives_away(operations: &[ast::AlterTableOperation]) -> bool {
-    matches!(operations, [ast::AlterTableOperation::OwnerTo { .. }])
+fn is_of_views(operations: &[ast::AlterTableOperation]) -> bool {
+    use ast::AlterColumnOperation::{DropDefault, SetDefault};
+    let is_default = |operation: &ast::AlterTableOperation| {
+        matches!(
+            operation,
+            ast::AlterTableOperation::AlterColumn {
+                op: SetDefault { .. } | DropDefault,
+                ..
+            }
+        )
+    };
+    matches!(operations, [ast::AlterTableOperation::OwnerTo { .. }]) || operations.iter().all(is_default)
 }
 
 /// A key of an index that is there.
@@ -58,7 +68,7 @@ impl Binder<'_> {
         }
         let table = match found {
             None if alter.if_exists => None,
-            Some(view) if view.kind == TableKind::View && gives_away(&alter.operations) => Some(view),
+            Some(view) if view.kind == TableKind::View && is_of_views(&alter.operations) => Some(view),
             _ => Some(self.heap_table(&alter.name)?),
         };
         let mut actions = Vec::with_capacity(alter.operations.len());

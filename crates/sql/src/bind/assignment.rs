@@ -59,9 +59,21 @@ pub(super) fn is_part_assignment(value: &Expr) -> bool {
     parts_in(value) > 0
 }
 
+/// The value that an assignment to a part makes, before it is checked as one of its domain: the next part goes into it, and
+/// only the outcome of all is checked.
+pub(super) fn unchecked(value: Expr) -> Expr {
+    match value {
+        Expr::Cast { input, .. } if is_part_assignment(&input) => *input,
+        other => other,
+    }
+}
+
 /// The number of parts that a value assigns to.
 pub(super) fn parts_in(mut value: &Expr) -> usize {
     let mut count = 0;
+    if let Expr::Cast { input, .. } = value {
+        value = input;
+    }
     while let Expr::Call { function, arguments } = value
         && [
             array_assignment(function.of(), false),
@@ -86,7 +98,7 @@ pub(super) fn check_parts(targets: &[Target]) -> Result<()> {
 pub(super) fn base_of(targets: &[Target], at: usize, columns: &[Expr]) -> Expr {
     let column = targets[at].column;
     match targets[..at].iter().any(|before| before.column == column) {
-        true => columns[usize::from(column)].clone(),
+        true => unchecked(columns[usize::from(column)].clone()),
         false => Expr::Constant(Value::Null),
     }
 }

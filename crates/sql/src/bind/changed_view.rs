@@ -22,7 +22,7 @@ use crate::bind::scope::{Hidden, Names, ScopeColumn, ScopeRelation, Versions, ro
 use crate::bind::view::{BoundView, query_in};
 use crate::bind::view_changes::reason;
 use crate::bind::{Binder, Typed};
-use crate::catalog::{CatalogView, TableDef, TableKind};
+use crate::catalog::{CatalogView, ColumnDefault, TableDef, TableKind};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
 use crate::parse::Overriding;
@@ -49,6 +49,8 @@ pub(super) struct ChangedView {
     /// The conditions of the view and of the views below it, over the table's row.
     pub(super) conditions: Vec<Expr>,
     pub(super) checks: Vec<RowCheck>,
+    /// Defaults of the view's columns and of the views below it, by columns of the table.
+    defaults: Vec<(u16, Expr)>,
 }
 
 /// A column of such a view.
@@ -149,6 +151,11 @@ impl ChangedRelation {
         };
         let found = view.columns.iter().find(|column| column.name == name)?;
         Some(found.base.ok_or_else(|| view.refused_column(name, change)))
+    }
+
+    /// The defaults of a view's columns, by columns of the table.
+    pub(super) fn own_defaults(&self) -> &[(u16, Expr)] {
+        self.view.as_ref().map_or(&[], |view| &view.defaults)
     }
 
     /// The table's columns in the order of the relation's; `None` in the place of one that cannot be given a value.
@@ -309,8 +316,15 @@ impl Binder<'_> {
         let below = self.changed_below(&base, change, cascaded, &mut columns, &mut conditions);
         self.as_view = around;
         let (table, below) = below?;
-        let (mut all, mut checks) =
-            below.map_or_else(Default::default, |below| (below.conditions, below.checks));
+        let (mut all, mut checks, mut defaults) = below.map_or_else(Default::default, |below| {
+            (below.conditions, below.checks, below.defaults)
+        });
+        for (column, def) in columns.iter().zip(&view.columns) {
+            if let (Some(base), Some(ColumnDefault::Expression { expr, .. })) = (column.base, &def.default) {
+                defaults.retain(|(of, _)| *of != base);
+                defaults.push((base, expr.clone()));
+            }
+        }
         if checked && !conditions.is_empty() {
             checks.push(RowCheck {
                 view: view.name.clone(),
@@ -325,6 +339,7 @@ impl Binder<'_> {
                 columns,
                 conditions: all,
                 checks,
+                defaults,
             },
         ))
     }

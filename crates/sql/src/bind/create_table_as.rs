@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sqlparser::ast::{self, Spanned};
 
-use crate::bind::definition::TABLE_COLUMNS_MAX;
+use crate::bind::definition::{TABLE_COLUMNS_MAX, require_logged};
 use crate::bind::schema::on_commit;
 use crate::bind::{Binder, bind_checked, normal, query_columns};
 use crate::catalog::{ColumnDef, require_no_system_name};
@@ -88,6 +88,7 @@ impl Binder<'_> {
             &into.name,
             Some(into.position),
         )?;
+        require_logged(into.unlogged, &schema)?;
         Ok(DefinitionStatement::CreateTableAs(Box::new(CreateTableAs {
             create: CreateTable {
                 on_commit: on_commit(into.on_commit, &schema)?,

@@ -114,6 +114,7 @@ impl Binder<'_> {
             }
         }
         let parameters = parameters(&create.table_options)?;
+        require_logged(create.unlogged, &schema)?;
         Ok(DefinitionStatement::CreateTable(Box::new(CreateTable {
             schema,
             on_commit,
@@ -504,6 +505,17 @@ fn refuse_odd_tables(create: &ast::CreateTable) -> Result<()> {
     plain.on_commit.clone_from(&create.on_commit);
     plain.hive_formats.clone_from(&create.hive_formats);
     refuse(plain != *create, "this option of CREATE TABLE")
+}
+
+/// 42P16 for an UNLOGGED table in a schema of temporary ones.
+pub(super) fn require_logged(unlogged: bool, schema: &SchemaRef) -> Result<()> {
+    match unlogged && schema.is_temporary() {
+        true => Err(EngineError::new(
+            SqlState::INVALID_TABLE_DEFINITION,
+            "only temporary relations may be created in temporary schemas",
+        )),
+        false => Ok(()),
+    }
 }
 
 pub(super) fn default_name(table: &str, names: &[String], primary: bool) -> String {

@@ -12,6 +12,7 @@ use crate::function::json::populate::Populate;
 use crate::function::{self, json::make};
 use crate::value::cast::CastContext;
 use crate::value::json::Json;
+use crate::value::user_type::{UserType, definition_of};
 use crate::value::{DataType, NO_TYPMOD};
 
 impl Binder<'_> {
@@ -84,6 +85,8 @@ impl Binder<'_> {
         }
         let named = arguments.into_iter().map(|argument| match argument.data_type {
             DataType::Record => self.with_names(argument, false),
+            // The catalog tells the names inside.
+            of if has_names_inside(of) => self.scalar_of("to_json", vec![argument], None),
             _ => Ok(argument),
         });
         named.collect()
@@ -170,6 +173,20 @@ impl Binder<'_> {
             arguments: steps,
         });
         Ok(Typed::new(path, texts))
+    }
+}
+
+/// True if a value of the type is a record, or an array of records, in which something may be shown as the session shows
+/// it.
+pub(super) fn has_names_inside(data_type: DataType) -> bool {
+    let of = data_type.element().unwrap_or(data_type).base();
+    let shown = |of: DataType| match is_row(of.element().unwrap_or(of).base()) {
+        true => has_names_inside(of),
+        false => of.needs_session(),
+    };
+    match definition_of(of).as_deref().and_then(UserType::composite) {
+        Some(composite) => composite.types().any(shown),
+        None => of == DataType::Record,
     }
 }
 

@@ -25,7 +25,7 @@ use crate::bind::{Binder, identifier, require_heap};
 use crate::catalog::TableKind;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
-use crate::parse::DEFAULT_VALUES_MARK;
+use crate::parse::{DEFAULT_VALUES_MARK, overriding_in_merge};
 use crate::plan::{JoinKind, MergeAction, MergeClause, MergePlan, RowAssignments};
 use crate::planner::Planner;
 use crate::planner::scan::{all, conjuncts};
@@ -144,7 +144,9 @@ impl Binder<'_> {
                     }
                 }
                 ast::MergeAction::Insert(insert) => {
-                    if let Some(tree) = &insert.insert_predicate {
+                    if let Some(tree) = &insert.insert_predicate
+                        && overriding_in_merge(tree).is_none()
+                    {
                         return Err(at(tree.span(), "WHERE"));
                     }
                     match &insert.kind {
@@ -268,6 +270,12 @@ impl Binder<'_> {
         {
             return Ok(table_defaults(&relation.table));
         }
+        let relation = &ChangedRelation {
+            table: Arc::clone(&relation.table),
+            alias: relation.alias.clone(),
+            view: None,
+            overriding: insert.insert_predicate.as_ref().and_then(overriding_in_merge),
+        };
         let targets: Vec<Target> = self.targets(&insert.columns, relation)?;
         self.note_implied_targets(&insert.columns, relation, row.content.len());
         self.insert_row(

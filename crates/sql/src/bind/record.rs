@@ -83,11 +83,13 @@ impl Binder<'_> {
             exprs.push(typed.expr);
         }
         let types: Arc<[DataType]> = shape.iter().map(|field| field.data_type).collect();
+        let names = shape.iter().map(|field| field.name.as_str().into()).collect();
         Ok(Typed {
             expr: Expr::Row {
                 fields: exprs,
                 types,
                 of: DataType::Record,
+                names: Some(names),
             },
             data_type: DataType::Record,
             typmod: self.number_of_shape(shape),
@@ -145,6 +147,7 @@ impl Binder<'_> {
             fields: converted,
             types: composite.types().collect(),
             of: to,
+            names: None,
         })
     }
 
@@ -354,7 +357,12 @@ pub(super) fn composite_of(data_type: DataType) -> Option<CompositeType> {
 /// query sees only those from before one was added.
 fn as_rows_of(row: Typed, row_type: Option<DataType>) -> Typed {
     let Typed {
-        expr: Expr::Row { fields, types, of },
+        expr: Expr::Row {
+            fields,
+            types,
+            of,
+            names,
+        },
         data_type,
         typmod,
     } = row
@@ -370,6 +378,7 @@ fn as_rows_of(row: Typed, row_type: Option<DataType>) -> Typed {
             fields,
             types,
             of: known.unwrap_or(of),
+            names: names.filter(|_| known.is_none()),
         },
         data_type: known.unwrap_or(data_type),
         typmod: match known {

@@ -10,6 +10,7 @@ use crate::bind::{Binder, bound_default, require_heap};
 use crate::catalog::{ColumnCompression, ColumnDefault, ColumnStorage, TableDef, TableKind};
 use crate::catalog_facts::no_relation;
 use crate::error::{EngineError, Result, SqlState};
+use crate::expr::Expr;
 use crate::function::parts_of_name;
 use crate::numbered_names::with_numbers;
 use crate::numbered_types::types_by_number;
@@ -216,8 +217,18 @@ impl Binder<'_> {
         let position = self.position_of(tree);
         let typed = self.expression(tree, &mut Scope::empty("DEFAULT expressions"))?;
         let expr = self.assign(typed, data_type, typmod, column, position)?;
-        let written = tree.to_string();
-        let sql = types_by_number(&with_numbers(&written, |name| self.relation_number(name))?);
+        self.default_of(&tree.to_string(), expr, data_type, typmod)
+    }
+
+    /// The DEFAULT of this text, which means this expression.
+    pub(super) fn default_of(
+        &self,
+        written: &str,
+        expr: Expr,
+        data_type: DataType,
+        typmod: i32,
+    ) -> Result<ColumnDefault> {
+        let sql = types_by_number(&with_numbers(written, |name| self.relation_number(name))?);
         let expr = match sql == written {
             true => expr,
             false => bound_default(&sql, data_type, typmod)?,

@@ -11,7 +11,7 @@ use crate::expr::Expr;
 use crate::expr::domain::may_be_checked;
 use crate::plan::{Column, Returning};
 use crate::type_name;
-use crate::value::cast::{CastContext, apply_typmod, can_cast};
+use crate::value::cast::{CastContext, apply_typmod, can_cast, field_names};
 use crate::value::datetime::{IntervalStyle, depends_on_style, is_relative};
 use crate::value::text::{decode_intervals, decode_text};
 use crate::value::user_type::base_and_modifier;
@@ -74,6 +74,11 @@ impl Binder<'_> {
             )
             .or_position(position));
         }
+        // A record that stays one keeps the names of its fields.
+        let typmod = match (from, to) {
+            (DataType::Record, DataType::Record) => input.typmod,
+            _ => typmod,
+        };
         let expr = self
             .convert(input, to, typmod, CastContext::Explicit)
             .map_err(|e| e.or_position(position))?;
@@ -186,7 +191,10 @@ impl Binder<'_> {
             Expr::Row { fields, types, .. } if from == DataType::Record && is_row(to) && to != from => {
                 self.row_as(fields, &types, to, context)
             }
-            Expr::Row { fields, types, .. } if is_row(from) && to == DataType::Record => Ok(Expr::Row {
+            Expr::Row {
+                fields, types, names, ..
+            } if is_row(from) && to == DataType::Record => Ok(Expr::Row {
+                names: names.or_else(|| field_names(from)),
                 fields,
                 types,
                 of: to,

@@ -12,13 +12,16 @@ use sqlparser::ast;
 use crate::bind::create_table_as::begins_with_into;
 use crate::bind::notes::TreeNotes;
 use crate::bind::size::Size;
+use crate::bind::types::no_column;
 use crate::bind::view_changes::reason_against_check;
-use crate::bind::{Binder, Place, query_columns};
+use crate::bind::{Binder, Place, bound_default, query_columns};
 use crate::catalog::{CatalogView, ColumnDef, SchemaRef, TableDef, TableKind};
 use crate::error::{EngineError, Result, SqlState};
 use crate::parse::utility::{AlterView, AlterViewAction, CreateView, Name, ViewOptions};
 use crate::parse::{ParsedStatement, Tree, parse_one};
-use crate::plan::{AlterViewPlan, Column, CreateViewPlan, DefinitionStatement, ViewChange};
+use crate::plan::{
+    AlterTablePlan, AlterViewPlan, Column, CreateViewPlan, DefinitionStatement, TableAction, ViewChange,
+};
 use crate::query::{Block, Rows};
 use crate::stack::{Deep, with_stack_for};
 use crate::value::datetime::in_force as date_times;
@@ -358,6 +361,25 @@ impl Binder<'_> {
                 }
             }
             AlterViewAction::Owner(owner) => ViewChange::Owner(owner.clone()),
+            AlterViewAction::Default(column, default) => {
+                let number = view
+                    .column_number(column)
+                    .ok_or_else(|| no_column(&view.name, column))?;
+                let def = &view.columns[usize::from(number)];
+                let default = default.as_ref().map(|written| {
+                    let expr = bound_default(written, def.data_type, def.typmod)?;
+                    self.default_of(written, expr, def.data_type, def.typmod)
+                });
+                return Ok(DefinitionStatement::AlterTable(Box::new(AlterTablePlan {
+                    name: view.name.clone(),
+                    actions: vec![TableAction::SetDefault {
+                        name: column.clone(),
+                        default: default.transpose()?,
+                    }],
+                    table: Some(view),
+                    tag: "ALTER VIEW",
+                })));
+            }
             AlterViewAction::SetOptions(options) => ViewChange::Define(Arc::new(ViewDef {
                 check: options.check.or(definition.check),
                 barrier: options.barrier.or(definition.barrier),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sqlparser::ast::{self, Spanned};
 
 use crate::bind::assignment::{
-    PARTS_MAX, Target, base_of, check_parts, is_part_assignment, parts_in, refuse_default,
+    PARTS_MAX, Target, base_of, check_parts, is_part_assignment, parts_in, refuse_default, unchecked,
 };
 use crate::bind::changed_view::{Change, ChangedRelation, NO_COLUMN};
 use crate::bind::cursor::scan_current_of;
@@ -52,8 +52,11 @@ impl Binder<'_> {
         relation.overriding = overriding(insert.or);
         let table = Arc::clone(&relation.table);
         let targets = self.targets(&insert.columns, &relation)?;
+        for (column, _) in relation.own_defaults() {
+            refuse_generated(&relation, *column)?;
+        }
         let source = match &insert.source {
-            None => InsertSource::Rows(vec![table_defaults(&table)]),
+            None => InsertSource::Rows(vec![defaults_of(&relation)]),
             Some(query) => match &*query.body {
                 ast::SetExpr::Values(values) => {
                     refuse(
@@ -69,6 +72,11 @@ impl Binder<'_> {
                     require_different(&targets, width, explicit, &relation)?;
                     let mut rows = self.insert_rows(values, &relation, &targets, explicit)?;
                     self.more_rows(&relation, &targets, explicit, &mut rows)?;
+                    // An error of a constant comes before a sequence has given a number.
+                    let counts = |row: &&mut Vec<Expr>| row.iter().any(|value| !value.is_repeatable());
+                    for row in rows.iter_mut().filter(counts) {
+                        self.failure.each(row);
+                    }
                     InsertSource::Rows(rows)
                 }
                 _ => {
@@ -79,7 +87,7 @@ impl Binder<'_> {
                     self.check_count(select.visible, &targets, explicit, None)?;
                     self.note_implied_targets(&insert.columns, &relation, select.visible);
                     require_different(&targets, select.visible, explicit, &relation)?;
-                    let mut columns = table_defaults(&table);
+                    let mut columns = defaults_of(&relation);
                     let outputs = select.columns.iter().enumerate().map(|(position, output)| Typed {
                         expr: Expr::Column(position as u16),
                         data_type: output.data_type,
@@ -221,7 +229,7 @@ impl Binder<'_> {
         let position = row.first().and_then(|tree| self.position_of(tree));
         self.check_count(row.len(), targets, explicit, position)?;
         let table = &*relation.table;
-        let mut columns = table_defaults(table);
+        let mut columns = defaults_of(&relation);
         for (at, (tree, target)) in row.iter().zip(targets).enumerate() {
             relation.require_column(target.column, at)?;
             if is_default(tree) {
@@ -443,10 +451,12 @@ impl Binder<'_> {
         }
         if by_default {
             refuse_default(&target)?;
-            // A view's columns have no defaults of their own.
-            let value = match relation.view.is_some() && !def.always_generated {
-                true => Expr::Constant(Value::Null),
-                false => table_default(table, column),
+            // Those of the table below a view do not count.
+            let own = relation.own_defaults().iter().find(|(of, _)| *of == column);
+            let value = match own {
+                Some((_, value)) => value.clone(),
+                None if relation.view.is_some() && !def.always_generated => Expr::Constant(Value::Null),
+                None => table_default(table, column),
             };
             set.assigned.push((column, value));
             return Ok(());
@@ -457,7 +467,7 @@ impl Binder<'_> {
         };
         // Parts of one column are assigned one after the other.
         let base = match before {
-            Some(at) => set.assigned.swap_remove(at).1,
+            Some(at) => unchecked(set.assigned.swap_remove(at).1),
             // The changed table is the first of the row.
             None => Expr::Column(column),
         };
@@ -723,6 +733,15 @@ pub(super) fn table_defaults(table: &TableDef) -> Vec<Expr> {
     (0..table.columns.len() as u16)
         .map(|column| table_default(table, column))
         .collect()
+}
+
+/// The values of the columns that an INSERT leaves out: a view's defaults come first.
+fn defaults_of(relation: &ChangedRelation) -> Vec<Expr> {
+    let mut values = table_defaults(&relation.table);
+    for (column, value) in relation.own_defaults() {
+        values[usize::from(*column)] = value.clone();
+    }
+    values
 }
 
 /// 428C9 for a column whose values are always generated.

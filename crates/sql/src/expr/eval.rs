@@ -112,7 +112,14 @@ impl Expr {
                 look_around(context, bytes + value.heap_bytes())?;
                 Ok(value)
             }
-            Expr::Row { fields, types, of } => record(fields, types, *of, row, context),
+            Expr::Row {
+                fields,
+                types,
+                of,
+                names,
+            } => {
+                record(fields, types, *of, row, context).map(|record| record.with_names(names.clone()).into())
+            }
             Expr::Field {
                 input,
                 number,
@@ -250,7 +257,7 @@ fn record(
     of: DataType,
     row: &[Value],
     context: &EvalContext<'_>,
-) -> Result<Value> {
+) -> Result<RecordValue> {
     let mut around = *context;
     let mut values = Vec::with_capacity(fields.len());
     for field in fields {
@@ -259,7 +266,7 @@ fn record(
         values.push(value);
     }
     let record = RecordValue::new(values, Arc::clone(types))?;
-    Ok(record.as_type(of).into())
+    Ok(record.as_type(of))
 }
 
 /// A field of a record, which must be of this type.

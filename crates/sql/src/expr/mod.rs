@@ -18,6 +18,7 @@ use std::sync::Arc;
 use crate::function::Function;
 use crate::value::arithmetic::ArithmeticOp;
 use crate::value::cast::CastContext;
+use crate::value::record::FieldNames;
 use crate::value::{DataType, Value};
 
 pub use operator_test::OperatorTest;
@@ -233,6 +234,8 @@ pub enum Expr {
         types: Arc<[DataType]>,
         /// The composite type of such fields that the value has, or `record`.
         of: DataType,
+        /// The names that the fields of a `record` have in JSON.
+        names: Option<FieldNames>,
     },
     /// A field of a record; NULL if the record is.
     Field {

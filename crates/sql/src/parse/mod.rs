@@ -53,7 +53,7 @@ pub(crate) use long_insert::Piece;
 use long_insert::{Cut, cut};
 pub(crate) use merge::DEFAULT_VALUES_MARK;
 use number_junk::TRAILING_JUNK;
-pub(crate) use overriding::{Overriding, overriding};
+pub(crate) use overriding::{Overriding, overriding, overriding_in_merge};
 pub(crate) use row_locks::lock_of;
 pub(crate) use row_wildcards::is_all_fields;
 pub(crate) use rows_from::ROWS_FROM;

@@ -99,8 +99,6 @@ const fn named(head: &'static str, words: &'static str, name: &'static str) -> C
 }
 
 const CLAUSES: &[Clause] = &[
-    named("merge", "overriding system value", "OVERRIDING in MERGE"),
-    named("merge", "overriding user value", "OVERRIDING in MERGE"),
     clause("", "current of"),
     clause("", "collation for"),
     named("", "xmlelement ( _", "XML"),

@@ -54,6 +54,8 @@ pub struct CopyOptions {
     pub null: String,
     /// The first line holds names.
     pub header: bool,
+    /// HEADER MATCH: the names are those of the columns.
+    pub matches: bool,
     /// CSV's quote.
     pub quote: u8,
     /// CSV's escape inside quotes.

@@ -93,7 +93,8 @@ impl Failure {
         *expr = self.simplified(std::mem::replace(expr, Expr::Constant(Value::Null)));
     }
 
-    fn each(&self, exprs: &mut [Expr]) {
+    /// Simpler expressions in their places; the error of a constant part is noted.
+    pub(crate) fn each(&self, exprs: &mut [Expr]) {
         exprs.iter_mut().for_each(|expr| self.one(expr));
     }
 

@@ -109,6 +109,7 @@ fn signature(row: &'static FunctionRow, arguments: &[DataType]) -> Signature {
     let values = arguments[row.arguments.len()..]
         .iter()
         .map(|data_type| match data_type {
+            of if json::make::takes_names(row.name) => json::make::shown_as(*of),
             DataType::Unknown => DataType::Text,
             // The session makes their text.
             other if other.needs_session() => DataType::Text,

@@ -9,8 +9,9 @@ use crate::value::compare::trim_blanks;
 use crate::value::datetime::{self, MICROS_PER_DAY, NamedZone};
 pub use crate::value::modifier::apply_typmod;
 use crate::value::network::text::format_with_bits;
+use crate::value::record::FieldNames;
 use crate::value::text::{byte_of, char_byte, decode_text, fit_name, one_byte, parse_float, to_text};
-use crate::value::user_type::{UserType, base_and_modifier, in_force};
+use crate::value::user_type::{UserType, base_and_modifier, definition_of, in_force};
 use crate::value::{DataType, Interval, Numeric, RecordValue, TypeOid, Value};
 
 /// The occasion of a conversion.
@@ -136,7 +137,13 @@ fn convert(value: Value, from: DataType, to: DataType, now: i64) -> Result<Value
     };
     match (value, to) {
         (Value::Record(record), DataType::Composite(oid)) => to_composite(*record, oid, now).map(Value::from),
-        (Value::Record(record), DataType::Record) => Ok(record.as_type(DataType::Record).into()),
+        (Value::Record(record), DataType::Record) => {
+            let names = record
+                .names()
+                .cloned()
+                .or_else(|| field_names(record.data_type()));
+            Ok(record.as_type(DataType::Record).with_names(names).into())
+        }
         (Value::Array(array), DataType::Array(element)) => {
             let (from, element) = (array.element_type(), element.data_type());
             Ok(array
@@ -267,6 +274,19 @@ fn convert(value: Value, from: DataType, to: DataType, now: i64) -> Result<Value
     }
 }
 
+/// The names of a composite type's fields.
+pub fn field_names(of: DataType) -> Option<FieldNames> {
+    let definition = definition_of(of)?;
+    let composite = definition.composite()?;
+    Some(
+        composite
+            .fields
+            .iter()
+            .map(|field| field.name.as_str().into())
+            .collect(),
+    )
+}
+
 /// A record as a value of a composite type, each field converted as a stored value is.
 fn to_composite(record: RecordValue, oid: TypeOid, now: i64) -> Result<RecordValue> {
     let (to, from) = (DataType::Composite(oid), record.data_type());
@@ -306,7 +326,9 @@ fn to_composite(record: RecordValue, oid: TypeOid, now: i64) -> Result<RecordVal
             now,
         )?);
     }
-    Ok(RecordValue::new(fields, composite.types().collect())?.as_type(to))
+    Ok(RecordValue::new(fields, composite.types().collect())?
+        .as_type(to)
+        .with_names(None))
 }
 
 /// The address of six bytes that became one of eight.

@@ -19,13 +19,24 @@ use crate::error::{EngineError, Result, SqlState, shown};
 use crate::value::user_type::{UserType, in_force};
 use crate::value::{DataType, TypeOid, Value, is_space};
 
+/// The names of a record's fields.
+pub type FieldNames = Arc<[Box<str>]>;
+
 /// A record.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct RecordValue {
     fields: Vec<Value>,
     types: Arc<[DataType]>,
     /// Its composite type, or `record`.
     of: DataType,
+    /// The names of the fields, for JSON; of a composite type the type has them.
+    names: Option<FieldNames>,
+}
+
+impl PartialEq for RecordValue {
+    fn eq(&self, other: &RecordValue) -> bool {
+        (&self.fields, &self.types, self.of) == (&other.fields, &other.types, other.of)
+    }
 }
 
 impl RecordValue {
@@ -38,7 +49,18 @@ impl RecordValue {
             fields,
             types,
             of: DataType::Record,
+            names: None,
         })
+    }
+
+    /// The same with names of its fields.
+    pub fn with_names(self, names: Option<FieldNames>) -> RecordValue {
+        RecordValue { names, ..self }
+    }
+
+    /// The names of its fields, if it has some that its type has not.
+    pub fn names(&self) -> Option<&FieldNames> {
+        self.names.as_ref()
     }
 
     /// The same as a value of this type: a composite type of such fields, or `record`.
@@ -81,6 +103,7 @@ impl RecordValue {
             fields: self.typed_fields().map(|(value, of)| map(value, of)).collect(),
             types: self.types.iter().map(|of| types(*of)).collect(),
             of: DataType::Record,
+            names: self.names.clone(),
         }
     }
 
@@ -235,6 +258,7 @@ impl RecordValue {
             fields,
             types: composite.types().collect(),
             of: DataType::Composite(oid),
+            names: None,
         })
     }
 
@@ -323,6 +347,7 @@ pub(crate) fn decode_record_text(
         fields,
         types: composite.types().collect(),
         of: DataType::Composite(oid),
+        names: None,
     })
 }
 

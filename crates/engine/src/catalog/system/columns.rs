@@ -261,7 +261,7 @@ pub(super) fn default_oid(table: u32, column: usize) -> u32 {
 
 /// `pg_attrdef`
 pub(super) fn defaults(sources: &Sources<'_>, rows: &mut Rows) {
-    for entry in sources.catalog.tables() {
+    for entry in [sources.catalog.tables(), sources.catalog.views()].concat() {
         for (number, column) in entry.def.columns.iter().enumerate() {
             if has_default(column) {
                 let attribute = entry.def.attribute_number(number as u16).cast_signed();

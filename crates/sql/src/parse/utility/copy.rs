@@ -84,7 +84,7 @@ impl Reader<'_> {
         let mut forced = [const { ForceClause::Absent }; 3];
         let mut format = before.unwrap_or(CopyFormat::Text);
         let (mut delimiter, mut null, mut quote, mut escape) = (None, None, None, None);
-        let (mut header, mut freeze) = (false, false);
+        let (mut header, mut matches, mut freeze) = (false, false, false);
         // The oldest form of the delimiter is in front of WITH.
         if self.eat("using") {
             self.expect("delimiters")?;
@@ -118,10 +118,11 @@ impl Reader<'_> {
                         Some(Kind::Word(word) | Kind::Text(word)) => word.to_lowercase(),
                         _ => String::new(),
                     };
-                    if listed && value == "match" {
-                        return Err(EngineError::not_supported("COPY … HEADER MATCH"));
+                    matches = listed && value == "match";
+                    if matches {
+                        self.at += 1;
                     }
-                    header = self.copy_switch("header", listed)?;
+                    header = matches || self.copy_switch("header", listed)?;
                 }
                 "delimiter" | "delimiters" => delimiter = Some(self.copy_byte("delimiter")?),
                 "null" => {
@@ -194,6 +195,7 @@ impl Reader<'_> {
             delimiter: delimiter.unwrap_or(if csv { b',' } else { b'\t' }),
             null: null.unwrap_or_else(|| if csv { String::new() } else { "\\N".to_owned() }),
             header,
+            matches,
             quote,
             escape: escape.unwrap_or(quote),
             freeze,

@@ -43,6 +43,8 @@ pub(crate) enum AlterViewAction {
     /// The names of the options.
     ResetOptions(Vec<String>),
     Owner(crate::plan::Owner),
+    /// A column, and the text of its new default.
+    Default(String, Option<String>),
 }
 
 /// True if a statement of these first words is CREATE VIEW.
@@ -225,13 +227,23 @@ impl Reader<'_> {
             AlterViewAction::Owner(self.role()?)
         } else if self.eat("reset") {
             AlterViewAction::ResetOptions(self.reset_options()?)
-        } else {
-            let action = match self.peek_word() {
-                "set" => "SET SCHEMA".to_owned(),
-                "alter" => "ALTER COLUMN".to_owned(),
-                _ => return Err(self.syntax_error()),
+        } else if self.eat("alter") {
+            let _ = self.eat("column");
+            let column = self.identifier()?.0;
+            let default = match self.eat("drop default") {
+                true => None,
+                false if self.eat("set default") => {
+                    let start = self.at;
+                    self.at = self.tokens.len();
+                    Some(self.written_from(start)?)
+                }
+                false => return Err(self.syntax_error()),
             };
-            return Err(EngineError::not_supported(format!("ALTER VIEW … {action}")));
+            AlterViewAction::Default(column, default)
+        } else if self.peek_word() == "set" {
+            return Err(EngineError::not_supported("ALTER VIEW … SET SCHEMA"));
+        } else {
+            return Err(self.syntax_error());
         };
         Ok(AlterView {
             view,

@@ -20,7 +20,7 @@ use crate::context::SessionFacts;
 use crate::error::{EngineError, Result, SqlState};
 use crate::function::array_arguments::or_null;
 use crate::function::registered::with_names;
-use crate::function::row::Implementation::{Pure, Session, Typed};
+use crate::function::row::Implementation::{Pure, Session};
 use crate::function::row::{FunctionRow, row};
 use crate::function::{Function, Signature, check_length};
 use crate::stack;
@@ -35,34 +35,82 @@ const TEXTS: DataType = DataType::array_of(Text);
 
 /// The functions with arguments of fixed types, or of any.
 pub(super) static ROWS: &[FunctionRow] = &[
-    row(3198, "json_build_array", &[], JsonType, Pure(build_array))
-        .stable()
-        .called_on_null()
-        .variadic(),
-    row(3199, "json_build_array", &[], JsonType, Pure(build_array))
-        .stable()
-        .called_on_null(),
-    row(3200, "json_build_object", &[], JsonType, Pure(build_object))
-        .stable()
-        .called_on_null()
-        .variadic(),
-    row(3201, "json_build_object", &[], JsonType, Pure(build_object))
-        .stable()
-        .called_on_null(),
-    row(3271, "jsonb_build_array", &[], Jsonb, Pure(build_jsonb_array))
-        .stable()
-        .called_on_null()
-        .variadic(),
-    row(3272, "jsonb_build_array", &[], Jsonb, Pure(build_jsonb_array))
-        .stable()
-        .called_on_null(),
-    row(3273, "jsonb_build_object", &[], Jsonb, Pure(build_jsonb_object))
-        .stable()
-        .called_on_null()
-        .variadic(),
-    row(3274, "jsonb_build_object", &[], Jsonb, Pure(build_jsonb_object))
-        .stable()
-        .called_on_null(),
+    row(
+        3198,
+        "json_build_array",
+        &[],
+        JsonType,
+        Session(|x, s| build_array(&shown_records(x, s))),
+    )
+    .stable()
+    .called_on_null()
+    .variadic(),
+    row(
+        3199,
+        "json_build_array",
+        &[],
+        JsonType,
+        Session(|x, s| build_array(&shown_records(x, s))),
+    )
+    .stable()
+    .called_on_null(),
+    row(
+        3200,
+        "json_build_object",
+        &[],
+        JsonType,
+        Session(|x, s| build_object(&shown_records(x, s))),
+    )
+    .stable()
+    .called_on_null()
+    .variadic(),
+    row(
+        3201,
+        "json_build_object",
+        &[],
+        JsonType,
+        Session(|x, s| build_object(&shown_records(x, s))),
+    )
+    .stable()
+    .called_on_null(),
+    row(
+        3271,
+        "jsonb_build_array",
+        &[],
+        Jsonb,
+        Session(|x, s| build_jsonb_array(&shown_records(x, s))),
+    )
+    .stable()
+    .called_on_null()
+    .variadic(),
+    row(
+        3272,
+        "jsonb_build_array",
+        &[],
+        Jsonb,
+        Session(|x, s| build_jsonb_array(&shown_records(x, s))),
+    )
+    .stable()
+    .called_on_null(),
+    row(
+        3273,
+        "jsonb_build_object",
+        &[],
+        Jsonb,
+        Session(|x, s| build_jsonb_object(&shown_records(x, s))),
+    )
+    .stable()
+    .called_on_null()
+    .variadic(),
+    row(
+        3274,
+        "jsonb_build_object",
+        &[],
+        Jsonb,
+        Session(|x, s| build_jsonb_object(&shown_records(x, s))),
+    )
+    .stable()
+    .called_on_null(),
     row(
         3202,
         "json_object",
@@ -100,7 +148,7 @@ pub(in crate::function) static SPREAD: [FunctionRow; 4] = [
         "json_build_array",
         &[],
         JsonType,
-        Pure(|x| or_null(x, build_array)),
+        Session(|x, s| or_null(&shown_records(x, s), build_array)),
     )
     .stable()
     .called_on_null()
@@ -110,7 +158,7 @@ pub(in crate::function) static SPREAD: [FunctionRow; 4] = [
         "json_build_object",
         &[],
         JsonType,
-        Pure(|x| or_null(x, build_object)),
+        Session(|x, s| or_null(&shown_records(x, s), build_object)),
     )
     .stable()
     .called_on_null()
@@ -120,7 +168,7 @@ pub(in crate::function) static SPREAD: [FunctionRow; 4] = [
         "jsonb_build_array",
         &[],
         Jsonb,
-        Pure(|x| or_null(x, build_jsonb_array)),
+        Session(|x, s| or_null(&shown_records(x, s), build_jsonb_array)),
     )
     .stable()
     .called_on_null()
@@ -130,21 +178,35 @@ pub(in crate::function) static SPREAD: [FunctionRow; 4] = [
         "jsonb_build_object",
         &[],
         Jsonb,
-        Pure(|x| or_null(x, build_jsonb_object)),
+        Session(|x, s| or_null(&shown_records(x, s), build_jsonb_object)),
     )
     .stable()
     .called_on_null()
     .spread(),
 ];
 
-static TO_JSON: FunctionRow = row(3176, "to_json", &[], JsonType, Typed(|x, _| to_json(x))).stable();
-static TO_JSONB: FunctionRow = row(3787, "to_jsonb", &[], Jsonb, Typed(|x, _| to_jsonb(x))).stable();
+static TO_JSON: FunctionRow = row(
+    3176,
+    "to_json",
+    &[],
+    JsonType,
+    Session(|x, s| to_json(&shown_records(x, s))),
+)
+.stable();
+static TO_JSONB: FunctionRow = row(
+    3787,
+    "to_jsonb",
+    &[],
+    Jsonb,
+    Session(|x, s| to_jsonb(&shown_records(x, s))),
+)
+.stable();
 static ARRAY_TO_JSON: FunctionRow = row(
     3153,
     "array_to_json",
     &[],
     JsonType,
-    Typed(|x, _| array_to_json(x)),
+    Session(|x, s| array_to_json(&shown_records(x, s))),
 )
 .stable();
 static ROW_TO_JSON: FunctionRow = row(
@@ -190,14 +252,43 @@ pub(in crate::function) fn resolve(name: &str, arguments: &[DataType]) -> Option
 }
 
 /// The type that a value is converted to first: that of its text where the session makes it.
-fn shown_as(data_type: DataType) -> DataType {
+pub(in crate::function) fn shown_as(data_type: DataType) -> DataType {
     match data_type {
-        Record => Record,
-        DataType::Array(element) if element.data_type() == Record => data_type,
+        DataType::Unknown => Text,
+        other if holds_records(other) => other,
         DataType::Array(_) if data_type.needs_session() => TEXTS,
         other if other.needs_session() => Text,
         other => other,
     }
+}
+
+/// True if values of the type are records or arrays of them, which JSON is made of field by field.
+fn holds_records(data_type: DataType) -> bool {
+    matches!(
+        data_type.element().unwrap_or(data_type).base(),
+        Record | DataType::Composite(_)
+    )
+}
+
+/// The arguments with the fields of all records among them as the session shows them.
+fn shown_records<'v>(arguments: &'v [Value], session: &dyn SessionFacts) -> Cow<'v, [Value]> {
+    let type_of = |value: &Value| match value {
+        Value::Record(record) => record
+            .types()
+            .iter()
+            .any(|of| of.needs_session())
+            .then(|| record.data_type()),
+        Value::Array(array) if holds_records(array.data_type()) => Some(array.data_type()),
+        _ => None,
+    };
+    if arguments.iter().all(|value| type_of(value).is_none()) {
+        return Cow::Borrowed(arguments);
+    }
+    let shown = arguments.iter().map(|value| match type_of(value) {
+        Some(of) => with_names(value, of, session).into_owned(),
+        None => value.clone(),
+    });
+    Cow::Owned(shown.collect())
 }
 
 /// The arguments with the fields of the record, the first one, as the session shows them.
@@ -345,7 +436,10 @@ fn write_record(
             .or(of_type.map(|field| field.name.as_str()))
         {
             Some(name) => push_string(name, out),
-            None => push_string(&format!("f{}", at + 1), out),
+            None => match record.names().and_then(|names| names.get(at)) {
+                Some(name) => push_string(name, out),
+                None => push_string(&format!("f{}", at + 1), out),
+            },
         }
         out.push(':');
         match field {
