@@ -12,6 +12,7 @@ use clearway_storage::descriptors;
 use rustix::event::{PollFd, PollFlags, poll};
 use tracing::{info, warn};
 
+use crate::authentication::listed_rules;
 use crate::connection;
 use crate::error::{Result, ServerError};
 use crate::listener::Listeners;
@@ -78,6 +79,8 @@ impl Server {
     /// Gives the server its engine: from now on clients are served. A second call changes nothing.
     pub fn ready(&self, engine: Arc<Engine>) {
         engine.connections_may_be_encrypted(self.encrypts);
+        let directory = engine.storage().dir().to_owned();
+        engine.set_login_rules(Arc::new(move || listed_rules(&directory)));
         let _ = self.engine.set(engine);
     }
 

@@ -206,3 +206,46 @@ fn guesses_are_slowed_down() {
     assert!(begin.elapsed() >= Duration::from_millis(50 + 100 + 200 + 400));
     assert_eq!(log_in(&server, "ann", PASSWORD), Ok("ann".to_owned()));
 }
+
+/// `pg_hba_file_rules`: each line as it is now, with the faults of those that are not understood; for superusers alone.
+#[test]
+fn the_rules_are_shown_line_by_line() {
+    let server = server("local all,replication all trust\nhost all all samehost trust");
+    let mut admin = server.connect();
+    admin.start(&[("user", "postgres")]);
+    let rules = server.directory.path().join("data/pg_hba.conf");
+    let file = "# who may enter\n\
+                hostssl shop,\"all\" +crew,ann 192.0.2.0/24 scram-sha-256 clientcert=verify-ca\n\
+                host all all all \\\n  trusted\n\
+                local sameuser all peer\n\
+                hostssl all all 2001:db8::/33 cert\n\
+                hostnossl all all 0.0.0.0/0 reject\n\
+                host all \"all";
+    std::fs::write(rules, file).unwrap();
+    let shown: Vec<String> = admin
+        .rows("select * from pg_hba_file_rules")
+        .into_iter()
+        .map(|row| {
+            let values = row
+                .into_iter()
+                .map(|value| value.unwrap_or_else(|| "-".to_owned()));
+            values.collect::<Vec<_>>().join(" | ")
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            "2 | hostssl | {shop,all} | {+crew,ann} | 192.0.2.0 | 255.255.255.0 | scram-sha-256 | {clientcert=verify-ca} | -",
+            "3 | - | - | - | - | - | - | - | invalid authentication method \"trusted\"",
+            "5 | local | {sameuser} | {all} | - | - | peer | - | -",
+            "6 | hostssl | {all} | {all} | 2001:db8:: | ffff:ffff:8000:: | cert | {clientcert=verify-full} | -",
+            "7 | hostnossl | {all} | {all} | 0.0.0.0 | 0.0.0.0 | reject | - | -",
+            "8 | - | - | - | - | - | - | - | a quoted word without its end",
+        ]
+    );
+    admin.query("set role ann");
+    assert_eq!(
+        admin.query("select * from pg_hba_file_rules")[0].sqlstate(),
+        "42501"
+    );
+}

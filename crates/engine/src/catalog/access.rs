@@ -418,8 +418,8 @@ impl CatalogState {
     }
 }
 
-/// `pg_authid` and `pg_shadow`: they have verifiers of passwords.
-const SECRET_TABLES: [u32; 2] = [1_260, 12_005];
+/// `pg_authid` and `pg_shadow`, which have verifiers of passwords, and `pg_hba_file_rules`.
+const SECRET_TABLES: [u32; 3] = [1_260, 12_005, 12_114];
 
 /// The privileges that predefined roles give on all objects of a kind.
 fn by_predefined_role(kind: Kind, roles: &BTreeSet<u32>) -> Privileges {

@@ -5,6 +5,7 @@
 
 mod definitions;
 mod locks;
+mod login_rules;
 mod orphans;
 pub(crate) mod reload;
 mod standby;
@@ -39,6 +40,7 @@ use crate::session_counts::{CountedWork, SessionCounts};
 use crate::spill;
 use crate::transaction::Transaction;
 use clearway_sql::error::{EngineError, Result, SqlState};
+use login_rules::LoginRules;
 use reload::Reload;
 use standby::StandbyEngine;
 use vacuum::VacuumWorker;
@@ -70,6 +72,7 @@ pub struct Engine {
     /// True if the server in front of it encrypts connections that ask for it.
     encrypts: AtomicBool,
     reloads: AtomicU64,
+    login_rules: LoginRules,
     reload: Reload,
     pub(crate) planning_memory: Arc<PlanningMemory>,
     /// The directory of temporary files.
@@ -221,6 +224,7 @@ impl Engine {
             closed_sessions: SessionCounts::default(),
             encrypts: AtomicBool::new(false),
             reloads: AtomicU64::new(0),
+            login_rules: LoginRules::default(),
             reload: Reload::default(),
             config,
         })

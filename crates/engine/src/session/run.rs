@@ -405,6 +405,7 @@ impl Session {
                 retention: &engine.storage.retention,
                 flushed: &|| engine.storage.durable_log_end(),
                 receiver: &|| engine.wal_receiver(),
+                login_rules: &|| engine.login_rule_lines(),
                 conflicts: &|| engine.conflict_counts(),
                 catalog: &catalog,
                 names: &View {

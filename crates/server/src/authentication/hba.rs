@@ -17,7 +17,9 @@
 //!
 //! Words in quotes have no meaning of their own: `"all"` is a name. Behind `#` is a remark; a line that ends with `\` goes on.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use clearway_engine::{LoginRule, LoginRuleLine};
 
 /// A line that is not understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -161,22 +163,17 @@ impl Default for Rules {
 impl Rules {
     /// Reads a file.
     pub fn parse(text: &str) -> Result<Rules, HbaError> {
-        let mut rules = Vec::new();
-        let mut lines = text.lines().zip(1..);
-        while let Some((line, number)) = lines.next() {
-            let mut whole = line.to_owned();
-            while whole.ends_with('\\') {
-                whole.pop();
-                let Some((more, _)) = lines.next() else { break };
-                whole.push_str(more);
-            }
-            let error = |what: String| HbaError { line: number, what };
-            let fields = fields(&whole).map_err(error)?;
-            if !fields.is_empty() {
-                rules.push(Rule::of(&fields, number).map_err(error)?);
-            }
-        }
-        Ok(Rules(rules))
+        let lines = Rule::lines(text).into_iter();
+        let rules = lines.map(|(line, rule)| rule.map_err(|what| HbaError { line, what }));
+        rules.collect::<Result<_, _>>().map(Rules)
+    }
+
+    /// The lines of a file, for `pg_hba_file_rules`.
+    pub fn listed(text: &str) -> Vec<LoginRuleLine> {
+        let lines = Rule::lines(text).into_iter();
+        lines
+            .map(|(line, rule)| (line, rule.map(|rule| rule.listed())))
+            .collect()
     }
 
     /// The demand of the first rule that fits; `is_member` tells if the user is a member of a role.
@@ -245,6 +242,65 @@ fn fields(line: &str) -> Result<Vec<Vec<Word>>, String> {
 }
 
 impl Rule {
+    /// The lines that are no remark, with their numbers: a rule each, or the fault.
+    fn lines(text: &str) -> Vec<(u32, Result<Rule, String>)> {
+        let mut rules = Vec::new();
+        let mut lines = text.lines().zip(1..);
+        while let Some((line, number)) = lines.next() {
+            let mut whole = line.to_owned();
+            while whole.ends_with('\\') {
+                whole.pop();
+                let Some((more, _)) = lines.next() else { break };
+                whole.push_str(more);
+            }
+            match fields(&whole) {
+                Ok(fields) if fields.is_empty() => {}
+                Ok(fields) => rules.push((number, Rule::of(&fields, number))),
+                Err(what) => rules.push((number, Err(what))),
+            }
+        }
+        rules
+    }
+
+    /// It in PostgreSQL's words.
+    fn listed(&self) -> LoginRule {
+        let words = |words: &[Word]| words.iter().map(|word| word.text.clone()).collect();
+        let (address, mask) = match self.addresses {
+            _ if self.kind == Kind::Local => (None, None),
+            Addresses::All => (Some("all".to_owned()), None),
+            Addresses::SameHost => (Some("samehost".to_owned()), None),
+            Addresses::Network(network, bits) => (
+                Some(network.to_string()),
+                Some(mask_of(network, bits).to_string()),
+            ),
+        };
+        let option = match self.demand.certificate {
+            ClientCertificate::NotNeeded => None,
+            ClientCertificate::Verified => Some("clientcert=verify-ca"),
+            ClientCertificate::OfUser => Some("clientcert=verify-full"),
+        };
+        LoginRule {
+            kind: match self.kind {
+                Kind::Local => "local",
+                Kind::Host => "host",
+                Kind::HostSsl => "hostssl",
+                Kind::HostNoSsl => "hostnossl",
+            },
+            databases: words(&self.databases),
+            users: words(&self.users),
+            address,
+            mask,
+            method: match self.demand.method {
+                Method::Trust => "trust",
+                Method::Reject => "reject",
+                Method::Scram => "scram-sha-256",
+                Method::Peer => "peer",
+                Method::Cert => "cert",
+            },
+            options: option.into_iter().map(str::to_owned).collect(),
+        }
+    }
+
     fn of(fields: &[Vec<Word>], line: u32) -> Result<Rule, String> {
         let mut fields = fields.iter();
         let mut next = |what: &str| {
@@ -375,6 +431,15 @@ fn addresses_of(word: &str, mask: Option<&str>) -> Result<Addresses, String> {
     match bits <= if address.is_ipv4() { 32 } else { 128 } {
         true => Ok(Addresses::Network(address, bits)),
         false => Err(format!("invalid CIDR mask in address \"{word}\"")),
+    }
+}
+
+/// The mask of so many bits, for an address of this kind.
+fn mask_of(network: IpAddr, bits: u8) -> IpAddr {
+    let ones = |width: u32| u128::MAX.checked_shl(width - u32::from(bits)).unwrap_or(0);
+    match network {
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::from(ones(32) as u32)),
+        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::from(ones(128))),
     }
 }
 

@@ -28,7 +28,7 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use clearway_engine::password::SCRAM_SHA_256;
-use clearway_engine::{Engine, EngineError, SqlState};
+use clearway_engine::{Engine, EngineError, LoginRuleLine, SqlState};
 use tracing::{info, warn};
 
 use crate::channel::Channel;
@@ -71,6 +71,14 @@ pub(crate) fn rules(directory: &Path) -> Result<Rules, String> {
         Ok(text) => Rules::parse(&text).map_err(|error| error.to_string()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Rules::default()),
         Err(error) => Err(format!("cannot read {FILE}: {error}")),
+    }
+}
+
+/// The lines of a data directory's rules, for `pg_hba_file_rules`.
+pub(crate) fn listed_rules(directory: &Path) -> Vec<LoginRuleLine> {
+    match std::fs::read_to_string(directory.join(FILE)) {
+        Ok(text) => Rules::listed(&text),
+        Err(_) => Vec::new(),
     }
 }
 

@@ -12,6 +12,7 @@
 //! | `constraints` | `pg_index`, `pg_constraint`, `pg_depend` |
 //! | `cursors` | `pg_cursors` |
 //! | `locks` | `pg_locks` |
+//! | `login_rules` | `pg_hba_file_rules` |
 //! | `prepared_statements` | `pg_prepared_statements` |
 //! | `sequences` | `pg_sequence`, `pg_sequences`, and each sequence read like a table |
 //! | `triggers` | `pg_trigger` |
@@ -45,6 +46,7 @@ mod information_columns;
 mod information_schema;
 mod internals;
 mod locks;
+mod login_rules;
 mod operator_classes;
 pub(crate) mod operators;
 mod prepared_statements;
@@ -81,6 +83,7 @@ use crate::catalog::access::{self, Acl};
 use crate::catalog::role::Role;
 use crate::identity::Identity;
 use crate::in_force::InForce;
+use crate::login_rule::LoginRuleLine;
 use crate::replication_status::{ConflictCounts, WalReceiverStatus};
 use crate::session_counts::CountedWork;
 use crate::settings::Settings;
@@ -98,6 +101,7 @@ pub(crate) struct Sources<'a> {
     pub(crate) retention: &'a LogRetention,
     pub(crate) flushed: &'a dyn Fn() -> Lsn,
     pub(crate) receiver: &'a dyn Fn() -> Option<WalReceiverStatus>,
+    pub(crate) login_rules: &'a dyn Fn() -> Vec<LoginRuleLine>,
     pub(crate) conflicts: &'a dyn Fn() -> ConflictCounts,
     pub(crate) catalog: &'a CatalogState,
     /// The catalog along the session's search path.
@@ -259,6 +263,7 @@ static SHAPES: &[(&Shape, MakeRows)] = &[
     (&system_views::PG_GROUP, roles::groups),
     (&system_views::PG_INDEXES, relations::indexes),
     (&system_views::PG_LOCKS, locks::locks),
+    (&system_views::PG_HBA_FILE_RULES, login_rules::lines),
     (&system_views::PG_MATVIEWS, none),
     (&system_views::PG_POLICIES, none),
     (

@@ -31,6 +31,14 @@ pub(crate) const PG_CURSORS: Shape = Shape::view(
 pub(crate) const PG_GROUP: Shape =
     Shape::view(12_010, "pg_group", "groname name, grosysid oid, grolist _oid");
 
+/// `pg_hba_file_rules`
+pub(crate) const PG_HBA_FILE_RULES: Shape = Shape::view(
+    12_114,
+    "pg_hba_file_rules",
+    "line_number int4, type text, database _text, user_name _text, address text, netmask text, auth_method \
+     text, options _text, error text",
+);
+
 /// `pg_indexes`
 pub(crate) const PG_INDEXES: Shape = Shape::view(
     12_043,
