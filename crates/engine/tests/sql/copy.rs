@@ -413,5 +413,9 @@ fn the_first_line_holds_the_names_of_the_columns() {
     ] {
         assert_eq!(copy(all, data), message);
     }
+    assert_eq!(
+        copy("copy t to stdout with (header match)", ""),
+        "0A000 cannot use \"match\" with HEADER in COPY TO"
+    );
     assert_eq!(query(&mut s, "select count(*) from t"), "2");
 }

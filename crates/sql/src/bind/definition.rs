@@ -180,6 +180,7 @@ impl Binder<'_> {
                     if column.default.is_some() {
                         return Err(second_default(&column, table, identity));
                     }
+                    self.require_bare_default(tree)?;
                     column.default = Some(self.default_expression(tree, data_type, typmod, &column.name)?);
                 }
                 ast::ColumnOption::PrimaryKey(constraint) => {

@@ -16,6 +16,7 @@ mod call;
 mod chain;
 mod changed_view;
 mod check;
+mod column_default;
 mod comment;
 mod create_table_as;
 mod cursor;

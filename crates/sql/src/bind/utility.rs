@@ -382,6 +382,12 @@ impl Binder<'_> {
         } else {
             CopyDirection::ToStdout
         };
+        if copy.options.matches && !copy.from {
+            return Err(EngineError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "cannot use \"match\" with HEADER in COPY TO",
+            ));
+        }
         let (table, names) = match &copy.source {
             CopySource::Table { table, columns } => (self.copied_table(table, copy.from)?, columns),
             CopySource::Query(query) => {

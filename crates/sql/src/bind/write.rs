@@ -229,7 +229,7 @@ impl Binder<'_> {
         let position = row.first().and_then(|tree| self.position_of(tree));
         self.check_count(row.len(), targets, explicit, position)?;
         let table = &*relation.table;
-        let mut columns = defaults_of(&relation);
+        let mut columns = defaults_of(relation);
         for (at, (tree, target)) in row.iter().zip(targets).enumerate() {
             relation.require_column(target.column, at)?;
             if is_default(tree) {
