@@ -233,3 +233,44 @@ fn a_wait_of_vacuum_is_shown_as_its_sessions() {
         ",
     );
 }
+
+/// EXPLAIN locks tables as the statement does that it explains: a plan holds until the transaction ends.
+#[test]
+fn explain_locks_what_its_statement_would() {
+    let fixture = Fixture::new("create table t (a int); create table u (a int); create table w (a int)");
+    let mut session = fixture.session();
+    for (statement, locks) in [
+        ("select * from t", "t AccessShareLock"),
+        ("select * from t for share", "t RowShareLock"),
+        (
+            "insert into t select a from u",
+            "t RowExclusiveLock, u AccessShareLock",
+        ),
+        ("update t set a = 1", "t RowExclusiveLock"),
+        (
+            "delete from t using u where u.a = t.a",
+            "t RowExclusiveLock, u AccessShareLock",
+        ),
+        (
+            "with gone as (delete from w returning a) select * from t, gone",
+            "t AccessShareLock, w RowExclusiveLock",
+        ),
+    ] {
+        query(&mut session, "begin");
+        query(&mut session, &format!("explain {statement}"));
+        let held = "select string_agg(relation::regclass || ' ' || max, ', ' order by relation) \
+                    from (select relation, max(mode) from pg_locks where relation in ('t'::regclass, 'u'::regclass, 'w'::regclass) \
+                          group by relation) locks";
+        assert_eq!(query(&mut session, held), locks, "{statement}");
+        query(&mut session, "rollback");
+    }
+    fixture.play(
+        "
+        alice: begin => BEGIN
+        alice: lock table t => LOCK TABLE
+        bob:   explain (costs off) select * from t => waits
+        alice: commit => COMMIT
+        bob    => Seq Scan on t
+        ",
+    );
+}

@@ -256,3 +256,46 @@ fn composite_types_are_remembered() {
     check(&fixture);
     assert_eq!(fixture.engine.check().unwrap().problems, Vec::<String>::new());
 }
+
+/// Expressions of definitions are kept as texts, also those that have a grammar of their own.
+#[test]
+fn calls_with_a_grammar_of_their_own_are_remembered() {
+    let fixture = Fixture::new(
+        "create domain year_of as date check (extract(year from value) > 2000);
+         create table calls (
+             at timestamp,
+             name text check (position('x' in name) > 0 and trim(both ' ' from name) = name),
+             year int default (extract(year from timestamp '2024-05-06')),
+             place int default position('b' in 'abc'),
+             cut text default (substring('abcdef' from 2 for 3) || trim(leading 'x' from 'xxy') || overlay('abc' placing 'Z' from 2)),
+             month int generated always as (extract(month from at)) stored);
+         create index calls_year on calls ((extract(year from at))) where extract(day from at) > 3;
+         create view seen as select extract(hour from at) as hour, position('x' in name) as place from calls",
+    );
+    let check = |fixture: &Fixture| {
+        let mut session = fixture.session();
+        query(&mut session, "delete from calls");
+        query(
+            &mut session,
+            "insert into calls (at, name) values ('2021-07-08 09:10', 'ax')",
+        );
+        assert_eq!(
+            query(&mut session, "select year, place, cut, month from calls"),
+            "2024|2|bcdyaZc|7"
+        );
+        assert_eq!(query(&mut session, "select hour, place from seen"), "9|2");
+        for refused in [
+            "insert into calls (name) values ('a')",
+            "select date '1999-01-01'::year_of",
+        ] {
+            assert_eq!(run(&mut session, refused), "ERROR 23514", "{refused}");
+        }
+        let shown = "select column_default from information_schema.columns where column_name = 'year' and table_name = 'calls'";
+        assert_eq!(
+            query(&mut session, shown),
+            "EXTRACT(year FROM '2024-05-06 00:00:00'::timestamp without time zone)"
+        );
+    };
+    check(&fixture);
+    check(&reopen(fixture));
+}

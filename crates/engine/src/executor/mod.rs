@@ -87,9 +87,7 @@ use crate::transaction::Transaction;
 use clearway_sql::context::EvalContext;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::expr::Expr;
-use clearway_sql::plan::{
-    Change, CopyDirection, IsolationLevel, LockWaitPolicy, Plan, RowsStatement, SelectPlan,
-};
+use clearway_sql::plan::{Change, IsolationLevel, LockWaitPolicy, Plan, RowsStatement, SelectPlan};
 use clearway_sql::value::{TextsTogether, Value};
 use clearway_sql::{TableDef, TableKind};
 use subquery::SubqueryResults;
@@ -120,21 +118,13 @@ pub(crate) fn locks(plan: &Plan, statement: &RowsStatement) -> Vec<(u32, LockMod
     let mut add = |table: &TableDef, mode: LockMode| add_lock(&mut locks, table, mode);
     let of_with = plan.changes.iter().map(|change| &*change.statement);
     for statement in of_with.chain([statement]) {
-        let statement = match statement {
-            RowsStatement::Measured(measured) => &measured.statement,
-            statement => statement,
-        };
-        match statement {
-            RowsStatement::Insert(plan) => add(&plan.table, LockMode::RowExclusive),
-            RowsStatement::Update(plan) => add(&plan.scan.table, LockMode::RowExclusive),
-            RowsStatement::Delete(plan) => add(&plan.scan.table, LockMode::RowExclusive),
-            RowsStatement::Merge(plan) => add(&plan.scan.table, LockMode::RowExclusive),
-            RowsStatement::Copy(plan) => {
-                if let (Some(table), CopyDirection::FromStdin) = (&plan.table, plan.direction) {
-                    add(table, LockMode::RowExclusive);
-                }
+        if let Some(table) = statement.changed_table() {
+            add(table, LockMode::RowExclusive);
+        }
+        if let RowsStatement::Explain(explained) = statement {
+            for table in &explained.changed {
+                add(table, LockMode::RowExclusive);
             }
-            RowsStatement::Select(_) | RowsStatement::Explain(_) | RowsStatement::Measured(_) => {}
         }
     }
     locks
@@ -306,7 +296,7 @@ impl Execution<'_> {
     /// The error of step 4 for REPEATABLE READ; `Ok` when the newest version may be followed.
     pub(crate) fn check_concurrent(&self, what: &str) -> Result<()> {
         match self.txn.isolation {
-            IsolationLevel::ReadCommitted => Ok(()),
+            IsolationLevel::ReadUncommitted | IsolationLevel::ReadCommitted => Ok(()),
             IsolationLevel::RepeatableRead | IsolationLevel::Serializable => Err(EngineError::new(
                 SqlState::SERIALIZATION_FAILURE,
                 format!("could not serialize access due to concurrent {what}"),

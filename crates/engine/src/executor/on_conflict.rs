@@ -18,7 +18,7 @@
 //! statement has stored or updated itself is not updated again (21000).
 
 use clearway_sql::error::{EngineError, Result, SqlState};
-use clearway_sql::plan::{ConflictUpdate, InsertPlan, IsolationLevel, LockWaitPolicy, OnConflict};
+use clearway_sql::plan::{ConflictUpdate, InsertPlan, LockWaitPolicy, OnConflict};
 use clearway_sql::value::Value;
 use clearway_sql::{IndexDef, IndexEntry, TableDef};
 use clearway_storage::btree::{BTree, InsertOutcome};
@@ -282,7 +282,7 @@ fn update_rival(
 
 /// 40001 under REPEATABLE READ for a row that its snapshot does not show; `own`: unless this statement has made it.
 fn check_seen(execution: &mut Execution<'_>, table: &TableDef, rival: RowInTheWay, own: bool) -> Result<()> {
-    if execution.txn.isolation == IsolationLevel::ReadCommitted {
+    if !execution.txn.isolation.keeps_snapshot() {
         return Ok(());
     }
     let heap = Heap::new(heap_rel(table));

@@ -562,8 +562,8 @@ fn run_statement(
             let count = modify_merge::merge(execution, plan)?;
             Ok(PlanProgress::Complete(Some(count)))
         }
-        RowsStatement::Explain(tree) => run_to_end(execution, max_rows, out, &|execution, sink| {
-            send_lines(execution, &tree.lines(None), sink)
+        RowsStatement::Explain(explained) => run_to_end(execution, max_rows, out, &|execution, sink| {
+            send_lines(execution, &explained.tree.lines(None), sink)
         }),
         RowsStatement::Measured(measured) => run_to_end(execution, max_rows, out, &|execution, sink| {
             let ms = measured_statement::run(execution, measured)?;

@@ -332,7 +332,7 @@ impl Transaction {
     /// A statement begins: READ COMMITTED takes a new snapshot, the other levels their only one.
     #[inline]
     pub(crate) fn take_snapshot(&mut self) {
-        if self.has_snapshot && self.isolation != IsolationLevel::ReadCommitted {
+        if self.has_snapshot && self.isolation.keeps_snapshot() {
             return;
         }
         if self.isolation == IsolationLevel::Serializable {
@@ -362,7 +362,7 @@ impl Transaction {
             "a snapshot for {uses:?} is taken with locks {:?}",
             self.held
         );
-        let kept = self.has_snapshot && self.isolation != IsolationLevel::ReadCommitted;
+        let kept = self.has_snapshot && self.isolation.keeps_snapshot();
         if self.isolation == IsolationLevel::Serializable {
             self.ready_serializable_snapshot(interrupts)?;
         }
@@ -421,7 +421,7 @@ impl Transaction {
         if self.xid.is_some() {
             self.command += 1;
         }
-        if self.has_snapshot && self.isolation == IsolationLevel::ReadCommitted {
+        if self.has_snapshot && !self.isolation.keeps_snapshot() {
             self.has_snapshot = false;
             self.has_looked = true;
             // P1 of `portal`: the slot keeps the oldest xmin that it was given, so not clearing it is enough.
@@ -551,7 +551,7 @@ impl Transaction {
     pub(crate) fn snapshot_is_current(&self) -> bool {
         let mut fresh = SessionSnapshot::default();
         self.storage.take_session_snapshot(self.proc, &mut fresh);
-        self.isolation == IsolationLevel::ReadCommitted || fresh.is_same_as(&self.snapshot)
+        !self.isolation.keeps_snapshot() || fresh.is_same_as(&self.snapshot)
     }
 
     /// The notes of what the session's answers depend on.

@@ -543,3 +543,20 @@ fn own_definitions_are_no_obstacle_to_repeatable_read() {
          alice: commit => COMMIT",
     );
 }
+
+#[test]
+fn read_uncommitted_reads_what_is_committed() {
+    Fixture::new("create table t (a int); insert into t values (1)").play(
+        "
+        alice: begin => BEGIN
+        alice: update t set a = 2 => UPDATE 1
+        bob:   begin isolation level read uncommitted => BEGIN
+        bob:   select a from t => 1
+        bob:   update t set a = a + 10 => waits
+        alice: commit => COMMIT
+        bob    => UPDATE 1
+        bob:   select a from t => 12
+        bob:   commit => COMMIT
+        ",
+    );
+}

@@ -17,8 +17,9 @@ use crate::expr::Expr;
 use crate::parse::utility::{AsRead, Copy, CopySource, FORCES, ForceClause, Name, NamedDefinition};
 use crate::parse::{ParsedStatement, Tree};
 use crate::plan::{
-    Column, ControlStatement, CopyDirection, CopyOptions, CopyPlan, DefinitionStatement, ForcedColumns,
-    MaintainedTable, MeasuredStatement, RowsStatement, SelectPlan, Source, Statement, TableScan,
+    Column, ControlStatement, CopyDirection, CopyOptions, CopyPlan, DefinitionStatement, ExplainedStatement,
+    ForcedColumns, MaintainedTable, MeasuredStatement, RowsStatement, SelectPlan, Source, Statement,
+    TableScan,
 };
 use crate::planner::scan::need;
 use crate::stack::{Deep, with_stack_for};
@@ -272,9 +273,9 @@ impl Binder<'_> {
         let shown = counters.clone();
         let mut tree = explain::plan_tree(&plan.statement, subqueries, self.catalog, options, shown)?;
         tree.planning_ms = started.elapsed().as_secs_f64() * 1e3;
+        self.reads.extend(plan.reads);
         let statement = match (plan.statement, counters) {
             (Statement::Rows(statement), Some((top, changed))) => {
-                self.reads.extend(plan.reads);
                 RowsStatement::Measured(Box::new(MeasuredStatement {
                     statement,
                     tree,
@@ -282,7 +283,16 @@ impl Binder<'_> {
                     changed,
                 }))
             }
-            _ => RowsStatement::Explain(Box::new(tree)),
+            (statement, _) => {
+                let of_with = plan.changes.iter().map(|change| &*change.statement);
+                let own = match &statement {
+                    Statement::Rows(statement) => Some(statement),
+                    _ => None,
+                };
+                let changed = of_with.chain(own).filter_map(RowsStatement::changed_table);
+                let changed = changed.cloned().collect();
+                RowsStatement::Explain(Box::new(ExplainedStatement { tree, changed }))
+            }
         };
         Ok((statement.into(), Some(columns)))
     }

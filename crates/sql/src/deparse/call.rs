@@ -112,6 +112,8 @@ impl Printer<'_> {
     /// The name of a call as the text has it, in lower case.
     fn written(&self, call: &ast::Function) -> String {
         let rest = self.rest_of(call);
+        // In quotes in the text that a definition keeps (`parse::special_call`).
+        let rest = rest.strip_prefix('"').unwrap_or(rest);
         let end = rest.find(|next: char| !next.is_alphanumeric() && next != '_');
         rest[..end.unwrap_or(rest.len())].to_lowercase()
     }

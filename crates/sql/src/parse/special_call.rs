@@ -8,7 +8,9 @@
 //! | `position(x in y)` | `position(y, x)` |
 //! | `overlay(x placing y from a for b)` | `overlay(x, y, a, b)` |
 //!
-//! So are they in PostgreSQL, which also names their columns. A literal behind the name of any type is one of that type
+//! So are they in PostgreSQL, which also names their columns. A definition keeps its expressions as texts of their trees, and
+//! `extract(` and `position(` begin the grammars of the left column: in a tree these two names are in quotes, so that the text
+//! is read as the call that it is. A literal behind the name of any type is one of that type
 //! (`oid '1'`).
 
 use sqlparser::ast::{self, Expr, Ident, ObjectName};
@@ -91,8 +93,12 @@ fn interval_with_precision(parser: &mut Parser<'_>) -> Result<Expr> {
 
 fn call(name: &str, span: Span, arguments: Vec<Expr>) -> Expr {
     let unnamed = |argument| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(argument));
+    let name = match name {
+        "extract" | "position" => Ident::with_quote_and_span('"', span, name),
+        name => Ident::with_span(span, name),
+    };
     Expr::Function(ast::Function {
-        name: ObjectName::from(vec![Ident::with_span(span, name)]),
+        name: ObjectName::from(vec![name]),
         uses_odbc_syntax: false,
         parameters: ast::FunctionArguments::None,
         args: ast::FunctionArguments::List(ast::FunctionArgumentList {

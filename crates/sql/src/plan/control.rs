@@ -252,7 +252,9 @@ impl TableLockMode {
 /// Isolation of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IsolationLevel {
-    /// Each statement sees what was committed when it began. READ UNCOMMITTED means the same.
+    /// As READ COMMITTED, under another name.
+    ReadUncommitted,
+    /// Each statement sees what was committed when it began.
     ReadCommitted,
     /// Each statement sees what was committed when the transaction's first one began.
     RepeatableRead,
@@ -264,16 +266,26 @@ impl IsolationLevel {
     /// The level of this name, in whatever case.
     pub fn named(name: &str) -> Option<IsolationLevel> {
         match name.to_ascii_lowercase().as_str() {
-            "read committed" | "read uncommitted" => Some(IsolationLevel::ReadCommitted),
+            "read uncommitted" => Some(IsolationLevel::ReadUncommitted),
+            "read committed" => Some(IsolationLevel::ReadCommitted),
             "repeatable read" => Some(IsolationLevel::RepeatableRead),
             "serializable" => Some(IsolationLevel::Serializable),
             _ => None,
         }
     }
 
+    /// True if all statements of a transaction see by one snapshot.
+    pub const fn keeps_snapshot(self) -> bool {
+        matches!(
+            self,
+            IsolationLevel::RepeatableRead | IsolationLevel::Serializable
+        )
+    }
+
     /// As SHOW tells it.
     pub const fn name(self) -> &'static str {
         match self {
+            IsolationLevel::ReadUncommitted => "read uncommitted",
             IsolationLevel::ReadCommitted => "read committed",
             IsolationLevel::RepeatableRead => "repeatable read",
             IsolationLevel::Serializable => "serializable",

@@ -23,12 +23,37 @@ pub enum RowsStatement {
     /// COPY
     Copy(Box<CopyPlan>),
     /// EXPLAIN
-    Explain(Box<PlanTree>),
+    Explain(Box<ExplainedStatement>),
     /// EXPLAIN ANALYZE
     Measured(Box<MeasuredStatement>),
 }
 
+/// EXPLAIN of a statement that does not run.
+#[derive(Debug, Clone)]
+pub struct ExplainedStatement {
+    /// Its plan.
+    pub tree: PlanTree,
+    /// The tables that it would change rows of, which are locked as if it did.
+    pub changed: Vec<Arc<TableDef>>,
+}
+
 impl RowsStatement {
+    /// The table that it changes rows of.
+    pub fn changed_table(&self) -> Option<&Arc<TableDef>> {
+        match self {
+            RowsStatement::Insert(plan) => Some(&plan.table),
+            RowsStatement::Update(plan) => Some(&plan.scan.table),
+            RowsStatement::Delete(plan) => Some(&plan.scan.table),
+            RowsStatement::Merge(plan) => Some(&plan.scan.table),
+            RowsStatement::Copy(plan) => plan
+                .table
+                .as_ref()
+                .filter(|_| plan.direction == CopyDirection::FromStdin),
+            RowsStatement::Measured(measured) => measured.statement.changed_table(),
+            RowsStatement::Select(_) | RowsStatement::Explain(_) => None,
+        }
+    }
+
     /// True if it changes rows, which a read-only transaction refuses.
     pub fn writes(&self) -> bool {
         match self {

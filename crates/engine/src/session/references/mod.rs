@@ -50,7 +50,7 @@ use crate::spill::log::LogCursor;
 use crate::spill::record::write_row;
 use crate::transaction::{Event, RowChange};
 use clearway_sql::error::{EngineError, Result};
-use clearway_sql::plan::{IsolationLevel, RowsStatement, Statement, TableScan};
+use clearway_sql::plan::{RowsStatement, Statement, TableScan};
 use clearway_sql::value::Value;
 use clearway_sql::{ReferentialAction, TableDef};
 pub(crate) use statements::ReferenceStatements;
@@ -313,7 +313,7 @@ impl Session {
         }
         // Locks see to what these statements promise, whatever the isolation level: their reads are not the transaction's.
         let counted = self.txn.stop_counting_reads();
-        let result = if seen == Seen::ByStatement || self.txn.isolation == IsolationLevel::ReadCommitted {
+        let result = if seen == Seen::ByStatement || !self.txn.isolation.keeps_snapshot() {
             self.run_cached(&cached, params, None, each)
         } else {
             let mut own = self.txn.take_latest_snapshot();

@@ -40,8 +40,10 @@ impl Reader<'_> {
         };
         loop {
             if self.eat("isolation level") {
-                modes.isolation = Some(if self.eat("read committed") || self.eat("read uncommitted") {
+                modes.isolation = Some(if self.eat("read committed") {
                     IsolationLevel::ReadCommitted
+                } else if self.eat("read uncommitted") {
+                    IsolationLevel::ReadUncommitted
                 } else if self.eat("repeatable read") {
                     IsolationLevel::RepeatableRead
                 } else if self.eat("serializable") {
