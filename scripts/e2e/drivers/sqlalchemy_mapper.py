@@ -66,10 +66,7 @@ def work(engine):
     engine.dispose()
 
 
-# Many objects at once go as a subquery in FROM by default, and there are none here: they go one by one. Over psycopg
-# the first question, whether there is a type hstore, is asked in a savepoint, and there are none here either.
-for name, more in (("psycopg", {"use_native_hstore": False}), ("pg8000", {})):
+for name in ("psycopg", "pg8000"):
     print(name, flush=True)
-    address = f"postgresql+{name}://{USER}@127.0.0.1:{PORT}/{DATABASE}"
-    work(sqlalchemy.create_engine(address, use_insertmanyvalues=False, **more))
+    work(sqlalchemy.create_engine(f"postgresql+{name}://{USER}@127.0.0.1:{PORT}/{DATABASE}"))
 print("done")
