@@ -2,7 +2,7 @@
 //!
 //! `nextval` and `setval` hold a sequence in mode ROW EXCLUSIVE to the transaction's end, also behind ROLLBACK TO, since the
 //! numbers stay given out too. ALTER, DROP and TRUNCATE … RESTART IDENTITY of others exclude it: they wait for the transaction,
-//! and who counts meanwhile waits for them and then counts by the new options.
+//! and a session that counts meanwhile waits for them and then counts by the new options.
 
 use clearway_sql::error::Result;
 use clearway_txn::{LockMode, LockTag};

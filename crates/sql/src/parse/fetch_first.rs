@@ -8,6 +8,11 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 /// Writes LIMIT for each FETCH with an expression in brackets.
 pub(super) fn mend(tokens: &mut [TokenWithSpan]) {
+    let is_fetch =
+        |token: &TokenWithSpan| matches!(&token.token, Token::Word(word) if word.keyword == Keyword::FETCH);
+    if !tokens.iter().any(is_fetch) {
+        return;
+    }
     let significant: Vec<usize> = (0..tokens.len())
         .filter(|number| !matches!(tokens[*number].token, Token::Whitespace(_)))
         .collect();
