@@ -1,7 +1,7 @@
 //! Locks on the sequences that a transaction has counted by.
 //!
 //! `nextval` and `setval` hold a sequence in mode ROW EXCLUSIVE to the transaction's end, also behind ROLLBACK TO, since the
-//! numbers stay given out too. ALTER, DROP and TRUNCATE … RESTART IDENTITY of others exclude it: they wait for the transaction,
+//! numbers stay given out too. ALTER and DROP of others exclude it: they wait for the transaction,
 //! and a session that counts meanwhile waits for them and then counts by the new options.
 
 use clearway_sql::error::Result;
