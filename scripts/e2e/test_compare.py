@@ -57,6 +57,23 @@ class Compare(unittest.TestCase):
         for row in rows:
             self.assertGreater(float(row.split()[-1].replace(",", "")), 1, row)
 
+    def test_a_short_comparison_of_a_hot_parent_ends_with_a_table(self):
+        done = compare("compare-hot-parent", "--smoke", "--postgres", "15")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        rows = done.stdout.split("\n\n")[-1].splitlines()[1:]
+        self.assertEqual([row.split()[0] for row in rows], [name for name in ("hot", "spread", "counted") for _ in range(2)])
+        for row in rows[1::2]:
+            self.assertRegex(row, r"\d\.\d\d×")
+
+    def test_a_short_flood_of_unfinished_logins_ends_with_a_table(self):
+        done = compare("unfinished-logins", "--connections", "700", "--rounds", "1", "--duration", "0.2")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        rows = done.stdout.split("\n\n")[-1].splitlines()[1:]
+        self.assertEqual([row.split()[0] for row in rows], ["silent", "tls", "password"])
+        for row in rows:
+            # As many as the sessions that may be there, the 64 beside them, and those that are about to end.
+            self.assertLess(int(row.split()[-1]), 2 * 564 + 50, row)
+
     def test_a_wrong_option_is_named(self):
         wrong = [
             (["--clients", "0"], "'0' is not a whole number"),

@@ -22,7 +22,7 @@ use clearway_sql::TableDef;
 use clearway_sql::error::Result;
 use clearway_sql::expr::Expr;
 use clearway_sql::plan::{
-    DeletePlan, InsertPlan, InsertSource, LockWaitPolicy, Returning, TableScan, UpdatePlan,
+    ConflictAction, DeletePlan, InsertPlan, InsertSource, LockWaitPolicy, Returning, TableScan, UpdatePlan,
 };
 use clearway_sql::value::{Decoded, Rewrite, TextsTogether, Value};
 
@@ -32,7 +32,7 @@ pub(crate) fn insert(
     plan: &InsertPlan,
     sink: &mut select::Sink<'_>,
 ) -> Result<u64> {
-    let (mut inserted, mut updated) = (0, 0);
+    let (mut inserted, mut updated, mut selected) = (0, 0, 0);
     let mut one = |execution: &mut Execution<'_>, exprs: &[Expr], input: &[Value]| -> Result<()> {
         let mut row = execution.scratch.rows.pop().unwrap_or_default();
         Value::clear_row(&mut row);
@@ -60,6 +60,15 @@ pub(crate) fn insert(
                     stored = (tid, true);
                     updated += 1;
                     row = new;
+                }
+                Stored::Selected(found, tid) => {
+                    let is_locked = matches!(
+                        &conflict.action,
+                        ConflictAction::Select(select) if select.lock.is_some()
+                    );
+                    stored = (tid, is_locked);
+                    selected += 1;
+                    row = found;
                 }
                 Stored::LeftOut => {
                     execution.scratch.rows.push(row);
@@ -104,7 +113,7 @@ pub(crate) fn insert(
         deleted: 0,
     };
     execution.txn.count_rows(plan.table.oid, changes);
-    Ok(changes.count())
+    Ok(changes.count() + selected)
 }
 
 /// Stores a row and its index entries.

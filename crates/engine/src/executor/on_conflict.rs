@@ -13,12 +13,16 @@
 //! 4. There is one, and DO UPDATE: it is locked. If it has been changed or deleted meanwhile, all begins again. The
 //!    snapshot does not matter in READ COMMITTED: the row is updated as it is now. WHERE may leave it as it is; its lock
 //!    stays.
+//! 5. There is one, and DO SELECT: with FOR it is locked as in step 4. Without, it is read as it is now: a row that has a key
+//!    is there for a transaction of READ COMMITTED, whatever its statement's snapshot shows.
 //!
 //! REPEATABLE READ gives up with 40001 where the row that is there is not the one that its snapshot shows. A row that this
 //! statement has stored or updated itself is not updated again (21000).
 
 use clearway_sql::error::{EngineError, Result, SqlState};
-use clearway_sql::plan::{ConflictUpdate, InsertPlan, LockWaitPolicy, OnConflict};
+use clearway_sql::plan::{
+    ConflictAction, ConflictSelect, ConflictUpdate, InsertPlan, LockWaitPolicy, OnConflict,
+};
 use clearway_sql::value::Value;
 use clearway_sql::{IndexDef, IndexEntry, TableDef};
 use clearway_storage::btree::{BTree, InsertOutcome};
@@ -34,6 +38,7 @@ use crate::executor::modify_joined::assigned_by;
 use crate::executor::not_null::check_not_null;
 use crate::executor::place::place_value;
 use crate::executor::references::{self, concern_update, row_stored};
+use crate::executor::scan::row_lock_mode;
 use crate::executor::unique::{insert_entries, refers_to, violation};
 use crate::executor::{Execution, Queued, heap_rel};
 
@@ -43,6 +48,8 @@ pub(super) enum Stored {
     Inserted(Tid),
     /// The row that was there is this now, at this place.
     Updated(Vec<Value>, Tid),
+    /// The row that was there, at this place.
+    Selected(Vec<Value>, Tid),
     /// Nothing was changed.
     LeftOut,
 }
@@ -77,16 +84,16 @@ pub(super) fn insert_or(
         };
         execution.txn.note_in_tags();
         mark_read(execution, table, rival.newest)?;
-        match &conflict.update {
-            None => {
+        let done = match &conflict.action {
+            ConflictAction::Nothing => {
                 check_seen(execution, table, rival, true)?;
-                return Ok(Stored::LeftOut);
+                Some(Stored::LeftOut)
             }
-            Some(update) => {
-                if let Some(stored) = update_rival(execution, table, update, rival, row)? {
-                    return Ok(stored);
-                }
-            }
+            ConflictAction::Update(update) => update_rival(execution, table, update, rival, row)?,
+            ConflictAction::Select(select) => select_rival(execution, table, select, rival, row)?,
+        };
+        if let Some(stored) = done {
+            return Ok(stored);
         }
     }
 }
@@ -205,34 +212,13 @@ fn update_rival(
 ) -> Result<Option<Stored>> {
     let heap = Heap::new(heap_rel(table));
     let rival = in_the_way.newest;
-    let mut queued = Queued::default();
     let set = &update.set;
     // As strong as the update that may follow.
     let mode = match table.may_change_row_key(set.values.iter().map(|(column, _)| *column)) {
         true => RowLockMode::Update,
         false => RowLockMode::NoKeyUpdate,
     };
-    let is_locked = loop {
-        let outcome = heap.lock_row(&execution.txn.context(), rival, mode, false);
-        match outcome.map_err(storage_error)? {
-            LockOutcome::Locked => break true,
-            LockOutcome::SelfModified => return Err(second_time()),
-            LockOutcome::Wait(other) => {
-                execution.wait_for_row(table, rival, other, LockWaitPolicy::Block, &mut queued)?;
-            }
-            LockOutcome::Queue => execution.queue_for_row(table, rival, &mut queued)?,
-            LockOutcome::Deleted => {
-                execution.check_concurrent("delete")?;
-                break false;
-            }
-            LockOutcome::Changed { .. } => {
-                execution.check_concurrent("update")?;
-                break false;
-            }
-        }
-    };
-    queued.release(execution.txn);
-    if !is_locked {
+    if !lock_rival(execution, table, rival, mode, "UPDATE")? {
         return Ok(None);
     }
     check_seen(execution, table, in_the_way, false)?;
@@ -280,6 +266,75 @@ fn update_rival(
     }
 }
 
+/// Step 5; `None`: the row has changed, and all begins again.
+fn select_rival(
+    execution: &mut Execution<'_>,
+    table: &TableDef,
+    select: &ConflictSelect,
+    in_the_way: RowInTheWay,
+    row: &[Value],
+) -> Result<Option<Stored>> {
+    let rival = in_the_way.newest;
+    if let Some(strength) = select.lock
+        && !lock_rival(execution, table, rival, row_lock_mode(strength), "SELECT")?
+    {
+        return Ok(None);
+    }
+    check_seen(execution, table, in_the_way, select.lock.is_none())?;
+    let heap = Heap::new(heap_rel(table));
+    let found = heap.row_at(execution.storage, rival, <[u8]>::to_vec);
+    let Some(payload) = found.map_err(storage_error)? else {
+        return Ok(None);
+    };
+    let mut both = execution.whole_row(table, &payload)?;
+    if let Some(condition) = &select.condition {
+        both.extend_from_slice(row);
+        both.push(place_value(rival));
+        if !execution.evaluating(|context| condition.passes(&both, context))? {
+            return Ok(Some(Stored::LeftOut));
+        }
+        both.truncate(table.columns.len());
+    }
+    Ok(Some(Stored::Selected(both, rival)))
+}
+
+/// Locks the row that is there; `false` if it has been changed or deleted meanwhile. `action`: the word behind DO.
+fn lock_rival(
+    execution: &mut Execution<'_>,
+    table: &TableDef,
+    rival: Tid,
+    mode: RowLockMode,
+    action: &str,
+) -> Result<bool> {
+    let heap = Heap::new(heap_rel(table));
+    let mut queued = Queued::default();
+    let mut at_front = false;
+    let is_locked = loop {
+        let outcome = heap.lock_row(&execution.txn.context(), rival, mode, at_front);
+        match outcome.map_err(storage_error)? {
+            LockOutcome::Locked => break true,
+            LockOutcome::SelfModified => return Err(second_time(action)),
+            LockOutcome::Wait(other) => {
+                execution.wait_for_row(table, rival, other, LockWaitPolicy::Block, &mut queued)?;
+            }
+            LockOutcome::Queue => {
+                execution.queue_for_row(table, rival, &mut queued)?;
+                at_front = true;
+            }
+            LockOutcome::Deleted => {
+                execution.check_concurrent("delete")?;
+                break false;
+            }
+            LockOutcome::Changed { .. } => {
+                execution.check_concurrent("update")?;
+                break false;
+            }
+        }
+    };
+    queued.release(execution.txn);
+    Ok(is_locked)
+}
+
 /// 40001 under REPEATABLE READ for a row that its snapshot does not show; `own`: unless this statement has made it.
 fn check_seen(execution: &mut Execution<'_>, table: &TableDef, rival: RowInTheWay, own: bool) -> Result<()> {
     if !execution.txn.isolation.keeps_snapshot() {
@@ -301,10 +356,10 @@ fn check_seen(execution: &mut Execution<'_>, table: &TableDef, rival: RowInTheWa
 
 /// 21000
 #[cold]
-fn second_time() -> EngineError {
+fn second_time(action: &str) -> EngineError {
     EngineError::new(
         SqlState::from_code("21000"),
-        "ON CONFLICT DO UPDATE command cannot affect row a second time",
+        format!("ON CONFLICT DO {action} command cannot affect row a second time"),
     )
     .with_hint(
         "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",

@@ -442,7 +442,7 @@ impl IndexCursor {
 }
 
 /// The strength of a clause in the heap.
-fn row_lock_mode(strength: LockStrength) -> RowLockMode {
+pub(super) fn row_lock_mode(strength: LockStrength) -> RowLockMode {
     match strength {
         LockStrength::KeyShare => RowLockMode::KeyShare,
         LockStrength::Share => RowLockMode::Share,

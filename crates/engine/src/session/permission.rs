@@ -63,10 +63,15 @@ impl Session {
     }
 
     /// 42501 for a statement of the session itself that the role may not run.
+    #[inline(always)]
     pub(super) fn check_control(&self, statement: &ControlStatement) -> Result<()> {
-        if self.identity.is_superuser {
-            return Ok(());
+        match self.identity.is_superuser {
+            true => Ok(()),
+            false => self.check_control_of_role(statement),
         }
+    }
+
+    fn check_control_of_role(&self, statement: &ControlStatement) -> Result<()> {
         let state = self.txn.catalog_state();
         match statement {
             ControlStatement::Lock { tables, mode, .. } => {

@@ -322,8 +322,13 @@ impl Session {
         if self.standby.is_some() && !cached.uses.is_empty() {
             self.engine.check_not_diverged()?;
         }
+        // EXPLAIN locks what its statement would, and looks at no row: its answer waits for no commit.
+        let uses = match statement {
+            RowsStatement::Explain(_) => &[][..],
+            _ => &cached.uses,
+        };
         self.txn
-            .take_snapshot_for(&cached.uses, &self.interrupts, self.settings.lock_timeout)?;
+            .take_snapshot_for(uses, &self.interrupts, self.settings.lock_timeout)?;
         if request.describe
             && let Some(columns) = &cached.plan.columns
         {
@@ -479,7 +484,7 @@ impl Session {
     }
 
     /// The command tag of a statement, with the count of its rows where it has one.
-    #[inline]
+    #[inline(always)]
     pub(super) fn set_tag(&mut self, cached: &CachedPlan, rows: Option<u64>) {
         let traits = &cached.traits;
         let tag = match rows {

@@ -48,12 +48,66 @@ fn on_conflict_waits_for_the_row_in_its_way() {
     }
 }
 
+/// DO SELECT waits for a row that another transaction inserts or changes, as its key may go, and gives it or inserts its own.
+/// It waits for locks of a row that is there only if it asks for one, and then holds the row.
+#[test]
+fn do_select_gives_the_row_that_is_there() {
+    let select = "insert into accounts values (3, 'bob', 5) on conflict (id) do select";
+    let insert = "insert into accounts values (3, 'alice', 300)";
+    for (end, row) in [("commit", "alice|300"), ("rollback", "bob|5")] {
+        accounts().play(&format!(
+            "alice: begin => BEGIN
+             alice: {insert} => INSERT 0 1
+             bob:   {select} returning owner, balance => waits
+             alice: {end} => {upper}
+             bob    => {row}",
+            upper = end.to_uppercase(),
+        ));
+    }
+    accounts().play(&format!(
+        "alice: {insert} => INSERT 0 1
+         alice: begin => BEGIN
+         alice: select balance from accounts where id = 3 for update => 300
+         bob:   {select} returning balance => 300
+         bob:   {select} for update returning balance => waits
+         alice: update accounts set balance = 400 where id = 3 => UPDATE 1
+         alice: commit => COMMIT
+         bob    => 400"
+    ));
+    for (lock, others) in [("for share", "waits"), ("for key share", "UPDATE 1")] {
+        let end = if others == "waits" {
+            "alice  => UPDATE 1"
+        } else {
+            ""
+        };
+        accounts().play(&format!(
+            "alice: {insert} => INSERT 0 1
+             bob:   begin => BEGIN
+             bob:   {select} {lock} where accounts.balance < excluded.balance returning balance =>
+             alice: update accounts set balance = 400 where id = 3 => {others}
+             bob:   commit => COMMIT
+             {end}"
+        ));
+    }
+    // A row that is gone when its lock is there.
+    accounts().play(&format!(
+        "alice: {insert} => INSERT 0 1
+         alice: begin => BEGIN
+         alice: delete from accounts where id = 3 => DELETE 1
+         bob:   {select} for no key update returning owner => waits
+         alice: commit => COMMIT
+         bob    => bob"
+    ));
+}
+
 /// Under REPEATABLE READ a row that the snapshot does not show is an error, and so is one that has been changed since.
 #[test]
 fn on_conflict_under_repeatable_read() {
     for statement in [
         "insert into accounts values (3, 'bob', 5) on conflict (id) do update set balance = 5",
         "insert into accounts values (3, 'bob', 5) on conflict (id) do nothing",
+        "insert into accounts values (3, 'bob', 5) on conflict (id) do select returning id",
+        "insert into accounts values (3, 'bob', 5) on conflict (id) do select for share returning id",
     ] {
         accounts().play(&format!(
             "bob:   begin isolation level repeatable read => BEGIN

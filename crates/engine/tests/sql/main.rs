@@ -13,6 +13,7 @@ mod changes;
 mod check_constraints;
 mod comments;
 mod computed_indexes;
+mod conflict_select;
 mod copy;
 mod date_settings;
 mod definitions;

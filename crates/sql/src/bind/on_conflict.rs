@@ -7,7 +7,7 @@
 //! | `(a, lower(b)) where c` | those over just these parts; of a part of the rows those whose predicate follows from c |
 //! | `ON CONSTRAINT c` | that of the constraint |
 //!
-//! SET and WHERE of DO UPDATE see the row that is there under the table's name, and the one that was to be inserted as
+//! SET and WHERE of DO UPDATE, and WHERE of DO SELECT, see the row that is there under the table's name, and the one that was to be inserted as
 //! `excluded`; its columns stand behind the other's.
 
 use std::collections::BTreeSet;
@@ -23,8 +23,8 @@ use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
 use crate::implication::predicate_follows;
 use crate::index::{IndexKey, IndexedValue};
-use crate::parse::{conflict_target, parse_expression};
-use crate::plan::{ConflictUpdate, OnConflict, RowAssignments};
+use crate::parse::{conflict_select, conflict_target, parse_expression};
+use crate::plan::{ConflictAction, ConflictSelect, ConflictUpdate, OnConflict, RowAssignments};
 use crate::planner::Failure;
 use crate::planner::scan::conjuncts;
 use crate::stack::with_stack_for;
@@ -55,10 +55,13 @@ impl Binder<'_> {
             },
             Some(ast::ConflictTarget::OnConstraint(name)) => vec![self.arbiter_named(name, table)?],
             None => {
-                if let ast::OnConflictAction::DoUpdate(_) = conflict.action {
+                if let ast::OnConflictAction::DoUpdate(update) = &conflict.action {
+                    let action = conflict_select(update).map_or("UPDATE", |_| "SELECT");
                     return Err(EngineError::new(
                         SqlState::SYNTAX_ERROR,
-                        "ON CONFLICT DO UPDATE requires inference specification or constraint name",
+                        format!(
+                            "ON CONFLICT DO {action} requires inference specification or constraint name"
+                        ),
                     )
                     .with_hint("For example, ON CONFLICT (column_name)."));
                 }
@@ -69,14 +72,24 @@ impl Binder<'_> {
                     .collect()
             }
         };
-        let update = match &conflict.action {
-            ast::OnConflictAction::DoNothing => None,
-            ast::OnConflictAction::DoUpdate(update) => Some(self.conflict_update(update, relation)?),
+        let action = match &conflict.action {
+            ast::OnConflictAction::DoNothing => ConflictAction::Nothing,
+            ast::OnConflictAction::DoUpdate(update) => match conflict_select(update) {
+                None => ConflictAction::Update(self.conflict_update(update, relation)?),
+                Some(lock) => {
+                    if lock.is_some() {
+                        self.note_change(table, Change::Update);
+                    }
+                    let mut scope = conflict_scope(relation);
+                    let condition = self.conflict_condition(update, &mut scope)?;
+                    ConflictAction::Select(ConflictSelect { lock, condition })
+                }
+            },
         };
         Ok(OnConflict {
             arbiters,
             names_arbiters: conflict.conflict_target.is_some(),
-            update,
+            action,
         })
     }
 
@@ -182,25 +195,10 @@ impl Binder<'_> {
     ) -> Result<ConflictUpdate> {
         let table = &relation.table;
         self.note_change(relation.view().unwrap_or(table), Change::Update);
-        let columns = table.columns.len();
-        let mut excluded = Names::of_table(table, Some(EXCLUDED.to_owned()), columns as u16);
-        // It has no system columns.
-        excluded.relations[0].table_oid = 0;
-        let mut names = relation.names();
-        if relation.view().is_none() {
-            names.relations[0].versions = Versions::Told(2 * columns as u16);
-        }
-        let mut scope = Scope::of(names.and(excluded), "UPDATE");
-        let mut set = Assignments::after(2 * columns + 1);
+        let mut scope = conflict_scope(relation);
+        let mut set = Assignments::after(2 * table.columns.len() + 1);
         self.assignments(&update.assignments, relation, &mut scope, &mut set)?;
-        let condition = match &update.selection {
-            None => None,
-            Some(tree) => {
-                scope.clause = "WHERE";
-                let typed = self.expression(tree, &mut scope)?;
-                Some(self.condition(typed, "WHERE", self.position_of(tree))?)
-            }
-        };
+        let condition = self.conflict_condition(update, &mut scope)?;
         let changes = table.may_change_keys(set.assigned.iter().map(|(column, _)| *column));
         Ok(ConflictUpdate {
             set: RowAssignments {
@@ -211,6 +209,31 @@ impl Binder<'_> {
             condition,
         })
     }
+
+    /// WHERE of DO UPDATE and DO SELECT.
+    fn conflict_condition(&mut self, update: &ast::DoUpdate, scope: &mut Scope) -> Result<Option<Expr>> {
+        let Some(tree) = &update.selection else {
+            return Ok(None);
+        };
+        scope.clause = "WHERE";
+        let typed = self.expression(tree, scope)?;
+        self.condition(typed, "WHERE", self.position_of(tree)).map(Some)
+    }
+}
+
+/// The names that DO UPDATE and DO SELECT see: the row that is there, the one that was to be inserted, and the place of the
+/// version that is there.
+fn conflict_scope(relation: &ChangedRelation) -> Scope {
+    let table = &relation.table;
+    let columns = table.columns.len() as u16;
+    let mut excluded = Names::of_table(table, Some(EXCLUDED.to_owned()), columns);
+    // It has no system columns.
+    excluded.relations[0].table_oid = 0;
+    let mut names = relation.names();
+    if relation.view().is_none() {
+        names.relations[0].versions = Versions::Told(2 * columns);
+    }
+    Scope::of(names.and(excluded), "UPDATE")
 }
 
 /// The expression that a part of a key is; `None` for a column.

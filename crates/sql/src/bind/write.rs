@@ -19,7 +19,7 @@ use crate::expr::domain::default_of;
 use crate::expr::{Expr, Subquery};
 use crate::parse::parse_rows;
 use crate::parse::{Overriding, overriding};
-use crate::plan::{DeletePlan, InsertPlan, InsertSource, JoinedRows, TableScan, UpdatePlan};
+use crate::plan::{ConflictAction, DeletePlan, InsertPlan, InsertSource, JoinedRows, TableScan, UpdatePlan};
 use crate::planner::Planner;
 use crate::planner::cost::Costs;
 use crate::planner::facts::Facts;
@@ -121,6 +121,15 @@ impl Binder<'_> {
             names.relations[0].versions = Versions::Stored(table.columns.len() as u16);
         }
         let returning = self.returning(insert.returning.as_ref(), names)?;
+        let selects = conflict
+            .as_ref()
+            .is_some_and(|conflict| matches!(conflict.action, ConflictAction::Select(_)));
+        if selects && returning.is_none() {
+            return Err(EngineError::new(
+                SqlState::SYNTAX_ERROR,
+                "ON CONFLICT DO SELECT requires a RETURNING clause",
+            ));
+        }
         let generates = table.generated().next().is_some();
         Ok(InsertPlan {
             generates,

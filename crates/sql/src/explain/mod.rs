@@ -30,8 +30,8 @@ use crate::expr::{CompareOp, Expr, SubqueryForm};
 use crate::function::quote_identifier;
 use crate::index::IndexDef;
 use crate::plan::{
-    Counter, InsertSource, JoinedRows, OnConflict, RowsStatement, SelectPlan, Source, StageCounters,
-    Statement, TableScan,
+    ConflictAction, Counter, InsertSource, JoinedRows, LockStrength, OnConflict, RowsStatement, SelectPlan,
+    Source, StageCounters, Statement, TableScan,
 };
 use crate::planner::{Cost, Costs, Facts};
 use crate::stack::checkpoint;
@@ -189,21 +189,17 @@ impl Lines<'_> {
 
     /// ON CONFLICT, as properties of the INSERT.
     fn conflict(&mut self, conflict: &OnConflict, table: &TableDef) {
-        let resolution = if conflict.update.is_some() {
-            "UPDATE"
-        } else {
-            "NOTHING"
+        let resolution = match &conflict.action {
+            ConflictAction::Nothing => "NOTHING",
+            ConflictAction::Update(_) => "UPDATE",
+            ConflictAction::Select(select) => select.lock.map_or("SELECT", LockStrength::statement),
         };
         self.property("Conflict Resolution", resolution);
         if conflict.names_arbiters {
             let names = conflict.arbiters.iter().map(|at| table.indexes[*at].name.clone());
             self.list("Conflict Arbiter Indexes", names.collect());
         }
-        if let Some(condition) = conflict
-            .update
-            .as_ref()
-            .and_then(|update| update.condition.as_ref())
-        {
+        if let Some(condition) = conflict.action.condition() {
             let mut names = table_names(table);
             let excluded = table
                 .columns

@@ -14,7 +14,7 @@
 //! the calls with a grammar of their own (`special_call`), lists that begin with a query (`in_list`), ANY behind an
 //! operator with its schema (`operator_any`), `.*` behind parentheses or before an operator (`row_wildcards`), ONLY and `*` beside tables' names (`children`), GROUPING SETS inside GROUPING SETS, `GROUP BY DISTINCT` (a key of its own,
 //! [`mark_distinct_groups`]), parts of arrays that are assigned to (`assigned_parts`), forms of MERGE (`merge`), the columns of ON DELETE SET NULL (`set_columns`), CURRENT OF (`current_of`), names of joins
-//! behind USING (`using_alias`), ROWS FROM (`rows_from`), VALUES behind ANY (`quantified_values`), targets of ON CONFLICT (`conflict_target`), VARIADIC, `(values (1))` and `((select 1) union select 2)` (`set_operand`) as values.
+//! behind USING (`using_alias`), ROWS FROM (`rows_from`), VALUES behind ANY (`quantified_values`), targets of ON CONFLICT (`conflict_target`), DO SELECT (`conflict_select`), VARIADIC, `(values (1))` and `((select 1) union select 2)` (`set_operand`) as values.
 //!
 //! The first two are rules of precedence ([`Dialect`]); the others are mended in the list of tokens ([`tokens`]). So are
 //! locks of rows (`row_locks`). `TABLE x`, whose name sqlparser keeps without its quotes, is written out there.
@@ -104,6 +104,11 @@ impl Dialect for Grammar {
         super::in_list::parse(parser, left).or_else(|| super::operator_any::parse(parser, left))
     }
 
+    /// `INSERT … SELECT 1 ON CONFLICT …`: the last value is not named "on", a word that only AS makes a name.
+    fn is_column_alias(&self, kw: &Keyword, parser: &mut Parser<'_>) -> bool {
+        *kw != Keyword::ON && PostgreSqlDialect {}.is_column_alias(kw, parser)
+    }
+
     as_base! {
         identifier_quote_style(identifier: &str) -> Option<char>;
         is_delimited_identifier_start(ch: char) -> bool;
@@ -165,6 +170,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
     join_strings(&mut tokens);
     mark_symmetric(&mut tokens);
     super::in_list::mark(&mut tokens);
+    super::conflict_select::mend(&mut tokens);
     super::row_locks::mend(&mut tokens);
     super::fetch_first::mend(&mut tokens);
     write_out_table_queries(&mut tokens);

@@ -6,6 +6,7 @@
 
 mod assigned_parts;
 mod children;
+mod conflict_select;
 mod conflict_target;
 mod current_of;
 mod dialect;
@@ -33,6 +34,7 @@ pub(crate) mod utility;
 mod window_frame;
 
 pub(crate) use assigned_parts::SUBSCRIPTS_MARK;
+pub(crate) use conflict_select::conflict_select;
 pub(crate) use conflict_target::conflict_target;
 pub(crate) use current_of::current_of;
 pub(crate) use dialect::{DISTINCT_MARK, VARIADIC};

@@ -70,9 +70,9 @@ pub use grant::{GrantObjects, GrantPlan};
 pub use reindex::{Reindex, ReindexAsRead, ReindexKind, ReindexTarget};
 pub use role::{DefaultsOf, Owner, RoleOptions, RoleStatement, Secret};
 pub use rows::{
-    ConflictUpdate, DeletePlan, ExplainedStatement, InsertPlan, InsertSource, JoinedRows, MeasuredStatement,
-    MergeAction, MergeClause, MergePlan, OnConflict, Returning, RowAssignments, RowCheck, RowsStatement,
-    UpdatePlan,
+    ConflictAction, ConflictSelect, ConflictUpdate, DeletePlan, ExplainedStatement, InsertPlan, InsertSource,
+    JoinedRows, MeasuredStatement, MergeAction, MergeClause, MergePlan, OnConflict, Returning,
+    RowAssignments, RowCheck, RowsStatement, UpdatePlan,
 };
 pub use select::{
     AggregatePlan, FrameBound, FrameExclusion, FrameUnit, JoinKind, KeyJoin, LockStrength, LockWaitPolicy,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::catalog::TableDef;
 use crate::explained::{Counter, PlanTree};
 use crate::expr::{Expr, Subquery};
-use crate::plan::{Column, CopyDirection, CopyPlan, RowsPlan, SelectPlan, TableScan};
+use crate::plan::{Column, CopyDirection, CopyPlan, LockStrength, RowsPlan, SelectPlan, TableScan};
 
 /// A statement that reads or writes rows.
 #[derive(Debug, Clone)]
@@ -258,8 +258,39 @@ pub struct OnConflict {
     pub arbiters: Vec<usize>,
     /// True if the statement says which.
     pub names_arbiters: bool,
-    /// DO UPDATE; `None`: DO NOTHING.
-    pub update: Option<ConflictUpdate>,
+    /// The action on the row that is there.
+    pub action: ConflictAction,
+}
+
+/// The action of ON CONFLICT.
+#[derive(Debug, Clone)]
+pub enum ConflictAction {
+    /// DO NOTHING
+    Nothing,
+    /// DO UPDATE
+    Update(ConflictUpdate),
+    /// DO SELECT: RETURNING gives the row that is there.
+    Select(ConflictSelect),
+}
+
+impl ConflictAction {
+    /// WHERE
+    pub fn condition(&self) -> Option<&Expr> {
+        match self {
+            ConflictAction::Nothing => None,
+            ConflictAction::Update(update) => update.condition.as_ref(),
+            ConflictAction::Select(select) => select.condition.as_ref(),
+        }
+    }
+}
+
+/// DO SELECT of ON CONFLICT; WHERE sees what it sees in DO UPDATE.
+#[derive(Debug, Clone)]
+pub struct ConflictSelect {
+    /// FOR …
+    pub lock: Option<LockStrength>,
+    /// WHERE
+    pub condition: Option<Expr>,
 }
 
 /// DO UPDATE of ON CONFLICT, over the row that is there and, behind it, the row that was to be inserted (EXCLUDED) and the

@@ -1,4 +1,4 @@
-//! The header of a version, for those who ask for it.
+//! One version by its place, for those who ask for it: its header and its bytes, whatever became of it.
 
 use clearway_txn::Xid;
 
@@ -22,6 +22,16 @@ pub struct VersionHeader {
 }
 
 impl Heap {
+    /// The bytes of the version at exactly `tid`, whatever became of it; `None` if there is none.
+    pub fn row_at<R>(&self, storage: &Storage, tid: Tid, read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        let page = PageId {
+            rel: self.rel,
+            block: tid.block,
+        };
+        let page = storage.pin(page)?.into_shared();
+        Ok(Tuple::at(page.hinted(), tid.slot).map(|tuple| read(tuple.row())))
+    }
+
     /// The header of the version at exactly `tid`; `None` if there is none.
     pub fn header(&self, storage: &Storage, tid: Tid) -> Result<Option<VersionHeader>> {
         let page = PageId {

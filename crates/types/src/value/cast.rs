@@ -383,12 +383,18 @@ fn narrow(value: i64, to: DataType) -> Result<Value> {
 
 /// The moment at which the session's clocks show a time.
 fn moment(local: i64) -> Result<Value> {
+    if datetime::reads_by_default() {
+        return Ok(Value::TimestampTz(local));
+    }
     let moment = NamedZone::of_session().moment(local);
     in_range(moment).map(Value::TimestampTz)
 }
 
 /// The time that the session's clocks show at a moment.
 fn local(moment: i64) -> Result<i64> {
+    if datetime::reads_by_default() {
+        return Ok(moment);
+    }
     in_range(NamedZone::of_session().local(moment))
 }
 

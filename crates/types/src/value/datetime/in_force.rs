@@ -69,6 +69,12 @@ pub fn settings() -> Option<Arc<DateTimeSettings>> {
     READING.with(|current| current.borrow().clone())
 }
 
+/// True if the session's clocks show UTC and texts are read by the other defaults, too.
+#[inline]
+pub fn reads_by_default() -> bool {
+    READING.with(|current| current.borrow().is_none())
+}
+
 /// Settings that are in force until this is dropped.
 #[derive(Debug)]
 #[must_use]

@@ -26,6 +26,7 @@ use crate::error::{EngineError, Result, SqlState, shown};
 use input::Parsed;
 use tokens::Fault;
 
+pub use in_force::reads_by_default;
 pub use interval::{
     Interval, IntervalField, IntervalStyle, depends_on_style, fit as fit_interval, format_interval,
     interval_typmod, parse_interval,
