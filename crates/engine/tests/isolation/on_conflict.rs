@@ -45,6 +45,17 @@ fn on_conflict_waits_for_the_row_in_its_way() {
              bob    => INSERT 0 1
              bob:   select owner, balance from accounts where id = 3 => {row}"
         ));
+        // The same when it is the lock that is waited for.
+        accounts().play(&format!(
+            "alice: {insert} => INSERT 0 1
+             alice: begin => BEGIN
+             alice: select id from accounts where id = 3 for update => 3
+             bob:   {upsert} => waits
+             alice: {change} => {tag} 1
+             alice: commit => COMMIT
+             bob    => INSERT 0 1
+             bob:   select owner, balance from accounts where id = 3 => {row}"
+        ));
     }
 }
 
