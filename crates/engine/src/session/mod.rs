@@ -24,6 +24,7 @@
 //! | `control`, `transaction_block`, `savepoint` | statements about settings and prepared statements; BEGIN to COMMIT; savepoints |
 //! | `advisory_locks` | advisory locks: how often the session has asked for each |
 //! | `analyze` | ANALYZE |
+//! | `command_tag` | the tag of the statement that has run |
 //! | `cursors` | DECLARE, FETCH, MOVE, CLOSE; portals by name |
 //! | `portal` | statements that have sent some of their rows |
 //! | `recovery` | what is different on a standby: a transaction that replay has ended, the promotion |
@@ -38,6 +39,7 @@
 mod advisory_locks;
 mod analyze;
 mod catalog_facts;
+mod command_tag;
 mod concurrent_index;
 mod control;
 mod cursors;
@@ -86,6 +88,7 @@ use crate::spill::SpillOptions;
 use crate::transaction::{PendingNotifications, Phase, StandbyWait, Transaction, WaitedFor};
 use advisory_locks::AdvisoryLocks;
 use clearway_sql::error::{EngineError, Result, SqlState};
+use command_tag::CommandTag;
 use cursors::Cursors;
 use expression_session::ChangedSetting;
 use named_statements::NamedStatement;
@@ -136,9 +139,7 @@ pub struct Session {
     scratch: Scratch,
     info: SessionInfo,
     pub(crate) identity: Identity,
-    tag: String,
-    /// The parts of `tag`.
-    tag_of: (&'static str, Option<u64>),
+    tag: CommandTag,
     random: std::cell::Cell<u64>,
     /// True if the running statement is one of several in a query string: they are one transaction, even where the
     /// first of them has not begun it yet.
@@ -190,8 +191,7 @@ impl Session {
             scratch: Scratch::default(),
             info,
             identity,
-            tag: String::new(),
-            tag_of: ("", None),
+            tag: CommandTag::default(),
             random: std::cell::Cell::new(seed),
             among_others: false,
             begun: false,

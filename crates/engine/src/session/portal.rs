@@ -229,7 +229,7 @@ impl Session {
         drop(snapshot);
         self.txn.end_statement();
         self.set_tag(&cached, Some(sent));
-        out.complete(&self.tag)?;
+        out.complete(self.tag.as_str())?;
         Ok(Completion::Complete)
     }
 }

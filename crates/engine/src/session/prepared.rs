@@ -17,6 +17,7 @@ use crate::convert::lock_mode;
 use crate::identity::Identity;
 use crate::interrupt::Interrupts;
 use crate::planning_memory::{PlanningMemory, Reservation};
+use crate::session::command_tag::{CountedTags, counted_tags};
 use crate::session::named_output::has_names;
 use crate::settings::PlanningSettings;
 use crate::{definition, executor};
@@ -67,6 +68,8 @@ pub(super) struct Traits {
     pub(super) tag_without_rows: &'static str,
     /// The tag ends with the number of rows.
     pub(super) tells_rows: bool,
+    /// The tags with small numbers, if they are usual.
+    pub(super) counted_tags: Option<&'static CountedTags>,
 }
 
 impl Traits {
@@ -86,6 +89,7 @@ impl Traits {
             tag,
             tag_without_rows,
             tells_rows,
+            counted_tags: counted_tags(tag),
         }
     }
 }

@@ -7,7 +7,6 @@
 //! | definition of an index, CONCURRENTLY | `concurrent_index`, in several transactions | the same |
 //! | rows | `executor`, `copy` | the same |
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::engine::Engine;
@@ -153,7 +152,7 @@ impl Session {
             if last && self.txn.phase == Phase::Implicit {
                 self.commit(out)?;
             }
-            out.complete(&self.tag)?;
+            out.complete(self.tag.as_str())?;
             return Ok(Completion::Complete);
         }
         let ran = match &cached.plan.statement {
@@ -204,7 +203,7 @@ impl Session {
         if last && self.txn.phase == Phase::Implicit {
             self.commit(out)?;
         }
-        out.complete(&self.tag)?;
+        out.complete(self.tag.as_str())?;
         Ok(Completion::Complete)
     }
 
@@ -487,31 +486,11 @@ impl Session {
     #[inline(always)]
     pub(super) fn set_tag(&mut self, cached: &CachedPlan, rows: Option<u64>) {
         let traits = &cached.traits;
-        let tag = match rows {
-            Some(_) => traits.tag,
-            None => traits.tag_without_rows,
-        };
-        let rows = rows.filter(|_| traits.tells_rows);
-        // Usually the session's last statement was the same one.
-        if !std::ptr::eq(self.tag_of.0, tag) || self.tag_of.1 != rows {
-            self.write_tag(tag, rows);
-        }
-    }
-
-    fn write_tag(&mut self, tag: &'static str, rows: Option<u64>) {
-        self.tag_of = (tag, rows);
-        self.tag.clear();
-        self.tag.push_str(tag);
-        match rows {
-            None => {}
-            // The usual counts. Formatting is for any number, and costs some 300 instructions more.
-            Some(digit @ 0..=9) => {
-                self.tag.push(' ');
-                self.tag.push(char::from(b'0' + digit as u8));
-            }
-            Some(rows) => {
-                let _ = write!(self.tag, " {rows}");
-            }
+        match (rows, traits.counted_tags) {
+            (None, _) => self.tag.put(traits.tag_without_rows),
+            (Some(_), _) if !traits.tells_rows => self.tag.put(traits.tag),
+            (Some(rows @ 0..=9), Some(tags)) => self.tag.put(tags[rows as usize]),
+            (Some(rows), _) => self.tag.count(traits.tag, rows),
         }
     }
 }

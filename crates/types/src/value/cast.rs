@@ -391,6 +391,7 @@ fn moment(local: i64) -> Result<Value> {
 }
 
 /// The time that the session's clocks show at a moment.
+#[inline]
 fn local(moment: i64) -> Result<i64> {
     if datetime::reads_by_default() {
         return Ok(moment);

@@ -262,7 +262,7 @@ impl Session {
             self.txn.end_statement();
             if cursor.position.is_at_end {
                 self.set_portal_tag(cursor, rows);
-                out.complete(&self.tag)?;
+                out.complete(self.tag.as_str())?;
             }
             Ok(!cursor.position.is_at_end)
         });
@@ -285,10 +285,7 @@ impl Session {
                 let cached = Arc::clone(cached);
                 self.set_tag(&cached, Some(rows));
             }
-            _ => {
-                self.tag_of = ("", None);
-                self.tag = format!("SELECT {rows}");
-            }
+            _ => self.tag.count("SELECT", rows),
         }
     }
 }
