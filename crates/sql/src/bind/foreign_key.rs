@@ -82,7 +82,8 @@ impl Binder<'_> {
                     None => {
                         let found = self.catalog.lookup_table(None, &table);
                         let found = found.as_ref().map(|found| &found.schema);
-                        self.catalog.is_searched_before(&own.schema, found)
+                        // The schema of temporary tables is the first, and comes with the first of them.
+                        own.schema.is_temporary() || self.catalog.is_searched_before(&own.schema, found)
                     }
                 }
         });
