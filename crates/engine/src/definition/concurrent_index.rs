@@ -14,7 +14,7 @@ use crate::catalog::{Catalog, CatalogState, FIRST_OID, TableEntry};
 use crate::definition::{DefinitionChange, Outcome, ReadableBy, check, index_validation, kept_index};
 use crate::executor::Execution;
 use clearway_sql::error::{EngineError, Result, SqlState};
-use clearway_sql::plan::{CreateIndex, DefinitionStatement};
+use clearway_sql::plan::CreateIndex;
 use clearway_sql::{IndexDef, IndexStage, ObjectAddress, TableDef, UnfinishedIndex};
 
 /// One step.
@@ -47,21 +47,6 @@ pub(crate) enum Done {
     Completed(Xid),
     /// There is nothing left to do: the index is whole already, or gone, or IF NOT EXISTS has found another.
     Nothing,
-}
-
-/// 42501 unless the role that acts may run the statement that these are steps of.
-pub(crate) fn check_permission(
-    execution: &mut Execution<'_>,
-    catalog: &Catalog,
-    statement: &DefinitionStatement,
-) -> Result<()> {
-    let mut outcome = Outcome::default();
-    let change = DefinitionChange {
-        execution,
-        catalog,
-        outcome: &mut outcome,
-    };
-    change.check_permission(statement)
 }
 
 /// The number of the index of this name, if it may be dropped, and nothing depends on it.

@@ -30,7 +30,7 @@ fn owner(written: &ast::Owner) -> Owner {
     }
 }
 
-/// True for OWNER TO alone, which views have too.
+/// True for what ALTER TABLE does to views too: OWNER TO alone, and SET and DROP DEFAULT of columns.
 fn is_of_views(operations: &[ast::AlterTableOperation]) -> bool {
     use ast::AlterColumnOperation::{DropDefault, SetDefault};
     let is_default = |operation: &ast::AlterTableOperation| {

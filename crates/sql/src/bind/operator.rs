@@ -3,10 +3,11 @@
 use sqlparser::ast::{self, BinaryOperator};
 
 use crate::bind::scope::Scope;
-use crate::bind::{Binder, Typed, boolean, fold};
+use crate::bind::{Binder, Typed, boolean, fold, predicate};
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::{CompareOp, Expr};
 use crate::function::{Unresolved, resolve_operator};
+use crate::parse::operator_any;
 use crate::value::DataType;
 use crate::value::arithmetic::ArithmeticOp;
 
@@ -27,15 +28,8 @@ pub(super) fn symbol_of(op: &BinaryOperator) -> Result<String> {
 }
 
 fn comparison(symbol: &str) -> Option<CompareOp> {
-    Some(match symbol {
-        "=" => CompareOp::Equal,
-        "<>" | "!=" => CompareOp::NotEqual,
-        "<" => CompareOp::Less,
-        "<=" => CompareOp::LessOrEqual,
-        ">" => CompareOp::Greater,
-        ">=" => CompareOp::GreaterOrEqual,
-        _ => return None,
-    })
+    let operator = operator_any::comparison(symbol)?;
+    predicate::comparison(&operator)
 }
 
 fn arithmetic(symbol: &str) -> Option<ArithmeticOp> {

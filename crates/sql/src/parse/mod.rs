@@ -16,7 +16,7 @@ mod in_list;
 mod long_insert;
 mod merge;
 mod number_junk;
-mod operator_any;
+pub(crate) mod operator_any;
 mod overriding;
 mod quantified_values;
 mod row_locks;

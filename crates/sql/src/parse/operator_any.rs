@@ -26,7 +26,7 @@ fn symbol(token: &Token) -> Option<String> {
 }
 
 /// A comparison, which sqlparser takes with ANY and ALL without a schema.
-fn comparison(symbol: &str) -> Option<BinaryOperator> {
+pub(crate) fn comparison(symbol: &str) -> Option<BinaryOperator> {
     Some(match symbol {
         "=" => BinaryOperator::Eq,
         "<>" | "!=" => BinaryOperator::NotEq,

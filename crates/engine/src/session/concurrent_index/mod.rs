@@ -125,7 +125,7 @@ impl Session {
             &[],
             inner,
             &mut SubqueryResults::default(),
-            |execution, engine| concurrent_index::check_permission(execution, &engine.catalog, statement),
+            |execution, engine| crate::definition::check_permission(execution, &engine.catalog, statement),
         )?;
         match statement {
             DefinitionStatement::CreateIndex(create) => self.create_in_steps(create, out),

@@ -12,6 +12,7 @@ mod abbreviation;
 pub mod in_force;
 mod input;
 mod interval;
+mod offset;
 mod output;
 mod session_zone;
 mod style;

@@ -13,6 +13,7 @@
 use std::fmt::Write as _;
 
 use super::in_force::{DateTimeSettings, with_shown};
+use super::offset::push_offset;
 use super::style::{DateStyle, FieldOrder};
 use super::{MICROS_PER_DAY, MICROS_PER_SECOND, civil_from_days};
 
@@ -204,19 +205,6 @@ fn push_clock(micros: i64, out: &mut String) {
         let digits = format!("{fraction:06}");
         out.push('.');
         out.push_str(digits.trim_end_matches('0'));
-    }
-}
-
-/// Appends a distance from Greenwich, its minutes and seconds only if there are some.
-fn push_offset(east: i64, minutes: bool, out: &mut String) {
-    let away = east.abs();
-    let sign = if east < 0 { '-' } else { '+' };
-    let _ = write!(out, "{sign}{:02}", away / 3600);
-    if minutes || away % 3600 != 0 {
-        let _ = write!(out, ":{:02}", away / 60 % 60);
-    }
-    if away % 60 != 0 {
-        let _ = write!(out, ":{:02}", away % 60);
     }
 }
 

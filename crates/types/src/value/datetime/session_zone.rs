@@ -11,6 +11,7 @@
 
 use jiff::tz::TimeZone;
 
+use super::offset::push_offset;
 use super::zone::{Zone, posix};
 use super::{IntervalStyle, MICROS_PER_SECOND, parse_interval};
 
@@ -170,16 +171,10 @@ fn of_interval(text: &str) -> Result<SessionZone, ZoneFault> {
 
 /// The zone whose clocks are always so many seconds before those in Greenwich.
 fn by_distance(east: i64) -> Result<SessionZone, ZoneFault> {
-    let away = east.unsigned_abs();
-    let mut digits = format!("{:02}", away / 3_600);
-    if !away.is_multiple_of(3_600) {
-        digits += &format!(":{:02}", away / 60 % 60);
-    }
-    if !away.is_multiple_of(60) {
-        digits += &format!(":{:02}", away % 60);
-    }
-    let (sign, opposite) = if east < 0 { ('-', '+') } else { ('+', '-') };
-    let name = format!("<{sign}{digits}>{opposite}{digits}");
+    let mut shown = String::new();
+    push_offset(east, false, &mut shown);
+    let opposite = if east < 0 { '+' } else { '-' };
+    let name = format!("<{shown}>{opposite}{}", &shown[1..]);
     SessionZone::named(&name).ok_or(ZoneFault::Unknown)
 }
 

@@ -27,6 +27,7 @@ pub(super) enum Fault {
 
 /// More tokens than a date has are no date.
 const TOKENS_MAX: usize = 25;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token {
     Number(String),
