@@ -236,14 +236,17 @@ fn buffers_are_counted_for_each_operator() {
 fn json_has_the_buffers_of_each_operator_and_of_planning() {
     let fixture = fixture();
     let mut s = fixture.session();
-    query(&mut s, "prepare p(int) as select * from small where id = $1");
+    query(
+        &mut s,
+        "prepare p(int) as select * from \"Big Table\" where id = $1",
+    );
     let shown = json(&query(
         &mut s,
         "explain (analyze, buffers, verbose, format json) execute p(1)",
     ));
     assert_eq!(
-        shown["Plan"]["Shared Hit Blocks"], 2,
-        "the index's root and the row: {shown}"
+        shown["Plan"]["Shared Hit Blocks"], 3,
+        "root, leaf and row: {shown}"
     );
     for name in ["Shared Read Blocks", "Local Hit Blocks", "Temp Written Blocks"] {
         assert_eq!(shown["Plan"][name], 0, "{shown}");
@@ -251,9 +254,9 @@ fn json_has_the_buffers_of_each_operator_and_of_planning() {
     assert_eq!(shown["Planning"]["Shared Hit Blocks"], 0, "{shown}");
     let shown = json(&query(&mut s, "explain (verbose, format json) execute p(1)"));
     for (member, expected) in [
-        ("Relation Name", "small"),
+        ("Relation Name", "Big Table"),
         ("Schema", "public"),
-        ("Alias", "small"),
+        ("Alias", "Big Table"),
         ("Node Type", "Index Scan"),
     ] {
         assert_eq!(shown["Plan"][member], expected, "{shown}");
