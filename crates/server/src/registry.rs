@@ -16,8 +16,12 @@
 //! clients: one of them makes room for it, the oldest of the address that has most of them. A flood from one address
 //! takes its room from itself; a client from another one, or over the Unix-domain socket, logs in meanwhile.
 //!
+//! The connection that makes room ends on its own thread, which takes a moment. While as many as [`ENDING_MAX`] do, no more
+//! connections are taken: those that come wait in the listener's queue, in the order in which they came, and are not refused.
+//!
 //! The watcher also adapts the scheduling of sessions, if it was asked to ([`session_scheduling`](crate::session_scheduling)).
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::net::IpAddr;
@@ -36,6 +40,12 @@ use crate::socket::Socket;
 
 /// The log tells at most this often that clients without a login make room.
 const TOLD_EVERY: Duration = Duration::from_secs(10);
+
+/// The most connections that have made room and have not ended yet.
+const ENDING_MAX: usize = 64;
+
+/// The time that one of them has to end. If none does, a connection that needs room is refused.
+const ENDING_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Interval between two looks of the watcher.
 const WATCH_EVERY: Duration = Duration::from_millis(200);
@@ -101,6 +111,8 @@ pub(crate) struct Registry {
     state: Mutex<State>,
     /// Signalled when a connection ends, and when the watcher must end.
     changed: Condvar,
+    /// Signalled when a connection ends that has made room.
+    ended: Condvar,
     stopping: AtomicBool,
 }
 
@@ -129,12 +141,15 @@ impl Registry {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Enters a connection, unless the server is stopping, or `limit` are there of which none can make room.
+    /// Enters a connection, unless the server is stopping, or `limit` are there of which none can make room. Waits while too
+    /// many that have made room are still ending.
     pub(crate) fn enter(self: &Arc<Self>, presence: Arc<Presence>, limit: usize) -> Option<Registration> {
-        let mut state = self.lock();
-        // Those that have been given up end at once; should they not, they are no more than the others.
-        let is_full = state.connections.len() >= limit.saturating_mul(2);
-        if self.is_stopping() || is_full || !state.has_room(limit) {
+        let waits = |state: &mut State| state.given_up.len() >= ENDING_MAX && !state.has_free(limit);
+        let (mut state, waited) = self
+            .ended
+            .wait_timeout_while(self.lock(), ENDING_PATIENCE, waits)
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        if self.is_stopping() || waited.timed_out() || !state.has_room(limit) {
             return None;
         }
         state.next_number += 1;
@@ -302,16 +317,23 @@ fn cancel_vanished(suspects: &[Arc<Presence>]) {
 }
 
 impl State {
+    /// True if a connection more fits as it is.
+    fn has_free(&self, limit: usize) -> bool {
+        self.connections.len() - self.given_up.len() < limit
+    }
+
     /// True if a connection more fits; one without a login makes room for it.
     fn has_room(&mut self, limit: usize) -> bool {
-        if self.connections.len() - self.given_up.len() < limit {
+        if self.has_free(limit) {
             return true;
         }
         let mut of_address: HashMap<Option<IpAddr>, (usize, u64)> = HashMap::new();
         for (number, address) in &self.without_login {
             of_address.entry(*address).or_insert((0, *number)).0 += 1;
         }
-        let most = of_address.iter().max_by_key(|(_, (count, _))| *count);
+        let most = of_address
+            .iter()
+            .max_by_key(|(_, (count, oldest))| (*count, Reverse(*oldest)));
         let Some((address, (count, oldest))) = most else {
             return false;
         };
@@ -345,8 +367,11 @@ impl Drop for Registration {
         let mut state = self.registry.lock();
         state.connections.remove(&self.number);
         state.without_login.remove(&self.number);
-        state.given_up.remove(&self.number);
+        let made_room = state.given_up.remove(&self.number);
         drop(state);
+        if made_room {
+            self.registry.ended.notify_all();
+        }
         if self.registry.is_stopping() {
             self.registry.changed.notify_all();
         }
