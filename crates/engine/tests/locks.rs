@@ -179,7 +179,7 @@ fn a_role_without_the_right_does_not_queue_for_a_table() {
     );
 }
 
-/// Mutation seen to be caught: `nextval` without its lock.
+/// Sequences that are counted by, and statements that change them.
 #[test]
 fn a_sequence_does_not_change_while_others_count() {
     let fixture = Fixture::new("create sequence s; create table t (a serial, b int); create sequence u");
@@ -195,9 +195,10 @@ fn a_sequence_does_not_change_while_others_count() {
         alice: commit => COMMIT
         bob    => ERROR 22023
         bob:   begin => BEGIN
-        bob:   alter sequence s maxvalue 4 => ALTER SEQUENCE
-        alice: select nextval('s') from generate_series(1, 2) => waits
+        bob:   alter sequence s maxvalue 3 => ALTER SEQUENCE
+        alice: select nextval('s') => waits
         bob:   commit => COMMIT
+        # By the definition from before the wait it would be 4.
         alice  => ERROR 2200H
         alice: begin => BEGIN
         alice: insert into t (b) values (1) => INSERT 0 1

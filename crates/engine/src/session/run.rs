@@ -322,10 +322,7 @@ impl Session {
             self.engine.check_not_diverged()?;
         }
         // EXPLAIN locks what its statement would, and looks at no row: its answer waits for no commit.
-        let uses = match statement {
-            RowsStatement::Explain(_) => &[][..],
-            _ => &cached.uses,
-        };
+        let uses = if statement.runs() { &cached.uses[..] } else { &[] };
         self.txn
             .take_snapshot_for(uses, &self.interrupts, self.settings.lock_timeout)?;
         if request.describe

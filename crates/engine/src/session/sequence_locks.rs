@@ -1,8 +1,9 @@
 //! Locks on the sequences that a transaction has counted by.
 //!
-//! `nextval` and `setval` hold a sequence in mode ROW EXCLUSIVE to the transaction's end, also behind ROLLBACK TO, since the
-//! numbers stay given out too. ALTER and DROP of others exclude it: they wait for the transaction,
-//! and a session that counts meanwhile waits for them and then counts by the new options.
+//! 1. `nextval` and `setval` hold a sequence in mode ROW EXCLUSIVE to the transaction's end, also behind ROLLBACK TO, since
+//!    the numbers stay given out too.
+//! 2. ALTER and DROP of others exclude it: they wait for the transaction.
+//! 3. A session that counts meanwhile waits for them, and reads the definition behind the wait: it counts by the new options.
 
 use clearway_sql::error::Result;
 use clearway_txn::{LockMode, LockTag};

@@ -2,8 +2,8 @@
 
 use crate::accounts;
 
-/// A row's version as an application's token of optimistic locking (`xmin`) or address (`ctid`): who comes second changes
-/// nothing.
+/// A row's version as an application's token of optimistic locking (`xmin`) or address (`ctid`): the second writer
+/// changes nothing.
 #[test]
 fn a_version_that_has_been_replaced_is_not_found() {
     for version in ["ctid", "xmin"] {
