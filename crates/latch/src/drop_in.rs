@@ -47,22 +47,23 @@ unsafe impl<C: ClassOf, M: Machine<U32 = CoreU32>, P: HolderProtocol> RawMutex f
     // A new latch wherever it is named, as lock_api requires.
     #[allow(clippy::declare_interior_mutable_const)]
     const INIT: Self = Self::const_idle();
-    type GuardMarker = GuardNoSend;
+    type Guard = GuardNoSend;
 
     #[inline]
     #[track_caller]
-    fn lock(&self) {
+    fn lock(&self) -> GuardNoSend {
         self.acquire();
+        GuardNoSend::new()
     }
 
     #[inline]
     #[track_caller]
-    fn try_lock(&self) -> bool {
-        self.try_acquire()
+    fn try_lock(&self) -> Option<GuardNoSend> {
+        self.try_acquire().then(GuardNoSend::new)
     }
 
     #[inline]
-    unsafe fn unlock(&self) {
+    unsafe fn unlock(&self, _guard: GuardNoSend) {
         self.release();
     }
 
@@ -77,40 +78,43 @@ unsafe impl<C: ClassOf, M: Machine, P: SsuxProtocol<State<M>: ConstState>> RawRw
     // A new latch wherever it is named, as lock_api requires.
     #[allow(clippy::declare_interior_mutable_const)]
     const INIT: Self = Self::const_idle();
-    type GuardMarker = GuardNoSend;
+    type SharedGuard = GuardNoSend;
+    type ExclusiveGuard = GuardNoSend;
 
     #[inline]
     #[track_caller]
-    fn lock_shared(&self) {
+    fn lock_shared(&self) -> GuardNoSend {
         self.acquire_shared();
+        GuardNoSend::new()
     }
 
     #[inline]
     #[track_caller]
-    fn try_lock_shared(&self) -> bool {
-        self.try_acquire_shared()
+    fn try_lock_shared(&self) -> Option<GuardNoSend> {
+        self.try_acquire_shared().then(GuardNoSend::new)
     }
 
     #[inline]
-    unsafe fn unlock_shared(&self) {
+    unsafe fn unlock_shared(&self, _guard: GuardNoSend) {
         // SAFETY: the caller holds the latch shared, as the trait demands.
         unsafe { self.release_shared() };
     }
 
     #[inline]
     #[track_caller]
-    fn lock_exclusive(&self) {
+    fn lock_exclusive(&self) -> GuardNoSend {
         self.acquire_exclusive();
+        GuardNoSend::new()
     }
 
     #[inline]
     #[track_caller]
-    fn try_lock_exclusive(&self) -> bool {
-        self.try_acquire_exclusive()
+    fn try_lock_exclusive(&self) -> Option<GuardNoSend> {
+        self.try_acquire_exclusive().then(GuardNoSend::new)
     }
 
     #[inline]
-    unsafe fn unlock_exclusive(&self) {
+    unsafe fn unlock_exclusive(&self, _guard: GuardNoSend) {
         // SAFETY: the caller holds the latch exclusively, as the trait demands.
         unsafe { self.release_exclusive() };
     }
@@ -131,8 +135,9 @@ unsafe impl<C: ClassOf, M: Machine, P: SsuxProtocol<State<M>: ConstState>> RawRw
     for SsuxLock<C, M, P>
 {
     #[inline]
-    unsafe fn downgrade(&self) {
+    unsafe fn downgrade(&self, guard: GuardNoSend) -> GuardNoSend {
         self.exclusive_to_shared();
+        guard
     }
 }
 
@@ -141,33 +146,41 @@ unsafe impl<C: ClassOf, M: Machine, P: SsuxProtocol<State<M>: ConstState>> RawRw
 unsafe impl<C: ClassOf, M: Machine, P: SsuxProtocol<State<M>: ConstState>> RawRwLockUpgrade
     for SsuxLock<C, M, P>
 {
+    type UpgradableGuard = GuardNoSend;
+
     #[inline]
     #[track_caller]
-    fn lock_upgradable(&self) {
+    fn lock_upgradable(&self) -> GuardNoSend {
         self.acquire_update();
+        GuardNoSend::new()
     }
 
     #[inline]
     #[track_caller]
-    fn try_lock_upgradable(&self) -> bool {
-        self.try_acquire_update()
+    fn try_lock_upgradable(&self) -> Option<GuardNoSend> {
+        self.try_acquire_update().then(GuardNoSend::new)
     }
 
     #[inline]
-    unsafe fn unlock_upgradable(&self) {
+    unsafe fn unlock_upgradable(&self, _guard: GuardNoSend) {
         // SAFETY: the caller holds the latch in update mode, as the trait demands.
         unsafe { self.release_update() };
     }
 
     #[inline]
-    unsafe fn upgrade(&self) {
+    unsafe fn upgrade(&self, guard: GuardNoSend) -> GuardNoSend {
         // SAFETY: the caller holds the latch in update mode, as the trait demands.
         unsafe { self.update_to_exclusive() };
+        guard
     }
 
     #[inline]
-    unsafe fn try_upgrade(&self) -> bool {
-        self.try_update_to_exclusive()
+    unsafe fn try_upgrade(&self, guard: GuardNoSend) -> Result<GuardNoSend, GuardNoSend> {
+        if self.try_update_to_exclusive() {
+            Ok(guard)
+        } else {
+            Err(guard)
+        }
     }
 }
 
@@ -176,12 +189,14 @@ unsafe impl<C: ClassOf, M: Machine, P: SsuxProtocol<State<M>: ConstState>> RawRw
     for SsuxLock<C, M, P>
 {
     #[inline]
-    unsafe fn downgrade_upgradable(&self) {
+    unsafe fn downgrade_upgradable(&self, guard: GuardNoSend) -> GuardNoSend {
         self.update_to_shared();
+        guard
     }
 
     #[inline]
-    unsafe fn downgrade_to_upgradable(&self) {
+    unsafe fn downgrade_to_upgradable(&self, guard: GuardNoSend) -> GuardNoSend {
         self.exclusive_to_update();
+        guard
     }
 }

@@ -1,11 +1,21 @@
-//! Unrecoverable errors: report and abort.
+//! Errors that no caller can be given: reports, and the end of the process.
 //!
 //! | | for | then |
 //! | --- | --- | --- |
+//! | [`report`] | what an operator should know, and the program can live with | it goes on |
 //! | [`fatal`] | an error of the system that no caller can repair | the process ends |
 //! | [`invariant!`](crate::invariant) | a rule of a module that the program itself has broken | the process ends |
 //!
 //! Neither is for what comes from outside: a client's bytes, a file, a peer are wrong with an error of their own.
+
+/// Writes `message` to standard error, if there is one. Without std it is lost.
+#[cold]
+#[inline(never)]
+pub fn report(message: core::fmt::Arguments<'_>) {
+    #[cfg(feature = "std")]
+    crate::stderr_line(format_args!("clearway: {message}"));
+    let _ = message;
+}
 
 /// Ends the process with `message` on standard error. Without std it panics, and the program's panic handler
 /// decides what happens; it must not return to the caller.
@@ -16,7 +26,7 @@
 pub fn fatal(message: core::fmt::Arguments<'_>) -> ! {
     #[cfg(feature = "std")]
     {
-        crate::stderr_line(format_args!("clearway: {message}"));
+        report(message);
         std::process::abort()
     }
     #[cfg(not(feature = "std"))]

@@ -39,6 +39,8 @@ mod worker;
 #[cfg(feature = "std")]
 mod current_cpu;
 #[cfg(feature = "std")]
+mod futex;
+#[cfg(feature = "std")]
 mod last_words;
 #[cfg(feature = "std")]
 mod native;
@@ -67,7 +69,7 @@ mod shuttle_machine;
 pub use atomic::{AtomicPointer, AtomicWord, DataCell};
 pub use bare::{Bare, Platform};
 pub use core_words::{CoreData, CorePtr, CoreU32, CoreU64};
-pub use fatal::{broken_invariant, fatal};
+pub use fatal::{broken_invariant, fatal, report};
 pub use half::{FutexWord, Half};
 pub use machine::{CpuCounts, CpuHint, FutexOutcome, Machine, Work};
 pub use padded::Padded;
@@ -83,7 +85,7 @@ pub use worker::{
 #[cfg(feature = "std")]
 pub use last_words::tell_of_fatal_signals;
 #[cfg(feature = "std")]
-pub use native::Native;
+pub use native::{Native, WorkersInUse};
 #[cfg(feature = "std")]
 pub use places::HostCpus;
 #[cfg(feature = "std")]
@@ -112,3 +114,8 @@ pub type Host = Native;
 /// [`Bare`] without.
 #[cfg(not(feature = "std"))]
 pub type Host = Bare;
+
+/// The README's example, as a test.
+#[cfg(all(doctest, feature = "std"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -6,13 +6,11 @@ use core::time::Duration;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use rustix::thread::futex;
-
 use crate::core_words::{CoreData, CorePtr, CoreU32, CoreU64};
 use crate::current_cpu::current_cpu;
 use crate::places::{Place, Places};
 use crate::{
-    CpuCounts, CpuHint, FutexOutcome, FutexWord, Half, Machine, Work, WorkerId, Workers, fatal, stderr_line,
+    CpuCounts, CpuHint, FutexOutcome, FutexWord, Half, Machine, Work, WorkerId, Workers, futex, report,
 };
 
 /// The machine this program runs on.
@@ -21,6 +19,42 @@ pub struct Native;
 
 /// As many workers as a server with 2,000 connections needs, with the background workers and room to spare.
 const WORKERS_MAX: usize = 4096;
+
+/// More workers than that a program cannot ask for: Linux has no more threads.
+const WORKERS_LIMIT: usize = 1 << 22;
+
+/// The time between two looks of a wait that the system refuses.
+const REFUSED: Duration = Duration::from_millis(1);
+
+static WORKERS: OnceLock<Workers<Native>> = OnceLock::new();
+
+/// The number of worker slots can no more be chosen: a thread has used the table already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkersInUse;
+
+impl core::fmt::Display for WorkersInUse {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("the table of worker slots is in use, so that its size cannot be chosen any more")
+    }
+}
+
+impl core::error::Error for WorkersInUse {}
+
+impl Native {
+    /// Chooses the number of worker slots, 4,096 otherwise, for a program with more threads that wait at once. A slot is
+    /// 128 bytes; `count` is raised to 16, and lowered to 4,194,304, the most threads that Linux has.
+    ///
+    /// # Errors
+    /// [`WorkersInUse`] once a thread has waited, or anything has asked for the table. So a program calls this first.
+    pub fn set_workers_max(count: usize) -> Result<(), WorkersInUse> {
+        let mut first = false;
+        WORKERS.get_or_init(|| {
+            first = true;
+            Workers::new(count.clamp(16, WORKERS_LIMIT))
+        });
+        if first { Ok(()) } else { Err(WorkersInUse) }
+    }
+}
 
 /// Returns the slot when the thread ends.
 struct SlotReturn(Cell<u32>);
@@ -64,8 +98,9 @@ fn wait_for_slot() -> WorkerId {
         }
         static TOLD: AtomicU32 = AtomicU32::new(0);
         if TOLD.swap(1, Ordering::Relaxed) == 0 {
-            stderr_line(format_args!(
-                "clearway: all {WORKERS_MAX} worker slots are taken; a thread waits until another one ends"
+            report(format_args!(
+                "all {} worker slots are taken; a thread waits until another one ends",
+                Native::workers().capacity()
             ));
         }
         std::thread::sleep(pause);
@@ -74,23 +109,23 @@ fn wait_for_slot() -> WorkerId {
 }
 
 fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> FutexOutcome {
-    let timeout = timeout.map(|t| futex::Timespec {
-        tv_sec: t.as_secs().min(i64::MAX as u64) as i64,
-        tv_nsec: i64::from(t.subsec_nanos()),
-    });
-    match futex::wait(word, futex::Flags::PRIVATE, expected, timeout.as_ref()) {
-        Ok(()) | Err(rustix::io::Errno::INTR) => FutexOutcome::Woken,
-        Err(rustix::io::Errno::AGAIN) => FutexOutcome::Changed,
-        Err(rustix::io::Errno::TIMEDOUT) => FutexOutcome::TimedOut,
-        Err(error) => fatal(format_args!("futex wait failed: {error}")),
+    let Err(error) = futex::wait(word, expected, timeout) else {
+        return FutexOutcome::Woken;
+    };
+    match error.raw_os_error() {
+        Some(libc::EINTR) => FutexOutcome::Woken,
+        Some(libc::EAGAIN) => FutexOutcome::Changed,
+        Some(libc::ETIMEDOUT) => FutexOutcome::TimedOut,
+        // The system refuses such calls, as a filter of system calls may. Then a wait is a poll: callers look again.
+        _ => {
+            std::thread::sleep(timeout.map_or(REFUSED, |timeout| timeout.min(REFUSED)));
+            FutexOutcome::Woken
+        }
     }
 }
 
 fn wake(word: &AtomicU32, count: u32) -> u32 {
-    // The kernel takes the count for a signed number, and a negative one for 1.
-    let count = count.min(i32::MAX as u32);
-    // Waking cannot fail on a word that exists; the count is for statistics only.
-    let woken = futex::wake(word, futex::Flags::PRIVATE, count).unwrap_or(0) as u32;
+    let woken = futex::wake(word, count);
     let number = CURRENT.with(Cell::get);
     // A thread without a slot is not given one for the sake of a statistic.
     if number != WorkerId::NONE {
@@ -114,7 +149,7 @@ fn places() -> &'static Places {
     static PLACES: OnceLock<Places> = OnceLock::new();
     PLACES.get_or_init(|| {
         // Those of the main thread: the calling one may have been kept on a single CPU.
-        let main = rustix::thread::Pid::from_raw(std::process::id() as i32);
+        let main = std::process::id() as libc::pid_t;
         let allowed = Native::cpus_allowed_to(main).unwrap_or_default();
         Places::of_this_host(&allowed)
     })
@@ -184,7 +219,6 @@ unsafe impl Machine for Native {
     fn charge(_work: Work) {}
 
     fn workers() -> &'static Workers<Native> {
-        static WORKERS: OnceLock<Workers<Native>> = OnceLock::new();
         WORKERS.get_or_init(|| Workers::new(WORKERS_MAX))
     }
 

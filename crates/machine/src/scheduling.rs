@@ -10,6 +10,12 @@ use std::io;
 
 use crate::Native;
 
+/// The calling thread, for the kernel.
+pub(crate) const THIS_THREAD: libc::pid_t = 0;
+
+/// As many CPUs as a set of the C library has bits.
+const CPUS_IN_A_SET: usize = libc::CPU_SETSIZE as usize;
+
 /// A thread of this process, by the kernel's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadId(libc::pid_t);
@@ -43,8 +49,7 @@ pub enum SchedulingPolicy {
 impl Native {
     /// Sets the policy of the calling thread; threads that it starts inherit it.
     pub fn set_scheduling(policy: SchedulingPolicy) -> io::Result<()> {
-        // 0 names the calling thread.
-        set_policy(0, policy)
+        set_policy(THIS_THREAD, policy)
     }
 
     /// Sets the policy of another thread, which must not have ended: its number may be another's by then.
@@ -70,22 +75,37 @@ impl Native {
 
     /// The CPUs that the calling thread may run on, in order.
     pub fn cpus_allowed() -> io::Result<Vec<usize>> {
-        Self::cpus_allowed_to(None)
+        Self::cpus_allowed_to(THIS_THREAD)
     }
 
-    /// The CPUs that `thread`, or the calling one, may run on, in order.
-    pub(crate) fn cpus_allowed_to(thread: Option<rustix::thread::Pid>) -> io::Result<Vec<usize>> {
-        let set = rustix::thread::sched_getaffinity(thread)?;
-        Ok((0..rustix::thread::CpuSet::MAX_CPU)
-            .filter(|cpu| set.is_set(*cpu))
+    /// The CPUs that `thread` may run on, in order.
+    pub(crate) fn cpus_allowed_to(thread: libc::pid_t) -> io::Result<Vec<usize>> {
+        // SAFETY: plain old data, for which zeros are valid: the empty set.
+        let mut set: libc::cpu_set_t = unsafe { core::mem::zeroed() };
+        // SAFETY: the call writes at most the size given to it, into a set that outlives it.
+        if unsafe { libc::sched_getaffinity(thread, size_of_val(&set), &raw mut set) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok((0..CPUS_IN_A_SET)
+            // SAFETY: the number is below that of the set's bits.
+            .filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &set) })
             .collect())
     }
 
     /// Keeps the calling thread on one CPU: for measurements between two particular CPUs.
     pub fn stay_on(cpu: usize) -> io::Result<()> {
-        let mut set = rustix::thread::CpuSet::new();
-        set.set(cpu);
-        Ok(rustix::thread::sched_setaffinity(None, &set)?)
+        if cpu >= CPUS_IN_A_SET {
+            return Err(io::Error::from(io::ErrorKind::InvalidInput));
+        }
+        // SAFETY: plain old data, for which zeros are valid: the empty set.
+        let mut set: libc::cpu_set_t = unsafe { core::mem::zeroed() };
+        // SAFETY: the number is below that of the set's bits.
+        unsafe { libc::CPU_SET(cpu, &mut set) };
+        // SAFETY: the call reads the set, which outlives it.
+        match unsafe { libc::sched_setaffinity(THIS_THREAD, size_of_val(&set), &raw const set) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
     }
 }
 

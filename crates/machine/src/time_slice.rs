@@ -20,6 +20,7 @@
 
 use std::io;
 
+use crate::scheduling::THIS_THREAD;
 use crate::{Native, ThreadId, switch};
 
 /// The slice of `short`, nanoseconds: the shortest that the kernel gives.
@@ -27,9 +28,6 @@ const SHORT_NS: u64 = 100_000;
 
 /// The slice that asks for the kernel's own.
 const KERNELS: u64 = 0;
-
-/// The number that names the calling thread.
-const THIS_THREAD: libc::pid_t = 0;
 
 /// As long as `sched_attr` was when slices could first be set; the kernel accepts that from then on.
 const ATTRIBUTES_BYTES: u32 = size_of::<libc::sched_attr>() as u32;

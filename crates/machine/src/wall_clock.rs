@@ -16,7 +16,8 @@ pub fn wall_clock_us() -> i64 {
     }
     // SAFETY: the call has filled it in.
     let time = unsafe { time.assume_init() };
-    time.tv_sec
+    // Both are of 32 bits on some targets.
+    (time.tv_sec as i64)
         .saturating_mul(1_000_000)
-        .saturating_add(time.tv_nsec / 1_000)
+        .saturating_add(time.tv_nsec as i64 / 1_000)
 }

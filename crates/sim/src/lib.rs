@@ -64,3 +64,8 @@ pub use services::{
 pub use simulated::{Simulated, SimulatedData, SimulatedPtr, SimulatedU32, SimulatedU64};
 pub use simulation::{Simulation, SimulationError};
 pub use trace::Trace;
+
+/// The README's example, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
