@@ -111,7 +111,7 @@ pub(crate) struct Registry {
     state: Mutex<State>,
     /// Signalled when a connection ends, and when the watcher must end.
     changed: Condvar,
-    /// Signalled when a connection ends that has made room.
+    /// Signalled when a connection ends that has made room, and when the server stops.
     ended: Condvar,
     stopping: AtomicBool,
 }
@@ -144,10 +144,21 @@ impl Registry {
     /// Enters a connection, unless the server is stopping, or `limit` are there of which none can make room. Waits while too
     /// many that have made room are still ending.
     pub(crate) fn enter(self: &Arc<Self>, presence: Arc<Presence>, limit: usize) -> Option<Registration> {
-        let waits = |state: &mut State| state.given_up.len() >= ENDING_MAX && !state.has_free(limit);
+        self.enter_within(presence, limit, ENDING_PATIENCE)
+    }
+
+    fn enter_within(
+        self: &Arc<Self>,
+        presence: Arc<Presence>,
+        limit: usize,
+        patience: Duration,
+    ) -> Option<Registration> {
+        let waits = |state: &mut State| {
+            state.given_up.len() >= ENDING_MAX && !state.has_free(limit) && !self.is_stopping()
+        };
         let (mut state, waited) = self
             .ended
-            .wait_timeout_while(self.lock(), ENDING_PATIENCE, waits)
+            .wait_timeout_while(self.lock(), patience, waits)
             .unwrap_or_else(|poisoned| poisoned.into_inner());
         if self.is_stopping() || waited.timed_out() || !state.has_room(limit) {
             return None;
@@ -190,6 +201,7 @@ impl Registry {
                 presence.socket.stop_reading();
             }
         }
+        self.ended.notify_all();
     }
 
     /// Has a stop leave the reads of this connection alone while the answer is kept, for a session that looks at
@@ -410,5 +422,67 @@ impl Drop for Watcher {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::sync::mpsc::{RecvTimeoutError, channel};
+    use std::thread;
+
+    use super::*;
+
+    const LIMIT: usize = 2;
+
+    fn presence() -> Arc<Presence> {
+        let (stream, _) = UnixStream::pair().unwrap();
+        Arc::new(Presence::new(Arc::new(Socket::from_unix(stream))))
+    }
+
+    /// A registry in which as many have made room as may be ending, oldest first, with those that they made room for.
+    fn flooded() -> (Arc<Registry>, Vec<Registration>) {
+        let registry = Arc::new(Registry::default());
+        let entered = (0..LIMIT + ENDING_MAX).map(|_| registry.enter(presence(), LIMIT).unwrap());
+        let entered = entered.collect();
+        (registry, entered)
+    }
+
+    /// One that comes behind them enters when one of them has ended, and when the server stops it is refused.
+    #[test]
+    fn a_flood_waits_for_those_that_make_room() {
+        for (stops, enters) in [(false, true), (true, false)] {
+            let (registry, mut entered) = flooded();
+            let (tell, told) = channel();
+            let newcomer = thread::spawn({
+                let registry = Arc::clone(&registry);
+                move || {
+                    let place = registry.enter_within(presence(), LIMIT, Duration::MAX);
+                    tell.send(place.is_some()).unwrap();
+                    place
+                }
+            });
+            assert_eq!(
+                told.recv_timeout(Duration::from_millis(100)),
+                Err(RecvTimeoutError::Timeout)
+            );
+            if stops {
+                registry.stop_all();
+            } else {
+                drop(entered.remove(0));
+            }
+            assert_eq!(told.recv_timeout(Duration::from_secs(60)), Ok(enters));
+            drop((newcomer.join().unwrap(), entered));
+            assert_eq!(registry.len(), 0);
+        }
+    }
+
+    /// If none of them ends, it is refused.
+    #[test]
+    fn patience_with_those_that_make_room_ends() {
+        let (registry, entered) = flooded();
+        let refused = registry.enter_within(presence(), LIMIT, Duration::from_millis(10));
+        assert!(refused.is_none());
+        assert_eq!(registry.len(), entered.len());
     }
 }
