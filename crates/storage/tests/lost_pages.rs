@@ -133,6 +133,7 @@ fn assert_lost(dir: &Path, rel: RelId, lost: &[u32], problem: &str) {
             assert!(error.to_string().contains(problem), "{error}");
         }
     }
+    crash(storage);
 }
 
 #[test]

@@ -70,6 +70,13 @@ impl Fixture {
         Fixture::with_config(setup, config())
     }
 
+    /// As [`Fixture::new`], and transactions share rows, whatever the environment chooses.
+    pub fn sharing_rows(setup: &str) -> Fixture {
+        let mut config = config();
+        config.mechanisms.set("row_locks=shared").unwrap();
+        Fixture::with_config(setup, config)
+    }
+
     /// The engine stopped, and its directory opened again.
     pub fn restarted(self) -> Fixture {
         self.engine.shutdown().unwrap();

@@ -1,7 +1,6 @@
 //! Foreign keys between sessions: a key that goes while a row comes that names it.
 
 use crate::common::{Fixture, query, run};
-use crate::sharing;
 
 fn orders(actions: &str) -> Fixture {
     Fixture::new(&setup(actions))
@@ -57,7 +56,7 @@ fn a_key_and_a_row_that_names_it_wait_for_each_other() {
 /// Rows that name one key do not wait for each other, nor for an update that leaves the key alone.
 #[test]
 fn rows_that_name_one_key_do_not_wait() {
-    sharing(&setup("")).play(
+    Fixture::sharing_rows(&setup("")).play(
         "alice: begin => BEGIN
          alice: insert into orders values (1, 1) => INSERT 0 1
          bob:   begin => BEGIN
@@ -71,7 +70,7 @@ fn rows_that_name_one_key_do_not_wait() {
          carol: select name from customers where id = 1 => x",
     );
     // Each holds the key's row for its own row, and both change the row: the second waits, and no deadlock comes of it.
-    sharing(&setup("")).play(
+    Fixture::sharing_rows(&setup("")).play(
         "alice: begin => BEGIN
          bob:   begin => BEGIN
          alice: insert into orders values (1, 1) => INSERT 0 1

@@ -32,13 +32,6 @@ fn accounts() -> Fixture {
     Fixture::new(ACCOUNTS)
 }
 
-/// A database in which transactions share rows, whatever the environment chooses.
-fn sharing(setup: &str) -> Fixture {
-    let mut config = config();
-    config.mechanisms.set("row_locks=shared").unwrap();
-    Fixture::with_config(setup, config)
-}
-
 #[test]
 fn dirty_reads_do_not_happen() {
     accounts().play(

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use crate::common::upserts::{self, Counted};
 use crate::common::{Fixture, query, run};
-use crate::{ACCOUNTS, accounts, sharing};
+use crate::{ACCOUNTS, accounts};
 
 /// ON CONFLICT waits for the row in its way, and then does to it as it is what it says, or inserts.
 #[test]
@@ -91,7 +91,7 @@ fn do_select_gives_the_row_that_is_there() {
         } else {
             ""
         };
-        sharing(ACCOUNTS).play(&format!(
+        Fixture::sharing_rows(ACCOUNTS).play(&format!(
             "alice: {insert} => INSERT 0 1
              bob:   begin => BEGIN
              bob:   {select} {lock} where accounts.balance < excluded.balance returning balance =>

@@ -1,7 +1,7 @@
 //! Savepoints: what a transaction and the others see after it has gone back to one, and who goes on.
 
 use crate::common::{Fixture, query};
-use crate::{ACCOUNTS, accounts, sharing};
+use crate::{ACCOUNTS, accounts};
 
 /// Names, and what RELEASE and ROLLBACK TO leave of them.
 #[test]
@@ -262,7 +262,7 @@ fn locks_of_rows_come_back_in_their_strength() {
         "update accounts set id = 9 where id = 1 => UPDATE 1",
         "delete from accounts where id = 1 => DELETE 1",
     ] {
-        sharing(ACCOUNTS).play(&format!(
+        Fixture::sharing_rows(ACCOUNTS).play(&format!(
             "alice: begin => BEGIN
              alice: select id from accounts where id = 1 for no key update => 1
              alice: savepoint s => SAVEPOINT
@@ -280,7 +280,7 @@ fn locks_of_rows_come_back_in_their_strength() {
 /// A row that is shared behind a savepoint stays shared.
 #[test]
 fn shared_locks_stay() {
-    sharing(ACCOUNTS).play(
+    Fixture::sharing_rows(ACCOUNTS).play(
         "alice: begin => BEGIN
          alice: savepoint s => SAVEPOINT
          alice: select id from accounts where id = 1 for share => 1

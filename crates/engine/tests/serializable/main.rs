@@ -307,9 +307,7 @@ fn foreign_keys() {
         create index on children (parent);
         create table log (id int primary key);
         insert into parents values (1, 0), (2, 0); insert into children values (10, 1), (20, 2)";
-    let mut config = config();
-    config.mechanisms.set("row_locks=shared").unwrap();
-    Fixture::with_config(tables, config).play(
+    Fixture::sharing_rows(tables).play(
         "alice: begin isolation level serializable => BEGIN
          bob:   begin isolation level serializable => BEGIN
          bob:   select count(*) from children where id = 11 => 0
@@ -352,8 +350,8 @@ fn an_answer_of_a_foreign_key_counts() {
          alice: insert into log values (1) => ERROR 40001
          alice: rollback => ROLLBACK",
     );
-    // The lock on the row that was found lasts until Alice's end, and Bob deletes it then.
-    Fixture::new(tables).play(
+    // The shared lock on the row that was found lasts until Alice's end, and Bob deletes it then.
+    Fixture::sharing_rows(tables).play(
         "alice: begin isolation level serializable => BEGIN
          alice: savepoint a => SAVEPOINT
          alice: delete from parents where id = 1 => ERROR 23503

@@ -150,7 +150,7 @@ fn a_partial_unique_index_holds_beside_writers() {
 /// for where one does: ON CONFLICT locks it as strongly as its update then asks for.
 #[test]
 fn on_conflict_locks_a_row_as_its_update_does() {
-    Fixture::new(
+    Fixture::sharing_rows(
         "create table parent (id int primary key, name text, a int, b int generated always as (a * 2) stored unique);
          create unique index on parent (lower(name)); create table child (id int references parent);
          insert into parent values (1, 'one', 1)",
