@@ -144,6 +144,7 @@ subjects! {
     create_table_as
     cursors
     dates
+    deferrable_keys
     distinct_on
     domains
     enums

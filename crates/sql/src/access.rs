@@ -413,7 +413,7 @@ pub(crate) fn is_by_key(table: &TableDef, conditions: &[Expr]) -> bool {
             .iter()
             .any(|found| found.op == CompareOp::Equal && found.is_of(index, at))
     };
-    let mut indexes = table.indexes.iter().filter(|index| index.unique);
+    let mut indexes = table.indexes.iter().filter(|index| index.is_always_unique());
     indexes.any(|index| has_all(index, conditions) && (0..index.keys.len()).all(|at| is_given(index, at)))
 }
 
@@ -448,7 +448,7 @@ fn consider(number: usize, index: &IndexDef, usable: &[Condition<'_>]) -> Option
         }
     }
     let given = prefix.len() as u32;
-    if index.unique && prefix.len() == index.keys.len() {
+    if index.is_always_unique() && prefix.len() == index.keys.len() {
         let access = AccessPath::UniquePoint {
             index: number,
             key: prefix,

@@ -52,7 +52,7 @@ impl ReferentialAction {
     }
 }
 
-/// The time at which a foreign key is checked.
+/// The time at which a constraint is checked: a foreign key, or the key of a unique index.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CheckTime {
     /// DEFERRABLE: SET CONSTRAINTS may change it.

@@ -11,6 +11,7 @@
 use crate::context::EvalContext;
 use crate::error::Result;
 use crate::expr::Expr;
+use crate::foreign_key::CheckTime;
 use crate::value::key::encode_value;
 use crate::value::{DataType, Value};
 
@@ -31,6 +32,8 @@ pub struct IndexDef {
     pub primary: bool,
     /// True if a constraint (PRIMARY KEY, UNIQUE) made it, and it goes with that constraint only.
     pub constraint: bool,
+    /// DEFERRABLE, INITIALLY DEFERRED, of its constraint.
+    pub check_time: CheckTime,
     /// The parts of the key, in order.
     pub keys: Vec<IndexKey>,
     /// Their types.
@@ -142,6 +145,13 @@ impl IndexDef {
             IndexedValue::Column(column) => Expr::Column(*column),
             IndexedValue::Expression(kept) => kept.expr.clone(),
         }
+    }
+
+    /// True if no statement finds two rows with the same key. A check that is put off lets them stand side by side until
+    /// then.
+    #[inline]
+    pub fn is_always_unique(&self) -> bool {
+        self.unique && !self.check_time.deferrable
     }
 
     /// True if its key is of columns alone, and each row has an entry: what a foreign key may lead to if it is unique.

@@ -511,6 +511,7 @@ mod tests {
                 nulls_not_distinct: false,
                 primary: true,
                 constraint: true,
+                check_time: clearway_sql::CheckTime::default(),
                 keys: vec![clearway_sql::IndexKey::column(0)],
                 included: Vec::new(),
                 predicate: None,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::catalog::row_format::{damaged, is_false};
 use clearway_sql::error::Result;
 use clearway_sql::{
-    IndexDef, IndexKey, IndexStage, IndexedValue, KeptExpr, KeyOptions, TableDef, bind_index,
+    CheckTime, IndexDef, IndexKey, IndexStage, IndexedValue, KeptExpr, KeyOptions, TableDef, bind_index,
 };
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -23,6 +23,10 @@ pub(super) struct StoredIndex {
     /// Made by a constraint; a primary key is one anyway.
     #[serde(default, skip_serializing_if = "is_false")]
     constraint: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    deferrable: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    deferred: bool,
     /// The parts of the key.
     columns: Vec<StoredKey>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -109,6 +113,10 @@ pub(super) fn index_of(stored: StoredIndex, table: &TableDef) -> Result<IndexDef
         nulls_not_distinct: stored.nulls_not_distinct,
         primary: stored.primary,
         constraint: stored.constraint || stored.primary,
+        check_time: CheckTime {
+            deferrable: stored.deferrable,
+            initially_deferred: stored.deferred,
+        },
         included: stored.included,
         predicate: stored.predicate.map(|sql| Box::new(KeptExpr::unbound(sql))),
         name: stored.name,
@@ -126,6 +134,8 @@ pub(super) fn stored_index(index: &IndexDef, stage: Option<IndexStage>) -> Store
         nulls_not_distinct: index.nulls_not_distinct,
         primary: index.primary,
         constraint: index.constraint && !index.primary,
+        deferrable: index.check_time.deferrable,
+        deferred: index.check_time.initially_deferred,
         columns: index.keys.iter().map(stored_key).collect(),
         included: index.included.clone(),
         predicate: index.predicate.as_ref().map(|kept| kept.sql.clone()),

@@ -9,6 +9,9 @@
 //!   other, in the order of rows, up to the first row with a conflict.
 //!
 //! Within a batch, rows with one key meet in the unique check of the second, since entries of one key ascend by row.
+//! An entry of a deferrable constraint that meets another row goes in all the same, and its row is noted
+//! ([`crate::executor::unique`]).
+//!
 //! The heap may have stored the later row at a lower place, and its entry comes first then: so of the two it is the
 //! later row that has the conflict, whichever was refused.
 
@@ -18,7 +21,7 @@ use clearway_storage::heap::Tid;
 use crate::convert::index_error;
 use crate::copy::strings::Strings;
 use crate::executor::marks::mark_key;
-use crate::executor::unique::{insert_entry, violation};
+use crate::executor::unique::{insert_entry, insert_in_doubt, note_doubt, violation};
 use crate::executor::{Execution, heap_rel};
 use clearway_sql::error::{EngineError, Result};
 use clearway_sql::value::Value;
@@ -162,6 +165,11 @@ fn insert_into_index(
         done += run.count;
         match run.conflict {
             None | Some(InsertOutcome::Inserted) => continue,
+            Some(_) if keys.index.check_time.deferrable => {
+                let entry = &entries[done];
+                insert_in_doubt(execution, table, keys.index, entry.key, entry.tid)?;
+                note_doubt(execution, keys.index, entry.tid)?;
+            }
             Some(InsertOutcome::WaitFor(_)) => refused.waiting.push(Entry {
                 row: order[done],
                 index,

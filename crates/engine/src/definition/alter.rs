@@ -567,7 +567,8 @@ impl DefinitionChange<'_, '_, '_> {
         let create = CreateIndex {
             table: Arc::clone(table),
             index: IndexSpec::of_constraint(name, columns, key.primary)
-                .with_nulls_not_distinct(key.nulls_not_distinct),
+                .with_nulls_not_distinct(key.nulls_not_distinct)
+                .checked_at(key.check_time),
             if_not_exists: false,
             concurrently: false,
         };

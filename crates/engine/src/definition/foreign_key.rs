@@ -242,14 +242,15 @@ impl DefinitionChange<'_, '_, '_> {
     /// 55006 for a table with deferred checks: they know its rows by their places and columns.
     pub(super) fn require_no_waiting(&mut self, table: &TableDef, statement: &str) -> Result<()> {
         let txn = &mut *self.execution.txn;
-        if !txn.has_deferred_references() {
+        if !txn.has_deferred_checks() {
             return Ok(());
         }
         let state = txn.catalog_state();
-        let own: Vec<u32> = table.foreign_keys.iter().map(|key| key.oid).collect();
+        let own = table.foreign_keys.iter().map(|key| key.oid);
+        let own: Vec<u32> = own.chain(table.all_indexes().map(|index| index.oid)).collect();
         let to = state.references_to(table.oid).into_iter();
         let to: Vec<u32> = to.map(|reference| reference.key.oid).collect();
-        match txn.references_mut().wait_of(&own, &to)? {
+        match txn.checks_mut().wait_of(&own, &to)? {
             false => Ok(()),
             true => Err(EngineError::new(
                 SqlState::OBJECT_IN_USE,
@@ -367,6 +368,9 @@ fn referenced_key(parent: &TableDef, names: &[String]) -> Result<(u32, Vec<u16>)
                 format!("there is no primary key for referenced table \"{}\"", parent.name),
             ));
         };
+        if key.check_time.deferrable {
+            return Err(deferrable_key("primary key", parent));
+        }
         let columns = key.key_columns();
         let columns = columns.map(|column| parent.attribute_number(column));
         return Ok((key.oid, columns.collect()));
@@ -383,8 +387,11 @@ fn referenced_key(parent: &TableDef, names: &[String]) -> Result<(u32, Vec<u16>)
         let own = index.plain_columns().filter(|_| index.unique);
         own.is_some_and(|own| own.len() == columns.len() && own.iter().all(is_wanted))
     };
-    match parent.indexes.iter().find(is_key) {
+    let mut keys = parent.indexes.iter().filter(is_key).peekable();
+    let has_some = keys.peek().is_some();
+    match keys.find(|index| index.is_always_unique()) {
         Some(index) => Ok((index.oid, columns)),
+        None if has_some => Err(deferrable_key("unique constraint", parent)),
         None => Err(EngineError::new(
             SqlState::INVALID_FOREIGN_KEY,
             format!(
@@ -393,6 +400,17 @@ fn referenced_key(parent: &TableDef, names: &[String]) -> Result<(u32, Vec<u16>)
             ),
         )),
     }
+}
+
+/// 55000 for a key that two rows may have until it is checked; `kind`: the constraint.
+fn deferrable_key(kind: &str, parent: &TableDef) -> EngineError {
+    EngineError::new(
+        SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!(
+            "cannot use a deferrable {kind} for referenced table \"{}\"",
+            parent.name
+        ),
+    )
 }
 
 /// 42804 for columns that cannot be compared.

@@ -27,6 +27,7 @@ impl DefinitionChange<'_, '_, '_> {
             return Ok(());
         }
         let entry = self.execution.entry(&create.table)?;
+        self.require_no_waiting(&entry.def, "CREATE INDEX")?;
         let mut table = (*entry.def).clone();
         if spec.primary {
             if table.primary_key().is_some() {

@@ -37,6 +37,7 @@ pub(super) fn made(spec: &IndexSpec, rel: u32, table: &TableDef) -> Result<Index
         nulls_not_distinct: spec.nulls_not_distinct,
         primary: spec.primary,
         constraint: spec.constraint,
+        check_time: spec.check_time,
         keys: keys.collect::<Result<_>>()?,
         types: Vec::new(),
         included: spec.included.clone(),

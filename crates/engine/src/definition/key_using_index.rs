@@ -95,6 +95,7 @@ impl DefinitionChange<'_, '_, '_> {
             index.name.clone_from(name);
         }
         (index.constraint, index.primary) = (true, key.primary);
+        index.check_time = key.check_time;
         table.indexes[place] = Arc::new(index);
         self.redefine(entry, table)
     }

@@ -16,6 +16,9 @@
 //! 5. There is one, and DO SELECT: with FOR it is locked as in step 4. Without, it is read as it is now: a row that has a key
 //!    is there for a transaction of READ COMMITTED, whatever its statement's snapshot shows.
 //!
+//! A deferrable constraint is no arbiter: two rows may have its key until it is checked. A row that comes under a key of
+//! one is noted once it is stored for good: a withdrawn one is nobody's to check.
+//!
 //! REPEATABLE READ gives up with 40001 where the row that is there is not the one that its snapshot shows. A row that this
 //! statement has stored or updated itself is not updated again (21000).
 
@@ -39,7 +42,7 @@ use crate::executor::not_null::check_not_null;
 use crate::executor::place::place_value;
 use crate::executor::references::{self, concern_update, row_stored};
 use crate::executor::scan::row_lock_mode;
-use crate::executor::unique::{insert_entries, refers_to, violation};
+use crate::executor::unique::{insert_entries, insert_in_doubt, note_doubt, refers_to, violation};
 use crate::executor::{Execution, Queued, heap_rel};
 
 /// The outcome for a row that was to be inserted.
@@ -109,6 +112,9 @@ fn find_rival(
     let (mut key, mut roots) = (Vec::new(), Vec::new());
     for at in &conflict.arbiters {
         let index = &table.indexes[*at];
+        if index.check_time.deferrable {
+            return Err(deferrable_arbiter(table, index));
+        }
         if index.entry(row, &execution.eval, &mut key)? != IndexEntry::Whole {
             continue;
         }
@@ -154,18 +160,35 @@ fn store(
     execution.scratch.payload = payload;
     let tid = stored.map_err(storage_error)?;
     mark_added(execution, table)?;
+    let mut in_doubt = Vec::new();
     for (at, index) in table.written_indexes().enumerate() {
         let is_arbiter = conflict.arbiters.contains(&at);
-        if !enter(execution, table, index, is_arbiter, row, tid)? {
-            long_values::withdraw(execution.txn, table, written)?;
-            return Ok(None);
+        match enter(execution, table, index, is_arbiter, row, tid)? {
+            Entered::Yes => {}
+            Entered::InDoubt => in_doubt.push(index),
+            Entered::Withdrawn => {
+                long_values::withdraw(execution.txn, table, written)?;
+                return Ok(None);
+            }
         }
+    }
+    for index in in_doubt {
+        note_doubt(execution, index, tid)?;
     }
     row_stored(execution, table, row, tid)?;
     Ok(Some(tid))
 }
 
-/// Enters a row into an index; `false` if it had to be withdrawn.
+/// Result of entering a row into an index.
+enum Entered {
+    Yes,
+    /// Under a key of a deferrable constraint that another row may have.
+    InDoubt,
+    /// The row had to be withdrawn.
+    Withdrawn,
+}
+
+/// Enters a row into an index.
 fn enter(
     execution: &mut Execution<'_>,
     table: &TableDef,
@@ -173,12 +196,12 @@ fn enter(
     is_arbiter: bool,
     row: &[Value],
     tid: Tid,
-) -> Result<bool> {
+) -> Result<Entered> {
     let (tree, heap) = (BTree::new(index.rel), Heap::new(heap_rel(table)));
     let mut key = Vec::new();
     let entry = index.entry(row, &execution.eval, &mut key)?;
     if entry == IndexEntry::Absent {
-        return Ok(true);
+        return Ok(Entered::Yes);
     }
     mark_key(execution, table, index, &key)?;
     let unique = (index.unique && entry == IndexEntry::Whole).then_some(heap_rel(table));
@@ -187,7 +210,11 @@ fn enter(
         let outcome = tree.insert(&context, &key, tid, unique);
         let outcome = outcome.map_err(|error| refers_to(index_error(error, table, index), table, tid));
         match outcome? {
-            InsertOutcome::Inserted => return Ok(true),
+            InsertOutcome::Inserted => return Ok(Entered::Yes),
+            _ if index.check_time.deferrable => {
+                insert_in_doubt(execution, table, index, &key, tid)?;
+                return Ok(Entered::InDoubt);
+            }
             InsertOutcome::Duplicate { .. } if !is_arbiter => {
                 execution.txn.check_serializable()?;
                 return Err(violation(table, index, row, &execution.eval));
@@ -196,7 +223,7 @@ fn enter(
             // Step 1 waits.
             InsertOutcome::Duplicate { .. } | InsertOutcome::WaitFor(_) => {
                 heap.withdraw(&context, tid).map_err(storage_error)?;
-                return Ok(false);
+                return Ok(Entered::Withdrawn);
             }
         }
     }
@@ -352,6 +379,17 @@ fn check_seen(execution: &mut Execution<'_>, table: &TableDef, rival: RowInTheWa
         return Ok(());
     }
     execution.check_concurrent("update")
+}
+
+/// 55000
+#[cold]
+fn deferrable_arbiter(table: &TableDef, index: &IndexDef) -> EngineError {
+    EngineError::new(
+        SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "ON CONFLICT does not support deferrable unique constraints/exclusion constraints as arbiters",
+    )
+    .with_table(&table.schema.name, &table.name)
+    .with_constraint(&index.name)
 }
 
 /// 21000

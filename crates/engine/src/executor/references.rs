@@ -55,7 +55,7 @@ pub(crate) fn concern_update<'a, T: 'a>(
     if table.foreign_keys.is_empty() && !table.is_referenced {
         return false;
     }
-    let waits = execution.txn.has_pending_references();
+    let waits = execution.txn.has_pending_checks();
     let is_part = |column: &u16| {
         let number = table.attribute_number(*column);
         let mut keys = table.foreign_keys.iter();
@@ -81,7 +81,7 @@ pub(crate) fn row_replaced(
             }
         }
     }
-    let waits = execution.txn.has_pending_references();
+    let waits = execution.txn.has_pending_checks();
     for key in &table.foreign_keys {
         let places = key.places(table);
         let (old, new) = (values_of(before, &places), values_of(after, &places));
@@ -115,13 +115,13 @@ fn note_deleted(execution: &mut Execution<'_>, table: &TableDef, row: &[Value]) 
 
 fn push(execution: &mut Execution<'_>, key: &ForeignKeyDef, change: RowChange) -> Result<()> {
     let spill = execution.spill;
-    execution.txn.references_mut().push(key, change, spill)
+    execution.txn.checks_mut().push(key, change, spill)
 }
 
 /// The foreign keys that name rows of a table.
 fn keys_to(execution: &mut Execution<'_>, table: &TableDef) -> Arc<[Arc<ForeignKeyDef>]> {
     let state = execution.txn.catalog_state();
-    let references = execution.txn.references_mut();
+    let references = execution.txn.checks_mut();
     references.keys_to(table.oid, state.version(), || {
         let found = state.references_to(table.oid).into_iter();
         found.map(|reference| reference.key).collect()

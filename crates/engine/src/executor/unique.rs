@@ -3,6 +3,9 @@
 //! A unique index is checked under the latch of the leaf where the entry goes, so two sessions cannot both find the key
 //! absent. An entry with the same key may belong to a row that is dead (no conflict), alive (23505), or in the hands
 //! of a transaction that still runs: then only its end tells, so the session waits and asks again.
+//!
+//! The entry of a *deferrable* constraint goes in all the same, and its row is noted: it is checked later
+//! (`session::checks::unique_key`, U1).
 
 use clearway_storage::btree::{BTree, InsertOutcome};
 use clearway_storage::heap::Tid;
@@ -68,6 +71,10 @@ fn insert_key(
         let outcome = outcome.map_err(|error| refers_to(index_error(error, table, index), table, tid));
         match outcome? {
             InsertOutcome::Inserted => return Ok(()),
+            InsertOutcome::Duplicate { .. } | InsertOutcome::WaitFor(_) if index.check_time.deferrable => {
+                insert_in_doubt(execution, table, index, key, tid)?;
+                return note_doubt(execution, index, tid);
+            }
             InsertOutcome::Duplicate { .. } => {
                 execution.txn.check_serializable()?;
                 return Err(violation(table, index, row, &execution.eval));
@@ -79,6 +86,27 @@ fn insert_key(
             }
         }
     }
+}
+
+/// Enters a row under a key of a deferrable constraint that another row may have.
+#[cold]
+pub(crate) fn insert_in_doubt(
+    execution: &Execution<'_>,
+    table: &TableDef,
+    index: &IndexDef,
+    key: &[u8],
+    tid: Tid,
+) -> Result<()> {
+    let entered = BTree::new(index.rel).insert(&execution.txn.context(), key, tid, None);
+    entered.map_err(|error| refers_to(index_error(error, table, index), table, tid))?;
+    Ok(())
+}
+
+/// Notes that a row was stored under a key which another row may have.
+#[cold]
+pub(crate) fn note_doubt(execution: &mut Execution<'_>, index: &IndexDef, tid: Tid) -> Result<()> {
+    let spill = execution.spill;
+    execution.txn.checks_mut().push_doubt(index, tid, spill)
 }
 
 /// An error of an index entry with the row that it is for, if it is about the entry.

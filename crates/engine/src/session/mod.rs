@@ -39,6 +39,7 @@
 mod advisory_locks;
 mod analyze;
 mod catalog_facts;
+mod checks;
 mod command_tag;
 mod concurrent_index;
 mod control;
@@ -453,7 +454,7 @@ impl Session {
 
     pub(crate) fn commit(&mut self, out: &mut dyn Output) -> Result<()> {
         let setting = self.settings.synchronous_commit;
-        if self.txn.has_deferred_references()
+        if self.txn.has_deferred_checks()
             && let Err(violated) = self.fire_deferred(None)
         {
             self.rollback();

@@ -351,8 +351,8 @@ impl Session {
             }
             Ok(progress)
         })?;
-        if self.txn.has_references() {
-            self.settle_references()?;
+        if self.txn.has_checks() {
+            self.settle_checks()?;
         }
         Ok(match progress {
             PlanProgress::Suspended(rows, _) => PlanProgress::Suspended(rows, results),

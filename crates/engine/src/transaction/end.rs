@@ -231,7 +231,7 @@ impl Transaction {
         self.holds_xmin = false;
         self.locked = false;
         self.held.clear();
-        self.references = None;
+        self.checks = None;
         if self.savepoints.is_some() {
             self.savepoints = None;
             self.gone_portals.clear();

@@ -30,8 +30,8 @@
 mod answer;
 mod end;
 mod locks;
+mod pending_checks;
 mod pending_notifications;
-mod pending_references;
 mod portal_snapshot;
 mod replication;
 mod row_counts;
@@ -57,8 +57,8 @@ use crate::interrupt::Interrupts;
 pub use answer::AnswerGate;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::IsolationLevel;
+pub(crate) use pending_checks::{Event, PendingChecks, RowChange};
 pub(crate) use pending_notifications::{ChannelChange, PendingNotifications};
-pub(crate) use pending_references::{Event, PendingReferences, RowChange};
 pub(crate) use portal_snapshot::PortalSnapshot;
 pub(crate) use replication::{StandbyWait, WaitedFor};
 pub(crate) use row_counts::RowChanges;
@@ -148,7 +148,7 @@ pub(crate) struct Transaction {
     dropped: Vec<RelId>,
     counts: RowCounts,
     /// The events of foreign keys, once there was one.
-    references: Option<Box<PendingReferences>>,
+    checks: Option<Box<PendingChecks>>,
     savepoints: Option<Box<Savepoints>>,
     /// Moved on by each savepoint, and each time that one is gone back to.
     clock: u64,
@@ -200,7 +200,7 @@ impl Transaction {
             created: Vec::new(),
             dropped: Vec::new(),
             counts: RowCounts::default(),
-            references: None,
+            checks: None,
             savepoints: None,
             clock: 0,
             gone_portals: Vec::new(),
@@ -559,27 +559,27 @@ impl Transaction {
         Arc::clone(&self.seen)
     }
 
-    /// The events of foreign keys; there are some from now on.
-    pub(crate) fn references_mut(&mut self) -> &mut PendingReferences {
-        self.references.get_or_insert_default()
+    /// The events of constraints; there are some from now on.
+    pub(crate) fn checks_mut(&mut self) -> &mut PendingChecks {
+        self.checks.get_or_insert_default()
     }
 
-    /// True if a statement has noted an event of a foreign key, or a mode of SET CONSTRAINTS.
+    /// True if a statement has noted an event of a constraint, or a mode of SET CONSTRAINTS.
     #[inline]
-    pub(crate) fn has_references(&self) -> bool {
-        self.references.is_some()
+    pub(crate) fn has_checks(&self) -> bool {
+        self.checks.is_some()
     }
 
-    /// True if events of foreign keys wait.
-    pub(crate) fn has_pending_references(&self) -> bool {
-        let references = self.references.as_ref();
-        references.is_some_and(|references| !references.is_empty())
+    /// True if events of constraints wait.
+    pub(crate) fn has_pending_checks(&self) -> bool {
+        let checks = self.checks.as_ref();
+        checks.is_some_and(|checks| !checks.is_empty())
     }
 
-    /// True if events of foreign keys wait for the commit.
-    pub(crate) fn has_deferred_references(&self) -> bool {
-        let references = self.references.as_ref();
-        references.is_some_and(|references| references.has_deferred())
+    /// True if events of constraints wait for the commit.
+    pub(crate) fn has_deferred_checks(&self) -> bool {
+        let checks = self.checks.as_ref();
+        checks.is_some_and(|checks| checks.has_deferred())
     }
 
     /// Exchanges the snapshot for one of this moment; the one before.

@@ -15,7 +15,7 @@
 //! | definitions, temporary tables | the overlay, by reference count | it is the overlay again |
 //! | files | how many were made, how many are to go | none goes that was to go; those that were made go at the end, whichever it is |
 //! | locks of relations | how many there are | the others are released, those of rows with their rows; shared ones of rows stay |
-//! | foreign keys to be checked at the commit | how many there are (`pending_references`) | the others are forgotten, and those that passed since are checked again |
+//! | constraints to be checked at the commit | how many there are (`pending_checks`) | the others are forgotten, and those that passed since are checked again |
 //! | row counts | what they were, of the tables that are counted afterwards | they are that again; what was stored is dead |
 //! | advisory locks of the transaction | how many there are | the others are released |
 //! | notifications, channels listened on | how many there are | the others are forgotten |
@@ -49,8 +49,8 @@ use clearway_storage::heap::{RowChanges, TakeBack};
 use clearway_txn::{LockMode, LockTag};
 
 use super::Transaction;
+use super::pending_checks::Mark;
 use super::pending_notifications::PendingMark;
-use super::pending_references::Mark;
 use super::row_counts::TableCount;
 use super::temporary::SavedDefinitions;
 use crate::convert::storage_error;
@@ -79,7 +79,7 @@ struct Savepoint {
     definitions: SavedDefinitions,
     /// The tables that were counted since, as they were counted before.
     counts: Vec<TableCount>,
-    references: Mark,
+    checks: Mark,
     read_only: bool,
     /// Portals of this time and later are made since.
     clock: u64,
@@ -159,8 +159,8 @@ impl Transaction {
                 self.temporary.as_deref(),
             ),
             counts: Vec::new(),
-            references: self
-                .references
+            checks: self
+                .checks
                 .as_ref()
                 .map_or_else(Mark::default, |events| events.mark()),
             read_only: self.read_only,
@@ -250,8 +250,8 @@ impl Transaction {
         self.dropped.extend(&self.created[savepoint.created..]);
         self.counts
             .go_back(savepoint.counts.drain(..), savepoint.truncated);
-        if let Some(references) = &mut self.references {
-            references.cut_back(savepoint.references);
+        if let Some(checks) = &mut self.checks {
+            checks.cut_back(savepoint.checks);
         }
         self.read_only = savepoint.read_only;
         self.portals_go(savepoint.clock);

@@ -14,6 +14,7 @@
 mod common;
 
 mod chains;
+mod deferrable_keys;
 mod foreign_keys;
 mod joined_rows;
 mod long_values;

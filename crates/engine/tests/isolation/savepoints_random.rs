@@ -20,10 +20,11 @@ const KEYS: i32 = 12;
 type Rows = BTreeMap<i32, (i32, i32)>;
 
 /// SplitMix64.
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn below(&mut self, bound: i32) -> i32 {
+    /// A number from 0 to below `bound`.
+    pub(crate) fn below(&mut self, bound: i32) -> i32 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use sqlparser::ast;
 
 use crate::bind::definition::unique_constraint;
+use crate::bind::foreign_key::check_time;
 use crate::bind::scope::{Names, Scope};
 use crate::bind::sequence::options_of;
 use crate::bind::types::no_column;
@@ -47,9 +48,9 @@ fn is_of_views(operations: &[ast::AlterTableOperation]) -> bool {
 
 /// A key of an index that is there.
 fn key_using_index(key: &ast::ConstraintUsingIndex, primary: bool) -> Result<KeyUsingIndex> {
-    refuse(key.characteristics.is_some(), "DEFERRABLE")?;
     Ok(KeyUsingIndex {
         primary,
+        check_time: check_time(key.characteristics.as_ref())?,
         name: key.name.as_ref().map(normal),
         index: normal(&key.index_name),
     })
@@ -215,6 +216,7 @@ impl Binder<'_> {
                 TableAction::AddKey(NewKey {
                     primary: key.primary,
                     nulls_not_distinct: key.nulls_not_distinct,
+                    check_time: key.check_time,
                     name: key.name,
                     columns: self.key_names(key.columns)?,
                 })
@@ -276,10 +278,11 @@ impl Binder<'_> {
         }
         let checks = self.new_checks(table, &[tree], &[])?;
         let foreign_keys = self.new_foreign_keys(None, &[tree], &[])?;
-        let keys = keys.into_iter().map(|(primary, name)| NewKey {
-            primary,
+        let keys = keys.into_iter().map(|key| NewKey {
+            primary: key.primary,
             nulls_not_distinct: false,
-            name,
+            check_time: key.check_time,
+            name: key.name,
             columns: vec![column.name.clone()],
         });
         Ok(TableAction::AddColumn {

@@ -3,7 +3,7 @@
 use sqlparser::ast;
 use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 
-use crate::bind::foreign_key::OwnTable;
+use crate::bind::foreign_key::{OwnTable, check_time};
 use crate::bind::generated;
 use crate::bind::index_key::{INDEX_COLUMNS_MAX, no_default_class};
 use crate::bind::json::has_no_equality;
@@ -14,6 +14,7 @@ use crate::catalog::{
     ColumnCompression, ColumnDef, ColumnDefault, SchemaRef, TableDef, require_no_system_name,
 };
 use crate::error::{EngineError, Result, SqlState};
+use crate::foreign_key::CheckTime;
 use crate::parse::utility::create_table::LikeClause;
 use crate::plan::{
     CreateTable, DefinitionStatement, IndexSpec, NewCheck, NewIndexedValue, OnCommit, TablePart, TakenComment,
@@ -62,10 +63,13 @@ impl Binder<'_> {
             table
                 .add_column(column)
                 .map_err(|error| error.or_position(position))?;
-            for (primary, given) in constraints {
+            for key in constraints {
                 let names = std::slice::from_ref(&column_name);
-                let name = given.unwrap_or_else(|| default_name(&table.name, names, primary));
-                table.add_index(IndexSpec::of_constraint(name, [number], primary))?;
+                let name = key
+                    .name
+                    .unwrap_or_else(|| default_name(&table.name, names, key.primary));
+                let index = IndexSpec::of_constraint(name, [number], key.primary);
+                table.add_index(index.checked_at(key.check_time))?;
             }
         }
         for like in likes {
@@ -96,7 +100,8 @@ impl Binder<'_> {
                 .name
                 .unwrap_or_else(|| default_name(&table.name, &names, key.primary));
             let index = IndexSpec::of_constraint(name, numbers, key.primary);
-            table.add_index(index.with_nulls_not_distinct(key.nulls_not_distinct))?;
+            let index = index.with_nulls_not_distinct(key.nulls_not_distinct);
+            table.add_index(index.checked_at(key.check_time))?;
         }
         let NewTable {
             name,
@@ -130,13 +135,12 @@ impl Binder<'_> {
         })))
     }
 
-    /// A column, and whether it is a key by itself: primary or unique, and the constraint's name.
-    #[expect(clippy::type_complexity, reason = "used once, right here")]
+    /// A column, and the keys that it is by itself.
     pub(super) fn column_def(
         &mut self,
         tree: &ast::ColumnDef,
         table: &str,
-    ) -> Result<(ColumnDef, Vec<(bool, Option<String>)>)> {
+    ) -> Result<(ColumnDef, Vec<ColumnKey>)> {
         let name = identifier(&tree.name)?;
         let serial = serial_type(&tree.data_type);
         let (data_type, typmod) = match serial {
@@ -184,13 +188,19 @@ impl Binder<'_> {
                     column.default = Some(self.default_expression(tree, data_type, typmod, &column.name)?);
                 }
                 ast::ColumnOption::PrimaryKey(constraint) => {
-                    refuse(constraint.characteristics.is_some(), "DEFERRABLE")?;
                     column.not_null = true;
-                    keys.push((true, given));
+                    keys.push(ColumnKey {
+                        primary: true,
+                        name: given,
+                        check_time: check_time(constraint.characteristics.as_ref())?,
+                    });
                 }
                 ast::ColumnOption::Unique(constraint) => {
-                    refuse(constraint.characteristics.is_some(), "DEFERRABLE")?;
-                    keys.push((false, given));
+                    keys.push(ColumnKey {
+                        primary: false,
+                        name: given,
+                        check_time: check_time(constraint.characteristics.as_ref())?,
+                    });
                 }
                 ast::ColumnOption::Generated {
                     generated_as: generated_as @ (ast::GeneratedAs::Always | ast::GeneratedAs::ByDefault),
@@ -375,10 +385,19 @@ fn of_type(data_type: DataType) -> SequenceOptions {
     }
 }
 
+/// PRIMARY KEY or UNIQUE of a column.
+pub(super) struct ColumnKey {
+    pub(super) primary: bool,
+    /// The name that is given.
+    pub(super) name: Option<String>,
+    pub(super) check_time: CheckTime,
+}
+
 /// PRIMARY KEY or UNIQUE of a table.
 pub(super) struct KeyConstraint<'t> {
     pub(super) primary: bool,
     pub(super) nulls_not_distinct: bool,
+    pub(super) check_time: CheckTime,
     /// The name that is given.
     pub(super) name: Option<String>,
     pub(super) columns: &'t [ast::IndexColumn],
@@ -387,7 +406,6 @@ pub(super) struct KeyConstraint<'t> {
 pub(super) fn unique_constraint(constraint: &ast::TableConstraint) -> Result<KeyConstraint<'_>> {
     match constraint {
         ast::TableConstraint::PrimaryKey(key) => {
-            refuse(key.characteristics.is_some(), "DEFERRABLE")?;
             refuse(
                 !key.include.is_empty() || !key.index_options.is_empty(),
                 "INCLUDE or an index option",
@@ -395,12 +413,12 @@ pub(super) fn unique_constraint(constraint: &ast::TableConstraint) -> Result<Key
             Ok(KeyConstraint {
                 primary: true,
                 nulls_not_distinct: false,
+                check_time: check_time(key.characteristics.as_ref())?,
                 name: key.name.as_ref().map(normal),
                 columns: &key.columns,
             })
         }
         ast::TableConstraint::Unique(key) => {
-            refuse(key.characteristics.is_some(), "DEFERRABLE")?;
             refuse(
                 !key.include.is_empty() || !key.index_options.is_empty(),
                 "INCLUDE or an index option",
@@ -408,6 +426,7 @@ pub(super) fn unique_constraint(constraint: &ast::TableConstraint) -> Result<Key
             Ok(KeyConstraint {
                 primary: false,
                 nulls_not_distinct: matches!(key.nulls_distinct, ast::NullsDistinctOption::NotDistinct),
+                check_time: check_time(key.characteristics.as_ref())?,
                 name: key.name.as_ref().map(normal),
                 columns: &key.columns,
             })

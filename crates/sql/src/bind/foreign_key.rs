@@ -175,7 +175,8 @@ fn action(action: Option<ast::ReferentialAction>) -> ReferentialAction {
     }
 }
 
-fn check_time(written: Option<&ast::ConstraintCharacteristics>) -> Result<CheckTime> {
+/// DEFERRABLE and INITIALLY DEFERRED of a constraint.
+pub(super) fn check_time(written: Option<&ast::ConstraintCharacteristics>) -> Result<CheckTime> {
     let Some(written) = written else {
         return Ok(CheckTime::default());
     };

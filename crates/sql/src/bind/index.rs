@@ -15,6 +15,7 @@ use crate::bind::{Binder, Typed, normal, plain_name, refuse};
 use crate::catalog::TableDef;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
+use crate::foreign_key::CheckTime;
 use crate::index::{IndexDef, IndexedValue, KeptExpr, KeyOptions};
 use crate::operator_class::{NamedClass, class_named};
 use crate::parse::parse_expression;
@@ -89,6 +90,7 @@ impl Binder<'_> {
             index: IndexSpec {
                 name,
                 unique: create.unique,
+                check_time: CheckTime::default(),
                 nulls_not_distinct: create.nulls_distinct == Some(false),
                 primary: false,
                 constraint: false,

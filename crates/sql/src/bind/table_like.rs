@@ -81,6 +81,7 @@ impl Binder<'_> {
                     nulls_not_distinct: index.nulls_not_distinct,
                     primary: index.primary,
                     constraint: index.constraint,
+                    check_time: index.check_time,
                     keys: index.keys.iter().map(|key| key_behind(key, first)).collect(),
                     included: index.included.iter().map(|column| first + column).collect(),
                     predicate: index.predicate.as_ref().map(|kept| kept.sql.clone()),

@@ -33,6 +33,8 @@ pub struct NewKey {
     pub primary: bool,
     /// NULLS NOT DISTINCT
     pub nulls_not_distinct: bool,
+    /// DEFERRABLE, INITIALLY DEFERRED
+    pub check_time: CheckTime,
     /// Its name, if one is given.
     pub name: Option<String>,
     /// Its columns.
@@ -70,6 +72,8 @@ pub struct TypeChange {
 pub struct KeyUsingIndex {
     /// True for a primary key.
     pub primary: bool,
+    /// DEFERRABLE, INITIALLY DEFERRED
+    pub check_time: CheckTime,
     /// The constraint's name, which the index gets; `None`: that of the index.
     pub name: Option<String>,
     /// The index, in the table's schema.

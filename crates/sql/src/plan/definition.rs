@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::catalog::{ColumnDef, SchemaRef, TableDef};
+use crate::foreign_key::CheckTime;
 use crate::index::KeyOptions;
 use crate::object_address::ObjectAddress;
 use crate::plan::GrantPlan;
@@ -378,6 +379,8 @@ pub struct IndexSpec {
     pub primary: bool,
     /// Made by a constraint.
     pub constraint: bool,
+    /// DEFERRABLE, INITIALLY DEFERRED, of the constraint.
+    pub check_time: CheckTime,
     /// The parts of its key, in order.
     pub keys: Vec<NewIndexKey>,
     /// The columns of INCLUDE.
@@ -399,6 +402,7 @@ impl IndexSpec {
             nulls_not_distinct: false,
             primary,
             constraint: true,
+            check_time: CheckTime::default(),
             keys: keys.collect(),
             included: Vec::new(),
             predicate: None,
@@ -411,6 +415,11 @@ impl IndexSpec {
             nulls_not_distinct,
             ..self
         }
+    }
+
+    /// The same, checked at this time.
+    pub fn checked_at(self, check_time: CheckTime) -> IndexSpec {
+        IndexSpec { check_time, ..self }
     }
 }
 

@@ -61,6 +61,33 @@ impl BTree {
         Ok(InsertOutcome::Inserted)
     }
 
+    /// The liveness of the rows other than that at `own` which have a key, in the heap of this number.
+    ///
+    /// Asked under the same latches as an insertion does (R4): an entry of the key whose inserter has not seen the one
+    /// that leads to `own` is found.
+    pub fn liveness_of_others(
+        &self,
+        ctx: &TxnContext<'_>,
+        key: &[u8],
+        own: Tid,
+        heap: u32,
+    ) -> Result<Liveness> {
+        let heap = Heap::new(heap);
+        let liveness = |tid| match tid == own {
+            true => Ok(Liveness::Dead),
+            false => heap.liveness(ctx, tid),
+        };
+        let mut descent = Descent::default();
+        let place = self.find_place(ctx.storage, key, own, Some(liveness), &mut descent)?;
+        let found = match place {
+            Place::Leaf(_) | Place::Taken(InsertOutcome::Inserted) => Liveness::Dead,
+            Place::Taken(InsertOutcome::Duplicate { .. }) => Liveness::Alive,
+            Place::Taken(InsertOutcome::WaitFor(xid)) => Liveness::DependsOn(xid),
+        };
+        self.complete_splits(ctx.storage, descent.crossed)?;
+        Ok(found)
+    }
+
     /// The leaf for an entry, latched in update mode. With `liveness`, only if no row with the key is alive.
     pub(super) fn find_place<'s, S: TreeStorage>(
         &self,

@@ -14,8 +14,8 @@ use clearway_sql::foreign_key::{KeyTypes, key_types};
 use clearway_sql::value::user_type::{DomainCheck, UserType};
 use clearway_sql::value::{DataType, Value};
 use clearway_sql::{
-    ColumnDefault, ForeignKeyDef, IndexDef, IndexStage, IndexedValue, ObjectAddress, ReferentialAction,
-    SchemaRef, TableDef, domain_condition, domain_table,
+    CheckTime, ColumnDefault, ForeignKeyDef, IndexDef, IndexStage, IndexedValue, ObjectAddress,
+    ReferentialAction, SchemaRef, TableDef, domain_condition, domain_table,
 };
 
 /// The attributes' numbers of an index's columns, those of INCLUDE behind the key's; 0 for an expression.
@@ -79,7 +79,7 @@ pub(super) fn indexes(sources: &Sources<'_>, rows: &mut Rows) {
                 ("indnullsnotdistinct", boolean(index.nulls_not_distinct)),
                 ("indisprimary", boolean(index.primary)),
                 ("indisexclusion", boolean(false)),
-                ("indimmediate", boolean(true)),
+                ("indimmediate", boolean(!index.check_time.deferrable)),
                 ("indisclustered", boolean(false)),
                 ("indisvalid", boolean(stage.is_none())),
                 ("indcheckxmin", boolean(false)),
@@ -118,6 +118,7 @@ struct Constraint<'d> {
     without_children: bool,
     columns: Vec<Value>,
     condition: Value,
+    time: CheckTime,
     reference: Option<&'d ForeignKeyDef>,
     /// Of a foreign key: the operators between both sides, and of each side with itself.
     operators: [Value; 3],
@@ -128,7 +129,6 @@ struct Constraint<'d> {
 impl Constraint<'_> {
     fn push(self, table: &TableDef, rows: &mut Rows) {
         let key = self.reference;
-        let time = key.map(|key| key.check_time).unwrap_or_default();
         let action = |action: fn(&ForeignKeyDef) -> ReferentialAction| {
             text(&key.map_or(' ', |key| action(key).letter()).to_string())
         };
@@ -145,8 +145,8 @@ impl Constraint<'_> {
             ("conname", text(self.name)),
             ("connamespace", oid(table.schema.oid)),
             ("contype", text(self.kind)),
-            ("condeferrable", boolean(time.deferrable)),
-            ("condeferred", boolean(time.initially_deferred)),
+            ("condeferrable", boolean(self.time.deferrable)),
+            ("condeferred", boolean(self.time.initially_deferred)),
             ("convalidated", boolean(self.validated)),
             ("conrelid", oid(table.oid)),
             ("contypid", oid(self.domain)),
@@ -200,6 +200,7 @@ pub(super) fn constraints(sources: &Sources<'_>, rows: &mut Rows) {
                 without_children: true,
                 columns: numbers(&entry.def, index).collect(),
                 condition: NULL,
+                time: index.check_time,
                 reference: None,
                 operators: [NULL; 3],
                 domain: 0,
@@ -218,6 +219,7 @@ pub(super) fn constraints(sources: &Sources<'_>, rows: &mut Rows) {
                 without_children: false,
                 columns: columns.collect(),
                 condition: text(&check.sql),
+                time: CheckTime::default(),
                 reference: None,
                 operators: [NULL; 3],
                 domain: 0,
@@ -247,6 +249,7 @@ fn push_of_domain(found: &UserType, check: &DomainCheck, rows: &mut Rows) {
         without_children: false,
         columns: Vec::new(),
         condition: text(&domain_condition(&check.sql)),
+        time: CheckTime::default(),
         reference: None,
         operators: [NULL; 3],
         domain: found.oid.get(),
@@ -287,6 +290,7 @@ fn foreign_key(sources: &Sources<'_>, table: &TableDef, key: &ForeignKeyDef, row
         without_children: true,
         columns: columns.collect(),
         condition: NULL,
+        time: key.check_time,
         reference: Some(key),
         operators: [
             operators(compared),

@@ -8,7 +8,7 @@ use clearway_sql::function::quote_identifier;
 use clearway_sql::value::DataType;
 use clearway_sql::value::user_type::{DomainCheck, DomainType};
 use clearway_sql::{
-    CheckDef, ColumnDefault, ForeignKeyDef, IndexDef, IndexedValue, ReferentialAction, TableDef,
+    CheckDef, CheckTime, ColumnDefault, ForeignKeyDef, IndexDef, IndexedValue, ReferentialAction, TableDef,
     domain_condition, domain_table, types_by_name, with_names,
 };
 
@@ -79,7 +79,9 @@ pub(crate) fn constraint_definition(table: &TableDef, index: &IndexDef) -> Strin
         (false, false) => "UNIQUE",
         (false, true) => "UNIQUE NULLS NOT DISTINCT",
     };
-    format!("{kind} ({})", key_list(table, index, false))
+    let mut text = format!("{kind} ({})", key_list(table, index, false));
+    add_check_time(index.check_time, &mut text);
+    text
 }
 
 /// A CHECK constraint as in CREATE TABLE; `pretty`: without the parentheses that precedence makes needless.
@@ -139,16 +141,23 @@ pub(crate) fn foreign_key_definition(
         let places: Vec<u16> = places.collect();
         text.push_str(&format!(" ({})", list(table, &places)));
     }
+    add_check_time(key.check_time, &mut text);
+    if !key.validated {
+        text.push_str(" NOT VALID");
+    }
+    text
+}
+
+/// DEFERRABLE and INITIALLY DEFERRED, as far as they are said.
+fn add_check_time(time: CheckTime, text: &mut String) {
     for (is_said, words) in [
-        (key.check_time.deferrable, " DEFERRABLE"),
-        (key.check_time.initially_deferred, " INITIALLY DEFERRED"),
-        (!key.validated, " NOT VALID"),
+        (time.deferrable, " DEFERRABLE"),
+        (time.initially_deferred, " INITIALLY DEFERRED"),
     ] {
         if is_said {
             text.push_str(words);
         }
     }
-    text
 }
 
 /// The expression of a column's default, with the full names of relations; `None` if it has none.

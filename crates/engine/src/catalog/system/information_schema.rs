@@ -181,10 +181,10 @@ pub(super) fn table_constraints(sources: &Sources<'_>, rows: &mut Rows) {
     };
     let at_once = CheckTime::default();
     each_key(sources, |table, index| match index.primary {
-        true => push(&index.name, table, "PRIMARY KEY", NULL, at_once),
+        true => push(&index.name, table, "PRIMARY KEY", NULL, index.check_time),
         false => {
             let distinct = yes_or_no(!index.nulls_not_distinct);
-            push(&index.name, table, "UNIQUE", distinct, at_once);
+            push(&index.name, table, "UNIQUE", distinct, index.check_time);
         }
     });
     each_check(sources, |table, check| {

@@ -220,10 +220,11 @@ fn known_rows(entry: &TableEntry, pages: u32) -> f32 {
     }
 }
 
-/// True if foreign keys concern a table: PostgreSQL has triggers for them, and tools look for foreign keys where there are
-/// some.
+/// True if constraints of a table are checked by what PostgreSQL has triggers for: foreign keys, which tools look for where
+/// there are triggers, and deferrable unique keys.
 fn has_triggers(table: &TableDef) -> bool {
-    table.is_referenced || !table.foreign_keys.is_empty()
+    let mut indexes = table.indexes.iter();
+    table.is_referenced || !table.foreign_keys.is_empty() || indexes.any(|index| index.check_time.deferrable)
 }
 
 /// The rows of a table and its indexes.

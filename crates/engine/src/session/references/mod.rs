@@ -1,5 +1,4 @@
-//! Foreign keys: the events that statements have noted ([`PendingReferences`]) are looked at here, at the statement's end
-//! or at the commit.
+//! Foreign keys: the events that statements have noted of them are looked at here ([`super::checks`] says when).
 //!
 //! # Invariant
 //!
@@ -29,7 +28,6 @@
 //! be found, so READ COMMITTED takes one for each check.
 
 mod errors;
-mod set_constraints;
 mod statements;
 
 use std::collections::HashSet;
@@ -46,9 +44,8 @@ use crate::executor::subquery::SubqueryResults;
 use crate::executor::{Execution, InnerPlans, heap_rel, modify, select};
 use crate::session::Session;
 use crate::session::prepared::{CachedPlan, Prepared, View};
-use crate::spill::log::LogCursor;
 use crate::spill::record::write_row;
-use crate::transaction::{Event, RowChange};
+use crate::transaction::RowChange;
 use clearway_sql::error::{EngineError, Result};
 use clearway_sql::plan::{RowsStatement, Statement, TableScan};
 use clearway_sql::value::Value;
@@ -64,7 +61,7 @@ struct Joined {
 
 /// The keys that were found in a run of checks: their rows are locked, and stay until this transaction takes them away.
 #[derive(Debug, Default)]
-struct Found {
+pub(super) struct Found {
     keys: HashSet<Vec<u8>>,
     bytes: usize,
 }
@@ -96,36 +93,12 @@ enum Seen {
 }
 
 impl Session {
-    /// Looks at the events of the statement that has run.
-    #[cold]
-    pub(super) fn settle_references(&mut self) -> Result<()> {
-        let mut cursor = LogCursor::default();
-        let mut found = Found::default();
-        while let Some(event) = self.txn.references_mut().next_immediate(&mut cursor)? {
-            self.fire(&event, &mut found)?;
-        }
-        Ok(())
-    }
-
-    /// Looks at the deferred events of these constraints, or of all.
-    pub(super) fn fire_deferred(&mut self, keys: Option<Vec<u32>>) -> Result<()> {
-        let mut cursor = LogCursor::default();
-        let mut found = Found::default();
-        while let Some(event) = self.txn.references_mut().next_deferred(&mut cursor, &keys)? {
-            self.fire(&event, &mut found)?;
-        }
-        self.txn.references_mut().note_fired(keys);
-        self.txn.end_statement();
-        Ok(())
-    }
-
-    fn fire(&mut self, event: &Event, found: &mut Found) -> Result<()> {
-        self.interrupts.check()?;
-        self.txn.note_in_tags();
-        let Some(joined) = self.joined(event.key) else {
+    /// Looks at an event of a foreign key.
+    pub(super) fn fire_reference(&mut self, key: u32, change: &RowChange, found: &mut Found) -> Result<()> {
+        let Some(joined) = self.joined(key) else {
             return Ok(());
         };
-        match &event.change {
+        match change {
             RowChange::Stored(tid, values) => self.check_stored(&joined, *tid, values, found),
             RowChange::Deleted(before) => {
                 found.forget();
@@ -135,6 +108,9 @@ impl Session {
                 found.forget();
                 self.key_gone(&joined, before, Some(after))
             }
+            RowChange::KeyInDoubt(_) => Err(EngineError::internal(
+                "an event of a unique key is a foreign key's",
+            )),
         }
     }
 

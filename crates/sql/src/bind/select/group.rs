@@ -150,7 +150,8 @@ impl Binder<'_> {
             .iter()
             .find(|read| read.table.oid == relation.table_oid)?
             .table;
-        let (table_oid, key) = (table.oid, Arc::clone(table.primary_key()?));
+        let key = table.primary_key().filter(|key| key.is_always_unique())?;
+        let (table_oid, key) = (table.oid, Arc::clone(key));
         let is_key = |number: &u16| {
             let column = &relation.columns[usize::from(*number)].typed.expr;
             keys.iter().any(|key| key.expr == *column)

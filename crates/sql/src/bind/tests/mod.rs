@@ -70,6 +70,7 @@ fn make_tables() -> Tables {
                 name: spec.name.clone(),
                 rel: 50,
                 unique: spec.unique,
+                check_time: spec.check_time,
                 nulls_not_distinct: spec.nulls_not_distinct,
                 primary: spec.primary,
                 constraint: spec.constraint,

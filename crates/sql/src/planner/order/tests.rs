@@ -34,6 +34,7 @@ impl CatalogView for Many {
             name: format!("{name}_pkey"),
             rel: 100 + number,
             unique: true,
+            check_time: crate::CheckTime::default(),
             nulls_not_distinct: false,
             primary: true,
             constraint: true,

@@ -140,6 +140,52 @@ fn inserter_waits(page_latch: PageLatchVariant, second: Tid) {
     storage.stop_threads();
 }
 
+/// The second look at a key whose entries fill several leaves: other rows count, and the one that asks does not.
+#[test]
+fn others_are_found_behind_dead_entries() {
+    for page_latch in PAGE_LATCHES {
+        let dir = tempfile::tempdir().unwrap();
+        let storage = open(dir.path(), page_latch);
+        let table = table(&storage);
+        let (one, other) = (Snapshot::default(), Snapshot::default());
+        let (one, other) = (writer(&storage, &one), writer(&storage, &other));
+        let enter = |ctx: &TxnContext<'_>| {
+            let tid = table.heap.insert(ctx, b"row").unwrap();
+            table.tree.insert(ctx, &KEY, tid, None).unwrap();
+            tid
+        };
+        let others = |ctx: &TxnContext<'_>, own: Tid| {
+            table
+                .tree
+                .liveness_of_others(ctx, &KEY, own, table.rel.0)
+                .unwrap()
+        };
+        let first = enter(&one);
+        assert_eq!(others(&one, first), Liveness::Dead, "{page_latch:?}");
+        let second = enter(&other);
+        let (of_one, of_other) = (one.xid.unwrap(), other.xid.unwrap());
+        assert_eq!(
+            others(&one, first),
+            Liveness::DependsOn(of_other),
+            "{page_latch:?}"
+        );
+        assert_eq!(
+            others(&other, second),
+            Liveness::DependsOn(of_one),
+            "{page_latch:?}"
+        );
+        let third = enter(&one);
+        assert_eq!(
+            others(&one, third),
+            Liveness::Alive,
+            "{page_latch:?}: its own row"
+        );
+        storage.abort(one.proc, of_one).unwrap();
+        assert_eq!(others(&other, second), Liveness::Dead, "{page_latch:?}");
+        storage.stop_threads();
+    }
+}
+
 /// Many inserters of the same few keys at once, with dead entries over several leaves: exactly one row of
 /// each key is inserted.
 #[test]

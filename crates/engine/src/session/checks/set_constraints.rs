@@ -24,22 +24,22 @@ impl Session {
                 out,
             )?;
         }
-        let mut keys = Vec::new();
+        let mut constraints = Vec::new();
         for name in names {
-            keys.extend(self.constraints_named(name, deferred)?);
+            constraints.extend(self.constraints_named(name, deferred)?);
         }
         if self.txn.phase != Phase::Block {
             return Ok(());
         }
-        let keys = (!names.is_empty()).then_some(keys);
-        self.txn.references_mut().set_mode(keys.clone(), deferred);
-        if !deferred && self.txn.has_deferred_references() {
-            self.fire_deferred(keys)?;
+        let constraints = (!names.is_empty()).then_some(constraints);
+        self.txn.checks_mut().set_mode(constraints.clone(), deferred);
+        if !deferred && self.txn.has_deferred_checks() {
+            self.fire_deferred(constraints)?;
         }
         Ok(())
     }
 
-    /// The foreign keys of this name: those of its schema, or of the first on the path that has some.
+    /// The deferrable constraints of this name: those of its schema, or of the first on the path that has some.
     fn constraints_named(&mut self, name: &ConstraintName, deferred: bool) -> Result<Vec<u32>> {
         self.txn.catalog_version();
         let state = self.txn.catalog_state();
@@ -55,17 +55,18 @@ impl Session {
                 .collect(),
         };
         for schema in schemas {
-            let (mut keys, mut others) = (Vec::new(), false);
+            let (mut found, mut others) = (Vec::new(), false);
             for table in state.tables_in(schema.oid) {
-                let own = table.def.foreign_keys.iter();
-                for key in own.filter(|key| key.name == name.name) {
-                    match key.check_time.deferrable {
-                        true => keys.push(key.oid),
+                let references = table.def.foreign_keys.iter();
+                let references = references.map(|key| (&key.name, key.check_time, key.oid));
+                let keys = table.def.indexes.iter().filter(|index| index.constraint);
+                let keys = keys.map(|index| (&index.name, index.check_time, index.oid));
+                for (_, time, oid) in references.chain(keys).filter(|known| *known.0 == name.name) {
+                    match time.deferrable {
+                        true => found.push(oid),
                         false => others = true,
                     }
                 }
-                let mut indexes = table.def.indexes.iter();
-                others |= indexes.any(|index| index.constraint && index.name == name.name);
                 others |= table.def.checks.iter().any(|check| check.name == name.name);
             }
             if others && deferred {
@@ -74,8 +75,8 @@ impl Session {
                     format!("constraint \"{}\" is not deferrable", name.name),
                 ));
             }
-            if others || !keys.is_empty() {
-                return Ok(keys);
+            if others || !found.is_empty() {
+                return Ok(found);
             }
         }
         Err(EngineError::new(

@@ -1,9 +1,9 @@
-//! The foreign keys that a transaction has yet to check, and what is to follow from keys that have gone.
+//! The constraints that a transaction has yet to check, and what is to follow from keys that have gone.
 //!
 //! # Two logs
 //!
-//! A statement notes an event for each row that it stores, deletes or gives another key where a foreign key is concerned
-//! ([`Event`]). Events of constraints that are checked at the statement's end go into the *immediate* log, which is empty
+//! A statement notes an event for each row that it stores, deletes or gives another key where a foreign key is concerned,
+//! and for each that it stores under a key of a deferrable unique constraint that another row may have ([`Event`]). Events of constraints that are checked at the statement's end go into the *immediate* log, which is empty
 //! between statements; those of deferred constraints into the *deferred* log, which is looked through at the commit. Both
 //! go to a temporary file beyond `work_mem`.
 //!
@@ -16,20 +16,20 @@
 
 use std::sync::Arc;
 
-use clearway_sql::ForeignKeyDef;
 use clearway_sql::error::{EngineError, Result};
 use clearway_sql::value::Value;
+use clearway_sql::{CheckTime, ForeignKeyDef, IndexDef};
 use clearway_storage::heap::Tid;
 
 use crate::spill::SpillOptions;
 use crate::spill::log::{LogCursor, RecordLog};
 use crate::spill::record::{read_row, write_row};
 
-/// Something that has happened to a row, as one foreign key sees it.
+/// Something that has happened to a row, as one constraint sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Event {
-    /// The number of the foreign key.
-    pub(crate) key: u32,
+    /// The number of the constraint: a foreign key's own, or that of the index of a unique key.
+    pub(crate) constraint: u32,
     pub(crate) change: RowChange,
 }
 
@@ -42,6 +42,8 @@ pub(crate) enum RowChange {
     Deleted(Vec<Value>),
     /// A row of the referenced table had the first, and has the second now.
     Rekeyed(Vec<Value>, Vec<Value>),
+    /// A row was stored at this place under a key that another row may have.
+    KeyInDoubt(Tid),
 }
 
 impl Event {
@@ -51,13 +53,13 @@ impl Event {
             RowChange::Stored(..) => 0,
             RowChange::Deleted(_) => 1,
             RowChange::Rekeyed(..) => 2,
+            RowChange::KeyInDoubt(_) => 3,
         };
         out.push(kind);
-        out.extend_from_slice(&self.key.to_ne_bytes());
+        out.extend_from_slice(&self.constraint.to_ne_bytes());
         match &self.change {
             RowChange::Stored(tid, values) => {
-                out.extend_from_slice(&tid.block.to_ne_bytes());
-                out.extend_from_slice(&tid.slot.to_ne_bytes());
+                write_place(*tid, out);
                 write_row(values, out);
             }
             RowChange::Deleted(values) => write_row(values, out),
@@ -65,31 +67,27 @@ impl Event {
                 write_row(before, out);
                 write_row(after, out);
             }
+            RowChange::KeyInDoubt(tid) => write_place(*tid, out),
         }
     }
 
     fn read(record: &[u8]) -> Result<Event> {
-        let damaged = || EngineError::internal("an event of a foreign key is damaged");
+        let damaged = || EngineError::internal("an event of a constraint is damaged");
         let (kind, rest) = record.split_first().ok_or_else(damaged)?;
-        let (key, mut rest) = rest.split_first_chunk::<4>().ok_or_else(damaged)?;
-        let key = u32::from_ne_bytes(*key);
+        let (constraint, mut rest) = rest.split_first_chunk::<4>().ok_or_else(damaged)?;
+        let constraint = u32::from_ne_bytes(*constraint);
         let mut values = Vec::new();
         let change = match kind {
             0 => {
-                let (block, after) = rest.split_first_chunk::<4>().ok_or_else(damaged)?;
-                let (slot, after) = after.split_first_chunk::<2>().ok_or_else(damaged)?;
-                rest = after;
+                let tid = read_place(&mut rest).ok_or_else(damaged)?;
                 read_row(&mut rest, &mut values)?;
-                let tid = Tid {
-                    block: u32::from_ne_bytes(*block),
-                    slot: u16::from_ne_bytes(*slot),
-                };
                 RowChange::Stored(tid, values)
             }
             1 => {
                 read_row(&mut rest, &mut values)?;
                 RowChange::Deleted(values)
             }
+            3 => RowChange::KeyInDoubt(read_place(&mut rest).ok_or_else(damaged)?),
             _ => {
                 read_row(&mut rest, &mut values)?;
                 let mut after = Vec::new();
@@ -97,28 +95,45 @@ impl Event {
                 RowChange::Rekeyed(values, after)
             }
         };
-        Ok(Event { key, change })
+        Ok(Event { constraint, change })
     }
 }
 
-/// Some foreign keys, by number, or all.
-type Keys = Option<Vec<u32>>;
+fn write_place(tid: Tid, out: &mut Vec<u8>) {
+    out.extend_from_slice(&tid.block.to_ne_bytes());
+    out.extend_from_slice(&tid.slot.to_ne_bytes());
+}
 
-fn among(keys: &Keys, key: u32) -> bool {
-    keys.as_ref().is_none_or(|keys| keys.contains(&key))
+fn read_place(rest: &mut &[u8]) -> Option<Tid> {
+    let (block, after) = rest.split_first_chunk::<4>()?;
+    let (slot, after) = after.split_first_chunk::<2>()?;
+    *rest = after;
+    Some(Tid {
+        block: u32::from_ne_bytes(*block),
+        slot: u16::from_ne_bytes(*slot),
+    })
+}
+
+/// Some constraints, by number, or all.
+type Constraints = Option<Vec<u32>>;
+
+fn among(constraints: &Constraints, constraint: u32) -> bool {
+    constraints
+        .as_ref()
+        .is_none_or(|constraints| constraints.contains(&constraint))
 }
 
 /// The deferred events up to a position that have been fired.
 #[derive(Debug)]
 struct Fired {
     before: u64,
-    keys: Keys,
+    constraints: Constraints,
 }
 
 /// A mode that SET CONSTRAINTS has set.
 #[derive(Debug)]
 struct Mode {
-    keys: Keys,
+    constraints: Constraints,
     deferred: bool,
 }
 
@@ -133,9 +148,9 @@ pub(crate) struct Mark {
 /// The foreign keys that name rows of a table, with the catalog's version and the table.
 type KeysOfParent = (u64, u32, Arc<[Arc<ForeignKeyDef>]>);
 
-/// The events of a transaction.
+/// The events of a transaction's constraints.
 #[derive(Debug, Default)]
-pub(crate) struct PendingReferences {
+pub(crate) struct PendingChecks {
     immediate: RecordLog,
     deferred: RecordLog,
     fired: Vec<Fired>,
@@ -145,7 +160,7 @@ pub(crate) struct PendingReferences {
     record: Vec<u8>,
 }
 
-impl PendingReferences {
+impl PendingChecks {
     /// This moment.
     pub(crate) fn mark(&self) -> Mark {
         Mark {
@@ -174,13 +189,22 @@ impl PendingReferences {
     }
 
     /// True if the check of a constraint waits for the commit (F3).
-    fn is_deferred(&self, key: &ForeignKeyDef) -> bool {
+    fn is_deferred(&self, constraint: u32, time: CheckTime) -> bool {
         let mut last = self.modes.iter().rev();
-        let set = last.find(|mode| among(&mode.keys, key.oid));
-        key.check_time.deferrable && set.map_or(key.check_time.initially_deferred, |mode| mode.deferred)
+        let set = last.find(|mode| among(&mode.constraints, constraint));
+        time.deferrable && set.map_or(time.initially_deferred, |mode| mode.deferred)
     }
 
-    /// Notes an event.
+    /// Notes that a row was stored under a key of a deferrable unique constraint that another row may have.
+    pub(crate) fn push_doubt(&mut self, index: &IndexDef, tid: Tid, options: &SpillOptions) -> Result<()> {
+        let event = Event {
+            constraint: index.oid,
+            change: RowChange::KeyInDoubt(tid),
+        };
+        self.add(&event, self.is_deferred(index.oid, index.check_time), options)
+    }
+
+    /// Notes an event of a foreign key.
     pub(crate) fn push(
         &mut self,
         key: &ForeignKeyDef,
@@ -188,13 +212,21 @@ impl PendingReferences {
         options: &SpillOptions,
     ) -> Result<()> {
         let can_wait = match &change {
-            RowChange::Stored(..) => true,
+            RowChange::Stored(..) | RowChange::KeyInDoubt(_) => true,
             RowChange::Deleted(_) => key.on_delete.is_deferrable(),
             RowChange::Rekeyed(..) => key.on_update.is_deferrable(),
         };
-        let event = Event { key: key.oid, change };
+        let event = Event {
+            constraint: key.oid,
+            change,
+        };
+        let deferred = can_wait && self.is_deferred(key.oid, key.check_time);
+        self.add(&event, deferred, options)
+    }
+
+    fn add(&mut self, event: &Event, deferred: bool, options: &SpillOptions) -> Result<()> {
         event.write(&mut self.record);
-        let log = match can_wait && self.is_deferred(key) {
+        let log = match deferred {
             true => &mut self.deferred,
             false => &mut self.immediate,
         };
@@ -214,29 +246,34 @@ impl PendingReferences {
     }
 
     /// The next deferred event of these constraints that has not been fired.
-    pub(crate) fn next_deferred(&mut self, cursor: &mut LogCursor, keys: &Keys) -> Result<Option<Event>> {
+    pub(crate) fn next_deferred(
+        &mut self,
+        cursor: &mut LogCursor,
+        constraints: &Constraints,
+    ) -> Result<Option<Event>> {
         loop {
             let position = cursor.position();
             let Some(record) = self.deferred.next(cursor)? else {
                 return Ok(None);
             };
             let event = Event::read(record)?;
-            let was_fired = |fired: &Fired| position < fired.before && among(&fired.keys, event.key);
-            if among(keys, event.key) && !self.fired.iter().any(was_fired) {
+            let was_fired =
+                |fired: &Fired| position < fired.before && among(&fired.constraints, event.constraint);
+            if among(constraints, event.constraint) && !self.fired.iter().any(was_fired) {
                 return Ok(Some(event));
             }
         }
     }
 
-    /// True if a deferred event waits of a row of a table, by its own foreign keys and by those that name its rows.
+    /// True if a deferred event waits of a row of a table, by its own constraints and by foreign keys that name its rows.
     pub(crate) fn wait_of(&mut self, own: &[u32], to: &[u32]) -> Result<bool> {
         let mut cursor = LogCursor::default();
         while let Some(event) = self.next_deferred(&mut cursor, &None)? {
             let keys = match event.change {
-                RowChange::Stored(..) => own,
+                RowChange::Stored(..) | RowChange::KeyInDoubt(_) => own,
                 RowChange::Deleted(_) | RowChange::Rekeyed(..) => to,
             };
-            if keys.contains(&event.key) {
+            if keys.contains(&event.constraint) {
                 return Ok(true);
             }
         }
@@ -244,14 +281,17 @@ impl PendingReferences {
     }
 
     /// The events of these constraints up to here have been fired (F1).
-    pub(crate) fn note_fired(&mut self, keys: Keys) {
+    pub(crate) fn note_fired(&mut self, constraints: Constraints) {
         let before = self.deferred.end();
-        self.fired.push(Fired { before, keys });
+        self.fired.push(Fired { before, constraints });
     }
 
     /// SET CONSTRAINTS
-    pub(crate) fn set_mode(&mut self, keys: Keys, deferred: bool) {
-        self.modes.push(Mode { keys, deferred });
+    pub(crate) fn set_mode(&mut self, constraints: Constraints, deferred: bool) {
+        self.modes.push(Mode {
+            constraints,
+            deferred,
+        });
     }
 
     /// The foreign keys that name rows of a table, kept for the next row of the same table.
@@ -275,7 +315,7 @@ impl PendingReferences {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clearway_sql::{CheckTime, ReferentialAction};
+    use clearway_sql::ReferentialAction;
 
     fn key(oid: u32) -> ForeignKeyDef {
         ForeignKeyDef {
@@ -297,7 +337,7 @@ mod tests {
         }
     }
 
-    fn deferred(references: &mut PendingReferences, keys: &Keys) -> Vec<Event> {
+    fn deferred(references: &mut PendingChecks, keys: &Constraints) -> Vec<Event> {
         let mut cursor = LogCursor::default();
         let mut found = Vec::new();
         while let Some(event) = references.next_deferred(&mut cursor, keys).unwrap() {
@@ -311,7 +351,7 @@ mod tests {
     fn events_come_back_when_what_fired_them_is_taken_back() {
         let directory = tempfile::tempdir().unwrap();
         let options = SpillOptions::new(directory.path().into(), 1 << 20);
-        let mut references = PendingReferences::default();
+        let mut references = PendingChecks::default();
         let stored = |number: i32| {
             let tid = Tid {
                 block: 70_000,
@@ -329,7 +369,7 @@ mod tests {
         assert_eq!(
             event,
             Some(Event {
-                key: 8,
+                constraint: 8,
                 change: stored(3)
             })
         );
@@ -345,7 +385,7 @@ mod tests {
         assert_eq!(
             event,
             Some(Event {
-                key: 8,
+                constraint: 8,
                 change: moved
             })
         );
@@ -354,7 +394,7 @@ mod tests {
         assert_eq!(
             left,
             vec![Event {
-                key: 8,
+                constraint: 8,
                 change: stored(4)
             }]
         );
@@ -365,7 +405,7 @@ mod tests {
         assert_eq!(
             left,
             vec![Event {
-                key: 7,
+                constraint: 7,
                 change: stored(1)
             }]
         );
