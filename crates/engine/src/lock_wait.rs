@@ -20,6 +20,14 @@ use clearway_txn::{
 use crate::activity::OpenSessions;
 use crate::interrupt::Interrupts;
 
+/// 55P03: a wait has taken longer than `lock_timeout`.
+pub(crate) fn lock_timed_out() -> EngineError {
+    EngineError::new(
+        SqlState::LOCK_NOT_AVAILABLE,
+        "canceling statement due to lock timeout",
+    )
+}
+
 /// A session that waits for locks.
 #[derive(Debug)]
 pub(crate) struct LockWaiter<'a> {
@@ -172,10 +180,7 @@ impl<'a> LockWaiter<'a> {
     fn refusal(&self, error: LockError, interrupts: &Interrupts) -> EngineError {
         match error {
             LockError::Deadlock { cycle } => self.deadlock(&cycle),
-            LockError::Timeout => EngineError::new(
-                SqlState::LOCK_NOT_AVAILABLE,
-                "canceling statement due to lock timeout",
-            ),
+            LockError::Timeout => lock_timed_out(),
             _ => interrupts.error(),
         }
     }

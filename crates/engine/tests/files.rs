@@ -283,6 +283,38 @@ fn tables_that_have_changed_are_analyzed_by_themselves() {
 }
 
 #[test]
+fn a_locked_table_is_vacuumed_another_time() {
+    let fixture = Fixture::with_config(
+        "create table held (i int); create table t (i int);
+         insert into held select g from generate_series(1, 100) g; insert into t select * from held",
+        clearway_engine::Config {
+            autovacuum_naptime: "5ms".parse().unwrap(),
+            autovacuum_vacuum_threshold: 10,
+            autovacuum_vacuum_scale_factor: 0.0,
+            ..config()
+        },
+    );
+    let (mut session, mut holder) = (fixture.session(), fixture.session());
+    query(
+        &mut holder,
+        "begin; lock table held in share update exclusive mode",
+    );
+    query(&mut session, "delete from held");
+    query(&mut session, "delete from t");
+    let mut wait_for = |wanted: &str| {
+        let counts = "select relname, autovacuum_count > 0 from pg_stat_user_tables order by 1";
+        let start = std::time::Instant::now();
+        while query(&mut session, counts) != wanted {
+            assert!(start.elapsed() < std::time::Duration::from_secs(60), "{wanted}");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    };
+    wait_for("held|f, t|t");
+    query(&mut holder, "commit");
+    wait_for("held|t, t|t");
+}
+
+#[test]
 fn a_locked_table_is_analyzed_another_time() {
     let fixture = Fixture::with_config(
         "create table held (i int); create table t (i int)",

@@ -114,7 +114,46 @@ fn time_limits_end_statements_and_waits() {
     query(&mut session, "set lock_timeout = '20ms'");
     assert_eq!(run(&mut session, "update t set i = 1"), "ERROR 55P03");
     assert_eq!(run(&mut session, "drop table t"), "ERROR 55P03");
+    // Each waits for the lock of the table, in its own way.
+    for sql in [
+        "begin; lock table t",
+        "truncate t",
+        "alter table t add j int",
+        "create index on t (i)",
+        "reindex table t",
+        "create index concurrently waits_for_writers on t (i)",
+    ] {
+        assert_eq!(run(&mut session, sql), "ERROR 55P03", "{sql}");
+        run(&mut session, "rollback");
+    }
+    query(
+        &mut holder,
+        "commit; begin; lock table t in share update exclusive mode",
+    );
+    for sql in ["vacuum t", "vacuum", "analyze t", "analyze", "vacuum analyze t"] {
+        assert_eq!(run(&mut session, sql), "ERROR 55P03", "{sql}");
+    }
+    query(
+        &mut holder,
+        "commit; begin isolation level repeatable read; select * from t",
+    );
+    let indexes = "select count(*) from pg_indexes where indexname like 'waits_for_snapshots%'";
+    assert_eq!(
+        run(
+            &mut session,
+            "create index concurrently waits_for_snapshots on t (i)"
+        ),
+        "ERROR 55P03"
+    );
+    assert_eq!(
+        query(&mut session, indexes),
+        "1",
+        "an index that is not finished stays"
+    );
     query(&mut holder, "commit");
+    for index in ["waits_for_snapshots", "waits_for_writers"] {
+        query(&mut session, &format!("drop index concurrently {index}"));
+    }
     assert_eq!(query(&mut session, "update t set i = 1"), "UPDATE 1");
 }
 

@@ -43,6 +43,7 @@ use clearway_sql::error::{EngineError, Result, SqlState};
 use login_rules::LoginRules;
 use reload::Reload;
 use standby::StandbyEngine;
+pub(crate) use vacuum::LockWaits;
 use vacuum::VacuumWorker;
 
 /// The time that a shutdown waits for sessions to notice.

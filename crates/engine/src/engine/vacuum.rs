@@ -6,7 +6,8 @@
 //!
 //! The background worker looks at every table's count of dead rows now and then, and vacuums those with more than
 //! `autovacuum_vacuum_threshold` plus `autovacuum_vacuum_scale_factor` of the live ones. It holds the table lock that
-//! excludes other vacuums and changes of definition, but no reader and no writer.
+//! excludes other vacuums and changes of definition, but no reader and no writer. A table whose lock is not to be had soon
+//! is left for the next time.
 //!
 //! After that it analyzes every table of which more than `autovacuum_analyze_threshold` rows plus
 //! `autovacuum_analyze_scale_factor` of those that it had at its last ANALYZE have changed. Each ANALYZE is a statement of
@@ -43,6 +44,9 @@ mod tests;
 /// Changes of definitions that leave enough dead catalog rows to look after.
 const DEFINITIONS_PER_VACUUM: u64 = 200;
 
+/// The time that the background worker waits for a lock: the session that holds it goes first, and so do other tables.
+const BACKGROUND_LOCK_TIMEOUT: Duration = Duration::from_millis(100);
+
 /// True unless the table's storage parameters say that the server does not vacuum and analyze it by itself.
 fn is_looked_after(entry: &TableEntry) -> bool {
     entry.def.parameters.is_on("autovacuum_enabled")
@@ -58,7 +62,11 @@ impl Engine {
                 "a standby cannot vacuum: recovery is in progress",
             ));
         }
-        self.vacuum_tables(&self.catalog.state(), &[], &self.background_interrupts())
+        self.vacuum_tables(
+            &self.catalog.state(),
+            &[],
+            &LockWaits::without_end(&self.background_interrupts()),
+        )
     }
 
     fn background_interrupts(&self) -> Interrupts {
@@ -71,23 +79,24 @@ impl Engine {
         &self,
         state: &CatalogState,
         oids: &[u32],
-        interrupts: &Interrupts,
+        waits: &LockWaits<'_>,
     ) -> Result<()> {
         for entry in state.tables() {
             if oids.is_empty() || oids.contains(&entry.def.oid) {
-                self.with_table(&entry, interrupts, |entry| self.vacuum_table(entry, interrupts))?;
+                self.with_table(&entry, waits, |entry| self.vacuum_table(entry, waits.interrupts))?;
                 entry.runtime.vacuums.note(false);
             }
         }
         if oids.is_empty() {
-            self.vacuum_catalog(interrupts)?;
+            self.vacuum_catalog(waits)?;
         }
         Ok(())
     }
 
-    fn vacuum_catalog(&self, interrupts: &Interrupts) -> Result<()> {
+    fn vacuum_catalog(&self, waits: &LockWaits<'_>) -> Result<()> {
+        let interrupts = waits.interrupts;
         let slot = VacuumSlot::attach(self, interrupts)?;
-        slot.lock(CATALOG_REL, interrupts)?;
+        slot.lock(CATALOG_REL, waits)?;
         let horizon = self.storage.proc_array.horizon();
         let cancel = || interrupts.pending();
         vacuum::vacuum(&self.storage, RelId(CATALOG_REL), &[], horizon, &cancel).map_err(storage_error)?;
@@ -98,11 +107,11 @@ impl Engine {
     fn with_table(
         &self,
         entry: &TableEntry,
-        interrupts: &Interrupts,
+        waits: &LockWaits<'_>,
         work: impl FnOnce(&TableEntry) -> Result<()>,
     ) -> Result<()> {
-        let slot = VacuumSlot::attach(self, interrupts)?;
-        slot.lock(entry.def.oid, interrupts)?;
+        let slot = VacuumSlot::attach(self, waits.interrupts)?;
+        slot.lock(entry.def.oid, waits)?;
         match self.catalog.state().table(entry.def.oid) {
             Some(current) => work(current),
             // The session that vacuums it does nothing else with it meanwhile.
@@ -161,7 +170,8 @@ impl Engine {
         let version = self.catalog.version();
         if version - *catalog_version > DEFINITIONS_PER_VACUUM {
             *catalog_version = version;
-            self.in_background("the catalog", || self.vacuum_catalog(&interrupts));
+            let waits = LockWaits::in_background(&interrupts);
+            self.in_background("the catalog", || self.vacuum_catalog(&waits));
         }
         self.vacuum_each_table(&interrupts, |entry| {
             self.vacuum_table(entry, &interrupts)?;
@@ -180,9 +190,10 @@ impl Engine {
 
     /// Runs `work` on every table that has enough dead rows. What happens to one table does not keep it from the next.
     fn vacuum_each_table(&self, interrupts: &Interrupts, work: impl Fn(&TableEntry) -> Result<()>) {
+        let waits = LockWaits::in_background(interrupts);
         for entry in self.catalog.state().tables() {
             if self.needs_vacuum(&entry) {
-                self.in_background(&entry.def.name, || self.with_table(&entry, interrupts, &work));
+                self.in_background(&entry.def.name, || self.with_table(&entry, &waits, &work));
             }
         }
     }
@@ -213,6 +224,9 @@ impl Engine {
         // and slots are given back by guards.
         match catch_unwind(AssertUnwindSafe(work)) {
             Ok(Ok(())) => {}
+            Ok(Err(error)) if error.sqlstate() == SqlState::LOCK_NOT_AVAILABLE => {
+                tracing::debug!(%error, table, "left for the next time");
+            }
             Ok(Err(error)) => {
                 if !self.stopping.load(Ordering::Relaxed) {
                     tracing::warn!(%error, table, "background maintenance failed");
@@ -234,6 +248,37 @@ impl Engine {
     }
 }
 
+/// The way in which a vacuum waits for the lock of a table: as the session that has asked for it would.
+pub(crate) struct LockWaits<'i> {
+    pub(crate) interrupts: &'i Interrupts,
+    /// `lock_timeout`
+    pub(crate) lock_timeout: Option<Duration>,
+    /// `deadlock_timeout`; `None` is the server's.
+    pub(crate) deadlock_timeout: Option<Duration>,
+    /// Tell the log of a wait of this length.
+    pub(crate) log_after: Option<Duration>,
+}
+
+impl<'i> LockWaits<'i> {
+    /// Those that end with the server's stop alone.
+    fn without_end(interrupts: &'i Interrupts) -> LockWaits<'i> {
+        LockWaits {
+            interrupts,
+            lock_timeout: None,
+            deadlock_timeout: None,
+            log_after: None,
+        }
+    }
+
+    /// Those of the background worker.
+    fn in_background(interrupts: &'i Interrupts) -> LockWaits<'i> {
+        LockWaits {
+            lock_timeout: Some(BACKGROUND_LOCK_TIMEOUT),
+            ..LockWaits::without_end(interrupts)
+        }
+    }
+}
+
 /// The session slot that a vacuum runs under. Its end, also by a panic, gives back the slot and all its locks.
 struct VacuumSlot<'e> {
     engine: &'e Engine,
@@ -248,15 +293,19 @@ impl<'e> VacuumSlot<'e> {
         Ok(VacuumSlot { engine, proc, _told })
     }
 
-    fn lock(&self, oid: u32, interrupts: &Interrupts) -> Result<()> {
+    fn lock(&self, oid: u32, waits: &LockWaits<'_>) -> Result<()> {
+        let locks = &self.engine.storage.locks;
+        if let Some(timeout) = waits.deadlock_timeout {
+            locks.set_deadlock_timeout(self.proc, timeout);
+        }
         let waiter = LockWaiter {
-            manager: &self.engine.storage.locks,
+            manager: locks,
             sessions: &self.engine.sessions,
             proc: self.proc,
-            log_after: None,
+            log_after: waits.log_after,
         };
         let mode = LockMode::ShareUpdateExclusive;
-        waiter.acquire(LockTag::Relation(oid), mode, interrupts, None)
+        waiter.acquire(LockTag::Relation(oid), mode, waits.interrupts, waits.lock_timeout)
     }
 }
 

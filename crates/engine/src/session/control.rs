@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::engine::LockWaits;
 use crate::output::{Notice, Output};
 use crate::session::Session;
 use crate::session::prepared::Prepared;
@@ -89,7 +90,14 @@ impl Session {
                 let oids: Vec<u32> = tables.iter().map(|named| named.table.oid).collect();
                 let engine = Arc::clone(&self.engine);
                 self.txn.catalog_version();
-                engine.vacuum_tables(&self.txn.catalog_state(), &oids, &self.interrupts)?;
+                let settings = &self.settings;
+                let waits = LockWaits {
+                    interrupts: &self.interrupts,
+                    lock_timeout: settings.lock_timeout,
+                    deadlock_timeout: Some(settings.deadlock_timeout),
+                    log_after: settings.log_lock_waits.then_some(settings.deadlock_timeout),
+                };
+                engine.vacuum_tables(&self.txn.catalog_state(), &oids, &waits)?;
                 if *analyze {
                     self.analyze(tables, *verbose, out)?;
                 }

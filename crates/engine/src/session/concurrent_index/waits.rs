@@ -1,11 +1,13 @@
 //! The waits between two steps: for transactions that hold a table's lock, and for old snapshots. Nothing is locked meanwhile,
-//! so there is no deadlock to look for; each ends on a cancel request, a timeout of the statement or the server's stop.
+//! so there is no deadlock to look for; each ends on a cancel request, a timeout of the statement, `lock_timeout` or the
+//! server's stop.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clearway_machine::{Native, WaitEvent, WaitScope};
 use clearway_txn::{LockMode, LockTag, ProcId, Xid};
 
+use crate::lock_wait::lock_timed_out;
 use crate::session::Session;
 use clearway_sql::error::Result;
 
@@ -48,10 +50,16 @@ impl Session {
     fn wait_until(&self, event: WaitEvent, other: ProcId, done: impl Fn() -> bool) -> Result<()> {
         let _told = self.slot.tell_wait_for(other);
         let mut pause = PAUSE_MIN;
+        let begun = Instant::now();
+        let timeout = self.settings.lock_timeout;
         let _waiting = WaitScope::<Native>::enter(event);
         while !done() {
             self.interrupts.check()?;
-            std::thread::sleep(pause);
+            let left = timeout.map(|timeout| timeout.saturating_sub(begun.elapsed()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Err(lock_timed_out());
+            }
+            std::thread::sleep(left.map_or(pause, |left| pause.min(left)));
             pause = (pause * 3 / 2).min(PAUSE_MAX);
         }
         Ok(())
