@@ -2,7 +2,8 @@
 //!
 //! The client takes `pg_current_wal_insert_lsn()` behind its commit, and waits for it on the standby before it reads. The
 //! statement takes no snapshot and no lock, and is refused where the session keeps a snapshot: replay might have to wait for
-//! that one to go, while it waits for replay.
+//! that one to go, while it waits for replay. A session in a transaction may hold a lock that replay waits for: then it is
+//! 40P01 as soon as that is seen (`engine/standby/replay_deadlock.rs`).
 //!
 //! | mode | waits on | until |
 //! | --- | --- | --- |
@@ -80,14 +81,25 @@ impl Session {
 
     fn wait_until_reached(&self, wait: &WaitForLsn, timeout: Option<Duration>) -> Result<Ending> {
         let begun = Instant::now();
+        // The position at the look before, if that one has found the session in replay's way.
+        let mut in_the_way_at = None;
         loop {
             // Before the position: a promotion after this look leaves what was replayed before it.
             let ended = wait.mode != WaitMode::PrimaryFlush && !self.engine.is_standby();
-            if self.position_of(wait.mode).0 >= wait.target {
+            let position = self.position_of(wait.mode);
+            if position.0 >= wait.target {
                 return Ok(Ending::Success);
             }
             if ended {
                 return Ok(Ending::NotInRecovery);
+            }
+            if wait.mode == WaitMode::StandbyReplay && self.engine.replay_waits_for(self.txn.proc) {
+                if in_the_way_at == Some(position) {
+                    return Err(self.in_replays_way(wait));
+                }
+                in_the_way_at = Some(position);
+            } else {
+                in_the_way_at = None;
             }
             let left = match timeout {
                 Some(timeout) => timeout.saturating_sub(begun.elapsed()),
@@ -141,6 +153,15 @@ impl Session {
             (_, Some(standby)) => standby.received(),
             (_, None) => Lsn(0),
         }
+    }
+
+    fn in_replays_way(&self, wait: &WaitForLsn) -> EngineError {
+        let target = shown(wait.target);
+        let pid = self.slot.process_id;
+        EngineError::new(SqlState::from_code("40P01"), "deadlock detected").with_detail(format!(
+            "Process {pid} waits for the log up to {target} to be replayed; replay waits for a lock of process {pid}, or \
+             of one that waits for it."
+        ))
     }
 
     fn timed_out(&self, wait: &WaitForLsn) -> EngineError {

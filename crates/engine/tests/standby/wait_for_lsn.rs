@@ -5,7 +5,7 @@ use std::time::Duration;
 use clearway_engine::{Session, SessionInfo};
 
 use crate::common::{error, query, run};
-use crate::pair::Pair;
+use crate::pair::{PATIENCE, Pair};
 
 const SETUP: &str = "create table t (x int)";
 
@@ -194,4 +194,43 @@ fn what_was_received_is_not_yet_seen() {
     run(holder, "commit");
     assert_eq!(query(reader, &format!("wait for lsn '{at}'")), "success");
     assert_eq!(query(reader, "select * from t"), "1");
+}
+
+/// Replay waits for a lock of the session that waits for replay, or of one that waits for the session: whatever the time
+/// that replay may wait, the session is told at once, and replay goes on.
+#[test]
+fn a_session_in_replays_way_is_told_at_once() {
+    let setup = "create table t (x int); create table u (x int)";
+    let pair = Pair::new(setup);
+    let mut reader = pair.reader();
+    run(&mut reader, "begin; select * from t");
+    pair.write("alter table t add column y int");
+    let end = pair.logged();
+    let wait = format!("wait for lsn '{}'", position(&mut pair.writer()));
+    let told = error(&mut reader, &wait);
+    assert_eq!(told.sqlstate().as_str(), "40P01", "{told}");
+    run(&mut reader, "rollback");
+    assert!(pair.has_replayed(end, PATIENCE));
+    assert_eq!(query(&mut reader, &wait), "success");
+    // A lock that is not in the way.
+    run(&mut reader, "begin; select * from u");
+    pair.write("insert into t values (1, 2)");
+    let at = position(&mut pair.writer());
+    assert_eq!(query(&mut reader, &format!("wait for lsn '{at}'")), "success");
+    run(&mut reader, "commit");
+
+    // Bob holds `t`, for which replay waits, and waits for a lock of the reader.
+    run(&mut reader, "begin; select pg_advisory_xact_lock(7)");
+    let mut bob = pair.reader();
+    run(&mut bob, "begin; select * from t");
+    pair.write("alter table t add column z int");
+    let end = pair.logged();
+    let wait = format!("wait for lsn '{}'", position(&mut pair.writer()));
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(move || run(&mut bob, "select pg_advisory_xact_lock(7); rollback"));
+        assert_eq!(run(&mut reader, &wait), "ERROR 40P01");
+        run(&mut reader, "rollback");
+        assert!(!waits.join().unwrap().starts_with("ERROR"));
+    });
+    assert!(pair.has_replayed(end, PATIENCE));
 }

@@ -8,6 +8,7 @@
 //! | `diverged` | refusing to read what is of an abandoned branch |
 //! | `promote` | a standby becomes a primary |
 //! | `receiver` | what receives the log, as `pg_stat_wal_receiver` shows it |
+//! | `replay_deadlock` | a session that waits for replay, which waits for it |
 //!
 //! # Rules
 //! - E1: nothing is logged and no xid is given out. Transactions of a standby are read only from their beginning, and a
@@ -26,15 +27,17 @@ mod diverged;
 mod follow;
 mod promote;
 mod receiver;
+mod replay_deadlock;
 
 #[cfg(test)]
 mod tests;
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use clearway_storage::{StandbyOptions, Storage};
+use clearway_txn::ProcId;
 
 use super::{Engine, closed_on_error, storage_options};
 use crate::config::Config;
@@ -52,6 +55,8 @@ use receiver::Hook;
 pub(super) struct StandbyEngine {
     conflicts: [AtomicU64; 2],
     divergence: Divergence,
+    /// As whom replay holds locks and waits for them.
+    replay_proc: OnceLock<ProcId>,
     /// Asks whatever receives the log to end that, and promotes.
     promotion: Hook<dyn Fn() + Send + Sync>,
     /// Tells what receives the log.
@@ -85,6 +90,7 @@ impl Engine {
             let rows = engine.load_catalog()?;
             engine.check_files()?;
             let proc = engine.attach()?;
+            let _ = engine.standby.replay_proc.set(proc);
             let follower = DefinitionFollower::new(Arc::downgrade(&engine), proc, rows);
             let started = engine.storage.start_replay(Arc::new(follower));
             started.map_err(storage_error)?;
