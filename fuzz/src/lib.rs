@@ -4,13 +4,18 @@
 //! cargo test -p clearway-server --test fuzz_seeded     # seeded random input: part of scripts/test
 //! cargo fuzz run -s none wire_decoder                 # guided by coverage, until stopped; works on stable
 //! cargo fuzz run -s none log_reader
+//! cargo fuzz run -s none sasl
+//! cargo fuzz run -s none login
 //! ```
 //!
 //! Each body may only return or panic, and panicking is a finding.
 
+pub mod login;
+
 use std::io;
 
 use clearway_server::replication::message;
+use clearway_server::wire::sasl::{ClientFinal, ClientFirst, initial_response};
 use clearway_server::wire::{backend, frame, frontend, startup};
 use clearway_storage::Lsn;
 use clearway_storage::wal::LogDevice;
@@ -78,6 +83,33 @@ fn look_at(message: frontend::Message<'_>) {
             assert!(bind.formats.codes().all(|code| matches!(code, 0 | 1)));
         }
         _ => {}
+    }
+}
+
+/// Reads `data` as a client's messages of SASL: the parts of a message that is read, put together, are that message.
+pub fn sasl(data: &[u8]) {
+    if let Ok((mechanism, text)) = initial_response(data) {
+        let length = (text.len() as u32).to_be_bytes();
+        let again = [mechanism.as_bytes(), b"\0", &length[..], text.as_bytes()].concat();
+        assert_eq!(again, data);
+        sasl_texts(text);
+    }
+    if let Ok(text) = std::str::from_utf8(data) {
+        sasl_texts(text);
+    }
+}
+
+fn sasl_texts(text: &str) {
+    if let Ok(first) = ClientFirst::parse(text) {
+        assert_eq!([first.header, first.bare].concat(), text);
+        assert!(first.bare.starts_with("n=") && first.bare.contains(&format!(",r={}", first.nonce)));
+        assert!(!first.nonce.is_empty() && !first.nonce.contains(','));
+    }
+    if let Ok(last) = ClientFinal::parse(text) {
+        assert_eq!([last.without_proof, ",p=", last.proof].concat(), text);
+        let front = format!("c={},r={}", last.binding, last.nonce);
+        assert!(last.without_proof.starts_with(&front), "{last:?}");
+        assert!(!last.proof.contains(','));
     }
 }
 

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import unittest
 
-from support import drivers, servers, tools, views
+from support import checked_tools, drivers, servers, tools, views
 
 PASSWORD = "correct horse 'battery"
 
@@ -101,6 +101,7 @@ class Encryption(unittest.TestCase):
         self.run_program(drivers.python(), drivers.HERE / "encrypted.py")
         node, directory = drivers.node()
         self.run_program(node, directory / "encrypted.mjs")
+        self.run_program(*checked_tools.java(), drivers.HERE / "Encrypted.java")
 
     def test_a_standby_follows(self):
         directory = servers.scratch("encryption-standby")

@@ -100,9 +100,14 @@ def _prisma():
     return [node, "--no-warnings", directory / "prisma_checks.mjs"]
 
 
-def _java():
+def java():
+    """The beginning of a command that runs a program's source beside PostgreSQL's JDBC driver."""
     packages("default-jdk-headless", "libpostgresql-jdbc-java")
-    return ["java", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-cp", "/usr/share/java/postgresql.jar", PROGRAMS / "Jdbc.java"]
+    return ["java", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-cp", "/usr/share/java/postgresql.jar"]
+
+
+def _java():
+    return [*java(), PROGRAMS / "Jdbc.java"]
 
 
 def _ruby():

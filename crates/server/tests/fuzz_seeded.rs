@@ -6,7 +6,8 @@ mod bodies;
 #[path = "support/seeded.rs"]
 mod seeded;
 
-use bodies::{log_reader, wire_decoder};
+use bodies::login::Door;
+use bodies::{log_reader, sasl, wire_decoder};
 use seeded::Random;
 
 #[test]
@@ -46,4 +47,70 @@ fn log_reader_over_noise_and_over_damaged_logs() {
         let count = random.below(400);
         log_reader(&random.bytes(count));
     }
+}
+
+#[test]
+fn sasl_over_noise_and_over_damaged_messages() {
+    let mut random = Random::begin(1);
+    let messages: [&[u8]; 4] = [
+        b"SCRAM-SHA-256\0\0\0\0\x0cn,,n=,r=mine",
+        b"SCRAM-SHA-256-PLUS\0\0\0\0\x20p=tls-server-end-point,,n=,r=mine",
+        b"y,,n=ann,r=mine,x=more",
+        b"c=biws,r=mineyours,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=",
+    ];
+    for message in messages {
+        for _ in 0..20_000 {
+            sasl(&damaged(message, &mut random));
+        }
+    }
+    for _ in 0..20_000 {
+        let count = random.below(80);
+        sasl(&random.bytes(count));
+    }
+}
+
+/// A message with some of its bytes replaced, left out, or put in, most of them by what has a meaning in SASL.
+fn damaged(message: &[u8], random: &mut Random) -> Vec<u8> {
+    let mut data = message.to_vec();
+    for _ in 0..random.below(4) {
+        let place = random.below(data.len() as u64) as usize;
+        let byte = match random.below(3) {
+            0 => random.next() as u8,
+            _ => b",=nyrcpamx\0"[random.below(11) as usize],
+        };
+        match random.below(3) {
+            0 => data[place] = byte,
+            1 => drop(data.remove(place)),
+            _ => data.insert(place, byte),
+        }
+    }
+    data
+}
+
+/// Each stage of a login, with noise and with messages that nearly fit.
+#[test]
+fn login_over_noise_and_over_damaged_messages() {
+    let mut random = Random::begin(1);
+    let door = Door::new();
+    let packets: [&[u8]; 6] = [
+        b"\0\0\0\x08\x04\xd2\x16\x2f",
+        b"\0\0\0\x08\x04\xd2\x16\x30",
+        b"\0\0\0\x10\x04\xd2\x16\x2e\0\0\0\x01\0\0\0\x01",
+        b"\0\0\0\x29\0\x03\0\0user\0guarded\0database\0postgres\0\0",
+        b"p\0\0\0\x23SCRAM-SHA-256\0\0\0\0\x0cn,,n=,r=mine\0\0",
+        b",p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=",
+    ];
+    for stage in 0..=8 {
+        for round in 0..60 {
+            let rest = match packets.get(round % 8) {
+                Some(packet) => damaged(packet, &mut random),
+                None => {
+                    let count = random.below(100);
+                    random.bytes(count)
+                }
+            };
+            door.knock(&[vec![stage], rest].concat());
+        }
+    }
+    door.log_in();
 }
