@@ -17,7 +17,9 @@ pub fn wall_clock_us() -> i64 {
     // SAFETY: the call has filled it in.
     let time = unsafe { time.assume_init() };
     // Both are of 32 bits on some targets.
-    (time.tv_sec as i64)
+    #[allow(clippy::unnecessary_cast)]
+    let (seconds, nanoseconds) = (time.tv_sec as i64, time.tv_nsec as i64);
+    seconds
         .saturating_mul(1_000_000)
-        .saturating_add(time.tv_nsec as i64 / 1_000)
+        .saturating_add(nanoseconds / 1_000)
 }
