@@ -1,5 +1,129 @@
 //! Latches: short locks on in-memory structures, generic over the [`Machine`](clearway_machine::Machine).
 //!
+//! # Which latch
+//!
+//! | you have | take | bytes |
+//! | --- | --- | --- |
+//! | a Rust program that uses std's or parking_lot's locks | [`Mutex<T>`](Mutex), [`RwLock<T>`](RwLock), [`Condvar`] | 4, 8, 8 |
+//! | an engine whose latches show by name what is waited for, with statistics and a checked order | [`Latched<T>`](Latched) over an [`LwLock`] | 24 |
+//! | a latch in each row, bucket or node, with a class of its own | [`SrwMutex`], [`SsuxLock`] | 4, 8 |
+//! | a page that one worker changes while others read on, until it writes | [`SsuxLock`] or [`HybridLatch`]: update mode | 8 |
+//! | the upper pages of an index, read far more often than written | [`HybridLatch`]: optimistic reads | 8 |
+//! | one structure that all CPUs read and few change | [`AdaptiveLatch`], which finds out; [`ReadBiasedLatch`], which knows | 2,176, 2,304 |
+//! | an exclusive hold that another thread ends, or that its owner takes again | [`SuxLock`] | 16 |
+//! | a few words for a few instructions | [`SpinLatch`] | 16 |
+//!
+//! # Examples
+//!
+//! In place of parking_lot's: the same containers, guards and methods.
+//!
+//! ```
+//! use std::time::Duration;
+//! use clearway_latch::{Condvar, Mutex, RwLock, RwLockUpgradableReadGuard};
+//!
+//! static JOBS: Mutex<Vec<u64>> = Mutex::new(Vec::new());
+//! static MORE: Condvar = Condvar::new();
+//! static NAMES: RwLock<Vec<&str>> = RwLock::new(Vec::new());
+//!
+//! std::thread::scope(|scope| {
+//!     scope.spawn(|| {
+//!         JOBS.lock().push(7);
+//!         MORE.notify_one();
+//!     });
+//!     let mut jobs = JOBS.lock();
+//!     MORE.wait_while(&mut jobs, |jobs| jobs.is_empty());
+//!     assert_eq!(jobs.pop(), Some(7));
+//! });
+//!
+//! // Readers go on beside an upgradable read; one that takes too long to upgrade is one still.
+//! let names = NAMES.upgradable_read();
+//! if !names.contains(&"Alice") {
+//!     let mut names = RwLockUpgradableReadGuard::try_upgrade_for(names, Duration::from_secs(1)).unwrap();
+//!     names.push("Alice");
+//! }
+//! assert!(NAMES.try_read_for(Duration::from_millis(1)).is_some());
+//! ```
+//!
+//! A class says what a kind of latch is: its name, the wait event of a worker that sleeps on one, its rank in the order of
+//! latches. Debug builds panic where the order is broken, before it becomes a deadlock.
+//!
+//! ```
+//! use clearway_latch::{LatchClass, Latched, LwLockVariant};
+//! use clearway_machine::WaitEvent;
+//!
+//! static ACCOUNTS: LatchClass = LatchClass::new("Accounts", WaitEvent::UserLatch, 100);
+//!
+//! let accounts: Latched<Vec<u64>> = Latched::new(&ACCOUNTS, LwLockVariant::default(), vec![0; 10]);
+//! accounts.exclusive()[3] += 1;
+//! assert_eq!(accounts.shared()[3], 1);
+//! assert!(clearway_latch::statistics().iter().all(|class| class.name != "Accounts"), "no worker ever waited");
+//! ```
+//!
+//! Shared, update, exclusive without data of its own, and the transitions between them:
+//!
+//! ```
+//! use clearway_latch::SsuxLock;
+//!
+//! static PAGE: SsuxLock = SsuxLock::new();
+//!
+//! let update = PAGE.update();
+//! assert!(PAGE.try_update().is_none(), "one updater at a time");
+//! let exclusive = update.exclusive(); // waits for the readers inside
+//! let shared = exclusive.shared(); // and nothing was changed in between
+//! # drop(shared);
+//! ```
+//!
+//! An optimistic read writes nothing, so readers on many CPUs share the cache line. What it read counts only if no worker has
+//! written meanwhile; so it reads atomics.
+//!
+//! ```
+//! use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+//! use clearway_latch::HybridLatch;
+//!
+//! static LATCH: HybridLatch = HybridLatch::new();
+//! static PAIR: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+//!
+//! let exclusive = LATCH.exclusive();
+//! PAIR.iter().for_each(|word| word.store(1, Relaxed));
+//! drop(exclusive);
+//! let [first, second] = LATCH.read(|| [PAIR[0].load(Relaxed), PAIR[1].load(Relaxed)]);
+//! assert_eq!(first, second);
+//! ```
+//!
+//! Many readers on many CPUs, each with a cache line of its own:
+//!
+//! ```
+//! use clearway_latch::{AdaptiveLatch, LatchClass, LatchedBy};
+//! use clearway_machine::WaitEvent;
+//!
+//! static ROUTES: LatchClass = LatchClass::new("Routes", WaitEvent::UserLatch, 0);
+//!
+//! let latch: AdaptiveLatch = AdaptiveLatch::new(&ROUTES);
+//! let routes = LatchedBy::with_latch(latch, vec!["a", "b"]);
+//! assert_eq!(routes.shared().len(), 2);
+//! routes.exclusive().push("c");
+//! ```
+//!
+//! # Panics, forks, threads
+//! - A panic while a guard is held drops the guard, which releases the latch. Nothing is poisoned: what the holder left half
+//!   changed is there for the next one, as under parking_lot and unlike std.
+//! - Guards are not `Send`: a latch is released by the thread that acquired it. `SuxUpdateForIo` and `SuxExclusiveForIo` are,
+//!   for an I/O that another thread ends.
+//! - After a `fork` the child has the calling thread alone. A latch that another thread held at that moment stays held in the
+//!   child for ever, and the worker slots of the others stay taken. So the child calls `exec`, or uses no latch that another
+//!   thread of its parent could have held. A latch that the forking thread held is held by the child's as well, each in its own
+//!   memory. Futexes are private: a latch in memory that processes share is not supported.
+//!
+//! # Features
+//!
+//! | feature | adds |
+//! | --- | --- |
+//! | `std` (default) | the latches of an operating system's threads, the check of their order, statistics, attempts until an `Instant` |
+//! | `count-acquisitions` | a count of every acquisition by class and mode, not only of conflicts |
+//! | `loom`, `shuttle` | the model checkers' machines, for tests of what is built on these latches |
+//!
+//! # Inside
+//!
 //! Mechanisms, a folder each; its `mod.rs` holds what the mechanism protects, its contract and its rules:
 //!
 //! | folder | holds |
@@ -7,7 +131,7 @@
 //! | `lwlock` | [`LwLock`]: shared and exclusive, a list of waiters |
 //! | `biased` | [`ReadBiasedLatch`] and [`AdaptiveLatch`]: readers that do not share a cache line |
 //! | `hybrid` | [`HybridLatch`]: shared, update, exclusive, and optimistic reads, in 8 bytes |
-//! | `futex` | [`SrwMutex`] in 4 bytes, [`SsuxLock`] and [`SuxLock`] with shared, update and exclusive modes |
+//! | `futex` | [`SrwMutex`] in 4 bytes and its [`SrwCondvar`], [`SsuxLock`] and [`SuxLock`] with shared, update and exclusive modes |
 //!
 //! Parts that they share:
 //!
@@ -20,7 +144,7 @@
 //! | `parking` | sleeping on a latch that has no list of its own |
 //! | `spin_latch` | [`SpinLatch`]: exclusive, polled, for a few instructions |
 //! | `latched` | a latch with the data it protects |
-//! | `drop_in` | `Mutex<T>` and `RwLock<T>` of `lock_api` over the futex latches |
+//! | `drop_in` | `Mutex<T>`, `Condvar` and `RwLock<T>` of `lock_api` over the futex latches |
 //!
 //! # Rules for callers
 //! 1. A latch is held for nanoseconds to microseconds. What is held until a transaction ends is a lock
@@ -85,11 +209,13 @@ pub use class::{
     ClassOf, HISTOGRAM_BUCKETS, LatchClass, LatchClassStatistics, ModeStatistics, SpinPolicy, Unclassed,
     classes,
 };
-pub use drop_in::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard};
+pub use drop_in::{
+    Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard,
+};
 pub use futex::{
-    CasLoop, FetchAddBts, HolderProtocol, OneWord, SingleWake, SrwMutex, SrwMutexAlgorithm, SrwMutexGuard,
-    SsuxExclusive, SsuxLock, SsuxProtocol, SsuxShared, SsuxUpdate, SuxExclusive, SuxExclusiveForIo, SuxLock,
-    SuxShared, SuxUpdate, SuxUpdateForIo,
+    CasLoop, FetchAddBts, HolderProtocol, OneWord, SingleWake, SrwCondvar, SrwMutex, SrwMutexAlgorithm,
+    SrwMutexGuard, SsuxExclusive, SsuxLock, SsuxProtocol, SsuxShared, SsuxUpdate, SuxExclusive,
+    SuxExclusiveForIo, SuxLock, SuxShared, SuxUpdate, SuxUpdateForIo,
 };
 pub use hybrid::{HybridExclusive, HybridLatch, HybridShared, HybridUpdate, Version};
 pub use latched::{

@@ -4,6 +4,8 @@
 //! so the clock is read from the second look on, and a wait that ended before is recorded with a duration of
 //! 0.
 
+use core::time::Duration;
+
 use clearway_machine::{FutexOutcome, Machine, WaitScope};
 
 use crate::class::{LatchClass, Wait};
@@ -18,6 +20,16 @@ pub struct Waiting {
     started: Option<u64>,
     spin: Spin,
     sleeps: u64,
+    limit: Option<Limit>,
+}
+
+/// The end of a wait whose caller has set one.
+#[derive(Debug, Clone, Copy)]
+struct Limit {
+    /// On the machine's clock, nanoseconds.
+    deadline: u64,
+    /// A sleep has lasted until then: what is known of the end without a clock.
+    is_over: bool,
 }
 
 impl Waiting {
@@ -30,7 +42,40 @@ impl Waiting {
             started: None,
             spin: Spin::begin::<M>(class),
             sleeps: 0,
+            limit: None,
         }
+    }
+
+    /// As [`begin`](Self::begin), for a wait that its caller gives up `timeout` from now. A time that the clock cannot say
+    /// is no limit.
+    pub(crate) fn begin_within<M: Machine>(
+        class: &'static LatchClass,
+        mode: Wait,
+        address: *const (),
+        timeout: Duration,
+    ) -> Self {
+        let nanoseconds = u64::try_from(timeout.as_nanos()).ok();
+        let deadline = nanoseconds.and_then(|timeout| M::now().checked_add(timeout));
+        Self {
+            limit: deadline.map(|deadline| Limit {
+                deadline,
+                is_over: false,
+            }),
+            ..Self::begin::<M>(class, mode, address)
+        }
+    }
+
+    /// True if the caller should give up, which it asks before it registers and before each sleep. A wait without a limit
+    /// reads no clock.
+    pub(crate) fn is_over<M: Machine>(&self) -> bool {
+        self.limit
+            .is_some_and(|limit| limit.is_over || M::now() >= limit.deadline)
+    }
+
+    /// The time left for a sleep.
+    fn time_left<M: Machine>(&self) -> Option<Duration> {
+        let limit = self.limit?;
+        Some(Duration::from_nanos(limit.deadline.saturating_sub(M::now())))
     }
 
     /// Pauses after a failed look and returns `true`, or `false` if the caller should sleep.
@@ -66,12 +111,23 @@ impl Waiting {
         slept
     }
 
-    /// As `sleep`, by a futex wait.
-    pub(crate) fn sleep_on_futex<M: Machine>(&mut self, wait: impl FnOnce() -> FutexOutcome) -> bool {
-        self.sleep::<M>(|class| {
+    /// As `sleep`, by a futex wait, which gets the time that is left.
+    pub(crate) fn sleep_on_futex<M: Machine>(
+        &mut self,
+        wait: impl FnOnce(Option<Duration>) -> FutexOutcome,
+    ) -> bool {
+        let left = self.time_left::<M>();
+        let mut timed_out = false;
+        let slept = self.sleep::<M>(|class| {
             let _published = WaitScope::<M>::enter(class.wait_event);
-            wait() != FutexOutcome::Changed
-        })
+            let outcome = wait(left);
+            timed_out = outcome == FutexOutcome::TimedOut;
+            outcome != FutexOutcome::Changed
+        });
+        if let Some(limit) = &mut self.limit {
+            limit.is_over |= timed_out;
+        }
+        slept
     }
 
     /// True if the worker has slept.

@@ -1,10 +1,11 @@
 //! `Mutex<T>` and `RwLock<T>` in the way that parking_lot's are used.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
 
 use clearway_latch::{
-    ClassOf, LatchClass, Mutex, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard,
-    SpinPolicy, SrwMutex, lock_api,
+    ClassOf, Condvar, LatchClass, Mutex, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard,
+    RwLockWriteGuard, SpinPolicy, SrwMutex, lock_api,
 };
 use clearway_machine::WaitEvent;
 
@@ -124,5 +125,102 @@ fn a_class_counts_its_waits() {
         Accounts::class().statistics().exclusive.spins,
         0,
         "the policy is to sleep at once"
+    );
+}
+
+/// A time that no test waits for.
+const LONG: Duration = Duration::from_secs(600);
+
+/// An attempt at one of the two, for a time; true if it was acquired.
+type Attempt = fn(&Mutex<u64>, &RwLock<u64>, Duration) -> bool;
+
+#[test]
+fn attempts_last_for_their_time_and_no_shorter() {
+    let (count, table) = (Mutex::new(0), RwLock::new(0));
+    let time = Duration::from_millis(20);
+    let (counted, written) = (count.lock(), table.write());
+    std::thread::scope(|scope| {
+        let attempts: [Attempt; 7] = [
+            |count, _, time| count.try_lock_for(time).is_some(),
+            |count, _, time| count.try_lock_until(Instant::now() + time).is_some(),
+            |_, table, time| table.try_read_for(time).is_some(),
+            |_, table, time| table.try_write_for(time).is_some(),
+            |_, table, time| table.try_write_until(Instant::now() + time).is_some(),
+            |_, table, time| table.try_upgradable_read_for(time).is_some(),
+            |_, table, time| table.try_read_until(Instant::now() + time).is_some(),
+        ];
+        for attempt in attempts {
+            let (count, table) = (&count, &table);
+            scope.spawn(move || {
+                let before = Instant::now();
+                assert!(!attempt(count, table, time), "both are held");
+                assert!(before.elapsed() >= time);
+                assert!(!attempt(count, table, Duration::ZERO));
+            });
+        }
+    });
+    drop((counted, written));
+    // Nothing of the attempts is left, and a time without an end is one.
+    *count.try_lock_for(Duration::MAX).unwrap() += 1;
+    *table.try_write_for(LONG).unwrap() += 1;
+    assert_eq!((*count.lock(), *table.try_read_for(LONG).unwrap()), (1, 1));
+}
+
+#[test]
+fn an_upgrade_that_takes_too_long_leaves_an_upgradable_read() {
+    let table = RwLock::new(0);
+    let (begun, upgraded) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let reader = table.read();
+            begun.wait();
+            upgraded.wait();
+            drop(reader);
+        });
+        begun.wait();
+        let upgradable = table.upgradable_read();
+        let time = Duration::from_millis(1);
+        let upgradable = RwLockUpgradableReadGuard::try_upgrade_for(upgradable, time).unwrap_err();
+        assert!(table.try_upgradable_read().is_none());
+        let reads = scope.spawn(|| table.try_read_for(LONG).is_some());
+        assert!(reads.join().unwrap(), "new readers are admitted again");
+        upgraded.wait();
+        *RwLockUpgradableReadGuard::try_upgrade_for(upgradable, LONG).unwrap() += 1;
+    });
+    assert_eq!(table.into_inner(), 1);
+}
+
+#[test]
+fn a_condition_variable_needs_no_initialisation() {
+    static QUEUE: Mutex<Vec<u64>> = Mutex::new(Vec::new());
+    static MORE: Condvar = Condvar::new();
+    assert!(!MORE.notify_one(), "none waits");
+    let taken = std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| {
+            let mut queue = QUEUE.lock();
+            MORE.wait_while(&mut queue, |queue| queue.is_empty());
+            queue.pop()
+        });
+        QUEUE.lock().push(7);
+        MORE.notify_all();
+        waiter.join().unwrap()
+    });
+    assert_eq!(taken, Some(7));
+
+    let mut queue = QUEUE.lock();
+    let (before, time) = (Instant::now(), Duration::from_millis(20));
+    let result = MORE.wait_while_for(&mut queue, |queue| queue.is_empty(), time);
+    assert!(result.timed_out() && before.elapsed() >= time);
+    assert!(QUEUE.is_locked());
+    let until = Instant::now() + time;
+    assert!(
+        MORE.wait_while_until(&mut queue, |queue| queue.is_empty(), until)
+            .timed_out()
+    );
+    queue.push(8);
+    assert!(
+        !MORE
+            .wait_while_for(&mut queue, |queue| queue.is_empty(), LONG)
+            .timed_out()
     );
 }

@@ -204,8 +204,8 @@ unsafe impl Machine for Bare {
         (Self::platform().wake)(FutexWord::whole(&word.0), count)
     }
 
-    fn futex_wait_half(word: &CoreU64, half: Half, expected: u32) -> FutexOutcome {
-        (Self::platform().wait)(FutexWord::half(&word.0, half), expected, None)
+    fn futex_wait_half(word: &CoreU64, half: Half, expected: u32, timeout: Option<Duration>) -> FutexOutcome {
+        (Self::platform().wait)(FutexWord::half(&word.0, half), expected, timeout)
     }
 
     fn futex_wake_half(word: &CoreU64, half: Half, count: u32) -> u32 {

@@ -236,13 +236,13 @@ unsafe impl Machine for Loom {
         wake(core::ptr::from_ref(word).addr(), count)
     }
 
-    fn futex_wait_half(word: &LoomU64, half: Half, expected: u32) -> FutexOutcome {
+    fn futex_wait_half(word: &LoomU64, half: Half, expected: u32, timeout: Option<Duration>) -> FutexOutcome {
         let address = core::ptr::from_ref(word).addr() + half.offset();
         wait(
             address,
             || half.of(word.0.load(Ordering::Relaxed)),
             expected,
-            None,
+            timeout,
         )
     }
 

@@ -67,7 +67,12 @@ pub unsafe trait Machine: Copy + Default + core::fmt::Debug + Send + Sync + 'sta
     /// As [`futex_wait`](Self::futex_wait), while one half of `word` holds `expected`. For state that changes
     /// in one step and has two kinds of sleepers. The program never reads or writes the half alone; the
     /// kernel compares it.
-    fn futex_wait_half(word: &Self::U64, half: Half, expected: u32) -> FutexOutcome;
+    fn futex_wait_half(
+        word: &Self::U64,
+        half: Half,
+        expected: u32,
+        timeout: Option<Duration>,
+    ) -> FutexOutcome;
 
     /// As [`futex_wake`](Self::futex_wake), for sleepers of one half of `word`.
     fn futex_wake_half(word: &Self::U64, half: Half, count: u32) -> u32;

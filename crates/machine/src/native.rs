@@ -187,8 +187,8 @@ unsafe impl Machine for Native {
         wake(&word.0, count)
     }
 
-    fn futex_wait_half(word: &CoreU64, half: Half, expected: u32) -> FutexOutcome {
-        wait(half_for_the_kernel(&word.0, half), expected, None)
+    fn futex_wait_half(word: &CoreU64, half: Half, expected: u32, timeout: Option<Duration>) -> FutexOutcome {
+        wait(half_for_the_kernel(&word.0, half), expected, timeout)
     }
 
     fn futex_wake_half(word: &CoreU64, half: Half, count: u32) -> u32 {

@@ -155,9 +155,19 @@ unsafe impl Machine for Shuttle {
         wake(core::ptr::from_ref(word).addr(), count)
     }
 
-    fn futex_wait_half(word: &ShuttleU64, half: Half, expected: u32) -> FutexOutcome {
+    fn futex_wait_half(
+        word: &ShuttleU64,
+        half: Half,
+        expected: u32,
+        timeout: Option<Duration>,
+    ) -> FutexOutcome {
         let address = core::ptr::from_ref(word).addr() + half.offset();
-        wait(address, || half.of(word.0.load(Ordering::SeqCst)), expected, None)
+        wait(
+            address,
+            || half.of(word.0.load(Ordering::SeqCst)),
+            expected,
+            timeout,
+        )
     }
 
     fn futex_wake_half(word: &ShuttleU64, half: Half, count: u32) -> u32 {

@@ -589,9 +589,14 @@ unsafe impl Machine for Simulated {
         wake(word.address(), count)
     }
 
-    fn futex_wait_half(word: &SimulatedU64, half: Half, expected: u32) -> FutexOutcome {
+    fn futex_wait_half(
+        word: &SimulatedU64,
+        half: Half,
+        expected: u32,
+        timeout: Option<Duration>,
+    ) -> FutexOutcome {
         let look = || half.of(word.0.load(Ordering::Relaxed));
-        wait(word.address() + half.offset(), look, expected, None)
+        wait(word.address() + half.offset(), look, expected, timeout)
     }
 
     fn futex_wake_half(word: &SimulatedU64, half: Half, count: u32) -> u32 {

@@ -1,13 +1,14 @@
-//! [`Mutex`] and [`RwLock`]: the futex latches as containers, for Rust programs without an engine.
+//! [`Mutex`], [`Condvar`] and [`RwLock`]: the futex latches as containers, for Rust programs without an engine.
 //!
 //! The containers are `lock_api`'s, so code written for `parking_lot`'s works with these: guards that map to
-//! a part of the data, upgradable reads, downgrades, `const` constructors. A panic while a guard is held
+//! a part of the data, upgradable reads, downgrades, attempts for a time (`try_lock_for`, with std), `const` constructors. A panic while a guard is held
 //! releases the latch and poisons nothing.
 //!
 //! | type | bytes beside the data | inside | unlike parking_lot's |
 //! | --- | --- | --- | --- |
-//! | `Mutex` | 4 | [`SrwMutex`] | no fair unlock, no timeout |
-//! | `RwLock` | 8 | [`SsuxLock`] | neither of these; no recursive reads: a second read by one thread waits for a writer that waits for the first |
+//! | `Mutex` | 4 | [`SrwMutex`] | no fair unlock |
+//! | `Condvar` | 8 | [`SrwCondvar`] | a wait may end without a notification, as one of std's |
+//! | `RwLock` | 8 | [`SsuxLock`] | no fair unlock; no recursive reads: a second read by one thread waits for a writer that waits for the first |
 //!
 //! In debug builds a thread that acquires such a latch again panics, naming both places, where a release
 //! build would hang. A latch with a class of its own, for statistics and a rank, is
@@ -20,18 +21,24 @@
 //!
 //! Guards are not `Send`: the list of held latches belongs to the thread.
 
+#[cfg(feature = "std")]
+mod timed;
+
 use clearway_machine::{CoreU32, Machine};
 use lock_api::{
-    GuardNoSend, RawMutex, RawRwLock, RawRwLockDowngrade, RawRwLockUpgrade, RawRwLockUpgradeDowngrade,
+    GuardNoSend, RawCondvar, RawMutex, RawRwLock, RawRwLockDowngrade, RawRwLockUpgrade,
+    RawRwLockUpgradeDowngrade,
 };
 
 use crate::class::ClassOf;
-use crate::futex::{ConstState, HolderProtocol, SrwMutex, SsuxLock, SsuxProtocol};
+use crate::futex::{ConstState, HolderProtocol, SrwCondvar, SrwMutex, SsuxLock, SsuxProtocol};
 
 /// Data behind an [`SrwMutex`].
 pub type Mutex<T> = lock_api::Mutex<SrwMutex, T>;
 /// Holds a [`Mutex`].
 pub type MutexGuard<'a, T> = lock_api::MutexGuard<'a, SrwMutex, T>;
+/// Waits for what other holders of a [`Mutex`] change.
+pub type Condvar = lock_api::Condvar<SrwCondvar>;
 /// Data behind an [`SsuxLock`].
 pub type RwLock<T> = lock_api::RwLock<SsuxLock, T>;
 /// Holds an [`RwLock`] in shared mode.
@@ -70,6 +77,27 @@ unsafe impl<C: ClassOf, M: Machine<U32 = CoreU32>, P: HolderProtocol> RawMutex f
     #[inline]
     fn is_locked(&self) -> bool {
         self.is_held()
+    }
+}
+
+// SAFETY: a wait gives the mutex up and has it again when it returns.
+unsafe impl<C: ClassOf, M: Machine<U32 = CoreU32>, P: HolderProtocol> RawCondvar for SrwCondvar<C, M, P> {
+    // A new one wherever it is named, as lock_api requires.
+    #[allow(clippy::declare_interior_mutable_const)]
+    const INIT: Self = Self::const_idle();
+    type RawMutex = SrwMutex<C, M, P>;
+
+    #[track_caller]
+    unsafe fn wait(&self, mutex: &Self::RawMutex, _guard: &mut GuardNoSend) {
+        self.wait_with(mutex, None);
+    }
+
+    fn notify_one(&self) -> bool {
+        SrwCondvar::notify_one(self)
+    }
+
+    fn notify_all(&self) -> usize {
+        SrwCondvar::notify_all(self)
     }
 }
 

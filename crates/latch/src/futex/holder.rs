@@ -23,6 +23,7 @@
 //! 2. *Register*: add one unit.
 //! 3. If `HOLDER` is clear, set it by `fetch_or`; the unit is now the owner's. If `HOLDER` is set, sleep
 //!    while the word is what was seen. When woken, poll again, registered; then repeat this step.
+//!    Before each sleep a worker with a time limit looks at the clock; when its time is over it subtracts its unit.
 //! 4. *Release*: subtract `HOLDER` + 1. If anything is left, some worker is registered: wake one.
 //!
 //! A wake is a hint, never a hand-off; newcomers may pass the woken worker.
@@ -37,8 +38,8 @@
 //!   and the sleep, the word has changed and the sleep does not begin; or another owner has restored the
 //!   word, and its release is still to come.
 //! - H4. A worker that consumes a wake looks. Either it becomes an owner, whose release wakes the next, or it
-//!   sees an owner, whose release does. A reader that leaves wakes one of the workers left (see
-//!   `unregister_reader`).
+//!   sees an owner, whose release does. A reader that leaves, and a worker that gives up because its time is over,
+//!   wakes one of the workers left if the word has no owner (see `unregister`).
 //! - H5. (single-wake) While `WAKING` is set, some worker is awake that will look once more after clearing
 //!   it. It is the worker that the flag's setter woke. It polls, and clears the flag when it has become the
 //!   owner (its own release is still to come) or before the look that makes it sleep again. If the kernel
@@ -188,20 +189,23 @@ impl<P: HolderProtocol, M: Machine, W: WordStorage<M>> HolderWord<P, M, W> {
         false
     }
 
-    /// Takes the word, polling and sleeping as long as it takes.
-    pub(super) fn take_slow(&self, waiting: &mut Waiting, marks: u64) {
+    /// Takes the word, polling and sleeping as long as it takes, or until the wait is over. Returns whether it was taken.
+    pub(super) fn take_slow(&self, waiting: &mut Waiting, marks: u64) -> bool {
         // Not registered while polling, so that a release makes no call for this worker.
         loop {
             let seen = self.look();
             if seen & HOLDER == 0 && self.try_take_from(seen, marks) {
-                return;
+                return true;
             }
             if !waiting.poll::<M>() {
                 break;
             }
         }
+        if waiting.is_over::<M>() {
+            return false;
+        }
         let Some(mut seen) = self.register(marks) else {
-            return;
+            return true;
         };
         let mut slept = false;
         loop {
@@ -217,9 +221,12 @@ impl<P: HolderProtocol, M: Machine, W: WordStorage<M>> HolderWord<P, M, W> {
                     }
                     // `before` has this worker's unit; it may have readers.
                     self.wake_sleeping_readers(before, marks);
-                    return;
+                    return true;
                 }
                 seen = self.look();
+            } else if waiting.is_over::<M>() {
+                self.unregister(UNIT, slept);
+                return false;
             } else if waiting.poll::<M>() {
                 // Woken, with WAKING set: a release meanwhile makes no call.
                 seen = self.look();
@@ -405,13 +412,19 @@ impl<P: HolderProtocol, M: Machine, W: WordStorage<M>> HolderWord<P, M, W> {
         }
     }
 
-    /// Unregisters a reader. If it has `slept`, it may have consumed a wake meant for another worker, and
-    /// passes it on.
+    /// Unregisters a reader.
     pub(super) fn unregister_reader(&self, slept: bool) {
+        self.unregister(READER, slept);
+    }
+
+    /// Unregisters a worker that leaves with its wait over, or as a reader inside. If it has `slept`, it may have consumed
+    /// a wake meant for another worker, and passes it on (H4).
+    #[cold]
+    fn unregister(&self, unit: u64, slept: bool) {
         if slept {
             self.clear_waking();
         }
-        let left = self.word.fetch_sub(READER, Relaxed) - READER;
+        let left = self.word.fetch_sub(unit, Relaxed) - unit;
         if left & HOLDER == 0 && left & WORD != 0 {
             self.wake_one(left);
         }

@@ -194,8 +194,8 @@ impl<P: HolderProtocol, M: Machine> SsuxState<M> for InOneWord<P, M> {
         self.0.try_take(0)
     }
 
-    fn take_update(&self, waiting: &mut Waiting) {
-        self.0.take_slow(waiting, 0);
+    fn take_update(&self, waiting: &mut Waiting) -> bool {
+        self.0.take_slow(waiting, 0)
     }
 
     #[inline(always)]
@@ -216,12 +216,13 @@ impl<P: HolderProtocol, M: Machine> SsuxState<M> for InOneWord<P, M> {
         .is_ok()
     }
 
-    fn take_exclusive(&self, waiting: &mut Waiting) -> Readers {
-        self.0.take_slow(waiting, EXCLUSIVE);
-        match self.readers_left() {
-            0 => Readers::None,
-            _ => Readers::Inside,
-        }
+    fn take_exclusive(&self, waiting: &mut Waiting) -> Option<Readers> {
+        self.0
+            .take_slow(waiting, EXCLUSIVE)
+            .then(|| match self.readers_left() {
+                0 => Readers::None,
+                _ => Readers::Inside,
+            })
     }
 
     fn readers_left(&self) -> u32 {
@@ -258,6 +259,11 @@ impl<P: HolderProtocol, M: Machine> SsuxState<M> for InOneWord<P, M> {
             (seen & ALL_INSIDE == 0).then_some(seen + EXCLUSIVE)
         })
         .is_ok()
+    }
+
+    fn withdraw_exclusive(&self) {
+        // The mark is all that excludes readers.
+        self.0.unmark_exclusive();
     }
 
     fn update_to_shared(&self) {

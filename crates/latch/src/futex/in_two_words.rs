@@ -198,8 +198,8 @@ impl<P: HolderProtocol, M: Machine> SsuxState<M> for InTwoWords<P, M> {
         self.writer.try_take(0)
     }
 
-    fn take_update(&self, waiting: &mut Waiting) {
-        self.writer.take_slow(waiting, 0);
+    fn take_update(&self, waiting: &mut Waiting) -> bool {
+        self.writer.take_slow(waiting, 0)
     }
 
     #[inline(always)]
@@ -226,9 +226,8 @@ impl<P: HolderProtocol, M: Machine> SsuxState<M> for InTwoWords<P, M> {
         acquired
     }
 
-    fn take_exclusive(&self, waiting: &mut Waiting) -> Readers {
-        self.writer.take_slow(waiting, EXCLUSIVE);
-        self.close()
+    fn take_exclusive(&self, waiting: &mut Waiting) -> Option<Readers> {
+        self.writer.take_slow(waiting, EXCLUSIVE).then(|| self.close())
     }
 
     fn readers_left(&self) -> u32 {
@@ -240,7 +239,7 @@ impl<P: HolderProtocol, M: Machine> SsuxState<M> for InTwoWords<P, M> {
     fn sleep_until_readers_leave(&self, waiting: &mut Waiting) {
         let seen = self.readers.load(Relaxed);
         if seen != WRITER {
-            waiting.sleep_on_futex::<M>(|| M::futex_wait(&self.readers, seen, None));
+            waiting.sleep_on_futex::<M>(|limit| M::futex_wait(&self.readers, seen, limit));
         }
     }
 
@@ -265,6 +264,13 @@ impl<P: HolderProtocol, M: Machine> SsuxState<M> for InTwoWords<P, M> {
             self.writer.unmark_exclusive();
         }
         closed
+    }
+
+    fn withdraw_exclusive(&self) {
+        // Readers leave meanwhile, so their count stays. Nothing was written: what they read is not ordered by this.
+        self.readers.fetch_sub(WRITER, Relaxed);
+        // S1: after `WRITER`.
+        self.writer.unmark_exclusive();
     }
 
     fn update_to_shared(&self) {

@@ -6,6 +6,8 @@
 //! | [`SsuxLock`] | shared, update, exclusive | 8 |
 //! | [`SuxLock`] | the same, with an owner, recursion, and release by another thread | 16 |
 //!
+//! [`SrwCondvar`], 8 bytes, is the condition variable of an [`SrwMutex`].
+//!
 //! Contract: shared admits shared and update; update excludes update and exclusive; exclusive excludes all.
 //! What one holder did is visible to the next holder that it excludes.
 //!
@@ -14,11 +16,13 @@
 //! | `holder` | the word of a mutex: holder bit, waiters, rules H1 to H5, and the three variants that change it |
 //! | `storage` | where that word is stored: in 32 bits of its own, or beside a count of readers |
 //! | `srw_mutex` | SrwMutex and its guard |
-//! | `ssux_lock` | SsuxLock, rules S2 to S5; its guards and their transitions |
+//! | `condvar` | SrwCondvar, rules C1 to C3 |
+//! | `ssux_lock` | SsuxLock, rules S2 to S5; its guards and their transitions; attempts that last for a time |
 //! | `ssux_state` | the contract of its state |
 //! | `in_one_word`, `in_two_words` | variants of the state: all in 64 bits, or in two words as InnoDB has it (S1) |
 //! | `sux_lock` | SuxLock, rules O1 to O3; its guards |
 
+mod condvar;
 mod holder;
 mod in_one_word;
 mod in_two_words;
@@ -28,6 +32,7 @@ mod ssux_state;
 mod storage;
 mod sux_lock;
 
+pub use condvar::SrwCondvar;
 pub use holder::{CasLoop, FetchAddBts, HolderProtocol, SingleWake, SrwMutexAlgorithm};
 pub use in_one_word::OneWord;
 pub use srw_mutex::{SrwMutex, SrwMutexGuard};

@@ -6,6 +6,7 @@
 //! There is no order among waiters and no bound on a wait. A worker that finds the mutex free takes it.
 
 use core::marker::PhantomData;
+use core::time::Duration;
 
 use clearway_machine::{CoreU32, Host, Machine};
 
@@ -73,6 +74,16 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SrwMutex<C, M, P> {
         self.try_acquire().then(|| SrwMutexGuard::new(self))
     }
 
+    /// Acquires the mutex if that takes no longer than `timeout`. An attempt that fails has lasted that long, or longer. As
+    /// no attempt waits for ever, the order of latches is not checked.
+    ///
+    /// A time that the clock cannot say is no limit. A machine without a clock ends the wait after one sleep that lasts
+    /// `timeout`.
+    #[track_caller]
+    pub fn try_exclusive_for(&self, timeout: Duration) -> Option<SrwMutexGuard<'_, C, M, P>> {
+        self.try_acquire_for(timeout).then(|| SrwMutexGuard::new(self))
+    }
+
     /// True if the mutex was held at some instant during the call.
     pub fn is_held(&self) -> bool {
         self.word.is_held()
@@ -101,6 +112,32 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SrwMutex<C, M, P> {
             self.note_acquired();
         }
         acquired
+    }
+
+    #[track_caller]
+    pub(crate) fn try_acquire_for(&self, timeout: Duration) -> bool {
+        let acquired = self.word.try_take(0) || self.acquire_within(timeout);
+        if acquired {
+            self.note_acquired();
+        }
+        acquired
+    }
+
+    #[cold]
+    fn acquire_within(&self, timeout: Duration) -> bool {
+        let mut waiting = Waiting::begin_within::<M>(C::class(), Wait::Exclusive, self.address(), timeout);
+        let acquired = self.word.take_slow(&mut waiting, 0);
+        waiting.finish::<M>();
+        acquired
+    }
+
+    /// As [`acquire`](Self::acquire), for a worker that has given the mutex up for a while and checked the order before.
+    #[track_caller]
+    pub(super) fn acquire_again(&self) {
+        if !self.word.take_idle(0) {
+            self.acquire_slow();
+        }
+        self.note_acquired();
     }
 
     /// Gives back what [`acquire`](Self::acquire) or [`try_acquire`](Self::try_acquire) took.

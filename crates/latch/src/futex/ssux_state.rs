@@ -56,8 +56,9 @@ pub trait SsuxState<M: Machine>: core::fmt::Debug + Send + Sync + 'static {
     fn take_update_idle(&self) -> bool;
     /// Makes the caller the owner in update mode if there is no owner.
     fn try_take_update(&self) -> bool;
-    /// Makes the caller the owner in update mode, waiting as long as it takes.
-    fn take_update(&self, waiting: &mut Waiting);
+    /// Makes the caller the owner in update mode, waiting as long as it takes, or until the wait is over. Returns whether
+    /// it did so.
+    fn take_update(&self, waiting: &mut Waiting) -> bool;
     /// Gives up what was taken in update mode. Release.
     fn release_update(&self);
 
@@ -65,9 +66,9 @@ pub trait SsuxState<M: Machine>: core::fmt::Debug + Send + Sync + 'static {
     fn take_exclusive_idle(&self) -> Option<Readers>;
     /// Makes the caller the holder in exclusive mode if there is no owner and no reader.
     fn try_take_exclusive(&self) -> bool;
-    /// Makes the caller the owner in exclusive mode. Waits for other owners as long as it takes, and not for
-    /// readers.
-    fn take_exclusive(&self, waiting: &mut Waiting) -> Readers;
+    /// Makes the caller the owner in exclusive mode. Waits for other owners as long as it takes, or until the wait is
+    /// over (`None`), and not for readers.
+    fn take_exclusive(&self, waiting: &mut Waiting) -> Option<Readers>;
     /// Number of readers that the owner in exclusive mode must wait for. Acquire: pairs with the Release in each
     /// reader's `exit`.
     fn readers_left(&self) -> u32;
@@ -80,6 +81,8 @@ pub trait SsuxState<M: Machine>: core::fmt::Debug + Send + Sync + 'static {
     fn update_to_exclusive(&self) -> Readers;
     /// As `update_to_exclusive`, if there is no reader.
     fn try_update_to_exclusive(&self) -> bool;
+    /// The owner in exclusive mode, for which readers have not left, goes back to update mode and admits readers.
+    fn withdraw_exclusive(&self);
     /// The owner becomes a reader.
     fn update_to_shared(&self);
     /// The owner in exclusive mode admits readers again.

@@ -94,7 +94,7 @@ impl<M: Machine> WordStorage<M> for OwnWord<M> {
     forward!(u32);
 
     fn sleep(&self, waiting: &mut Waiting, seen: u64) -> bool {
-        waiting.sleep_on_futex::<M>(|| M::futex_wait(&self.0, seen as u32, None))
+        waiting.sleep_on_futex::<M>(|limit| M::futex_wait(&self.0, seen as u32, limit))
     }
 
     fn wake(&self, count: u32) -> u32 {
@@ -114,7 +114,7 @@ impl<M: Machine> WordStorage<M> for WordBesideReaders<M> {
     forward!(u64);
 
     fn sleep(&self, waiting: &mut Waiting, seen: u64) -> bool {
-        waiting.sleep_on_futex::<M>(|| M::futex_wait_half(&self.0, Half::Low, Half::Low.of(seen)))
+        waiting.sleep_on_futex::<M>(|limit| M::futex_wait_half(&self.0, Half::Low, Half::Low.of(seen), limit))
     }
 
     fn wake(&self, count: u32) -> u32 {
@@ -125,7 +125,8 @@ impl<M: Machine> WordStorage<M> for WordBesideReaders<M> {
 impl<M: Machine> WordBesideReaders<M> {
     /// Sleeps while the upper half is as in `seen`.
     pub(super) fn sleep_on_readers(&self, waiting: &mut Waiting, seen: u64) {
-        waiting.sleep_on_futex::<M>(|| M::futex_wait_half(&self.0, Half::High, Half::High.of(seen)));
+        waiting
+            .sleep_on_futex::<M>(|limit| M::futex_wait_half(&self.0, Half::High, Half::High.of(seen), limit));
     }
 
     /// Wakes the owner, which sleeps until the readers have left.

@@ -172,7 +172,7 @@ impl<M: Machine> Announcement<M> {
             if found & !SLEEPS == 0 {
                 break;
             }
-            waiting.sleep_on_futex::<M>(|| M::futex_wait(&self.inside, found, None));
+            waiting.sleep_on_futex::<M>(|limit| M::futex_wait(&self.inside, found, limit));
             found = self.inside.load(Acquire);
         }
         if found & SLEEPS != 0 {

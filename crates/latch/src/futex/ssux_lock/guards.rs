@@ -33,7 +33,7 @@ macro_rules! guard {
             }
 
             /// The latch, still held, without its guard.
-            fn into_latch(self) -> &'a SsuxLock<C, M, P> {
+            pub(super) fn into_latch(self) -> &'a SsuxLock<C, M, P> {
                 ManuallyDrop::new(self).latch
             }
         }

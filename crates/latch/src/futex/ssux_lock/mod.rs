@@ -37,6 +37,7 @@
 //! state in one word, are ours.
 
 mod guards;
+mod timed;
 
 use core::marker::PhantomData;
 
@@ -224,26 +225,40 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
             return;
         }
         let mut waiting = self.begin(Wait::Shared);
+        self.enter_slow(&mut waiting);
+        waiting.finish::<M>();
+    }
+
+    /// Enters as a reader, waiting as long as it takes, or until the wait is over. Returns whether it did so.
+    fn enter_slow(&self, waiting: &mut Waiting) -> bool {
         // Not registered while polling, so that a release makes no call for this worker.
         loop {
             if self.state.is_open() && self.state.enter() {
-                waiting.finish::<M>();
-                return;
+                return true;
             }
             if !waiting.poll::<M>() {
                 break;
             }
         }
+        if waiting.is_over::<M>() {
+            return false;
+        }
         self.state.register_reader();
         let mut slept = false;
-        while !self.state.enter() {
+        let entered = loop {
+            if self.state.enter() {
+                break true;
+            }
+            if waiting.is_over::<M>() {
+                break false;
+            }
             // A woken worker polls again.
             if !waiting.poll::<M>() {
-                slept = self.state.sleep_while_exclusive(&mut waiting, slept);
+                slept = self.state.sleep_while_exclusive(waiting, slept);
             }
-        }
+        };
         self.state.unregister_reader(slept);
-        waiting.finish::<M>();
+        entered
     }
 
     /// Releases what was acquired in shared mode.
@@ -326,10 +341,23 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
             return;
         }
         let mut waiting = self.begin(Wait::Exclusive);
-        if self.state.take_exclusive(&mut waiting) == Readers::Inside {
-            self.drain(&mut waiting);
-        }
+        self.take_exclusive(&mut waiting);
         waiting.finish::<M>();
+    }
+
+    /// Acquires in exclusive mode, waiting as long as it takes, or until the wait is over. Returns whether it did so.
+    fn take_exclusive(&self, waiting: &mut Waiting) -> bool {
+        match self.state.take_exclusive(waiting) {
+            Some(Readers::None) => true,
+            Some(Readers::Inside) => {
+                let drained = self.drain(waiting);
+                if !drained {
+                    self.state.release_update();
+                }
+                drained
+            }
+            None => false,
+        }
     }
 
     #[cold]
@@ -340,12 +368,17 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
         waiting.finish::<M>();
     }
 
-    /// Waits until the readers inside have left.
-    fn drain(&self, waiting: &mut Waiting) {
+    /// Waits until the readers inside have left. If the wait is over before that, the latch is left in update mode, and the
+    /// result is `false`.
+    fn drain(&self, waiting: &mut Waiting) -> bool {
         waiting.poll_as_owner::<M>();
         loop {
             if self.state.readers_left() == 0 {
-                return;
+                return true;
+            }
+            if waiting.is_over::<M>() {
+                self.state.withdraw_exclusive();
+                return false;
             }
             if !waiting.poll::<M>() {
                 self.state.sleep_until_readers_leave(waiting);

@@ -265,7 +265,7 @@ impl<M: Machine> Insertion<M> {
             }
             let awaited = found | AWAITED;
             if found == awaited || slot.compare_exchange(found, awaited, Relaxed, Relaxed).is_ok() {
-                M::futex_wait_half(slot, Half::Low, Half::Low.of(awaited));
+                M::futex_wait_half(slot, Half::Low, Half::Low.of(awaited), None);
             }
         }
     }
