@@ -12,6 +12,15 @@ from support import servers, tools
 
 SEGMENT = 16 << 20
 
+# Values too long for a page, each of which says itself what it is: a backup is taken while they change.
+LETTERS = """
+    create table letters (id int primary key, body text);
+    alter table letters alter body set storage external;
+    insert into letters select g, repeat(md5(g::text), 700) from generate_series(1, 40) g;
+"""
+WRITE_A_LETTER = "\\set id random(1, 40)\nupdate letters set body = repeat(md5(random()::text), 700) where id = :id;\n"
+WHOLE_LETTERS = "select count(*) filter (where body = repeat(left(body, 32), 700)), count(*) from letters"
+
 
 class Replication(WithServer):
     configuration = 'shared_buffers = "64MB"\ncheckpoint_timeout = "2s"\n'
@@ -20,6 +29,7 @@ class Replication(WithServer):
     def setUpClass(cls):
         super().setUpClass()
         cls.server.run("pgbench", "-i", "-q", "-s", 1)
+        cls.server.sql(LETTERS)
 
     def program(self, *command):
         """Starts a program against the server."""
@@ -36,7 +46,10 @@ class Replication(WithServer):
 
     def load(self, seconds):
         """pgbench in the background."""
-        return self.program("pgbench", "-n", "-b", "tpcb-like", "-M", "prepared", "-c", 4, "-T", seconds)
+        letters = self.server.directory / "letters.sql"
+        letters.write_text(WRITE_A_LETTER)
+        mixed = ["-b", "tpcb-like@4", "-f", f"{letters}@1"]
+        return self.program("pgbench", "-n", *mixed, "-M", "prepared", "-c", 4, "-T", seconds)
 
     def finished(self, process, code=0):
         output = process.communicate(timeout=60)[0]
@@ -162,6 +175,7 @@ class Replication(WithServer):
         try:
             self.assert_balanced()
             self.assertEqual(copy.sql("select count(*) from pgbench_accounts"), "100000")
+            self.assertEqual(copy.sql(WHOLE_LETTERS), "40|40")
             copy.run("pgbench", "-n", "-b", "tpcb-like", "-c", 2, "-t", 20)
             self.assert_balanced()
             return int(copy.sql("select count(*) from pgbench_history"))
