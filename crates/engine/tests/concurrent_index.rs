@@ -114,6 +114,45 @@ fn an_index_is_made_in_steps_that_keep_no_writer_waiting() {
     assert_sound(&fixture);
 }
 
+/// A row beside another with its key is checked as its constraint says, also while the constraint's index is made anew.
+#[test]
+fn a_deferred_key_is_checked_by_the_index_that_it_has() {
+    let _watchdog = Watchdog::over_test();
+    let fixture = Fixture::new(
+        "create table t (id int, k int constraint by_k unique deferrable); insert into t values (1, 10), (2, 20)",
+    );
+    let (mut alice, mut bob, mut look) = (fixture.session(), fixture.session(), fixture.session());
+    let number = query(&mut alice, "select pg_backend_pid()");
+    query(&mut alice, "begin; insert into t values (3, 30)");
+    let reindex = beside(&fixture.engine, "reindex index concurrently by_k");
+    wait_for(&mut look, STAGES, "by_k|t|t|t, by_k_ccnew|f|f|t");
+    wait_for(
+        &mut look,
+        "select pg_blocking_pids(pid) from pg_stat_activity where query like 'reindex%'",
+        &format!("{{{number}}}"),
+    );
+    // Bob keeps the new index from being completed, and enters his rows into it when Alice has ended.
+    query(&mut bob, "begin; insert into t values (4, 40)");
+    query(&mut alice, "commit");
+    wait_for(&mut look, STAGES, "by_k|t|t|t, by_k_ccnew|f|t|t");
+    let mut carol = fixture.session();
+    query(&mut carol, "insert into t values (5, 50), (6, 60)");
+    query(&mut carol, "begin; set constraints by_k deferred");
+    assert_eq!(query(&mut carol, "update t set k = 60 where id = 5"), "UPDATE 1");
+    assert_eq!(query(&mut carol, "update t set k = 50 where id = 6"), "UPDATE 1");
+    assert_eq!(query(&mut carol, "commit"), "COMMIT");
+    assert_eq!(run(&mut carol, "update t set k = 60 where id = 6"), "ERROR 23505");
+    query(&mut bob, "commit");
+    assert_eq!(reindex.join().unwrap(), "REINDEX");
+    assert_eq!(query(&mut look, STAGES), "by_k|t|t|t");
+    assert_eq!(run(&mut carol, "update t set k = 60 where id = 6"), "ERROR 23505");
+    assert_eq!(
+        query(&mut carol, "update t set k = k + 10 where k >= 50"),
+        "UPDATE 2"
+    );
+    assert_sound(&fixture);
+}
+
 #[test]
 fn an_index_that_fails_is_left_behind_and_made_whole_or_dropped() {
     let _watchdog = Watchdog::over_test();

@@ -24,7 +24,7 @@ mod savepoints;
 mod savepoints_random;
 mod system_columns;
 
-use common::{Fixture, config};
+use common::Fixture;
 
 const ACCOUNTS: &str = "create table accounts (id int primary key, owner text, balance int);
     insert into accounts values (1, 'alice', 100), (2, 'bob', 200)";
