@@ -1,9 +1,10 @@
 //! Power cuts under SQL: tables, indexes and rows are as they were acknowledged to a session, or as its open
 //! transaction makes them.
 //!
-//! Each session has tables of its own: it inserts, copies, updates and deletes rows in transactions, makes, truncates and drops
-//! tables, adds indexes, stores values apart from their rows, goes back to savepoints, and commits with and without waiting for the disk. Checkpoints run all the time, and the pool
-//! is small. The disk is that of `crates/storage/tests/power_cuts.rs`, which says what an image of a cut holds. Every
+//! Each session has tables of its own: it inserts, copies, updates and deletes rows in transactions, makes, truncates and
+//! drops tables, adds indexes, stores values apart from their rows, goes back to savepoints, and commits with and without
+//! waiting for the disk. Each commit that has changed something counts in a row by an upsert, and leaves a row that names the
+//! session's by a foreign key which is checked at the commit. Checkpoints run all the time, and the pool is small. The disk is that of `crates/storage/tests/power_cuts.rs`, which says what an image of a cut holds. Every
 //! image is recovered, compared with the ledger (a state that the session has asked for, and none before the last one
 //! that was acknowledged as durable) and checked as `clearway check` does.
 //!
@@ -33,6 +34,21 @@ const SESSIONS: usize = 2;
 
 /// 9,600 bytes that do not get shorter.
 const LONG_NOTE: &str = "(select string_agg(md5(id || '/' || g), '') from generate_series(1, 300) g)";
+
+/// The last commit of each session, the number of all, and a row of each.
+const PROGRESS: &str = "create table progress (id int primary key, n int);
+    create table steps (session int references progress deferrable initially deferred, n int, primary key (session, n))";
+
+/// Finds nothing: the rows of the commits are as many as there are commits, name their sessions, and none was taken back.
+fn wrong_steps() -> String {
+    format!(
+        "select p.id, p.n, count(s.n), max(s.n) from progress p
+            left join steps s on p.id = s.session or p.id = {SESSIONS} group by p.id, p.n
+            having p.n <> case p.id when {SESSIONS} then count(s.n) else coalesce(max(s.n), 0) end
+         union all select s.session, null, null, s.n from steps s
+            where not exists (select from progress p where p.id = s.session)"
+    )
+}
 
 /// A session's tables, and their rows by key.
 type Tables = BTreeMap<String, BTreeMap<u64, u64>>;
@@ -194,11 +210,7 @@ impl Client {
         let changes = self.tables != before;
         if changes {
             let number = self.ledgers.lock().unwrap()[self.number].states.len() + 1;
-            self.run(&format!(
-                "update progress set n = {number} where id = {}",
-                self.number
-            ));
-            self.run(&format!("update progress set n = n + 1 where id = {SESSIONS}"));
+            self.count(number);
         }
         let returned: Vec<_> = {
             let mut ledgers = self.ledgers.lock().unwrap();
@@ -220,6 +232,24 @@ impl Client {
             }
             ledgers[self.number].floor = ledgers[self.number].returned;
         }
+    }
+
+    /// Notes the number of a commit that has changed something, and counts it.
+    fn count(&mut self, number: usize) {
+        let session = self.number;
+        if self.random.one_in(4) {
+            self.run("savepoint counted");
+            self.run(&format!("insert into steps values ({session}, 1000000)"));
+            self.run(&format!("update progress set n = 1000000 where id = {session}"));
+            self.run("rollback to counted");
+        }
+        self.run(&format!("insert into steps values ({session}, {number})"));
+        self.run(&format!(
+            "insert into progress values ({session}, {number}) on conflict (id) do update set n = excluded.n"
+        ));
+        self.run(&format!(
+            "insert into progress values ({SESSIONS}, 1) on conflict (id) do update set n = progress.n + 1"
+        ));
     }
 
     /// Looks how far the other sessions are. What this one is shown is durable.
@@ -256,7 +286,7 @@ fn work(
     let disk = RecordingDisk::with_directory(Path::new("/disk"));
     let engine = open(&disk, mechanisms).unwrap();
     let mut setup = engine.session(SessionInfo::default()).unwrap();
-    query(&mut setup, "create table progress (id int primary key, n int)");
+    query(&mut setup, PROGRESS);
     for id in 0..=SESSIONS {
         query(&mut setup, &format!("insert into progress values ({id}, 0)"));
     }
@@ -350,6 +380,12 @@ fn check(image: &RecordingDisk, promised: &[Ledger], mechanisms: Mechanisms) -> 
         return Err(format!(
             "{commits} commits are there, and {} were counted",
             done[&SESSIONS]
+        ));
+    }
+    let wrong = run(&mut session, &wrong_steps());
+    if !wrong.is_empty() {
+        return Err(format!(
+            "the rows of commits are not those of their sessions: {wrong}"
         ));
     }
     for (number, ledger) in promised.iter().enumerate() {

@@ -206,7 +206,10 @@ fn a_session_in_replays_way_is_told_at_once() {
     run(&mut reader, "begin; select * from t");
     pair.write("alter table t add column y int");
     let end = pair.logged();
-    let wait = format!("wait for lsn '{}'", position(&mut pair.writer()));
+    let wait = format!(
+        "wait for lsn '{}' with (timeout '60s')",
+        position(&mut pair.writer())
+    );
     let told = error(&mut reader, &wait);
     assert_eq!(told.sqlstate().as_str(), "40P01", "{told}");
     run(&mut reader, "rollback");
@@ -225,12 +228,16 @@ fn a_session_in_replays_way_is_told_at_once() {
     run(&mut bob, "begin; select * from t");
     pair.write("alter table t add column z int");
     let end = pair.logged();
-    let wait = format!("wait for lsn '{}'", position(&mut pair.writer()));
+    let wait = format!(
+        "wait for lsn '{}' with (timeout '60s')",
+        position(&mut pair.writer())
+    );
     std::thread::scope(|scope| {
         let waits = scope.spawn(move || run(&mut bob, "select pg_advisory_xact_lock(7); rollback"));
-        assert_eq!(run(&mut reader, &wait), "ERROR 40P01");
+        let told = run(&mut reader, &wait);
         run(&mut reader, "rollback");
         assert!(!waits.join().unwrap().starts_with("ERROR"));
+        assert_eq!(told, "ERROR 40P01");
     });
     assert!(pair.has_replayed(end, PATIENCE));
 }
