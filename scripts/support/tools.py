@@ -28,6 +28,7 @@ PACKAGES = {
     # mariadb-install-db calls it.
     "my_print_defaults": "mariadb-client-core",
     "setpriv": "util-linux",
+    "ip": "iproute2",
 }
 
 

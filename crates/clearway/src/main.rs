@@ -5,7 +5,7 @@
 //! | `init` | `init.rs` |
 //! | `cert` | `cert.rs` |
 //! | `serve` | `serve.rs` |
-//! | `standby`, `promote` | `standby.rs`, `promote.rs` |
+//! | `standby`, `promote`, `rewind` | `standby.rs`, `promote.rs`, `rewind.rs` |
 //! | `bench` | `bench.rs`, `bench_latches.rs` |
 //! | `check` | `check.rs` |
 //! | `mechanisms` | `mechanisms.rs` |
@@ -32,6 +32,7 @@ mod output;
 mod promote;
 mod recover;
 mod report;
+mod rewind;
 mod role;
 mod serve;
 mod signals;
@@ -74,6 +75,7 @@ enum Command {
     Serve(serve::Arguments),
     Standby(standby::Arguments),
     Promote(promote::Arguments),
+    Rewind(rewind::Arguments),
     Recover(recover::Arguments),
     Bench(bench::Arguments),
     Check(check::Arguments),
@@ -106,6 +108,7 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => serve::run(arguments),
         Command::Standby(arguments) => standby::run(arguments),
         Command::Promote(arguments) => promote::run(arguments),
+        Command::Rewind(arguments) => rewind::run(arguments),
         Command::Recover(arguments) => recover::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
         Command::Check(arguments) => check::run(arguments),

@@ -18,6 +18,7 @@
 //! | [`standby`] | receiving the log of another server, and replaying it beside sessions |
 //! | `open` | opening a data directory: recovery, to the log's end or to a point; checkpoints; a promotion |
 //! | [`backup`] | making a copy of the files for others, and a standby's directory of such a copy |
+//! | [`rewind`] | making a former primary's directory a standby's again |
 //! | `maintenance` | vacuum; the check of what is on disk |
 //!
 //! README.md says where the rules of access are.
@@ -54,6 +55,7 @@ mod open;
 pub mod page;
 mod records;
 mod replication;
+pub mod rewind;
 pub mod standby;
 mod storage;
 pub mod wal;

@@ -1,4 +1,4 @@
-//! The commands of a replication connection: a grammar of nine, which is not SQL.
+//! The commands of a replication connection: a grammar of ten, which is not SQL.
 //!
 //! ```text
 //! IDENTIFY_SYSTEM
@@ -10,15 +10,18 @@
 //! READ_REPLICATION_SLOT name
 //! START_REPLICATION [SLOT name] [PHYSICAL] X/X [TIMELINE n]
 //! BASE_BACKUP [( option [value] , … )]
+//! REWIND { BEGIN X/X | RELATIONS | PAGES rel n … | STATUS n count | LOG X/X length | END }
 //! ```
 //!
-//! All are PostgreSQL's but LOG_DIGEST, which our standbys ask: SHA-256 of the log between two positions.
+//! All are PostgreSQL's but LOG_DIGEST, which our standbys ask: SHA-256 of the log between two positions; and REWIND.
 //!
 //! Keywords are the same in upper and lower case. A name may have double quotes around it, a value single ones; the
 //! quote itself is written twice. A semicolon may end a command.
 
 use clearway_engine::{EngineError, SqlState};
 use clearway_storage::Lsn;
+
+use super::rewind::RewindCommand;
 
 /// A command of a replication connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +58,8 @@ pub enum Command {
     },
     /// A copy of the files.
     BaseBackup(BackupOptions),
+    /// A step of a rewind.
+    Rewind(RewindCommand),
 }
 
 /// The options of a base backup.
@@ -231,6 +236,27 @@ impl<'a> Parser<'a> {
             "READ_REPLICATION_SLOT" => self.name().map(Command::ReadSlot),
             "START_REPLICATION" => self.start(),
             "BASE_BACKUP" => self.base_backup().map(Command::BaseBackup),
+            "REWIND" => self.rewind().map(Command::Rewind),
+            _ => Err(self.unexpected(Some(Token::Bare(word)))),
+        }
+    }
+
+    fn rewind(&mut self) -> Result<RewindCommand> {
+        let word = self.word()?;
+        match word.to_ascii_uppercase().as_str() {
+            "BEGIN" => self.position().map(RewindCommand::Begin),
+            "RELATIONS" => Ok(RewindCommand::Relations),
+            "PAGES" => {
+                let rel = self.number()?;
+                let mut blocks = vec![self.number()?];
+                while let (Some(Token::Bare(_)), _) = self.peek()? {
+                    blocks.push(self.number()?);
+                }
+                Ok(RewindCommand::Pages(rel, blocks))
+            }
+            "STATUS" => Ok(RewindCommand::Status(self.number()?, self.number()?)),
+            "LOG" => Ok(RewindCommand::Log(self.position()?, self.number()?)),
+            "END" => Ok(RewindCommand::End),
             _ => Err(self.unexpected(Some(Token::Bare(word)))),
         }
     }
@@ -425,6 +451,19 @@ mod tests {
             parsed("READ_REPLICATION_SLOT \"a\""),
             Ok(Command::ReadSlot("a".to_owned()))
         );
+        for (text, command) in [
+            ("REWIND BEGIN 0/8", RewindCommand::Begin(8)),
+            ("rewind relations", RewindCommand::Relations),
+            (
+                "REWIND PAGES 16 0 7 4294967295;",
+                RewindCommand::Pages(16, vec![0, 7, u32::MAX]),
+            ),
+            ("REWIND STATUS 128 5", RewindCommand::Status(128, 5)),
+            ("REWIND LOG 1/0 4096", RewindCommand::Log(1 << 32, 4096)),
+            ("REWIND END", RewindCommand::End),
+        ] {
+            assert_eq!(parsed(text), Ok(Command::Rewind(command)), "{text}");
+        }
         let start = |slot: Option<&str>, position, timeline| {
             Ok(Command::Start {
                 slot: slot.map(str::to_owned),
@@ -488,6 +527,13 @@ mod tests {
             ("BASE_BACKUP (MAX_RATE 1)", "22003"),
             ("BASE_BACKUP (NO_SUCH)", "42601"),
             ("BASE_BACKUP (WAL maybe)", "42601"),
+            ("REWIND", "42601"),
+            ("REWIND BEGIN", "42601"),
+            ("REWIND PAGES 16", "42601"),
+            ("REWIND PAGES 16 -1", "42601"),
+            ("REWIND STATUS 1", "42601"),
+            ("REWIND LOG 0/8 4294967296", "42601"),
+            ("REWIND END 1", "42601"),
             ("SHOW \"a", "42601"),
             ("SHÖW a", "42601"),
         ] {

@@ -10,6 +10,7 @@
 //! | [`message`] | what goes through a stream |
 //! | `stream` | sending the log |
 //! | `base_backup`, `manifest` | sending a copy of the files |
+//! | [`rewind`] | sending pages and log to a directory that is rewound |
 //! | [`receiver`] | the other end of both |
 //!
 //! # Rules
@@ -25,6 +26,7 @@ pub mod following;
 mod manifest;
 pub mod message;
 pub mod receiver;
+pub mod rewind;
 mod stream;
 
 use std::sync::Arc;
@@ -43,6 +45,7 @@ use crate::reader::ReadError;
 use crate::shared::{Shared, end, wire_error};
 use crate::wire::frontend::{self, Message};
 use command::Command;
+use rewind::RewindCommand;
 use stream::{Ended, Stream, WakeUp};
 
 /// A field of a result of one row: its column's name and its value.
@@ -209,9 +212,25 @@ impl Replication {
                 self.backup = Some(backup);
                 "BASE_BACKUP"
             }
+            Command::Rewind(command) => {
+                self.rewind(channel, &command)?;
+                "REWIND"
+            }
         };
         codec::command_complete(&mut channel.out.bytes, tag);
         Ok(true)
+    }
+
+    /// Answers a command of a rewind.
+    fn rewind(&mut self, channel: &mut Channel, command: &RewindCommand) -> Result<(), EngineError> {
+        if let RewindCommand::Begin(log_from) = command {
+            let backup = Backup::begin_for_rewind(&self.storage, self.process_id, Lsn(*log_from));
+            self.backup = Some(backup.map_err(storage_error)?);
+            info!(log_from = %Lsn(*log_from), "a rewind begins");
+        }
+        let durable = self.storage.durable_log_end();
+        let bytes = rewind::answer(self.backup.as_ref(), durable, command)?;
+        rewind::send(channel, &bytes, self.timeout)
     }
 
     /// The row of IDENTIFY_SYSTEM.

@@ -116,6 +116,29 @@ impl Backup {
         })
     }
 
+    /// As step 1, for a directory that is rewound: it needs the log from `log_from` on, to learn from it what was changed,
+    /// and pages of files that it has. A standby is refused: its last checkpoint may lie before the fork (`rewind`).
+    pub fn begin_for_rewind(storage: &Arc<Storage>, process_id: u32, log_from: Lsn) -> Result<Backup> {
+        if storage.is_standby() {
+            return Err(StorageError::Standby {
+                problem:
+                    "this server is a standby, and a directory is rewound to a primary; name the primary"
+                        .to_owned(),
+            });
+        }
+        let from = log_from.min(storage.wal.redo());
+        let follower = storage.retention.hold_for_backup(process_id, from)?;
+        let control = storage.run_checkpoint(false)?;
+        Ok(Backup {
+            timeline: storage.history().timeline_of(control.redo),
+            storage: Arc::clone(storage),
+            follower,
+            control,
+            standby: None,
+            history: OnceLock::new(),
+        })
+    }
+
     fn begin_on_primary(storage: &Arc<Storage>, process_id: u32) -> Result<(Follower, Control)> {
         // Checkpoints release log up to the redo position of one that is complete, which is never past this one.
         let follower = storage
@@ -156,6 +179,16 @@ impl Backup {
     /// The position at which the recovery of the copy begins.
     pub fn start(&self) -> Lsn {
         self.control.redo
+    }
+
+    /// The end of the record of the checkpoint that recovery begins at.
+    pub fn checkpoint_end(&self) -> Lsn {
+        self.control.log_end
+    }
+
+    /// All xids below were handed out before [`start`](Self::start).
+    pub fn next_xid(&self) -> Xid {
+        self.control.next_xid
     }
 
     /// The timeline of the log there.

@@ -72,7 +72,8 @@ pub fn copy_is_wanted(dir: &Path) -> Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
         names => names.map_err(|error| StorageError::io("list", dir, error))?,
     };
-    data_directory::examine(dir, names).map(|content| content != Content::Database)
+    let content = data_directory::examine(dir, names)?;
+    Ok(matches!(content, Content::Nothing | Content::UnfinishedCopy))
 }
 
 impl ReceivedCopy {

@@ -294,6 +294,18 @@ pub enum StorageError {
         /// Up to here both have the same log, by their histories.
         parting: Lsn,
     },
+    /// The directory cannot be made a standby of the server again.
+    #[error(
+        "{} cannot be rewound: {problem}; take a new base backup: \"clearway standby\" with the name of an empty directory \
+         (and keep this one if you need what was committed here alone)",
+        dir.display()
+    )]
+    NotRewindable {
+        /// The data directory.
+        dir: PathBuf,
+        /// The reason.
+        problem: String,
+    },
     /// The files of a copy are newer than the point to which it is to be recovered.
     #[error(
         "cannot recover to {point}, which is at position {end}: the files of this copy hold changes up to {needed}; begin \
@@ -433,7 +445,7 @@ pub enum StorageError {
 }
 
 /// A result of the storage layer.
-pub type Result<T> = std::result::Result<T, StorageError>;
+pub type Result<T, E = StorageError> = std::result::Result<T, E>;
 
 impl StorageError {
     /// An error of the operating system, with a want of room told apart.
@@ -496,6 +508,7 @@ impl StorageError {
             StorageError::MalformedHistory { .. } => "XX001",
             StorageError::Diverged { .. }
             | StorageError::NotReplayedYet { .. }
+            | StorageError::NotRewindable { .. }
             | StorageError::OtherHistory { .. } => "55000",
             StorageError::NoFreeBuffer { .. } => "53200",
             StorageError::StopAsked => "57014",

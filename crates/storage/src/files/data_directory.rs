@@ -37,6 +37,8 @@ const SYSTEM_RELATIONS: &[RelId] = &[RelId::COMMIT_LOG, RelId::CATALOG];
 pub(crate) const UNFINISHED_CONTROL: &str = "control.new";
 /// In a directory that is being made as a copy of another server's files.
 pub(crate) const UNFINISHED_COPY: &str = "backup.unfinished";
+/// In a directory that is being rewound to another server.
+pub(crate) const UNFINISHED_REWIND: &str = "rewind.unfinished";
 /// A name that file systems put into the root directory of a disk.
 const OF_THE_FILE_SYSTEM: &str = "lost+found";
 
@@ -55,6 +57,8 @@ pub(crate) enum Content {
     Nothing,
     /// A copy of another server's files that was not finished.
     UnfinishedCopy,
+    /// A database that was being made a standby again, and is partly that of the other server.
+    UnfinishedRewind,
     Database,
 }
 
@@ -76,13 +80,37 @@ pub(crate) fn enter(
             "it holds a copy of another server's files that was not finished; \"clearway standby\" on this directory \
              makes the copy anew, or remove the directory",
         )),
+        Content::UnfinishedRewind => Err(unfinished_rewind(dir)),
         Content::Nothing | Content::Database => Ok((held, content)),
+    }
+}
+
+/// The error of a directory whose rewind was not finished.
+pub(crate) fn unfinished_rewind(dir: &Path) -> StorageError {
+    StorageError::NoDatabase {
+        dir: dir.to_owned(),
+        problem: "its files are partly those of another server, because a rewind of it was not finished; run \"clearway \
+                  rewind\" on this directory again, with the same server, or remove the directory and take a new base backup"
+            .to_owned(),
+    }
+}
+
+/// As [`enter`], for a rewind: one that was not finished is no error, and there has to be a database.
+pub(crate) fn enter_for_rewind(disk: &dyn Disk, dir: &Path) -> Result<(LockHeld, Content)> {
+    match lock_and_examine(disk, dir, IfMissing::Refuse, false)? {
+        (held, content @ (Content::Database | Content::UnfinishedRewind)) => Ok((held, content)),
+        (_, Content::Nothing | Content::UnfinishedCopy) => Err(StorageError::NoDatabase {
+            dir: dir.to_owned(),
+            problem: "there is no database in it to rewind; \"clearway standby\" on this directory makes a copy of the server"
+                .to_owned(),
+        }),
     }
 }
 
 /// As [`enter`], for a copy of another server's files: what an unfinished one has left is no error, and a database is.
 pub(crate) fn enter_for_copy(disk: &dyn Disk, dir: &Path, fsync: bool) -> Result<(LockHeld, Content)> {
     match lock_and_examine(disk, dir, IfMissing::Initialise, fsync)? {
+        (_, Content::UnfinishedRewind) => Err(unfinished_rewind(dir)),
         (_, Content::Database) => Err(StorageError::InvalidCopy {
             dir: dir.to_owned(),
             problem: "there is a database in it; name an empty directory, or one that does not exist"
@@ -162,6 +190,9 @@ pub(crate) fn examine(dir: &Path, names: Vec<OsString>) -> Result<Content> {
             "it is a PostgreSQL data directory, whose files have another format; name another directory"
                 .to_owned(),
         );
+    }
+    if has(UNFINISHED_REWIND) {
+        return Ok(Content::UnfinishedRewind);
     }
     if has(CONTROL) {
         return Ok(Content::Database);

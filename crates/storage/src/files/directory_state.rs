@@ -82,6 +82,7 @@ pub fn directory_state(dir: &Path) -> Result<DirectoryState> {
     match data_directory::examine(dir, names)? {
         Content::Nothing => return Err(refuse("the directory is empty")),
         Content::UnfinishedCopy => return Err(refuse("the copy of another server in it was not finished")),
+        Content::UnfinishedRewind => return Err(data_directory::unfinished_rewind(dir)),
         Content::Database => {}
     }
     let (_, control) = ControlFile::open(&disk, dir.join(data_directory::CONTROL), false)?;

@@ -95,8 +95,8 @@ fn open_control(
     let path = dir.join(data_directory::CONTROL);
     let (file, control) = match content {
         Content::Database => ControlFile::open(disk, path, fsync)?,
-        // `enter` refuses an unfinished copy.
-        Content::Nothing | Content::UnfinishedCopy => {
+        // `enter` refuses what is unfinished.
+        Content::Nothing | Content::UnfinishedCopy | Content::UnfinishedRewind => {
             let control = Control::new(recovery::LOG_START, new_system_identifier());
             (ControlFile::create(disk, path, fsync, control)?, control)
         }

@@ -4,11 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::disk::{LockHeld, ReadOnlyDisk};
+use crate::disk::{Disk, LockHeld, ReadOnlyDisk};
 use crate::error::{Result, StorageError};
 use crate::files::control_file::{Control, ControlFile};
 use crate::files::data_directory::{self, Content, IfMissing};
-use crate::open::recovery::{LogToScan, Purpose};
+use crate::open::recovery::{LogToScan, Purpose, ScannedLog};
 use crate::page::Lsn;
 use crate::wal::SegmentFiles;
 use crate::wal::log_digest::{self, LogDigest};
@@ -21,7 +21,7 @@ pub struct DirectoryLog {
     control: Control,
     device: SegmentFiles,
     begins: Lsn,
-    end: Lsn,
+    scanned: ScannedLog,
     _lock: LockHeld,
 }
 
@@ -31,6 +31,16 @@ impl DirectoryLog {
         let disk = Arc::new(ReadOnlyDisk::default());
         let (lock, content) = data_directory::enter(&*disk, dir, IfMissing::Refuse, false)?;
         debug_assert_eq!(content, Content::Database, "all else is refused");
+        Self::of_entered(disk, dir, lock, Purpose::Standby)
+    }
+
+    /// The log of the database in `dir`, which is locked.
+    pub(crate) fn of_entered(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        lock: LockHeld,
+        purpose: Purpose,
+    ) -> Result<DirectoryLog> {
         let (control_file, control) = ControlFile::open(&*disk, dir.join(data_directory::CONTROL), false)?;
         data_directory::check_parts(&*disk, dir)?;
         let wal_dir = dir.join(data_directory::LOG);
@@ -42,14 +52,14 @@ impl DirectoryLog {
             wal_dir: &wal_dir,
             control,
             control_path: control_file.path(),
-            purpose: Purpose::Standby,
+            purpose,
             target: None,
         }
         .scan()?;
         Ok(DirectoryLog {
             dir: dir.to_owned(),
             begins: Lsn(device.whole_from(scanned.redo.0)),
-            end: scanned.end,
+            scanned,
             control,
             device,
             _lock: lock,
@@ -68,30 +78,48 @@ impl DirectoryLog {
 
     /// The end of its last whole record.
     pub fn end(&self) -> Lsn {
-        self.end
+        self.scanned.end
+    }
+
+    /// The position from which on it is there.
+    pub(crate) fn begins(&self) -> Lsn {
+        self.begins
+    }
+
+    pub(crate) fn control(&self) -> Control {
+        self.control
+    }
+
+    /// The first pass over it.
+    pub(crate) fn scanned(&self) -> &ScannedLog {
+        &self.scanned
+    }
+
+    pub(crate) fn device(&self) -> &SegmentFiles {
+        &self.device
     }
 
     /// As [`Storage::log_digest`](crate::Storage::log_digest).
     pub fn digest(&self, start: Lsn, end: Lsn) -> Result<LogDigest> {
         let start = start.max(self.begins);
         let wal_dir = self.dir.join(data_directory::LOG);
-        log_digest::digest(&self.device, &wal_dir, start, end.min(self.end), || Ok(()))
+        log_digest::digest(&self.device, &wal_dir, start, end.min(self.end()), || Ok(()))
     }
 
     /// Up to where the log of a server with the history `server` can be that of this directory; an error if that log does
     /// not go on from the whole of this one.
     pub fn common_end(&self, server: &History) -> Result<Lsn> {
         let own = self.history();
-        own.end_in(server, &self.dir, self.end)?;
+        own.end_in(server, &self.dir, self.end())?;
         match server.end_of(own.current()) {
-            Some(fork) if self.end > fork => Err(StorageError::Diverged {
+            Some(fork) if self.end() > fork => Err(StorageError::Diverged {
                 dir: self.dir.clone(),
                 own_timeline: own.current(),
-                own_end: self.end,
+                own_end: self.end(),
                 timeline: server.current(),
                 fork,
             }),
-            _ => Ok(self.end),
+            _ => Ok(self.end()),
         }
     }
 }

@@ -58,7 +58,7 @@ pub fn check(client: &mut Client, own: &dyn OwnLog, position: Lsn) -> Result<Agr
     };
     let common = own.common_end(system.timeline, history.as_deref(), position);
     let common = common.map_err(|problem| not_followed(&address, problem))?;
-    compare(client, own, common)?;
+    compare(client, &|start, end| own.digest(start, end), common)?;
     Ok(Agreed { system, history })
 }
 
@@ -71,9 +71,12 @@ pub(super) fn not_followed(address: &str, problem: NotFollowed) -> ReceiverError
     }
 }
 
+/// Digests of the log here between two positions, as [`OwnLog::digest`].
+pub(super) type Digests<'a> = &'a dyn Fn(Lsn, Lsn) -> clearway_storage::Result<LogDigest>;
+
 /// The third question, of the log up to `end`.
-fn compare(client: &mut Client, own: &dyn OwnLog, end: Lsn) -> Result<()> {
-    let ours = own.digest(Lsn(end.0.saturating_sub(COMPARED_BYTES)), end)?;
+pub(super) fn compare(client: &mut Client, own: Digests<'_>, end: Lsn) -> Result<()> {
+    let ours = own(Lsn(end.0.saturating_sub(COMPARED_BYTES)), end)?;
     if ours.start >= ours.end {
         return Ok(());
     }
@@ -95,7 +98,7 @@ fn compare(client: &mut Client, own: &dyn OwnLog, end: Lsn) -> Result<()> {
     let (start, mut same, mut differs) = (ours.start, ours.start.0, ours.end.0);
     while differs - same > 1 {
         let middle = same + (differs - same) / 2;
-        let ours = own.digest(start, Lsn(middle))?;
+        let ours = own(start, Lsn(middle))?;
         let theirs = log_digest(client, start, Lsn(middle))?;
         match of_same_positions(client, own, ours, theirs)? {
             // The oldest log was removed meanwhile.
@@ -127,7 +130,7 @@ fn compare(client: &mut Client, own: &dyn OwnLog, end: Lsn) -> Result<()> {
 /// Our digest and the server's of the same positions, which are those of `ours` that the server has; `None` if it has none.
 fn of_same_positions(
     client: &Client,
-    own: &dyn OwnLog,
+    own: Digests<'_>,
     ours: LogDigest,
     theirs: LogDigest,
 ) -> Result<Option<(LogDigest, LogDigest)>> {
@@ -140,7 +143,7 @@ fn of_same_positions(
     if (theirs.start, theirs.end) == (ours.start, ours.end) {
         return Ok(Some((ours, theirs)));
     }
-    let ours = own.digest(theirs.start, theirs.end)?;
+    let ours = own(theirs.start, theirs.end)?;
     let same = (theirs.start, theirs.end) == (ours.start, ours.end);
     // Ours was removed meanwhile: there is less to compare, and the next connection compares it.
     Ok(same.then_some((ours, theirs)))

@@ -463,9 +463,19 @@ impl Client {
 
     /// Executes a command that begins a stream; the results before it.
     pub(super) fn begin_stream(&mut self, text: &str, both_ways: bool) -> Result<Vec<ResultSet>> {
-        self.send_query(text)?;
         // A backup begins with a checkpoint.
-        let (results, end) = self.results(!both_ways)?;
+        self.begin_stream_within(text, both_ways, !both_ways)
+    }
+
+    /// As [`begin_stream`](Self::begin_stream); `patiently`: however long it takes.
+    pub(super) fn begin_stream_within(
+        &mut self,
+        text: &str,
+        both_ways: bool,
+        patiently: bool,
+    ) -> Result<Vec<ResultSet>> {
+        self.send_query(text)?;
+        let (results, end) = self.results(patiently)?;
         match end {
             End::Copy(frame) => match (self.decode(&frame)?, both_ways) {
                 (Message::CopyBoth, true) | (Message::CopyOut, false) => Ok(results),

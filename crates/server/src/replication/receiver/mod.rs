@@ -14,6 +14,7 @@
 //! | [`agree`] | does the server's log go on from ours? |
 //! | [`identify`] | a server's answers about itself; slots; histories of timelines |
 //! | [`base_backup`] | fetching a copy of the files |
+//! | [`rewind`] | making a former primary's directory a standby's again |
 //! | [`stream`] | receiving log, from the start of a stream to its end |
 //! | [`run`] | the thread that keeps at it |
 //! | [`status`] | a row of `pg_stat_wal_receiver` |
@@ -36,6 +37,7 @@ pub mod conninfo;
 mod error;
 pub mod identify;
 mod password;
+pub mod rewind;
 pub mod run;
 pub mod status;
 pub mod stream;

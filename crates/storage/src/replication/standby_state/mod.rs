@@ -12,7 +12,7 @@
 //! | `observer` | what is above the storage, and learns of replay |
 //! | `snapshot` | what sessions see |
 
-mod acknowledged;
+pub(crate) mod acknowledged;
 mod observer;
 mod options;
 mod progress;

@@ -153,6 +153,11 @@ impl History {
         same && longer && next == (other.current, other.identity)
     }
 
+    /// True if one of its timelines begins at `fork`.
+    pub(crate) fn begins_one_at(&self, fork: Lsn) -> bool {
+        self.ended.iter().any(|ended| ended.end == fork)
+    }
+
     /// Up to where both have the same log, as far as the histories tell; `None`: neither says that it ends.
     pub fn common_end(&self, other: &History) -> Option<Lsn> {
         let mut common = Lsn(0);
