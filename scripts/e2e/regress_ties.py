@@ -13,7 +13,13 @@ EMPSALARY = "empsalary (enroll_date)"
 TIES = {
     "inet": [("SELECT * FROM inet_tbl WHERE i < '192.168.1.0/24'::cidr ORDER BY i", "inet_tbl (i)")],
     # The rows of a join without an order come in any.
-    "json": [("SELECT json_agg(q) FROM ( SELECT $$a$$ || x AS b, y AS c,", ("json_agg(q)", "json_agg(q ORDER BY b, c)"))],
+    "json": [
+        ("SELECT json_agg(q) FROM ( SELECT $$a$$ || x AS b, y AS c,", ("json_agg(q)", "json_agg(q ORDER BY b, c)")),
+        (
+            "SELECT array_to_json(array_agg(q),false) FROM ( SELECT $$a$$ || x AS b, y AS c,",
+            ("array_agg(q)", "array_agg(q ORDER BY b, c)"),
+        ),
+    ],
     "jsonb": [("SELECT jsonb_agg(q) FROM ( SELECT $$a$$ || x AS b, y AS c,", ("jsonb_agg(q)", "jsonb_agg(q ORDER BY b, c)"))],
     "window": [
         (

@@ -30,6 +30,15 @@ create table checked (a int check (a > 0), b text constraint "Odd check" check (
 insert into checked values (7, 'seven'), (null, null), (200, null);
 alter table checked add constraint late check (a between 5 and 500) not valid;
 comment on constraint late on checked is 'not yet';
+create domain short as varchar(5) constraint small check (value <> '');
+create type apart.mood as enum ('low', 'high'); create type pair as (a int, b text);
+comment on domain short is 'few letters'; comment on constraint small on domain short is 'some letters';
+comment on type apart.mood is 'moods'; comment on type pair is 'two';
+create table moved (a int unique nulls not distinct, s short, m apart.mood, p pair, n int generated always as identity);
+alter table moved set schema apart;
+create unlogged table not_logged (a serial); alter table not_logged set logged;
+create table logged (a serial references apart.moved (a)); alter table logged set unlogged;
+alter table logged set logged, alter constraint logged_a_fkey deferrable initially deferred;
 create sequence counted_seq as smallint increment by -3 minvalue -30 maxvalue 20 start 10 cache 4 cycle;
 create sequence apart.kept_seq owned by apart.pairs.a;
 create table counts (a int default nextval('counted_seq'), b bigint default nextval('apart.kept_seq'));
@@ -42,6 +51,7 @@ create view joined as select s.name, l.what from shop s left join shop_log l on 
 comment on table shop is 'the shop''s table'; comment on column shop.name is 'its name'; comment on view cheap is 'few';
 comment on schema apart is 'other things'; comment on schema public is 'standard public schema'; comment on index shop_price is 'by price';
 comment on constraint shop_pkey on shop is 'the key'; comment on sequence shop_id_seq is 'numbers';
+insert into apart.moved (a, s, m, p) values (1, 'one', 'high', '(1,x)'), (null, null, null, null);
 insert into shop (name, price) values ('a', 1.5), ('b', null), ('c', 99999999.99), (E'tab\\tand\\\\', 0);
 insert into shop_log (at, what, n) values ('2001-02-03 04:05:06.789+00', E'line\\nbreak', 1), (null, '', 2),
   ('infinity', '\\N', null);
@@ -56,7 +66,7 @@ insert into kinds values (false, -32768, 2147483647, -9223372036854775808, 0.1, 
 insert into kinds (i) values (null);
 """
 RELATIONS = ["shop", "checked", "shop_log", "numbered", "apart.pairs", "apart.small", '"Odd Schema"."Odd ""one"', "kinds", "grown", "cheap",
-             "apart.names", "sums", "joined", "shop_id_seq", "apart.small_n_seq", "numbered_other_seq", "counted_seq", "apart.kept_seq", "counts", "options"]
+             "apart.names", "sums", "joined", "apart.moved", "apart.moved_n_seq", "shop_id_seq", "apart.small_n_seq", "numbered_other_seq", "counted_seq", "apart.kept_seq", "counts", "options"]
 # What differs between two servers of any kind, and the schema public, whose owner is another role.
 NOISE = re.compile(
     r"^(\\(un)?restrict .*|-- (Dumped from|Started|Completed).*)\n|"

@@ -188,6 +188,7 @@ subjects! {
     settings
     spill
     system_columns
+    table_actions
     tables
     temporary
     times

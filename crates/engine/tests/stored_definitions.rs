@@ -122,13 +122,24 @@ fn schemas_and_their_tables_are_remembered() {
     let fixture = Fixture::new(
         "create schema s; create table s.t (id serial, v text); insert into s.t (v) values ('one');
          create schema before; alter schema before rename to after; create table after.t (v text);
-         create schema gone; drop schema gone; create table t (v text)",
+         create schema gone; drop schema gone; create table t (v text);
+         create table early (id serial primary key, v text); alter table early set schema s;
+         alter table s.early set unlogged; insert into s.early (v) values ('moved')",
     );
     let check = |fixture: &Fixture| {
         let mut session = fixture.session();
         let names = "select nspname, relname from pg_class join pg_namespace n on n.oid = relnamespace
-                     where relkind = 'r' and nspname !~ '^pg_|^information' order by 1";
-        assert_eq!(query(&mut session, names), "after|t, public|t, s|t");
+                     where relkind = 'r' and nspname !~ '^pg_|^information' order by 1, 2";
+        assert_eq!(query(&mut session, names), "after|t, public|t, s|early, s|t");
+        let moved =
+            "select c.relname, relpersistence from pg_class c join pg_namespace n on n.oid = relnamespace
+                     where nspname = 's' and c.relname ~ '^early' order by 1";
+        assert_eq!(
+            query(&mut session, moved),
+            "early|u, early_id_seq|u, early_pkey|u"
+        );
+        assert_eq!(query(&mut session, "select id, v from s.early"), "1|moved");
+        assert_eq!(run(&mut session, "select * from early"), "ERROR 42P01");
         assert_eq!(query(&mut session, "select v from s.t where id = 1"), "one");
         assert_eq!(run(&mut session, "create table gone.t (a int)"), "ERROR 3F000");
         assert_eq!(run(&mut session, "create table before.t (a int)"), "ERROR 3F000");

@@ -91,8 +91,8 @@ const REFUSED: &[(&str, &str, u32)] = &[
         16,
     ),
     (
-        "alter table t set schema s",
-        "ALTER TABLE … SET SCHEMA is not supported",
+        "alter table t set tablespace s",
+        "ALTER TABLE … SET TABLESPACE is not supported",
         15,
     ),
     (

@@ -1,7 +1,8 @@
 //! Storage parameters of a table: `WITH (…)` of CREATE TABLE, SET and RESET of ALTER TABLE.
 //!
 //! They are checked and kept as PostgreSQL does, with the text that was given. `autovacuum_enabled` decides whether the
-//! server vacuums and analyzes the table by itself; the others change nothing here.
+//! server vacuums and analyzes the table by itself, and `toast_tuple_target` to how many bytes a long row is shortened; the
+//! others change nothing here.
 
 use crate::error::{EngineError, Result, SqlState};
 

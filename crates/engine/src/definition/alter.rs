@@ -117,6 +117,9 @@ impl DefinitionChange<'_, '_, '_> {
             }
             TableAction::RenameIndex { from, to } => self.rename_index(entry, from, to, false),
             TableAction::Owner(owner) => self.relation_owner(entry, owner),
+            TableAction::SetSchema(schema) => self.move_table(entry, schema),
+            TableAction::SetLogged(logged) => self.set_logged(entry, *logged),
+            TableAction::SetCheckTime { name, time } => self.set_check_time(entry, name, *time),
         }
     }
 
@@ -270,6 +273,10 @@ impl DefinitionChange<'_, '_, '_> {
         if value.is_none() && !is_empty {
             self.rewrite_with_default(entry, table, made.first(), (column.data_type, default))?;
         } else {
+            if value.is_none() {
+                // As if there were rows to be written anew.
+                self.replace_long_rel(&mut table)?;
+            }
             if column.not_null && value == Some(Value::Null) && !is_empty {
                 self.require_no_nulls(&table, last)?;
             }
@@ -539,11 +546,13 @@ impl DefinitionChange<'_, '_, '_> {
     fn add_key(&mut self, table: &Arc<TableDef>, key: &NewKey) -> Result<()> {
         let mut columns = Vec::with_capacity(key.columns.len());
         for name in &key.columns {
-            let number = table.column_number(name).ok_or_else(|| {
-                EngineError::new(
+            let number = table.column_number(name).ok_or_else(|| match key.primary {
+                // It would be made NOT NULL first.
+                true => no_column(table, name),
+                false => EngineError::new(
                     SqlState::UNDEFINED_COLUMN,
                     format!("column \"{name}\" named in key does not exist"),
-                )
+                ),
             })?;
             if columns.contains(&number) {
                 let kind = if key.primary { "primary key" } else { "unique" };

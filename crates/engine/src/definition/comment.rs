@@ -51,6 +51,7 @@ impl DefinitionChange<'_, '_, '_> {
                     _ => Ok(Some(*address)),
                 }
             }
+            Commented::Type(_, address) => Ok(Some(*address)),
             Commented::Schema(name) => match self.execution.txn.catalog_state().schema_named(name) {
                 Some(schema) => Ok(Some(ObjectAddress::new(ObjectAddress::PG_NAMESPACE, schema.oid))),
                 None => missing(SqlState::INVALID_SCHEMA_NAME, "schema", name),

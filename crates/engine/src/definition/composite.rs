@@ -8,11 +8,13 @@ use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::function::quote_identifier;
 use clearway_sql::plan::AttributeChange;
 use clearway_sql::value::DataType;
-use clearway_sql::value::user_type::{CompositeType, Field, ROW_TYPE_OFFSET, UserType, UserTypeKind};
+use clearway_sql::value::user_type::{
+    CompositeType, Field, ROW_TYPE_OFFSET, UserType, UserTypeKind, numbered,
+};
 use clearway_sql::{ObjectAddress, SchemaRef, TableDef};
 
 use crate::catalog::CatalogState;
-use crate::definition::written_names::require_unwritten;
+use crate::definition::written_names::{holds, require_unwritten};
 use crate::definition::{DefinitionChange, notice};
 
 impl DefinitionChange<'_, '_, '_> {
@@ -156,16 +158,37 @@ pub(super) fn require_rows_not_held(state: &CatalogState, table: &TableDef, adds
         true => key_that_holds(state, row_type),
         false => column_that_holds(state, row_type),
     };
+    let holder = match holder {
+        Some(column) => Some(format!("column \"{column}\"")),
+        // What is read anew finds a new attribute.
+        None if adds => None,
+        None => check_that_names(state, table.oid, row_type),
+    };
     match holder {
         None => Ok(()),
-        Some(column) => Err(EngineError::new(
+        Some(holder) => Err(EngineError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             format!(
-                "cannot alter table \"{}\" because column \"{column}\" uses its row type",
+                "cannot alter table \"{}\" because {holder} uses its row type",
                 table.name
             ),
         )),
     }
+}
+
+/// A CHECK constraint of another table whose text has this type, as errors name it.
+fn check_that_names(state: &CatalogState, table: u32, wanted: DataType) -> Option<String> {
+    let number = format!("\"{}\"", numbered(wanted.user_oid()?));
+    let others = state.tables();
+    let mut others = others.iter().filter(|entry| entry.def.oid != table);
+    others.find_map(|entry| {
+        let check = entry
+            .def
+            .checks
+            .iter()
+            .find(|check| check.sql.contains(&number))?;
+        Some(format!("constraint {} on table {}", check.name, entry.def.name))
+    })
 }
 
 /// 42P16 for a new column that would hold rows of its own table.
@@ -197,20 +220,6 @@ fn key_that_holds(state: &CatalogState, wanted: DataType) -> Option<String> {
         let index = indexes.find(|index| has_key(&index.types))?;
         Some(format!("{}.{}", entry.def.name, index.name))
     })
-}
-
-/// True if values of a type have values of another one inside, or are such.
-fn holds(state: &CatalogState, data_type: DataType, wanted: DataType) -> bool {
-    if data_type == wanted {
-        return true;
-    }
-    let inside = match (data_type.element(), data_type.user_oid()) {
-        (Some(element), _) => vec![element],
-        (None, Some(oid)) => state.user_type(oid).map_or_else(Vec::new, |found| found.parts()),
-        (None, None) => return false,
-    };
-    let mut inside = inside.into_iter();
-    inside.any(|part| clearway_sql::checkpoint(|| holds(state, part, wanted)))
 }
 
 /// 42P16 for an attribute that would make a type a part of itself.

@@ -9,7 +9,7 @@ use crate::catalog::{CatalogState, TableEntry};
 use crate::definition::check::{already_there, free_name, has_constraint};
 use crate::definition::{DefinitionChange, notice};
 use clearway_sql::error::{EngineError, Result, SqlState};
-use clearway_sql::foreign_key::{KeyTypes, key_types};
+use clearway_sql::foreign_key::{CheckTime, KeyTypes, key_types};
 use clearway_sql::plan::NewForeignKey;
 use clearway_sql::{ForeignKeyDef, ObjectAddress, ReferentialAction, TableDef, TableKind};
 use clearway_txn::LockMode;
@@ -162,6 +162,24 @@ impl DefinitionChange<'_, '_, '_> {
         sort(&mut table);
         self.redefine(entry, table)?;
         Ok(true)
+    }
+
+    /// ALTER CONSTRAINT, which knows foreign keys alone.
+    pub(super) fn set_check_time(&mut self, entry: &TableEntry, name: &str, time: CheckTime) -> Result<()> {
+        let mut table = (*entry.def).clone();
+        let Some(key) = table.foreign_keys.iter_mut().find(|key| key.name == name) else {
+            let (state, problem) = match has_constraint(&entry.def, name) {
+                true => (SqlState::WRONG_OBJECT_TYPE, "is not a foreign key constraint"),
+                false => (SqlState::UNDEFINED_OBJECT, "does not exist"),
+            };
+            let what = format!(
+                "constraint \"{name}\" of relation \"{}\" {problem}",
+                entry.def.name
+            );
+            return Err(EngineError::new(state, what));
+        };
+        Arc::make_mut(key).check_time = time;
+        self.redefine(entry, table)
     }
 
     /// DROP CONSTRAINT; false if the table has no foreign key of this name.

@@ -21,6 +21,7 @@ mod index_build;
 mod index_validation;
 mod kept_index;
 mod key_using_index;
+mod logged;
 mod owned;
 pub(crate) mod owner;
 mod permission;
@@ -31,6 +32,7 @@ mod schema;
 mod sequence;
 mod statistics;
 mod table;
+mod table_schema;
 mod user_type;
 mod view;
 mod written_names;
@@ -51,7 +53,7 @@ use crate::output::Notice;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::{DefinitionStatement, NewForeignKey, OnCommit, ReindexTarget, TableAction};
 use clearway_sql::value::DataType;
-use clearway_sql::{SchemaRef, TableDef, TableKind};
+use clearway_sql::{ColumnStorage, SchemaRef, TableDef, TableKind};
 use drop::Dropped;
 pub(crate) use statistics::set_statistics;
 
@@ -174,7 +176,9 @@ pub(crate) fn locks(statement: &DefinitionStatement) -> Vec<(u32, LockMode)> {
 /// change is looked at by itself.
 fn alter_mode(actions: &[TableAction]) -> LockMode {
     let modes = actions.iter().map(|action| match action {
-        TableAction::ValidateConstraint(_) => LockMode::ShareUpdateExclusive,
+        TableAction::ValidateConstraint(_) | TableAction::RenameIndex { .. } => {
+            LockMode::ShareUpdateExclusive
+        }
         TableAction::AddForeignKey(_) => LockMode::ShareRowExclusive,
         _ => LockMode::AccessExclusive,
     });
@@ -361,7 +365,9 @@ impl DefinitionChange<'_, '_, '_> {
 
     /// Makes the relation of a table's long values, if it has a column for them and no relation yet.
     fn add_long_rel(&mut self, table: &mut TableDef) -> Result<()> {
-        let is_wanted = matches!(table.kind, TableKind::Heap { .. }) && table.codec.has_varying();
+        let goes_apart = |column: u16| table.columns[usize::from(column)].storage() != ColumnStorage::Plain;
+        let is_wanted =
+            matches!(table.kind, TableKind::Heap { .. }) && table.codec.varying_columns().any(goes_apart);
         if is_wanted && table.long_rel.is_none() {
             table.long_rel = Some(self.create_rel(&table.schema)?.0);
         }

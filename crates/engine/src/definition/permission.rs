@@ -222,6 +222,7 @@ impl DefinitionChange<'_, '_, '_> {
                     None => Ok(()),
                 }
             }
+            Commented::Type(of, _) => self.require_owner_of_type(state, of),
             Commented::Schema(name) => self.require_owner_of_schema(state, name),
             Commented::Database(name) => self.require_owner_of_database(state, name),
             Commented::Role(name) => {

@@ -23,7 +23,7 @@ struct Made<'m> {
     name: String,
     options: &'m SequenceOptions,
     owner: Option<SequenceOwner>,
-    /// Of a column of an UNLOGGED table.
+    /// It is said to be UNLOGGED, or is a column's of such a table.
     unlogged: bool,
 }
 
@@ -42,7 +42,7 @@ impl DefinitionChange<'_, '_, '_> {
             name: create.name.clone(),
             options: &create.options,
             owner: owner.transpose()?,
-            unlogged: false,
+            unlogged: create.unlogged,
         };
         self.add_sequence(&mut state, made)?;
         self.keep(state, &create.schema);
@@ -162,43 +162,12 @@ impl DefinitionChange<'_, '_, '_> {
                 self.redefine(&entry, table)
             }
             SequenceChange::SetSchema(schema) => self.move_sequence(&entry, schema),
+            SequenceChange::SetLogged(logged) => self.set_sequence_logged(&entry, *logged),
             SequenceChange::Options { options, owner } => self.set_options(&entry, options, owner.as_ref()),
         }
     }
 
-    fn move_sequence(&mut self, entry: &TableEntry, schema: &SchemaRef) -> Result<()> {
-        if let Some(owner) = owner_of(entry) {
-            let detail = self.linked(entry, owner);
-            return Err(EngineError::new(
-                SqlState::FEATURE_NOT_SUPPORTED,
-                "cannot move an owned sequence into another schema",
-            )
-            .with_detail(detail));
-        }
-        if schema.is_temporary() || entry.def.schema.is_temporary() {
-            return Err(EngineError::new(
-                SqlState::FEATURE_NOT_SUPPORTED,
-                "cannot move objects into or out of temporary schemas",
-            ));
-        }
-        if *schema == entry.def.schema {
-            return Ok(());
-        }
-        if self.state()?.is_taken(schema.oid, &entry.def.name) {
-            return Err(EngineError::new(
-                SqlState::DUPLICATE_TABLE,
-                format!(
-                    "relation \"{}\" already exists in schema \"{}\"",
-                    entry.def.name, schema.name
-                ),
-            ));
-        }
-        let mut table = (*entry.def).clone();
-        table.schema = schema.clone();
-        self.redefine(entry, table)
-    }
-
-    fn linked(&self, entry: &TableEntry, owner: SequenceOwner) -> String {
+    pub(super) fn linked(&self, entry: &TableEntry, owner: SequenceOwner) -> String {
         let state = self.execution.txn.catalog_state();
         let table = state.table(owner.table).map(|entry| entry.def.name.clone());
         format!(

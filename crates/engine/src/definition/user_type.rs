@@ -225,6 +225,14 @@ impl DefinitionChange<'_, '_, '_> {
         }
     }
 
+    /// 42501 unless the role that acts owns a type.
+    pub(super) fn require_owner_of_type(&self, state: &CatalogState, of: &UserType) -> Result<()> {
+        match state.has_privileges_of(self.execution.identity.current, of.owner) {
+            true => Ok(()),
+            false => Err(denied(format!("must be owner of type {}", of.data_type()))),
+        }
+    }
+
     /// Gives a type to a role.
     pub(super) fn give_type(&mut self, state: &mut CatalogState, oid: u32, to: u32) -> Result<()> {
         let Some(entry) = state.type_entry(oid).cloned() else {
@@ -243,8 +251,10 @@ impl DefinitionChange<'_, '_, '_> {
         let Some(entry) = state.type_entry(oid).cloned() else {
             return Ok(());
         };
-        let address = ObjectAddress::new(ObjectAddress::PG_TYPE, oid);
-        self.remove_comments(&mut state, &[address])?;
+        let mut addresses = vec![ObjectAddress::new(ObjectAddress::PG_TYPE, oid)];
+        let checks = entry.def.domain().into_iter().flat_map(|domain| &domain.checks);
+        addresses.extend(checks.map(|check| ObjectAddress::new(ObjectAddress::PG_CONSTRAINT, check.oid)));
+        self.remove_comments(&mut state, &addresses)?;
         let context = self.execution.txn.context();
         match Heap::new(CATALOG_REL)
             .delete(&context, entry.tid)

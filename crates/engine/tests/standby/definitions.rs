@@ -134,6 +134,23 @@ fn schemas_arrive_with_their_tables() {
         "42P01"
     );
     assert_eq!(error(&mut reader, "create schema u").sqlstate().as_str(), "25006");
+    pair.write("create table early (id serial primary key, y int unique nulls not distinct)");
+    pair.write("alter table early set schema r; insert into r.early (y) values (null)");
+    pair.catch_up();
+    assert_eq!(query(&mut reader, "select id, y from early"), "1|");
+    assert_eq!(
+        query(
+            &mut reader,
+            "select relname from pg_class where relnamespace = 'r'::regnamespace and relname ~ '^early' order by 1"
+        ),
+        "early, early_id_seq, early_pkey, early_y_key"
+    );
+    assert_eq!(
+        error(&mut reader, "select id from public.early")
+            .sqlstate()
+            .as_str(),
+        "42P01"
+    );
     pair.write("drop schema r cascade; drop schema public cascade");
     pair.catch_up();
     assert_eq!(

@@ -14,6 +14,7 @@ use crate::bind::types::no_column;
 use crate::bind::{Binder, Typed, bind_default, identifier, normal, refuse, require_heap, split_name};
 use crate::catalog::{ColumnDefault, TableDef, TableKind};
 use crate::error::{EngineError, Result, SqlState};
+use crate::parse::has_nulls_not_distinct;
 use crate::plan::{
     AlterSequencePlan, AlterTablePlan, DefinitionStatement, KeyUsingIndex, NewCheck, NewForeignKey, NewKey,
     Owner, SequenceChange, TableAction, TypeChange,
@@ -31,7 +32,7 @@ fn owner(written: &ast::Owner) -> Owner {
     }
 }
 
-/// True for what ALTER TABLE does to views too: OWNER TO alone, and SET and DROP DEFAULT of columns.
+/// True for what ALTER TABLE does to views too: OWNER TO or RENAME TO alone, and SET and DROP DEFAULT of columns.
 fn is_of_views(operations: &[ast::AlterTableOperation]) -> bool {
     use ast::AlterColumnOperation::{DropDefault, SetDefault};
     let is_default = |operation: &ast::AlterTableOperation| {
@@ -43,7 +44,10 @@ fn is_of_views(operations: &[ast::AlterTableOperation]) -> bool {
             }
         )
     };
-    matches!(operations, [ast::AlterTableOperation::OwnerTo { .. }]) || operations.iter().all(is_default)
+    matches!(
+        operations,
+        [ast::AlterTableOperation::OwnerTo { .. } | ast::AlterTableOperation::RenameTable { .. }]
+    ) || operations.iter().all(is_default)
 }
 
 /// A key of an index that is there.
@@ -67,25 +71,42 @@ impl Binder<'_> {
         if let Some(renamed) = renamed_sequence(found.as_ref(), &alter.operations)? {
             return Ok(renamed);
         }
+        if found.is_none()
+            && let Some(renamed) = self.renamed_by_table(schema.as_deref(), &name, &alter.operations)?
+        {
+            return Ok(renamed);
+        }
         let table = match found {
             None if alter.if_exists => None,
             Some(view) if view.kind == TableKind::View && is_of_views(&alter.operations) => Some(view),
             _ => Some(self.heap_table(&alter.name)?),
         };
-        let mut actions = Vec::with_capacity(alter.operations.len());
-        if let Some(table) = &table {
-            let after = self.table_after(table, &alter.operations)?;
-            for operation in &alter.operations {
-                self.table_actions((table, &alter.operations), &after, operation, &mut actions)?;
-            }
-        }
-        actions.sort_by_key(TableAction::turn);
+        let actions = match &table {
+            Some(table) => self.bound_operations(table, &alter.operations)?,
+            None => Vec::new(),
+        };
         Ok(DefinitionStatement::AlterTable(Box::new(AlterTablePlan {
             name,
             table,
-            actions: with_types_at_once(actions),
+            actions: in_turn(actions),
             tag: "ALTER TABLE",
         })))
+    }
+
+    /// The actions of operations, each with the place of its operation.
+    pub(super) fn bound_operations(
+        &mut self,
+        table: &TableDef,
+        operations: &[ast::AlterTableOperation],
+    ) -> Result<Vec<(usize, TableAction)>> {
+        let after = self.table_after(table, operations)?;
+        let mut bound = Vec::with_capacity(operations.len());
+        for (place, operation) in operations.iter().enumerate() {
+            let mut actions = Vec::new();
+            self.table_actions((table, operations), &after, operation, &mut actions)?;
+            bound.extend(actions.into_iter().map(|action| (place, action)));
+        }
+        Ok(bound)
     }
 
     pub(super) fn alter_index(
@@ -96,24 +117,69 @@ impl Binder<'_> {
         let ast::AlterIndexOperation::RenameIndex { index_name } = operation;
         let (schema, name, span) = split_name(name)?;
         let (_, to, _) = split_name(index_name)?;
-        let Some(table) = self.catalog.lookup_index(schema.as_deref(), &name) else {
-            return Err(EngineError::new(
-                SqlState::UNDEFINED_TABLE,
-                format!("relation \"{name}\" does not exist"),
-            )
-            .or_position(self.position(span)));
+        let renamed = self.renamed_index(schema.as_deref(), &name, to, false);
+        renamed.map_err(|error| error.or_position(self.position(span)))
+    }
+
+    /// ALTER INDEX … RENAME, which PostgreSQL takes of a table as well.
+    pub(super) fn renamed_index(
+        &self,
+        schema: Option<&str>,
+        name: &str,
+        to: String,
+        if_exists: bool,
+    ) -> Result<DefinitionStatement> {
+        let (table, action) = match self.catalog.lookup_index(schema, name) {
+            Some(table) => (
+                Some(table),
+                TableAction::RenameIndex {
+                    from: name.to_owned(),
+                    to,
+                },
+            ),
+            None => (self.catalog.lookup_table(schema, name), TableAction::Rename(to)),
         };
-        require_heap(&table)?;
-        let action = TableAction::RenameIndex {
-            from: name.clone(),
-            to,
-        };
+        match &table {
+            Some(table) => require_heap(table)?,
+            None if if_exists => {}
+            None => {
+                return Err(EngineError::new(
+                    SqlState::UNDEFINED_TABLE,
+                    format!("relation \"{name}\" does not exist"),
+                ));
+            }
+        }
         Ok(DefinitionStatement::AlterTable(Box::new(AlterTablePlan {
-            name,
-            table: Some(table),
+            name: name.to_owned(),
+            table,
             actions: vec![action],
             tag: "ALTER INDEX",
         })))
+    }
+
+    /// ALTER TABLE … RENAME of an index, which PostgreSQL takes as well; `None` if there is no such index.
+    fn renamed_by_table(
+        &self,
+        schema: Option<&str>,
+        name: &str,
+        operations: &[ast::AlterTableOperation],
+    ) -> Result<Option<DefinitionStatement>> {
+        let [
+            ast::AlterTableOperation::RenameTable {
+                table_name: ast::RenameTableNameKind::To(to),
+            },
+        ] = operations
+        else {
+            return Ok(None);
+        };
+        if self.catalog.lookup_index(schema, name).is_none() {
+            return Ok(None);
+        }
+        let mut renamed = self.renamed_index(schema, name, split_name(to)?.1, false)?;
+        if let DefinitionStatement::AlterTable(plan) = &mut renamed {
+            plan.tag = "ALTER TABLE";
+        }
+        Ok(Some(renamed))
     }
 
     /// The table with the columns that it will have, as new CHECK constraints see it.
@@ -280,7 +346,7 @@ impl Binder<'_> {
         let foreign_keys = self.new_foreign_keys(None, &[tree], &[])?;
         let keys = keys.into_iter().map(|key| NewKey {
             primary: key.primary,
-            nulls_not_distinct: false,
+            nulls_not_distinct: !key.primary && has_nulls_not_distinct(tree),
             check_time: key.check_time,
             name: key.name,
             columns: vec![column.name.clone()],
@@ -459,10 +525,11 @@ fn renamed_sequence(
     ))))
 }
 
-/// The actions, those of one turn side by side, with all changes of types as one.
-fn with_types_at_once(actions: Vec<TableAction>) -> Vec<TableAction> {
+/// The actions by their turns, those of one turn by their places, with all changes of types as one.
+pub(super) fn in_turn(mut actions: Vec<(usize, TableAction)>) -> Vec<TableAction> {
+    actions.sort_by_key(|(place, action)| (action.turn(), *place));
     let mut merged: Vec<TableAction> = Vec::with_capacity(actions.len());
-    for action in actions {
+    for (_, action) in actions {
         match (merged.last_mut(), action) {
             (Some(TableAction::SetTypes(changes)), TableAction::SetTypes(more)) => changes.extend(more),
             (_, action) => merged.push(action),

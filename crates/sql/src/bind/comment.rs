@@ -53,6 +53,32 @@ impl Binder<'_> {
                     })?;
                 Commented::Object(ObjectAddress::new(ObjectAddress::PG_CONSTRAINT, oid))
             }
+            CommentedName::DomainConstraint(name, domain) => {
+                let of = self.domain_named(domain)?;
+                let check = of.domain().and_then(|domain| {
+                    let mut checks = domain.checks.iter();
+                    checks.find(|check| check.name == *name)
+                });
+                let check = check.ok_or_else(|| {
+                    EngineError::new(
+                        SqlState::UNDEFINED_OBJECT,
+                        format!(
+                            "constraint \"{name}\" for domain {} does not exist",
+                            of.data_type()
+                        ),
+                    )
+                })?;
+                let on = ObjectAddress::new(ObjectAddress::PG_CONSTRAINT, check.oid);
+                Commented::Type(of, on)
+            }
+            CommentedName::Type(name, is_domain) => {
+                let of = match is_domain {
+                    true => self.domain_named(name)?,
+                    false => self.users_type(name)?,
+                };
+                let on = ObjectAddress::new(ObjectAddress::PG_TYPE, of.oid.get());
+                Commented::Type(of, on)
+            }
             CommentedName::Schema(name) => Commented::Schema(name.clone()),
             CommentedName::Database(name) => Commented::Database(name.clone()),
             CommentedName::Role(name) => Commented::Role(name.clone()),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use sqlparser::ast::{self, Spanned};
 
-use crate::bind::definition::{TABLE_COLUMNS_MAX, require_logged};
-use crate::bind::schema::on_commit;
+use crate::bind::definition::TABLE_COLUMNS_MAX;
+use crate::bind::schema::{on_commit, require_logged};
 use crate::bind::{Binder, bind_checked, normal, query_columns};
 use crate::catalog::{ColumnDef, require_no_system_name};
 use crate::error::{EngineError, Result, SqlState};

@@ -7,7 +7,7 @@ use crate::bind::foreign_key::{OwnTable, check_time};
 use crate::bind::generated;
 use crate::bind::index_key::{INDEX_COLUMNS_MAX, no_default_class};
 use crate::bind::json::has_no_equality;
-use crate::bind::schema::on_commit;
+use crate::bind::schema::{on_commit, require_logged};
 use crate::bind::sequence::options_of;
 use crate::bind::{Binder, identifier, normal, plain_name, refuse, split_name};
 use crate::catalog::{
@@ -16,6 +16,7 @@ use crate::catalog::{
 use crate::error::{EngineError, Result, SqlState};
 use crate::foreign_key::CheckTime;
 use crate::parse::utility::create_table::LikeClause;
+use crate::parse::{has_nulls_not_distinct, is_nulls_not_distinct};
 use crate::plan::{
     CreateTable, DefinitionStatement, IndexSpec, NewCheck, NewIndexedValue, OnCommit, TablePart, TakenComment,
 };
@@ -69,7 +70,8 @@ impl Binder<'_> {
                     .name
                     .unwrap_or_else(|| default_name(&table.name, names, key.primary));
                 let index = IndexSpec::of_constraint(name, [number], key.primary);
-                table.add_index(index.checked_at(key.check_time))?;
+                let is_once = !key.primary && has_nulls_not_distinct(tree);
+                table.add_index(index.with_nulls_not_distinct(is_once).checked_at(key.check_time))?;
             }
         }
         for like in likes {
@@ -244,6 +246,8 @@ impl Binder<'_> {
                 }
                 // `new_checks` and `new_foreign_keys`, when all columns are known.
                 ast::ColumnOption::Check(_) | ast::ColumnOption::ForeignKey(_) => {}
+                // It is said of the key.
+                option if is_nulls_not_distinct(option) => {}
                 ast::ColumnOption::Collation(name) => column.collation = collation(name, &column)?,
                 other => return Err(EngineError::not_supported(format!("the column option {other}"))),
             }
@@ -525,17 +529,6 @@ fn refuse_odd_tables(create: &ast::CreateTable) -> Result<()> {
     plain.on_commit.clone_from(&create.on_commit);
     plain.hive_formats.clone_from(&create.hive_formats);
     refuse(plain != *create, "this option of CREATE TABLE")
-}
-
-/// 42P16 for an UNLOGGED table in a schema of temporary ones.
-pub(super) fn require_logged(unlogged: bool, schema: &SchemaRef) -> Result<()> {
-    match unlogged && schema.is_temporary() {
-        true => Err(EngineError::new(
-            SqlState::INVALID_TABLE_DEFINITION,
-            "only temporary relations may be created in temporary schemas",
-        )),
-        false => Ok(()),
-    }
 }
 
 pub(super) fn default_name(table: &str, names: &[String], primary: bool) -> String {

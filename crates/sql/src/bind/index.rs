@@ -112,12 +112,17 @@ impl Binder<'_> {
     ) -> Result<NewIndexKey> {
         let mut tree = &key.column.expr;
         let mut collation = None;
+        // In parentheses it is the key's as well.
+        let mut bare = tree;
+        while let ast::Expr::Nested(inside) = bare {
+            bare = inside;
+        }
         if let ast::Expr::Collate {
             expr,
             collation: name,
-        } = tree
-            && matches!(**expr, ast::Expr::Identifier(_))
+        } = bare
         {
+            tree = bare;
             // So that a collation that there is not, or that the type does not have, is an error.
             let scope = &mut Scope::of(Names::of_table(table, None, 0), KEY_CLAUSE);
             self.expression(tree, scope)?;

@@ -60,6 +60,7 @@ mod window;
 mod window_calls;
 mod with;
 mod write;
+mod written_actions;
 
 use std::cell::Cell;
 use std::rc::Rc;

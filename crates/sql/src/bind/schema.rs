@@ -130,3 +130,14 @@ pub(super) fn no_schema(name: &str) -> EngineError {
         format!("schema \"{name}\" does not exist"),
     )
 }
+
+/// 42P16 for an UNLOGGED table in a schema of temporary ones.
+pub(super) fn require_logged(unlogged: bool, schema: &SchemaRef) -> Result<()> {
+    match unlogged && schema.is_temporary() {
+        true => Err(EngineError::new(
+            SqlState::INVALID_TABLE_DEFINITION,
+            "only temporary relations may be created in temporary schemas",
+        )),
+        false => Ok(()),
+    }
+}

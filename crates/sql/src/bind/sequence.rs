@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use sqlparser::ast;
 
+use crate::bind::schema::require_logged;
 use crate::bind::scope::Scope;
 use crate::bind::types::no_column;
-use crate::bind::{Binder, bound_default, require_heap};
-use crate::catalog::{ColumnCompression, ColumnDefault, ColumnStorage, TableDef, TableKind};
+use crate::bind::{Binder, bound_default};
+use crate::catalog::{ColumnDefault, TableDef, TableKind};
 use crate::catalog_facts::no_relation;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::Expr;
@@ -16,11 +17,8 @@ use crate::numbered_names::with_numbers;
 use crate::numbered_types::types_by_number;
 use crate::parse::utility::sequence as written;
 use crate::parse::utility::{Name, NamedDefinition};
-use crate::plan::{
-    AlterSequencePlan, AlterTablePlan, CreateSequence, DefinitionStatement, SequenceChange, SequenceColumn,
-    TableAction,
-};
-use crate::sequence::{NewSequence, SequenceOptions};
+use crate::plan::{AlterSequencePlan, CreateSequence, DefinitionStatement, SequenceChange, SequenceColumn};
+use crate::sequence::SequenceOptions;
 use crate::value::DataType;
 
 impl Binder<'_> {
@@ -32,7 +30,6 @@ impl Binder<'_> {
         Ok(Some(match statement {
             NamedDefinition::CreateSequence(create) => self.create_sequence(create)?,
             NamedDefinition::AlterSequence(alter) => self.alter_sequence(alter)?,
-            NamedDefinition::AlterIdentity(alter) => self.alter_identity(alter)?,
             NamedDefinition::DropSequence {
                 sequences,
                 if_exists,
@@ -65,8 +62,10 @@ impl Binder<'_> {
             None => None,
         };
         create.options.options.numbers(None, false)?;
+        require_logged(create.unlogged, &schema)?;
         Ok(DefinitionStatement::CreateSequence(Box::new(CreateSequence {
             schema,
+            unlogged: create.unlogged,
             name: name.name.clone(),
             if_not_exists: create.if_not_exists,
             options: create.options.options.clone(),
@@ -88,6 +87,7 @@ impl Binder<'_> {
             written::SequenceAction::SetSchema(schema) => {
                 SequenceChange::SetSchema(self.schema_for(Some(schema), &name.name, None)?)
             }
+            written::SequenceAction::SetLogged(logged) => SequenceChange::SetLogged(*logged),
             written::SequenceAction::Options(given) => {
                 refuse_name(given)?;
                 let owner = given.owned_by.as_ref();
@@ -121,7 +121,7 @@ impl Binder<'_> {
         Ok((name.name.clone(), sequence))
     }
 
-    fn missing(&self, name: &Name) -> EngineError {
+    pub(super) fn missing(&self, name: &Name) -> EngineError {
         match self.require_schema(name.schema.as_deref(), Some(name.position)) {
             Err(error) => error,
             Ok(()) => no_relation(&match &name.schema {
@@ -146,64 +146,6 @@ impl Binder<'_> {
         let number = table.column_number(column);
         let column = number.ok_or_else(|| no_column(&table.name, column))?;
         Ok(Some(SequenceColumn { table, column }))
-    }
-
-    fn alter_identity(&self, alter: &written::AlterIdentity) -> Result<DefinitionStatement> {
-        let name = &alter.table;
-        let found = self.catalog.lookup_table(name.schema.as_deref(), &name.name);
-        let table = match found {
-            None if alter.if_exists => None,
-            None => return Err(self.missing(name)),
-            Some(found) => Some(found),
-        };
-        table.as_deref().map(require_heap).transpose()?;
-        let action = |(column, action): &(String, written::IdentityAction)| {
-            Ok(match action {
-                written::IdentityAction::Add { always, options } => TableAction::AddIdentity {
-                    name: column.clone(),
-                    always: *always,
-                    sequence: Box::new(identity_sequence(options)),
-                },
-                written::IdentityAction::Set { always, options } => TableAction::SetIdentity {
-                    name: column.clone(),
-                    always: *always,
-                    options: Box::new(options.options.clone()),
-                },
-                written::IdentityAction::DropExpression { if_exists } => TableAction::DropExpression {
-                    name: column.clone(),
-                    if_exists: *if_exists,
-                },
-                written::IdentityAction::SetStorage(word) => TableAction::SetStorage {
-                    name: column.clone(),
-                    storage: ColumnStorage::of_word(word).ok_or_else(|| {
-                        EngineError::new(
-                            SqlState::INVALID_PARAMETER_VALUE,
-                            format!("invalid storage type \"{word}\""),
-                        )
-                    })?,
-                },
-                written::IdentityAction::SetCompression(word) => TableAction::SetCompression {
-                    name: column.clone(),
-                    compression: ColumnCompression::of_word(word).ok_or_else(|| {
-                        EngineError::new(
-                            SqlState::INVALID_PARAMETER_VALUE,
-                            format!("invalid compression method \"{word}\""),
-                        )
-                    })?,
-                },
-                written::IdentityAction::Drop { if_exists } => TableAction::DropIdentity {
-                    name: column.clone(),
-                    if_exists: *if_exists,
-                },
-            })
-        };
-        let actions = alter.actions.iter().map(action).collect::<Result<_>>()?;
-        Ok(DefinitionStatement::AlterTable(Box::new(AlterTablePlan {
-            name: name.name.clone(),
-            table,
-            actions,
-            tag: "ALTER TABLE",
-        })))
     }
 
     /// A DEFAULT expression of a column of this type.
@@ -253,16 +195,6 @@ impl Binder<'_> {
                 None => name,
             })
         })
-    }
-}
-
-/// The sequence of an identity column with these options.
-fn identity_sequence(options: &written::WrittenOptions) -> NewSequence {
-    let name = options.name.as_ref();
-    NewSequence {
-        identity: true,
-        name: name.map(|name| (name.schema.clone(), name.name.clone())),
-        options: options.options.clone(),
     }
 }
 

@@ -88,7 +88,18 @@ impl Binder<'_> {
         })
     }
 
-    fn domain_named(&self, name: &Name) -> Result<Arc<UserType>> {
+    /// The type of this name that a user has made.
+    pub(super) fn users_type(&self, name: &Name) -> Result<Arc<UserType>> {
+        let schema = name.schema.as_deref();
+        if DataType::named(&name.name).is_some_and(|_| schema.is_none_or(|schema| schema == "pg_catalog")) {
+            return Err(EngineError::not_supported("a comment on a type of the system"));
+        }
+        in_force::named(schema, &name.name)
+            .and_then(definition_of)
+            .ok_or_else(|| no_type(name))
+    }
+
+    pub(super) fn domain_named(&self, name: &Name) -> Result<Arc<UserType>> {
         let schema = name.schema.as_deref();
         if let Some(found) = DataType::named(&name.name).filter(|_| schema.is_none()) {
             return Err(not_a_domain(found));

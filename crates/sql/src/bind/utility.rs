@@ -173,7 +173,7 @@ impl Binder<'_> {
     }
 
     /// A statement that changes definitions, of those that `parse::utility` reads.
-    pub(super) fn named_definition(&self, statement: &NamedDefinition) -> Result<Bound> {
+    pub(super) fn named_definition(&mut self, statement: &NamedDefinition) -> Result<Bound> {
         if let Some(statement) = self.schema_statement(statement) {
             return Ok((statement.into(), None));
         }
@@ -193,6 +193,10 @@ impl Binder<'_> {
             } => self.drop_table(tables, *if_exists, *cascade)?,
             NamedDefinition::CreateView(create) => self.create_view(create)?,
             NamedDefinition::AlterView(alter) => self.alter_view(alter)?,
+            NamedDefinition::RenameIndex { index, if_exists, to } => {
+                self.renamed_index(index.schema.as_deref(), &index.name, to.clone(), *if_exists)?
+            }
+            NamedDefinition::AlterTable(alter) => self.written_actions(alter)?,
             NamedDefinition::DropView {
                 views,
                 if_exists,
@@ -216,7 +220,6 @@ impl Binder<'_> {
             }
             NamedDefinition::CreateSequence(_)
             | NamedDefinition::AlterSequence(_)
-            | NamedDefinition::AlterIdentity(_)
             | NamedDefinition::DropSequence { .. } => {
                 return Err(EngineError::internal("a statement about a sequence is none"));
             }

@@ -380,6 +380,15 @@ impl Binder<'_> {
                     tag: "ALTER VIEW",
                 })));
             }
+            AlterViewAction::SetSchema(schema) => {
+                let schema = self.schema_to_move_to(schema, &view.name)?;
+                return Ok(DefinitionStatement::AlterTable(Box::new(AlterTablePlan {
+                    name: view.name.clone(),
+                    actions: vec![TableAction::SetSchema(schema)],
+                    table: Some(view),
+                    tag: "ALTER VIEW",
+                })));
+            }
             AlterViewAction::SetOptions(options) => ViewChange::Define(Arc::new(ViewDef {
                 check: options.check.or(definition.check),
                 barrier: options.barrier.or(definition.barrier),

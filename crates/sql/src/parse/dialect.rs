@@ -10,7 +10,7 @@
 //! | `select 'a'`, and `'b'` on the next line | `'ab'` | `'a'`, in a column called `b` |
 //! | `select 123abc`, `1_000`, `0x1f`, `$1a` | an error: junk behind a number | `123`, in a column called `abc`; `1000`; a string of bits |
 //!
-//! Others gave an error: `between symmetric a and b` (a mark on the word, [`mark_symmetric`]), `U&'…' uescape '…'`,
+//! Others gave an error: COLLATE behind a cast, NULLS NOT DISTINCT behind a column (`column_nulls`), `between symmetric a and b` (a mark on the word, [`mark_symmetric`]), `U&'…' uescape '…'`,
 //! the calls with a grammar of their own (`special_call`), lists that begin with a query (`in_list`), ANY behind an
 //! operator with its schema (`operator_any`), `.*` behind parentheses or before an operator (`row_wildcards`), ONLY and `*` beside tables' names (`children`), GROUPING SETS inside GROUPING SETS, `GROUP BY DISTINCT` (a key of its own,
 //! [`mark_distinct_groups`]), parts of arrays that are assigned to (`assigned_parts`), forms of MERGE (`merge`), the columns of ON DELETE SET NULL (`set_columns`), CURRENT OF (`current_of`), names of joins
@@ -101,6 +101,13 @@ impl Dialect for Grammar {
         left: &Expr,
         _precedence: u8,
     ) -> Option<Result<Expr, ParserError>> {
+        if parser.parse_keyword(Keyword::COLLATE) {
+            let collation = parser.parse_object_name(false);
+            return Some(collation.map(|collation| Expr::Collate {
+                expr: Box::new(left.clone()),
+                collation,
+            }));
+        }
         super::in_list::parse(parser, left).or_else(|| super::operator_any::parse(parser, left))
     }
 
@@ -189,6 +196,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
     super::search_cycle::mend(&mut tokens);
     super::set_columns::mend(&mut tokens);
     super::current_of::mend(&mut tokens);
+    super::column_nulls::mend(&mut tokens);
     Ok(with_is_null(tokens))
 }
 

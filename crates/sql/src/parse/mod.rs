@@ -6,6 +6,7 @@
 
 mod assigned_parts;
 mod children;
+mod column_nulls;
 mod conflict_select;
 mod conflict_target;
 mod current_of;
@@ -34,6 +35,7 @@ pub(crate) mod utility;
 mod window_frame;
 
 pub(crate) use assigned_parts::SUBSCRIPTS_MARK;
+pub(crate) use column_nulls::{has_nulls_not_distinct, is_nulls_not_distinct};
 pub(crate) use conflict_select::conflict_select;
 pub(crate) use conflict_target::conflict_target;
 pub(crate) use current_of::current_of;

@@ -114,7 +114,6 @@ const CLAUSES: &[Clause] = &[
     named("create table", ") using", "CREATE TABLE … USING"),
     clause("create table", "compression"),
     clause("", "using index tablespace"),
-    clause("create", "nulls not distinct"),
     named("create index", "on only", "CREATE INDEX … ON ONLY"),
     clause("create index", "tablespace"),
     named("create unique index", "on only", "CREATE INDEX … ON ONLY"),
@@ -124,7 +123,6 @@ const CLAUSES: &[Clause] = &[
 /// The same for ALTER TABLE, whose parts are all named after it.
 const ALTER_TABLE_ACTIONS: &[&str] = &[
     "all in tablespace",
-    "alter constraint",
     "attach partition",
     "cluster on",
     "detach partition",
@@ -134,7 +132,6 @@ const ALTER_TABLE_ACTIONS: &[&str] = &[
     "of",
     "reset",
     "set access method",
-    "set schema",
     "set statistics",
     "set tablespace",
     "set without cluster",

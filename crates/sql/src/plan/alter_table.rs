@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::catalog::{ColumnCompression, ColumnDef, ColumnDefault, ColumnStorage, TableDef};
+use crate::catalog::{ColumnCompression, ColumnDef, ColumnDefault, ColumnStorage, SchemaRef, TableDef};
 use crate::expr::Expr;
 use crate::foreign_key::{CheckTime, ReferentialAction};
 use crate::plan::Owner;
@@ -236,6 +236,17 @@ pub enum TableAction {
     },
     /// OWNER TO
     Owner(Owner),
+    /// SET SCHEMA
+    SetSchema(SchemaRef),
+    /// SET LOGGED, or SET UNLOGGED
+    SetLogged(bool),
+    /// ALTER CONSTRAINT of a foreign key
+    SetCheckTime {
+        /// The constraint.
+        name: String,
+        /// Its new time of check.
+        time: CheckTime,
+    },
 }
 
 impl TableAction {
@@ -260,19 +271,25 @@ impl TableAction {
             TableAction::SetTypes(_) => 1,
             TableAction::AddColumn { .. } => 2,
             TableAction::SetDefault { .. }
-            | TableAction::AddIdentity { .. }
-            | TableAction::SetIdentity { .. }
             | TableAction::SetStorage { .. }
             | TableAction::SetCompression { .. }
             | TableAction::SetNotNull { .. } => 3,
-            TableAction::AddKey(_) | TableAction::AddKeyUsingIndex(_) | TableAction::AddCheck(_) => 4,
+            // Its column may be made NOT NULL by the same statement, as its options may be changed.
+            TableAction::AddIdentity { .. }
+            | TableAction::AddKey(_)
+            | TableAction::AddKeyUsingIndex(_)
+            | TableAction::AddCheck(_) => 4,
             TableAction::AddForeignKey(_) => 5,
-            TableAction::Rename(_)
+            TableAction::SetIdentity { .. }
+            | TableAction::Rename(_)
             | TableAction::RenameColumn { .. }
             | TableAction::RenameConstraint { .. }
             | TableAction::ValidateConstraint(_)
             | TableAction::RenameIndex { .. }
-            | TableAction::Owner(_) => 6,
+            | TableAction::Owner(_)
+            | TableAction::SetSchema(_)
+            | TableAction::SetLogged(_)
+            | TableAction::SetCheckTime { .. } => 6,
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::plan::{
     TypeStatement,
 };
 use crate::storage_parameters::StorageParameters;
+use crate::value::user_type::UserType;
 use crate::view::ViewDef;
 
 /// A statement that changes definitions.
@@ -284,6 +285,8 @@ pub struct CommentOn {
 pub enum Commented {
     /// A relation or a part of one.
     Object(ObjectAddress),
+    /// A type that a user has made, or a constraint of it if it is a domain, at this address.
+    Type(Arc<UserType>, ObjectAddress),
     /// The schema of this name.
     Schema(String),
     /// The database of this name.

@@ -11,6 +11,8 @@ use crate::sequence::SequenceOptions;
 pub struct CreateSequence {
     /// Its schema.
     pub schema: SchemaRef,
+    /// UNLOGGED, which is shown and changes nothing here.
+    pub unlogged: bool,
     /// Its name.
     pub name: String,
     /// True if an existing relation is no error (a notice tells).
@@ -59,4 +61,6 @@ pub enum SequenceChange {
     Owner(Owner),
     /// Another schema.
     SetSchema(SchemaRef),
+    /// SET LOGGED, or SET UNLOGGED
+    SetLogged(bool),
 }

@@ -34,6 +34,13 @@ const FORM_HEADER: usize = 5;
 /// Pieces that were written for a row.
 pub(crate) type Written = Vec<Pieces>;
 
+/// The bytes to which a row is shortened that has more than [`ROW_TARGET`]: other ones by `toast_tuple_target`.
+fn target_of(table: &TableDef) -> usize {
+    let given = table.parameters.get("toast_tuple_target");
+    let given = given.and_then(|text| text.parse().ok());
+    given.map_or(ROW_TARGET, |bytes: usize| bytes.min(ROW_MAX))
+}
+
 /// Writes the bytes of a row into `payload`, long values compressed or apart.
 #[inline]
 pub(crate) fn encode(
@@ -184,20 +191,21 @@ impl Shortening<'_, '_> {
     }
 
     fn all(&mut self) -> Result<()> {
-        while self.row_bytes() > ROW_TARGET
+        let target = target_of(self.table);
+        while self.row_bytes() > target
             && let Some(at) = self.longest(|column| column.goes_apart_first() && !column.is_tried)
         {
             self.compress(at);
-            if self.columns[at].bytes() > ROW_TARGET {
+            if self.columns[at].bytes() > target {
                 self.store_apart(at)?;
             }
         }
-        while self.row_bytes() > ROW_TARGET
+        while self.row_bytes() > target
             && let Some(at) = self.longest(|column| column.goes_apart_first())
             && self.store_apart(at)?
         {}
         let is_main = |column: &Column<'_>| column.storage == ColumnStorage::Main;
-        while self.row_bytes() > ROW_TARGET
+        while self.row_bytes() > target
             && let Some(at) = self.longest(|column| is_main(column) && !column.is_tried)
         {
             self.compress(at);

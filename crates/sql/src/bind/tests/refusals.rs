@@ -126,9 +126,8 @@ fn what_is_not_done_is_named() {
         "create table t(a int) partition by range (a)",
         "create table t(a money)",
         "create index on sbtest1 using hash (k)",
-        "alter table sbtest1 set schema apart",
+        "alter table sbtest1 set tablespace apart",
         "create database d",
-        "create unlogged sequence s",
         "cluster x",
     ] {
         let error = match plan_with(sql, &[]) {

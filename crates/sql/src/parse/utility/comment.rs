@@ -23,6 +23,10 @@ pub(crate) enum CommentedName {
     Column(Name, String),
     /// A constraint of a table.
     Constraint(String, Name),
+    /// A constraint of a domain.
+    DomainConstraint(String, Name),
+    /// A type; true for one that is said to be a domain.
+    Type(Name, bool),
     Schema(String),
     Database(String),
     Role(String),
@@ -99,11 +103,15 @@ impl Reader<'_> {
             "constraint" => {
                 let name = self.identifier()?.0;
                 self.expect("on")?;
-                if self.peek_word() == "domain" {
-                    return Err(EngineError::not_supported("COMMENT ON CONSTRAINT … ON DOMAIN"));
+                // A table may be called so as well.
+                if self.begins("domain") && !self.begins("domain is") {
+                    self.at += 1;
+                    return Ok(CommentedName::DomainConstraint(name, self.name()?));
                 }
                 CommentedName::Constraint(name, self.name()?)
             }
+            "type" => CommentedName::Type(self.name()?, false),
+            "domain" => CommentedName::Type(self.name()?, true),
             "schema" => CommentedName::Schema(self.identifier()?.0),
             "database" => CommentedName::Database(self.identifier()?.0),
             "role" => CommentedName::Role(self.identifier()?.0),

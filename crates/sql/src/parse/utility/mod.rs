@@ -6,6 +6,7 @@
 //! [`Reader`] goes over a statement's tokens; a module each has the statements about transactions, settings,
 //! maintenance, prepared statements, cursors, COPY, and the forms of CREATE TABLE that sqlparser does not know.
 
+mod alter_table;
 mod comment;
 mod copy;
 pub(crate) mod create_table;
@@ -41,8 +42,9 @@ use crate::plan::{ControlStatement, CopyOptions, GrantPlan, OnCommit, ReindexAsR
 use crate::stack::Deep;
 use reader::Reader;
 use schema::RoleName;
-use sequence::{AlterIdentity, AlterSequence, CreateSequence};
+use sequence::{AlterSequence, CreateSequence};
 
+pub(crate) use alter_table::{AlterTable, ColumnAction, WrittenAction};
 pub(crate) use comment::{Comment, CommentedName, RelationKind};
 pub(crate) use copy::FORCES;
 pub(crate) use reader::Name;
@@ -89,11 +91,17 @@ pub(crate) enum NamedDefinition {
         if_exists: bool,
         cascade: bool,
     },
-    AlterIdentity(AlterIdentity),
+    AlterTable(AlterTable),
     DropIndex {
         indexes: Vec<Name>,
         if_exists: bool,
         concurrently: bool,
+    },
+    /// ALTER INDEX … RENAME, with IF EXISTS.
+    RenameIndex {
+        index: Name,
+        if_exists: bool,
+        to: String,
     },
     Reindex(ReindexAsRead<Name>),
     SetParameters {
@@ -177,10 +185,19 @@ pub(crate) fn parse(text: &str, offset: u32) -> Result<Option<Tree>> {
         "alter" => match words.get(1) {
             Some(&"table") => {
                 let text = text.to_ascii_lowercase();
-                ["identity", "expression", "generated", "restart", "set"]
-                    .iter()
-                    .any(|word| text.contains(word))
+                [
+                    "identity",
+                    "expression",
+                    "generated",
+                    "restart",
+                    "set",
+                    "constraint",
+                ]
+                .iter()
+                .any(|word| text.contains(word))
             }
+            // Without IF EXISTS it is sqlparser's.
+            Some(&"index") => words.get(2) == Some(&"if"),
             Some(&"user") if words.get(2) == Some(&"mapping") => false,
             other => matches!(
                 other,
@@ -221,10 +238,10 @@ pub(crate) fn parse(text: &str, offset: u32) -> Result<Option<Tree>> {
     }
     if words.starts_with(&["alter", "table"]) {
         reader.at = 1;
-        match reader.alter_identity() {
-            Ok(Some(alter)) if reader.expect_end().is_ok() => {
-                return Ok(Some(Tree::Definition(NamedDefinition::AlterIdentity(alter))));
-            }
+        match reader.alter_table() {
+            Ok(Some(alter)) => return Ok(Some(Tree::Definition(NamedDefinition::AlterTable(alter)))),
+            // What is left of it is no statement.
+            Err(error) if reader.at == reader.tokens.len() => return Err(error),
             // sqlparser's, or storage parameters.
             _ if !reader.alters_parameters() => return Ok(None),
             _ => reader.at = 0,
@@ -279,6 +296,7 @@ impl Reader<'_> {
             }
             "create" => Tree::Definition(NamedDefinition::CreateView(Box::new(self.create_view()?))),
             "alter" if self.eat("schema") => Tree::Definition(self.alter_schema()?),
+            "alter" if self.eat("index") => Tree::Definition(self.rename_index()?),
             "alter" if self.eat("view") => Tree::Definition(NamedDefinition::AlterView(self.alter_view()?)),
             "alter" => Tree::Definition(self.alter_parameters()?),
             "explain" => {

@@ -30,6 +30,7 @@ pub(crate) enum OwnedBy {
 pub(crate) struct CreateSequence {
     pub name: Name,
     pub temporary: bool,
+    pub unlogged: bool,
     pub if_not_exists: bool,
     pub options: WrittenOptions,
 }
@@ -49,38 +50,8 @@ pub(crate) enum SequenceAction {
     Rename(String),
     Owner(RoleName),
     SetSchema(String),
-}
-
-/// ALTER TABLE … ALTER COLUMN about identities and generated columns alone.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct AlterIdentity {
-    pub table: Name,
-    pub if_exists: bool,
-    /// Columns, and what becomes of them.
-    pub actions: Vec<(String, IdentityAction)>,
-}
-
-/// A change of a column's identity as written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum IdentityAction {
-    Add {
-        always: bool,
-        options: WrittenOptions,
-    },
-    Set {
-        always: Option<bool>,
-        options: WrittenOptions,
-    },
-    Drop {
-        if_exists: bool,
-    },
-    DropExpression {
-        if_exists: bool,
-    },
-    /// SET STORAGE, and the word.
-    SetStorage(String),
-    /// SET COMPRESSION, and the word.
-    SetCompression(String),
+    /// SET LOGGED, or SET UNLOGGED
+    SetLogged(bool),
 }
 
 impl Reader<'_> {
@@ -99,14 +70,13 @@ impl Reader<'_> {
     pub(super) fn create_sequence(&mut self) -> Result<CreateSequence> {
         let _ = self.eat("local") || self.eat("global");
         let temporary = self.eat("temporary") || self.eat("temp");
-        if self.eat("unlogged") {
-            return Err(EngineError::not_supported("CREATE UNLOGGED SEQUENCE"));
-        }
+        let unlogged = !temporary && self.eat("unlogged");
         self.expect("sequence")?;
         let if_not_exists = self.eat("if not exists");
         Ok(CreateSequence {
             name: self.name()?,
             temporary,
+            unlogged,
             if_not_exists,
             options: self.sequence_options()?,
         })
@@ -122,8 +92,10 @@ impl Reader<'_> {
             SequenceAction::Owner(self.role()?)
         } else if self.eat("set schema") {
             SequenceAction::SetSchema(self.identifier()?.0)
-        } else if self.begins("set logged") || self.begins("set unlogged") {
-            return Err(EngineError::not_supported("ALTER SEQUENCE … SET LOGGED"));
+        } else if self.eat("set logged") {
+            SequenceAction::SetLogged(true)
+        } else if self.eat("set unlogged") {
+            SequenceAction::SetLogged(false)
         } else {
             let options = self.sequence_options()?;
             if options == WrittenOptions::default() {
@@ -138,94 +110,8 @@ impl Reader<'_> {
         })
     }
 
-    /// ALTER TABLE, behind its first word, if all that it does is about identities or the storage of columns.
-    pub(super) fn alter_identity(&mut self) -> Result<Option<AlterIdentity>> {
-        self.expect("table")?;
-        let if_exists = self.eat("if exists");
-        let _ = self.eat("only");
-        let table = self.name()?;
-        let mut actions = Vec::new();
-        loop {
-            if !self.eat("alter") {
-                return Ok(None);
-            }
-            let _ = self.eat("column");
-            let (column, _) = self.identifier()?;
-            let Some(action) = self.identity_action()? else {
-                return Ok(None);
-            };
-            actions.push((column, action));
-            if !self.eat_symbol(',') {
-                break;
-            }
-        }
-        Ok(Some(AlterIdentity {
-            table,
-            if_exists,
-            actions,
-        }))
-    }
-
-    fn identity_action(&mut self) -> Result<Option<IdentityAction>> {
-        if self.eat("add generated") {
-            let always = self.generated()?;
-            self.expect("as identity")?;
-            let mut options = WrittenOptions::default();
-            if self.eat_symbol('(') {
-                options = self.sequence_options()?;
-                self.expect_symbol(')')?;
-            }
-            return Ok(Some(IdentityAction::Add { always, options }));
-        }
-        if self.eat("drop expression") {
-            let if_exists = self.eat("if exists");
-            return Ok(Some(IdentityAction::DropExpression { if_exists }));
-        }
-        if self.eat("set storage") {
-            return Ok(Some(IdentityAction::SetStorage(self.identifier()?.0)));
-        }
-        if self.eat("set compression") {
-            return Ok(Some(IdentityAction::SetCompression(self.identifier()?.0)));
-        }
-        if self.eat("drop identity") {
-            let if_exists = self.eat("if exists");
-            return Ok(Some(IdentityAction::Drop { if_exists }));
-        }
-        let mut set = WrittenOptions::default();
-        let mut always = None;
-        let mut any = false;
-        loop {
-            if self.eat("set generated") {
-                if always.is_some() {
-                    return Err(redundant());
-                }
-                always = Some(self.generated()?);
-            } else if self.begins("restart") {
-                self.sequence_option(&mut set)?;
-            } else if [
-                "increment",
-                "minvalue",
-                "maxvalue",
-                "start",
-                "cache",
-                "cycle",
-                "no",
-            ]
-            .iter()
-            .any(|word| self.begins(&format!("set {word}")))
-            {
-                self.expect("set")?;
-                self.sequence_option(&mut set)?;
-            } else {
-                break;
-            }
-            any = true;
-        }
-        Ok(any.then_some(IdentityAction::Set { always, options: set }))
-    }
-
     /// ALWAYS or BY DEFAULT
-    fn generated(&mut self) -> Result<bool> {
+    pub(super) fn generated(&mut self) -> Result<bool> {
         let always = self.eat("always");
         if !always {
             self.expect("by default")?;
@@ -233,14 +119,14 @@ impl Reader<'_> {
         Ok(always)
     }
 
-    fn sequence_options(&mut self) -> Result<WrittenOptions> {
+    pub(super) fn sequence_options(&mut self) -> Result<WrittenOptions> {
         let mut written = WrittenOptions::default();
         while self.sequence_option(&mut written)? {}
         Ok(written)
     }
 
     /// Reads an option, if one comes next.
-    fn sequence_option(&mut self, written: &mut WrittenOptions) -> Result<bool> {
+    pub(super) fn sequence_option(&mut self, written: &mut WrittenOptions) -> Result<bool> {
         let options = &mut written.options;
         if self.eat("as") {
             let data_type = self.type_name()?;

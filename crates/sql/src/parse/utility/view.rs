@@ -43,6 +43,7 @@ pub(crate) enum AlterViewAction {
     /// The names of the options.
     ResetOptions(Vec<String>),
     Owner(crate::plan::Owner),
+    SetSchema(Name),
     /// A column, and the text of its new default.
     Default(String, Option<String>),
 }
@@ -240,8 +241,13 @@ impl Reader<'_> {
                 false => return Err(self.syntax_error()),
             };
             AlterViewAction::Default(column, default)
-        } else if self.peek_word() == "set" {
-            return Err(EngineError::not_supported("ALTER VIEW … SET SCHEMA"));
+        } else if self.eat("set schema") {
+            let (name, position) = self.identifier()?;
+            AlterViewAction::SetSchema(Name {
+                schema: None,
+                name,
+                position,
+            })
         } else {
             return Err(self.syntax_error());
         };
