@@ -24,14 +24,20 @@ select_related_onetoone select_related_regress serializers sessions_tests signal
 test_utils timezones transaction_hooks transactions unmanaged_models update update_only_fields validation xor_lookups
 """.split()
 
-# SQLAlchemy's files and folders, by the names of their units.
+# SQLAlchemy's files and folders, by the names of their units, as patterns. No unit may take longer than driver_suites.PATIENCE:
+# the folders of thousands of tests are several.
 SQLALCHEMY = {
     "dialect/postgresql": "test/dialect/postgresql",
     "dialect/suite": "test/dialect/test_suite.py",
     "engine": "test/engine",
     "sql": "test/sql",
-    "orm": "test/orm",
-    "ext": "test/ext",
+    "orm/declarative": "test/orm/declarative",
+    "orm/dml": "test/orm/dml",
+    "orm/inheritance": "test/orm/inheritance",
+    **{f"orm/{letters}": f"test/orm/test_[{letters}]*.py" for letters in ("a-b", "c-d", "e-k", "l-o", "p-q", "r", "s-t", "u-z")},
+    "ext/asyncio": "test/ext/asyncio",
+    "ext/declarative": "test/ext/declarative",
+    "ext/others": "test/ext/test_*.py",
 }
 
 
@@ -71,7 +77,8 @@ class Unit:
             return [python, "runtests.py", *options, *chosen, self.path]
         chosen = ["-k", only] if only else []
         options = ["-p", "suite_sqlalchemy", "-p", "no:cacheprovider", "--maxfail=1000000", "-q", "--dburi", url]
-        return [python, "-m", "pytest", *options, *chosen, self.path]
+        paths = sorted(self.directory().glob(self.path))
+        return [python, "-m", "pytest", *options, *chosen, *(path.relative_to(self.directory()) for path in paths)]
 
 
 def all_units():
