@@ -2,6 +2,8 @@
 PostgreSQL's programs, drivers, and a standby, all with `sslmode=verify-full`; what comes without is refused."""
 
 import os
+import pty
+import select
 import shutil
 import subprocess
 import unittest
@@ -77,8 +79,31 @@ class Encryption(unittest.TestCase):
     def test_a_password_is_set_by_psql(self):
         self.server.sql("create role guest login")
         typed = "new password"
-        self.server.run("psql", "-XAtq", "-c", f"alter role guest password '{typed}'")
+        self.type_into(typed, "psql", "-XAtq", "-c", "\\password guest")
         self.assertEqual(self.server.run("psql", "-XAtqc", "select 1", PGUSER="guest", PGPASSWORD=typed).stdout, "1\n")
+
+    def type_into(self, text, *command):
+        """Runs a program on a terminal of its own, and answers each of its two questions by a line."""
+        child, terminal = pty.fork()
+        if child == 0:
+            os.execvpe(tools.find(command[0]), command, self.server.environment())
+        said = b""
+        try:
+            for questions in (1, 2):
+                while said.count(b": ") < questions:
+                    self.assertTrue(select.select([terminal], [], [], 60)[0], said)
+                    said += os.read(terminal, 1024)
+                os.write(terminal, text.encode() + b"\n")
+            try:
+                while more := os.read(terminal, 1024):
+                    said += more
+            except OSError:
+                # The terminal's other end has closed.
+                pass
+        finally:
+            _, status = os.waitpid(child, 0)
+            os.close(terminal)
+        self.assertEqual(os.waitstatus_to_exitcode(status), 0, said)
 
     def test_what_comes_otherwise_is_refused(self):
         for change, expected in [

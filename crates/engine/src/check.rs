@@ -24,7 +24,7 @@ use crate::catalog::{CATALOG_REL, TableEntry, TableUse};
 use crate::convert::storage_error;
 use crate::engine::Engine;
 use crate::executor::long_values::{piece_count, whole_row};
-use crate::executor::unique::{describe, describe_key};
+use crate::executor::shown_values::{describe, describe_key};
 use crate::interrupt::Interrupts;
 use crate::session::Session;
 use crate::transaction::Phase;

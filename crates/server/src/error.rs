@@ -28,14 +28,14 @@ pub enum ServerError {
          127.0.0.1, or let clients in by these three lines:\n  \
          clearway cert --data DIR                                                 a certificate\n  \
          echo 'hostssl all,replication all all scram-sha-256' >> DIR/pg_hba.conf  who may enter, by password\n  \
-         ssl = true                                                               in the file of --config"
+         ssl = \"on\"                                                               in the file of --config"
     )]
     NotLoopback {
         /// The address.
         address: std::net::SocketAddr,
     },
     /// The files of TLS cannot be used.
-    #[error("ssl = true: {0}")]
+    #[error("TLS: {0}")]
     Tls(#[from] TlsError),
     /// A file of rules that is not understood.
     #[error("{0}; no client could connect")]

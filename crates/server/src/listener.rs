@@ -268,6 +268,15 @@ mod tests {
                 "{address}: {error}"
             );
             assert!(error.to_string().contains("without TLS"), "{error}");
+            // The lines that it names are understood where they belong.
+            let text = error.to_string();
+            let [_, _, rule, setting] = text.split('\n').collect::<Vec<_>>()[..] else {
+                panic!("three lines are named: {text}");
+            };
+            let rule = rule.split('\'').nth(1).expect("a rule in quotes");
+            crate::authentication::hba::Rules::parse(rule).expect("a rule");
+            let setting = setting.split("   ").next().expect("a setting");
+            clearway_engine::Config::from_toml(setting).expect("a setting");
         }
         for (address, encrypted) in [
             ("127.0.0.1:1", false),

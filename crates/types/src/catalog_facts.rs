@@ -141,6 +141,8 @@ pub trait CatalogFacts {
     }
     /// The number of the column of this name, counted from 1; the columns of a relation that there is not are none.
     fn column_number(&self, relation: u32, name: &str) -> Option<i16>;
+    /// True if a relation has a column of this number that is not dropped. Those of the system have negative numbers.
+    fn has_column(&self, relation: u32, number: i16) -> bool;
     /// The statement that would make an index, or the name of one of its columns, counted from 1; without the schema of
     /// the table only if that is not asked for and the table is found without.
     fn index_definition(&self, oid: u32, column: i32, with_schema: bool) -> Option<String>;

@@ -21,10 +21,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use clearway_sql::SchemaRef;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::function::USER_OID;
 use clearway_sql::function::quote_identifier;
+use clearway_sql::{SchemaRef, TableDef};
 use clearway_storage::heap::Tid;
 
 use super::CatalogState;
@@ -410,6 +410,21 @@ impl CatalogState {
             true => Ok(()),
             false => Err(denied(format!("permission denied for schema {}", schema.name))),
         }
+    }
+
+    /// True if a role may read each of these columns of a table.
+    pub(crate) fn may_read_columns(&self, role: u32, table: &TableDef, columns: &[u16]) -> bool {
+        if self.may(role, Kind::Table, table.oid, SELECT) {
+            return true;
+        }
+        let Some(entry) = self.table(table.oid) else {
+            return false;
+        };
+        let roles = self.inherited_roles(role);
+        columns.iter().all(|column| {
+            let acl = entry.access.columns.get(&table.attribute_number(*column));
+            acl.is_some_and(|acl| held(acl, &roles, SELECT, false) != 0)
+        })
     }
 
     /// True if a role has all of these privileges on an object.

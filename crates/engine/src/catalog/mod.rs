@@ -155,6 +155,13 @@ impl TableEntry {
         }
     }
 
+    /// The lists of privileges of its columns, by their attributes' numbers; not of those that are dropped.
+    pub(crate) fn lists_of_columns(&self) -> impl Iterator<Item = (u16, &access::Acl)> {
+        let lists = self.access.columns.iter();
+        let lists = lists.filter(|(number, _)| self.def.column_of_attribute(**number).is_some());
+        lists.map(|(number, acl)| (*number, acl))
+    }
+
     /// All relations that belong to the table.
     pub(crate) fn relations(&self) -> impl Iterator<Item = u32> + '_ {
         let heap = match self.def.kind {

@@ -128,7 +128,7 @@ pub(super) fn insert_entries_of(
                 .whole_row(table, rows.get(row))
                 .map_err(|error| (error, row))?;
             execution.txn.check_serializable().map_err(|error| (error, row))?;
-            Err((violation(table, keys[index].index, &values, &execution.eval), row))
+            Err((violation(execution, table, keys[index].index, &values), row))
         }
     }
 }

@@ -114,8 +114,8 @@ fn fill_row(
         }
     }
     generated::generate(table, row, &execution.eval)?;
-    not_null::check_not_null(table, row)?;
-    checks::check_constraints(table, row, &execution.eval)
+    not_null::check_not_null(execution, table, row)?;
+    checks::check_constraints(execution, table, row)
 }
 
 /// COPY TO STDOUT; the number of rows.

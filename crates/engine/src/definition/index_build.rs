@@ -15,7 +15,7 @@ use clearway_storage::{RelId, Storage};
 
 use crate::convert::{index_error, storage_error};
 use crate::executor::long_values::{restore, whole_row};
-use crate::executor::{heap_rel, unique};
+use crate::executor::{heap_rel, shown_values};
 use crate::interrupt::Interrupts;
 use crate::spill::{Sorted, Sorter, SpillOptions};
 use crate::transaction::Transaction;
@@ -196,7 +196,7 @@ fn duplicated(
     match whole_row(txn.storage(), interrupts, table, &bytes) {
         Ok(row) => error.with_detail(format!(
             "Key {} is duplicated.",
-            unique::describe_key(table, index, &row, eval)
+            shown_values::describe_key(table, index, &row, eval)
         )),
         _ => error,
     }

@@ -20,7 +20,8 @@ use clearway_txn::Xid;
 
 use crate::convert::{index_error, storage_error};
 use crate::executor::long_values::{restore, whole_row};
-use crate::executor::unique::violation;
+use crate::executor::shown_values::key_that_exists;
+use crate::executor::unique::duplicate;
 use crate::executor::{Execution, heap_rel};
 use crate::interrupt::Interrupts;
 use crate::spill::{Sorted, Sorter, SpillOptions};
@@ -93,7 +94,8 @@ pub(super) fn complete(
                 continue;
             }
             let all = rows_value(txn, interrupts, table, root)?;
-            return Err(violation(table, index, &all, &eval));
+            // The owner makes it, so all of the key may be seen.
+            return Err(duplicate(table, index).with_detail(key_that_exists(table, index, &all, &eval)));
         }
     })
 }

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use clearway_sql::error::Result;
+use clearway_sql::error::{EngineError, Result};
 use clearway_sql::plan::{Commented, DefinitionStatement, NewForeignKey, Owner, ReindexTarget, TableAction};
 use clearway_sql::{ObjectAddress, SchemaRef, TableDef};
 
-use crate::catalog::access::denied;
-use crate::catalog::access::{CREATE, Kind, REFERENCES, TEMPORARY, TRUNCATE};
+use crate::catalog::access::{CREATE, Kind, REFERENCES, TEMPORARY, TRUNCATE, denied, held};
 use crate::catalog::{CatalogState, TableEntry};
 use crate::definition::DefinitionChange;
 use crate::definition::owner::kind_of;
@@ -187,27 +186,45 @@ impl DefinitionChange<'_, '_, '_> {
     ) -> Result<()> {
         for key in keys {
             let Some(parent) = &key.parent else { continue };
-            self.require_privilege(state, parent, REFERENCES)?;
+            self.require_references(state, parent, &key.parent_columns)?;
         }
         Ok(())
     }
 
     fn require_privilege(&self, state: &CatalogState, table: &TableDef, privilege: u16) -> Result<()> {
+        match state.may(self.execution.identity.current, Kind::Table, table.oid, privilege) {
+            true => Ok(()),
+            false => Err(self.refused(state, table)),
+        }
+    }
+
+    /// REFERENCES on a table, or on each of the columns that a foreign key names: those of the primary key if there are none.
+    fn require_references(&self, state: &CatalogState, table: &TableDef, named: &[String]) -> Result<()> {
         let acts = self.execution.identity.current;
-        let has_on_a_column = |entry: &TableEntry| {
-            let roles = state.inherited_roles(acts);
-            let mut lists = entry.access.columns.values();
-            privilege == REFERENCES
-                && lists.any(|acl| crate::catalog::access::held(acl, &roles, privilege, false) != 0)
+        let roles = state.inherited_roles(acts);
+        let may = |column: u16| {
+            let lists = state.table(table.oid).map(|entry| &entry.access.columns);
+            let acl = lists.and_then(|lists| lists.get(&table.attribute_number(column)));
+            acl.is_some_and(|acl| held(acl, &roles, REFERENCES, false) != 0)
         };
-        let entry = state.table(table.oid);
-        if state.may(acts, Kind::Table, table.oid, privilege)
-            || entry.is_some_and(|entry| has_on_a_column(entry))
+        let columns: Vec<u16> = match (named, table.primary_key()) {
+            ([], Some(key)) => (0..key.keys.len()).filter_map(|at| key.column(at)).collect(),
+            (named, _) => named
+                .iter()
+                .filter_map(|name| table.column_number(name))
+                .collect(),
+        };
+        if state.may(acts, Kind::Table, table.oid, REFERENCES)
+            || (!columns.is_empty() && columns.into_iter().all(may))
         {
             return Ok(());
         }
-        let kind = entry.map_or("table", |entry| kind_of(entry));
-        Err(denied(format!("permission denied for {kind} {}", table.name)))
+        Err(self.refused(state, table))
+    }
+
+    fn refused(&self, state: &CatalogState, table: &TableDef) -> EngineError {
+        let kind = state.table(table.oid).map_or("table", |entry| kind_of(entry));
+        denied(format!("permission denied for {kind} {}", table.name))
     }
 
     fn may_comment(&self, state: &CatalogState, on: &Commented) -> Result<()> {

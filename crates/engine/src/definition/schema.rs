@@ -125,6 +125,11 @@ impl DefinitionChange<'_, '_, '_> {
         let entry = users_schema(state, &schema.name)?;
         let address = ObjectAddress::new(ObjectAddress::PG_NAMESPACE, schema.oid);
         self.remove_comments(state, &[address])?;
+        for (key, _) in state.all_default_acls() {
+            if key.schema == schema.oid {
+                self.put_default_acl(state, key, None)?;
+            }
+        }
         match entry.tid {
             tid if schema.oid == SchemaRef::PUBLIC_OID => {
                 // Under the name that it has first: CREATE SCHEMA makes that one again.

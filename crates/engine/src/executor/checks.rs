@@ -5,32 +5,32 @@ use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::value::Value;
 use clearway_sql::{CheckDef, TableDef};
 
-use crate::executor::unique::describe;
+use crate::executor::Execution;
+use crate::executor::shown_values::with_failing_row;
 
 /// 23514 for the first constraint, in the order of names, whose condition is false; NULL passes.
 #[inline]
-pub(crate) fn check_constraints(table: &TableDef, row: &[Value], context: &EvalContext<'_>) -> Result<()> {
+pub(crate) fn check_constraints(execution: &Execution<'_>, table: &TableDef, row: &[Value]) -> Result<()> {
     if table.checks.is_empty() {
         return Ok(());
     }
-    check_each(table, row, context)
+    check_each(execution, table, row)
 }
 
 #[inline(never)]
-fn check_each(table: &TableDef, row: &[Value], context: &EvalContext<'_>) -> Result<()> {
+fn check_each(execution: &Execution<'_>, table: &TableDef, row: &[Value]) -> Result<()> {
     for check in &table.checks {
-        if !holds(check, row, context)? {
-            let values: Vec<String> = row.iter().map(describe).collect();
-            return Err(EngineError::new(
+        if !holds(check, row, &execution.eval)? {
+            let error = EngineError::new(
                 SqlState::CHECK_VIOLATION,
                 format!(
                     "new row for relation \"{}\" violates check constraint \"{}\"",
                     table.name, check.name
                 ),
             )
-            .with_detail(format!("Failing row contains ({}).", values.join(", ")))
             .with_table(&table.schema.name, &table.name)
-            .with_constraint(&check.name));
+            .with_constraint(&check.name);
+            return Err(with_failing_row(error, execution, table, row));
         }
     }
     Ok(())

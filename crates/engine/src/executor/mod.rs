@@ -67,6 +67,7 @@ mod rounds;
 pub(crate) mod scan;
 pub(crate) mod select;
 mod series;
+pub(crate) mod shown_values;
 pub(crate) mod subquery;
 pub(crate) mod unique;
 
@@ -87,7 +88,9 @@ use crate::transaction::Transaction;
 use clearway_sql::context::EvalContext;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::expr::Expr;
-use clearway_sql::plan::{Change, IsolationLevel, LockWaitPolicy, Plan, RowsStatement, SelectPlan};
+use clearway_sql::plan::{
+    Change, IsolationLevel, LockWaitPolicy, Plan, RowsStatement, SelectPlan, TableAccess,
+};
 use clearway_sql::value::{TextsTogether, Value};
 use clearway_sql::{TableDef, TableKind};
 use subquery::SubqueryResults;
@@ -169,6 +172,8 @@ pub(crate) struct InnerPlans<'p> {
     pub(crate) subqueries: &'p [Arc<SelectPlan>],
     /// The statements of its WITH that change rows.
     pub(crate) changes: &'p [Change],
+    /// The statement's uses of tables.
+    pub(crate) accesses: &'p [TableAccess],
 }
 
 impl<'p> InnerPlans<'p> {
@@ -177,6 +182,7 @@ impl<'p> InnerPlans<'p> {
         InnerPlans {
             subqueries: &plan.subqueries,
             changes: &plan.changes,
+            accesses: &plan.accesses,
         }
     }
 }
@@ -201,6 +207,8 @@ pub(crate) struct Execution<'a> {
     pub(crate) subqueries: &'a [Arc<SelectPlan>],
     /// The statements of its WITH that change rows.
     pub(crate) changes: &'a [Change],
+    /// The statement's uses of tables.
+    pub(crate) accesses: &'a [TableAccess],
     /// The rows of those of them that need nothing of the row around them.
     pub(crate) results: &'a mut SubqueryResults,
     pub(crate) ticks: u32,

@@ -77,7 +77,7 @@ pub(crate) fn insert(
             },
         }
         if let Some(checks) = &plan.checks {
-            check_row(execution, checks, &row)?;
+            check_row(execution, &plan.table, checks, &row)?;
         }
         if let Some(returning) = &plan.returning {
             if returning.tells_place {
@@ -118,8 +118,8 @@ pub(crate) fn insert(
 
 /// Stores a row and its index entries.
 pub(crate) fn insert_row(execution: &mut Execution<'_>, table: &TableDef, row: &[Value]) -> Result<Tid> {
-    check_not_null(table, row)?;
-    check_constraints(table, row, &execution.eval)?;
+    check_not_null(execution, table, row)?;
+    check_constraints(execution, table, row)?;
     execution.txn.assign_xid()?;
     let mut payload = std::mem::take(&mut execution.scratch.payload);
     long_values::encode(execution.txn, execution.interrupts, table, row, &mut payload)?;
@@ -162,7 +162,7 @@ pub(crate) fn update(
             count += 1;
             if let Some(checks) = &plan.checks {
                 let row = execution.whole_row(&plan.scan.table, &changes.payload)?;
-                check_row(execution, checks, &row)?;
+                check_row(execution, &plan.scan.table, checks, &row)?;
             }
             if let Some(returning) = &plan.returning {
                 let row = execution.whole_row(&plan.scan.table, &changes.payload)?;
@@ -406,8 +406,8 @@ fn check_assigned(
     for (column, value) in values {
         row[usize::from(*column)] = value.clone();
     }
-    check_not_null(table, &row)?;
-    check_constraints(table, &row, &execution.eval)
+    check_not_null(execution, table, &row)?;
+    check_constraints(execution, table, &row)
 }
 
 /// Runs a DELETE; the number of rows.

@@ -114,7 +114,7 @@ pub(super) fn update(
         if let Some((new, stored)) = update_row(execution, plan, tid, &mut found)? {
             count += 1;
             if let Some(checks) = &plan.checks {
-                check_row(execution, checks, &new)?;
+                check_row(execution, &plan.scan.table, checks, &new)?;
             }
             if let Some(returning) = &plan.returning {
                 found.row[..found.width].clone_from_slice(&new);
@@ -236,8 +236,8 @@ pub(super) fn assigned_by(
         Ok(())
     })?;
     generate(table, &mut new, &execution.eval)?;
-    check_not_null(table, &new)?;
-    check_constraints(table, &new, &execution.eval)?;
+    check_not_null(execution, table, &new)?;
+    check_constraints(execution, table, &new)?;
     Ok(new)
 }
 

@@ -4,23 +4,23 @@ use clearway_sql::TableDef;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::value::Value;
 
-use crate::executor::unique::describe;
+use crate::executor::Execution;
+use crate::executor::shown_values::with_failing_row;
 
 /// 23502 for the first column that is NULL and must not be.
-pub(crate) fn check_not_null(table: &TableDef, row: &[Value]) -> Result<()> {
+pub(crate) fn check_not_null(execution: &Execution<'_>, table: &TableDef, row: &[Value]) -> Result<()> {
     for (column, value) in table.columns.iter().zip(row) {
         if column.not_null && value.is_null() {
-            let values: Vec<String> = row.iter().map(describe).collect();
-            return Err(EngineError::new(
+            let error = EngineError::new(
                 SqlState::NOT_NULL_VIOLATION,
                 format!(
                     "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
                     column.name, table.name
                 ),
             )
-            .with_detail(format!("Failing row contains ({}).", values.join(", ")))
             .with_table(&table.schema.name, &table.name)
-            .with_column(&column.name));
+            .with_column(&column.name);
+            return Err(with_failing_row(error, execution, table, row));
         }
     }
     Ok(())

@@ -74,8 +74,8 @@ pub(super) fn insert_or(
     row: &[Value],
 ) -> Result<Stored> {
     let table = &*plan.table;
-    check_not_null(table, row)?;
-    check_constraints(table, row, &execution.eval)?;
+    check_not_null(execution, table, row)?;
+    check_constraints(execution, table, row)?;
     execution.txn.assign_xid()?;
     loop {
         execution.check_interrupts()?;
@@ -217,7 +217,7 @@ fn enter(
             }
             InsertOutcome::Duplicate { .. } if !is_arbiter => {
                 execution.txn.check_serializable()?;
-                return Err(violation(table, index, row, &execution.eval));
+                return Err(violation(execution, table, index, row));
             }
             InsertOutcome::WaitFor(xid) if !is_arbiter => wait(execution, xid)?,
             // Step 1 waits.

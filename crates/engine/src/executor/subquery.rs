@@ -111,6 +111,7 @@ impl Execution<'_> {
             login: self.login,
             subqueries: self.subqueries,
             changes: self.changes,
+            accesses: self.accesses,
             results: &mut *self.results,
             ticks: self.ticks,
             removed: self.removed,

@@ -12,12 +12,11 @@ use clearway_storage::heap::Tid;
 
 use crate::convert::index_error;
 use crate::executor::marks::mark_key;
+use crate::executor::shown_values::with_key;
 use crate::executor::{Execution, heap_rel};
-use clearway_sql::deparse::index_key_listed;
 use clearway_sql::error::{EngineError, Result, SqlState};
-use clearway_sql::function::quote_identifier;
-use clearway_sql::value::{Value, text};
-use clearway_sql::{EvalContext, IndexDef, IndexEntry, IndexedValue, TableDef};
+use clearway_sql::value::Value;
+use clearway_sql::{IndexDef, IndexEntry, TableDef};
 
 /// Enters a row version into all of its table's indexes.
 pub(crate) fn insert_entries(
@@ -77,7 +76,7 @@ fn insert_key(
             }
             InsertOutcome::Duplicate { .. } => {
                 execution.txn.check_serializable()?;
-                return Err(violation(table, index, row, &execution.eval));
+                return Err(violation(execution, table, index, row));
             }
             InsertOutcome::WaitFor(xid) => {
                 execution
@@ -127,14 +126,20 @@ pub(crate) fn refers_to(error: EngineError, table: &TableDef, tid: Tid) -> Engin
     ))
 }
 
-/// 23505 in PostgreSQL's words.
+/// 23505, with the key if the role may see it.
 #[cold]
 pub(crate) fn violation(
+    execution: &Execution<'_>,
     table: &TableDef,
     index: &IndexDef,
     row: &[Value],
-    eval: &EvalContext<'_>,
 ) -> EngineError {
+    with_key(duplicate(table, index), execution, table, index, row)
+}
+
+/// 23505 in PostgreSQL's words.
+#[cold]
+pub(crate) fn duplicate(table: &TableDef, index: &IndexDef) -> EngineError {
     EngineError::new(
         SqlState::UNIQUE_VIOLATION,
         format!(
@@ -142,37 +147,6 @@ pub(crate) fn violation(
             index.name
         ),
     )
-    .with_detail(format!(
-        "Key {} already exists.",
-        describe_key(table, index, row, eval)
-    ))
     .with_table(&table.schema.name, &table.name)
     .with_constraint(&index.name)
-}
-
-/// `(a, b)=(1, x)`
-pub(crate) fn describe_key(
-    table: &TableDef,
-    index: &IndexDef,
-    row: &[Value],
-    eval: &EvalContext<'_>,
-) -> String {
-    let keys = index.keys.iter();
-    let names: Vec<String> = keys
-        .map(|key| match &key.value {
-            IndexedValue::Column(column) => quote_identifier(&table.columns[usize::from(*column)].name),
-            IndexedValue::Expression(kept) => index_key_listed(&kept.sql, table, false),
-        })
-        .collect();
-    let value = |at: usize| match index.key_expr(at).eval(row, eval) {
-        Ok(value) => describe(&value),
-        Err(_) => "?".to_owned(),
-    };
-    let values: Vec<String> = (0..index.keys.len()).map(value).collect();
-    format!("({})=({})", names.join(", "), values.join(", "))
-}
-
-/// A value in an error's detail.
-pub(crate) fn describe(value: &Value) -> String {
-    text::to_text(value).unwrap_or_else(|| "null".to_owned())
 }

@@ -259,8 +259,9 @@ impl CatalogFacts for Facts<'_> {
         let has_on_column = |oid: u32, wanted: Option<u16>| {
             let roles = state.inherited_roles(role);
             state.table(oid).is_some_and(|entry| {
-                let lists = entry.access.columns.iter();
-                let mut lists = lists.filter(|(column, _)| wanted.is_none_or(|wanted| wanted == **column));
+                let mut lists = entry
+                    .lists_of_columns()
+                    .filter(|(column, _)| wanted.is_none_or(|wanted| wanted == *column));
                 lists.any(|(_, acl)| access::held(acl, &roles, bit, option) != 0)
             })
         };
@@ -310,6 +311,20 @@ impl CatalogFacts for Facts<'_> {
         };
         let number = table.attribute_number(table.column_number(name)?);
         Some(number.cast_signed())
+    }
+
+    fn has_column(&self, relation: u32, number: i16) -> bool {
+        let state = self.definitions();
+        let table = match (state.table(relation), system::by_oid(relation)) {
+            (Some(entry), _) => &entry.def,
+            (None, Some(of_system)) => &of_system.definition,
+            (None, None) => return false,
+        };
+        match u16::try_from(number) {
+            Ok(number) => table.column_of_attribute(number).is_some(),
+            // ctid to tableoid.
+            Err(_) => (-6..0).contains(&number),
+        }
     }
 
     fn index_definition(&self, oid: u32, column: i32, with_schema: bool) -> Option<String> {

@@ -203,7 +203,9 @@ fn has_on_columns(
         acl.is_some_and(|acl| held(acl, &roles, privilege, false) != 0)
     };
     match columns {
-        [] => entry.access.columns.keys().any(has),
+        [] => entry
+            .lists_of_columns()
+            .any(|(_, acl)| held(acl, &roles, privilege, false) != 0),
         columns => columns.iter().all(has),
     }
 }

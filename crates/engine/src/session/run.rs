@@ -445,6 +445,7 @@ impl Session {
             login: &self.info.user,
             subqueries: inner.subqueries,
             changes: inner.changes,
+            accesses: inner.accesses,
             results,
             ticks: 0,
             removed: 0,

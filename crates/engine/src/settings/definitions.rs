@@ -225,6 +225,11 @@ pub(super) static DEFINITIONS: &[Definition] = &[
     setting("parallel_setup_cost", Kind::Real(0.0, f64::MAX), "1000"),
     setting("parallel_tuple_cost", Kind::Real(0.0, f64::MAX), "0.1"),
     setting(
+        "password_encryption",
+        Kind::Only(&["scram-sha-256"]),
+        "scram-sha-256",
+    ),
+    setting(
         "plan_cache_mode",
         Kind::Word(&["auto", "force_generic_plan"]),
         "auto",

@@ -190,3 +190,116 @@ fn a_visitor_vacuums_nothing() {
         assert_eq!(told, [text]);
     }
 }
+
+/// An error on a row is no way to read what the role may not: of the row it shows columns that the role may read or has
+/// given a value, of a key all or nothing.
+#[test]
+fn an_error_shows_no_value_that_the_role_may_not_read() {
+    let fixture = Fixture::new("");
+    let mut admin = log_in(&fixture.engine, "admin").unwrap();
+    for sql in [
+        "create table account (id int primary key, owner text not null, secret int check (secret < 100), code int unique)",
+        "create unique index on account (lower(owner))",
+        "create table note (account int references account)",
+        "insert into account values (1, 'ann', 7, 70), (2, 'ben', 8, 80)",
+        "create role clerk login",
+        "grant select (id), insert (id, owner, secret, code), update (owner, code), delete on account to clerk",
+        "grant insert on note to clerk",
+        "insert into note values (1)",
+    ] {
+        run(&mut admin, sql);
+    }
+    let mut clerk = log_in(&fixture.engine, "clerk").unwrap();
+    for (sql, state, detail) in [
+        ("update account set code = 80 where id = 1", "23505", None),
+        (
+            "insert into account (id, owner) values (1, 'eve')",
+            "23505",
+            Some("Key (id)=(1) already exists."),
+        ),
+        ("insert into account (id, owner) values (3, 'BEN')", "23505", None),
+        (
+            "update account set owner = null where id = 1",
+            "23502",
+            Some("Failing row contains (id, owner) = (1, null)."),
+        ),
+        (
+            "insert into account (owner, secret) values ('eve', 100)",
+            "23502",
+            Some("Failing row contains (id, owner, secret) = (null, eve, 100)."),
+        ),
+        (
+            "insert into account (id, owner, secret) values (3, 'eve', 100)",
+            "23514",
+            Some("Failing row contains (id, owner, secret) = (3, eve, 100)."),
+        ),
+        (
+            "insert into note values (9)",
+            "23503",
+            Some("Key is not present in table \"account\"."),
+        ),
+        (
+            "delete from account where id = 1",
+            "23503",
+            Some("Key (id)=(1) is still referenced from table \"note\"."),
+        ),
+    ] {
+        let error = error(&mut clerk, sql);
+        assert_eq!(
+            (error.sqlstate().as_str(), error.detail()),
+            (state, detail),
+            "{sql}"
+        );
+    }
+    run(&mut admin, "grant select on account to clerk");
+    for (sql, detail) in [
+        (
+            "update account set code = 80 where id = 1",
+            "Key (code)=(80) already exists.",
+        ),
+        (
+            "insert into account (id, owner) values (3, 'BEN')",
+            "Key (lower(owner))=(ben) already exists.",
+        ),
+        (
+            "update account set owner = null where id = 1",
+            "Failing row contains (1, null, 7, 70).",
+        ),
+    ] {
+        assert_eq!(error(&mut clerk, sql).detail(), Some(detail), "{sql}");
+    }
+}
+
+/// Views of the catalog have values of rows and of sequences in them, too.
+#[test]
+fn a_view_of_the_system_shows_no_value_that_the_role_may_not_read() {
+    let fixture = Fixture::new("");
+    let mut admin = log_in(&fixture.engine, "admin").unwrap();
+    for sql in [
+        "create table account (id int, secret int)",
+        "insert into account select n, 777 from generate_series(1, 100) n",
+        "analyze account",
+        "create sequence tickets",
+        "select nextval('tickets')",
+        "create role clerk login",
+    ] {
+        run(&mut admin, sql);
+    }
+    let mut clerk = log_in(&fixture.engine, "clerk").unwrap();
+    let columns = "select attname, most_common_vals from pg_stats where tablename = 'account' order by 1";
+    let numbers = "select last_value from pg_sequences";
+    assert_eq!(query(&mut admin, columns), "id|, secret|{777}");
+    assert_eq!(query(&mut admin, numbers), "1");
+    assert_eq!(
+        (query(&mut clerk, columns), query(&mut clerk, numbers)),
+        Default::default()
+    );
+    run(
+        &mut admin,
+        "grant select (id) on account to clerk; grant usage on sequence tickets to clerk",
+    );
+    assert_eq!(query(&mut clerk, columns), "id|");
+    assert_eq!(query(&mut clerk, numbers), "1");
+    run(&mut admin, "grant select on account to clerk");
+    assert_eq!(query(&mut clerk, columns), "id|, secret|{777}");
+}

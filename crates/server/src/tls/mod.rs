@@ -16,7 +16,7 @@
 //! 3. The files are looked at for each connection that asks for TLS; those that have changed hold from then on, and sessions
 //!    that there are keep theirs. Files that do not fit together (half of a new pair is there) are not taken: the old
 //!    ones stay, and the log says why.
-//! 4. A Unix-domain socket is never encrypted; nor is anything without `ssl = true`.
+//! 4. A Unix-domain socket is never encrypted; nor is anything where `ssl` is off.
 
 mod certificate;
 pub(crate) mod client;

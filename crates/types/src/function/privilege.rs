@@ -257,7 +257,7 @@ pub(super) static ROWS: &[FunctionRow] = &[
         "has_sequence_privilege",
         &[Name, Text, Text],
         Bool,
-        Session(on_relation),
+        Session(on_sequence),
     )
     .stable(),
     row(
@@ -265,7 +265,7 @@ pub(super) static ROWS: &[FunctionRow] = &[
         "has_sequence_privilege",
         &[Name, Oid, Text],
         Bool,
-        Session(on_relation),
+        Session(on_sequence),
     )
     .stable(),
     row(
@@ -273,7 +273,7 @@ pub(super) static ROWS: &[FunctionRow] = &[
         "has_sequence_privilege",
         &[Oid, Text, Text],
         Bool,
-        Session(on_relation),
+        Session(on_sequence),
     )
     .stable(),
     row(
@@ -281,7 +281,7 @@ pub(super) static ROWS: &[FunctionRow] = &[
         "has_sequence_privilege",
         &[Oid, Oid, Text],
         Bool,
-        Session(on_relation),
+        Session(on_sequence),
     )
     .stable(),
     row(
@@ -289,7 +289,7 @@ pub(super) static ROWS: &[FunctionRow] = &[
         "has_sequence_privilege",
         &[Text, Text],
         Bool,
-        Session(on_relation),
+        Session(on_sequence),
     )
     .stable(),
     row(
@@ -297,7 +297,7 @@ pub(super) static ROWS: &[FunctionRow] = &[
         "has_sequence_privilege",
         &[Oid, Text],
         Bool,
-        Session(on_relation),
+        Session(on_sequence),
     )
     .stable(),
     row(
@@ -368,6 +368,7 @@ const ON_RELATIONS: &[&str] = &[
     "rule",
     "usage",
 ];
+const ON_SEQUENCES: &[&str] = &["select", "update", "usage"];
 const ON_COLUMNS: &[&str] = &["select", "insert", "update", "references"];
 const ON_SCHEMAS: &[&str] = &["create", "usage"];
 const ON_DATABASES: &[&str] = &["create", "temporary", "temp", "connect"];
@@ -445,6 +446,22 @@ fn on_relation(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value>
     on_relation_as(arguments, session, ON_RELATIONS, PrivilegeOn::Relation)
 }
 
+fn on_sequence(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    let has = on_relation_as(arguments, session, ON_SEQUENCES, PrivilegeOn::Relation)?;
+    let (_, rest) = role_and_rest(arguments, 3, session)?;
+    let catalog = session.catalog()?;
+    let found = rest
+        .first()
+        .map_or(Ok(None), |object| relation(object, catalog))?;
+    match found.and_then(|oid| catalog.relation(oid)) {
+        Some(other) if other.kind != 'S' => Err(EngineError::new(
+            SqlState::WRONG_OBJECT_TYPE,
+            format!("\"{}\" is not a sequence", other.name),
+        )),
+        _ => Ok(has),
+    }
+}
+
 fn on_any_column(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
     on_relation_as(arguments, session, ON_COLUMNS, PrivilegeOn::AnyColumn)
 }
@@ -475,6 +492,7 @@ fn on_column(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
     let wanted = privileges(list, ON_COLUMNS)?;
     let Some(oid) = found else { return Ok(Value::Null) };
     let number = match (column, column.as_str()) {
+        (Value::Int2(number), _) if !catalog.has_column(oid, *number) => return Ok(Value::Null),
         (Value::Int2(number), _) => *number,
         (_, Some(name)) => catalog.column_number(oid, name).ok_or_else(|| {
             let table = catalog.relation(oid).map(|relation| relation.name);

@@ -1,4 +1,4 @@
-//! `pg_stats`: the statistics of columns.
+//! `pg_stats`: the statistics of columns. They have values of rows in them, so a role sees those of columns that it may read.
 
 use super::Sources;
 use super::rows::{NULL, Rows, array, boolean, int4, text, texts};
@@ -11,8 +11,11 @@ use clearway_sql::{ColumnDef, TableDef};
 pub(super) fn stats(sources: &Sources<'_>, rows: &mut Rows) {
     for entry in sources.catalog.tables() {
         let Some(kept) = &entry.statistics else { continue };
-        for (column, found) in entry.def.columns.iter().zip(&kept.of_table.columns) {
-            if let Some(found) = found {
+        let columns = (0u16..).zip(&entry.def.columns).zip(&kept.of_table.columns);
+        for ((place, column), found) in columns {
+            let Some(found) = found else { continue };
+            let reader = sources.identity.current;
+            if sources.catalog.may_read_columns(reader, &entry.def, &[place]) {
                 push(rows, &entry.def, column, found);
             }
         }

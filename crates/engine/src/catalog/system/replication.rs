@@ -10,6 +10,7 @@ use super::Sources;
 use super::activity::activity_row;
 use super::rows::Rows;
 use super::server::DATABASE_OID;
+use crate::catalog::role::READ_ALL_STATISTICS;
 use crate::replication_status::{ConflictCounts, WalReceiverStatus};
 use clearway_sql::value::Value;
 
@@ -25,7 +26,11 @@ pub(super) fn slots(sources: &Sources<'_>, rows: &mut Rows) {
 
 /// `pg_stat_wal_receiver`
 pub(super) fn receiver(sources: &Sources<'_>, rows: &mut Rows) {
-    rows.extend((sources.receiver)().into_iter().map(receiver_row));
+    rows.extend((sources.receiver)().into_iter().map(|receiver| {
+        let mut row = receiver_row(receiver);
+        hide(sources, &mut row[1..]);
+        row
+    }));
 }
 
 /// `pg_stat_database_conflicts`
@@ -34,6 +39,16 @@ pub(super) fn conflicts(sources: &Sources<'_>, rows: &mut Rows) {
         (sources.conflicts)(),
         sources.database,
     )));
+}
+
+/// Takes the values of a server's connections from a role that may not read all statistics.
+fn hide(sources: &Sources<'_>, values: &mut [Value]) {
+    if !sources
+        .catalog
+        .has_privileges_of(sources.identity.current, READ_ALL_STATISTICS)
+    {
+        values.fill(Value::Null);
+    }
 }
 
 /// A position as PostgreSQL writes it; NULL for none.
@@ -74,7 +89,7 @@ fn replication_rows(sources: &Sources<'_>) -> Vec<Vec<Value>> {
             (false, false) => "catchup",
         };
         let sent = Some(follower.sent).filter(|_| !follower.is_backup);
-        Some(vec![
+        let mut row = vec![
             take(2),
             take(4),
             take(5),
@@ -97,7 +112,9 @@ fn replication_rows(sources: &Sources<'_>) -> Vec<Vec<Value>> {
             Value::Int4(follower.sync_priority as i32),
             Value::text(follower.sync_state.name()),
             follower.reply_time.map_or(Value::Null, Value::TimestampTz),
-        ])
+        ];
+        hide(sources, &mut row[8..]);
+        Some(row)
     };
     sources
         .retention

@@ -3,6 +3,7 @@
 use super::Sources;
 use super::rows::{NULL, Rows, boolean, int8, oid, text};
 use crate::catalog::TableEntry;
+use crate::catalog::access::{Kind, SELECT, USAGE};
 use crate::catalog::sequence::SequenceState;
 use clearway_sql::TableDef;
 use clearway_sql::sequence::SequenceDef;
@@ -32,7 +33,13 @@ pub(super) fn sequences_view(sources: &Sources<'_>, rows: &mut Rows) {
             continue;
         };
         let numbers = &sequence.numbers;
-        let last = state_of(sources, &entry).filter(|state| state.is_called);
+        let reader = sources.identity.current;
+        let may_see = [SELECT, USAGE].into_iter().any(|privilege| {
+            sources
+                .catalog
+                .may(reader, Kind::Sequence, entry.def.oid, privilege)
+        });
+        let last = state_of(sources, &entry).filter(|state| state.is_called && may_see);
         rows.push([
             ("schemaname", text(&entry.def.schema.name)),
             ("sequencename", text(&entry.def.name)),

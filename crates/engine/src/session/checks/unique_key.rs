@@ -62,10 +62,7 @@ impl Session {
         };
         self.txn.next_command();
         self.txn.take_snapshot();
-        let inner = InnerPlans {
-            subqueries: &[],
-            changes: &[],
-        };
+        let inner = InnerPlans::default();
         let mut results = SubqueryResults::default();
         self.with_execution(&[], inner, &mut results, |execution, _| {
             require_alone(execution, table, index, tid)
@@ -97,7 +94,7 @@ fn require_alone(execution: &mut Execution<'_>, table: &TableDef, index: &IndexD
             Liveness::Dead => return Ok(()),
             Liveness::Alive => {
                 execution.txn.check_serializable()?;
-                return Err(violation(table, index, &row, &execution.eval));
+                return Err(violation(execution, table, index, &row));
             }
             Liveness::DependsOn(xid) => {
                 execution

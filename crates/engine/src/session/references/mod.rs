@@ -135,7 +135,7 @@ impl Session {
         }
         if self.run_reference(joined, Purpose::FindParent, values, Seen::ByStatement)? == 0 {
             self.count_answer(joined, Purpose::FindParent, values)?;
-            return Err(errors::no_parent(joined, values));
+            return Err(self.no_parent(joined, values));
         }
         found.add(known, self.settings.work_mem);
         Ok(())
@@ -201,7 +201,21 @@ impl Session {
             return Ok(());
         }
         self.count_answer(joined, Purpose::FindChild, before)?;
-        Err(errors::still_referenced(joined, before))
+        let parent = &joined.parent;
+        let is_seen = self.may_read(parent, &joined.reference.key.parent_places(parent));
+        Err(errors::still_referenced(joined, before, is_seen))
+    }
+
+    fn no_parent(&self, joined: &Joined, values: &[Value]) -> EngineError {
+        let child = &joined.reference.child.def;
+        let is_seen = self.may_read(child, &joined.reference.key.places(child));
+        errors::no_parent(joined, values, is_seen)
+    }
+
+    /// True if the session's role may read these columns, so that an error may show their values.
+    fn may_read(&self, table: &TableDef, columns: &[u16]) -> bool {
+        let state = self.txn.catalog_state();
+        state.may_read_columns(self.identity.current, table, columns)
     }
 
     /// A refusal tells what is there, and a transaction with savepoints may go on with that: no lock sees to it then, so a
@@ -226,7 +240,7 @@ impl Session {
         match orphan {
             None => Ok(()),
             Some(values) if values.iter().any(Value::is_null) => Err(errors::mixed_nulls(&joined)),
-            Some(values) => Err(errors::no_parent(&joined, &values)),
+            Some(values) => Err(self.no_parent(&joined, &values)),
         }
     }
 
