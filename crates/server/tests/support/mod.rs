@@ -2,6 +2,7 @@
 
 #![allow(dead_code)]
 
+pub mod encrypted;
 pub mod memory;
 pub mod seeded;
 
