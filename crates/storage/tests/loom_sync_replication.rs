@@ -230,3 +230,32 @@ fn loom_the_next_standby_counts_when_the_first_goes() {
         waiter.join().unwrap();
     });
 }
+
+/// S7: a standby is named while a commit puts its record into the log. The commit is acknowledged without the standby only if
+/// its record lies before the position that is read after the naming.
+#[test]
+fn loom_naming_a_standby_against_a_commit() {
+    explore(3, |shared| {
+        shared.replication.set_names(None);
+        let log_end = Arc::new(<Loom as Machine>::U64::new(100));
+        let commit = {
+            let (shared, log_end) = (Arc::clone(&shared), Arc::clone(&log_end));
+            thread::spawn(move || {
+                let end = log_end.fetch_add(100, Relaxed) + 100;
+                let wait = shared
+                    .replication
+                    .wait(Lsn(end), ReplicationLevel::Flushed, || true);
+                (end, wait)
+            })
+        };
+        shared
+            .replication
+            .set_names(StandbyNames::parse("berlin").unwrap());
+        let named_at = log_end.load(Relaxed);
+        let (end, wait) = commit.join().unwrap();
+        assert!(
+            wait == ReplicationWait::Stopped || end <= named_at,
+            "acknowledged at {end} without the standby that was named at {named_at}"
+        );
+    });
+}

@@ -112,9 +112,8 @@ impl Transaction {
         let wait = self.commit_wait(setting.is_synchronous());
         let overlay = if sees_own { self.state_to_publish() } else { None };
         let replication = &self.storage.sync_replication;
-        let level = setting
-            .replication_level()
-            .filter(|_| replication.is_configured());
+        let wanted = setting.replication_level();
+        let level = wanted.filter(|_| replication.is_configured());
         let is_seen_last = wait == CommitWait::BeforeSeen || !self.storage.releases_early();
         let waited = Cell::new((Lsn(0), StandbyWait::Replicated));
         let before = BeforeSessionsSee {
@@ -151,8 +150,9 @@ impl Transaction {
         for rel in std::mem::take(&mut self.dropped) {
             self.unlink(rel);
         }
-        let (position, outcome) = match level {
-            Some(level) if !is_seen_last => {
+        let (position, outcome) = match wanted {
+            // Also if standbys were named since it began: S7 of the synchronous replication.
+            Some(level) if waited.get().0 == Lsn(0) => {
                 let replication = &self.storage.sync_replication;
                 (end, wait_for_commit(replication, end, level, interrupts))
             }

@@ -34,6 +34,9 @@
 //! - S6: it is for the session to limit a wait in time: an answer's ends with the statement's time limit, a commit's does
 //!   not. A wait ends when enough standbys have the position, when no standby is named any more, or when the session is
 //!   asked to stop; then a commit stays, and the session says what is not promised, and an answer does not leave.
+//! - S7: a commit asks whether standbys are named after its record is in the log. So one whose record ends behind a position
+//!   that is read after [`SyncReplication::set_names`] waits for those that were named: a standby that has the log up to
+//!   there has all that was acknowledged without it.
 //!
 //! # Why the simple version is wrong
 //! A waiter that looks at the position, and then enters the queue without looking again, may enter it just after the last
@@ -260,6 +263,8 @@ impl<M: Machine> SyncReplication<M> {
         }
         let is_configured = state.names.is_some();
         self.switches.configured.store(u32::from(is_configured), Relaxed);
+        // S7. Pairs with the fence in `wait_within`: either the commit finds the names, or the caller finds its record.
+        M::fence(SeqCst);
         if is_configured {
             self.advance(&mut state, &mut done);
         } else {
@@ -353,6 +358,8 @@ impl<M: Machine> SyncReplication<M> {
         stop: impl Fn() -> bool,
         time_left: impl Fn() -> Option<Duration>,
     ) -> ReplicationWait {
+        // S7. Pairs with the fence in `set_names`.
+        M::fence(SeqCst);
         if !self.is_configured() || self.replicated(level) >= position {
             return ReplicationWait::Replicated;
         }
