@@ -116,6 +116,7 @@ pub(crate) fn server_options(
         },
         message_bytes_max: config.max_message_size.bytes() as u32,
         tls,
+        answer_deadline: None,
     }
 }
 

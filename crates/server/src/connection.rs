@@ -76,6 +76,7 @@ pub(crate) fn spawn(shared: Arc<Shared>, engine: Option<Arc<Engine>>, socket: So
     let spawned = builder.spawn(move || {
         shared.registry.has_thread(&presence);
         let mut channel = Channel::new(socket, presence, message_bytes_max);
+        channel.out.deadline.clone_from(&shared.answer_deadline);
         serve_guarded(&shared, engine, &mut channel, registration);
         drop(channel);
         memory::thread_ends();
@@ -101,6 +102,7 @@ fn serve_guarded(
     if served.is_err() {
         // Half a message may be in the buffer.
         channel.out = WriteBuffer::new();
+        channel.out.deadline.clone_from(&shared.answer_deadline);
         channel.fatal(&EngineError::internal(
             "the session failed; its transaction has been rolled back",
         ));
@@ -236,6 +238,10 @@ fn open<'s>(
     codec::backend_key_data(out, process_id, secret);
     codec::ready_for_query(out, TransactionStatus::Idle);
     channel.flush();
+    if channel.out.is_broken() {
+        // It was fenced, or the client has gone.
+        return Err(Refusal::Read(ReadError::Closed));
+    }
     channel.reader.set_deadline(None);
     channel.socket.set_receive_timeout(None);
     channel

@@ -31,6 +31,7 @@
 //! | `registry` | the connected clients; finding those that have vanished |
 //! | `session_scheduling` | whether a session that wakes interrupts the thread that runs |
 //! | `channel` | both directions of a connection |
+//! | `answer_deadline` | the time after which a primary of a cluster answers no more |
 //! | `authentication`, `attempts` | who may connect: `pg_hba.conf`, passwords; failed logins by address |
 //! | `tls`, `encryption` | certificates and encrypted streams; the answer to a client that wants one |
 //! | `connection` | start-up and the message loop of one client |
@@ -64,6 +65,7 @@
 
 #![forbid(unsafe_code)]
 
+mod answer_deadline;
 mod attempts;
 mod authentication;
 mod channel;
@@ -90,6 +92,7 @@ mod wake;
 pub mod wire;
 mod writer;
 
+pub use answer_deadline::AnswerDeadline;
 pub use authentication::check_rules;
 pub use error::{Result, ServerError};
 pub use options::ServerOptions;

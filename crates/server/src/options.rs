@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::answer_deadline::AnswerDeadline;
 use crate::session_scheduling::Scheduling;
 use crate::tls::TlsOptions;
 use crate::wire::frame::LARGE_MESSAGE_BYTES_MAX;
@@ -28,6 +29,8 @@ pub struct ServerOptions {
     pub message_bytes_max: u32,
     /// The files for encrypted connections; `None` for none.
     pub tls: Option<TlsOptions>,
+    /// The time after which no answer leaves, for a member of a cluster; `None` for a server by itself.
+    pub answer_deadline: Option<AnswerDeadline>,
 }
 
 impl Default for ServerOptions {
@@ -42,6 +45,7 @@ impl Default for ServerOptions {
             scheduling: Scheduling::default(),
             message_bytes_max: LARGE_MESSAGE_BYTES_MAX,
             tls: None,
+            answer_deadline: None,
         }
     }
 }

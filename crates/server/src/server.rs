@@ -12,6 +12,7 @@ use clearway_storage::descriptors;
 use rustix::event::{PollFd, PollFlags, poll};
 use tracing::{info, warn};
 
+use crate::answer_deadline::AnswerDeadline;
 use crate::authentication::listed_rules;
 use crate::connection;
 use crate::error::{Result, ServerError};
@@ -95,6 +96,7 @@ impl Server {
     }
 
     /// Serves clients until `stop` is given; then ends all sessions, has the engine checkpoint and close, and returns.
+    /// After the deadline of its answers it leaves the engine as a crash would, but for the sessions' ends.
     pub fn run(&self, stop: &StopSignal) -> Result<()> {
         let tls = self.tls.lock().unwrap_or_else(PoisonError::into_inner).take();
         let shared = Arc::new(Shared::new(&self.options, self.max_connections, tls));
@@ -110,7 +112,13 @@ impl Server {
         });
         info!("stopping: {} clients are connected", shared.registry.len());
         shared.registry.stop_all();
-        let closed = match self.engine.get() {
+        // A server that was fenced logs nothing more: a checkpoint would be log that the new primary does not have.
+        let is_fenced = self
+            .options
+            .answer_deadline
+            .as_ref()
+            .is_some_and(AnswerDeadline::has_passed);
+        let closed = match self.engine.get().filter(|_| !is_fenced) {
             Some(engine) => engine.shutdown().map_err(ServerError::from),
             None => Ok(()),
         };

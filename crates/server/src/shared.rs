@@ -7,6 +7,7 @@ use std::time::Duration;
 use clearway_engine::{EngineError, SqlState};
 use tracing::debug;
 
+use crate::answer_deadline::AnswerDeadline;
 use crate::attempts::Attempts;
 use crate::channel::Channel;
 use crate::options::ServerOptions;
@@ -28,6 +29,7 @@ pub(crate) struct Shared {
     pub(crate) attempts: Attempts,
     /// Present if connections may be encrypted.
     pub(crate) tls: Option<TlsFiles>,
+    pub(crate) answer_deadline: Option<AnswerDeadline>,
 }
 
 impl Shared {
@@ -44,6 +46,7 @@ impl Shared {
             message_bytes_max: options.message_bytes_max,
             attempts: Attempts::default(),
             tls,
+            answer_deadline: options.answer_deadline.clone(),
         }
     }
 

@@ -1,7 +1,8 @@
 //! The write side of a connection: messages are gathered and leave in one write.
 //!
 //! Answers may depend on commits that are not durable yet (`lock_release = early`), or not replicated. Each write passes
-//! the session's gate first, so what was gathered waits once. The wait may end without what it is for: a cancel request, the
+//! the session's gate first, so what was gathered waits once, and then the [deadline](crate::answer_deadline) of a server that
+//! is the primary for a limited time. The wait may end without what it is for: a cancel request, the
 //! statement's time limit, the end of the server. Then what has not passed is dropped, and an error leaves in its place.
 //! Messages of which a part has left have passed, so the stream stays whole.
 
@@ -12,6 +13,7 @@ use bytes::{Buf, BytesMut};
 use clearway_engine::{AnswerGate, EngineError, SqlState, StatementWatch};
 use clearway_machine::{Native, WaitEvent, WaitScope};
 
+use crate::answer_deadline::AnswerDeadline;
 use crate::codec;
 use crate::socket::Socket;
 
@@ -35,6 +37,8 @@ pub(crate) struct WriteBuffer {
     passed: usize,
     /// The gate at which the session's answers wait; there once there is a session.
     pub(crate) gate: Option<AnswerGate>,
+    /// The time after which nothing passes, if there is one.
+    pub(crate) deadline: Option<AnswerDeadline>,
 }
 
 impl WriteBuffer {
@@ -44,6 +48,7 @@ impl WriteBuffer {
             broken: false,
             passed: 0,
             gate: None,
+            deadline: None,
         }
     }
 
@@ -51,7 +56,9 @@ impl WriteBuffer {
     /// client is to be told in its place.
     #[inline]
     fn pass_gate(&mut self) -> Result<(), EngineError> {
-        match self.gate.as_ref().map_or(Ok(()), AnswerGate::wait) {
+        let waited = self.gate.as_ref().map_or(Ok(()), AnswerGate::wait);
+        // Last, so that the time of the wait counts.
+        match waited.and_then(|()| self.deadline.as_ref().map_or(Ok(()), AnswerDeadline::check)) {
             Ok(()) => {
                 self.passed = self.bytes.len();
                 Ok(())
