@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clearway_engine::{Config, Engine};
-use clearway_server::replication::following::{Following, FormerPrimary};
+use clearway_server::replication::following::{Following, FormerPrimary, Promotions};
 use clearway_server::replication::receiver::client::Client;
 use clearway_server::replication::receiver::conninfo::ConnInfo;
 use clearway_server::replication::receiver::run::ReceiverOptions;
@@ -240,9 +240,15 @@ fn follow(data: &Path, config: Config, primary: Primary, role: Role, serving: &S
     let engine = Engine::open_standby(data, config).map_err(CommandError::database("opening", data))?;
     notice(format_args!("{}", crate::serve::recovery_line(&engine)));
     (serving.opened)(&engine);
-    let mut following = Following::start(Arc::clone(&engine), options, keeps_log, |event| {
-        notice(format_args!("{event}"));
-    })?;
+    let mut following = Following::start(
+        Arc::clone(&engine),
+        options,
+        keeps_log,
+        Promotions::Asked,
+        |event| {
+            notice(format_args!("{event}"));
+        },
+    )?;
     serving.run(engine, "ready to accept connections that read");
     following.stop();
     Ok(())

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clearway_engine::{Config, Engine};
 use clearway_server::StopSignal;
-use clearway_server::replication::following::Following;
+use clearway_server::replication::following::{Following, Promotions};
 use clearway_server::replication::receiver::base_backup;
 use clearway_server::replication::receiver::client::Client;
 use clearway_server::replication::receiver::run::ReceiverOptions;
@@ -50,9 +50,15 @@ fn standby_of(source: &TestServer) -> StandbyServer {
     };
     let events = Arc::<Mutex<Vec<String>>>::default();
     let told = Arc::clone(&events);
-    let following = Following::start(Arc::clone(&engine), options, Some(keeps_log), move |event| {
-        told.lock().unwrap().push(event.to_string());
-    })
+    let following = Following::start(
+        Arc::clone(&engine),
+        options,
+        Some(keeps_log),
+        Promotions::Asked,
+        move |event| {
+            told.lock().unwrap().push(event.to_string());
+        },
+    )
     .unwrap();
     StandbyServer {
         server: TestServer::over(engine, directory, 100),

@@ -16,6 +16,8 @@
 //! that where the directory is a primary's by then.
 //!
 //! The sessions stay connected all the time.
+//!
+//! A member of a cluster is promoted by its node alone ([`Promotions::ByOwner`]): the file and a session are refused.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -261,9 +263,20 @@ fn note_divergence(engine: &Weak<Engine>, note: &Path, event: &ReceiverEvent) {
     }
 }
 
+/// The source of the requests for a promotion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Promotions {
+    /// `clearway promote` and `pg_promote()`.
+    Asked,
+    /// Only the owner of the [`Following`], by [`Following::promote`].
+    ByOwner,
+}
+
 /// The threads that keep a standby up to date; they end when this is dropped.
 #[derive(Debug)]
 pub struct Following {
+    engine: Arc<Engine>,
+    status: Arc<ReceiverStatus>,
     stopping: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -275,6 +288,7 @@ impl Following {
         engine: Arc<Engine>,
         options: ReceiverOptions,
         keeps_log: Option<Client>,
+        promotions: Promotions,
         observer: impl Fn(&FollowingEvent<'_>) + Send + Sync + 'static,
     ) -> Result<Following> {
         let storage = Arc::clone(engine.storage());
@@ -305,14 +319,19 @@ impl Following {
         let status = Arc::clone(receiver.status());
         engine.set_wal_receiver(Arc::new(move || shown(&status)));
         let wanted = Arc::new(AtomicBool::new(false));
-        let asked = Arc::clone(&wanted);
-        engine.set_promotion(Arc::new(move || asked.store(true, Ordering::Release)));
+        if promotions == Promotions::Asked {
+            let asked = Arc::clone(&wanted);
+            engine.set_promotion(Arc::new(move || asked.store(true, Ordering::Release)));
+        }
+        let status = Arc::clone(receiver.status());
+        let followed = Arc::clone(&engine);
         let stopping = Arc::new(AtomicBool::new(false));
         let watch = Watch {
             signal,
             engine,
             receiver,
             wanted,
+            promotions,
             stopping: Arc::clone(&stopping),
             observer,
         };
@@ -321,9 +340,23 @@ impl Following {
             .spawn(move || watch.run())
             .map_err(|error| ServerError::io("starting the standby's thread", error))?;
         Ok(Following {
+            engine: followed,
+            status,
             stopping,
             thread: Some(thread),
         })
+    }
+
+    /// True while log is received.
+    pub fn streams(&self) -> bool {
+        self.status.get().phase == ReceiverPhase::Streaming
+    }
+
+    /// Ends receiving, and makes a primary of the standby: [`Engine::promote`], whose result this is.
+    pub fn promote(mut self, reason: &str) -> std::result::Result<(u32, Lsn), EngineError> {
+        self.engine.check_promotion()?;
+        self.stop();
+        self.engine.promote(reason)
     }
 
     /// Ends receiving, and waits for the end.
@@ -346,6 +379,7 @@ struct Watch<F> {
     engine: Arc<Engine>,
     receiver: Receiver,
     wanted: Arc<AtomicBool>,
+    promotions: Promotions,
     stopping: Arc<AtomicBool>,
     observer: Arc<F>,
 }
@@ -355,7 +389,9 @@ impl<F: Fn(&FollowingEvent<'_>)> Watch<F> {
         let mut told_of_failure = false;
         while !self.stopping.load(Ordering::Acquire) {
             let by_command = self.signal.exists();
-            if by_command || self.wanted.load(Ordering::Acquire) {
+            if by_command && self.promotions == Promotions::ByOwner {
+                self.refuse_command();
+            } else if by_command || self.wanted.load(Ordering::Acquire) {
                 let is_promoted = self.promote(if by_command {
                     "clearway promote"
                 } else {
@@ -386,6 +422,13 @@ impl<F: Fn(&FollowingEvent<'_>)> Watch<F> {
         let mut note = std::fs::File::create(self.signal.with_file_name(PROMOTED_FROM))?;
         writeln!(note, "{conninfo}")?;
         note.sync_all()
+    }
+
+    /// Tells `clearway promote` that it is not the one to ask.
+    fn refuse_command(&self) {
+        let problem = "it is a member of a cluster, which is asked by \"clearway cluster switchover\"";
+        let _ = std::fs::write(self.signal.with_file_name(PROMOTE_FAILED), problem);
+        let _ = std::fs::remove_file(&self.signal);
     }
 
     /// True if it is promoted.
