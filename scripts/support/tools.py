@@ -29,6 +29,7 @@ PACKAGES = {
     "my_print_defaults": "mariadb-client-core",
     "setpriv": "util-linux",
     "ip": "iproute2",
+    "etcd": "etcd-server",
 }
 
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clearway_engine::EngineError;
 use clearway_engine::mechanisms::MechanismError;
 use clearway_lab::LabError;
+use clearway_node::NodeError;
 use clearway_server::ServerError;
 use clearway_server::replication::receiver::ReceiverError;
 use clearway_storage::StorageError;
@@ -22,6 +23,8 @@ pub(crate) enum CommandError {
     Receiver(#[from] ReceiverError),
     #[error(transparent)]
     Storage(#[from] StorageError),
+    #[error(transparent)]
+    Node(#[from] NodeError),
     #[error(transparent)]
     Mechanism(#[from] MechanismError),
     #[error("{what} {}: {source}", .path.display())]

@@ -6,6 +6,7 @@
 //! | `cert` | `cert.rs` |
 //! | `serve` | `serve.rs` |
 //! | `standby`, `promote`, `rewind` | `standby.rs`, `promote.rs`, `rewind.rs` |
+//! | `node`, `cluster` | `node.rs`, `node_database.rs`, `cluster.rs` |
 //! | `bench` | `bench.rs`, `bench_latches.rs` |
 //! | `check` | `check.rs` |
 //! | `mechanisms` | `mechanisms.rs` |
@@ -23,9 +24,13 @@ mod bench;
 mod bench_latches;
 mod cert;
 mod check;
+mod cluster;
 mod error;
+mod etcd_options;
 mod init;
 mod mechanisms;
+mod node;
+mod node_database;
 mod options;
 mod other_program;
 mod output;
@@ -77,6 +82,8 @@ enum Command {
     Promote(promote::Arguments),
     Rewind(rewind::Arguments),
     Recover(recover::Arguments),
+    Node(node::Arguments),
+    Cluster(cluster::Arguments),
     Bench(bench::Arguments),
     Check(check::Arguments),
     Mechanisms(mechanisms::Arguments),
@@ -110,6 +117,8 @@ fn main() -> ExitCode {
         Command::Promote(arguments) => promote::run(arguments),
         Command::Rewind(arguments) => rewind::run(arguments),
         Command::Recover(arguments) => recover::run(arguments),
+        Command::Node(arguments) => node::run(arguments),
+        Command::Cluster(arguments) => cluster::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Mechanisms(arguments) => mechanisms::run(arguments),

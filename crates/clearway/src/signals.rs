@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
-use clearway_engine::{Engine, ReloadHook};
+use clearway_engine::{Config, Engine, ReloadHook, Reloaded};
 use clearway_server::StopSignal;
 use signal_hook::consts::{
     SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU, SIGXFSZ,
@@ -52,20 +52,34 @@ pub(crate) struct OnHangUp(Arc<OnceLock<ReloadHook>>);
 impl OnHangUp {
     /// Has SIGHUP and `pg_reload_conf()` read the configuration that `options` name, for `engine`.
     pub(crate) fn reload(&self, options: &ConfigOptions, engine: &Arc<Engine>) {
+        self.reload_with(options, engine, |config, take| take(config));
+    }
+
+    /// As [`reload`](Self::reload); `adjust` may change what was read before it has it taken.
+    pub(crate) fn reload_with(
+        &self,
+        options: &ConfigOptions,
+        engine: &Arc<Engine>,
+        adjust: impl Fn(&mut Config, &dyn Fn(&Config) -> Result<Reloaded>) -> Result<Reloaded>
+        + Send
+        + Sync
+        + 'static,
+    ) {
         let options = options.clone();
         let weak = Arc::downgrade(engine);
-        let hook: ReloadHook =
-            Arc::new(move || weak.upgrade().is_some_and(|engine| reload(&options, &engine)));
+        let hook: ReloadHook = Arc::new(move || {
+            weak.upgrade().is_some_and(|engine| {
+                let take = |config: &Config| engine.reload(config).map_err(CommandError::Config);
+                reload(options.load().and_then(|mut config| adjust(&mut config, &take)))
+            })
+        });
         let _ = self.0.set(Arc::clone(&hook));
         engine.set_reload(hook);
     }
 }
 
-/// Reads the configuration again, and says what has become of it; whether it was taken.
-fn reload(options: &ConfigOptions, engine: &Engine) -> bool {
-    let taken = options
-        .load()
-        .and_then(|config| engine.reload(&config).map_err(CommandError::Config));
+/// Says what has become of a configuration that was read again; whether it was taken.
+fn reload(taken: Result<Reloaded>) -> bool {
     let reloaded = match taken {
         Ok(reloaded) => reloaded,
         Err(error) => {

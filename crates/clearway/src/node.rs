@@ -1,0 +1,204 @@
+//! `clearway node`: a server that is a member of a cluster, and leads it or follows the node that leads.
+//!
+//! Etcd decides which of both (`clearway_node::decision`). Server and node are one process, so that a session looks
+//! at the lease itself before it answers.
+//!
+//! A primary that may be none any more answers nothing, tells its sessions so, and *begins anew*: the process executes its own
+//! program again, with the same process id and arguments. Memory, threads and the directory's lock are as after kill -9, and
+//! nothing more is logged. The same when it has handed over, and when its directory has to be copied again.
+
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use clearway_node::checks;
+use clearway_node::decision::Options;
+use clearway_node::run::{self, Ended, Shown};
+use clearway_server::{AnswerDeadline, Server, StopSignal};
+
+use crate::error::{CommandError, Result};
+use crate::etcd_options::{EtcdArguments, check_name};
+use crate::node_database::{NodeDatabase, NodeDatabaseOptions};
+use crate::options::{ConfigOptions, duration, keep_private};
+use crate::output::notice;
+use crate::serve::{StopOnPanic, addresses, server_options, tls_options};
+use crate::signals::{OnHangUp, handle_signals, survive_file_size_limit};
+
+/// The time that sessions have to be told that they end.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// The shortest time to live: etcd's own elections take a second.
+const TTL_MIN: Duration = Duration::from_secs(2);
+
+/// Run a member of a cluster, whose primary is agreed through etcd
+///
+/// The first node makes the database; the others copy it, and follow the node that leads. When that one fails, is stopped or
+/// cut off, the standby that has most of its log leads in its place, and the old one answers nothing any more, from before
+/// that on. With --synchronous, commits wait for standbys, and only such a one is promoted: nothing that was acknowledged is
+/// lost. A node that led before copies the database anew if it has log that the new one has not; the old directory stays
+/// beside, with ".former" behind its name.
+#[derive(Debug, Args)]
+#[command(after_help = "Example, on each of three machines:\n  \
+    clearway node --etcd https://etcd1:2379,https://etcd2:2379,https://etcd3:2379 --etcd-cacert ca.crt \\\n    \
+    --cluster shop --name berlin --data /var/lib/clearway --listen 0.0.0.0:5433 \\\n    \
+    --advertise 'host=berlin.example.org port=5433 user=copy sslmode=verify-full' \\\n    \
+    --follow-with 'passfile=/etc/clearway/pass sslrootcert=/etc/clearway/ca.crt' --synchronous 1 --checks 0.0.0.0:8008")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    etcd: EtcdArguments,
+    /// Name of this node, which no other node of the cluster has
+    #[arg(long, value_name = "NAME")]
+    name: String,
+    /// Data directory
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+    /// Address to listen on, loopback only without TLS
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:5433")]
+    listen: String,
+    /// Directory for a Unix-domain socket, `.s.PGSQL.<port>`
+    #[arg(long, value_name = "DIR")]
+    socket_dir: Option<PathBuf>,
+    /// Port in the Unix-domain socket's name, if it differs from that of --listen
+    #[arg(long, default_value_t = 0, hide_default_value = true)]
+    port: u16,
+    /// Connection string by which other nodes follow this one: 'host=… port=… user=…'; if not given, the address of --listen
+    #[arg(long, value_name = "CONNINFO")]
+    advertise: Option<String>,
+    /// Words that this node adds when it connects to others, such as 'passfile=… sslrootcert=…'
+    #[arg(long, value_name = "CONNINFO", default_value = "")]
+    follow_with: String,
+    /// Address for the checks of load balancers: /primary, /replica?lag=16MB, /health
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    checks: Option<String>,
+    /// Time for which a node that leads may answer without etcd, and after which another one takes over
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    ttl: Duration,
+    /// Number of standbys that commits wait for; the same on each node
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    synchronous: usize,
+    #[command(flatten)]
+    config: ConfigOptions,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    check_name("node", &arguments.name)?;
+    if arguments.ttl < TTL_MIN {
+        return Err(CommandError::Usage(format!(
+            "--ttl has {TTL_MIN:?} at least, not {:?}",
+            arguments.ttl
+        )));
+    }
+    let config = arguments.config.load()?;
+    keep_private(&arguments.data, config.allow_group_access)?;
+    // Three endpoints that do not answer take less than half of the time to live.
+    let mut etcd = arguments.etcd.client(arguments.ttl / 7)?;
+    let on_hang_up = OnHangUp::default();
+    let stop = handle_signals(on_hang_up.clone())?;
+    survive_file_size_limit()?;
+    let deadline = AnswerDeadline::default();
+    let mut server_options = server_options(
+        &arguments.listen,
+        arguments.socket_dir.as_deref(),
+        arguments.port,
+        &config,
+        tls_options(&arguments.data, &config),
+    );
+    server_options.answer_deadline = Some(deadline.clone());
+    let server = Server::bind_early(server_options)?;
+    let server_stop = StopSignal::new().map_err(CommandError::io("creating the stop signal"))?;
+    let database = Arc::new(NodeDatabase::new(NodeDatabaseOptions {
+        name: arguments.name.clone(),
+        data: arguments.data.clone(),
+        config_options: arguments.config.clone(),
+        config,
+        follow_with: arguments.follow_with.clone(),
+        deadline,
+        stop: stop.clone(),
+        server_stop: server_stop.clone(),
+        on_hang_up,
+    })?);
+    let shown = Arc::new(Shown::default());
+    if let Some(address) = &arguments.checks {
+        let (database, shown) = (Arc::clone(&database), Arc::clone(&shown));
+        checks::serve(address, move || database.checked(&shown))?;
+    }
+    let options = options(arguments, &server)?;
+    thread::scope(|scope| {
+        let _stop_on_panic = StopOnPanic(&server_stop);
+        let running = scope.spawn(|| {
+            let outcome = server.run(&server_stop);
+            database.server_has_ended();
+            outcome
+        });
+        let working = scope.spawn(|| database.work(&server));
+        let ended = run::run(options, &mut etcd, &*database, &shown);
+        database.answer_until_the_end(&ended);
+        server_stop.stop();
+        database.end_work();
+        match ended {
+            Ended::Fenced(reason) => {
+                begin_anew(&format!("this node does not lead any more: {reason}"), || {
+                    running.is_finished()
+                })
+            }
+            Ended::HandedOver => begin_anew("this node has handed over", || running.is_finished()),
+            Ended::CopyAnew => begin_anew("the directory is to be copied anew", || running.is_finished()),
+            Ended::Failed(problem) => Err(CommandError::Usage(problem)),
+            Ended::Asked => {
+                let _ = working.join();
+                match running.join() {
+                    Ok(outcome) => outcome?,
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+                notice(format_args!("shut down"));
+                Ok(())
+            }
+        }
+    })
+}
+
+/// The options of the decisions.
+fn options(arguments: &Arguments, server: &Server) -> Result<Options> {
+    let conninfo = match (&arguments.advertise, server.local_addr()) {
+        (Some(given), _) => given.clone(),
+        (None, Some(address)) => format!("host={} port={}", address.ip(), address.port()),
+        (None, None) => {
+            return Err(CommandError::Usage(
+                "other nodes need an address: give --listen or --advertise".to_owned(),
+            ));
+        }
+    };
+    let ttl_ns = u64::try_from(arguments.ttl.as_nanos()).unwrap_or(u64::MAX / 1024);
+    notice(format_args!(
+        "node {}: listening on {}",
+        arguments.name,
+        addresses(server).join(", ")
+    ));
+    Ok(Options {
+        name: arguments.name.clone(),
+        instance: rand::random(),
+        conninfo,
+        checks: arguments.checks.clone(),
+        ttl_ns,
+        interval_ns: ttl_ns / 10,
+        synchronous: arguments.synchronous,
+    })
+}
+
+/// Executes this program again, once the sessions have been told, or had the time for it.
+fn begin_anew(reason: &str, told: impl Fn() -> bool) -> Result<()> {
+    notice(format_args!("{reason}: beginning anew"));
+    let until = Instant::now() + LAST_WORDS;
+    while !told() && Instant::now() < until {
+        thread::sleep(Duration::from_millis(10));
+    }
+    let error = Command::new("/proc/self/exe")
+        .args(std::env::args_os().skip(1))
+        .exec();
+    // Not reached unless it failed. The scope would wait for threads that may never end.
+    notice(format_args!("could not begin anew: {error}"));
+    std::process::exit(1);
+}

@@ -1,0 +1,195 @@
+"""etcd's processes, and the nodes of a cluster beside them, with a gate on each link that an experiment closes."""
+
+import http.client
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+from . import gate, servers, tools
+
+TTL_SECONDS = 3
+
+
+class Process:
+    """A program that is killed, stopped and started again."""
+
+    def __init__(self, name, directory):
+        self.name = name
+        self.directory = pathlib.Path(directory)
+        self.directory.mkdir(parents=True)
+        self.log = self.directory / "log"
+        self.process = None
+        self.is_stopped = False
+
+    def command(self):
+        raise NotImplementedError
+
+    def start(self):
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.directory,
+                start_new_session=True,
+            )
+        servers._running.append(self)
+        return self
+
+    def kill(self):
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.is_stopped = False
+        if self in servers._running:
+            servers._running.remove(self)
+
+    def stop(self):
+        """SIGSTOP."""
+        self.process.send_signal(signal.SIGSTOP)
+        self.is_stopped = True
+
+    def go_on(self):
+        """SIGCONT."""
+        self.process.send_signal(signal.SIGCONT)
+        self.is_stopped = False
+
+    def last_log(self, lines=25):
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:]) if self.log.exists() else ""
+
+
+class Etcd(Process):
+    """A member of etcd."""
+
+    def __init__(self, name, directory):
+        super().__init__(name, directory)
+        self.client_port, self.peer_port = servers.free_port(), servers.free_port()
+        self.members = []
+
+    def command(self):
+        client, peer = f"http://127.0.0.1:{self.client_port}", f"http://127.0.0.1:{self.peer_port}"
+        members = ",".join(f"{member.name}=http://127.0.0.1:{member.peer_port}" for member in self.members)
+        return [
+            tools.find("etcd"), "--name", self.name, "--data-dir", str(self.directory / "data"),
+            "--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", peer,
+            "--initial-advertise-peer-urls", peer, "--initial-cluster", members, "--auto-compaction-retention", "1",
+        ]
+
+    def leads(self):
+        """Whether it is the leader of the etcd cluster, as far as it knows."""
+        try:
+            connection = http.client.HTTPConnection("127.0.0.1", self.client_port, timeout=0.5)
+            connection.request("POST", "/v3/maintenance/status", "{}")
+            status = json.loads(connection.getresponse().read())
+            return status.get("leader") == status["header"]["member_id"]
+        except (OSError, ValueError, http.client.HTTPException, KeyError):
+            return False
+
+
+class Node(Process):
+    """`clearway node`."""
+
+    def __init__(self, cluster, name, directory):
+        super().__init__(name, directory)
+        self.cluster = cluster
+        self.port, self.checks = servers.free_port(), servers.free_port()
+        self.data = self.directory / "data"
+        self.configuration = self.directory / "clearway.toml"
+        self.configuration.write_text('shared_buffers = "8MB"\nmax_wal_size = "64MB"\nwal_keep_size = "256MB"\n'
+                                      'wal_receiver_timeout = "4s"\nwal_sender_timeout = "4s"\n')
+        # What others follow it through, and what it reaches each etcd through.
+        self.replication = gate.Gate(("127.0.0.1", self.port), cluster.names)
+        self.to_etcd = [gate.Gate(("127.0.0.1", etcd.client_port)) for etcd in cluster.etcds]
+
+    def command(self):
+        endpoints = ",".join(f"http://127.0.0.1:{link.port}" for link in self.to_etcd)
+        return [
+            self.cluster.binary, "node", "--etcd", endpoints, "--cluster", "test", "--name", self.name,
+            "--data", self.data, "--listen", f"127.0.0.1:{self.port}", "--checks", f"127.0.0.1:{self.checks}",
+            "--advertise", f"host=127.0.0.1 port={self.replication.port} user=clearway",
+            "--ttl", f"{TTL_SECONDS}s", "--synchronous", str(self.cluster.synchronous), "--config", self.configuration,
+        ]
+
+    def check(self, path):
+        """The status of a check, or None without an answer."""
+        try:
+            connection = http.client.HTTPConnection("127.0.0.1", self.checks, timeout=0.5)
+            connection.request("GET", path)
+            return connection.getresponse().status
+        except (OSError, http.client.HTTPException):
+            return None
+
+    def cut_from_etcd(self, is_cut):
+        for link in self.to_etcd:
+            link.closed_for = {None} if is_cut else set()
+
+
+class Cluster:
+    """Nodes and etcd's members, all on this machine."""
+
+    def __init__(self, directory, names=("alice", "berlin", "cairo"), etcds=3, synchronous=1):
+        self.binary = tools.build()
+        self.names, self.synchronous = names, synchronous
+        self.etcds = [Etcd(f"etcd{number}", directory / f"etcd{number}") for number in range(1, etcds + 1)]
+        for etcd in self.etcds:
+            etcd.members = self.etcds
+            etcd.start()
+        self.nodes = [Node(self, name, directory / name) for name in names]
+
+    def start(self):
+        for node in self.nodes:
+            node.start()
+
+    def status(self):
+        """What `clearway cluster status --json` says, or None while etcd does not answer."""
+        endpoints = ",".join(f"http://127.0.0.1:{etcd.client_port}" for etcd in self.etcds)
+        done = subprocess.run(
+            [self.binary, "cluster", "status", "--json", "--etcd", endpoints, "--cluster", "test"],
+            capture_output=True, text=True, timeout=30,
+        )
+        return json.loads(done.stdout) if done.returncode == 0 else None
+
+    def switchover(self, to):
+        endpoints = ",".join(f"http://127.0.0.1:{etcd.client_port}" for etcd in self.etcds)
+        return subprocess.run(
+            [self.binary, "cluster", "switchover", "--to", to, "--etcd", endpoints, "--cluster", "test"],
+            capture_output=True, text=True, timeout=120,
+        )
+
+    def primary(self):
+        """The node whose check says that it is the primary, or None."""
+        found = [node for node in self.nodes if not node.is_stopped and node.check("/primary") == 200]
+        return found[0] if found else None
+
+    def heal(self):
+        """All processes run, and all links are open."""
+        for process in [*self.etcds, *self.nodes]:
+            if process.is_stopped:
+                process.go_on()
+            if process.process.poll() is not None:
+                process.start()
+        for node in self.nodes:
+            node.cut_from_etcd(False)
+            node.replication.closed_for = set()
+
+    def await_whole(self, seconds=60):
+        """Waits until a node leads, the others follow it, and one of them is synchronous. The status."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            status = self.status()
+            members = (status or {}).get("members", [])
+            roles = sorted(member["role"] for member in members if member["age_s"] <= TTL_SECONDS)
+            wanted = ["leader"] + ["standby"] * (len(self.nodes) - 1)
+            if roles == wanted and sum(member["synchronous"] for member in members) >= self.synchronous:
+                primary = self.primary()
+                if primary is not None and primary.name == status["leader"]["name"]:
+                    return status
+            time.sleep(0.1)
+        raise RuntimeError(f"the cluster is not whole after {seconds} s: {json.dumps(status)}\n{self.logs()}")
+
+    def logs(self):
+        return "\n".join(f"--- {node.name}\n{node.last_log()}" for node in self.nodes)
+
+    def kill(self):
+        for process in [*self.nodes, *self.etcds]:
+            process.kill()

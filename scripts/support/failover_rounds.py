@@ -1,0 +1,168 @@
+"""Failovers of a real cluster: three nodes, three processes of etcd, and clients that append to lists.
+
+Each round one thing fails while the clients append (support/list_append.py); it stays so for twice the time to live or so,
+and then everything runs again. After each round:
+
+  1. every append that was acknowledged, late answers of stopped servers included, is in the lists, and the answers are those
+     of one order: no two primaries have acknowledged;
+  2. the cluster is whole again: one leads, the others follow, one is synchronous.
+
+    scripts/failover                  each fault once
+    scripts/failover --rounds 200     the campaign
+    scripts/failover --fault "stop primary" --rounds 5
+
+The report gives the time without an acknowledgement by fault. A partition closes gates between processes of this machine
+(support/gate.py): nothing that is sent on a closed link arrives before it is open again. etcd's members are not cut off from
+one another: one that is stopped stands for it.
+"""
+
+import argparse
+import pathlib
+import random
+import statistics
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from support import cluster, list_append, servers, tools  # noqa: E402
+
+HOLD_SECONDS = 2 * cluster.TTL_SECONDS
+
+
+def standby_of(trial, primary, is_synchronous):
+    status = trial.status()
+    names = [m["name"] for m in status["members"] if m["synchronous"] == is_synchronous and m["name"] != primary.name]
+    return next(node for node in trial.nodes if node.name in names)
+
+
+def kill_primary(trial, primary):
+    primary.kill()
+
+
+def stop_primary(trial, primary):
+    primary.stop()
+
+
+def cut_primary_from_etcd(trial, primary):
+    primary.cut_from_etcd(True)
+
+
+def cut_primary_off(trial, primary):
+    primary.cut_from_etcd(True)
+    primary.replication.closed_for = set(trial.names)
+
+
+def cut_standby_from_primary(trial, primary):
+    primary.replication.closed_for = {standby_of(trial, primary, True).name}
+
+
+def kill_standby(trial, primary):
+    standby_of(trial, primary, True).kill()
+
+
+def stop_standby(trial, primary):
+    standby_of(trial, primary, True).stop()
+
+
+def leader_of_etcd(trial):
+    leaders = [etcd for etcd in trial.etcds if etcd.leads()]
+    return leaders[0] if leaders else trial.etcds[0]
+
+
+def kill_etcd(trial, primary):
+    leader_of_etcd(trial).kill()
+
+
+def stop_etcd(trial, primary):
+    leader_of_etcd(trial).stop()
+
+
+def switch_over(trial, primary):
+    done = trial.switchover(standby_of(trial, primary, True).name)
+    if done.returncode != 0:
+        raise list_append.Wrong(f"the switchover failed: {done.stderr}")
+
+
+FAULTS = {
+    "kill primary": kill_primary, "stop primary": stop_primary, "switchover": switch_over,
+    "cut primary from etcd": cut_primary_from_etcd, "kill leader of etcd": kill_etcd,
+    "cut primary off": cut_primary_off, "stop leader of etcd": stop_etcd, "kill standby": kill_standby,
+    "stop standby": stop_standby, "cut standby from primary": cut_standby_from_primary,
+}
+# Those of the short form.
+SHORT = ["kill primary", "stop primary", "switchover", "cut primary from etcd", "stop leader of etcd", "kill standby"]
+
+
+def options():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=0, help="random faults; without, each fault of the short form once")
+    parser.add_argument("--fault", choices=list(FAULTS), action="append", help="only these")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
+    return parser.parse_args()
+
+
+def check_promotions(trial):
+    """A standby is promoted by its cluster alone."""
+    standby = next(node for node in trial.nodes if node.check("/primary") != 200)
+    for command, refusal in [
+        ([trial.binary, "promote", "--data", standby.data], "member of a cluster"),
+        ([tools.find("psql"), "-Xc", "select pg_promote()", "-h", "127.0.0.1", "-p", str(standby.port), "-U", "clearway",
+          "postgres"], "cannot be promoted by a session"),
+    ]:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+        if done.returncode == 0 or refusal not in done.stderr:
+            raise list_append.Wrong(f"a standby was promoted, or the refusal was another one: {done.stdout}{done.stderr}")
+
+
+def play(trial, clients, fault):
+    """One round; the longest time without an acknowledgement, the number of acknowledgements, and late ones."""
+    trial.await_whole()
+    clients.begin()
+    time.sleep(0.7)
+    primary = trial.primary()
+    began = time.monotonic()
+    FAULTS[fault](trial, primary)
+    time.sleep(HOLD_SECONDS)
+    trial.heal()
+    trial.await_whole()
+    time.sleep(0.3)
+    late = clients.end()
+    count = clients.check()
+    return clients.longest_gap(began), count, late
+
+
+def main():
+    chosen = options()
+    tools.need("etcd", "psql")
+    print(f"seed {chosen.seed}", flush=True)
+    chance = random.Random(chosen.seed)
+    faults = chosen.fault or (list(FAULTS) if chosen.rounds else SHORT)
+    order = faults if not chosen.rounds else [chance.choice(faults) for _ in range(chosen.rounds)]
+    trial = cluster.Cluster(servers.scratch("failover"))
+    trial.start()
+    clients = list_append.Appenders(trial)
+    gaps, total = {}, 0
+    began = time.monotonic()
+    try:
+        trial.await_whole()
+        check_promotions(trial)
+        for number, fault in enumerate(order, 1):
+            gap, count, late = play(trial, clients, fault)
+            gaps.setdefault(fault, []).append(gap)
+            total += count
+            print(f"round {number}: {fault}: {count} acknowledged, {late} of them late, none lost; {gap:.2f} s without "
+                  f"({time.monotonic() - began:.0f} s so far)", flush=True)
+    except (list_append.Wrong, RuntimeError) as failure:
+        print(f"FAILED: {failure}\n--seed {chosen.seed}\n{trial.logs()}", file=sys.stderr)
+        sys.exit(1)
+    finally:
+        trial.kill()
+    print(f"after {len(order)} rounds none of {total} acknowledged appends is lost; seconds without a primary, by fault "
+          f"(lease {cluster.TTL_SECONDS} s):")
+    for fault, seconds in gaps.items():
+        print(f"  {fault:26} median {statistics.median(seconds):5.2f}  most {max(seconds):5.2f}  rounds {len(seconds)}")
+
+
+if __name__ == "__main__":
+    main()
