@@ -30,7 +30,7 @@ pub(crate) struct AlterTable {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum WrittenAction {
     /// Of a column of this name.
-    Column(String, ColumnAction),
+    Column(String, Box<ColumnAction>),
     /// SET SCHEMA, which is the only action of its statement.
     SetSchema(Name),
     /// SET LOGGED, or SET UNLOGGED
@@ -184,7 +184,7 @@ impl Reader<'_> {
         let _ = self.eat("column");
         let (column, _) = self.identifier()?;
         let action = self.column_action()?;
-        Ok(action.map(|action| WrittenAction::Column(column, action)))
+        Ok(action.map(|action| WrittenAction::Column(column, Box::new(action))))
     }
 
     /// The words of a constraint about the time of its check, in any order. What is not said is as without them all.
