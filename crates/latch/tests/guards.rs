@@ -37,7 +37,6 @@ const _: () = {
 };
 
 #[test]
-#[cfg(not(feature = "count-acquisitions"))]
 fn a_latch_has_the_size_that_is_told() {
     assert_eq!(size_of::<LwLock>(), 24);
     assert_eq!(size_of::<ReadBiasedLatch<16>>(), 2_304);
