@@ -7,6 +7,8 @@ and then everything runs again. After each round:
      of one order: no two primaries have acknowledged;
   2. the cluster is whole again: one leads, the others follow, one is synchronous.
 
+At the end no directory was copied anew: those that had log of their own were rewound.
+
     scripts/failover                  each fault once
     scripts/failover --rounds 200     the campaign
     scripts/failover --fault "stop primary" --rounds 5
@@ -132,6 +134,14 @@ def play(trial, clients, fault):
     return clients.longest_gap(began), count, late
 
 
+def rewinds(trial):
+    """The number of directories that were rewound."""
+    copied = [node.name for node in trial.nodes if pathlib.Path(f"{node.data}.former").exists()]
+    if copied:
+        raise list_append.Wrong(f"copied anew, where a rewind would have done: {', '.join(copied)}")
+    return sum(node.log.read_text(errors="replace").count("that only it has is given up") for node in trial.nodes)
+
+
 def main():
     chosen = options()
     tools.need("etcd", "psql")
@@ -153,13 +163,14 @@ def main():
             total += count
             print(f"round {number}: {fault}: {count} acknowledged, {late} of them late, none lost; {gap:.2f} s without "
                   f"({time.monotonic() - began:.0f} s so far)", flush=True)
+        rewound = rewinds(trial)
     except (list_append.Wrong, RuntimeError) as failure:
         print(f"FAILED: {failure}\n--seed {chosen.seed}\n{trial.logs()}", file=sys.stderr)
         sys.exit(1)
     finally:
         trial.kill()
-    print(f"after {len(order)} rounds none of {total} acknowledged appends is lost; seconds without a primary, by fault "
-          f"(lease {cluster.TTL_SECONDS} s):")
+    print(f"after {len(order)} rounds and {rewound} rewinds none of {total} acknowledged appends is lost; seconds without a "
+          f"primary, by fault (lease {cluster.TTL_SECONDS} s):")
     for fault, seconds in gaps.items():
         print(f"  {fault:26} median {statistics.median(seconds):5.2f}  most {max(seconds):5.2f}  rounds {len(seconds)}")
 

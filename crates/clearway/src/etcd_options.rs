@@ -12,7 +12,7 @@ use crate::error::{CommandError, Result};
 /// The etcd that a cluster is agreed through.
 #[derive(Debug, Args)]
 pub(crate) struct EtcdArguments {
-    /// Endpoints of etcd: https://etcd1.example.org:2379, … (http:// for one on this machine)
+    /// Endpoints of etcd: one or more of HTTPS, separated by commas, or of HTTP for one on this machine
     #[arg(long, value_name = "URL", value_delimiter = ',', required = true)]
     etcd: Vec<String>,
     /// Certificates (PEM) that the endpoints' are checked with

@@ -38,8 +38,8 @@ const TTL_MIN: Duration = Duration::from_secs(2);
 /// The first node makes the database; the others copy it, and follow the node that leads. When that one fails, is stopped or
 /// cut off, the standby that has most of its log leads in its place, and the old one answers nothing any more, from before
 /// that on. With --synchronous, commits wait for standbys, and only such a one is promoted: nothing that was acknowledged is
-/// lost. A node that led before copies the database anew if it has log that the new one has not; the old directory stays
-/// beside, with ".former" behind its name.
+/// lost. A node that led before is rewound if it has log that the new one has not: what only it has is given up. Where that
+/// cannot be done it copies the database anew; the old directory stays beside, with ".former" behind its name.
 #[derive(Debug, Args)]
 #[command(after_help = "Example, on each of three machines:\n  \
     clearway node --etcd https://etcd1:2379,https://etcd2:2379,https://etcd3:2379 --etcd-cacert ca.crt \\\n    \

@@ -6,7 +6,8 @@
 //! | | a former primary's | open it |
 //! | | a standby's, open | end receiving, promote |
 //! | follow | none | copy, open as a standby, receive |
-//! | | a former primary's | as a standby if the other's log goes on from all of its own; otherwise it is moved aside and copied |
+//! | | a former primary's | as a standby if the other's log goes on from all of its own; otherwise it is rewound, and where that cannot be done, moved aside and copied |
+//! | | one whose rewind was interrupted | rewind on, then as above |
 //! | | a standby's, open | receive from there from now on |
 //!
 //! One thread, [`NodeDatabase::work`], does the steps that can take long, in the order in which it was asked for.
@@ -29,13 +30,16 @@ use clearway_node::run::{Database, Ended, Shown};
 use clearway_server::replication::following::{Following, FollowingEvent, FormerPrimary, Promotions};
 use clearway_server::replication::receiver::client::Client;
 use clearway_server::replication::receiver::conninfo::ConnInfo;
+use clearway_server::replication::receiver::rewind::{RewindEvent, RewindOutcome, RewindRequest, rewind};
 use clearway_server::replication::receiver::run::{ReceiverEvent, ReceiverOptions};
 use clearway_server::replication::receiver::stream::StreamOptions;
 use clearway_server::replication::receiver::{ReceiverError, base_backup};
 use clearway_server::{AnswerDeadline, Server, StopSignal};
+use clearway_storage::StorageError;
 use clearway_storage::directory_log::DirectoryLog;
 use clearway_storage::directory_state::directory_state;
 use clearway_storage::received_copy::copy_is_wanted;
+use clearway_storage::rewind::rewind_is_unfinished;
 use clearway_storage::sync_replication::StandbyNames;
 
 use crate::error::{CommandError, Result};
@@ -45,6 +49,15 @@ use crate::signals::OnHangUp;
 
 /// The file in a data directory that asks for a new copy at the next start.
 const COPY_ANEW: &str = "copy.anew";
+/// The reason for which a database cannot follow a server as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Parted {
+    /// It has log of its own, or its rewind was interrupted.
+    Rewindable,
+    /// The server no longer has the log that follows.
+    LogRemoved,
+}
+
 /// The time between two attempts to follow a node that does not answer.
 const RETRY: Duration = Duration::from_secs(1);
 /// The time that replay has to become ready for a promotion.
@@ -158,7 +171,7 @@ impl NodeDatabase {
             move_aside(data)?;
         }
         let _ = fs::remove_file(marked);
-        let (role, closed) = if copy_is_wanted(data)? {
+        let (role, closed) = if copy_is_wanted(data)? || rewind_is_unfinished(data) {
             (Role::Absent, None)
         } else {
             let state = directory_state(data)?;
@@ -369,12 +382,12 @@ impl NodeDatabase {
             self.options.follow_with, self.options.name
         );
         let conninfo: ConnInfo = words.parse()?;
-        let (engine, role) = {
+        let engine = {
             let state = self.state();
             if state.follows == followed && state.following.is_some() {
                 return Ok(());
             }
-            (state.engine.clone(), state.role)
+            state.engine.clone()
         };
         let (engine, keeps_log) = match engine {
             Some(engine) => {
@@ -383,7 +396,7 @@ impl NodeDatabase {
                 (engine, None)
             }
             None => {
-                let keeps_log = self.fit_directory(role, &conninfo)?;
+                let keeps_log = self.fit_directory(&conninfo)?;
                 (self.open_standby(server)?, Some(keeps_log))
             }
         };
@@ -394,29 +407,27 @@ impl NodeDatabase {
     }
 
     /// Makes the directory one that can follow the server. The connection makes that one keep its log.
-    fn fit_directory(&self, role: Role, conninfo: &ConnInfo) -> Result<Client> {
+    fn fit_directory(&self, conninfo: &ConnInfo) -> Result<Client> {
         let (data, config) = (&self.options.data, &self.options.config);
         let connect = || {
-            Client::connect(
-                conninfo,
-                config.wal_receiver_timeout.duration(),
-                &self.options.stop,
-            )
+            let patience = config.wal_receiver_timeout.duration();
+            Client::connect(conninfo, patience, &self.options.stop)
         };
         let mut client = connect()?;
-        if role == Role::Former {
-            let log = FormerPrimary::open(data)?;
-            match log.can_follow(&mut client) {
-                Ok(()) => return Ok(client),
-                Err(error @ (ReceiverError::Diverged { .. } | ReceiverError::LogRemoved { .. })) => {
-                    notice(format_args!("{error}"));
-                }
-                Err(error) => return Err(error.into()),
+        if !copy_is_wanted(data)? {
+            let Some(parted) = self.parted_from(&mut client)? else {
+                return Ok(client);
+            };
+            // No server's any more: it leads no cluster.
+            {
+                let mut state = self.state();
+                (state.role, state.closed) = (Role::Starting, None);
+            }
+            client = connect()?;
+            if parted == Parted::Rewindable && self.rewind(client)? {
+                return Ok(connect()?);
             }
             move_aside(data)?;
-            let mut state = self.state();
-            (state.role, state.closed) = (Role::Starting, None);
-            drop(state);
             client = connect()?;
         }
         notice(format_args!(
@@ -426,6 +437,68 @@ impl NodeDatabase {
         ));
         base_backup::fetch(&mut client, data, config.fsync, |_| ())?;
         Ok(client)
+    }
+
+    /// The reason for which the directory's database cannot follow the server as it is, if there is one.
+    fn parted_from(&self, client: &mut Client) -> Result<Option<Parted>> {
+        let data = &self.options.data;
+        if rewind_is_unfinished(data) {
+            return Ok(Some(Parted::Rewindable));
+        }
+        let state = directory_state(data)?;
+        if state.standby || state.is_new_copy {
+            return Ok(None);
+        }
+        let (error, parted) = match FormerPrimary::open(data)?.can_follow(client) {
+            Ok(()) => return Ok(None),
+            Err(error @ ReceiverError::Diverged { .. }) => (error, Parted::Rewindable),
+            Err(error @ ReceiverError::LogRemoved { .. }) => (error, Parted::LogRemoved),
+            Err(error) => return Err(error.into()),
+        };
+        notice(format_args!("{error}"));
+        Ok(Some(parted))
+    }
+
+    /// Rewinds the directory to the server; `false` if it can never be rewound to this one.
+    fn rewind(&self, client: Client) -> Result<bool> {
+        let data = &self.options.data;
+        let request = RewindRequest {
+            dir: data.clone(),
+            fsync: self.options.config.fsync,
+            dry_run: false,
+            slot: None,
+        };
+        let outcome = rewind(
+            || Ok(client),
+            &request,
+            |event| {
+                if let RewindEvent::Parts(fork) = event {
+                    notice(format_args!("rewinding {} to {fork}", data.display()));
+                }
+            },
+        );
+        match outcome {
+            Ok(RewindOutcome::Rewound(summary)) => {
+                notice(format_args!(
+                    "rewound {}: {} of {} pages were fetched; log from {} to {} that only it has is given up",
+                    data.display(),
+                    summary.pages,
+                    summary.pages_total,
+                    summary.fork,
+                    summary.own_end
+                ));
+                Ok(true)
+            }
+            Ok(_) => Ok(true),
+            Err(
+                error @ (ReceiverError::Diverged { .. }
+                | ReceiverError::Storage(StorageError::NotRewindable { .. })),
+            ) => {
+                notice(format_args!("{error}"));
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn receive(

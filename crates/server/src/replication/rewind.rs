@@ -21,7 +21,7 @@
 //!   END        position: 8 bytes; then name and content of each file, each with its length before it in 4 bytes
 //! ```
 //!
-//! - R1: memory is bounded: no answer but those to RELATIONS and END is longer than [`ANSWER_BYTES_MAX`].
+//! - R1: memory is bounded: no answer but those to RELATIONS and END is longer than `ANSWER_BYTES_MAX`.
 //! - R2: the log is kept from BEGIN until the connection ends, or another copy begins on it.
 
 use bytes::BufMut;

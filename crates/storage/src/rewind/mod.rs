@@ -129,6 +129,11 @@ pub struct Plan {
     fates: Option<Fates>,
 }
 
+/// True if a rewind of `dir` was begun, and is to be done on ([`Rewind::open`]).
+pub fn rewind_is_unfinished(dir: &Path) -> bool {
+    dir.join(data_directory::UNFINISHED_REWIND).exists()
+}
+
 impl Rewind {
     /// Step 1, on the operating system's disk. With `only_looks` nothing is changed, whatever is called later: what is done
     /// then is done in memory.
