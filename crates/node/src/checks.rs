@@ -8,7 +8,7 @@
 //! | `/health` | its server runs | otherwise |
 //!
 //! `lag` takes the units kB, MB, GB and TB. The body is JSON. `GET`, `HEAD` and `OPTIONS` are answered. Requests are read one
-//! at a time, with limits for their time and length: a client that is slow costs the next one [`PATIENCE`].
+//! at a time, with limits for their time and length: a client that is slow costs the next one `PATIENCE`.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

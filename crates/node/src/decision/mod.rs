@@ -26,7 +26,7 @@
 //! - F4: where commits wait for standbys, only a node that [`Synchronous`] names takes over, in a transaction that asks for
 //!   the revision of that key, too.
 //! - F5: a standby is named there after commits wait for it and it has all log from before; commits stop to wait for it after
-//!   it is named there no more ([`synchronous`]).
+//!   it is named there no more (`synchronous`).
 //! - F6: a node that has lost the office, or has given it up, never answers as a primary again: its process ends.
 //! - F7: the deadline is set before the promotion begins.
 //! - F8: a primary answers only while the key `database` names its database. So of two nodes that each have one, the later
