@@ -15,8 +15,11 @@ use tempfile::TempDir;
 /// Three texts of 200 MB in a row.
 const LARGE: &str = "select repeat('x', 200000000), repeat('y', 200000000), repeat('z', 200000000)";
 
-/// The address space of a container without overcommit.
-const SYSTEM_LIMIT: &str = "ulimit -v 1200000";
+/// The address space of a container without overcommit: 1.16 GB beside the program's own code.
+fn system_limit() -> String {
+    let code = std::fs::metadata(env!("CARGO_BIN_EXE_clearway")).unwrap().len();
+    format!("ulimit -v {}", 1_160_000 + code / 1_024)
+}
 
 /// The configuration of a server that needs little.
 const SMALL: &str = "shared_buffers = \"2MB\"\nmax_connections = 8\n";
@@ -36,7 +39,7 @@ fn is_out_of_memory(answer: Answer) {
 /// As in a container without overcommit: the operating system refuses.
 #[test]
 fn what_the_system_refuses_ends_the_statement() {
-    let (_directory, mut server, mut client) = started(SYSTEM_LIMIT, SMALL);
+    let (_directory, mut server, mut client) = started(&system_limit(), SMALL);
     let mut other = server.connect().unwrap();
     for _ in 0..2 {
         is_out_of_memory(client.query(LARGE));
@@ -59,7 +62,7 @@ fn a_limit_of_the_servers_own_ends_the_statement() {
 /// it, and the session ends its statement. (Without the reserve the process ends.)
 #[test]
 fn what_grows_by_small_pieces_ends_when_nothing_is_left() {
-    let (_directory, server, mut client) = started(SYSTEM_LIMIT, SMALL);
+    let (_directory, server, mut client) = started(&system_limit(), SMALL);
     let mut other = server.connect().unwrap();
     client.query("set work_mem = '2000000kB'").unwrap();
     for _ in 0..2 {
@@ -82,7 +85,7 @@ fn reserve_in_use(client: &mut Client) -> u64 {
 #[test]
 fn a_message_that_does_not_fit_is_refused_in_its_place() {
     let config = format!("{SMALL}max_message_size = \"1GB\"\n");
-    let (_directory, _server, mut client) = started(SYSTEM_LIMIT, &config);
+    let (_directory, _server, mut client) = started(&system_limit(), &config);
     let long = vec![b'x'; 700 << 20];
     client.query("create table t (a text)").unwrap();
     is_out_of_memory(client.run_with("select length($1::text)", &long));
