@@ -473,3 +473,7 @@ deallocate all
 select nextval('s')
 select xmlforest(x as a) from t
 select xmlserialize(content x as text) from t
+select to_tsvector('english', 'a b')
+select to_tsvector('a b') @@ to_tsquery('a')
+select id from t where 'a b'::text @@ 'a'::text
+select ts_rank(null, null)

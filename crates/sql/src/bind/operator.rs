@@ -2,6 +2,7 @@
 
 use sqlparser::ast::{self, BinaryOperator};
 
+use crate::bind::missing_function::text_search_operator;
 use crate::bind::scope::Scope;
 use crate::bind::{Binder, Typed, boolean, fold, predicate};
 use crate::error::{EngineError, Result, SqlState};
@@ -113,6 +114,9 @@ impl Binder<'_> {
             Ok(signature) => return self.apply(&signature, operands, position),
             Err(reason) => reason,
         };
+        if let Some(error) = text_search_operator(symbol, &types) {
+            return Err(error.or_position(position));
+        }
         let shown = match *types.as_slice() {
             [only] => format!("{symbol} {only}"),
             [left, right] => format!("{left} {symbol} {right}"),
