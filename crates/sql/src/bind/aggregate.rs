@@ -1,5 +1,7 @@
 //! Calls of aggregates.
 
+use sqlparser::ast;
+
 use crate::aggregate::{AggregateCall, Found, Kind, resolve, rows};
 use crate::bind::call::CallParts;
 use crate::bind::json::{has_names_inside, require_comparable};
@@ -254,6 +256,9 @@ fn find(parts: &CallParts<'_>, arguments: &[Typed], direct: usize) -> Result<Fou
             ));
             return Err(error);
         }
+        for (argument, key) in parts.arguments.iter().zip(parts.within) {
+            require_one_collation(argument, &key.expr)?;
+        }
         for at in 0..direct {
             let pair = [types[direct + at], types[at]];
             let Some(common) = common_type(&pair) else {
@@ -275,6 +280,30 @@ fn find(parts: &CallParts<'_>, arguments: &[Typed], direct: usize) -> Result<Fou
         ));
     }
     resolve(parts.name, &types).map_err(|reason| no_function(parts.name, &types, reason))
+}
+
+/// The collation that an expression is written with.
+fn written_collation(expr: &ast::Expr) -> Option<String> {
+    match expr {
+        ast::Expr::Nested(inner) => written_collation(inner),
+        ast::Expr::Collate { collation, .. } => collation
+            .0
+            .last()
+            .and_then(|part| part.as_ident())
+            .map(|name| name.value.clone()),
+        _ => None,
+    }
+}
+
+/// 42P21 for a direct argument and a column of WITHIN GROUP that are written with different collations.
+fn require_one_collation(argument: &ast::Expr, key: &ast::Expr) -> Result<()> {
+    match (written_collation(argument), written_collation(key)) {
+        (Some(one), Some(other)) if one != other => Err(EngineError::new(
+            SqlState::from_code("42P21"),
+            format!("collation mismatch between explicit collations \"{one}\" and \"{other}\""),
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn misses_group(name: &str) -> EngineError {
