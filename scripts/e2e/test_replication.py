@@ -120,9 +120,13 @@ class Replication(WithServer):
         self.server.run("psql", keeper, "-c", "CREATE_REPLICATION_SLOT keeper PHYSICAL RESERVE_WAL")
         start = self.server.sql("select restart_lsn from pg_replication_slots where slot_name = 'keeper'")
         start = int(start.split("/")[1], 16)
-        load = self.load(6)
+        load = None
         for _ in range(2):
             receiver = self.program("pg_receivewal", "-D", archive, "--slot", "archive", "--synchronous")
+            if not load:
+                # The slot has no position yet: the archive begins with the segment of this moment.
+                self.await_value("select active from pg_replication_slots where slot_name = 'archive'", "t")
+                load = self.load(6)
             time.sleep(1.5)
             self.assertIsNone(receiver.poll())
             receiver.kill()
