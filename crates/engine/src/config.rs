@@ -412,7 +412,7 @@ const OTHER_THREADS: u32 = 96;
 
 /// The most sessions a process can serve.
 fn connections_max() -> u32 {
-    Native::workers().capacity() as u32 - OTHER_THREADS
+    (Native::workers().capacity() as u32).saturating_sub(OTHER_THREADS)
 }
 
 fn field_names() -> Vec<String> {

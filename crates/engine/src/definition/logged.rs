@@ -10,15 +10,7 @@ use clearway_sql::error::{EngineError, Result, SqlState};
 impl DefinitionChange<'_, '_, '_> {
     /// SET LOGGED, or SET UNLOGGED, of a table; the sequences of its columns go with it.
     pub(super) fn set_logged(&mut self, entry: &TableEntry, logged: bool) -> Result<()> {
-        if entry.def.schema.is_temporary() {
-            return Err(EngineError::new(
-                SqlState::INVALID_TABLE_DEFINITION,
-                format!(
-                    "cannot change logged status of table \"{}\" because it is temporary",
-                    entry.def.name
-                ),
-            ));
-        }
+        require_lasting(entry)?;
         if entry.def.unlogged != logged {
             return Ok(());
         }
@@ -66,17 +58,23 @@ impl DefinitionChange<'_, '_, '_> {
 
     /// SET LOGGED, or SET UNLOGGED, of a sequence.
     pub(super) fn set_sequence_logged(&mut self, entry: &TableEntry, logged: bool) -> Result<()> {
-        if entry.def.schema.is_temporary() {
-            return Err(EngineError::new(
-                SqlState::INVALID_TABLE_DEFINITION,
-                format!(
-                    "cannot change logged status of table \"{}\" because it is temporary",
-                    entry.def.name
-                ),
-            ));
-        }
+        require_lasting(entry)?;
         let mut table = (*entry.def).clone();
         table.unlogged = !logged;
         self.redefine(entry, table)
     }
+}
+
+/// 42P16 for a temporary table or sequence.
+fn require_lasting(entry: &TableEntry) -> Result<()> {
+    if !entry.def.schema.is_temporary() {
+        return Ok(());
+    }
+    Err(EngineError::new(
+        SqlState::INVALID_TABLE_DEFINITION,
+        format!(
+            "cannot change logged status of table \"{}\" because it is temporary",
+            entry.def.name
+        ),
+    ))
 }
