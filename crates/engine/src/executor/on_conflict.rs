@@ -17,7 +17,7 @@
 //!    is there for a transaction of READ COMMITTED, whatever its statement's snapshot shows.
 //!
 //! A deferrable constraint is no arbiter: two rows may have its key until it is checked. A row that comes under a key of
-//! one is noted once it is stored for good: a withdrawn one is nobody's to check.
+//! one is noted once it is stored for good: a row that is withdrawn needs no check.
 //!
 //! REPEATABLE READ gives up with 40001 where the row that is there is not the one that its snapshot shows. A row that this
 //! statement has stored or updated itself is not updated again (21000).

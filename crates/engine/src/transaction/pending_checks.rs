@@ -3,9 +3,10 @@
 //! # Two logs
 //!
 //! A statement notes an event for each row that it stores, deletes or gives another key where a foreign key is concerned,
-//! and for each that it stores under a key of a deferrable unique constraint that another row may have ([`Event`]). Events of constraints that are checked at the statement's end go into the *immediate* log, which is empty
-//! between statements; those of deferred constraints into the *deferred* log, which is looked through at the commit. Both
-//! go to a temporary file beyond `work_mem`.
+//! and for each that it stores under a key of a deferrable unique constraint that another row may have ([`Event`]). Events of
+//! constraints that are checked at the statement's end go into the *immediate* log, which is empty between statements; those
+//! of deferred constraints into the *deferred* log, which is looked through at the commit. Both go to a temporary file beyond
+//! `work_mem`.
 //!
 //! # Rules
 //!

@@ -55,7 +55,7 @@ use receiver::Hook;
 pub(super) struct StandbyEngine {
     conflicts: [AtomicU64; 2],
     divergence: Divergence,
-    /// As whom replay holds locks and waits for them.
+    /// The session slot under which replay holds locks and waits for them.
     replay_proc: OnceLock<ProcId>,
     /// Asks whatever receives the log to end that, and promotes.
     promotion: Hook<dyn Fn() + Send + Sync>,

@@ -2,7 +2,7 @@
 //! schema and log, a foreign key's time of check.
 //!
 //! A statement may have them beside others. Its actions stand between commas outside of parentheses; each is tried here.
-//! What is left is sqlparser's, from the same text with blanks in the place of what was read, so that positions in it are
+//! sqlparser reads the others, from the same text with blanks in the place of what was read, so that positions in it are
 //! those of the statement.
 
 use std::ops::Range;
