@@ -172,6 +172,13 @@ impl View {
         self.synchronous.as_ref().map_or(0, |entry| entry.revision)
     }
 
+    /// True if the node `name` may be promoted.
+    pub fn admits(&self, name: &str) -> bool {
+        self.synchronous
+            .as_ref()
+            .is_none_or(|entry| entry.value.admits(name))
+    }
+
     /// The keys below `prefix`: name without the prefix, value, revision. A value that is not understood is an error: a
     /// newer program may have written it, and what it means is not to be guessed.
     pub fn parse<'a>(

@@ -5,15 +5,13 @@
 
 use std::cmp::Reverse;
 
-use super::{Decision, Ns, Own, WAIT_PERCENT, is_fresh};
+use super::{Decision, LAG_BYTES_MAX, Ns, Own, WAIT_PERCENT, is_fresh};
 use crate::cluster_state::{Change, Condition, LEADER, Leader, Member, Role, SYNCHRONOUS, Synchronous, View};
 
 /// The intervals that a node with more log has for itself.
 const HEAD_START: u64 = 3;
 /// The intervals after which a member that has written nothing is no rival.
 const RIVAL_INTERVALS: u64 = 4;
-/// The most log that the successor of a switchover may lack when it begins: a segment.
-const LAG_BYTES_MAX: u64 = 16 << 20;
 
 /// A takeover: its term, conditions and changes.
 pub(super) type Takeover = (u64, Vec<Condition>, Vec<Change>);
@@ -78,11 +76,7 @@ impl Decision {
         }
         match own.role {
             Role::Standby | Role::Former => {
-                (view.database.is_none() || view.database == own.database)
-                    && view
-                        .synchronous
-                        .as_ref()
-                        .is_none_or(|entry| entry.value.admits(&self.options.name))
+                (view.database.is_none() || view.database == own.database) && view.admits(&self.options.name)
             }
             // It would initialise: only where no node has a database.
             Role::Absent => {
@@ -119,13 +113,9 @@ impl Decision {
             Role::Absent => member.role == Role::Absent,
             _ => matches!(member.role, Role::Standby | Role::Former),
         };
-        let is_admitted = view
-            .synchronous
-            .as_ref()
-            .is_none_or(|entry| entry.value.admits(name));
         let key = |timeline, position, name| (timeline, position, Reverse(name));
         may_lead
-            && is_admitted
+            && view.admits(name)
             && key(member.timeline, member.position, name)
                 > key(own.timeline, own.position, self.options.name.as_str())
     }
@@ -142,14 +132,10 @@ pub(super) fn may_succeed(
     let Some(member) = view.members.get(to).map(|entry| &entry.value) else {
         return false;
     };
-    let is_admitted = view
-        .synchronous
-        .as_ref()
-        .is_none_or(|entry| entry.value.admits(to));
     to != leader
         && own.role == Role::Primary
         && is_fresh(to)
-        && is_admitted
+        && view.admits(to)
         && member.role == Role::Standby
         && member.streams
         && member.follows.as_deref() == Some(leader)

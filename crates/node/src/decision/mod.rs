@@ -481,6 +481,9 @@ impl Decision {
     }
 }
 
+/// The most log that a standby may lack before commits wait for it, and the successor of a switchover: a segment.
+const LAG_BYTES_MAX: u64 = 16 << 20;
+
 /// True if the member's key was changed within `span` before `now`.
 fn is_fresh(seen: &BTreeMap<String, Seen>, name: &str, now: Ns, span: Ns) -> bool {
     seen.get(name).is_some_and(|seen| now < seen.since + span)

@@ -15,15 +15,13 @@
 
 use std::collections::BTreeMap;
 
-use super::{Options, Own};
+use super::{LAG_BYTES_MAX, Options, Own};
 use crate::cluster_state::{Role, View};
 
 /// The transactions in a row that find a standby unfit before commits wait for it no more.
 const UNFIT_MAX: u32 = 2;
 /// The transactions after which one that does not catch up is given up.
 const JOINING_MAX: u32 = 20;
-/// The most log that a standby may lack before commits wait for it: a segment.
-const LAG_BYTES_MAX: u64 = 16 << 20;
 
 /// A standby that commits wait for, and that may lack what is older.
 #[derive(Debug)]
