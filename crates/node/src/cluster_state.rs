@@ -89,6 +89,9 @@ pub enum Role {
     Primary,
     /// It has failed, and the node's log says why.
     Failed,
+    /// A word of a newer program, which is no role here.
+    #[serde(other)]
+    Unknown,
 }
 
 impl Role {
@@ -101,6 +104,7 @@ impl Role {
             Role::Standby => "standby",
             Role::Primary => "primary",
             Role::Failed => "failed",
+            Role::Unknown => "unknown",
         }
     }
 }
@@ -126,6 +130,23 @@ pub struct Member {
     pub beats: u64,
     /// The time of the write in seconds since 1970 by the node's clock, for display.
     pub written_at: u64,
+}
+
+impl Member {
+    /// A member whose value is not understood. It may have a database, and is followed, waited for and promoted by none.
+    fn unknown() -> Member {
+        Member {
+            conninfo: String::new(),
+            checks: None,
+            role: Role::Unknown,
+            timeline: 0,
+            position: 0,
+            follows: None,
+            streams: false,
+            beats: 0,
+            written_at: 0,
+        }
+    }
 }
 
 /// An operator's wish that another node leads.
@@ -180,7 +201,8 @@ impl View {
     }
 
     /// The keys below `prefix`: name without the prefix, value, revision. A value that is not understood is an error: a
-    /// newer program may have written it, and what it means is not to be guessed.
+    /// newer program may have written it, and what it means is not to be guessed. That of a member costs only this member
+    /// its part in the cluster ([`Member::unknown`]).
     pub fn parse<'a>(
         keys: impl IntoIterator<Item = (&'a str, &'a [u8], i64)>,
     ) -> Result<View, serde_json::Error> {
@@ -194,7 +216,11 @@ impl View {
                 PAUSE => view.paused = true,
                 _ => {
                     if let Some(name) = key.strip_prefix(MEMBERS) {
-                        view.members.insert(name.to_owned(), entry(value, revision)?);
+                        let member = entry(value, revision).unwrap_or_else(|_| Entry {
+                            value: Member::unknown(),
+                            revision,
+                        });
+                        view.members.insert(name.to_owned(), member);
                     }
                 }
             }
@@ -255,4 +281,29 @@ pub struct Outcome {
     pub succeeded: bool,
     /// All keys behind it.
     pub view: View,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_that_is_not_understood_costs_only_this_member() {
+        let known = r#"{"conninfo":"host=a","checks":null,"role":"standby","timeline":2,"position":4096,
+            "follows":"b","streams":true,"beats":7,"written_at":100}"#;
+        let newer = known.replace("standby", "witness");
+        let keys = [
+            ("members/a", known.as_bytes(), 3),
+            ("members/b", newer.as_bytes(), 4),
+            ("members/c", b"[]".as_slice(), 5),
+        ];
+        let view = View::parse(keys).unwrap();
+        let roles: Vec<Role> = view.members.values().map(|entry| entry.value.role).collect();
+        assert_eq!(roles, [Role::Standby, Role::Unknown, Role::Unknown]);
+        assert_eq!(view.members["b"].value.conninfo, "host=a");
+        assert_eq!(view.members["c"].revision, 5);
+        for key in [LEADER, SYNCHRONOUS, DATABASE, SWITCHOVER] {
+            assert!(View::parse([(key, b"[]".as_slice(), 6)]).is_err(), "{key}");
+        }
+    }
 }

@@ -62,6 +62,13 @@ fn leader(name: &str, instance: u64, revision: i64) -> Option<Entry<Leader>> {
     Some(Entry { value, revision })
 }
 
+/// An office that its holder has given up.
+fn released(name: &str, instance: u64, revision: i64) -> Option<Entry<Leader>> {
+    let mut entry = leader(name, instance, revision)?;
+    entry.value.released = true;
+    Some(entry)
+}
+
 /// A cluster that alice leads, with the standbys that commits wait for.
 fn view(revision: i64, standbys: &[&str]) -> View {
     let synchronous = Synchronous {
@@ -392,6 +399,28 @@ fn in_a_pause_no_node_takes_over() {
     berlin.request(40 * S, &standby, 0);
     berlin.answered(40 * S, 40 * S, failed(view(20, &["berlin"])), &standby);
     assert!(puts(&berlin.request(41 * S, &standby, 0), LEADER).is_some());
+}
+
+#[test]
+fn a_member_of_a_newer_program_is_no_rival_and_keeps_a_database_from_being_made() {
+    let mut cairo = node("cairo", 0);
+    let absent = Own {
+        database: None,
+        ..own(Role::Absent, 0)
+    };
+    let mut next = View {
+        members: [member("berlin", Role::Unknown, 900)].into(),
+        ..View::default()
+    };
+    cairo.request(0, &absent, 0);
+    cairo.answered(0, 0, failed(next.clone()), &absent);
+    assert_eq!(cairo.request(S, &absent, 0).changes, Vec::new());
+    let mut alice = node("alice", 0);
+    let former = own(Role::Former, 500);
+    next.leader = released("cairo", 13, 19);
+    alice.request(0, &former, 0);
+    alice.answered(0, 0, failed(next), &former);
+    assert!(puts(&alice.request(0, &former, 0), LEADER).is_some());
 }
 
 #[test]

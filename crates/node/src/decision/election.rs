@@ -80,11 +80,15 @@ impl Decision {
             }
             // It would initialise: only where no node has a database.
             Role::Absent => {
-                let has_data =
-                    |member: &Member| matches!(member.role, Role::Standby | Role::Former | Role::Primary);
+                let has_data = |member: &Member| {
+                    matches!(
+                        member.role,
+                        Role::Standby | Role::Former | Role::Primary | Role::Unknown
+                    )
+                };
                 view.database.is_none() && !view.members.values().any(|entry| has_data(&entry.value))
             }
-            Role::Starting | Role::Primary | Role::Failed => false,
+            Role::Starting | Role::Primary | Role::Failed | Role::Unknown => false,
         }
     }
 
