@@ -127,10 +127,8 @@ fn alice_leads(synchronous: usize) -> Decision {
     let mut alice = node("alice", synchronous);
     let former = own(Role::Former, 500);
     alice.request(0, &former, 0);
-    let free = View {
-        leader: None,
-        ..view(0, &[])
-    };
+    let mut free = view(19, &[]);
+    free.leader = released("cairo", 13, 19);
     alice.answered(0, 0, made(free), &former);
     let takeover = alice.request(0, &former, 0);
     assert!(puts(&takeover, LEADER).is_some());
@@ -138,7 +136,7 @@ fn alice_leads(synchronous: usize) -> Decision {
     taken.leader = leader("alice", 11, 20);
     let actions = alice.answered(0, 0, made(taken), &former);
     assert_eq!(actions[0], Action::AnswerUntil(98 * S / 10));
-    assert_eq!(actions[1], Action::Lead { term: 1 });
+    assert_eq!(actions[1], Action::Lead { term: 4 });
     alice
 }
 
@@ -402,6 +400,31 @@ fn in_a_pause_no_node_takes_over() {
 }
 
 #[test]
+fn an_office_whose_key_is_gone_may_still_be_held() {
+    let gone = View {
+        leader: None,
+        ..view(0, &["berlin"])
+    };
+    let mut berlin = node("berlin", 0);
+    let standby = own(Role::Standby, 500);
+    berlin.request(0, &standby, 0);
+    berlin.answered(0, S, failed(gone.clone()), &standby);
+    assert_eq!(berlin.request(11 * S, &standby, 0).changes, Vec::new());
+    berlin.answered(11 * S, 11 * S, failed(gone), &standby);
+    let takeover = berlin.request(S + 102 * S / 10, &standby, 0);
+    assert_eq!(asks_for(&takeover, LEADER), Some(0));
+    // Without a database anywhere there is nothing to answer for.
+    let mut cairo = node("cairo", 0);
+    let absent = Own {
+        database: None,
+        ..own(Role::Absent, 0)
+    };
+    cairo.request(0, &absent, 0);
+    cairo.answered(0, S, failed(View::default()), &absent);
+    assert!(puts(&cairo.request(S, &absent, 0), LEADER).is_some());
+}
+
+#[test]
 fn a_member_of_a_newer_program_is_no_rival_and_keeps_a_database_from_being_made() {
     let mut cairo = node("cairo", 0);
     let absent = Own {
@@ -421,6 +444,20 @@ fn a_member_of_a_newer_program_is_no_rival_and_keeps_a_database_from_being_made(
     alice.request(0, &former, 0);
     alice.answered(0, 0, failed(next), &former);
     assert!(puts(&alice.request(0, &former, 0), LEADER).is_some());
+}
+
+#[test]
+fn a_time_to_live_that_cannot_be_is_waited_for() {
+    let mut endless = view(20, &["berlin"]);
+    if let Some(entry) = &mut endless.leader {
+        entry.value.ttl_ms = u64::MAX;
+    }
+    let mut berlin = node("berlin", 0);
+    let standby = own(Role::Standby, 500);
+    for second in [0, 100, 100_000] {
+        assert_eq!(berlin.request(second * S, &standby, 0).changes, Vec::new());
+        berlin.answered(second * S, second * S, failed(endless.clone()), &standby);
+    }
 }
 
 #[test]

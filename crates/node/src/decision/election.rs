@@ -20,7 +20,8 @@ impl Decision {
     /// The transaction by which this node takes the office, if it may do so at `now`.
     pub(super) fn takeover(&self, now: Ns, own: &Own) -> Option<Takeover> {
         let view = self.view.as_ref()?;
-        if !self.is_candidate(view, own) || now < self.free_at()? {
+        let free_at = self.free_at(own)?;
+        if !self.is_candidate(view, own) || now < free_at {
             return None;
         }
         let has_rival = view.members.iter().any(|(name, entry)| {
@@ -32,7 +33,7 @@ impl Decision {
             );
             *name != self.options.name && is_alive && self.is_ahead(view, name, &entry.value, own)
         });
-        if has_rival && now < self.free_at()? + HEAD_START * self.options.interval_ns {
+        if has_rival && now < free_at.saturating_add(HEAD_START * self.options.interval_ns) {
             return None;
         }
         let last = view.leader.as_ref().map(|entry| &entry.value);
@@ -93,10 +94,15 @@ impl Decision {
     }
 
     /// The time from which the office may be taken (F3).
-    fn free_at(&self) -> Option<Ns> {
+    fn free_at(&self, own: &Own) -> Option<Ns> {
         let seen = self.leader_seen?;
         let Some(entry) = self.leader() else {
-            return Some(seen.since);
+            let wait = match own.role {
+                // It only makes the first database; where another one is answered for, F8 holds.
+                Role::Absent => 0,
+                _ => self.options.ttl_ns / 100 * WAIT_PERCENT,
+            };
+            return Some(seen.since.saturating_add(wait));
         };
         let leader = &entry.value;
         let for_other = leader
@@ -107,7 +113,10 @@ impl Decision {
         match is_own || leader.released && !for_other {
             true => Some(seen.since),
             // Of the holder's own time to live.
-            false => Some(seen.since + leader.ttl_ms * 10_000 * WAIT_PERCENT),
+            false => {
+                let wait = leader.ttl_ms.saturating_mul(10_000 * WAIT_PERCENT);
+                Some(seen.since.saturating_add(wait))
+            }
         }
     }
 

@@ -22,7 +22,8 @@
 //! - F2: a primary answers until the time *before* it sent its last successful renewal, and 98 % of the time to live. The
 //!   session that answers looks at the clock itself, as the last thing before it writes (`clearway_server::AnswerDeadline`).
 //! - F3: a node takes an office that another one holds only when it has seen the same revision for 102 % of the time to live,
-//!   counted from the time *after* it got the answer that showed it first.
+//!   counted from the time *after* it got the answer that showed it first. An office whose key is gone may have a holder all
+//!   the same: a node that has a database waits for 102 % of its own time to live.
 //! - F4: where commits wait for standbys, only a node that [`Synchronous`] names takes over, in a transaction that asks for
 //!   the revision of that key, too.
 //! - F5: a standby is named there after commits wait for it and it has all log from before; commits stop to wait for it after
