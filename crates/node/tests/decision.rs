@@ -360,6 +360,48 @@ fn a_switchover_hands_over_after_the_log_is_closed() {
     assert_eq!(actions, [Action::End]);
 }
 
+/// Alice, asked to end at second 1, whose server has stopped; the answer to her release at second 2 was lost.
+fn alice_released() -> (Decision, Own) {
+    let mut alice = alice_leads(0);
+    let mut primary = own(Role::Primary, 500);
+    alice.request(S, &primary, 0);
+    alice.answered(S, S, made(alices(21, &[])), &primary);
+    assert_eq!(alice.leave(), [Action::HandOver]);
+    assert_eq!(alice.leave(), Vec::new());
+    (primary.role, primary.stopped) = (Role::Starting, true);
+    let request = alice.request(2 * S, &primary, 0);
+    assert!(puts(&request, LEADER).unwrap().contains(r#""released":true"#));
+    alice.unanswered();
+    (alice, primary)
+}
+
+#[test]
+fn a_release_whose_answer_was_lost_ends_the_node_in_order() {
+    let (mut alice, primary) = alice_released();
+    let request = alice.request(3 * S, &primary, 0);
+    assert_eq!(asks_for(&request, LEADER), Some(21));
+    let done = View {
+        leader: released("alice", 11, 22),
+        ..view(22, &[])
+    };
+    assert_eq!(
+        alice.answered(3 * S, 3 * S, failed(done), &primary),
+        [Action::End]
+    );
+    assert!(!alice.leads());
+}
+
+#[test]
+fn a_node_that_hands_over_is_fenced_when_etcd_is_gone() {
+    let (mut alice, primary) = alice_released();
+    assert!(!alice.request(3 * S, &primary, 0).changes.is_empty());
+    alice.unanswered();
+    assert_eq!(alice.tick(S + 97 * S / 10), Vec::new());
+    let ended = alice.tick(S + 98 * S / 10);
+    assert_eq!(ended[0], Action::AnswerUntil(0));
+    assert!(matches!(ended[1], Action::Fence(_)));
+}
+
 #[test]
 fn a_wish_for_a_node_that_does_not_follow_is_withdrawn() {
     let mut alice = alice_leads(0);

@@ -318,10 +318,8 @@ impl Decision {
                 actions.push(Action::AnswerUntil(self.deadline(own)));
                 self.look_after(received, own, &mut actions);
             }
-            Asked::Release if succeeded => {
-                self.standing = Standing::Over;
-                actions.push(Action::End);
-            }
+            Asked::Release if succeeded => self.end(&mut actions),
+            Asked::Release if self.is_released() => self.end(&mut actions),
             Asked::Renewal | Asked::Release => self.not_renewed(&mut actions),
             Asked::Takeover { .. } | Asked::Nothing => self.look_for_leader(own, &mut actions),
         }
@@ -402,6 +400,18 @@ impl Decision {
     fn fence(&mut self, reason: &'static str) -> Vec<Action> {
         self.standing = Standing::Over;
         vec![Action::AnswerUntil(0), Action::Fence(reason)]
+    }
+
+    /// The office was given up, and the log is closed.
+    fn end(&mut self, actions: &mut Vec<Action>) {
+        self.standing = Standing::Over;
+        actions.push(Action::End);
+    }
+
+    /// True if an earlier release was made, and its answer was lost.
+    fn is_released(&self) -> bool {
+        self.leader()
+            .is_some_and(|entry| entry.value.instance == self.options.instance && entry.value.released)
     }
 
     /// A condition of a renewal did not hold.
