@@ -42,9 +42,10 @@ pub fn switchover(etcd: &mut Etcd, to: &str, patience: Duration) -> Result<Strin
     if !view.members.contains_key(to) {
         return refuse(format!("the cluster has no node {to}"));
     }
-    if let Some(synchronous) = &view.synchronous
-        && !synchronous.value.admits(to)
-    {
+    if view.paused {
+        return refuse("takeovers are held back: \"clearway cluster resume\" first".to_owned());
+    }
+    if !view.admits(to) {
         return refuse(format!(
             "{to} may lack commits that were acknowledged: it is not among the synchronous standbys"
         ));

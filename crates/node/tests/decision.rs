@@ -442,6 +442,51 @@ fn in_a_pause_no_node_takes_over() {
 }
 
 #[test]
+fn in_a_pause_a_primary_that_was_restarted_leads_again() {
+    let mut alice = node("alice", 0);
+    let former = own(Role::Former, 500);
+    let paused = View {
+        paused: true,
+        ..view(20, &["berlin"])
+    };
+    alice.request(0, &former, 0);
+    alice.answered(0, S, failed(paused.clone()), &former);
+    // F3 holds for its earlier process, too.
+    assert_eq!(alice.request(11 * S, &former, 0).changes, Vec::new());
+    alice.answered(11 * S, 11 * S, failed(paused), &former);
+    let takeover = alice.request(12 * S, &former, 0);
+    assert_eq!(asks_for(&takeover, LEADER), Some(20));
+}
+
+#[test]
+fn in_a_pause_no_primary_hands_over_to_another_node() {
+    let mut alice = alice_leads(0);
+    let primary = own(Role::Primary, 500);
+    let wish = Entry {
+        value: Switchover {
+            to: "berlin".to_owned(),
+        },
+        revision: 21,
+    };
+    let wished = View {
+        switchover: Some(wish),
+        paused: true,
+        ..alices(21, &["berlin"])
+    };
+    alice.request(S, &primary, 0);
+    let actions = alice.answered(S, S, made(wished.clone()), &primary);
+    assert!(!actions.contains(&Action::HandOver));
+    // The pause is over.
+    alice.request(2 * S, &primary, 0);
+    let wished = View {
+        paused: false,
+        ..wished
+    };
+    let actions = alice.answered(2 * S, 2 * S, made(wished), &primary);
+    assert!(actions.contains(&Action::HandOver), "{actions:?}");
+}
+
+#[test]
 fn an_office_whose_key_is_gone_may_still_be_held() {
     let gone = View {
         leader: None,

@@ -72,7 +72,8 @@ impl Decision {
 
     /// True if this node may lead at all.
     fn is_candidate(&self, view: &View, own: &Own) -> bool {
-        if view.paused && view.database.is_some() {
+        // A primary that was restarted may lead again: no *other* one takes over.
+        if view.paused && view.database.is_some() && !self.held_last(view) {
             return false;
         }
         match own.role {
@@ -91,6 +92,13 @@ impl Decision {
             }
             Role::Starting | Role::Primary | Role::Failed | Role::Unknown => false,
         }
+    }
+
+    /// True if no other node has held the office since this one.
+    fn held_last(&self, view: &View) -> bool {
+        view.leader
+            .as_ref()
+            .is_some_and(|entry| entry.value.name == self.options.name)
     }
 
     /// The time from which the office may be taken (F3).
@@ -145,7 +153,9 @@ pub(super) fn may_succeed(
     let Some(member) = view.members.get(to).map(|entry| &entry.value) else {
         return false;
     };
-    to != leader
+    // In a pause the successor would not take over, and no node would lead.
+    !view.paused
+        && to != leader
         && own.role == Role::Primary
         && is_fresh(to)
         && view.admits(to)
