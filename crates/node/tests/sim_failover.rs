@@ -1,7 +1,7 @@
 //! Clusters of the shipped [`Decision`] in simulated time: clocks with other rates and origins, nodes that stop and go on
-//! (SIGSTOP), crash and start again, requests to etcd that are late or lost, before or after they were made, and links between
-//! nodes that fail. Each run is made from its seed: `SEED=7 cargo test -p clearway-node --test sim_failover`; `RUNS=20000` for
-//! a long campaign.
+//! (SIGSTOP), crash, end in order and start again, requests to etcd that are lost, before or after they were made, or are made
+//! after their node has given them up or begun anew, links between nodes that fail, and pauses. Each run is made from its
+//! seed: `SEED=7 cargo test -p clearway-node --test sim_failover`; `RUNS=20000` for a long campaign.
 //!
 //! | checked | rule |
 //! | --- | --- |
@@ -67,16 +67,23 @@ impl Store {
 /// A write: the timeline of the primary that made it, and its number.
 type Write = (u32, u64);
 
-/// The request that a node has under way.
+/// A request on its way to etcd, whatever its node does meanwhile.
 struct Flight {
+    number: u64,
     transaction: Transaction,
+    /// The true time at which etcd makes it.
+    made_at: Ns,
+    outcome: Option<Outcome>,
+}
+
+/// The request that a node waits for.
+struct Awaited {
+    number: u64,
     sent_at: Ns,
-    /// The true times at which etcd makes it, and the node learns of that, if they do.
-    made_at: Option<Ns>,
+    /// The true time at which the node learns of the outcome, if it does.
     known_at: Option<Ns>,
     /// The true time at which the node gives it up.
     given_up_at: Ns,
-    outcome: Option<Outcome>,
 }
 
 struct Node {
@@ -96,7 +103,7 @@ struct Node {
     opens_at: Option<Ns>,
     stops_at: Option<Ns>,
     stopped: bool,
-    flight: Option<Flight>,
+    awaited: Option<Awaited>,
     asks_at: Ns,
     /// Stopped by SIGSTOP until then.
     asleep_until: Ns,
@@ -113,6 +120,10 @@ struct World {
     now: Ns,
     store: Store,
     nodes: Vec<Node>,
+    flights: Vec<Flight>,
+    /// Requests that were made by etcd after their node had given them up.
+    late: u64,
+    next_flight: u64,
     synchronous: usize,
     calm: bool,
     /// Cut links: between nodes, and between a node and etcd.
@@ -162,7 +173,7 @@ impl World {
             opens_at: None,
             stops_at: None,
             stopped: false,
-            flight: None,
+            awaited: None,
             asks_at: random.random_range(0..INTERVAL),
             asleep_until: 0,
             slow_until: 0,
@@ -174,6 +185,9 @@ impl World {
             now: 0,
             store: Store::default(),
             nodes: nodes.into(),
+            flights: Vec::new(),
+            late: 0,
+            next_flight: 0,
             synchronous,
             calm: true,
             cut: Vec::new(),
@@ -238,7 +252,7 @@ impl World {
         };
         node.answers_until = Ns::MAX;
         (node.opens_at, node.stops_at, node.stopped) = (None, None, false);
-        (node.flight, node.follows) = (None, None);
+        (node.awaited, node.follows) = (None, None);
         node.waits_for.clear();
         node.reported.clear();
         node.down_until = None;
@@ -371,18 +385,22 @@ impl World {
         if !actions.is_empty() {
             return self.act(number, actions);
         }
-        if let Some(flight) = &self.nodes[number].flight {
-            let known = flight.known_at.is_some_and(|at| at <= now) && flight.outcome.is_some();
-            let (sent, given_up) = (flight.sent_at, flight.given_up_at <= now);
-            if known {
-                let outcome = self.nodes[number].flight.take().and_then(|flight| flight.outcome);
-                let actions = self.nodes[number]
-                    .decision
-                    .answered(sent, clock, outcome.unwrap(), &own);
+        if let Some(awaited) = &self.nodes[number].awaited {
+            let (sent, given_up) = (awaited.sent_at, awaited.given_up_at <= now);
+            let outcome = awaited.known_at.filter(|at| *at <= now).and_then(|_| {
+                let flight = self
+                    .flights
+                    .iter()
+                    .find(|flight| flight.number == awaited.number)?;
+                flight.outcome.clone()
+            });
+            if let Some(outcome) = outcome {
+                self.nodes[number].awaited = None;
+                let actions = self.nodes[number].decision.answered(sent, clock, outcome, &own);
                 self.act(number, actions);
             } else if given_up {
                 self.nodes[number].decision.unanswered();
-                self.nodes[number].flight = None;
+                self.nodes[number].awaited = None;
             }
             return;
         }
@@ -391,30 +409,47 @@ impl World {
         }
         let transaction = self.nodes[number].decision.request(clock, &own, 0);
         let is_cut = self.cut_from_etcd.contains(&number);
-        let late = if self.calm { 20 * MS } else { 900 * MS };
+        let late = match self.calm {
+            true => 20 * MS,
+            false if self.random.random_range(0..8) == 0 => 3_000 * MS,
+            false => 900 * MS,
+        };
         let made = self.random.random_range(MS..late);
         let known = made + self.random.random_range(MS..late);
         let lost = |random: &mut SmallRng| is_cut || (!self.calm && random.random_range(0..20) == 0);
         let (lost_there, lost_back) = (lost(&mut self.random), lost(&mut self.random));
-        self.nodes[number].flight = Some(Flight {
-            transaction,
+        self.next_flight += 1;
+        self.nodes[number].awaited = Some(Awaited {
+            number: self.next_flight,
             sent_at: clock,
-            made_at: (!lost_there).then_some(now + made),
             known_at: (!lost_there && !lost_back).then_some(now + known),
             given_up_at: now + 1_000 * MS,
-            outcome: None,
         });
+        if !lost_there {
+            self.flights.push(Flight {
+                number: self.next_flight,
+                transaction,
+                made_at: now + made,
+                outcome: None,
+            });
+        }
         self.nodes[number].asks_at = now + INTERVAL;
     }
 
-    /// etcd makes the transactions that have arrived, those of stopped and crashed nodes, too.
+    /// etcd makes the transactions that have arrived: those of nodes that are stopped, have crashed or wait no more, too.
     fn store_works(&mut self) {
-        for node in &mut self.nodes {
-            if let Some(flight) = &mut node.flight
-                && flight.made_at.is_some_and(|at| at <= self.now)
-                && flight.outcome.is_none()
-            {
+        let nodes = &self.nodes;
+        let is_awaited = |number| {
+            let mut awaited = nodes.iter().filter_map(|node| node.awaited.as_ref());
+            awaited.any(|awaited| awaited.number == number)
+        };
+        self.flights
+            .retain(|flight| flight.outcome.is_none() || is_awaited(flight.number));
+        for flight in &mut self.flights {
+            if flight.made_at <= self.now && flight.outcome.is_none() {
                 flight.outcome = Some(self.store.apply(&flight.transaction));
+                let changes = !flight.transaction.changes.is_empty();
+                self.late += u64::from(changes && !is_awaited(flight.number));
             }
         }
     }
@@ -423,7 +458,7 @@ impl World {
         let number = self.random.random_range(0..self.nodes.len());
         let other = (number + 1 + self.random.random_range(0..2)) % 3;
         let name = self.nodes[number].name.clone();
-        match self.random.random_range(0..9) {
+        match self.random.random_range(0..11) {
             0 => {
                 let span = self.random.random_range(100 * MS..4 * TTL);
                 self.nodes[number].asleep_until = self.now + span;
@@ -446,6 +481,19 @@ impl World {
                     .keys
                     .insert("switchover".to_owned(), (wish, self.store.revision));
                 self.tell(format!("an operator wants {name}"));
+            }
+            8 => {
+                self.store.revision += 1;
+                let pause = ("true".to_owned(), self.store.revision);
+                if self.store.keys.remove("pause").is_none() {
+                    self.store.keys.insert("pause".to_owned(), pause);
+                }
+                self.tell("a pause begins or ends".to_owned());
+            }
+            9 if self.is_up(number) => {
+                self.tell(format!("{name} is asked to end"));
+                let actions = self.nodes[number].decision.leave();
+                self.act(number, actions);
             }
             _ => self.calm = !self.calm,
         }
@@ -480,6 +528,7 @@ impl World {
     /// Calm time until a write of this time is acknowledged; what it took.
     fn heal(&mut self) -> Option<Ns> {
         (self.cut, self.cut_from_etcd, self.calm) = (Vec::new(), Vec::new(), true);
+        self.store.keys.remove("pause");
         for number in 0..self.nodes.len() {
             (self.nodes[number].asleep_until, self.nodes[number].slow_until) = (0, 0);
             if self.nodes[number].down_until.is_some() {
@@ -497,7 +546,8 @@ impl World {
     }
 }
 
-fn run(seed: u64) -> u64 {
+/// The terms of a cluster, and its late requests.
+fn run(seed: u64) -> (u64, u64) {
     let mut world = World::new(seed);
     let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         assert!(world.heal().is_some(), "a new cluster has no primary");
@@ -519,7 +569,7 @@ fn run(seed: u64) -> u64 {
         );
         std::panic::resume_unwind(panic);
     }
-    world.newest_term
+    (world.newest_term, world.late)
 }
 
 /// A number from the environment.
@@ -534,8 +584,11 @@ fn at_most_one_primary_acknowledges_and_nothing_acknowledged_is_lost() {
         None => 0..given("RUNS").unwrap_or(300),
     };
     let runs = seeds.end - seeds.start;
-    let terms: u64 = seeds.map(run).sum();
-    // Failovers happen, or nothing was tested.
+    let (terms, late) = seeds
+        .map(run)
+        .fold((0, 0), |(terms, late), run| (terms + run.0, late + run.1));
+    // Failovers happen, and requests come late, or nothing was tested.
     assert!(terms > 2 * runs, "{terms} terms in {runs} runs");
-    println!("{runs} clusters, {terms} terms");
+    assert!(late >= runs / 4, "{late} late requests in {runs} runs");
+    println!("{runs} clusters, {terms} terms, {late} late requests");
 }
