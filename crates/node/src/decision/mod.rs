@@ -46,8 +46,8 @@
 //!
 //! # Assumptions
 //! - etcd's transactions are linearizable.
-//! - The clock of a node goes on while its process is stopped (`CLOCK_BOOTTIME`), is set by no one, and its rate is wrong by 1 %
-//!   at most. A virtual machine that is paused needs a clock that is moved forward when it goes on, as KVM and Xen do it.
+//! - The clock of a node goes on while its process is stopped (`CLOCK_BOOTTIME`), is never set, and its rate is wrong by 1 % at
+//!   most. A virtual machine that is paused needs a clock that is moved forward when it goes on, as KVM and Xen do it.
 //! - A thread can be stopped between its look at the clock and its write: such an answer leaves late. It is of a commit that
 //!   was acknowledgeable in time. With synchronous replication the new primary has it; without, it may be lost as any commit
 //!   that was acknowledged a moment before the failure.
