@@ -11,6 +11,10 @@ import time
 from . import gate, servers, tools
 
 TTL_SECONDS = 3
+CONFIGURATION = (
+    'shared_buffers = "8MB"\nmax_wal_size = "64MB"\nwal_keep_size = "256MB"\n'
+    'wal_receiver_timeout = "4s"\nwal_sender_timeout = "4s"\n'
+)
 
 
 class Process:
@@ -76,7 +80,7 @@ class Etcd(Process):
         ]
 
     def leads(self):
-        """Whether it is the leader of the etcd cluster, as far as it knows."""
+        """True if it is the leader of the etcd cluster, as far as it knows."""
         try:
             connection = http.client.HTTPConnection("127.0.0.1", self.client_port, timeout=0.5)
             connection.request("POST", "/v3/maintenance/status", "{}")
@@ -95,8 +99,7 @@ class Node(Process):
         self.port, self.checks = servers.free_port(), servers.free_port()
         self.data = self.directory / "data"
         self.configuration = self.directory / "clearway.toml"
-        self.configuration.write_text('shared_buffers = "8MB"\nmax_wal_size = "64MB"\nwal_keep_size = "256MB"\n'
-                                      'wal_receiver_timeout = "4s"\nwal_sender_timeout = "4s"\n')
+        self.configuration.write_text(cluster.configuration)
         # What others follow it through, and what it reaches each etcd through.
         self.replication = gate.Gate(("127.0.0.1", self.port), cluster.names)
         self.to_etcd = [gate.Gate(("127.0.0.1", etcd.client_port)) for etcd in cluster.etcds]
@@ -119,6 +122,20 @@ class Node(Process):
         except (OSError, http.client.HTTPException):
             return None
 
+    def sql(self, statement):
+        """The answer of psql."""
+        done = subprocess.run(
+            [tools.find("psql"), "-XAtc", statement, "-h", "127.0.0.1", "-p", str(self.port), "-U", "clearway", "postgres"],
+            capture_output=True, text=True, timeout=60,
+        )
+        if done.returncode != 0:
+            raise RuntimeError(f"{statement}: {done.stderr}\n{self.last_log()}")
+        return done.stdout.strip()
+
+    def says(self, words):
+        """True if its output has these words."""
+        return words in self.log.read_text(errors="replace")
+
     def cut_from_etcd(self, is_cut):
         for link in self.to_etcd:
             link.closed_for = {None} if is_cut else set()
@@ -127,9 +144,9 @@ class Node(Process):
 class Cluster:
     """Nodes and etcd's members, all on this machine."""
 
-    def __init__(self, directory, names=("alice", "berlin", "cairo"), etcds=3, synchronous=1):
+    def __init__(self, directory, names=("alice", "berlin", "cairo"), etcds=3, synchronous=1, configuration=CONFIGURATION):
         self.binary = tools.build()
-        self.names, self.synchronous = names, synchronous
+        self.names, self.synchronous, self.configuration = names, synchronous, configuration
         self.etcds = [Etcd(f"etcd{number}", directory / f"etcd{number}") for number in range(1, etcds + 1)]
         for etcd in self.etcds:
             etcd.members = self.etcds
@@ -140,26 +157,56 @@ class Cluster:
         for node in self.nodes:
             node.start()
 
+    def start_others(self):
+        """Starts the nodes that have never run."""
+        for node in self.nodes:
+            if node.process is None:
+                node.start()
+
+    def operate(self, *words, seconds=30):
+        """`clearway cluster`, ended."""
+        endpoints = ",".join(f"http://127.0.0.1:{etcd.client_port}" for etcd in self.etcds)
+        return subprocess.run(
+            [self.binary, "cluster", *words, "--etcd", endpoints, "--cluster", "test"],
+            capture_output=True, text=True, timeout=seconds,
+        )
+
     def status(self):
         """What `clearway cluster status --json` says, or None while etcd does not answer."""
-        endpoints = ",".join(f"http://127.0.0.1:{etcd.client_port}" for etcd in self.etcds)
-        done = subprocess.run(
-            [self.binary, "cluster", "status", "--json", "--etcd", endpoints, "--cluster", "test"],
-            capture_output=True, text=True, timeout=30,
-        )
+        done = self.operate("status", "--json")
         return json.loads(done.stdout) if done.returncode == 0 else None
 
     def switchover(self, to):
-        endpoints = ",".join(f"http://127.0.0.1:{etcd.client_port}" for etcd in self.etcds)
-        return subprocess.run(
-            [self.binary, "cluster", "switchover", "--to", to, "--etcd", endpoints, "--cluster", "test"],
-            capture_output=True, text=True, timeout=120,
-        )
+        return self.operate("switchover", "--to", to, seconds=120)
 
     def primary(self):
         """The node whose check says that it is the primary, or None."""
         found = [node for node in self.nodes if not node.is_stopped and node.check("/primary") == 200]
         return found[0] if found else None
+
+    def await_primary(self, seconds=30):
+        """The node that leads, once there is one."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            primary = self.primary()
+            if primary is not None:
+                return primary
+            time.sleep(0.05)
+        raise RuntimeError(f"no node leads after {seconds} s\n{self.logs()}")
+
+    def await_followers(self, leader, followers, seconds=30):
+        """Waits until these nodes have all log of the leader, on its timeline."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            members = {member["name"]: member for member in (self.status() or {}).get("members", [])}
+            end = members.get(leader.name)
+            if end is not None and end["role"] == "leader" and all(
+                members[node.name]["timeline"] == end["timeline"] and members[node.name]["position"] >= end["position"]
+                for node in followers
+            ):
+                return
+            time.sleep(0.1)
+        raise RuntimeError(f"{leader.name} is not followed after {seconds} s\n{self.logs()}")
 
     def heal(self):
         """All processes run, and all links are open."""

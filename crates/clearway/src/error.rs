@@ -24,7 +24,7 @@ pub(crate) enum CommandError {
     #[error(transparent)]
     Storage(#[from] StorageError),
     #[error(transparent)]
-    Node(#[from] NodeError),
+    Cluster(#[from] NodeError),
     #[error(transparent)]
     Mechanism(#[from] MechanismError),
     #[error("{what} {}: {source}", .path.display())]
@@ -44,6 +44,9 @@ pub(crate) enum CommandError {
     Damaged { count: usize, path: PathBuf },
     #[error("{0}")]
     NotChecked(Box<CommandError>),
+    /// A node cannot go on.
+    #[error("{0}")]
+    Node(String),
     #[error("{0}")]
     Usage(String),
 }

@@ -36,6 +36,11 @@ pub(crate) struct EtcdArguments {
 }
 
 impl EtcdArguments {
+    /// The number of endpoints.
+    pub(crate) fn endpoints(&self) -> usize {
+        self.etcd.len()
+    }
+
     /// A client that gives each endpoint `patience`.
     pub(crate) fn client(&self, patience: Duration) -> Result<Etcd> {
         check_name("cluster", &self.cluster)?;

@@ -5,7 +5,8 @@
 //!
 //! A primary that may be none any more answers nothing, tells its sessions so, and *begins anew*: the process executes its own
 //! program again, with the same process id and arguments. Memory, threads and the directory's lock are as after kill -9, and
-//! nothing more is logged. The same when it has handed over, and when its directory has to be copied again.
+//! nothing more is logged. The same when it has handed over, and when its directory has to be copied again. A node that was
+//! asked to end does not begin anew, whenever that was.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
@@ -23,15 +24,18 @@ use clearway_server::{AnswerDeadline, Server, StopSignal};
 use crate::error::{CommandError, Result};
 use crate::etcd_options::{EtcdArguments, check_name};
 use crate::node_database::{NodeDatabase, NodeDatabaseOptions};
+use crate::node_directory::NodeDirectory;
 use crate::options::{ConfigOptions, duration, keep_private};
 use crate::output::notice;
-use crate::serve::{StopOnPanic, addresses, server_options, tls_options};
+use crate::serve::{addresses, bind};
 use crate::signals::{OnHangUp, handle_signals, survive_file_size_limit};
 
 /// The time that sessions have to be told that they end.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// The shortest time to live: etcd's own elections take a second.
 const TTL_MIN: Duration = Duration::from_secs(2);
+/// The longest: no other node takes over for so long.
+const TTL_MAX: Duration = Duration::from_secs(3_600);
 
 /// Run a member of a cluster, whose primary is agreed through etcd
 ///
@@ -85,33 +89,32 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     check_name("node", &arguments.name)?;
-    if arguments.ttl < TTL_MIN {
+    if !(TTL_MIN..=TTL_MAX).contains(&arguments.ttl) {
         return Err(CommandError::Usage(format!(
-            "--ttl has {TTL_MIN:?} at least, not {:?}",
+            "--ttl is {TTL_MIN:?} to {TTL_MAX:?}, not {:?}",
             arguments.ttl
         )));
     }
     let config = arguments.config.load()?;
     keep_private(&arguments.data, config.allow_group_access)?;
-    // Three endpoints that do not answer take less than half of the time to live.
-    let mut etcd = arguments.etcd.client(arguments.ttl / 7)?;
+    let mut etcd = arguments.etcd.client(etcd_patience(arguments))?;
     let on_hang_up = OnHangUp::default();
     let stop = handle_signals(on_hang_up.clone())?;
     survive_file_size_limit()?;
     let deadline = AnswerDeadline::default();
-    let mut server_options = server_options(
+    let directory = NodeDirectory::new(&arguments.data, &config)?;
+    let server = bind(
         &arguments.listen,
         arguments.socket_dir.as_deref(),
         arguments.port,
+        &directory.of_clients_files()?,
         &config,
-        tls_options(&arguments.data, &config),
-    );
-    server_options.answer_deadline = Some(deadline.clone());
-    let server = Server::bind_early(server_options)?;
+        Some(deadline.clone()),
+    )?;
     let server_stop = StopSignal::new().map_err(CommandError::io("creating the stop signal"))?;
     let database = Arc::new(NodeDatabase::new(NodeDatabaseOptions {
         name: arguments.name.clone(),
-        data: arguments.data.clone(),
+        directory,
         config_options: arguments.config.clone(),
         config,
         follow_with: arguments.follow_with.clone(),
@@ -127,37 +130,84 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     let options = options(arguments, &server)?;
     thread::scope(|scope| {
-        let _stop_on_panic = StopOnPanic(&server_stop);
         let running = scope.spawn(|| {
+            let _ends_the_node = EndsTheNode("the server", &database);
             let outcome = server.run(&server_stop);
-            database.server_has_ended();
+            database.server_has_ended(&outcome);
             outcome
         });
-        let working = scope.spawn(|| database.work(&server));
+        let working = scope.spawn(|| {
+            let _ends_the_node = EndsTheNode("the thread of its database", &database);
+            database.work(&server);
+        });
+        let end_all = || {
+            database.end_work();
+            server_stop.stop();
+        };
+        let _on_panic = OnPanic(&end_all);
         let ended = run::run(options, &mut etcd, &*database, &shown);
         database.answer_until_the_end(&ended);
-        server_stop.stop();
-        database.end_work();
-        match ended {
+        let mut failure = None;
+        let again = match ended {
             Ended::Fenced(reason) => {
-                begin_anew(&format!("this node does not lead any more: {reason}"), || {
-                    running.is_finished()
-                })
+                end_all();
+                return begin_anew(
+                    &format!("this node does not lead any more: {reason}"),
+                    || running.is_finished(),
+                    &stop,
+                );
             }
-            Ended::HandedOver => begin_anew("this node has handed over", || running.is_finished()),
-            Ended::CopyAnew => begin_anew("the directory is to be copied anew", || running.is_finished()),
-            Ended::Failed(problem) => Err(CommandError::Usage(problem)),
-            Ended::Asked => {
-                let _ = working.join();
-                match running.join() {
-                    Ok(outcome) => outcome?,
-                    Err(panic) => std::panic::resume_unwind(panic),
-                }
-                notice(format_args!("shut down"));
-                Ok(())
+            Ended::HandedOver => Some("this node has handed over"),
+            Ended::CopyAnew => Some("the directory is to be copied anew"),
+            Ended::Asked => None,
+            Ended::Failed(problem) => {
+                failure = Some(CommandError::Node(problem));
+                None
             }
+        };
+        if let Some(reason) = again.filter(|_| !stop.is_stopped()) {
+            end_all();
+            return begin_anew(reason, || running.is_finished(), &stop);
         }
+        // The engine is not closed under a receiver that writes.
+        database.end_work();
+        let _ = working.join();
+        server_stop.stop();
+        match running.join() {
+            Ok(outcome) => failure.map_or(outcome.map_err(CommandError::from), Err)?,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+        notice(format_args!("shut down"));
+        Ok(())
     })
+}
+
+/// The time that each endpoint of etcd has for an answer: if none answers, less than half of the time to live is gone.
+fn etcd_patience(arguments: &Arguments) -> Duration {
+    let endpoints = u32::try_from(arguments.etcd.endpoints()).unwrap_or(u32::MAX / 2);
+    arguments.ttl / endpoints.saturating_mul(2).saturating_add(1)
+}
+
+/// Notes that a thread has ended by a panic, without which the node must not keep its office.
+struct EndsTheNode<'a>(&'static str, &'a NodeDatabase);
+
+impl Drop for EndsTheNode<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.1.fail(format!("{} has ended by a panic", self.0));
+        }
+    }
+}
+
+/// Does something when a panic ends this thread. The scope waits for the others.
+struct OnPanic<'a>(&'a dyn Fn());
+
+impl Drop for OnPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            (self.0)();
+        }
+    }
 }
 
 /// The options of the decisions.
@@ -171,7 +221,7 @@ fn options(arguments: &Arguments, server: &Server) -> Result<Options> {
             ));
         }
     };
-    let ttl_ns = u64::try_from(arguments.ttl.as_nanos()).unwrap_or(u64::MAX / 1024);
+    let ttl_ns = u64::try_from(arguments.ttl.as_nanos()).unwrap_or(u64::MAX);
     notice(format_args!(
         "node {}: listening on {}",
         arguments.name,
@@ -188,17 +238,25 @@ fn options(arguments: &Arguments, server: &Server) -> Result<Options> {
     })
 }
 
-/// Executes this program again, once the sessions have been told, or had the time for it.
-fn begin_anew(reason: &str, told: impl Fn() -> bool) -> Result<()> {
-    notice(format_args!("{reason}: beginning anew"));
+/// Executes this program again, once the sessions have been told, or had the time for it. If the node is to end, it ends.
+fn begin_anew(reason: &str, told: impl Fn() -> bool, stop: &StopSignal) -> Result<()> {
+    notice(format_args!("{reason}"));
     let until = Instant::now() + LAST_WORDS;
     while !told() && Instant::now() < until {
         thread::sleep(Duration::from_millis(10));
     }
+    // The scope would wait for threads that may never end.
+    if stop.is_stopped() {
+        notice(format_args!(
+            "stopped without a checkpoint; the next start recovers from the log"
+        ));
+        std::process::exit(0);
+    }
+    notice(format_args!("beginning anew"));
     let error = Command::new("/proc/self/exe")
         .args(std::env::args_os().skip(1))
         .exec();
-    // Not reached unless it failed. The scope would wait for threads that may never end.
+    // Not reached unless it failed.
     notice(format_args!("could not begin anew: {error}"));
     std::process::exit(1);
 }

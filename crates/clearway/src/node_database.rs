@@ -1,22 +1,18 @@
-//! The database of a node: its directory, engine, server and receiver, as the node's decisions want them.
+//! The database of a node: its engine, server and receiver, as the node's decisions want them.
 //!
 //! | asked for | by the directory | steps |
 //! | --- | --- | --- |
 //! | lead | none | make a database |
 //! | | a former primary's | open it |
 //! | | a standby's, open | end receiving, promote |
-//! | follow | none | copy, open as a standby, receive |
-//! | | a former primary's | as a standby if the other's log goes on from all of its own; otherwise it is rewound, and where that cannot be done, moved aside and copied |
-//! | | one whose rewind was interrupted | rewind on, then as above |
+//! | follow | not open | make it one that can follow ([`node_directory`](crate::node_directory)), open as a standby, receive |
 //! | | a standby's, open | receive from there from now on |
 //!
 //! One thread, [`NodeDatabase::work`], does the steps that can take long, in the order in which it was asked for.
 //!
-//! A directory that has to be copied anew while it is open is marked ([`COPY_ANEW`]); the process begins anew, and moves it
-//! aside before it is opened.
+//! A directory that has to be copied anew while it is open is marked; the process begins anew, and copies it before it is
+//! opened.
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver as Channel, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -27,36 +23,20 @@ use clearway_node::checks::Checked;
 use clearway_node::cluster_state::Role;
 use clearway_node::decision::{Ns, Own};
 use clearway_node::run::{Database, Ended, Shown};
-use clearway_server::replication::following::{Following, FollowingEvent, FormerPrimary, Promotions};
+use clearway_server::replication::following::{Following, FollowingEvent, Promotions};
+use clearway_server::replication::receiver::ReceiverError;
 use clearway_server::replication::receiver::client::Client;
 use clearway_server::replication::receiver::conninfo::ConnInfo;
-use clearway_server::replication::receiver::rewind::{RewindEvent, RewindOutcome, RewindRequest, rewind};
 use clearway_server::replication::receiver::run::{ReceiverEvent, ReceiverOptions};
 use clearway_server::replication::receiver::stream::StreamOptions;
-use clearway_server::replication::receiver::{ReceiverError, base_backup};
 use clearway_server::{AnswerDeadline, Server, StopSignal};
-use clearway_storage::StorageError;
-use clearway_storage::directory_log::DirectoryLog;
-use clearway_storage::directory_state::directory_state;
-use clearway_storage::received_copy::copy_is_wanted;
-use clearway_storage::rewind::rewind_is_unfinished;
 use clearway_storage::sync_replication::StandbyNames;
 
 use crate::error::{CommandError, Result};
+use crate::node_directory::{Closed, NodeDirectory};
 use crate::options::ConfigOptions;
 use crate::output::notice;
 use crate::signals::OnHangUp;
-
-/// The file in a data directory that asks for a new copy at the next start.
-const COPY_ANEW: &str = "copy.anew";
-/// The reason for which a database cannot follow a server as it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Parted {
-    /// It has log of its own, or its rewind was interrupted.
-    Rewindable,
-    /// The server no longer has the log that follows.
-    LogRemoved,
-}
 
 /// The time between two attempts to follow a node that does not answer.
 const RETRY: Duration = Duration::from_secs(1);
@@ -66,7 +46,7 @@ const PROMOTION_PATIENCE: Duration = Duration::from_secs(30);
 /// The parts that a node's database is made of.
 pub(crate) struct NodeDatabaseOptions {
     pub(crate) name: String,
-    pub(crate) data: PathBuf,
+    pub(crate) directory: NodeDirectory,
     pub(crate) config_options: ConfigOptions,
     pub(crate) config: Config,
     pub(crate) follow_with: String,
@@ -89,13 +69,6 @@ enum Command {
         conninfo: String,
     },
     End,
-}
-
-/// A directory that is not open.
-struct Closed {
-    database: u64,
-    timeline: u32,
-    end: u64,
 }
 
 struct State {
@@ -123,32 +96,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A path with something behind its name.
-fn beside(data: &Path, suffix: &str) -> PathBuf {
-    let mut name = data.file_name().unwrap_or_default().to_owned();
-    name.push(suffix);
-    data.with_file_name(name)
-}
-
-/// Moves the directory aside, in place of one that was moved before.
-fn move_aside(data: &Path) -> Result<()> {
-    let former = beside(data, ".former");
-    let moved = match fs::remove_dir_all(&former) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-        _ => fs::rename(data, &former),
-    };
-    moved.map_err(|source| CommandError::Io {
-        what: "moving the data directory aside, which has to be copied anew",
-        source,
-    })?;
-    notice(format_args!(
-        "{} is {} now, and is copied anew",
-        data.display(),
-        former.display()
-    ));
-    Ok(())
-}
-
 /// The setting by which commits wait for all of these.
 fn setting(names: &[String]) -> String {
     match names {
@@ -165,29 +112,7 @@ impl NodeDatabase {
     pub(crate) fn new(mut options: NodeDatabaseOptions) -> Result<NodeDatabase> {
         // The node says for which standbys commits wait.
         options.config.synchronous_standby_names.clear();
-        let data = &options.data;
-        let marked = data.join(COPY_ANEW);
-        if marked.exists() && directory_state(data)?.standby {
-            move_aside(data)?;
-        }
-        let _ = fs::remove_file(marked);
-        let (role, closed) = if copy_is_wanted(data)? || rewind_is_unfinished(data) {
-            (Role::Absent, None)
-        } else {
-            let state = directory_state(data)?;
-            let is_standby = state.standby || state.is_new_copy;
-            let end = match is_standby {
-                true => 0,
-                false => DirectoryLog::open(data)?.end().0,
-            };
-            let closed = Closed {
-                database: state.system_identifier,
-                timeline: state.timeline,
-                end,
-            };
-            let role = if is_standby { Role::Starting } else { Role::Former };
-            (role, Some(closed))
-        };
+        let (role, closed) = options.directory.look()?;
         let (commands, asked) = channel();
         Ok(NodeDatabase {
             options,
@@ -215,9 +140,20 @@ impl NodeDatabase {
         let _ = lock(&self.commands).send(command);
     }
 
-    /// The server has ended all sessions, and closed the engine if it was in order.
-    pub(crate) fn server_has_ended(&self) {
-        self.state().stopped = true;
+    /// The server has ended all sessions. In order it was if it was asked to, and has closed the engine.
+    pub(crate) fn server_has_ended<E: std::fmt::Display>(&self, outcome: &Result<(), E>) {
+        match outcome {
+            Ok(()) if self.options.server_stop.is_stopped() => self.state().stopped = true,
+            Ok(()) => self.fail("the server has ended by itself".to_owned()),
+            Err(error) => self.fail(format!("the server has ended: {error}")),
+        }
+    }
+
+    /// Ends the node: a part of it is gone, without which it must not keep its office.
+    pub(crate) fn fail(&self, problem: String) {
+        let mut state = self.state();
+        state.role = Role::Failed;
+        state.failure.get_or_insert(problem);
     }
 
     /// Nothing that a primary says leaves any more, unless the node ends in order.
@@ -289,9 +225,9 @@ impl NodeDatabase {
                     }
                 }
                 Command::End => {
-                    if let Some(mut following) = self.state().following.take() {
-                        following.stop();
-                    }
+                    // Its end is waited for, and the state is not locked meanwhile.
+                    let following = self.state().following.take();
+                    drop(following);
                     return;
                 }
             }
@@ -301,9 +237,7 @@ impl NodeDatabase {
     /// An error ends the node.
     fn note(&self, outcome: Result<()>) {
         if let Err(error) = outcome {
-            let mut state = self.state();
-            state.role = Role::Failed;
-            state.failure = Some(error.to_string());
+            self.fail(error.to_string());
         }
     }
 
@@ -321,9 +255,9 @@ impl NodeDatabase {
     }
 
     fn become_primary(&self, server: &Server, term: u64, initialises: bool) -> Result<()> {
-        let data = &self.options.data;
+        let data = self.options.directory.path();
         // It has what it has.
-        let _ = fs::remove_file(data.join(COPY_ANEW));
+        self.options.directory.unmark();
         let (engine, following) = {
             let mut state = self.state();
             state.role = Role::Starting;
@@ -332,13 +266,13 @@ impl NodeDatabase {
         };
         let Some(engine) = engine else {
             // A copy of the node that led before may have begun meanwhile.
-            if !initialises && copy_is_wanted(data)? {
+            if !initialises && self.options.directory.wants_copy()? {
                 let problem = format!(
                     "{} is to lead, and {} has no database",
                     self.options.name,
                     data.display()
                 );
-                return Err(CommandError::Usage(problem));
+                return Err(CommandError::Node(problem));
             }
             let engine = Engine::open(data, self.options.config.clone())
                 .map_err(CommandError::database("opening", data))?;
@@ -368,7 +302,8 @@ impl NodeDatabase {
     }
 
     fn open_standby(&self, server: &Server) -> Result<Arc<Engine>> {
-        let data = &self.options.data;
+        self.options.directory.complete_copy()?;
+        let data = self.options.directory.path();
         let engine = Engine::open_standby(data, self.options.config.clone())
             .map_err(CommandError::database("opening", data))?;
         self.opened(server, &engine, Role::Standby);
@@ -384,7 +319,8 @@ impl NodeDatabase {
         let conninfo: ConnInfo = words.parse()?;
         let engine = {
             let state = self.state();
-            if state.follows == followed && state.following.is_some() {
+            let receives = state.following.as_ref().is_some_and(|last| !last.has_ended());
+            if state.follows == followed && receives {
                 return Ok(());
             }
             state.engine.clone()
@@ -407,98 +343,25 @@ impl NodeDatabase {
     }
 
     /// Makes the directory one that can follow the server. The connection makes that one keep its log.
+    ///
+    /// While it is changed it is no server's, and leads no cluster. After a failure it is what it is then.
     fn fit_directory(&self, conninfo: &ConnInfo) -> Result<Client> {
-        let (data, config) = (&self.options.data, &self.options.config);
-        let connect = || {
-            let patience = config.wal_receiver_timeout.duration();
-            Client::connect(conninfo, patience, &self.options.stop)
-        };
-        let mut client = connect()?;
-        if !copy_is_wanted(data)? {
-            let Some(parted) = self.parted_from(&mut client)? else {
-                return Ok(client);
-            };
-            // No server's any more: it leads no cluster.
-            {
-                let mut state = self.state();
-                (state.role, state.closed) = (Role::Starting, None);
-            }
-            client = connect()?;
-            if parted == Parted::Rewindable && self.rewind(client)? {
-                return Ok(connect()?);
-            }
-            move_aside(data)?;
-            client = connect()?;
+        let NodeDatabaseOptions {
+            directory,
+            config,
+            stop,
+            ..
+        } = &self.options;
+        let fitted = directory.fit(conninfo, config, stop, || {
+            let mut state = self.state();
+            (state.role, state.closed) = (Role::Starting, None);
+        });
+        if fitted.is_err() {
+            let found = directory.look()?;
+            let mut state = self.state();
+            (state.role, state.closed) = found;
         }
-        notice(format_args!(
-            "copying {} into {}",
-            client.address(),
-            data.display()
-        ));
-        base_backup::fetch(&mut client, data, config.fsync, |_| ())?;
-        Ok(client)
-    }
-
-    /// The reason for which the directory's database cannot follow the server as it is, if there is one.
-    fn parted_from(&self, client: &mut Client) -> Result<Option<Parted>> {
-        let data = &self.options.data;
-        if rewind_is_unfinished(data) {
-            return Ok(Some(Parted::Rewindable));
-        }
-        let state = directory_state(data)?;
-        if state.standby || state.is_new_copy {
-            return Ok(None);
-        }
-        let (error, parted) = match FormerPrimary::open(data)?.can_follow(client) {
-            Ok(()) => return Ok(None),
-            Err(error @ ReceiverError::Diverged { .. }) => (error, Parted::Rewindable),
-            Err(error @ ReceiverError::LogRemoved { .. }) => (error, Parted::LogRemoved),
-            Err(error) => return Err(error.into()),
-        };
-        notice(format_args!("{error}"));
-        Ok(Some(parted))
-    }
-
-    /// Rewinds the directory to the server; `false` if it can never be rewound to this one.
-    fn rewind(&self, client: Client) -> Result<bool> {
-        let data = &self.options.data;
-        let request = RewindRequest {
-            dir: data.clone(),
-            fsync: self.options.config.fsync,
-            dry_run: false,
-            slot: None,
-        };
-        let outcome = rewind(
-            || Ok(client),
-            &request,
-            |event| {
-                if let RewindEvent::Parts(fork) = event {
-                    notice(format_args!("rewinding {} to {fork}", data.display()));
-                }
-            },
-        );
-        match outcome {
-            Ok(RewindOutcome::Rewound(summary)) => {
-                notice(format_args!(
-                    "rewound {}: {} of {} pages were fetched; log from {} to {} that only it has is given up",
-                    data.display(),
-                    summary.pages,
-                    summary.pages_total,
-                    summary.fork,
-                    summary.own_end
-                ));
-                Ok(true)
-            }
-            Ok(_) => Ok(true),
-            Err(
-                error @ (ReceiverError::Diverged { .. }
-                | ReceiverError::Storage(StorageError::NotRewindable { .. })),
-            ) => {
-                notice(format_args!("{error}"));
-                Ok(false)
-            }
-            Err(error) => Err(error.into()),
-        }
+        fitted
     }
 
     fn receive(
@@ -518,7 +381,7 @@ impl NodeDatabase {
             },
             create_slot: false,
         };
-        let marked = self.options.data.join(COPY_ANEW);
+        let data = self.options.directory.path().to_owned();
         let following = Following::start(
             Arc::clone(engine),
             options,
@@ -527,8 +390,8 @@ impl NodeDatabase {
             move |event| {
                 notice(format_args!("{event}"));
                 if wants_copy(event) {
-                    // The loop finds the file, and has the process begin anew.
-                    let _ = fs::write(&marked, event.to_string());
+                    // The loop finds the mark, and has the process begin anew.
+                    NodeDirectory::mark(&data, &event.to_string());
                 }
             },
         )?;
@@ -538,15 +401,13 @@ impl NodeDatabase {
 
 /// True if the standby cannot go on with the log that it has.
 fn wants_copy(event: &FollowingEvent<'_>) -> bool {
-    matches!(
-        event,
-        FollowingEvent::Receiver(ReceiverEvent::Refused(
-            ReceiverError::Diverged { .. }
-                | ReceiverError::Unlinked { .. }
-                | ReceiverError::LogRemoved { .. }
-                | ReceiverError::LogBeginsLater { .. }
-        ))
-    )
+    match event {
+        FollowingEvent::Receiver(ReceiverEvent::Refused(error)) => error.needs_copy(),
+        // A primary's timeline is told before a node follows it, and a term of this one came later than that of the server
+        // from which the newer timeline is: it leads again on the one that it had before.
+        FollowingEvent::Receiver(ReceiverEvent::Interrupted(ReceiverError::EarlierTimeline { .. })) => true,
+        _ => false,
+    }
 }
 
 impl Database for NodeDatabase {
@@ -573,6 +434,11 @@ impl Database for NodeDatabase {
             return own;
         };
         let storage = engine.storage();
+        let failure = storage.standby().and_then(|standby| standby.failure());
+        if own.role == Role::Standby && failure.is_some() {
+            // It cannot be promoted: as a candidate it would win, and end.
+            own.role = Role::Failed;
+        }
         own.database = Some(storage.system_identifier());
         own.timeline = storage.timeline();
         own.position = match own.role {
@@ -639,7 +505,7 @@ impl Database for NodeDatabase {
     }
 
     fn is_to_begin_anew(&self) -> bool {
-        self.options.data.join(COPY_ANEW).exists()
+        self.state().engine.is_some() && self.options.directory.is_to_be_copied_anew()
     }
 
     fn failure(&self) -> Option<String> {

@@ -6,7 +6,9 @@ use std::thread;
 use clap::Args;
 use clearway_engine::config::{SessionScheduling, Ssl, SslVersion};
 use clearway_engine::{Config, Engine};
-use clearway_server::{Scheduling, Server, ServerOptions, StopSignal, TlsOptions, check_rules};
+use clearway_server::{
+    AnswerDeadline, Scheduling, Server, ServerOptions, StopSignal, TlsOptions, check_rules,
+};
 
 use crate::error::{CommandError, Result, plural};
 use crate::options::{ConfigOptions, keep_private};
@@ -51,17 +53,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let stop = handle_signals(on_hang_up.clone())?;
     survive_file_size_limit()?;
     keep_private(&arguments.data, config.allow_group_access)?;
-    let tls = tls_options(&arguments.data, &config);
-    check_rules(&arguments.data, tls.as_ref())?;
-    // The sockets first, so that clients that come during recovery get an answer (57P03) instead of a refused
-    // connection.
-    let server = Server::bind_early(server_options(
+    let server = bind(
         &arguments.listen,
         arguments.socket_dir.as_deref(),
         arguments.port,
+        &arguments.data,
         &config,
-        tls,
-    ))?;
+        None,
+    )?;
     thread::scope(|scope| {
         let _stop_on_panic = StopOnPanic(&stop);
         let running = scope.spawn(|| server.run(&stop));
@@ -91,15 +90,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     })
 }
 
-/// The options of a server with this configuration; `listen` may be "none".
-pub(crate) fn server_options(
+/// Takes the sockets of a server, so that clients that come during recovery get an answer (57P03) instead of a refused
+/// connection. `listen` may be "none". Rules for logins that are not understood, or cannot be kept, are an error.
+pub(crate) fn bind(
     listen: &str,
     socket_dir: Option<&Path>,
     port: u16,
+    data: &Path,
     config: &Config,
-    tls: Option<TlsOptions>,
-) -> ServerOptions {
-    ServerOptions {
+    answer_deadline: Option<AnswerDeadline>,
+) -> Result<Server> {
+    let tls = tls_options(data, config);
+    check_rules(data, tls.as_ref())?;
+    Ok(Server::bind_early(ServerOptions {
         listen: (listen != "none").then(|| listen.to_owned()),
         socket_dir: socket_dir.map(Path::to_owned),
         port,
@@ -116,12 +119,12 @@ pub(crate) fn server_options(
         },
         message_bytes_max: config.max_message_size.bytes() as u32,
         tls,
-        answer_deadline: None,
-    }
+        answer_deadline,
+    })?)
 }
 
 /// The files of TLS, if connections may be encrypted.
-pub(crate) fn tls_options(data: &Path, config: &Config) -> Option<TlsOptions> {
+fn tls_options(data: &Path, config: &Config) -> Option<TlsOptions> {
     // An absolute path stays what it is.
     let options = TlsOptions {
         certificate: data.join(&config.ssl_cert_file),

@@ -30,7 +30,7 @@ use crate::error::{CommandError, Result};
 use crate::options::{ConfigOptions, keep_private};
 use crate::output::notice;
 use crate::role::{self, Role};
-use crate::serve::{StopOnPanic, addresses, server_options, tls_options};
+use crate::serve::{StopOnPanic, addresses, bind};
 use crate::signals::{OnHangUp, handle_signals, survive_file_size_limit};
 use crate::written_settings::WrittenSettings;
 
@@ -148,14 +148,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let on_hang_up = OnHangUp::default();
     let stop = handle_signals(on_hang_up.clone())?;
     survive_file_size_limit()?;
-    let tls = tls_options(&arguments.data, &config);
-    let server = Server::bind_early(server_options(
+    let server = bind(
         &arguments.listen,
         arguments.socket_dir.as_deref(),
         arguments.port,
+        &arguments.data,
         &config,
-        tls,
-    ))?;
+        None,
+    )?;
     let server_stop = StopSignal::new().map_err(CommandError::io("creating the stop signal"))?;
     thread::scope(|scope| {
         let _stop_on_panic = StopOnPanic(&server_stop);

@@ -352,6 +352,17 @@ impl Following {
         self.status.get().phase == ReceiverPhase::Streaming
     }
 
+    /// True once no log is received any more, and none will be: the receiver has ended.
+    pub fn has_ended(&self) -> bool {
+        match self.status.get().phase {
+            ReceiverPhase::Starting | ReceiverPhase::Streaming | ReceiverPhase::Waiting => false,
+            ReceiverPhase::Stopped
+            | ReceiverPhase::Refused
+            | ReceiverPhase::Diverged
+            | ReceiverPhase::ReplayFailed => true,
+        }
+    }
+
     /// Ends receiving, and makes a primary of the standby: [`Engine::promote`], whose result this is.
     pub fn promote(mut self, reason: &str) -> std::result::Result<(u32, Lsn), EngineError> {
         self.engine.check_promotion()?;

@@ -234,6 +234,17 @@ impl ReceiverError {
         }
     }
 
+    /// True if the database here can only follow the server after its files were rewound, or copied from it anew.
+    pub fn needs_copy(&self) -> bool {
+        matches!(
+            self,
+            ReceiverError::Diverged { .. }
+                | ReceiverError::Unlinked { .. }
+                | ReceiverError::LogRemoved { .. }
+                | ReceiverError::LogBeginsLater { .. }
+        )
+    }
+
     /// True if a changed byte on the connection may be the cause: then one more attempt tells.
     pub(super) fn is_hearsay(&self) -> bool {
         matches!(

@@ -1,0 +1,118 @@
+"""`clearway node` beside etcd: what becomes of a directory that cannot follow, of a node that is asked to end, and of a
+cluster in a pause. scripts/failover has the faults under load."""
+
+import signal
+import subprocess
+import time
+import unittest
+
+from support import cluster, servers, tools
+
+RULES = "local all all trust\nhost all,replication all samehost trust\n"
+
+
+class Node(unittest.TestCase):
+    def start(self, *names, **more):
+        tools.need("etcd")
+        self.cluster = cluster.Cluster(servers.scratch("node"), names, etcds=1, synchronous=0, **more)
+        self.addCleanup(self.cluster.kill)
+        self.nodes = {node.name: node for node in self.cluster.nodes}
+        return self.cluster.nodes
+
+    def lead(self, node):
+        """The node leads, and the others follow it."""
+        node.start()
+        self.assertIs(self.cluster.await_primary(), node)
+        self.cluster.start_others()
+        self.cluster.await_whole()
+
+    def assert_ends(self, node, seconds=30):
+        try:
+            code = node.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.fail(f"{node.name} has not ended:\n{node.last_log()}")
+        self.assertEqual(code, 0, node.last_log())
+
+    def test_a_former_primary_that_is_too_far_behind_is_copied_and_keeps_its_rules(self):
+        configuration = cluster.CONFIGURATION.replace('wal_keep_size = "256MB"', 'wal_keep_size = "0"')
+        alice, berlin = self.start("alice", "berlin", configuration=configuration)
+        # The directory is on another disk.
+        disk = alice.directory / "disk"
+        disk.mkdir()
+        alice.data.symlink_to("disk/data")
+        (disk / "data").mkdir()
+        self.lead(alice)
+        subprocess.run([self.cluster.binary, "cert", "--data", alice.data, "--name", "localhost"],
+                       check=True, capture_output=True)
+        (alice.data / "pg_hba.conf").write_text(RULES)
+        kept = {name: (alice.data / name).read_bytes() for name in ("pg_hba.conf", "server.crt", "server.key")}
+        alice.sql("create table numbers (id int primary key)")
+        alice.kill()
+        self.assertIs(self.cluster.await_primary(), berlin)
+        # More than a segment, twice, and a checkpoint that leaves it behind.
+        berlin.sql("create table texts (text text)")
+        for number in range(2):
+            berlin.sql(f"insert into numbers values ({number})")
+            berlin.sql("insert into texts select repeat('x', 1800) from generate_series(1, 9500); checkpoint")
+        alice.start()
+        self.cluster.await_whole()
+        self.assertTrue(alice.says("no longer has the log from"), alice.last_log())
+        self.assertTrue(alice.says("and is copied anew"), alice.last_log())
+        self.assertEqual(alice.sql("select count(*), pg_is_in_recovery() from numbers"), "2|t")
+        self.assertEqual({name: (alice.data / name).read_bytes() for name in kept}, kept)
+        self.assertEqual((alice.data / "server.key").stat().st_mode & 0o777, 0o600)
+        self.assertTrue(alice.data.is_symlink())
+        self.assertEqual(sorted(entry.name for entry in disk.iterdir()), ["data", "data.former"])
+
+    def test_a_primary_that_leads_again_on_its_timeline_is_followed(self):
+        alice, berlin, cairo = self.start("alice", "berlin", "cairo")
+        self.lead(alice)
+        alice.kill()
+        leader = self.cluster.await_primary()
+        self.assertIn(leader, (berlin, cairo))
+        leader.sql("create table of_the_second (id int)")
+        follower = cairo if leader is berlin else berlin
+        self.cluster.await_followers(leader, [follower])
+        for node in (berlin, cairo):
+            node.kill()
+        alice.start()
+        self.assertIs(self.cluster.await_primary(), alice)
+        for node in (berlin, cairo):
+            node.start()
+        self.cluster.await_whole()
+        self.assertTrue(leader.says("that only it has is given up"), leader.last_log())
+        self.assertTrue(follower.says("and is copied anew"), follower.last_log())
+        for node in (alice, berlin, cairo):
+            self.assertEqual(node.sql("select to_regclass('of_the_second') is null"), "t")
+
+    def test_a_node_that_is_asked_to_end_does_not_begin_anew(self):
+        alice, berlin = self.start("alice", "berlin")
+        self.lead(alice)
+        alice.cut_from_etcd(True)
+        alice.process.send_signal(signal.SIGTERM)
+        # It cannot give up its office, and is fenced.
+        self.assert_ends(alice)
+        self.assertTrue(alice.says("this node does not lead any more"), alice.last_log())
+        self.assertIs(self.cluster.await_primary(), berlin)
+        alice.cut_from_etcd(False)
+        alice.start()
+        self.cluster.await_whole()
+        alice.process.send_signal(signal.SIGTERM)
+        self.assert_ends(alice)
+        self.assertTrue(alice.last_log(1).endswith("shut down"), alice.last_log())
+
+    def test_in_a_pause_no_other_node_leads(self):
+        alice, berlin = self.start("alice", "berlin")
+        self.lead(alice)
+        self.assertEqual(self.cluster.operate("pause").returncode, 0)
+        refused = self.cluster.switchover("berlin")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("takeovers are held back", refused.stderr)
+        alice.kill()
+        time.sleep(2 * cluster.TTL_SECONDS)
+        self.assertIsNone(self.cluster.primary())
+        alice.start()
+        self.assertIs(self.cluster.await_primary(), alice)
+        alice.kill()
+        self.assertEqual(self.cluster.operate("resume").returncode, 0)
+        self.assertIs(self.cluster.await_primary(), berlin)
