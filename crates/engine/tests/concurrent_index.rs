@@ -153,6 +153,49 @@ fn a_deferred_key_is_checked_by_the_index_that_it_has() {
     assert_sound(&fixture);
 }
 
+/// Alice writes by the definition from before the exchange of the trees, Bob by the one from after it. Each meets the other in
+/// the tree that the other has written first, which is not the one that the constraint has for it.
+#[test]
+fn a_deferred_key_holds_between_definitions_with_either_tree() {
+    let _watchdog = Watchdog::over_test();
+    let fixture = Fixture::new(
+        "create table t (k int constraint by_k unique deferrable initially deferred, id int primary key);
+         create table other (id int); insert into t values (10, 1)",
+    );
+    let (mut bob, mut carol) = (fixture.session(), fixture.session());
+    let (mut dan, mut look) = (fixture.session(), fixture.session());
+    // Dan's snapshot keeps the new tree from being the constraint's.
+    query(
+        &mut dan,
+        "begin isolation level repeatable read; select count(*) from other",
+    );
+    let number = query(&mut dan, "select pg_backend_pid()");
+    let reindex = beside(&fixture.engine, "reindex index concurrently by_k");
+    wait_for(&mut look, STAGES, "by_k|t|t|t, by_k_ccnew|f|t|t");
+    wait_for(
+        &mut look,
+        "select pg_blocking_pids(pid) from pg_stat_activity where query like 'reindex%'",
+        &format!("{{{number}}}"),
+    );
+    // Alice waits for Carol between the first tree and the second.
+    query(&mut carol, "begin; insert into t values (90, 2)");
+    let alice = beside(&fixture.engine, "insert into t values (30, 2)");
+    wait_for(
+        &mut look,
+        "select count(*) from pg_stat_activity where query like 'insert into t values (30, 2)' \
+             and wait_event = 'transactionid'",
+        "1",
+    );
+    query(&mut dan, "commit");
+    wait_for(&mut look, STAGES, "by_k|t|t|t, by_k_ccold|f|t|t");
+    assert_eq!(query(&mut bob, "insert into t values (30, 3)"), "INSERT 0 1");
+    query(&mut carol, "rollback");
+    assert_eq!(alice.join().unwrap(), "ERROR 23505");
+    assert_eq!(reindex.join().unwrap(), "REINDEX");
+    assert_eq!(query(&mut look, "select count(*) from t where k = 30"), "1");
+    assert_sound(&fixture);
+}
+
 #[test]
 fn an_index_that_fails_is_left_behind_and_made_whole_or_dropped() {
     let _watchdog = Watchdog::over_test();

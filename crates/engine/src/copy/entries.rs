@@ -168,7 +168,7 @@ fn insert_into_index(
             Some(_) if keys.index.check_time.deferrable => {
                 let entry = &entries[done];
                 insert_in_doubt(execution, table, keys.index, entry.key, entry.tid)?;
-                note_doubt(execution, keys.index, entry.tid)?;
+                note_doubt(execution, table, keys.index, entry.tid)?;
             }
             Some(InsertOutcome::WaitFor(_)) => refused.waiting.push(Entry {
                 row: order[done],

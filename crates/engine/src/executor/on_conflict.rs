@@ -173,7 +173,7 @@ fn store(
         }
     }
     for index in in_doubt {
-        note_doubt(execution, index, tid)?;
+        note_doubt(execution, table, index, tid)?;
     }
     row_stored(execution, table, row, tid)?;
     Ok(Some(tid))

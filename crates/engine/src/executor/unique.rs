@@ -72,7 +72,7 @@ fn insert_key(
             InsertOutcome::Inserted => return Ok(()),
             InsertOutcome::Duplicate { .. } | InsertOutcome::WaitFor(_) if index.check_time.deferrable => {
                 insert_in_doubt(execution, table, index, key, tid)?;
-                return note_doubt(execution, index, tid);
+                return note_doubt(execution, table, index, tid);
             }
             InsertOutcome::Duplicate { .. } => {
                 execution.txn.check_serializable()?;
@@ -101,17 +101,35 @@ pub(crate) fn insert_in_doubt(
     Ok(())
 }
 
-/// Notes that a row was stored under a key which another row may have.
-///
-/// An index that is made anew beside the constraint's has no check of its own, of which SET CONSTRAINTS would not know: it
-/// leads to no row that the other does not lead to, so what is in doubt here is so there.
+/// Notes that a row was stored under a key which another row may have, for the constraint that the key belongs to.
 #[cold]
-pub(crate) fn note_doubt(execution: &mut Execution<'_>, index: &IndexDef, tid: Tid) -> Result<()> {
-    if !index.constraint {
+pub(crate) fn note_doubt(
+    execution: &mut Execution<'_>,
+    table: &TableDef,
+    index: &IndexDef,
+    tid: Tid,
+) -> Result<()> {
+    // A left-over of a constraint that was dropped since has none.
+    let Some(constraint) = constraint_of(table, index) else {
         return Ok(());
-    }
+    };
     let spill = execution.spill;
-    execution.txn.checks_mut().push_doubt(index, tid, spill)
+    execution.txn.checks_mut().push_doubt(constraint, tid, spill)
+}
+
+/// The index of the constraint that an index's key belongs to: itself, or the one beside which REINDEX CONCURRENTLY makes
+/// it, or has made another (rule U5 of `session::checks::unique_key`).
+fn constraint_of<'t>(table: &'t TableDef, index: &'t IndexDef) -> Option<&'t IndexDef> {
+    if index.constraint {
+        return Some(index);
+    }
+    let is_it = |other: &&IndexDef| {
+        other.constraint
+            && other.check_time == index.check_time
+            && other.keys == index.keys
+            && other.nulls_not_distinct == index.nulls_not_distinct
+    };
+    table.all_indexes().map(|other| &**other).find(is_it)
 }
 
 /// An error of an index entry with the row that it is for, if it is about the entry.

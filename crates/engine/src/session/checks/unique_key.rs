@@ -22,13 +22,18 @@
 //!   a row that goes, or one that stays.
 //! - U4: a row that the transaction has deleted or given another key meanwhile needs no check. One that it has replaced with
 //!   the key as it was needs it: the newest version at the place counts.
+//! - U5: REINDEX CONCURRENTLY makes a second tree, and exchanges it for the first one while transactions of the definition
+//!   before write beside those of the one after. Each enters its rows into both trees, though in either order. So a row is
+//!   in doubt, for the same constraint, if U1 finds another in either tree.
 //!
 //! # Two sessions
 //!
 //! *Both store the same key.* The second one is in doubt (U2). Its check waits for the first one's end, and finds the row or
 //! none. If each has a row in doubt for the other's, each waits for the other: a deadlock, one of the two is ended with
 //! 40P01. *A row comes between a check and the commit.* Its entry comes second, so it is its own transaction that checks it,
-//! after the end of this one. A snapshot has no part in this: under REPEATABLE READ too a check sees what is committed.
+//! after the end of this one. *The two write into the trees of U5 in different orders.* Alice comes first in one, and Bob
+//! in the other: both are in doubt. A check that does not find the other row yet is that of one whose entry comes first in
+//! the tree that it asks, and then the other one's check finds it. A snapshot has no part in this: under REPEATABLE READ too a check sees what is committed.
 //!
 //! # Why not another check at the insertion
 //!
