@@ -15,6 +15,7 @@ mod reader;
 mod strings;
 mod writer;
 
+use crate::executor::shown_values::GivenColumns;
 use crate::executor::{Execution, checks, generated, not_null, select};
 use crate::output::Output;
 use crate::transaction::RowChanges;
@@ -114,8 +115,8 @@ fn fill_row(
         }
     }
     generated::generate(table, row, &execution.eval)?;
-    not_null::check_not_null(execution, table, row)?;
-    checks::check_constraints(execution, table, row)
+    not_null::check_not_null(execution, table, row, GivenColumns::Inserted)?;
+    checks::check_constraints(execution, table, row, GivenColumns::Inserted)
 }
 
 /// COPY TO STDOUT; the number of rows.

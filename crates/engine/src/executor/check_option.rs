@@ -6,7 +6,7 @@ use clearway_sql::plan::RowCheck;
 use clearway_sql::value::Value;
 
 use crate::executor::Execution;
-use crate::executor::shown_values::with_failing_row;
+use crate::executor::shown_values::{GivenColumns, with_failing_row};
 
 /// 44000 for the first view with a condition that is not true of a row.
 pub(crate) fn check_row(
@@ -14,6 +14,7 @@ pub(crate) fn check_row(
     table: &TableDef,
     checks: &[RowCheck],
     row: &[Value],
+    given: GivenColumns<'_>,
 ) -> Result<()> {
     for check in checks {
         for condition in &check.conditions {
@@ -23,7 +24,7 @@ pub(crate) fn check_row(
                     SqlState::WITH_CHECK_OPTION_VIOLATION,
                     format!("new row violates check option for view \"{}\"", check.view),
                 );
-                return Err(with_failing_row(error, execution, table, row));
+                return Err(with_failing_row(error, execution, table, row, given));
             }
         }
     }

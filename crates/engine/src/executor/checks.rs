@@ -6,19 +6,29 @@ use clearway_sql::value::Value;
 use clearway_sql::{CheckDef, TableDef};
 
 use crate::executor::Execution;
-use crate::executor::shown_values::with_failing_row;
+use crate::executor::shown_values::{GivenColumns, with_failing_row};
 
 /// 23514 for the first constraint, in the order of names, whose condition is false; NULL passes.
 #[inline]
-pub(crate) fn check_constraints(execution: &Execution<'_>, table: &TableDef, row: &[Value]) -> Result<()> {
+pub(crate) fn check_constraints(
+    execution: &Execution<'_>,
+    table: &TableDef,
+    row: &[Value],
+    given: GivenColumns<'_>,
+) -> Result<()> {
     if table.checks.is_empty() {
         return Ok(());
     }
-    check_each(execution, table, row)
+    check_each(execution, table, row, given)
 }
 
 #[inline(never)]
-fn check_each(execution: &Execution<'_>, table: &TableDef, row: &[Value]) -> Result<()> {
+fn check_each(
+    execution: &Execution<'_>,
+    table: &TableDef,
+    row: &[Value],
+    given: GivenColumns<'_>,
+) -> Result<()> {
     for check in &table.checks {
         if !holds(check, row, &execution.eval)? {
             let error = EngineError::new(
@@ -30,7 +40,7 @@ fn check_each(execution: &Execution<'_>, table: &TableDef, row: &[Value]) -> Res
             )
             .with_table(&table.schema.name, &table.name)
             .with_constraint(&check.name);
-            return Err(with_failing_row(error, execution, table, row));
+            return Err(with_failing_row(error, execution, table, row, given));
         }
     }
     Ok(())

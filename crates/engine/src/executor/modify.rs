@@ -15,6 +15,7 @@ use crate::executor::on_conflict::{self, Stored};
 use crate::executor::place::place_value;
 use crate::executor::references::{self, concern_update, row_deleted, row_stored};
 use crate::executor::scan::{self, LedBy, Scan, TO_CHANGE};
+use crate::executor::shown_values::GivenColumns;
 use crate::executor::unique::insert_entries;
 use crate::executor::{Execution, Queued, evaluate_row, heap_rel, select};
 use crate::transaction::RowChanges;
@@ -46,6 +47,7 @@ pub(crate) fn insert(
         }
         // The place, and whether the row has been locked before it was updated.
         let stored;
+        let mut given = GivenColumns::Inserted;
         match &plan.conflict {
             None => {
                 stored = (insert_row(execution, &plan.table, &row)?, false);
@@ -60,6 +62,7 @@ pub(crate) fn insert(
                     stored = (tid, true);
                     updated += 1;
                     row = new;
+                    given = GivenColumns::Assigned(conflict.action.assignments());
                 }
                 Stored::Selected(found, tid) => {
                     let is_locked = matches!(
@@ -69,6 +72,7 @@ pub(crate) fn insert(
                     stored = (tid, is_locked);
                     selected += 1;
                     row = found;
+                    given = GivenColumns::Assigned(conflict.action.assignments());
                 }
                 Stored::LeftOut => {
                     execution.scratch.rows.push(row);
@@ -77,7 +81,7 @@ pub(crate) fn insert(
             },
         }
         if let Some(checks) = &plan.checks {
-            check_row(execution, &plan.table, checks, &row)?;
+            check_row(execution, &plan.table, checks, &row, given)?;
         }
         if let Some(returning) = &plan.returning {
             if returning.tells_place {
@@ -118,8 +122,8 @@ pub(crate) fn insert(
 
 /// Stores a row and its index entries.
 pub(crate) fn insert_row(execution: &mut Execution<'_>, table: &TableDef, row: &[Value]) -> Result<Tid> {
-    check_not_null(execution, table, row)?;
-    check_constraints(execution, table, row)?;
+    check_not_null(execution, table, row, GivenColumns::Inserted)?;
+    check_constraints(execution, table, row, GivenColumns::Inserted)?;
     execution.txn.assign_xid()?;
     let mut payload = std::mem::take(&mut execution.scratch.payload);
     long_values::encode(execution.txn, execution.interrupts, table, row, &mut payload)?;
@@ -162,7 +166,8 @@ pub(crate) fn update(
             count += 1;
             if let Some(checks) = &plan.checks {
                 let row = execution.whole_row(&plan.scan.table, &changes.payload)?;
-                check_row(execution, &plan.scan.table, checks, &row)?;
+                let given = GivenColumns::Assigned(&plan.assignments);
+                check_row(execution, &plan.scan.table, checks, &row, given)?;
             }
             if let Some(returning) = &plan.returning {
                 let row = execution.whole_row(&plan.scan.table, &changes.payload)?;
@@ -317,7 +322,8 @@ impl Changes {
         if plan.generates {
             add_generated(execution, table, payload, &mut self.values)?;
         }
-        check_assigned(execution, table, payload, &self.values)?;
+        let given = GivenColumns::Assigned(&plan.assignments);
+        check_assigned(execution, table, payload, &self.values, given)?;
         self.rewrite =
             table
                 .codec
@@ -396,6 +402,7 @@ fn check_assigned(
     table: &TableDef,
     old: &[u8],
     values: &[(u16, Value)],
+    given: GivenColumns<'_>,
 ) -> Result<()> {
     let missing =
         |(column, value): &(u16, Value)| value.is_null() && table.columns[usize::from(*column)].not_null;
@@ -406,8 +413,8 @@ fn check_assigned(
     for (column, value) in values {
         row[usize::from(*column)] = value.clone();
     }
-    check_not_null(execution, table, &row)?;
-    check_constraints(execution, table, &row)
+    check_not_null(execution, table, &row, given)?;
+    check_constraints(execution, table, &row, given)
 }
 
 /// Runs a DELETE; the number of rows.

@@ -24,6 +24,7 @@ use crate::executor::place::{place_of, place_value};
 use crate::executor::references::{self, concern_update, row_deleted};
 use crate::executor::scan::{self, TO_CHANGE};
 use crate::executor::select::rows::Rows;
+use crate::executor::shown_values::GivenColumns;
 use crate::executor::unique::insert_entries;
 use crate::executor::{Execution, Queued, heap_rel, select};
 use crate::transaction::RowChanges;
@@ -114,7 +115,8 @@ pub(super) fn update(
         if let Some((new, stored)) = update_row(execution, plan, tid, &mut found)? {
             count += 1;
             if let Some(checks) = &plan.checks {
-                check_row(execution, &plan.scan.table, checks, &new)?;
+                let given = GivenColumns::Assigned(&plan.assignments);
+                check_row(execution, &plan.scan.table, checks, &new, given)?;
             }
             if let Some(returning) = &plan.returning {
                 found.row[..found.width].clone_from_slice(&new);
@@ -236,8 +238,9 @@ pub(super) fn assigned_by(
         Ok(())
     })?;
     generate(table, &mut new, &execution.eval)?;
-    check_not_null(execution, table, &new)?;
-    check_constraints(execution, table, &new)?;
+    let given = GivenColumns::Assigned(assignments);
+    check_not_null(execution, table, &new, given)?;
+    check_constraints(execution, table, &new, given)?;
     Ok(new)
 }
 

@@ -5,10 +5,15 @@ use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::value::Value;
 
 use crate::executor::Execution;
-use crate::executor::shown_values::with_failing_row;
+use crate::executor::shown_values::{GivenColumns, with_failing_row};
 
 /// 23502 for the first column that is NULL and must not be.
-pub(crate) fn check_not_null(execution: &Execution<'_>, table: &TableDef, row: &[Value]) -> Result<()> {
+pub(crate) fn check_not_null(
+    execution: &Execution<'_>,
+    table: &TableDef,
+    row: &[Value],
+    given: GivenColumns<'_>,
+) -> Result<()> {
     for (column, value) in table.columns.iter().zip(row) {
         if column.not_null && value.is_null() {
             let error = EngineError::new(
@@ -20,7 +25,7 @@ pub(crate) fn check_not_null(execution: &Execution<'_>, table: &TableDef, row: &
             )
             .with_table(&table.schema.name, &table.name)
             .with_column(&column.name);
-            return Err(with_failing_row(error, execution, table, row));
+            return Err(with_failing_row(error, execution, table, row, given));
         }
     }
     Ok(())

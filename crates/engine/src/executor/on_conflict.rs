@@ -42,6 +42,7 @@ use crate::executor::not_null::check_not_null;
 use crate::executor::place::place_value;
 use crate::executor::references::{self, concern_update, row_stored};
 use crate::executor::scan::row_lock_mode;
+use crate::executor::shown_values::GivenColumns;
 use crate::executor::unique::{insert_entries, insert_in_doubt, note_doubt, refers_to, violation};
 use crate::executor::{Execution, Queued, heap_rel};
 
@@ -74,8 +75,8 @@ pub(super) fn insert_or(
     row: &[Value],
 ) -> Result<Stored> {
     let table = &*plan.table;
-    check_not_null(execution, table, row)?;
-    check_constraints(execution, table, row)?;
+    check_not_null(execution, table, row, GivenColumns::Inserted)?;
+    check_constraints(execution, table, row, GivenColumns::Inserted)?;
     execution.txn.assign_xid()?;
     loop {
         execution.check_interrupts()?;

@@ -6,18 +6,30 @@
 //!
 //! 1. A role with SELECT on the table sees all of a row.
 //! 2. Of a row that its statement stores, another role sees the columns that it may read, and those that the statement
-//!    gives a value.
+//!    gives a value: of a new row those of INSERT, of a row that was there those of the SET that changes it. What another
+//!    part of the statement inserts or sets does not count, be it of WITH, ON CONFLICT or MERGE: the row's other values were
+//!    stored before. PostgreSQL 15 takes both lists of one INSERT or MERGE together.
 //! 3. A key is shown as a whole, to a role that may read each of its columns; one with an expression in it is not shown to a
 //!    role without SELECT on the table.
 
 use clearway_sql::deparse::index_key_listed;
 use clearway_sql::error::EngineError;
+use clearway_sql::expr::Expr;
 use clearway_sql::function::quote_identifier;
 use clearway_sql::value::{Value, text};
 use clearway_sql::{EvalContext, IndexDef, IndexedValue, TableDef};
 
 use crate::catalog::access::{Kind, SELECT};
 use crate::executor::Execution;
+
+/// The columns that a statement gives a value in a row.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum GivenColumns<'p> {
+    /// It is a new row. Those that the statement does not insert have their defaults.
+    Inserted,
+    /// It was there, and these have been assigned to.
+    Assigned(&'p [(u16, Expr)]),
+}
 
 /// The error with the row that it is about, as far as rules 1 and 2 let it be seen.
 #[cold]
@@ -26,21 +38,22 @@ pub(super) fn with_failing_row(
     execution: &Execution<'_>,
     table: &TableDef,
     row: &[Value],
+    given: GivenColumns<'_>,
 ) -> EngineError {
     let (state, role) = (execution.txn.catalog_state(), execution.identity.current);
     if state.may(role, Kind::Table, table.oid, SELECT) {
         let values: Vec<String> = row.iter().map(describe).collect();
         return error.with_detail(format!("Failing row contains ({}).", values.join(", ")));
     }
-    let accesses = || {
-        let accesses = execution.accesses.iter();
-        accesses.filter(|access| access.table.oid == table.oid)
+    let is_given = |place: u16| match given {
+        GivenColumns::Inserted => {
+            let attribute = table.attribute_number(place);
+            let mut accesses = execution.accesses.iter();
+            accesses.any(|access| access.table.oid == table.oid && access.inserted.contains(&attribute))
+        }
+        GivenColumns::Assigned(columns) => columns.iter().any(|(column, _)| *column == place),
     };
-    let is_shown = |place: u16| {
-        let attribute = table.attribute_number(place);
-        accesses().any(|access| access.inserted.contains(&attribute) || access.updated.contains(&attribute))
-            || state.may_read_columns(role, table, &[place])
-    };
+    let is_shown = |place: u16| is_given(place) || state.may_read_columns(role, table, &[place]);
     let columns = (0u16..).zip(&table.columns).zip(row);
     let (names, values): (Vec<&str>, Vec<String>) = columns
         .filter(|((place, _), _)| is_shown(*place))

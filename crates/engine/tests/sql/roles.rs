@@ -198,7 +198,8 @@ fn an_error_shows_no_value_that_the_role_may_not_read() {
     let fixture = Fixture::new("");
     let mut admin = log_in(&fixture.engine, "admin").unwrap();
     for sql in [
-        "create table account (id int primary key, owner text not null, secret int check (secret < 100), code int unique)",
+        "create table account (id int primary key, owner text not null, secret int check (secret < 100), code int unique, \
+             twice int generated always as (secret * 2) stored)",
         "create unique index on account (lower(owner))",
         "create table note (account int references account)",
         "insert into account values (1, 'ann', 7, 70), (2, 'ben', 8, 80)",
@@ -222,6 +223,35 @@ fn an_error_shows_no_value_that_the_role_may_not_read() {
             "update account set owner = null where id = 1",
             "23502",
             Some("Failing row contains (id, owner) = (1, null)."),
+        ),
+        // What another part of the statement gives a value is as it was in this row.
+        (
+            "with i as (insert into account (id, owner, secret) select 9, 'eve', 9 where false) \
+                 update account set owner = null where id = 1",
+            "23502",
+            Some("Failing row contains (id, owner) = (1, null)."),
+        ),
+        (
+            "with u as (update account set code = 9 where false) update account set owner = null where id = 1",
+            "23502",
+            Some("Failing row contains (id, owner) = (1, null)."),
+        ),
+        (
+            "insert into account (id, owner, secret) values (1, 'eve', 9) on conflict (id) do update set owner = null",
+            "23502",
+            Some("Failing row contains (id, owner) = (1, null)."),
+        ),
+        (
+            "merge into account using (values (1)) s (n) on id = n when matched then update set owner = null \
+                 when not matched then insert (id, owner, secret) values (n, 'eve', 9)",
+            "23502",
+            Some("Failing row contains (id, owner) = (1, null)."),
+        ),
+        (
+            "merge into account using (values (3)) s (n) on id = n when matched then update set owner = null \
+                 when not matched then insert (id, secret) values (n, 9)",
+            "23502",
+            Some("Failing row contains (id, secret) = (3, 9)."),
         ),
         (
             "insert into account (owner, secret) values ('eve', 100)",
@@ -263,7 +293,7 @@ fn an_error_shows_no_value_that_the_role_may_not_read() {
         ),
         (
             "update account set owner = null where id = 1",
-            "Failing row contains (1, null, 7, 70).",
+            "Failing row contains (1, null, 7, 70, 14).",
         ),
     ] {
         assert_eq!(error(&mut clerk, sql).detail(), Some(detail), "{sql}");

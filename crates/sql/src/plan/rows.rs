@@ -282,6 +282,14 @@ impl ConflictAction {
             ConflictAction::Select(select) => select.condition.as_ref(),
         }
     }
+
+    /// The columns that are given a value in the row that is there, with their new values.
+    pub fn assignments(&self) -> &[(u16, Expr)] {
+        match self {
+            ConflictAction::Update(update) => &update.set.values,
+            ConflictAction::Nothing | ConflictAction::Select(_) => &[],
+        }
+    }
 }
 
 /// DO SELECT of ON CONFLICT; WHERE sees what it sees in DO UPDATE.
