@@ -268,9 +268,73 @@ pub fn has_word(text: &str, word: &str) -> bool {
     })
 }
 
+/// The names, with their schemas, that stand in a text where one names a type: behind `::`, behind AS at the end of a cast, in
+/// front of a literal, or behind a name in a list of columns.
+pub fn names_of_types(text: &str) -> Vec<(Option<String>, String)> {
+    // Such a word is in front of a value where a column's name would be in front of its type.
+    const BEFORE_VALUES: [&str; 4] = ["all", "distinct", "not", "select"];
+    let tokens = lex(text, usize::MAX);
+    let kind = |at: Option<usize>| at.and_then(|at| tokens.get(at)).map(|token| &token.kind);
+    let name = |at| match kind(at) {
+        Some(Kind::Word(found) | Kind::Quoted(found)) => Some(found),
+        _ => None,
+    };
+    let is_one_of = |at, symbols: &[char]| matches!(kind(at), Some(Kind::Symbol(it)) if symbols.contains(it));
+    let names = (0..tokens.len()).filter_map(|at| {
+        // A schema stands in front of a dot; AS is no name.
+        let is_name = |found: &&String| *found != "as" && !is_one_of(Some(at + 1), &['.']);
+        let found = name(Some(at)).filter(is_name)?;
+        let in_front = |count: usize| at.checked_sub(count);
+        let schema = name(in_front(2)).filter(|_| is_one_of(in_front(1), &['.']));
+        let first = if schema.is_some() { 3 } else { 1 };
+        let (before, before_that) = (in_front(first), in_front(first + 1));
+        let behind = Some(at + 1);
+        let is_cast = is_one_of(before, &[':']) && is_one_of(before_that, &[':'])
+            || name(before).is_some_and(|before| before == "as") && is_one_of(behind, &[')', '[']);
+        let is_of_column = is_one_of(before_that, &['(', ','])
+            && name(before).is_some_and(|before| !BEFORE_VALUES.contains(&before.as_str()));
+        let is_of_literal = matches!(kind(behind), Some(Kind::Text(_)));
+        (is_cast || is_of_column || is_of_literal).then(|| (schema.cloned(), found.clone()))
+    });
+    names.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_type_is_named_where_a_type_stands() {
+        let names = |text: &str| {
+            let found = names_of_types(text).into_iter();
+            let shown = found.map(|(schema, name)| match schema {
+                Some(schema) => format!("{schema}.{name}"),
+                None => name,
+            });
+            shown.collect::<Vec<_>>().join(" ")
+        };
+        for (text, found) in [
+            ("select ((1, 'a')::s.whole).b, null::Whole", "s.whole whole"),
+            ("select array[]::\"Whole\"[]", "Whole"),
+            ("select cast(x as s.whole), cast(y as whole[])", "s.whole whole"),
+            ("select s.whole '(1)'", "s.whole"),
+            ("select * from f(j) as x(a int, b s.whole)", "int s.whole"),
+            ("select * from f(j) x(a whole)", "whole"),
+            ("select whole.a, s.whole.b from s.whole", ""),
+            ("select row_to_json(whole), count(distinct whole) from whole", ""),
+            (
+                "select a from t where (not whole is null) and b in (select whole from t)",
+                "",
+            ),
+            (
+                "select a as whole from t as whole join whole on true, whole as x",
+                "",
+            ),
+            ("select x = 'whole'::text, whole::int from t", "text int"),
+        ] {
+            assert_eq!(names(text), found, "{text}");
+        }
+    }
 
     fn written(text: &str) -> Vec<(Element, &str)> {
         Elements::of(text)

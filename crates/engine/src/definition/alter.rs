@@ -15,6 +15,7 @@ use crate::convert::storage_error;
 use crate::definition::check::{already_there, has_constraint};
 use crate::definition::composite::{require_no_row_inside, require_rows_not_held};
 use crate::definition::rewrite::each_row;
+use crate::definition::written_names::require_row_type_unwritten;
 use crate::definition::{
     DefinitionChange, ReadableBy, already_exists, check, default, generated, kept_index, notice,
 };
@@ -598,9 +599,11 @@ impl DefinitionChange<'_, '_, '_> {
     }
 
     fn rename_table(&mut self, entry: &TableEntry, name: &str) -> Result<()> {
-        if self.state()?.is_taken(entry.def.schema.oid, name) {
+        let state = self.state()?;
+        if state.is_taken(entry.def.schema.oid, name) {
             return Err(already_exists(name));
         }
+        require_row_type_unwritten(&state, &entry.def, "renaming")?;
         let mut table = (*entry.def).clone();
         table.name = name.to_owned();
         self.redefine(entry, table)

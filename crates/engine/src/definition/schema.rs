@@ -13,6 +13,7 @@ use crate::catalog::schema::SchemaEntry;
 use crate::catalog::system::shape::Schema;
 use crate::catalog::{CATALOG_REL, CatalogState, stored};
 use crate::convert::storage_error;
+use crate::definition::written_names::require_schema_unwritten;
 use crate::definition::{DefinitionChange, NewSchema, notice, raced};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::Owner;
@@ -74,6 +75,7 @@ impl DefinitionChange<'_, '_, '_> {
         if state.schema_named(to).is_some() {
             return Err(already_exists(to));
         }
+        require_schema_unwritten(&state, name)?;
         let entry = SchemaEntry {
             schema: SchemaRef::new(entry.schema.oid, to),
             ..entry

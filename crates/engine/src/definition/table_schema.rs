@@ -1,12 +1,14 @@
 //! SET SCHEMA of tables and views.
 //!
-//! A relation's number stays, and what refers to it does so by number. So only names are looked at: those that come with it,
-//! of its indexes and of the sequences of its columns, must be free in the other schema.
+//! A relation's number stays, and what refers to it does so by number. So names are looked at: those that come with it, of its
+//! indexes and of the sequences of its columns, must be free in the other schema. And no text of a definition may name the
+//! type of its rows, since such a text keeps the type's name.
 
 use std::sync::Arc;
 
 use crate::catalog::owned_sequences::owner_of;
 use crate::catalog::{CatalogState, TableEntry};
+use crate::definition::written_names::require_row_type_unwritten;
 use crate::definition::{DefinitionChange, ReadableBy};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::value::DataType;
@@ -20,6 +22,7 @@ impl DefinitionChange<'_, '_, '_> {
             return Ok(());
         }
         let mut state = self.state()?;
+        require_row_type_unwritten(&state, &entry.def, "moving")?;
         let sequences = state.owned_sequences(entry.def.oid, None);
         require_free(&state, entry, &sequences, schema)?;
         let mut table = (*entry.def).clone();

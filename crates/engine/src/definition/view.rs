@@ -5,6 +5,7 @@ use std::sync::Arc;
 use clearway_txn::LockMode;
 
 use crate::catalog::TableEntry;
+use crate::definition::written_names::require_row_type_unwritten;
 use crate::definition::{DefinitionChange, ReadableBy, already_exists, notice};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::{AlterViewPlan, CreateViewPlan, OnCommit, ViewChange};
@@ -76,6 +77,7 @@ impl DefinitionChange<'_, '_, '_> {
                 if state.is_taken(table.schema.oid, name) {
                     return Err(already_exists(name));
                 }
+                require_row_type_unwritten(&state, &table, "renaming")?;
                 table.name.clone_from(name);
             }
             ViewChange::RenameColumn { column, name } => {

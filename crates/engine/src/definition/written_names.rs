@@ -4,13 +4,16 @@
 //! attribute of a type cannot change. A text can name one only with a value of the type at hand: out of a column that has
 //! such values, or by a cast, whose type it names (by its number in the texts of defaults and conditions, by its name in
 //! those of views). A word in any other text is another thing of that name.
+//!
+//! A relation's name is that of the type of its rows, too. A text's places for relations are kept by number, so the name cannot
+//! change only while a text has it in a type's place ([`require_row_type_unwritten`]). So with the name of a schema.
 
 use std::sync::Arc;
 
 use clearway_sql::error::{EngineError, Result};
 use clearway_sql::value::DataType;
-use clearway_sql::value::user_type::{UserType, array_name, numbered};
-use clearway_sql::{ColumnDefault, TableDef, has_word};
+use clearway_sql::value::user_type::{DomainType, UserType, array_name, numbered};
+use clearway_sql::{ColumnDefault, TableDef, has_word, names_of_types};
 
 use crate::catalog::CatalogState;
 
@@ -22,14 +25,9 @@ pub(super) fn require_unwritten(state: &CatalogState, of: &UserType, word: &str,
     let holders = Holders::of(state, of.data_type());
     for entry in state.tables().iter().chain(&state.views()) {
         let table = &entry.def;
-        let defaults = table.columns.iter().filter_map(|column| match &column.default {
-            Some(ColumnDefault::Expression { sql, .. } | ColumnDefault::Generated { sql, .. }) => Some(sql),
-            _ => None,
-        });
-        let checks = table.checks.iter().map(|check| &check.sql);
-        let mut own = defaults.chain(checks);
         let mut views = table.view.iter();
-        let is_named = own.any(|sql| has_word(sql, word) && holders.are_at_hand(sql, [&**table]))
+        let is_named = expressions_of(table)
+            .any(|sql| has_word(sql, word) && holders.are_at_hand(sql, [&**table]))
             || views.any(|view| {
                 let relations = view.tables.iter().filter_map(|named| state.table(named.table));
                 has_word(&view.sql, word)
@@ -40,18 +38,75 @@ pub(super) fn require_unwritten(state: &CatalogState, of: &UserType, word: &str,
         }
     }
     for other in state.user_types() {
-        let domain = other.domain();
-        let texts = domain.iter().flat_map(|domain| {
-            let checks = domain.checks.iter().map(|check| &check.sql);
-            domain.default.iter().chain(checks)
-        });
-        let is_base = domain.is_some_and(|domain| holds(state, domain.base, of.data_type()));
-        let mut texts = texts.into_iter();
-        if texts.any(|sql| has_word(sql, word) && (is_base || holders.are_at_hand(sql, []))) {
+        let is_base = |domain: &DomainType| holds(state, domain.base, of.data_type());
+        let is_base = other.domain().is_some_and(is_base);
+        if expressions_of_domain(&other)
+            .any(|sql| has_word(sql, word) && (is_base || holders.are_at_hand(sql, [])))
+        {
             return Err(refused(format!("domain \"{}\"", other.name)));
         }
     }
     Ok(())
+}
+
+/// 0A000 if an expression or a query in a definition may name the type of a relation's rows, or of arrays of them; `what`
+/// is done to the relation.
+pub(super) fn require_row_type_unwritten(state: &CatalogState, of: &TableDef, what: &str) -> Result<()> {
+    let names = [of.name.clone(), array_name(&of.name)];
+    match naming_type(state, |_, name| names.iter().any(|own| own == name)) {
+        None => Ok(()),
+        Some(in_what) => Err(EngineError::not_supported(format!(
+            "{what} \"{}\", whose row type {in_what} names,",
+            of.name
+        ))),
+    }
+}
+
+/// 0A000 if an expression or a query in a definition names a type with this schema.
+pub(super) fn require_schema_unwritten(state: &CatalogState, of: &str) -> Result<()> {
+    match naming_type(state, |schema, _| schema == Some(of)) {
+        None => Ok(()),
+        Some(in_what) => Err(EngineError::not_supported(format!(
+            "renaming schema \"{of}\", of which {in_what} names a type,"
+        ))),
+    }
+}
+
+/// The first definition whose text names such a type, by schema and name. The words inside of literals (`'t'::regclass`) do
+/// not count.
+fn naming_type(state: &CatalogState, is_it: impl Fn(Option<&str>, &str) -> bool) -> Option<String> {
+    let is_named = |sql: &String| {
+        let names = names_of_types(sql);
+        names.iter().any(|(schema, name)| is_it(schema.as_deref(), name))
+    };
+    for entry in state.tables().iter().chain(&state.views()) {
+        let query = entry.def.view.iter().map(|view| &view.sql);
+        if expressions_of(&entry.def).chain(query).any(is_named) {
+            return Some(format!("the definition of \"{}\"", entry.def.name));
+        }
+    }
+    let domains = state.user_types();
+    let naming = domains
+        .iter()
+        .find(|other| expressions_of_domain(other).any(is_named));
+    naming.map(|other| format!("domain \"{}\"", other.name))
+}
+
+/// The texts of a table's defaults, generated columns and CHECK constraints.
+fn expressions_of(table: &TableDef) -> impl Iterator<Item = &String> {
+    let defaults = table.columns.iter().filter_map(|column| match &column.default {
+        Some(ColumnDefault::Expression { sql, .. } | ColumnDefault::Generated { sql, .. }) => Some(sql),
+        _ => None,
+    });
+    defaults.chain(table.checks.iter().map(|check| &check.sql))
+}
+
+/// The texts of a domain's default and CHECK constraints; none for another type.
+fn expressions_of_domain(of: &UserType) -> impl Iterator<Item = &String> {
+    of.domain().into_iter().flat_map(|domain| {
+        let checks = domain.checks.iter().map(|check| &check.sql);
+        domain.default.iter().chain(checks)
+    })
 }
 
 /// The types whose values have values of one type inside, itself among them.

@@ -122,6 +122,73 @@ fn what_a_view_cannot_be_is_refused() {
     ));
 }
 
+/// The row type of a relation has its name. A text that names the type keeps that name.
+#[test]
+fn a_relation_whose_row_type_a_text_names_keeps_its_name() {
+    let fixture = Fixture::new(
+        "create schema s; create schema r; create table s.whole (a int, b text);
+         insert into s.whole values (1, 'one');
+         create view over as select ((2, 'two')::s.whole).b, row_to_json(whole) as whole from s.whole",
+    );
+    let mut session = fixture.session();
+    let answers = |session: &mut clearway_engine::Session, sql: &str, message: &str| {
+        assert_eq!(error(session, sql).message(), message, "{sql}");
+        assert_eq!(
+            query(session, "select * from over"),
+            "two|{\"a\":1,\"b\":\"one\"}",
+            "{sql}"
+        );
+    };
+    let kept = "\"whole\", whose row type the definition of \"over\" names, is not supported";
+    for (sql, what) in [
+        ("alter table s.whole set schema r", "moving"),
+        ("alter table s.whole rename to part", "renaming"),
+    ] {
+        answers(&mut session, sql, &format!("{what} {kept}"));
+    }
+    answers(
+        &mut session,
+        "alter schema s rename to q",
+        "renaming schema \"s\", of which the definition of \"over\" names a type, is not supported",
+    );
+    for sql in ["alter view over rename to o", "alter view o set schema r"] {
+        run(&mut session, sql);
+    }
+    assert_eq!(query(&mut session, "select b from r.o"), "two");
+    // A view's rows have a type, too.
+    for sql in [
+        "drop view r.o",
+        "create view s.part as select 1 as a, 2 as b",
+        "create view over as select (null::s.part[])[1].b",
+    ] {
+        run(&mut session, sql);
+    }
+    for sql in ["alter view s.part rename to p", "alter view s.part set schema r"] {
+        assert_eq!(error(&mut session, sql).sqlstate().as_str(), "0A000", "{sql}");
+    }
+    // So do the texts of tables and domains, but for what they have by number.
+    for sql in [
+        "drop view over",
+        "create table holds (a int default (cast((1, 2) as s.part)).b, check ((((a, a)::s.part).a) > 0))",
+        "create domain checked as int check (((value, value)::s.part).b > 0)",
+    ] {
+        assert!(!run(&mut session, sql).starts_with("ERROR"), "{sql}");
+    }
+    assert_eq!(
+        error(&mut session, "alter view s.part rename to p").message(),
+        "renaming \"part\", whose row type the definition of \"holds\" names, is not supported"
+    );
+    run(&mut session, "alter table holds alter a set default 3");
+    assert_eq!(run(&mut session, "alter view s.part rename to p"), "ALTER VIEW");
+    assert_eq!(run(&mut session, "alter schema s rename to q"), "ALTER SCHEMA");
+    let mut session = fixture.session();
+    assert_eq!(
+        run(&mut session, "insert into holds values (4::checked)"),
+        "INSERT 0 1"
+    );
+    assert_eq!(run(&mut session, "insert into holds values (-4)"), "ERROR 23514");
+}
+
 #[test]
 fn others_wait_for_a_view_that_is_dropped() {
     Fixture::new(SETUP).play(
