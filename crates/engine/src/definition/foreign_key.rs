@@ -337,16 +337,25 @@ fn require_table(parent: &TableDef) -> Result<()> {
     }
 }
 
-/// 42P16 for a key between a temporary and a permanent table.
+/// 42P16 for a key that names rows which may be gone while the table's own are there: those of a temporary table go with the
+/// session, those of an unlogged one in a crash. Rows of temporary tables name no others.
 fn require_persistence(table: &TableDef, parent: &TableDef) -> Result<()> {
-    let kind = match (table.schema.is_temporary(), parent.schema.is_temporary()) {
-        (false, true) => "permanent",
-        (true, false) => "temporary",
-        _ => return Ok(()),
+    let is_temporary = |table: &TableDef| table.schema.is_temporary();
+    let (is_allowed, kinds) = match (is_temporary(table), table.unlogged) {
+        (true, _) => (is_temporary(parent), ("temporary", "temporary")),
+        (false, true) => (!is_temporary(parent), ("unlogged", "permanent or unlogged")),
+        (false, false) => (
+            !is_temporary(parent) && !parent.unlogged,
+            ("permanent", "permanent"),
+        ),
     };
+    if is_allowed {
+        return Ok(());
+    }
+    let (own, others) = kinds;
     Err(EngineError::new(
         SqlState::INVALID_TABLE_DEFINITION,
-        format!("constraints on {kind} tables may reference only {kind} tables"),
+        format!("constraints on {own} tables may reference only {others} tables"),
     ))
 }
 
