@@ -10,7 +10,7 @@ use crate::core_words::{CoreData, CorePtr, CoreU32, CoreU64};
 use crate::current_cpu::current_cpu;
 use crate::places::{Place, Places};
 use crate::{
-    CpuCounts, CpuHint, FutexOutcome, FutexWord, Half, Machine, Work, WorkerId, Workers, futex, report,
+    CpuCounts, CpuHint, FutexOutcome, FutexWord, Half, Machine, Work, WorkerId, Workers, fatal, futex, report,
 };
 
 /// The machine this program runs on.
@@ -116,11 +116,18 @@ fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> FutexOutc
         Some(libc::EINTR) => FutexOutcome::Woken,
         Some(libc::EAGAIN) => FutexOutcome::Changed,
         Some(libc::ETIMEDOUT) => FutexOutcome::TimedOut,
-        // The system refuses such calls, as a filter of system calls may. Then a wait is a poll: callers look again.
-        _ => {
+        // As a filter of system calls may. Then a wait is a poll: callers look again.
+        Some(libc::ENOSYS | libc::EPERM | libc::EACCES) => {
+            static TOLD: AtomicU32 = AtomicU32::new(0);
+            if TOLD.swap(1, Ordering::Relaxed) == 0 {
+                report(format_args!(
+                    "the system refuses futexes ({error}): threads that wait poll"
+                ));
+            }
             std::thread::sleep(timeout.map_or(REFUSED, |timeout| timeout.min(REFUSED)));
             FutexOutcome::Woken
         }
+        _ => fatal(format_args!("a futex wait failed: {error}")),
     }
 }
 
