@@ -9,7 +9,10 @@
 //! - Does the thread hold a latch of a higher rank? Then two threads that take the two latches in opposite
 //!   orders may wait for each other. The checker does not need to see that happen.
 //!
-//! Either is a panic that names both latches and the places where they were taken. A conditional acquire
+//! Before a wait for a condition, which gives one latch up and takes it again, it asks a third: has the thread taken another
+//! latch behind that one? It would hold it while it waits for the first again.
+//!
+//! Each is a panic that names both latches and the places where they were taken. A conditional acquire
 //! never waits, so it is not checked, but its latch joins the list. Latches of equal rank, such as pages of
 //! one index, and latches of rank 0 have no order that the checker knows.
 //!
@@ -67,6 +70,26 @@ mod held {
         .unwrap_or(None)
     }
 
+    /// The violation, if the thread may not give this latch up and take it again now.
+    pub(super) fn violation_of_wait(
+        class: &'static LatchClass,
+        address: usize,
+        place: &'static Location<'static>,
+    ) -> Option<String> {
+        HELD.try_with(|held| {
+            let held = held.borrow();
+            let own = held.iter().rposition(|held| held.address == address)?;
+            held.get(own + 1).map(|other| {
+                format!(
+                    "latch order: {} is given up for a condition at {place} while {}, which was taken behind it, is held \
+                     since {}; it would be taken again in the opposite order",
+                    class.name, other.class.name, other.place
+                )
+            })
+        })
+        .unwrap_or(None)
+    }
+
     pub(super) fn classes() -> Vec<&'static str> {
         HELD.try_with(|held| held.borrow().iter().map(|held| held.class.name).collect())
             .unwrap_or_default()
@@ -110,6 +133,20 @@ pub(crate) fn acquiring<M: Machine>(class: &'static LatchClass, address: *const 
     #[cfg(all(debug_assertions, feature = "std"))]
     if M::THREADS_ARE_WORKERS
         && let Some(violation) = held::violation(class, address.addr(), core::panic::Location::caller())
+    {
+        panic!("{violation}");
+    }
+    let _ = (class, address, M::THREADS_ARE_WORKERS);
+}
+
+/// The caller, which holds a latch, is about to give it up and take it again.
+#[inline(always)]
+#[track_caller]
+pub(crate) fn waiting_without<M: Machine>(class: &'static LatchClass, address: *const ()) {
+    #[cfg(all(debug_assertions, feature = "std"))]
+    if M::THREADS_ARE_WORKERS
+        && let Some(violation) =
+            held::violation_of_wait(class, address.addr(), core::panic::Location::caller())
     {
         panic!("{violation}");
     }

@@ -32,6 +32,12 @@ struct Limit {
     is_over: bool,
 }
 
+/// The time on the machine's clock, in nanoseconds, that is `timeout` from now. A time that the clock cannot say is no limit.
+pub(crate) fn deadline<M: Machine>(timeout: Duration) -> Option<u64> {
+    let nanoseconds = u64::try_from(timeout.as_nanos()).ok()?;
+    M::now().checked_add(nanoseconds)
+}
+
 impl Waiting {
     /// Begins a wait for the latch at `address`. Reads the class's spin policy, once for the whole wait.
     pub(crate) fn begin<M: Machine>(class: &'static LatchClass, mode: Wait, address: *const ()) -> Self {
@@ -46,18 +52,15 @@ impl Waiting {
         }
     }
 
-    /// As [`begin`](Self::begin), for a wait that its caller gives up `timeout` from now. A time that the clock cannot say
-    /// is no limit.
+    /// As [`begin`](Self::begin), for a wait that its caller gives up `timeout` from now.
     pub(crate) fn begin_within<M: Machine>(
         class: &'static LatchClass,
         mode: Wait,
         address: *const (),
         timeout: Duration,
     ) -> Self {
-        let nanoseconds = u64::try_from(timeout.as_nanos()).ok();
-        let deadline = nanoseconds.and_then(|timeout| M::now().checked_add(timeout));
         Self {
-            limit: deadline.map(|deadline| Limit {
+            limit: deadline::<M>(timeout).map(|deadline| Limit {
                 deadline,
                 is_over: false,
             }),
@@ -65,8 +68,8 @@ impl Waiting {
         }
     }
 
-    /// True if the caller should give up, which it asks before it registers and before each sleep. A wait without a limit
-    /// reads no clock.
+    /// True if the caller should give up, which it asks before it registers and, once registered, before each poll and each
+    /// sleep. A wait without a limit reads no clock.
     pub(crate) fn is_over<M: Machine>(&self) -> bool {
         self.limit
             .is_some_and(|limit| limit.is_over || M::now() >= limit.deadline)

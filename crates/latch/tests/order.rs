@@ -2,8 +2,9 @@
 #![cfg(debug_assertions)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
-use clearway_latch::{LatchClass, LatchMode, LwLock, LwLockVariant};
+use clearway_latch::{LatchClass, LatchMode, LwLock, LwLockVariant, SrwCondvar, SrwMutex, Unclassed};
 use clearway_machine::{Native, WaitEvent};
 
 static PARENT: LatchClass = LatchClass::new("Parent", WaitEvent::UserLatch, 10);
@@ -84,4 +85,29 @@ fn guards_may_be_dropped_in_any_order() {
     assert!(complaint(|| drop(parent.shared())).contains("Child"));
     drop(inner);
     drop(parent.shared());
+}
+
+/// A wait for a condition takes its mutex again: behind a latch that was taken after it, that is the opposite order. One taken
+/// before it is none of its business.
+#[test]
+fn a_condition_is_not_waited_for_with_a_later_latch() {
+    let (parent, child) = (latch(&PARENT), latch(&CHILD));
+    let (mutex, more) = (SrwMutex::<Unclassed>::new(), SrwCondvar::<Unclassed>::new());
+    let _first = parent.exclusive();
+    let mut held = mutex.exclusive();
+    assert!(more.wait_for(&mut held, Duration::from_millis(1)));
+    let later = child.exclusive();
+    let message = complaint(|| {
+        more.wait_for(&mut held, Duration::from_millis(1));
+    });
+    for part in [
+        "user is given up for a condition",
+        "Child, which was taken behind it",
+    ] {
+        assert!(message.contains(part), "{part:?} is not in {message:?}");
+    }
+    drop(later);
+    // The mutex is held all the same, and no waiter is counted.
+    assert!(mutex.is_held() && more.waiters() == 0);
+    assert!(more.wait_for(&mut held, Duration::from_millis(1)));
 }

@@ -1,13 +1,13 @@
 //! [`Mutex`], [`Condvar`] and [`RwLock`]: the futex latches as containers, for Rust programs without an engine.
 //!
 //! The containers are `lock_api`'s, so code written for `parking_lot`'s works with these: guards that map to
-//! a part of the data, upgradable reads, downgrades, attempts for a time (`try_lock_for`, with std), `const` constructors. A panic while a guard is held
-//! releases the latch and poisons nothing.
+//! a part of the data, upgradable reads, downgrades, attempts for a time (`try_lock_for`, with std), `const`
+//! constructors. A panic while a guard is held releases the latch and poisons nothing.
 //!
 //! | type | bytes beside the data | inside | unlike parking_lot's |
 //! | --- | --- | --- | --- |
 //! | `Mutex` | 4 | [`SrwMutex`] | no fair unlock |
-//! | `Condvar` | 8 | [`SrwCondvar`] | a wait may end without a notification, as one of std's |
+//! | `Condvar` | 8 | [`SrwCondvar`] | a wait may end without a notification, as one of std's; a notification does not say whom it reached |
 //! | `RwLock` | 8 | [`SsuxLock`] | no fair unlock; no recursive reads: a second read by one thread waits for a writer that waits for the first |
 //!
 //! In debug builds a thread that acquires such a latch again panics, naming both places, where a release
@@ -80,7 +80,10 @@ unsafe impl<C: ClassOf, M: Machine<U32 = CoreU32>, P: HolderProtocol> RawMutex f
     }
 }
 
-// SAFETY: a wait gives the mutex up and has it again when it returns.
+// A wait may end without a notification, so the trait wants `false` and 0 of the notifications.
+//
+// SAFETY: a wait is atomic towards notifiers by C1 and C2 of the variable, and has the mutex again when it returns: between
+// the release and that, no step of a machine panics.
 unsafe impl<C: ClassOf, M: Machine<U32 = CoreU32>, P: HolderProtocol> RawCondvar for SrwCondvar<C, M, P> {
     // A new one wherever it is named, as lock_api requires.
     #[allow(clippy::declare_interior_mutable_const)]
@@ -93,11 +96,13 @@ unsafe impl<C: ClassOf, M: Machine<U32 = CoreU32>, P: HolderProtocol> RawCondvar
     }
 
     fn notify_one(&self) -> bool {
-        SrwCondvar::notify_one(self)
+        SrwCondvar::notify_one(self);
+        false
     }
 
     fn notify_all(&self) -> usize {
-        SrwCondvar::notify_all(self)
+        SrwCondvar::notify_all(self);
+        0
     }
 }
 

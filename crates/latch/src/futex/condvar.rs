@@ -32,10 +32,10 @@
 //! changed. Callers look at their condition again (`wait_while`). 2^32 notifications between a waiter's step 1 and its
 //! sleep would be missed. A notifier that changes the condition without the mutex has no promise (C1).
 //!
-//! Costs: two locked instructions for a wait beside those of the mutex; a notification without waiters is one load.
+//! Costs: two locked instructions for a wait beside those of the mutex; a notification without waiters is one load. All that
+//! are notified at once wake, and then want the mutex one after the other.
 //!
-//! Origin: the condition variable of Rust's std on futexes; the count of waiters is parking_lot's idea, which makes no call
-//! of the kernel either when none waits.
+//! Origin: the condition variable of Rust's std on futexes; parking_lot's makes no call either when none waits.
 
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering::Relaxed;
@@ -46,6 +46,7 @@ use clearway_machine::{AtomicWord, CoreU32, FutexOutcome, Host, Machine, WaitSco
 use super::holder::{HolderProtocol, SingleWake};
 use super::srw_mutex::{SrwMutex, SrwMutexGuard};
 use crate::class::{ClassOf, Unclassed};
+use crate::waiting::deadline;
 
 /// A condition variable for an [`SrwMutex`] of the same class, whose wait event its waiters publish.
 #[derive(Debug)]
@@ -108,10 +109,8 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SrwCondvar<C, M, P> {
     /// Steps 1 to 4. The caller holds `mutex`. Returns whether the wait ended because the time was over.
     #[track_caller]
     pub(crate) fn wait_with(&self, mutex: &SrwMutex<C, M, P>, timeout: Option<Duration>) -> bool {
-        // A time that the clock cannot say is no limit.
-        let deadline = timeout
-            .and_then(|timeout| u64::try_from(timeout.as_nanos()).ok())
-            .and_then(|timeout| M::now().checked_add(timeout));
+        let deadline = timeout.and_then(deadline::<M>);
+        mutex.check_wait_without();
         // Relaxed: C1 is by the mutex, which orders this for every notifier that comes after.
         self.waiters.fetch_add(1, Relaxed);
         let seen = self.notifications.load(Relaxed);
@@ -137,6 +136,12 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SrwCondvar<C, M, P> {
             }
         }
         false
+    }
+
+    /// Number of workers that wait, or have been told to and have not gone on yet. For tests.
+    #[doc(hidden)]
+    pub fn waiters(&self) -> u32 {
+        self.waiters.load(Relaxed)
     }
 
     /// Ends the wait of one worker, if any waits. Returns whether it woke one; one that was not asleep yet goes on by

@@ -23,7 +23,8 @@
 //! 2. *Register*: add one unit.
 //! 3. If `HOLDER` is clear, set it by `fetch_or`; the unit is now the owner's. If `HOLDER` is set, sleep
 //!    while the word is what was seen. When woken, poll again, registered; then repeat this step.
-//!    Before each sleep a worker with a time limit looks at the clock; when its time is over it subtracts its unit.
+//!    Before step 2 and, registered, before each poll and sleep a worker with a time limit looks at the clock; when its time
+//!    is over it subtracts its unit.
 //! 4. *Release*: subtract `HOLDER` + 1. If anything is left, some worker is registered: wake one.
 //!
 //! A wake is a hint, never a hand-off; newcomers may pass the woken worker.
@@ -190,6 +191,7 @@ impl<P: HolderProtocol, M: Machine, W: WordStorage<M>> HolderWord<P, M, W> {
     }
 
     /// Takes the word, polling and sleeping as long as it takes, or until the wait is over. Returns whether it was taken.
+    #[must_use]
     pub(super) fn take_slow(&self, waiting: &mut Waiting, marks: u64) -> bool {
         // Not registered while polling, so that a release makes no call for this worker.
         loop {

@@ -77,8 +77,8 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SrwMutex<C, M, P> {
     /// Acquires the mutex if that takes no longer than `timeout`. An attempt that fails has lasted that long, or longer. As
     /// no attempt waits for ever, the order of latches is not checked.
     ///
-    /// A time that the clock cannot say is no limit. A machine without a clock ends the wait after one sleep that lasts
-    /// `timeout`.
+    /// A time that the clock cannot say is no limit. A machine without a clock does not keep the time: the attempt ends when a
+    /// sleep says that its time is over, on [`Platform::polling`](clearway_machine::Platform::polling) after 1,024 looks.
     #[track_caller]
     pub fn try_exclusive_for(&self, timeout: Duration) -> Option<SrwMutexGuard<'_, C, M, P>> {
         self.try_acquire_for(timeout).then(|| SrwMutexGuard::new(self))
@@ -131,7 +131,16 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SrwMutex<C, M, P> {
         acquired
     }
 
-    /// As [`acquire`](Self::acquire), for a worker that has given the mutex up for a while and checked the order before.
+    /// In debug builds, panics if the thread, which holds the mutex, has taken another latch behind it: it will want the
+    /// mutex again while it holds that one.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn check_wait_without(&self) {
+        order::waiting_without::<M>(C::class(), self.address());
+    }
+
+    /// As [`acquire`](Self::acquire), for a worker that has given the mutex up for a while, and has checked the order before
+    /// by [`check_wait_without`](Self::check_wait_without).
     #[track_caller]
     pub(super) fn acquire_again(&self) {
         if !self.word.take_idle(0) {
@@ -156,7 +165,8 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SrwMutex<C, M, P> {
             return;
         }
         let mut waiting = Waiting::begin::<M>(C::class(), Wait::Exclusive, self.address());
-        self.word.take_slow(&mut waiting, 0);
+        let taken = self.word.take_slow(&mut waiting, 0);
+        debug_assert!(taken, "a wait without a limit was given up");
         waiting.finish::<M>();
     }
 

@@ -225,11 +225,13 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
             return;
         }
         let mut waiting = self.begin(Wait::Shared);
-        self.enter_slow(&mut waiting);
+        let entered = self.enter_slow(&mut waiting);
+        debug_assert!(entered, "a wait without a limit was given up");
         waiting.finish::<M>();
     }
 
     /// Enters as a reader, waiting as long as it takes, or until the wait is over. Returns whether it did so.
+    #[must_use]
     fn enter_slow(&self, waiting: &mut Waiting) -> bool {
         // Not registered while polling, so that a release makes no call for this worker.
         loop {
@@ -292,7 +294,8 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
             return;
         }
         let mut waiting = self.begin(Wait::Update);
-        self.state.take_update(&mut waiting);
+        let taken = self.state.take_update(&mut waiting);
+        debug_assert!(taken, "a wait without a limit was given up");
         waiting.finish::<M>();
     }
 
@@ -341,11 +344,13 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
             return;
         }
         let mut waiting = self.begin(Wait::Exclusive);
-        self.take_exclusive(&mut waiting);
+        let taken = self.take_exclusive(&mut waiting);
+        debug_assert!(taken, "a wait without a limit was given up");
         waiting.finish::<M>();
     }
 
     /// Acquires in exclusive mode, waiting as long as it takes, or until the wait is over. Returns whether it did so.
+    #[must_use]
     fn take_exclusive(&self, waiting: &mut Waiting) -> bool {
         match self.state.take_exclusive(waiting) {
             Some(Readers::None) => true,
@@ -364,12 +369,14 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
     #[inline(never)]
     fn drain_slow(&self) {
         let mut waiting = self.begin(Wait::Exclusive);
-        self.drain(&mut waiting);
+        let drained = self.drain(&mut waiting);
+        debug_assert!(drained, "a wait without a limit was given up");
         waiting.finish::<M>();
     }
 
     /// Waits until the readers inside have left. If the wait is over before that, the latch is left in update mode, and the
     /// result is `false`.
+    #[must_use]
     fn drain(&self, waiting: &mut Waiting) -> bool {
         waiting.poll_as_owner::<M>();
         loop {

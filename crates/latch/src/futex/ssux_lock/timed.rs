@@ -4,8 +4,8 @@
 //! takes its registration back and passes on a wake-up that it may have consumed (H4 of the word); an exclusive for which
 //! readers have not left admits new ones again. Until then it has excluded them, as any exclusive that waits does.
 //!
-//! No attempt waits for ever, so the order of latches is not checked. A time that the clock cannot say is no limit. A
-//! machine without a clock ends the wait after one sleep that lasts as long.
+//! No attempt waits for ever, so the order of latches is not checked. A time that the clock cannot say is no limit, and a
+//! machine without a clock does not keep the time, as in `SrwMutex::try_exclusive_for`.
 
 use core::time::Duration;
 
