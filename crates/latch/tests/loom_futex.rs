@@ -14,6 +14,11 @@
 //!
 //! `cargo test -p clearway-latch --features loom --test loom_futex --release`
 
+#[path = "support/explore.rs"]
+mod explore;
+#[path = "support/sleeps.rs"]
+mod sleeps;
+
 use std::sync::atomic::Ordering::Relaxed;
 
 use clearway_latch::{
@@ -21,20 +26,10 @@ use clearway_latch::{
     SsuxLock, SsuxProtocol,
 };
 use clearway_machine::{AtomicWord, DataCell, Loom, Machine, Semaphore, WaitEvent};
+use explore::explore;
 use loom::sync::Arc;
 use loom::thread;
-
-/// Sleeps at once, so that every wait is a sleep.
-#[derive(Debug)]
-struct Sleeps;
-
-impl ClassOf for Sleeps {
-    fn class() -> &'static LatchClass {
-        static CLASS: LatchClass =
-            LatchClass::new("sleeps", WaitEvent::UserLatch, 0).spinning(SpinPolicy::None);
-        &CLASS
-    }
-}
+use sleeps::Sleeps;
 
 /// Polls once before it sleeps.
 #[derive(Debug)]
@@ -46,13 +41,6 @@ impl ClassOf for Polls {
             LatchClass::new("polls", WaitEvent::UserLatch, 0).spinning(SpinPolicy::Fixed(1));
         &CLASS
     }
-}
-
-fn explore(preemptions: usize, case: impl Fn() + Send + Sync + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
-    builder.max_branches = 20_000;
-    builder.check(case);
 }
 
 /// Data under a latch of type `L`.

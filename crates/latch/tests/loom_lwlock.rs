@@ -6,12 +6,16 @@
 //!
 //! `cargo test -p clearway-latch --features loom --test loom_lwlock --release`
 
+#[path = "support/explore.rs"]
+mod explore;
+
 use std::sync::atomic::Ordering::Relaxed;
 
 use clearway_latch::{
     LatchClass, LwLock, LwLockFairnessVariant, LwLockOptions, LwLockSharedVariant, LwLockVariant,
 };
 use clearway_machine::{AtomicWord, DataCell, Loom, Machine, WaitEvent};
+use explore::explore;
 use loom::sync::Arc;
 use loom::thread;
 
@@ -46,13 +50,6 @@ impl Shared {
         // SAFETY: the caller holds the latch; loom fails the test if that does not order the accesses.
         self.data.with(|data| unsafe { *data })
     }
-}
-
-fn explore(preemptions: usize, case: impl Fn() + Send + Sync + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
-    builder.max_branches = 20_000;
-    builder.check(case);
 }
 
 /// Runs `worker` in `workers` threads, one of them the model's own.

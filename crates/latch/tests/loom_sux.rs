@@ -3,24 +3,16 @@
 //!
 //! `cargo test -p clearway-latch --features loom --test loom_sux --release`
 
+#[path = "support/sleeps.rs"]
+mod sleeps;
+
 use std::sync::atomic::Ordering::Relaxed;
 
-use clearway_latch::{ClassOf, LatchClass, SpinPolicy, SuxLock};
-use clearway_machine::{AtomicWord, DataCell, Loom, Machine, WaitEvent};
+use clearway_latch::SuxLock;
+use clearway_machine::{AtomicWord, DataCell, Loom, Machine};
 use loom::sync::Arc;
 use loom::thread;
-
-/// Sleeps at once, so that every wait is a sleep.
-#[derive(Debug)]
-struct Sleeps;
-
-impl ClassOf for Sleeps {
-    fn class() -> &'static LatchClass {
-        static CLASS: LatchClass =
-            LatchClass::new("sleeps", WaitEvent::UserLatch, 0).spinning(SpinPolicy::None);
-        &CLASS
-    }
-}
+use sleeps::Sleeps;
 
 /// Data under a latch.
 struct Shared {

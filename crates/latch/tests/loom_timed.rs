@@ -11,37 +11,24 @@
 //!
 //! `cargo test -p clearway-latch --features loom --test loom_timed --release`
 
+#[path = "support/explore.rs"]
+mod explore;
+#[path = "support/sleeps.rs"]
+mod sleeps;
+
 use std::time::Duration;
 
 use clearway_latch::{
-    CasLoop, ClassOf, FetchAddBts, HolderProtocol, LatchClass, OneWord, SingleWake, SpinPolicy, SrwCondvar,
-    SrwMutex, SsuxLock, SsuxProtocol,
+    CasLoop, FetchAddBts, HolderProtocol, OneWord, SingleWake, SrwCondvar, SrwMutex, SsuxLock, SsuxProtocol,
 };
-use clearway_machine::{DataCell, Loom, Machine, WaitEvent};
+use clearway_machine::{DataCell, Loom, Machine, Semaphore};
+use explore::explore;
 use loom::sync::Arc;
 use loom::thread;
-
-/// Sleeps at once, so that every wait is a sleep.
-#[derive(Debug)]
-struct Sleeps;
-
-impl ClassOf for Sleeps {
-    fn class() -> &'static LatchClass {
-        static CLASS: LatchClass =
-            LatchClass::new("sleeps", WaitEvent::UserLatch, 0).spinning(SpinPolicy::None);
-        &CLASS
-    }
-}
+use sleeps::Sleeps;
 
 /// Four looks at loom's clock: a worker that nothing holds up sleeps once, and gives up after that.
 const BRIEF: Duration = Duration::from_micros(4);
-
-fn explore(preemptions: usize, case: impl Fn() + Send + Sync + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
-    builder.max_branches = 20_000;
-    builder.check(case);
-}
 
 /// A latch and what is beside it, with data under it.
 struct Shared<L> {
@@ -64,8 +51,11 @@ impl<L> Shared<L> {
     }
 }
 
+/// The turn of a worker at the latch, which returns what it has added.
+type Step<L> = fn(&Shared<L>) -> u64;
+
 /// Runs each of `steps` by a worker of its own, the first by the model's own thread. Returns the data, and what was added.
-fn run<L: Send + Sync + 'static>(latch: L, steps: &[fn(&Shared<L>) -> u64]) -> (Arc<Shared<L>>, u64) {
+fn run<L: Send + Sync + 'static>(latch: L, steps: &[Step<L>]) -> (Arc<Shared<L>>, u64) {
     // The machine's globals come to life before there is a thread to race with.
     Loom::workers();
     let shared = Arc::new(Shared {
@@ -158,7 +148,7 @@ fn upgrade_for<P: SsuxProtocol>(shared: &Shared<Ssux<P>>) -> u64 {
     }
 }
 
-fn ssux<P: SsuxProtocol>(steps: &'static [fn(&Shared<Ssux<P>>) -> u64], preemptions: usize) {
+fn ssux<P: SsuxProtocol>(steps: &'static [Step<Ssux<P>>], preemptions: usize) {
     explore(preemptions, move || {
         let (shared, added) = run(Ssux::<P>::idle(), steps);
         let state = format!("{:?}", shared.latch);
@@ -183,6 +173,31 @@ fn ssux_reader_gives_up<P: SsuxProtocol>(preemptions: usize) {
 fn ssux_updater_gives_up<P: SsuxProtocol>(preemptions: usize) {
     ssux::<P>(&[exclusive::<P>, update_for::<P>, shared::<P>], preemptions);
     ssux::<P>(&[shared::<P>, upgrade_for::<P>, shared::<P>], preemptions);
+}
+
+/// Bob gives an upgrade up for which Alice's reading has lasted too long, and keeps update mode until Carol has read beside
+/// him: nothing keeps her out any more, and she has been woken if she slept.
+fn ssux_upgrade_is_withdrawn<P: SsuxProtocol>(preemptions: usize) {
+    explore(preemptions, || {
+        Loom::workers();
+        let beside = Arc::new((Ssux::<P>::idle(), Semaphore::<Loom>::new()));
+        let reader = {
+            let beside = Arc::clone(&beside);
+            thread::spawn(move || drop(beside.0.shared()))
+        };
+        let updater = {
+            let beside = Arc::clone(&beside);
+            thread::spawn(move || {
+                if let Err(_update) = beside.0.update().try_exclusive_for(BRIEF) {
+                    beside.1.wait();
+                }
+            })
+        };
+        drop(beside.0.shared());
+        beside.1.post();
+        reader.join().unwrap();
+        updater.join().unwrap();
+    });
 }
 
 type Condvar<P> = (Mutex<P>, SrwCondvar<Sleeps, Loom, P>);
@@ -241,10 +256,10 @@ fn wait_briefly<P: HolderProtocol>(shared: &Shared<Condvar<P>>) -> u64 {
     0
 }
 
-fn condvar<P: HolderProtocol>(steps: &'static [fn(&Shared<Condvar<P>>) -> u64], preemptions: usize) {
+fn condvar<P: HolderProtocol>(steps: &'static [Step<Condvar<P>>], preemptions: usize) {
     explore(preemptions, move || {
         let (shared, _) = run((Mutex::idle(), SrwCondvar::idle()), steps);
-        assert!(!shared.latch.1.notify_one(), "a waiter is left");
+        assert_eq!(shared.latch.1.waiters(), 0, "a waiter is left");
     });
 }
 
@@ -279,6 +294,8 @@ cases! {
     loom_reader_gives_up_two_words: ssux_reader_gives_up::<SingleWake>(2);
     loom_updater_gives_up_one_word: ssux_updater_gives_up::<OneWord>(2);
     loom_updater_gives_up_two_words: ssux_updater_gives_up::<SingleWake>(2);
+    loom_upgrade_is_withdrawn_one_word: ssux_upgrade_is_withdrawn::<OneWord>(3);
+    loom_upgrade_is_withdrawn_two_words: ssux_upgrade_is_withdrawn::<SingleWake>(2);
     loom_condvar_one_each: condvar_one_each::<SingleWake>(2);
     loom_condvar_all: condvar_all::<SingleWake>(2);
     loom_condvar_gives_up: condvar_gives_up::<SingleWake>(2);

@@ -5,7 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use clearway_latch::{LatchClass, LwLock, LwLockOptions, LwLockVariant, Mutex};
+use clearway_latch::{
+    AdaptiveLatch, HybridLatch, LatchClass, LwLock, LwLockOptions, LwLockVariant, Mutex, ReadBiasedLatch,
+    ReadBiasedOptions, RwLock, Unclassed,
+};
 use clearway_machine::{Machine, Native, WaitEvent, WorkerId};
 
 static CLASS: LatchClass = LatchClass::new("slots", WaitEvent::UserLatch, 0);
@@ -28,6 +31,7 @@ fn a_program_may_have_more_threads_than_there_are_slots() {
     more_threads_than_slots_contend_for_a_mutex();
     let mut slots = take_all_slots();
     a_thread_without_a_slot_is_told();
+    a_free_latch_needs_no_slot();
     for options in LwLockOptions::all() {
         a_holder_without_a_slot_wakes(options, &mut slots);
     }
@@ -123,4 +127,23 @@ fn a_wait_for_a_latch_waits_for_a_slot(slots: &mut Vec<WorkerId>) {
             .next()
             .unwrap(),
     );
+}
+
+/// A thread without a slot takes each kind of latch that is free, while all slots are taken.
+fn a_free_latch_needs_no_slot() {
+    let free = std::thread::spawn(|| {
+        assert_eq!(Native::known_worker(), None);
+        drop(LwLock::<Native>::new(&CLASS, LwLockVariant::default()).exclusive());
+        drop(LwLock::<Native>::new(&CLASS, LwLockVariant::default()).shared());
+        let adaptive = AdaptiveLatch::<16>::new(&CLASS);
+        drop(adaptive.shared());
+        drop(adaptive.exclusive());
+        let biased = ReadBiasedLatch::<16>::new(&CLASS, ReadBiasedOptions::default());
+        drop(biased.shared());
+        drop(biased.exclusive());
+        drop(HybridLatch::<Unclassed>::new().exclusive());
+        *Mutex::new(0).lock() += 1;
+        *RwLock::new(0).write() += 1;
+    });
+    free.join().unwrap();
 }

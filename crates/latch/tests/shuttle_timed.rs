@@ -130,7 +130,8 @@ fn ssux<P: SsuxProtocol>() {
         0
     };
     let idle = |latch: &SsuxLock<Unclassed, Shuttle, P>| {
-        assert!(!latch.is_held());
+        let state = format!("{latch:?}");
+        assert!(state.contains("0x00000000"), "a registration is left: {state}");
         drop(latch.shared());
         drop(latch.exclusive());
     };

@@ -3,6 +3,8 @@
 
 #[path = "support/random.rs"]
 mod random;
+#[path = "support/sleeps.rs"]
+mod sleeps;
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::AtomicU64;
@@ -10,26 +12,14 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use clearway_latch::{
-    CasLoop, ClassOf, FetchAddBts, HolderProtocol, LatchClass, OneWord, SingleWake, SpinPolicy, SrwCondvar,
-    SrwMutex, SsuxLock, SsuxProtocol,
+    CasLoop, FetchAddBts, HolderProtocol, OneWord, SingleWake, SrwCondvar, SrwMutex, SsuxLock, SsuxProtocol,
 };
-use clearway_machine::{Native, WaitEvent, Watchdog};
+use clearway_machine::{Native, Watchdog};
 use random::Random;
+use sleeps::Sleeps;
 
 const THREADS: u64 = 12;
 const STEPS: u64 = 1_500;
-
-/// Sleeps at once, so that a wait that is given up is a sleep.
-#[derive(Debug)]
-struct Sleeps;
-
-impl ClassOf for Sleeps {
-    fn class() -> &'static LatchClass {
-        static CLASS: LatchClass =
-            LatchClass::new("sleeps", WaitEvent::UserLatch, 0).spinning(SpinPolicy::None);
-        &CLASS
-    }
-}
 
 /// A latch, and a count that only the holder of its exclusive mode changes, in two steps.
 struct Counted<L> {
@@ -153,7 +143,8 @@ fn ssux<P: SsuxProtocol>() {
             },
         }
     });
-    assert!(!counted.latch.is_held());
+    let state = format!("{:?}", counted.latch);
+    assert!(state.contains("0x00000000"), "a registration is left: {state}");
 }
 
 #[test]
@@ -181,64 +172,44 @@ fn ssux_two_words() {
     ssux::<SingleWake>();
 }
 
+type Condvar = clearway_latch::lock_api::Condvar<SrwCondvar<Sleeps>>;
+
 /// Producers and consumers of as many items, some of which wait for a time and come again.
 #[test]
 fn condvar_loses_no_notification() {
     const ITEMS: u64 = 20_000;
     const WORKERS: u64 = 4;
     let _watched = Watchdog::over_test();
-    let mutex = SrwMutex::<Sleeps>::new();
-    let (more, room) = (SrwCondvar::<Sleeps>::new(), SrwCondvar::<Sleeps>::new());
-    let queued = UnsafeCellOf(UnsafeCell::new(0_u64));
+    let queued = clearway_latch::lock_api::Mutex::<SrwMutex<Sleeps>, u64>::new(0);
+    let (more, room) = (Condvar::new(), Condvar::new());
     std::thread::scope(|scope| {
         for worker in 0..WORKERS {
-            let (mutex, more, room, queued) = (&mutex, &more, &room, &queued);
+            let (more, room, queued) = (&more, &room, &queued);
             scope.spawn(move || {
                 for _ in 0..ITEMS / WORKERS {
-                    let mut guard = mutex.exclusive();
-                    while queued.get() == 3 {
-                        room.wait(&mut guard);
-                    }
-                    queued.set(queued.get() + 1);
-                    drop(guard);
+                    let mut queued = queued.lock();
+                    room.wait_while(&mut queued, |queued| *queued == 3);
+                    *queued += 1;
+                    drop(queued);
                     more.notify_one();
                 }
             });
             scope.spawn(move || {
                 for item in 0..ITEMS / WORKERS {
-                    let mut guard = mutex.exclusive();
-                    while queued.get() == 0 {
+                    let mut queued = queued.lock();
+                    while *queued == 0 {
                         if (item + worker) % 2 == 0 {
-                            more.wait_for(&mut guard, Duration::from_micros(item % 50));
+                            more.wait_for(&mut queued, Duration::from_micros(item % 50));
                         } else {
-                            more.wait(&mut guard);
+                            more.wait(&mut queued);
                         }
                     }
-                    queued.set(queued.get() - 1);
-                    drop(guard);
-                    // All: one that waits for a time may take a notification with it when it gives up.
-                    room.notify_all();
+                    *queued -= 1;
+                    drop(queued);
+                    room.notify_one();
                 }
             });
         }
     });
-    assert_eq!(queued.get(), 0);
-    assert!(!more.notify_one() && !room.notify_one());
-}
-
-struct UnsafeCellOf(UnsafeCell<u64>);
-
-// SAFETY: reached under the mutex only.
-unsafe impl Sync for UnsafeCellOf {}
-
-impl UnsafeCellOf {
-    fn get(&self) -> u64 {
-        // SAFETY: the caller holds the mutex.
-        unsafe { *self.0.get() }
-    }
-
-    fn set(&self, value: u64) {
-        // SAFETY: the caller holds the mutex.
-        unsafe { *self.0.get() = value }
-    }
+    assert_eq!(*queued.lock(), 0);
 }
