@@ -35,7 +35,7 @@ use clearway_machine::{Native, ThreadId};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tracing::{debug, warn};
 
-use crate::session_scheduling::{Adaptation, ChosenPolicy, Scheduling};
+use crate::session_scheduling::{Adaptation, ChosenPolicy, Scheduling, SessionThread};
 use crate::socket::Socket;
 
 /// The log tells at most this often that clients without a login make room.
@@ -96,6 +96,15 @@ impl Presence {
     /// The session is to end: its next read, also one that it waits in, finds the end of the stream.
     pub(crate) fn end_connection(&self) {
         self.socket.stop_reading();
+    }
+
+    fn session_thread(&self, number: u64) -> Option<SessionThread> {
+        Some(SessionThread {
+            number,
+            thread: *self.thread.get()?,
+            // Two changes a message.
+            messages: self.changes.load(Ordering::Relaxed) / 2,
+        })
     }
 
     fn cancel(&self) {
@@ -278,7 +287,7 @@ impl Registry {
                 let threads = state
                     .connections
                     .iter()
-                    .filter_map(|(number, presence)| Some((*number, *presence.thread.get()?)));
+                    .filter_map(|(number, presence)| presence.session_thread(*number));
                 let threads: Vec<_> = threads.collect();
                 adaptation.look(&threads, &mut state.policy);
             }

@@ -11,20 +11,25 @@
 //! | --- | --- |
 //! | `batch` | SCHED_BATCH |
 //! | `normal` | SCHED_OTHER |
-//! | `adaptive` | SCHED_BATCH, and SCHED_OTHER while the rule in `rule` finds that other programs keep the CPUs from sessions; with a slice of 0.1 ms, which interrupts at once, while fewer sessions run than there are CPUs |
+//! | `adaptive` | SCHED_BATCH, and SCHED_OTHER while the rule in `rule` finds that other programs keep the CPUs from sessions; with a slice of 0.1 ms, which interrupts at once, while fewer sessions run than there are CPUs. SCHED_OTHER also for the few that sleep in the middle of their work, which `sleepers` finds |
 //!
 //! # Adaptive
-//! Invariant: each session whose number is in the registry has the policy that the rule has chosen last.
+//! Invariant: each session whose number is in the registry has the policy that was chosen last: SCHED_OTHER if the rule
+//! has chosen an interruption or the session is preferred, else SCHED_BATCH.
 //!
 //! 1. A session's thread enters its number in the registry, and takes the policy that is chosen.
 //! 2. The registry's watcher samples sessions at each of its looks, and asks the rule.
-//! 3. If the choice changes, the watcher notes it and sets the policy of all sessions in the registry.
+//! 3. If the choice changes, the watcher notes it and sets the policy of all sessions in the registry. None is preferred
+//!    then.
+//! 4. While sessions wait, the watcher notes which are preferred, and sets the policy of those for which that changes.
 //!
-//! Steps 1 and 3 are each done in one go under the registry's mutex. A session leaves the registry before its thread
-//! ends, so in step 3 no number is another thread's.
+//! Steps 1, 3 and 4 are each done in one go under the registry's mutex. A session leaves the registry before its thread
+//! ends, so in steps 3 and 4 no number is another thread's.
 
 mod rule;
+mod sleepers;
 
+use std::collections::HashSet;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -32,6 +37,7 @@ use clearway_machine::{Native, SchedulingPolicy, ThreadId, TimeSliceVariant};
 use tracing::{debug, warn};
 
 use rule::{Choice, Rule, Sample};
+use sleepers::Sleepers;
 
 /// Sessions whose use of the CPUs is read at a look, at most: each reads a file of the kernel.
 const SAMPLED_MAX: usize = 32;
@@ -51,7 +57,8 @@ pub struct Scheduling {
 /// The setting `session_scheduling`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SessionScheduling {
-    /// `Batch`, and `Normal` while other programs keep the CPUs from sessions.
+    /// `Batch`, and `Normal` while other programs keep the CPUs from sessions, and for the few that sleep in the middle of
+    /// their work.
     #[default]
     Adaptive,
     /// A session that wakes may interrupt the thread that runs.
@@ -74,8 +81,20 @@ impl SessionScheduling {
 #[derive(Debug, Default)]
 pub(crate) struct ChosenPolicy {
     choice: Choice,
+    /// The numbers of sessions that interrupt while the others wait.
+    preferred: HashSet<u64>,
     /// The configuration gives sessions a slice, which they keep.
     has_slice: bool,
+}
+
+/// A session in the registry that has a thread.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SessionThread {
+    /// Its number in the registry.
+    pub(crate) number: u64,
+    pub(crate) thread: ThreadId,
+    /// Its waits for a message of the client since it began.
+    pub(crate) messages: u64,
 }
 
 impl ChosenPolicy {
@@ -83,6 +102,7 @@ impl ChosenPolicy {
     pub(crate) fn of(scheduling: Scheduling) -> Self {
         Self {
             choice: Choice::Wait,
+            preferred: HashSet::new(),
             has_slice: scheduling.time_slice == TimeSliceVariant::Short,
         }
     }
@@ -98,12 +118,31 @@ impl ChosenPolicy {
 
     fn choose(&mut self, choice: Choice, sessions: impl Iterator<Item = ThreadId>) {
         self.choice = choice;
+        self.preferred.clear();
         for session in sessions {
             if let Err(error) = self.set(session) {
                 warn!("sessions keep their scheduling: {error}");
                 return;
             }
         }
+    }
+
+    /// Those sessions interrupt from now on, and all others wait as the choice has it.
+    fn prefer(&mut self, preferred: HashSet<u64>, sessions: &[SessionThread]) {
+        for session in sessions {
+            let policy = match (
+                self.preferred.contains(&session.number),
+                preferred.contains(&session.number),
+            ) {
+                (false, true) => SchedulingPolicy::Normal,
+                (true, false) => SchedulingPolicy::Batch,
+                _ => continue,
+            };
+            if let Err(error) = Native::set_scheduling_of(session.thread, policy) {
+                warn!("a session keeps its scheduling: {error}");
+            }
+        }
+        self.preferred = preferred;
     }
 
     fn set(&self, session: ThreadId) -> io::Result<()> {
@@ -123,6 +162,7 @@ impl ChosenPolicy {
 #[derive(Debug)]
 pub(crate) struct Adaptation {
     rule: Rule,
+    sleepers: Sleepers,
     began: Instant,
     /// The server's use of the CPUs at the last look.
     cpu_time: Duration,
@@ -139,6 +179,7 @@ impl Adaptation {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         Some(Self {
             rule: Rule::new(cpus),
+            sleepers: Sleepers::default(),
             began: Instant::now(),
             cpu_time: Duration::ZERO,
             next_sampled: 0,
@@ -146,7 +187,7 @@ impl Adaptation {
     }
 
     /// A look at these sessions, all that are in the registry.
-    pub(crate) fn look(&mut self, sessions: &[(u64, ThreadId)], policy: &mut ChosenPolicy) {
+    pub(crate) fn look(&mut self, sessions: &[SessionThread], policy: &mut ChosenPolicy) {
         let cpu_time = Native::usage_of_process().cpu_time;
         if sessions.is_empty() || cpu_time.saturating_sub(self.cpu_time) < USED_MIN {
             return;
@@ -154,15 +195,25 @@ impl Adaptation {
         self.cpu_time = cpu_time;
         let count = sessions.len().min(SAMPLED_MAX);
         let samples = (0..count).filter_map(|at| {
-            let (number, thread) = sessions[(self.next_sampled + at) % sessions.len()];
-            let turns = Native::cpu_turns_of(thread).ok()?;
-            Some(Sample { number, turns })
+            let session = sessions[(self.next_sampled + at) % sessions.len()];
+            Some(Sample {
+                number: session.number,
+                turns: Native::cpu_turns_of(session.thread).ok()?,
+                messages: session.messages,
+            })
         });
+        let samples: Vec<_> = samples.collect();
         let now = self.began.elapsed();
-        let samples = samples.collect();
-        if let Some(choice) = self.rule.look(now, cpu_time, sessions.len(), samples) {
+        if let Some(choice) = self.rule.look(now, cpu_time, sessions.len(), &samples) {
             debug!("sessions {choice:?}: {}", self.rule);
-            policy.choose(choice, sessions.iter().map(|(_, thread)| *thread));
+            policy.choose(choice, sessions.iter().map(|session| session.thread));
+        }
+        let there: HashSet<u64> = sessions.iter().map(|session| session.number).collect();
+        let preferred = self
+            .sleepers
+            .look(now, &samples, |number| there.contains(&number));
+        if policy.choice == Choice::Wait {
+            policy.prefer(preferred, sessions);
         }
         // Each is sampled twice: what it did between two looks is what counts.
         if self.rule.has_compared() {
@@ -221,6 +272,48 @@ mod tests {
             after(&mut policy, &[Choice::InterruptAtOnce, Choice::Wait]),
             (BATCH, kernels)
         );
+    }
+
+    /// The policy of a session that waits under SCHED_BATCH after `choose` has been done to a policy with it.
+    fn after_each(choose: impl Fn(&mut ChosenPolicy, SessionThread) + Sync) -> u32 {
+        let mut policy = ChosenPolicy::default();
+        let session = || {
+            Native::set_scheduling(SchedulingPolicy::Batch).unwrap();
+            let thread = Native::this_thread();
+            let messages = 0;
+            choose(
+                &mut policy,
+                SessionThread {
+                    number: 1,
+                    thread,
+                    messages,
+                },
+            );
+            policy_of_this_thread()
+        };
+        thread::scope(|scope| scope.spawn(session).join().unwrap())
+    }
+
+    /// Mutation that it should catch: a choice leaves sessions preferred.
+    #[test]
+    fn a_preferred_session_interrupts_until_it_is_preferred_no_more() {
+        let prefer = |policy: &mut ChosenPolicy, session| policy.prefer(HashSet::from([1]), &[session]);
+        let prefer_another =
+            |policy: &mut ChosenPolicy, session| policy.prefer(HashSet::from([2]), &[session]);
+        assert_eq!(after_each(prefer), NORMAL);
+        assert_eq!(after_each(prefer_another), BATCH);
+        let ends = |policy: &mut ChosenPolicy, session| {
+            prefer(policy, session);
+            prefer_another(policy, session);
+        };
+        assert_eq!(after_each(ends), BATCH);
+        let again = |policy: &mut ChosenPolicy, session: SessionThread| {
+            prefer(policy, session);
+            policy.choose(Choice::Wait, iter::once(session.thread));
+            assert_eq!(policy_of_this_thread(), BATCH);
+            prefer(policy, session);
+        };
+        assert_eq!(after_each(again), NORMAL);
     }
 
     /// Mutation that it should catch (`crates/server/mutations/session_scheduling.toml`): a new session keeps its policy.

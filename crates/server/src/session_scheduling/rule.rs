@@ -44,10 +44,10 @@ const WAIT_MIN: Duration = Duration::from_micros(50);
 const SHARE_MAX: f64 = 1.0 / 3.0;
 
 /// The least number of turns that say something.
-const TURNS_MIN: u64 = 16;
+pub(super) const TURNS_MIN: u64 = 16;
 
 /// Looks with fewer turns add up for as long.
-const ADDED_MAX: Duration = Duration::from_secs(2);
+pub(super) const ADDED_MAX: Duration = Duration::from_secs(2);
 
 /// The first pause between two trials.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
@@ -77,6 +77,8 @@ pub(super) struct Sample {
     pub(super) number: u64,
     /// Its turns since it began.
     pub(super) turns: CpuTurns,
+    /// Its waits for a message of the client since it began.
+    pub(super) messages: u64,
 }
 
 /// The end of a look, with which the next one is compared.
@@ -125,7 +127,7 @@ impl Rule {
         now: Duration,
         cpu_time: Duration,
         sessions: usize,
-        samples: Vec<Sample>,
+        samples: &[Sample],
     ) -> Option<Choice> {
         let crowded = self.compare(now, cpu_time, sessions, samples);
         let lasted = now.saturating_sub(self.since);
@@ -166,10 +168,10 @@ impl Rule {
         now: Duration,
         cpu_time: Duration,
         sessions: usize,
-        samples: Vec<Sample>,
+        samples: &[Sample],
     ) -> Option<bool> {
         let (mut turns, mut waited_ns, mut active) = (0, 0, 0);
-        for sample in &samples {
+        for sample in samples {
             if let Some(before) = self.last.sessions.get(&sample.number) {
                 let had = sample.turns.turns.saturating_sub(before.turns);
                 turns += had;
@@ -259,9 +261,9 @@ mod tests {
             let sample = Sample {
                 number: 1,
                 turns: self.turns,
+                messages: 0,
             };
-            self.rule
-                .look(self.now, self.cpu_time, self.sessions, vec![sample])
+            self.rule.look(self.now, self.cpu_time, self.sessions, &[sample])
         }
 
         /// Looks until a choice is made; the choice, and the time that it took.
@@ -351,8 +353,12 @@ mod tests {
                 turns: 1_000,
                 waited_ns: 10_000_000_000,
             };
-            let new = Sample { number: at, turns };
-            assert_eq!(rule.look(LOOK * at as u32, Duration::ZERO, 1, vec![new]), None);
+            let new = Sample {
+                number: at,
+                turns,
+                messages: 0,
+            };
+            assert_eq!(rule.look(LOOK * at as u32, Duration::ZERO, 1, &[new]), None);
         }
     }
 
@@ -360,7 +366,7 @@ mod tests {
     fn a_kernel_without_figures_changes_nothing() {
         let mut rule = Rule::new(2);
         for at in 1..100 {
-            assert_eq!(rule.look(LOOK * at, LOOK * at, 4, Vec::new()), None);
+            assert_eq!(rule.look(LOOK * at, LOOK * at, 4, &[]), None);
         }
     }
 }
