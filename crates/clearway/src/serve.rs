@@ -101,7 +101,7 @@ pub(crate) fn bind(
     answer_deadline: Option<AnswerDeadline>,
 ) -> Result<Server> {
     let tls = tls_options(data, config);
-    check_rules(data, tls.as_ref())?;
+    check_rules(data, Path::new(&config.hba_file), tls.as_ref())?;
     Ok(Server::bind_early(ServerOptions {
         listen: (listen != "none").then(|| listen.to_owned()),
         socket_dir: socket_dir.map(Path::to_owned),
@@ -118,6 +118,7 @@ pub(crate) fn bind(
             time_slice: config.mechanisms.time_slice,
         },
         message_bytes_max: config.max_message_size.bytes() as u32,
+        hba_file: PathBuf::from(&config.hba_file),
         tls,
         answer_deadline,
     })?)

@@ -91,6 +91,8 @@ pub struct Config {
     pub database: String,
     /// True if the owner's group may read a data directory that is made.
     pub allow_group_access: bool,
+    /// The rules of who may connect, and how; a relative path begins at the data directory.
+    pub hba_file: String,
     /// Encrypted connections.
     pub ssl: Ssl,
     /// The server's certificate, in PEM; a relative path begins at the data directory.
@@ -180,6 +182,7 @@ impl Default for Config {
             max_open_files: 0,
             database: "postgres".to_owned(),
             allow_group_access: false,
+            hba_file: "pg_hba.conf".to_owned(),
             ssl: Ssl::default(),
             ssl_cert_file: "server.crt".to_owned(),
             ssl_key_file: "server.key".to_owned(),

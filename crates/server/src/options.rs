@@ -8,6 +8,9 @@ use crate::session_scheduling::Scheduling;
 use crate::tls::TlsOptions;
 use crate::wire::frame::LARGE_MESSAGE_BYTES_MAX;
 
+/// The file of rules for logins, if it has no other name.
+pub(crate) const HBA_FILE: &str = "pg_hba.conf";
+
 /// The addresses to listen on, and limits for clients.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
@@ -27,6 +30,9 @@ pub struct ServerOptions {
     pub scheduling: Scheduling,
     /// The most bytes of a message that carries a text or data. A longer one ends its connection.
     pub message_bytes_max: u32,
+    /// The rules for logins, in PostgreSQL's format; a relative path begins at the data directory. Without a file of the
+    /// default name what is on this machine is trusted; without one of another name no client comes in.
+    pub hba_file: PathBuf,
     /// The files for encrypted connections; `None` for none.
     pub tls: Option<TlsOptions>,
     /// The time after which no answer leaves, for a member of a cluster; `None` for a server by itself.
@@ -44,6 +50,7 @@ impl Default for ServerOptions {
             authentication_timeout: Duration::from_secs(60),
             scheduling: Scheduling::default(),
             message_bytes_max: LARGE_MESSAGE_BYTES_MAX,
+            hba_file: PathBuf::from(HBA_FILE),
             tls: None,
             answer_deadline: None,
         }

@@ -80,8 +80,8 @@ impl Server {
     /// Gives the server its engine: from now on clients are served. A second call changes nothing.
     pub fn ready(&self, engine: Arc<Engine>) {
         engine.connections_may_be_encrypted(self.encrypts);
-        let directory = engine.storage().dir().to_owned();
-        engine.set_login_rules(Arc::new(move || listed_rules(&directory)));
+        let file = engine.storage().dir().join(&self.options.hba_file);
+        engine.set_login_rules(Arc::new(move || listed_rules(&file)));
         let _ = self.engine.set(engine);
     }
 

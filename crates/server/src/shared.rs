@@ -1,5 +1,6 @@
 //! State that the connections of a server share, for SQL and for replication, and the end of each connection.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -27,6 +28,8 @@ pub(crate) struct Shared {
     pub(crate) authentication_timeout: Duration,
     pub(crate) message_bytes_max: u32,
     pub(crate) attempts: Attempts,
+    /// The rules for logins.
+    pub(crate) hba_file: PathBuf,
     /// Present if connections may be encrypted.
     pub(crate) tls: Option<TlsFiles>,
     pub(crate) answer_deadline: Option<AnswerDeadline>,
@@ -45,6 +48,7 @@ impl Shared {
             authentication_timeout: options.authentication_timeout,
             message_bytes_max: options.message_bytes_max,
             attempts: Attempts::default(),
+            hba_file: options.hba_file.clone(),
             tls,
             answer_deadline: options.answer_deadline.clone(),
         }

@@ -5,6 +5,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use clearway_engine::{Config, Engine};
+use clearway_server::check_rules;
 use support::{Raw, Reply, TestServer, message, startup};
 use tokio_postgres::NoTls;
 
@@ -248,4 +249,24 @@ fn the_rules_are_shown_line_by_line() {
         admin.query("select * from pg_hba_file_rules")[0].sqlstate(),
         "42501"
     );
+}
+
+#[test]
+fn rules_can_be_kept_elsewhere_and_have_to_be_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let (data, rules) = (directory.path().join("data"), directory.path().join("rules"));
+    let engine = Engine::open(&data, Config::default()).unwrap();
+    std::fs::write(&rules, "host all ann 127.0.0.1/32 trust\n").unwrap();
+    let named = rules.clone();
+    let server = TestServer::with_options(engine, directory, |options| options.hba_file = named);
+    assert_eq!(log_in(&server, "ann", "").as_deref(), Ok("ann"));
+    let (sqlstate, message) = log_in(&server, "bob", "").unwrap_err();
+    assert_eq!(sqlstate, "28000");
+    assert!(message.starts_with("no pg_hba.conf entry"), "{message}");
+    check_rules(&data, &rules, None).unwrap();
+    std::fs::remove_file(&rules).unwrap();
+    let refused = ("28000".to_owned(), "could not load pg_hba.conf".to_owned());
+    assert_eq!(log_in(&server, "ann", ""), Err(refused));
+    assert!(check_rules(&data, &rules, None).is_err());
+    check_rules(&data, std::path::Path::new("pg_hba.conf"), None).unwrap();
 }

@@ -3,7 +3,7 @@
 //! # Steps
 //!
 //! 1. The first rule of `pg_hba.conf` that fits the connection says how ([`hba`]). Without a file, what is on this machine
-//!    is trusted, and nothing else.
+//!    is trusted, and nothing else; but one of another name, which a setting has given it, has to be there.
 //! 2. The client proves it: by its password ([`scram`]), by the user of its process (`peer`), by a certificate, or not at all.
 //! 3. Only then the session is opened, and the client is told if its role may not log in.
 //!
@@ -34,14 +34,12 @@ use tracing::{info, warn};
 use crate::channel::Channel;
 use crate::codec;
 use crate::error::ServerError;
+use crate::options::HBA_FILE;
 use crate::reader::ReadError;
 use crate::shared::{Shared, wire_error};
 use crate::tls::{TlsOptions, common_name};
 use hba::{Asked, ClientCertificate, Demand, Method, Rules};
 use scram::{Exchange, Failure, SCRAM_SHA_256_PLUS};
-
-/// The file of rules, in the data directory.
-const FILE: &str = "pg_hba.conf";
 
 /// The client that asks.
 #[derive(Debug, Clone, Copy)]
@@ -65,27 +63,29 @@ impl From<EngineError> for Refusal {
     }
 }
 
-/// The rules of a data directory.
-pub(crate) fn rules(directory: &Path) -> Result<Rules, String> {
-    match std::fs::read_to_string(directory.join(FILE)) {
+/// The rules in `file`, whose path begins at the data directory if it is relative.
+pub(crate) fn rules(directory: &Path, file: &Path) -> Result<Rules, String> {
+    let may_be_missing = file == Path::new(HBA_FILE);
+    let file = directory.join(file);
+    match std::fs::read_to_string(&file) {
         Ok(text) => Rules::parse(&text).map_err(|error| error.to_string()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Rules::default()),
-        Err(error) => Err(format!("cannot read {FILE}: {error}")),
+        Err(error) if may_be_missing && error.kind() == std::io::ErrorKind::NotFound => Ok(Rules::default()),
+        Err(error) => Err(format!("cannot read {}: {error}", file.display())),
     }
 }
 
-/// The lines of a data directory's rules, for `pg_hba_file_rules`.
-pub(crate) fn listed_rules(directory: &Path) -> Vec<LoginRuleLine> {
-    match std::fs::read_to_string(directory.join(FILE)) {
+/// The lines of the rules in `file`, for `pg_hba_file_rules`.
+pub(crate) fn listed_rules(file: &Path) -> Vec<LoginRuleLine> {
+    match std::fs::read_to_string(file) {
         Ok(text) => Rules::listed(&text),
         Err(_) => Vec::new(),
     }
 }
 
-/// Makes sure that the rules of a data directory are understood, and that clients can do what they ask for, before it is
-/// served with these files of TLS.
-pub fn check_rules(directory: &Path, tls: Option<&TlsOptions>) -> Result<(), ServerError> {
-    let rules = rules(directory).map_err(ServerError::Rules)?;
+/// Makes sure that the rules in `file` ([`ServerOptions::hba_file`](crate::ServerOptions::hba_file)) are understood, and that
+/// clients can do what they ask for, before the data directory is served with these files of TLS.
+pub fn check_rules(directory: &Path, file: &Path, tls: Option<&TlsOptions>) -> Result<(), ServerError> {
+    let rules = rules(directory, file).map_err(ServerError::Rules)?;
     if rules.wants_certificates() && tls.is_none_or(|tls| tls.authorities.is_none()) {
         let what = "pg_hba.conf wants certificates of clients, which needs ssl and ssl_ca_file";
         return Err(ServerError::Rules(what.to_owned()));
@@ -116,7 +116,7 @@ pub(crate) fn authenticate(
         database: login.database,
         user: login.user,
     };
-    let rules = rules(engine.storage().dir()).map_err(|what| {
+    let rules = rules(engine.storage().dir(), &shared.hba_file).map_err(|what| {
         warn!("{what}; no client can connect until that is put right");
         refused("could not load pg_hba.conf".to_owned())
     })?;
