@@ -6,7 +6,7 @@
 //! | `cert` | `cert.rs` |
 //! | `serve` | `serve.rs` |
 //! | `standby`, `promote`, `rewind` | `standby.rs`, `promote.rs`, `rewind.rs` |
-//! | `node`, `cluster` | `node.rs`, `node_database.rs`, `node_directory.rs`, `cluster.rs` |
+//! | `node`, `cluster` | `node.rs`, `node_database.rs`, `node_directory.rs`, `node_following.rs`, `cluster.rs` |
 //! | `bench` | `bench.rs`, `bench_latches.rs` |
 //! | `check` | `check.rs` |
 //! | `mechanisms` | `mechanisms.rs` |
@@ -32,6 +32,7 @@ mod mechanisms;
 mod node;
 mod node_database;
 mod node_directory;
+mod node_following;
 mod options;
 mod other_program;
 mod output;

@@ -131,13 +131,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let options = options(arguments, &server)?;
     thread::scope(|scope| {
         let running = scope.spawn(|| {
-            let _ends_the_node = EndsTheNode("the server", &database);
+            let _panic_ends_the_node = database.failed_by_panic("the server");
             let outcome = server.run(&server_stop);
             database.server_has_ended(&outcome);
             outcome
         });
         let working = scope.spawn(|| {
-            let _ends_the_node = EndsTheNode("the thread of its database", &database);
+            let _panic_ends_the_node = database.failed_by_panic("the thread of its database");
             database.work(&server);
         });
         let end_all = || {
@@ -186,17 +186,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 fn etcd_patience(arguments: &Arguments) -> Duration {
     let endpoints = u32::try_from(arguments.etcd.endpoints()).unwrap_or(u32::MAX / 2);
     arguments.ttl / endpoints.saturating_mul(2).saturating_add(1)
-}
-
-/// Notes that a thread has ended by a panic, without which the node must not keep its office.
-struct EndsTheNode<'a>(&'static str, &'a NodeDatabase);
-
-impl Drop for EndsTheNode<'_> {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            self.1.fail(format!("{} has ended by a panic", self.0));
-        }
-    }
 }
 
 /// Does something when a panic ends this thread. The scope waits for the others.

@@ -23,17 +23,15 @@ use clearway_node::checks::Checked;
 use clearway_node::cluster_state::Role;
 use clearway_node::decision::{Ns, Own};
 use clearway_node::run::{Database, Ended, Shown};
-use clearway_server::replication::following::{Following, FollowingEvent, Promotions};
-use clearway_server::replication::receiver::ReceiverError;
+use clearway_server::replication::following::Following;
 use clearway_server::replication::receiver::client::Client;
 use clearway_server::replication::receiver::conninfo::ConnInfo;
-use clearway_server::replication::receiver::run::{ReceiverEvent, ReceiverOptions};
-use clearway_server::replication::receiver::stream::StreamOptions;
 use clearway_server::{AnswerDeadline, Server, StopSignal};
 use clearway_storage::sync_replication::StandbyNames;
 
 use crate::error::{CommandError, Result};
 use crate::node_directory::{Closed, NodeDirectory};
+use crate::node_following;
 use crate::options::ConfigOptions;
 use crate::output::notice;
 use crate::signals::OnHangUp;
@@ -162,6 +160,11 @@ impl NodeDatabase {
         if !in_order {
             self.options.deadline.set_ns(0);
         }
+    }
+
+    /// Has a panic of the calling thread, which is `part`, end the node.
+    pub(crate) fn failed_by_panic(&self, part: &'static str) -> FailedByPanic<'_> {
+        FailedByPanic(self, part)
     }
 
     /// Has [`work`](Self::work) return.
@@ -336,7 +339,13 @@ impl NodeDatabase {
                 (self.open_standby(server)?, Some(keeps_log))
             }
         };
-        let following = self.receive(&engine, conninfo, keeps_log)?;
+        let following = node_following::start(
+            &engine,
+            &self.options.config,
+            self.options.directory.path(),
+            conninfo,
+            keeps_log,
+        )?;
         let mut state = self.state();
         (state.following, state.follows) = (Some(following), followed);
         Ok(())
@@ -363,50 +372,16 @@ impl NodeDatabase {
         }
         fitted
     }
-
-    fn receive(
-        &self,
-        engine: &Arc<Engine>,
-        conninfo: ConnInfo,
-        keeps_log: Option<Client>,
-    ) -> Result<Following> {
-        let config = &self.options.config;
-        let options = ReceiverOptions {
-            conninfo,
-            timeout: config.wal_receiver_timeout.duration(),
-            stream: StreamOptions {
-                slot: None,
-                status_interval: config.wal_receiver_status_interval.duration(),
-                feedback: config.hot_standby_feedback,
-            },
-            create_slot: false,
-        };
-        let data = self.options.directory.path().to_owned();
-        let following = Following::start(
-            Arc::clone(engine),
-            options,
-            keeps_log,
-            Promotions::ByOwner,
-            move |event| {
-                notice(format_args!("{event}"));
-                if wants_copy(event) {
-                    // The loop finds the mark, and has the process begin anew.
-                    NodeDirectory::mark(&data, &event.to_string());
-                }
-            },
-        )?;
-        Ok(following)
-    }
 }
 
-/// True if the standby cannot go on with the log that it has.
-fn wants_copy(event: &FollowingEvent<'_>) -> bool {
-    match event {
-        FollowingEvent::Receiver(ReceiverEvent::Refused(error)) => error.needs_copy(),
-        // A primary's timeline is told before a node follows it, and a term of this one came later than that of the server
-        // from which the newer timeline is: it leads again on the one that it had before.
-        FollowingEvent::Receiver(ReceiverEvent::Interrupted(ReceiverError::EarlierTimeline { .. })) => true,
-        _ => false,
+/// See [`NodeDatabase::failed_by_panic`].
+pub(crate) struct FailedByPanic<'a>(&'a NodeDatabase, &'static str);
+
+impl Drop for FailedByPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.fail(format!("{} has ended by a panic", self.1));
+        }
     }
 }
 
@@ -510,5 +485,87 @@ impl Database for NodeDatabase {
 
     fn failure(&self) -> Option<String> {
         self.state().failure.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn database(data: &std::path::Path) -> NodeDatabase {
+        let config = Config::default();
+        NodeDatabase::new(NodeDatabaseOptions {
+            name: "alice".to_owned(),
+            directory: NodeDirectory::new(data, &config).unwrap(),
+            config_options: ConfigOptions::default(),
+            config,
+            follow_with: String::new(),
+            deadline: AnswerDeadline::default(),
+            stop: StopSignal::new().unwrap(),
+            server_stop: StopSignal::new().unwrap(),
+            on_hang_up: OnHangUp::default(),
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn a_part_that_ends_by_itself_ends_the_node() {
+        let place = tempfile::tempdir().unwrap();
+        let data = place.path().join("data");
+        let server = database(&data);
+        server.server_has_ended::<CommandError>(&Ok(()));
+        assert_eq!(server.failure().unwrap(), "the server has ended by itself");
+        assert_eq!((server.own().role, server.own().stopped), (Role::Failed, false));
+
+        // A log that was not closed is not handed over.
+        let server = database(&data);
+        server.options.server_stop.stop();
+        server.server_has_ended(&Err(CommandError::Node("no checkpoint".to_owned())));
+        assert_eq!(server.failure().unwrap(), "the server has ended: no checkpoint");
+        assert!(!server.own().stopped);
+
+        let asked = database(&data);
+        asked.options.server_stop.stop();
+        asked.server_has_ended::<CommandError>(&Ok(()));
+        assert_eq!((asked.failure(), asked.own().stopped), (None, true));
+
+        let worker = database(&data);
+        let panicked = thread::scope(|scope| {
+            let panics = || {
+                let _ends = worker.failed_by_panic("the thread of its database");
+                panic!("on purpose");
+            };
+            scope.spawn(panics).join().is_err()
+        });
+        assert!(panicked);
+        assert_eq!(
+            worker.failure().unwrap(),
+            "the thread of its database has ended by a panic"
+        );
+    }
+
+    #[test]
+    fn an_attempt_that_changes_nothing_leaves_a_former_primary_in_the_election() {
+        let place = tempfile::tempdir().unwrap();
+        let data = place.path().join("data");
+        let (storage, _) =
+            clearway_storage::Storage::open(&data, clearway_storage::StorageOptions::default()).unwrap();
+        storage.shutdown().unwrap();
+        drop(storage);
+        let former = database(&data);
+        let before = former.own();
+        assert_eq!(before.role, Role::Former);
+        // A port on which no server listens.
+        let free = std::net::TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap();
+        let conninfo: ConnInfo = format!("host=127.0.0.1 port={}", free.port()).parse().unwrap();
+        assert!(former.fit_directory(&conninfo).is_err());
+        assert_eq!(former.own(), before);
+        // What an attempt leaves that had begun.
+        (former.state().role, former.state().closed) = (Role::Starting, None);
+        assert!(former.fit_directory(&conninfo).is_err());
+        assert_eq!(former.own(), before);
     }
 }

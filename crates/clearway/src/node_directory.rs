@@ -113,12 +113,12 @@ impl NodeDirectory {
     /// The directory `data`. A move that was interrupted is completed.
     pub(crate) fn new(data: &Path, config: &Config) -> Result<NodeDirectory> {
         let of_clients = [
-            "pg_hba.conf",
+            &config.hba_file,
             &config.ssl_cert_file,
             &config.ssl_key_file,
             &config.ssl_ca_file,
         ];
-        let is_inside = |name: &&str| !name.is_empty() && Path::new(name).is_relative();
+        let is_inside = |name: &&String| !name.is_empty() && Path::new(name).is_relative();
         let directory = NodeDirectory {
             path: followed(data),
             fsync: config.fsync,

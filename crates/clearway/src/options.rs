@@ -13,7 +13,7 @@ use clearway_storage::disk::NativeDiskWithModes;
 use crate::error::{CommandError, Result};
 
 /// Source of an engine's configuration.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ConfigOptions {
     /// Configuration file (TOML); every setting has a default
     #[arg(long, value_name = "FILE")]
