@@ -1,12 +1,13 @@
-"""`clearway node` beside etcd: what becomes of a directory that cannot follow, of a node that is asked to end, and of a
-cluster in a pause. scripts/failover has the faults under load."""
+"""`clearway node` beside etcd: what becomes of a directory that cannot follow, of a node that is asked to end, of a cluster
+in a pause, and of one whose etcd has lost its data; and a cluster that trusts no network. scripts/failover has the faults
+under load."""
 
 import signal
 import subprocess
 import time
 import unittest
 
-from support import cluster, servers, tools
+from support import cluster, secured_cluster, servers, tools
 
 RULES = "local all all trust\nhost all,replication all samehost trust\n"
 
@@ -14,7 +15,7 @@ RULES = "local all all trust\nhost all,replication all samehost trust\n"
 class Node(unittest.TestCase):
     def start(self, *names, **more):
         tools.need("etcd")
-        self.cluster = cluster.Cluster(servers.scratch("node"), names, etcds=1, synchronous=0, **more)
+        self.cluster = cluster.Cluster(servers.scratch("node"), names, etcds=1, **{"synchronous": 0, **more})
         self.addCleanup(self.cluster.kill)
         self.nodes = {node.name: node for node in self.cluster.nodes}
         return self.cluster.nodes
@@ -116,3 +117,47 @@ class Node(unittest.TestCase):
         alice.kill()
         self.assertEqual(self.cluster.operate("resume").returncode, 0)
         self.assertIs(self.cluster.await_primary(), berlin)
+
+    def test_a_cluster_that_asks_for_certificates_and_passwords(self):
+        access = secured_cluster.Secured(servers.scratch("secured") / "files")
+        alice, berlin = self.start("alice", "berlin", access=access, synchronous=1)
+        self.cluster.await_etcd()
+        access.have_etcd_ask_for_passwords(self.cluster)
+        alice.start()
+        self.assertIs(self.cluster.await_primary(), alice)
+        alice.sql("create role copy login replication password 'copy''s password'")
+        alice.sql("create table numbers as select generate_series(1, 100) as id")
+        self.cluster.start_others()
+        self.cluster.await_whole()
+        encrypted = "select ssl from pg_stat_ssl join pg_stat_replication using (pid)"
+        self.assertEqual(alice.sql(encrypted), "t")
+        for problem, options in [
+            ("etcd does not answer", access.certificate_options("stranger") + access.etcd_client_options[6:]),
+            ("etcd refuses", access.certificate_options("node")),
+        ]:
+            done = subprocess.run(
+                [self.cluster.binary, "cluster", "status", "--etcd", self.cluster.endpoints(), "--cluster", "test", *options],
+                capture_output=True, text=True, timeout=30,
+            )
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertIn(problem, done.stderr)
+        # A node's user has no key of another cluster.
+        done = subprocess.run(
+            [self.cluster.binary, "cluster", "status", "--etcd", self.cluster.endpoints(), "--cluster", "tes",
+             *access.etcd_client_options], capture_output=True, text=True, timeout=30,
+        )
+        self.assertIn("etcd refuses", done.stderr)
+        self.assertEqual(self.cluster.switchover("berlin").returncode, 0)
+        self.cluster.await_whole()
+        self.assertEqual(berlin.sql("insert into numbers values (101); select count(*) from numbers"), "INSERT 0 1\n101")
+        # etcd is started again, and knows no token any more; then its data are lost.
+        for node in (alice, berlin):
+            node.kill()
+        access.etcdctl(self.cluster, "--user", "root:root", "del", "--prefix", "/clearway/test/")
+        self.cluster.etcds[0].kill()
+        self.cluster.etcds[0].start()
+        berlin.start()
+        self.assertIs(self.cluster.await_primary(), berlin)
+        alice.start()
+        self.cluster.await_whole()
+        self.assertEqual(alice.sql("select count(*) from numbers"), "101")

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import time
 
@@ -62,21 +63,36 @@ class Process:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:]) if self.log.exists() else ""
 
 
+class Open:
+    """A cluster without encryption and passwords, on loopback addresses."""
+
+    scheme = "http"
+    etcd_options = ()
+    etcd_client_options = ()
+    node_options = ()
+    configuration = ""
+
+    def addresses(self, port, replication):
+        """Options of a node that listens on `port`, and that others follow through the port `replication`."""
+        return ["--listen", f"127.0.0.1:{port}", "--advertise", f"host=127.0.0.1 port={replication} user=clearway"]
+
+
 class Etcd(Process):
     """A member of etcd."""
 
-    def __init__(self, name, directory):
+    def __init__(self, name, directory, access):
         super().__init__(name, directory)
         self.client_port, self.peer_port = servers.free_port(), servers.free_port()
-        self.members = []
+        self.members, self.access = [], access
 
     def command(self):
-        client, peer = f"http://127.0.0.1:{self.client_port}", f"http://127.0.0.1:{self.peer_port}"
+        client, peer = f"{self.access.scheme}://127.0.0.1:{self.client_port}", f"http://127.0.0.1:{self.peer_port}"
         members = ",".join(f"{member.name}=http://127.0.0.1:{member.peer_port}" for member in self.members)
         return [
             tools.find("etcd"), "--name", self.name, "--data-dir", str(self.directory / "data"),
             "--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", peer,
             "--initial-advertise-peer-urls", peer, "--initial-cluster", members, "--auto-compaction-retention", "1",
+            *self.access.etcd_options,
         ]
 
     def leads(self):
@@ -99,18 +115,19 @@ class Node(Process):
         self.port, self.checks = servers.free_port(), servers.free_port()
         self.data = self.directory / "data"
         self.configuration = self.directory / "clearway.toml"
-        self.configuration.write_text(cluster.configuration)
+        self.configuration.write_text(cluster.configuration + cluster.access.configuration)
         # What others follow it through, and what it reaches each etcd through.
         self.replication = gate.Gate(("127.0.0.1", self.port), cluster.names)
         self.to_etcd = [gate.Gate(("127.0.0.1", etcd.client_port)) for etcd in cluster.etcds]
 
     def command(self):
-        endpoints = ",".join(f"http://127.0.0.1:{link.port}" for link in self.to_etcd)
+        access = self.cluster.access
+        endpoints = ",".join(f"{access.scheme}://127.0.0.1:{link.port}" for link in self.to_etcd)
         return [
             self.cluster.binary, "node", "--etcd", endpoints, "--cluster", "test", "--name", self.name,
-            "--data", self.data, "--listen", f"127.0.0.1:{self.port}", "--checks", f"127.0.0.1:{self.checks}",
-            "--advertise", f"host=127.0.0.1 port={self.replication.port} user=clearway",
-            "--ttl", f"{TTL_SECONDS}s", "--synchronous", str(self.cluster.synchronous), "--config", self.configuration,
+            "--data", self.data, "--checks", f"127.0.0.1:{self.checks}", "--ttl", f"{TTL_SECONDS}s",
+            "--synchronous", str(self.cluster.synchronous), "--config", self.configuration,
+            *access.addresses(self.port, self.replication.port), *access.etcd_client_options, *access.node_options,
         ]
 
     def check(self, path):
@@ -144,10 +161,11 @@ class Node(Process):
 class Cluster:
     """Nodes and etcd's members, all on this machine."""
 
-    def __init__(self, directory, names=("alice", "berlin", "cairo"), etcds=3, synchronous=1, configuration=CONFIGURATION):
-        self.binary = tools.build()
+    def __init__(self, directory, names=("alice", "berlin", "cairo"), etcds=3, synchronous=1, configuration=CONFIGURATION,
+                 access=Open()):
+        self.binary, self.access = tools.build(), access
         self.names, self.synchronous, self.configuration = names, synchronous, configuration
-        self.etcds = [Etcd(f"etcd{number}", directory / f"etcd{number}") for number in range(1, etcds + 1)]
+        self.etcds = [Etcd(f"etcd{number}", directory / f"etcd{number}", access) for number in range(1, etcds + 1)]
         for etcd in self.etcds:
             etcd.members = self.etcds
             etcd.start()
@@ -157,6 +175,17 @@ class Cluster:
         for node in self.nodes:
             node.start()
 
+    def await_etcd(self, seconds=30):
+        """Waits until each member of etcd listens."""
+        deadline = time.monotonic() + seconds
+        for etcd in self.etcds:
+            while time.monotonic() < deadline:
+                try:
+                    socket.create_connection(("127.0.0.1", etcd.client_port), 1).close()
+                    break
+                except OSError:
+                    time.sleep(0.05)
+
     def start_others(self):
         """Starts the nodes that have never run."""
         for node in self.nodes:
@@ -165,11 +194,13 @@ class Cluster:
 
     def operate(self, *words, seconds=30):
         """`clearway cluster`, ended."""
-        endpoints = ",".join(f"http://127.0.0.1:{etcd.client_port}" for etcd in self.etcds)
-        return subprocess.run(
-            [self.binary, "cluster", *words, "--etcd", endpoints, "--cluster", "test"],
-            capture_output=True, text=True, timeout=seconds,
-        )
+        command = [self.binary, "cluster", *words, "--etcd", self.endpoints(), "--cluster", "test"]
+        command += self.access.etcd_client_options
+        return subprocess.run(command, capture_output=True, text=True, timeout=seconds)
+
+    def endpoints(self):
+        """Of etcd, without a gate."""
+        return ",".join(f"{self.access.scheme}://127.0.0.1:{etcd.client_port}" for etcd in self.etcds)
 
     def status(self):
         """What `clearway cluster status --json` says, or None while etcd does not answer."""

@@ -9,7 +9,7 @@ and then everything runs again. After each round:
 
 The report also says how many directories of former primaries were rewound, and how many of standbys were copied anew.
 
-    scripts/failover                  each fault once
+    scripts/failover                  six of the faults, once each
     scripts/failover --rounds 200     the campaign
     scripts/failover --fault "stop primary" --rounds 5
 

@@ -30,6 +30,8 @@ PACKAGES = {
     "setpriv": "util-linux",
     "ip": "iproute2",
     "etcd": "etcd-server",
+    "etcdctl": "etcd-client",
+    "openssl": "openssl",
 }
 
 

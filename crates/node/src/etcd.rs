@@ -190,7 +190,8 @@ fn accepted((status, answer): (u16, Value)) -> Result<Value> {
     let problem = answer["message"]
         .as_str()
         .or(answer["error"].as_str())
-        .map_or_else(|| format!("status {status}"), str::to_owned);
+        .or(answer.as_str())
+        .map_or_else(|| format!("status {status}"), |text| text.trim().to_owned());
     match status {
         500..=599 => Err(NodeError::Unreachable(problem)),
         _ => Err(NodeError::Refused(problem)),
@@ -389,6 +390,17 @@ mod tests {
         ] {
             assert!(super::outcome("/c/", &bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_refusal_says_what_etcd_has_said() {
+        let said = |status, answer| accepted((status, answer)).unwrap_err().to_string();
+        let message = json!({ "message": "permission denied", "code": 7 });
+        assert_eq!(said(403, message), "etcd refuses: permission denied");
+        let text = Value::String("CommonName of client\n".to_owned());
+        assert_eq!(said(400, text), "etcd refuses: CommonName of client");
+        assert_eq!(said(404, json!({})), "etcd refuses: status 404");
+        assert_eq!(said(503, json!({})), "etcd does not answer: status 503");
     }
 
     #[test]
