@@ -48,6 +48,7 @@ class Node(unittest.TestCase):
         (alice.data / "pg_hba.conf").write_text(RULES)
         kept = {name: (alice.data / name).read_bytes() for name in ("pg_hba.conf", "server.crt", "server.key")}
         alice.sql("create table numbers (id int primary key)")
+        berlin.await_sql("select to_regclass('numbers')", "numbers")
         alice.kill()
         self.assertIs(self.cluster.await_primary(), berlin)
         # More than a segment, twice, and a checkpoint that leaves it behind.
@@ -73,7 +74,7 @@ class Node(unittest.TestCase):
         self.assertIn(leader, (berlin, cairo))
         leader.sql("create table of_the_second (id int)")
         follower = cairo if leader is berlin else berlin
-        self.cluster.await_followers(leader, [follower])
+        follower.await_sql("select to_regclass('of_the_second')", "of_the_second")
         for node in (berlin, cairo):
             node.kill()
         alice.start()

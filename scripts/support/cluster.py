@@ -149,6 +149,14 @@ class Node(Process):
             raise RuntimeError(f"{statement}: {done.stderr}\n{self.last_log()}")
         return done.stdout.strip()
 
+    def await_sql(self, statement, wanted, seconds=30):
+        """Waits until the statement has this answer."""
+        deadline = time.monotonic() + seconds
+        while (answer := self.sql(statement)) != wanted:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"{statement}: {answer!r} after {seconds} s\n{self.last_log()}")
+            time.sleep(0.05)
+
     def says(self, words):
         """True if its output has these words."""
         return words in self.log.read_text(errors="replace")
@@ -224,20 +232,6 @@ class Cluster:
                 return primary
             time.sleep(0.05)
         raise RuntimeError(f"no node leads after {seconds} s\n{self.logs()}")
-
-    def await_followers(self, leader, followers, seconds=30):
-        """Waits until these nodes have all log of the leader, on its timeline."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            members = {member["name"]: member for member in (self.status() or {}).get("members", [])}
-            end = members.get(leader.name)
-            if end is not None and end["role"] == "leader" and all(
-                members[node.name]["timeline"] == end["timeline"] and members[node.name]["position"] >= end["position"]
-                for node in followers
-            ):
-                return
-            time.sleep(0.1)
-        raise RuntimeError(f"{leader.name} is not followed after {seconds} s\n{self.logs()}")
 
     def heal(self):
         """All processes run, and all links are open."""
