@@ -1,5 +1,6 @@
 """etcd's processes, and the nodes of a cluster beside them, with a gate on each link that an experiment closes."""
 
+import hashlib
 import http.client
 import json
 import os
@@ -32,11 +33,14 @@ class Process:
     def command(self):
         raise NotImplementedError
 
+    def environment(self):
+        return os.environ
+
     def start(self):
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.directory,
-                start_new_session=True,
+                start_new_session=True, env=self.environment(),
             )
         servers._running.append(self)
         return self
@@ -78,32 +82,54 @@ class Open:
 
 
 class Etcd(Process):
-    """A member of etcd."""
+    """A member of etcd. Others reach it through a gate, which knows them."""
 
     def __init__(self, name, directory, access):
         super().__init__(name, directory)
         self.client_port, self.peer_port = servers.free_port(), servers.free_port()
         self.members, self.access = [], access
+        self.peers = gate.Gate(("127.0.0.1", self.peer_port))
+
+    def join(self, members):
+        self.members = members
+        self.peers.marks = {member.name: f"X-Server-From: {member.id():x}\r\n".encode() for member in members}
+
+    def url(self):
+        """The address by which others reach it."""
+        return f"http://127.0.0.1:{self.peers.port}"
+
+    def id(self):
+        """Its number in the cluster: etcd makes it of its address and the cluster's name."""
+        return int.from_bytes(hashlib.sha1((self.url() + "etcd-cluster").encode()).digest()[:8], "big")
+
+    def cut_from(self, others):
+        """No byte passes between it and these members."""
+        self.peers.closed_for = {other.name for other in others}
+        for other in others:
+            other.peers.closed_for = other.peers.closed_for | {self.name}
 
     def command(self):
-        client, peer = f"{self.access.scheme}://127.0.0.1:{self.client_port}", f"http://127.0.0.1:{self.peer_port}"
-        members = ",".join(f"{member.name}=http://127.0.0.1:{member.peer_port}" for member in self.members)
+        client = f"{self.access.scheme}://127.0.0.1:{self.client_port}"
+        members = ",".join(f"{member.name}={member.url()}" for member in self.members)
         return [
             tools.find("etcd"), "--name", self.name, "--data-dir", str(self.directory / "data"),
-            "--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", peer,
-            "--initial-advertise-peer-urls", peer, "--initial-cluster", members, "--auto-compaction-retention", "1",
-            *self.access.etcd_options,
+            "--listen-client-urls", client, "--advertise-client-urls", client,
+            "--listen-peer-urls", f"http://127.0.0.1:{self.peer_port}", "--initial-advertise-peer-urls", self.url(),
+            "--initial-cluster", members, "--initial-cluster-token", "etcd-cluster", "--auto-compaction-retention", "1",
+            "--pre-vote", *self.access.etcd_options,
         ]
 
-    def leads(self):
-        """True if it is the leader of the etcd cluster, as far as it knows."""
+    def leader(self):
+        """The number of the leader of the etcd cluster, as far as it knows; 0 if it knows none."""
         try:
             connection = http.client.HTTPConnection("127.0.0.1", self.client_port, timeout=0.5)
             connection.request("POST", "/v3/maintenance/status", "{}")
-            status = json.loads(connection.getresponse().read())
-            return status.get("leader") == status["header"]["member_id"]
-        except (OSError, ValueError, http.client.HTTPException, KeyError):
-            return False
+            return int(json.loads(connection.getresponse().read()).get("leader", 0))
+        except (OSError, ValueError, http.client.HTTPException):
+            return 0
+
+    def leads(self):
+        return self.leader() == self.id()
 
 
 class Node(Process):
@@ -161,6 +187,17 @@ class Node(Process):
         """True if its output has these words."""
         return words in self.log.read_text(errors="replace")
 
+    def environment(self):
+        return {**os.environ, **self.cluster.preloaded, "SLOW_DISK": str(self.directory / "slow")}
+
+    def slow_down(self, is_slow):
+        """Each sync takes 400 ms more, in a cluster whose disks can be slow."""
+        mark = self.directory / "slow"
+        if is_slow:
+            mark.touch()
+        else:
+            mark.unlink(missing_ok=True)
+
     def cut_from_etcd(self, is_cut):
         for link in self.to_etcd:
             link.closed_for = {None} if is_cut else set()
@@ -175,9 +212,17 @@ class Cluster:
         self.names, self.synchronous, self.configuration = names, synchronous, configuration
         self.etcds = [Etcd(f"etcd{number}", directory / f"etcd{number}", access) for number in range(1, etcds + 1)]
         for etcd in self.etcds:
-            etcd.members = self.etcds
+            etcd.join(self.etcds)
             etcd.start()
+        self.preloaded = {}
         self.nodes = [Node(self, name, directory / name) for name in names]
+
+    def have_slow_disks(self, directory):
+        """Disks can be slow from each node's next start on."""
+        library = directory / "slow_disk.so"
+        source = pathlib.Path(__file__).with_name("slow_disk.c")
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, source, "-ldl"], check=True)
+        self.preloaded = {"LD_PRELOAD": str(library)}
 
     def start(self):
         for node in self.nodes:
@@ -243,6 +288,9 @@ class Cluster:
         for node in self.nodes:
             node.cut_from_etcd(False)
             node.replication.closed_for = set()
+            node.slow_down(False)
+        for etcd in self.etcds:
+            etcd.peers.closed_for = set()
 
     def await_whole(self, seconds=60):
         """Waits until a node leads, the others follow it, and one of them is synchronous. The status."""

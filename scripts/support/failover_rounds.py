@@ -14,8 +14,8 @@ The report also says how many directories of former primaries were rewound, and 
     scripts/failover --fault "stop primary" --rounds 5
 
 The report gives the time without an acknowledgement by fault. A partition closes gates between processes of this machine
-(support/gate.py): nothing that is sent on a closed link arrives before it is open again. etcd's members are not cut off from
-one another: one that is stopped stands for it.
+(support/gate.py): nothing that is sent on a closed link arrives before it is open again. A slow disk is a library that is
+preloaded (support/slow_disk.c).
 """
 
 import argparse
@@ -80,6 +80,37 @@ def stop_etcd(trial, primary):
     leader_of_etcd(trial).stop()
 
 
+def await_etcd(what, holds):
+    """A cut that etcd does not notice is none."""
+    deadline = time.monotonic() + HOLD_SECONDS
+    while not holds():
+        if time.monotonic() > deadline:
+            raise list_append.Wrong(f"after {HOLD_SECONDS} s {what}")
+        time.sleep(0.05)
+
+
+def cut_leader_of_etcd_off(trial, primary):
+    leader = leader_of_etcd(trial)
+    others = [etcd for etcd in trial.etcds if etcd is not leader]
+    leader.cut_from(others)
+    await_etcd("no other member of etcd leads", lambda: any(other.leads() for other in others))
+
+
+def cut_leader_of_etcd_from_one(trial, primary):
+    leader = leader_of_etcd(trial)
+    other = next(etcd for etcd in trial.etcds if etcd is not leader)
+    other.cut_from([leader])
+    await_etcd("a member of etcd knows its leader", lambda: other.leader() == 0)
+
+
+def slow_down_primary(trial, primary):
+    primary.slow_down(True)
+
+
+def slow_down_standby(trial, primary):
+    standby_of(trial, primary, True).slow_down(True)
+
+
 def switch_over(trial, primary):
     done = trial.switchover(standby_of(trial, primary, True).name)
     if done.returncode != 0:
@@ -91,6 +122,8 @@ FAULTS = {
     "cut primary from etcd": cut_primary_from_etcd, "kill leader of etcd": kill_etcd,
     "cut primary off": cut_primary_off, "stop leader of etcd": stop_etcd, "kill standby": kill_standby,
     "stop standby": stop_standby, "cut standby from primary": cut_standby_from_primary,
+    "cut leader of etcd off": cut_leader_of_etcd_off, "cut leader of etcd from one": cut_leader_of_etcd_from_one,
+    "slow disk of primary": slow_down_primary, "slow disk of standby": slow_down_standby,
 }
 # Those of the short form.
 SHORT = ["kill primary", "stop primary", "switchover", "cut primary from etcd", "stop leader of etcd", "kill standby"]
@@ -147,7 +180,9 @@ def main():
     chance = random.Random(chosen.seed)
     faults = chosen.fault or (list(FAULTS) if chosen.rounds else SHORT)
     order = faults if not chosen.rounds else [chance.choice(faults) for _ in range(chosen.rounds)]
-    trial = cluster.Cluster(servers.scratch("failover"))
+    directory = servers.scratch("failover")
+    trial = cluster.Cluster(directory)
+    trial.have_slow_disks(directory)
     trial.start()
     clients = list_append.Appenders(trial)
     gaps, total = {}, 0

@@ -9,13 +9,18 @@ import time
 LOOK_SECONDS = 0.05
 
 
+def application_name(name):
+    """The part of a start-up message that gives this name."""
+    return b"application_name\0" + name.encode() + b"\0"
+
+
 class Gate:
     """Listens on a port of its own and passes bytes on to `target`. `closed_for` holds the names that it is closed for; a
-    connection belongs to the name among `names` that its start-up message gives as application_name, and to None without."""
+    connection belongs to the one among `names` whose mark is in what it begins with, and to None without."""
 
-    def __init__(self, target, names=()):
+    def __init__(self, target, names=(), mark=application_name):
         self.target = target
-        self.names = [name.encode() for name in names]
+        self.marks = {name: mark(name) for name in names}
         self.closed_for = set()
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
@@ -33,7 +38,7 @@ class Gate:
             threading.Thread(target=self._carry, args=(client,), daemon=True).start()
 
     def _name_in(self, piece):
-        found = [name.decode() for name in self.names if b"application_name\0" + name + b"\0" in piece]
+        found = [name for name, mark in self.marks.items() if mark in piece]
         return found[0] if found else None
 
     def _await_open(self, name):
