@@ -32,6 +32,7 @@ PACKAGES = {
     "etcd": "etcd-server",
     "etcdctl": "etcd-client",
     "openssl": "openssl",
+    "haproxy": "haproxy",
 }
 
 
