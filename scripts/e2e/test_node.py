@@ -111,7 +111,7 @@ class Node(unittest.TestCase):
         self.assertEqual(refused.returncode, 1)
         self.assertIn("takeovers are held back", refused.stderr)
         alice.kill()
-        time.sleep(2 * cluster.TTL_SECONDS)
+        time.sleep(1.5 * cluster.TTL_SECONDS)
         self.assertIsNone(self.cluster.primary())
         alice.start()
         self.assertIs(self.cluster.await_primary(), alice)
