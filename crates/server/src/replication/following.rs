@@ -29,7 +29,7 @@ use std::time::Duration;
 use clearway_engine::{Engine, EngineError, WalReceiverStatus};
 use clearway_machine::invariant;
 use clearway_storage::directory_log::DirectoryLog;
-use clearway_storage::directory_state::{PROMOTE_FAILED, PROMOTE_SIGNAL, PROMOTED_FROM};
+use clearway_storage::directory_state::{PROMOTE_FAILED, PROMOTE_SIGNAL, PROMOTED_FROM, STANDBY_DIVERGED};
 use clearway_storage::log_digest::LogDigest;
 use clearway_storage::standby::LogReceiver;
 use clearway_storage::timeline::History;
@@ -42,8 +42,6 @@ use super::receiver::status::{ReceiverPhase, ReceiverState, ReceiverStatus};
 use super::receiver::{LogSink, NotFollowed, OwnLog, ReceiverError, ReplayView, TimelineKeeper, agree};
 use crate::error::{Result, ServerError};
 
-/// The file in a standby's directory that says why it has diverged from its server.
-const DIVERGED: &str = "standby.diverged";
 /// Time between two looks whether a promotion is wanted.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -300,7 +298,7 @@ impl Following {
             .receive_log()
             .map_err(|error| ServerError::io("receiving log", std::io::Error::other(error)))?;
         let told = Arc::clone(&observer);
-        let diverged = storage.dir().join(DIVERGED);
+        let diverged = storage.dir().join(STANDBY_DIVERGED);
         // Until the server says otherwise, which may not be there to be asked.
         engine.set_diverged(std::fs::read_to_string(&diverged).ok());
         let followed = Arc::downgrade(&engine);

@@ -28,6 +28,9 @@ pub const STANDBY_SIGNAL: &str = "standby.signal";
 /// before the control file makes a primary of the directory, and says nothing while the directory is a standby's.
 pub const PROMOTED_FROM: &str = "promoted.from";
 
+/// The file in a standby's directory that says why it has diverged from its server.
+pub const STANDBY_DIVERGED: &str = "standby.diverged";
+
 /// The role of a data directory, as it says itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

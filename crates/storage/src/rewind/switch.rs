@@ -18,8 +18,11 @@ use crate::disk::{Disk, OpenMode, SyncPurpose};
 use crate::error::{Result, StorageError};
 use crate::files::copy_manifest::BACKUP_MANIFEST;
 use crate::files::data_directory::{CONTROL, LOG, RELATIONS, UNFINISHED_REWIND};
-use crate::files::directory_state::{PROMOTE_FAILED, PROMOTE_SIGNAL, PROMOTED_FROM, STANDBY_SIGNAL};
+use crate::files::directory_state::{
+    PROMOTE_FAILED, PROMOTE_SIGNAL, PROMOTED_FROM, STANDBY_DIVERGED, STANDBY_SIGNAL,
+};
 use crate::files::status_journal;
+use crate::replication::retention;
 use crate::replication::standby_state::acknowledged;
 use crate::wal::segment_name::parse_segment_name;
 use crate::wal::timeline::timeline_of_history_file;
@@ -35,8 +38,8 @@ const OF_FORMER_ROLE: [&str; 9] = [
     BACKUP_MANIFEST,
     status_journal::NAME,
     acknowledged::NAME,
-    "slots",
-    "standby.diverged",
+    retention::SLOTS,
+    STANDBY_DIVERGED,
 ];
 /// A marker that is longer is none.
 const MARKER_BYTES_MAX: u64 = 4_096;

@@ -51,6 +51,7 @@ use crate::wal::timeline::SharedHistory;
 pub use follower::Follower;
 pub use lag::FollowerLags;
 use lag::LagSamples;
+pub(crate) use slot_file::SLOTS;
 use slot_file::SlotFile;
 
 /// Slots at most.

@@ -17,6 +17,8 @@ use crate::disk::{self, Disk, OpenMode, SyncPurpose};
 use crate::error::{Result, StorageError};
 use crate::page::{Lsn, get_u32, get_u64};
 
+/// The file.
+pub(crate) const SLOTS: &str = "slots";
 const MAGIC: u64 = u64::from_le_bytes(*b"CLWSLOTS");
 const HEADER: usize = 16;
 const NAME: usize = SLOT_NAME_BYTES_MAX + 1;
@@ -41,7 +43,7 @@ impl SlotFile {
     }
 
     fn path(&self) -> PathBuf {
-        self.dir.join("slots")
+        self.dir.join(SLOTS)
     }
 
     pub(super) fn read(&self) -> Result<Vec<Slot>> {
