@@ -103,17 +103,10 @@ impl Backup {
     pub fn begin(storage: &Arc<Storage>, process_id: u32) -> Result<Backup> {
         let standby = storage.standby().filter(|_| storage.is_standby()).map(Arc::clone);
         let (follower, control) = match &standby {
-            None => Self::begin_on_primary(storage, process_id)?,
+            None => Self::begin_on_primary(storage, process_id, None)?,
             Some(standby) => Self::begin_on_standby(storage, standby, process_id)?,
         };
-        Ok(Backup {
-            timeline: storage.history().timeline_of(control.redo),
-            storage: Arc::clone(storage),
-            follower,
-            control,
-            standby,
-            history: OnceLock::new(),
-        })
+        Ok(Self::begun(storage, standby, follower, control))
     }
 
     /// As step 1, for a directory that is rewound: it needs the log from `log_from` on, to learn from it what was changed,
@@ -126,26 +119,40 @@ impl Backup {
                         .to_owned(),
             });
         }
-        let from = log_from.min(storage.wal.redo());
-        let follower = storage.retention.hold_for_backup(process_id, from)?;
-        let control = storage.run_checkpoint(false)?;
-        Ok(Backup {
+        let (follower, control) = Self::begin_on_primary(storage, process_id, Some(log_from))?;
+        Ok(Self::begun(storage, None, follower, control))
+    }
+
+    fn begun(
+        storage: &Arc<Storage>,
+        standby: Option<Arc<Standby>>,
+        follower: Follower,
+        control: Control,
+    ) -> Backup {
+        Backup {
             timeline: storage.history().timeline_of(control.redo),
             storage: Arc::clone(storage),
             follower,
             control,
-            standby: None,
+            standby,
             history: OnceLock::new(),
-        })
+        }
     }
 
-    fn begin_on_primary(storage: &Arc<Storage>, process_id: u32) -> Result<(Follower, Control)> {
+    /// Keeps the log from `log_from` on until the end; `None`: from the redo position.
+    fn begin_on_primary(
+        storage: &Arc<Storage>,
+        process_id: u32,
+        log_from: Option<Lsn>,
+    ) -> Result<(Follower, Control)> {
         // Checkpoints release log up to the redo position of one that is complete, which is never past this one.
-        let follower = storage
-            .retention
-            .hold_for_backup(process_id, storage.wal.redo())?;
+        let redo = storage.wal.redo();
+        let from = log_from.map_or(redo, |log_from| log_from.min(redo));
+        let follower = storage.retention.hold_for_backup(process_id, from)?;
         let control = storage.run_checkpoint(false)?;
-        follower.advance(control.redo, false);
+        if log_from.is_none() {
+            follower.advance(control.redo, false);
+        }
         Ok((follower, control))
     }
 
