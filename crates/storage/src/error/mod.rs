@@ -306,6 +306,15 @@ pub enum StorageError {
         /// The reason.
         problem: String,
     },
+    /// The server that a directory is rewound to has given an answer that cannot be right.
+    #[error(
+        "the server that the directory is to be rewound to has given a wrong answer: {problem}; the same command may be run \
+         again"
+    )]
+    RewindSource {
+        /// The fault.
+        problem: String,
+    },
     /// The files of a copy are newer than the point to which it is to be recovered.
     #[error(
         "cannot recover to {point}, which is at position {end}: the files of this copy hold changes up to {needed}; begin \
@@ -490,7 +499,7 @@ impl StorageError {
             | StorageError::IsStandby { .. }
             | StorageError::WantsStandby { .. }
             | StorageError::Standby { .. } => "55000",
-            StorageError::InvalidCopy { .. } => "08P01",
+            StorageError::InvalidCopy { .. } | StorageError::RewindSource { .. } => "08P01",
             StorageError::DamagedCopy { .. } => "XX001",
             StorageError::SlotName { name, .. } if name.len() > 63 => "42622",
             StorageError::SlotName { .. } => "42602",

@@ -64,10 +64,9 @@ impl Rewind {
     pub fn look<S: RewindSource>(&self, source: &mut S, plan: &Plan) -> Result<RewindSummary, S::Error> {
         let relations = source.relations()?;
         let mut summary = self.summary(plan);
-        let mut blocks = Vec::new();
         for &relation in &relations {
             let planned = self.relation(relation)?;
-            self.each_batch(source, plan, &planned, &mut blocks, |_, batch| {
+            self.each_batch(source, plan, &planned, |_, batch| {
                 summary.pages += batch.len() as u64;
                 Ok(())
             })?;
@@ -169,16 +168,15 @@ impl Rewind {
         source: &mut S,
         plan: &Plan,
         planned: &RelationPlan,
-        blocks: &mut Vec<u32>,
         mut fetch: impl FnMut(&mut S, &[u32]) -> Result<(), S::Error>,
     ) -> Result<(), S::Error> {
         let SourceRelation { rel, blocks: end } = planned.relation;
         let kept = planned.kept.min(end);
-        blocks.clear();
+        let mut blocks = Vec::with_capacity(PAGES_MAX);
         let mut push = |source: &mut S, block: u32| -> Result<(), S::Error> {
             blocks.push(block);
             if blocks.len() == PAGES_MAX {
-                fetch(source, blocks)?;
+                fetch(source, &blocks)?;
                 blocks.clear();
             }
             Ok(())
@@ -211,8 +209,7 @@ impl Rewind {
             push(source, block)?;
         }
         if !blocks.is_empty() {
-            let rest = std::mem::take(blocks);
-            fetch(source, &rest)?;
+            fetch(source, &blocks)?;
         }
         Ok(())
     }
@@ -287,15 +284,14 @@ impl Rewind {
             file = Some(made.map_err(fail("create"))?);
         }
         let mut dropped = false;
-        let mut blocks = Vec::new();
-        self.each_batch(source, plan, planned, &mut blocks, |source, batch| {
+        self.each_batch(source, plan, planned, |source, batch| {
             let Some(pages) = source.pages(rel, batch)?.filter(|_| !dropped) else {
                 dropped = true;
                 return Ok(());
             };
             if pages.len() != batch.len() * PAGE_SIZE {
                 let problem = format!("{} bytes came for {} pages", pages.len(), batch.len());
-                return Err(self.refused(problem).into());
+                return Err(StorageError::RewindSource { problem }.into());
             }
             let file = match &mut file {
                 Some(file) => file,
@@ -369,6 +365,14 @@ impl Rewind {
 
     /// The content of the new control file: the server's, for a standby.
     fn control(&self, plan: &Plan, end: &SourceEnd) -> Result<Control> {
+        if end.position < plan.start.checkpoint_end {
+            return Err(StorageError::RewindSource {
+                problem: format!(
+                    "the copy ends at {}, before {}, where its checkpoint ends",
+                    end.position, plan.start.checkpoint_end
+                ),
+            });
+        }
         let control = control_file::of_image(&end.control, &self.dir.join(CONTROL))?;
         let wanted = (
             self.log.system_identifier(),
@@ -383,10 +387,10 @@ impl Rewind {
             control.backup_end,
         );
         if wanted != found {
-            return Err(self.refused(
-                "the server's control file is not of the database, the timeline or the checkpoint that it has told of"
+            return Err(StorageError::RewindSource {
+                problem: "its control file is not of the database, the timeline or the checkpoint that it has told of"
                     .to_owned(),
-            ));
+            });
         }
         Ok(Control {
             state: State::Standby,

@@ -53,8 +53,10 @@
 //! - K1: up to step 6 the directory's log and control file are as they were, so the next attempt finds the same fork and P1.
 //!   Pages that were fetched before are those of P1 to P6 of that attempt, and P2 grows only: each of them is fetched again,
 //!   or is, by P2, as at the server. A relation that is fetched as a whole gets its name when it is whole (P4).
-//! - K2: K1 holds for the same server only. Another one may have left the first one's log, and would not have what was
-//!   fetched from it: an attempt with a server on another timeline than the marker's is refused.
+//! - K2: K1 holds for the same timeline only. A server on another one may have left the first one's log, and would not have
+//!   what was fetched from it: an attempt with it is refused, by the marker. The first timeline has no identity, so that of
+//!   one server is not told from that of a copy which took writes beside it: nothing tells the logs of such two apart but
+//!   the digests before the fork, and both have that log.
 //! - K3: from step 6 on no server is needed. What is done already is passed over: in "clearing" no file has its new name
 //!   yet, so each segment and each history goes; in "naming" none goes.
 //!
@@ -195,6 +197,10 @@ impl Rewind {
             )));
         }
         match own.common_end(server) {
+            Some(fork) if flushed < fork => Err(self.refused(format!(
+                "the server's log ends at {flushed}, before {fork}, up to which its timeline and this directory's are the \
+                 same, and no history tells where the two part"
+            ))),
             Some(fork) if self.log.end() > fork => Ok(Parting::At(fork)),
             None if self.log.end() > flushed => Err(self.refused(format!(
                 "its log goes on to {} on timeline {}, the server's ends at {flushed} on the same one, and no history tells \
@@ -224,6 +230,11 @@ impl Rewind {
                 .into());
         }
         let start = source.begin(fork)?;
+        if start.redo < fork || start.checkpoint_end < start.redo {
+            let (redo, end) = (start.redo, start.checkpoint_end);
+            let problem = format!("its checkpoint is from {redo} to {end}, and the two part at {fork}");
+            return Err(StorageError::RewindSource { problem }.into());
+        }
         let own_began = self.log.history().begins_one_at(fork);
         let server_began = server.begins_one_at(fork);
         let mut changed = ChangedPages::default();
@@ -236,8 +247,7 @@ impl Rewind {
         if !server_began {
             of_server = SideXids::collecting(Some(own_bound));
         }
-        let behind = (fork, start.checkpoint_end.max(fork));
-        changed::read_server(source, behind, &mut changed, &mut of_server)?;
+        changed::read_server(source, (fork, start.checkpoint_end), &mut changed, &mut of_server)?;
         let server_bound = of_server.least.unwrap_or(start.next_xid);
         if !own_began {
             of_own = SideXids::collecting(Some(server_bound));

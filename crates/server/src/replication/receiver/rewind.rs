@@ -246,11 +246,15 @@ impl RewindSource for ServerSource<'_> {
     fn relations(&mut self) -> Result<Vec<SourceRelation>> {
         let bytes = self.ask("REWIND RELATIONS")?;
         let numbers = self.numbers(&bytes)?;
-        let relation = |pair: &[u32]| SourceRelation {
-            rel: RelId(pair[0]),
-            blocks: pair[1],
+        let (pairs, rest) = numbers.as_chunks();
+        if !rest.is_empty() {
+            return Err(self.client.broken("an answer to REWIND of another length"));
+        }
+        let relation = |&[rel, blocks]: &[u32; 2]| SourceRelation {
+            rel: RelId(rel),
+            blocks,
         };
-        Ok(numbers.chunks_exact(2).map(relation).collect())
+        Ok(pairs.iter().map(relation).collect())
     }
 
     fn pages(&mut self, rel: RelId, blocks: &[u32]) -> Result<Option<Vec<u8>>> {
