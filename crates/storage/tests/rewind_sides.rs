@@ -1,5 +1,6 @@
-//! Directories and servers that a rewind is not made of: a server that answers wrongly, and one whose log ends too early
-//! (`support/parted.rs` has the story).
+//! Directories other than a former primary's are rewound: a promoted standby's to the server that it was promoted from, one of
+//! two that were promoted, and a standby's that received more than the one that was promoted. And directories and servers
+//! that a rewind is not made of (`support/parted.rs` has the story).
 //!
 //! # Mutations seen to fail
 //! `crates/storage/mutations/rewind.toml` lists them.
@@ -20,7 +21,7 @@ use clearway_storage::rewind::{
 };
 use clearway_storage::timeline::History;
 use clearway_storage::{Lsn, PAGE_SIZE, RelId, Result, StorageError};
-use parted::{End, LocalSource, Parted, Sides, parted, variable};
+use parted::{End, LocalSource, Parted, Sides, go_on, parted, variable};
 use recording_disk::RecordingDisk;
 
 const SEED: u64 = 7;
@@ -30,6 +31,48 @@ fn seed() -> u64 {
 }
 
 /// Rewinds, lets the server go on, and compares.
+fn rewinds(sides: Sides, ends: &[End]) {
+    for (seed, &end) in (seed()..).zip(ends) {
+        let mut parted = parted(seed, sides, end);
+        let summary = parted.rewind(&parted.directory);
+        let summary = summary.unwrap_or_else(|| panic!("{sides:?}, {end:?}: nothing to do"));
+        assert!(
+            summary.pages * 3 < summary.pages_total,
+            "{sides:?}, {end:?}: {summary:?}"
+        );
+        parted.commit_doubtful();
+        let mut random = parted.random.clone();
+        go_on(&parted.server, &mut random, parted.relations, None);
+        parted.server.checkpoint().unwrap();
+        parted.check(&parted.directory);
+        parted.close();
+    }
+}
+
+const ENDS: [End; 4] = [End::Killed, End::KilledLater, End::Stopped, End::Recovered];
+
+#[test]
+fn a_promoted_standby_is_rewound_to_its_former_primary() {
+    rewinds(Sides::Promoted, &ENDS);
+}
+
+/// Its directory may have a hint that a transaction was rolled back which commits on the server later.
+#[test]
+fn a_transaction_that_still_runs_at_the_server_commits_behind_the_rewind() {
+    rewinds(Sides::PromotedAndOneRuns, &ENDS);
+}
+
+#[test]
+fn one_of_two_promoted_standbys_is_rewound_to_the_other() {
+    rewinds(Sides::BothPromoted, &ENDS);
+    rewinds(Sides::PromotedLater, &ENDS);
+}
+
+#[test]
+fn a_standby_that_received_more_is_rewound() {
+    rewinds(Sides::StandbyAhead, &[End::Killed, End::Stopped]);
+}
+
 fn opened(parted: &Parted, disk: &RecordingDisk) -> Box<Rewind> {
     match parted.opened(disk) {
         RewindDirectory::Opened(directory) => directory,

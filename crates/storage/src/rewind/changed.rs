@@ -8,8 +8,8 @@
 //!
 //! | side | fates from it |
 //! | --- | --- |
-//! | began a timeline at the fork | none: what ran there has rolled back, and a hint of a rollback is right on both sides if the other one has none |
-//! | went on at the fork | xids below N that it has committed behind the fork; of the server, also those that may run at its first record of running transactions behind the fork |
+//! | began a timeline at the fork | none: what ran there has rolled back, so it sets hints of rollbacks only; if the other side has committed such a transaction, it is among the fates from that side |
+//! | went on at the fork | xids below N that it has committed behind the fork; of the server, also those that may run at its first record of running transactions behind the fork: those that it lists, and those that it says nothing of |
 //!
 //! N is above each xid that has a record before the fork: the least xid of a change behind the fork on a side that began a
 //! timeline there, for such a side hands out xids above all that it has replayed. One side at least did, or there is no fork.
@@ -25,6 +25,7 @@ use super::source::{LOG_BYTES_MAX, RewindSource};
 use crate::error::{Result, StorageError};
 use crate::page::{self, Lsn, PAGE_HEADER, PageKind, get_u64};
 use crate::records::{ForStandbys, Meaning};
+use crate::replication::running_transactions::RunningRecord;
 use crate::wal::reader::LogReader;
 use crate::wal::record::{RECORD_MAX, Record};
 use crate::wal::{LogDevice, SEGMENT_SIZE, SegmentFiles};
@@ -45,8 +46,8 @@ pub(super) struct SideXids {
     below: Option<Xid>,
     /// The least xid with a change behind the fork.
     pub(super) least: Option<Xid>,
-    /// The oldest xid that runs at the first record of running transactions behind the fork.
-    pub(super) oldest_running: Option<Xid>,
+    /// The first record of running transactions behind the fork.
+    running: Option<RunningRecord>,
 }
 
 impl SideXids {
@@ -60,7 +61,7 @@ impl SideXids {
 }
 
 impl ChangedPages {
-    /// Adds what a record says that ends at `end`; `xids`, if it is behind the fork.
+    /// Adds the pages that a record names. `xids` gets its xids, and is there for a record behind the fork.
     pub(super) fn add(&mut self, record: &Record<'_>, xids: Option<&mut SideXids>) -> Result<(), Malformed> {
         let meaning = Meaning::of(record).map_err(|_| Malformed)?;
         if let Some(xids) = xids {
@@ -99,9 +100,9 @@ impl SideXids {
             } if self.below.is_some_and(|below| xid < below) => {
                 self.committed.insert(xid);
             }
-            Meaning::ForStandbys(record) if self.oldest_running.is_none() => {
+            Meaning::ForStandbys(record) if self.running.is_none() => {
                 if let ForStandbys::Running(running) = record.decode().map_err(|_| Malformed)? {
-                    self.oldest_running = Some(running.oldest_running);
+                    self.running = Some(running);
                 }
             }
             _ => {}
@@ -114,8 +115,8 @@ impl SideXids {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Fates {
     xids: BTreeSet<Xid>,
-    /// Those that may run at the server.
-    running: Option<Range<u64>>,
+    /// More of them, which may run at the server.
+    unlisted: Option<Range<u64>>,
 }
 
 impl Fates {
@@ -123,31 +124,41 @@ impl Fates {
     pub(super) fn of_commits(xids: SideXids) -> Fates {
         Fates {
             xids: xids.committed,
-            running: None,
+            unlisted: None,
         }
     }
 
-    /// Of the commits at the server, and of what may run there below `bound`.
-    pub(super) fn of_server(xids: SideXids, bound: Xid) -> Fates {
-        let oldest = xids.oldest_running.map_or(bound, |oldest| oldest.min(bound));
-        Fates {
-            xids: xids.committed,
-            running: (oldest < bound).then_some(oldest.0..bound.0),
-        }
+    /// Of the commits at the server, and of what may run there below `bound`. Each checkpoint logs what runs.
+    pub(super) fn of_server(side: SideXids, bound: Xid) -> Result<Fates> {
+        let running = side.running.ok_or_else(|| StorageError::RewindSource {
+            problem: "its log to the end of its checkpoint does not say which transactions run".to_owned(),
+        })?;
+        let mut xids = side.committed;
+        xids.extend(running.running.into_iter().filter(|xid| *xid < bound));
+        // One that was handed out after the list was made may have changed a page before the list was logged.
+        let listed_below = if running.overflowed {
+            running.oldest_running
+        } else {
+            running.next
+        };
+        Ok(Fates {
+            xids,
+            unlisted: (listed_below < bound).then_some(listed_below.0..bound.0),
+        })
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.xids.is_empty() && self.running.is_none()
+        self.xids.is_empty() && self.unlisted.is_none()
     }
 
     /// True if there are more than can have been running at once.
     pub(super) fn are_too_many(&self) -> bool {
-        let running = self.running.as_ref().map_or(0, |range| range.end - range.start);
-        self.xids.len() as u64 + running > RUNNING_MAX
+        let unlisted = self.unlisted.as_ref().map_or(0, |range| range.end - range.start);
+        self.xids.len() as u64 + unlisted > RUNNING_MAX
     }
 
     fn contains(&self, word: u64) -> bool {
-        self.running.as_ref().is_some_and(|range| range.contains(&word)) || self.xids.contains(&Xid(word))
+        self.unlisted.as_ref().is_some_and(|range| range.contains(&word)) || self.xids.contains(&Xid(word))
     }
 
     /// True if the page may have a hint of one of them. The header of a version holds its xids in words of 8 bytes at
@@ -262,5 +273,97 @@ impl LogDevice for LogWindow {
 
     fn forget_before(&self, _position: u64) -> std::io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replication::running_transactions::encode;
+    use crate::wal::link::LogLink;
+    use crate::wal::record::RecordKind;
+
+    fn side(committed: &[u64], running: Option<RunningRecord>) -> SideXids {
+        SideXids {
+            committed: committed.iter().copied().map(Xid).collect(),
+            running,
+            ..SideXids::default()
+        }
+    }
+
+    fn running(xids: &[u64], next: u64, overflowed: bool) -> Option<RunningRecord> {
+        Some(RunningRecord {
+            next: Xid(next),
+            oldest_running: Xid(xids.first().copied().unwrap_or(next)),
+            newest_ended: Xid(next - 1),
+            overflowed,
+            running: xids.iter().copied().map(Xid).collect(),
+        })
+    }
+
+    /// Those of 1 to 99 that are among the fates.
+    fn found(fates: &Fates) -> Vec<u64> {
+        (1..100).filter(|&xid| fates.contains(xid)).collect()
+    }
+
+    #[test]
+    fn fates_of_a_server_are_commits_what_runs_and_what_its_list_leaves_out() {
+        let of_server = |committed: &[u64], running, bound| {
+            found(&Fates::of_server(side(committed, running), Xid(bound)).unwrap())
+        };
+        assert_eq!(
+            of_server(&[3, 7], running(&[5, 9], 12, false), 20),
+            [3, 5, 7, 9, 12, 13, 14, 15, 16, 17, 18, 19]
+        );
+        // One transaction that has run for long does not make fates of all that came after it.
+        assert_eq!(of_server(&[], running(&[5, 70], 80, false), 75), [5, 70]);
+        assert_eq!(of_server(&[], running(&[5, 70], 80, false), 70), [5]);
+        assert_eq!(of_server(&[], running(&[8], 20, true), 12), [8, 9, 10, 11]);
+        assert_eq!(of_server(&[2], running(&[], 20, false), 20), [2]);
+        let error = Fates::of_server(side(&[], None), Xid(20)).unwrap_err();
+        assert!(matches!(error, StorageError::RewindSource { .. }), "{error}");
+        assert_eq!(
+            found(&Fates::of_commits(side(&[3], running(&[5], 9, false)))),
+            [3]
+        );
+    }
+
+    #[test]
+    fn fates_are_counted() {
+        let none = Fates::of_server(side(&[], running(&[], 20, false)), Xid(20)).unwrap();
+        assert!(none.is_empty() && !none.are_too_many());
+        let of_range =
+            |count: u64| Fates::of_server(side(&[3], running(&[4], 5, false)), Xid(5 + count)).unwrap();
+        assert!(!of_range(RUNNING_MAX - 2).are_too_many());
+        assert!(of_range(RUNNING_MAX - 1).are_too_many());
+    }
+
+    #[test]
+    fn the_xids_of_a_side_are_commits_below_its_bound_the_least_change_and_the_first_list() {
+        let mut xids = SideXids::collecting(Some(Xid(10)));
+        let ended = |status| Meaning::End { status, time_us: 0 };
+        for (xid, status) in [
+            (4, Status::Committed),
+            (5, Status::Aborted),
+            (9, Status::Committed),
+            (10, Status::Committed),
+        ] {
+            xids.add(Xid(xid), &ended(status)).unwrap();
+        }
+        assert_eq!(xids.committed, BTreeSet::from([Xid(4), Xid(9)]));
+        assert_eq!(xids.least, None);
+        for list in [running(&[6], 8, false), running(&[], 30, false)] {
+            let payload = encode(&list.unwrap().as_running());
+            let record = Record {
+                kind: RecordKind::Running,
+                xid: Xid::INVALID,
+                durable: Lsn(0),
+                link: LogLink::FIRST,
+                next_link: LogLink::FIRST,
+                payload: &payload,
+            };
+            xids.add(record.xid, &Meaning::of(&record).unwrap()).unwrap();
+        }
+        assert_eq!(xids.running, running(&[6], 8, false));
     }
 }

@@ -202,6 +202,8 @@ impl Rewind {
                  same, and no history tells where the two part"
             ))),
             Some(fork) if self.log.end() > fork => Ok(Parting::At(fork)),
+            // It has begun a timeline of its own there, and logged nothing on it.
+            Some(fork) if self.log.end() == fork && !server.continues(&own) => Ok(Parting::At(fork)),
             None if self.log.end() > flushed => Err(self.refused(format!(
                 "its log goes on to {} on timeline {}, the server's ends at {flushed} on the same one, and no history tells \
                  where the two part",
@@ -255,26 +257,27 @@ impl Rewind {
         }
         let fates = match (own_began, server_began) {
             (true, true) => Fates::default(),
-            (true, false) => Fates::of_server(of_server, own_bound),
+            (true, false) => Fates::of_server(of_server, own_bound)?,
             (false, true) => Fates::of_commits(of_own),
             (false, false) => {
                 let problem = "neither history has a timeline that begins where the two part".to_owned();
                 return Err(self.refused(problem).into());
             }
         };
-        if fates.are_too_many() {
-            let problem = "too many transactions may have run where the two part".to_owned();
-            return Err(self.refused(problem).into());
-        }
         // What was dirty at the fork was changed behind S, if the last checkpoint was complete before the fork. A standby's
         // restartpoint is made later than the checkpoint that it is named after.
         let written_behind = control.log_end > fork || control.state == State::Standby;
+        let fates = Some(fates).filter(|fates| written_behind && !fates.is_empty());
+        if fates.as_ref().is_some_and(Fates::are_too_many) {
+            let problem = "too many transactions may have run where the two part".to_owned();
+            return Err(self.refused(problem).into());
+        }
         Ok(Plan {
             fork,
             start,
             marker: Marker::of(server),
             changed,
-            fates: Some(fates).filter(|fates| written_behind && !fates.is_empty()),
+            fates,
         })
     }
 
