@@ -16,13 +16,19 @@ mod recording_disk;
 #[path = "support/standby_copy.rs"]
 mod standby_copy;
 
+use std::path::Path;
+use std::sync::Arc;
+
+use clearway_storage::disk::{Disk, OpenMode, SyncPurpose};
 use clearway_storage::rewind::{
     Parting, Rewind, RewindDirectory, RewindSource, SourceEnd, SourceRelation, SourceStart,
 };
 use clearway_storage::timeline::History;
+use clearway_storage::wal::SEGMENT_SIZE;
 use clearway_storage::{Lsn, PAGE_SIZE, RelId, Result, StorageError};
-use parted::{End, LocalSource, Parted, Sides, go_on, parted, variable};
-use recording_disk::RecordingDisk;
+use crash::crash;
+use parted::{DIRECTORY, End, LocalSource, Parted, Sides, go_on, open, parted, variable};
+use recording_disk::{Keep, Random, RecordingDisk};
 
 const SEED: u64 = 7;
 
@@ -78,6 +84,88 @@ fn opened(parted: &Parted, disk: &RecordingDisk) -> Box<Rewind> {
         RewindDirectory::Opened(directory) => directory,
         RewindDirectory::Completed => panic!("no rewind was begun"),
     }
+}
+
+fn write(disk: &RecordingDisk, path: &Path, bytes: &[u8], offset: u64) {
+    let file = disk.open(path, OpenMode::Existing).unwrap();
+    file.write_at(bytes, offset).unwrap();
+}
+
+/// Overwrites log in the one segment that all log of these stories is in.
+fn write_log(disk: &RecordingDisk, bytes: &[u8], position: Lsn) {
+    let log = Path::new(DIRECTORY).join("pg_wal");
+    let mut names: Vec<String> = disk.files(&log).into_iter().map(|(name, _)| name).collect();
+    names.retain(|name| name.len() == 24);
+    names.sort();
+    write(disk, &log.join(&names[0]), bytes, position.0 % SEGMENT_SIZE);
+}
+
+/// A process that was killed leaves log that was written and not synced. It is durable before the first page is fetched, for
+/// the next attempt reads from it which pages were changed here.
+#[test]
+fn the_log_of_a_killed_server_is_durable_before_a_page_is_fetched() {
+    let parted = parted(seed(), Sides::FormerPrimary, End::Killed);
+    let disk = parted.directory.freeze().after_kill();
+    let storage = open(&disk).unwrap();
+    disk.ignore([SyncPurpose::LogFlush]);
+    let mut random = parted.random.clone();
+    go_on(&storage, &mut random, parted.relations, None);
+    crash(storage);
+    let power_cut = |disk: &RecordingDisk| disk.freeze().image(&mut Random(SEED), |_| Keep::Nothing);
+    let shorter = opened(&parted, &power_cut(&disk)).log().end();
+    let end = opened(&parted, &disk).log().end();
+    assert!(shorter < end, "there was log that was not durable");
+    assert_eq!(opened(&parted, &power_cut(&disk)).log().end(), end);
+    parted.close();
+}
+
+/// If the log is shorter all the same, it does not tell which pages were fetched: the two do not seem to part, and the
+/// directory is no database.
+#[test]
+fn an_interrupted_rewind_without_its_log_is_refused() {
+    let parted = parted(seed(), Sides::FormerPrimary, End::Killed);
+    let disk = parted.directory.freeze().after_kill();
+    disk.cut_before([20], None);
+    parted.rewind(&disk).unwrap();
+    let interrupted = disk.take_frozen().into_values().next().unwrap().after_kill();
+    let history = parted.server.history();
+    let flushed = parted.server.durable_log_end();
+    let directory = opened(&parted, &interrupted);
+    assert!(directory.was_interrupted());
+    assert_eq!(
+        directory.parting(&history, flushed).unwrap(),
+        Parting::At(parted.fork)
+    );
+    let own_end = directory.log().end();
+    drop(directory);
+    let gone = vec![0; (own_end.0 - parted.fork.0) as usize];
+    write_log(&interrupted, &gone, parted.fork);
+    let directory = opened(&parted, &interrupted);
+    assert_eq!(directory.log().end(), parted.fork);
+    let error = directory.parting(&history, flushed).unwrap_err();
+    assert!(matches!(error, StorageError::NotRewindable { .. }), "{error}");
+    assert!(error.to_string().contains("the log here ends at"), "{error}");
+    parted.close();
+}
+
+/// Of a standby's log that was synced only in part, later records may say that all of it was durable: on the primary.
+#[test]
+fn the_log_of_a_killed_standby_may_have_a_hole() {
+    let parted = parted(seed(), Sides::StandbyAhead, End::Killed);
+    let disk = parted.directory.freeze().after_kill();
+    let end = opened(&parted, &disk).log().end();
+    // The fork is the end of a record.
+    assert!(parted.fork < end);
+    write_log(&disk, &[0; 16], parted.fork);
+    assert_eq!(opened(&parted, &disk).log().end(), parted.fork);
+    // Of a primary's, the same proves damage.
+    let parted_primary = self::parted(seed(), Sides::FormerPrimary, End::Killed);
+    let disk = parted_primary.directory.freeze().after_kill();
+    write_log(&disk, &[0; 16], parted_primary.fork);
+    let refused = Rewind::open_on(Arc::new(disk), Path::new(DIRECTORY), true).unwrap_err();
+    assert!(matches!(refused, StorageError::CorruptFile { .. }), "{refused}");
+    parted_primary.close();
+    parted.close();
 }
 
 /// A server whose log ends before the position where the histories part has not the log that both are said to have.

@@ -31,28 +31,30 @@ impl DirectoryLog {
         let disk = Arc::new(ReadOnlyDisk::default());
         let (lock, content) = data_directory::enter(&*disk, dir, IfMissing::Refuse, false)?;
         debug_assert_eq!(content, Content::Database, "all else is refused");
-        Self::of_entered(disk, dir, lock, Purpose::Standby)
+        Self::of_entered(disk, dir, lock, false, |_| Purpose::Standby)
     }
 
-    /// The log of the database in `dir`, which is locked.
+    /// The log of the database in `dir`, which is locked. With `fsync`, the control file and the log from its redo position on are
+    /// durable then; the log before it is, since the checkpoint is complete.
     pub(crate) fn of_entered(
         disk: Arc<dyn Disk>,
         dir: &Path,
         lock: LockHeld,
-        purpose: Purpose,
+        fsync: bool,
+        purpose: impl FnOnce(&Control) -> Purpose,
     ) -> Result<DirectoryLog> {
-        let (control_file, control) = ControlFile::open(&*disk, dir.join(data_directory::CONTROL), false)?;
+        let (control_file, control) = ControlFile::open(&*disk, dir.join(data_directory::CONTROL), fsync)?;
         data_directory::check_parts(&*disk, dir)?;
         let wal_dir = dir.join(data_directory::LOG);
         let history = SharedHistory::new(timeline::read(&*disk, &wal_dir, control.timeline)?);
-        let device = SegmentFiles::open_on_timeline(disk, wal_dir.clone(), false, history)
+        let device = SegmentFiles::open_on_timeline(disk, wal_dir.clone(), fsync, history)
             .map_err(|error| StorageError::io("open", &wal_dir, error))?;
         let scanned = LogToScan {
             device: &device,
             wal_dir: &wal_dir,
             control,
             control_path: control_file.path(),
-            purpose,
+            purpose: purpose(&control),
             target: None,
         }
         .scan()?;

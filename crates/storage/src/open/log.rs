@@ -6,7 +6,6 @@ use super::directory::EnteredDirectory;
 use super::recovery::{LogToScan, PreparedTarget, Purpose, ScannedLog};
 use super::{OpenAs, Opening};
 use crate::error::{Result, StorageError};
-use crate::files::control_file::State;
 use crate::files::data_directory;
 use crate::wal::SegmentFiles;
 use crate::wal::timeline::{self, SharedHistory};
@@ -36,11 +35,9 @@ pub(super) fn find(opening: &Opening<'_>, directory: &EnteredDirectory) -> Resul
         SegmentFiles::open_on_timeline(Arc::clone(disk), wal_dir.clone(), fsync, Arc::clone(&history))
             .map_err(|error| StorageError::io("open", &wal_dir, error))?;
     // A standby's directory is also opened to be looked at, without being one.
-    let is_standbys = opening.open_as.standby().is_some() || control.state == State::Standby;
-    let purpose = if is_standbys {
-        Purpose::Standby
-    } else {
-        Purpose::Primary
+    let purpose = match opening.open_as.standby() {
+        Some(_) => Purpose::Standby,
+        None => Purpose::of(&control),
     };
     let control_path = directory.control_file.path();
     let log = LogToScan {

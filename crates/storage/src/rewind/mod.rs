@@ -50,7 +50,8 @@
 //! 7. The marker says "naming": the new log gets its names, then the control file, in the state "standby". The marker goes.
 //!
 //! # Interrupted
-//! - K1: up to step 6 the directory's log and control file are as they were, so the next attempt finds the same fork and P1.
+//! - K1: up to step 6 the directory's log and control file are as they were, so the next attempt finds the same fork and P1:
+//!   step 1 makes that log durable, so that a power cut takes no record from its end.
 //!   Pages that were fetched before are those of P1 to P6 of that attempt, and P2 grows only: each of them is fetched again,
 //!   or is, by P2, as at the server. A relation that is fetched as a whole gets its name when it is whole (P4).
 //! - K2: K1 holds for the same timeline only. A server on another one may have left the first one's log, and would not have
@@ -154,8 +155,8 @@ impl Rewind {
             switch::complete(&*disk, dir, fsync, marker.clone())?;
             return Ok(RewindDirectory::Completed);
         }
-        // With the proof that the log was not damaged: records behind a damaged one would name pages too.
-        let log = DirectoryLog::of_entered(Arc::clone(&disk), dir, lock, Purpose::Primary)?;
+        // K1: durable. With the proof that a primary's was not damaged: records behind a damaged one would name pages too.
+        let log = DirectoryLog::of_entered(Arc::clone(&disk), dir, lock, fsync, Purpose::of)?;
         Ok(RewindDirectory::Opened(Box::new(Rewind {
             disk,
             dir: dir.to_owned(),
@@ -196,7 +197,7 @@ impl Rewind {
                 server.current()
             )));
         }
-        match own.common_end(server) {
+        let parting = match own.common_end(server) {
             Some(fork) if flushed < fork => Err(self.refused(format!(
                 "the server's log ends at {flushed}, before {fork}, up to which its timeline and this directory's are the \
                  same, and no history tells where the two part"
@@ -211,7 +212,14 @@ impl Rewind {
                 own.current(),
             ))),
             _ => Ok(Parting::GoesOn),
+        };
+        if self.was_interrupted() && matches!(parting, Ok(Parting::GoesOn)) {
+            return Err(self.refused(format!(
+                "an earlier rewind has begun to fetch pages, and the log here ends at {} by now, before where the two part (K1)",
+                self.log.end()
+            )));
         }
+        parting
     }
 
     /// Step 2.

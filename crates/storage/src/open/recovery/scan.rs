@@ -44,6 +44,16 @@ pub(crate) enum Purpose {
     Standby,
 }
 
+impl Purpose {
+    /// The purpose that a directory's control file tells.
+    pub(crate) fn of(control: &Control) -> Purpose {
+        match control.state {
+            State::Standby => Purpose::Standby,
+            State::Initialising | State::Running | State::Clean => Purpose::Primary,
+        }
+    }
+}
+
 /// Distance behind a hole within which recovery looks for a record that proves the hole to be damage. All
 /// that was in memory when the hole's log became durable fits in two rings of 8 MiB, so for one damaged
 /// record the next two segments have the proof. The rest of the distance is for lost segments.
