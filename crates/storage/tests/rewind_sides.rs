@@ -16,7 +16,7 @@ mod recording_disk;
 #[path = "support/standby_copy.rs"]
 mod standby_copy;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clearway_storage::disk::{Disk, OpenMode, SyncPurpose};
@@ -86,6 +86,10 @@ fn opened(parted: &Parted, disk: &RecordingDisk) -> Box<Rewind> {
     }
 }
 
+fn file_of(rel: RelId) -> PathBuf {
+    Path::new(DIRECTORY).join("base").join(rel.0.to_string())
+}
+
 fn write(disk: &RecordingDisk, path: &Path, bytes: &[u8], offset: u64) {
     let file = disk.open(path, OpenMode::Existing).unwrap();
     file.write_at(bytes, offset).unwrap();
@@ -98,6 +102,24 @@ fn write_log(disk: &RecordingDisk, bytes: &[u8], position: Lsn) {
     names.retain(|name| name.len() == 24);
     names.sort();
     write(disk, &log.join(&names[0]), bytes, position.0 % SEGMENT_SIZE);
+}
+
+/// A power cut may leave the statuses of a page of the commit log and take its checksum. No record repairs the page, so it is
+/// fetched, although its statuses are the server's.
+#[test]
+fn a_torn_page_of_the_commit_log_is_fetched() {
+    let parted = parted(seed(), Sides::FormerPrimary, End::Stopped);
+    let mut source = LocalSource::new(&parted.server);
+    source.begin(parted.fork).unwrap();
+    let mut page = source.pages(RelId::COMMIT_LOG, &[0]).unwrap().unwrap();
+    drop(source);
+    assert_eq!(page.len(), PAGE_SIZE);
+    // The checksum.
+    page[8] ^= 1;
+    write(&parted.directory, &file_of(RelId::COMMIT_LOG), &page, 0);
+    parted.rewind(&parted.directory).unwrap();
+    parted.check(&parted.directory);
+    parted.close();
 }
 
 /// A process that was killed leaves log that was written and not synced. It is durable before the first page is fetched, for

@@ -11,7 +11,7 @@ use crate::disk::{DiskFile, OpenMode, SyncPurpose};
 use crate::error::{Result, StorageError};
 use crate::files::control_file::{self, Control, State};
 use crate::files::data_directory::{CONTROL, LOG, RELATIONS};
-use crate::page::{Lsn, PAGE_HEADER, PAGE_SIZE, PageId, RelId};
+use crate::page::{self, Lsn, PAGE_HEADER, PAGE_SIZE, PageId, RelId};
 use crate::wal::SEGMENT_SIZE;
 use crate::wal::segment_name::segment_name_in;
 use crate::wal::timeline::History;
@@ -237,7 +237,8 @@ impl Rewind {
         Ok(fates.may_be_on(&bytes))
     }
 
-    /// The pages of the commit log, of `count` from `first` on, whose statuses are not the server's.
+    /// The pages of the commit log, of `count` from `first` on, whose statuses are not the server's. One that was torn is
+    /// among them, whatever its statuses: no record may repair it.
     fn differing_statuses<S: RewindSource>(
         &self,
         source: &mut S,
@@ -251,7 +252,12 @@ impl Rewind {
             let mut bytes = [0; PAGE_SIZE];
             file.read_exact_at(&mut bytes, u64::from(block) * PAGE_SIZE as u64)
                 .map_err(|error| StorageError::io("read", &path_of(&self.dir, RelId::COMMIT_LOG), error))?;
-            if theirs.get((block - first) as usize) != Some(&status_sum(&bytes)) {
+            let place = PageId {
+                rel: RelId::COMMIT_LOG,
+                block,
+            };
+            let is_torn = page::verify(place, &bytes).is_err();
+            if is_torn || theirs.get((block - first) as usize) != Some(&status_sum(&bytes)) {
                 differing.push(block);
             }
         }
