@@ -36,7 +36,8 @@ use clearway_sql::error::{EngineError, SqlState};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SessionScheduling {
-    /// As `batch`, and as `normal` while other programs keep the CPUs from sessions.
+    /// As `batch`, and as `normal` while other programs keep the CPUs from sessions, and for the few that sleep in the middle of
+    /// their work.
     #[default]
     Adaptive,
     /// As any thread: it may preempt the one that runs.
