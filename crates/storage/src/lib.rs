@@ -23,6 +23,119 @@
 //!
 //! README.md says where the rules of access are.
 //!
+//! # A data directory
+//! A transaction changes a page. After a crash the page is what the log says.
+//!
+//! ```
+//! use clearway_storage::{PageKind, Storage, StorageError, StorageOptions};
+//!
+//! # let directory = tempfile::tempdir().unwrap();
+//! # let dir = directory.path();
+//! let (storage, _recovered) = Storage::open(dir, StorageOptions::default())?;
+//! let session = storage.proc_array.attach().expect("a place for a session");
+//! let numbers = storage.create_rel()?;
+//! let xid = storage.assign_xid(session)?;
+//! let page = storage.extend(numbers)?;
+//! let id = page.page_id();
+//! let mut latched = page.into_exclusive();
+//! let mut change = storage.begin_change(xid)?;
+//! change.init_page(&mut latched, PageKind(77), 8);
+//! change.write(&mut latched, 100, &7_u64.to_le_bytes());
+//! change.finish()?;
+//! drop(latched);
+//! storage.commit(session, xid, true)?;
+//!
+//! drop(storage); // as a crash: no checkpoint
+//! let (storage, recovered) = Storage::open(dir, StorageOptions::default())?;
+//! assert!(recovered.records > 0);
+//! assert_eq!(storage.pin(id)?.shared().bytes()[100], 7);
+//! # Ok::<(), StorageError>(())
+//! ```
+//!
+//! # The log by itself
+//! Records of any kind on segment files; what is flushed is read again after a crash.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use clearway_machine::Native;
+//! use clearway_storage::Lsn;
+//! use clearway_storage::disk::NativeDisk;
+//! use clearway_storage::wal::reader::LogReader;
+//! use clearway_storage::wal::record::RecordKind;
+//! use clearway_storage::wal::{LogOptions, SEGMENT_SIZE, SegmentFiles, Wal};
+//! use clearway_txn::Xid;
+//!
+//! # let directory = tempfile::tempdir().unwrap();
+//! # let dir = directory.path().join("log");
+//! let start = Lsn(SEGMENT_SIZE);
+//! let segments = SegmentFiles::open(Arc::new(NativeDisk), dir.clone(), true)?;
+//! let log = Wal::<Native, _>::new(segments, LogOptions::default(), start, start);
+//! log.make_room()?;
+//! let end = log.insert_any(RecordKind::Change, Xid(7), b"Alice has 70");
+//! log.flush(end);
+//! drop(log);
+//!
+//! let segments = SegmentFiles::open(Arc::new(NativeDisk), dir, true)?;
+//! let mut reader = LogReader::new(&segments, start);
+//! let (record, _) = reader.next_record()?.expect("it was flushed");
+//! assert_eq!((record.xid, record.payload), (Xid(7), &b"Alice has 70"[..]));
+//! assert!(reader.next_record()?.is_none());
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! # The pool by itself
+//! Pages of a device of your own. A page that was changed is written before its frame gets another one, and the log before
+//! the page.
+//!
+//! ```
+//! use std::sync::Mutex;
+//!
+//! use clearway_machine::Native;
+//! use clearway_storage::{
+//!     BufferPool, BufferPoolOptions, Lsn, PAGE_SIZE, PageDevice, PageId, RelId, Result, StorageError,
+//! };
+//!
+//! /// Pages of one relation.
+//! #[derive(Default)]
+//! struct Memory(Mutex<Vec<[u8; PAGE_SIZE]>>);
+//!
+//! impl PageDevice for Memory {
+//!     fn check_exists(&self, page: PageId) -> Result<()> {
+//!         let is_there = (page.block as usize) < self.0.lock().unwrap().len();
+//!         let missing = StorageError::NoSuchPage { rel: page.rel.0, block: page.block };
+//!         is_there.then_some(()).ok_or(missing)
+//!     }
+//!     fn extend(&self, rel: RelId, enter: &mut dyn FnMut(PageId)) -> Result<()> {
+//!         let mut pages = self.0.lock().unwrap();
+//!         enter(PageId { rel, block: pages.len() as u32 });
+//!         pages.push([0; PAGE_SIZE]);
+//!         Ok(())
+//!     }
+//!     fn read(&self, page: PageId, bytes: &mut [u8; PAGE_SIZE]) -> Result<()> {
+//!         *bytes = self.0.lock().unwrap()[page.block as usize];
+//!         Ok(())
+//!     }
+//!     fn write(&self, page: PageId, bytes: &mut [u8; PAGE_SIZE]) -> Result<()> {
+//!         self.0.lock().unwrap()[page.block as usize] = *bytes;
+//!         Ok(())
+//!     }
+//!     fn newest_early_commit(&self) -> Lsn {
+//!         Lsn(0)
+//!     }
+//!     fn flush_log(&self, _upto: Lsn) {}
+//! }
+//!
+//! let pool = BufferPool::<Native, _>::with_frames(16, BufferPoolOptions::default(), Memory::default());
+//! for _ in 0..100 {
+//!     pool.extend(RelId(16))?;
+//! }
+//! assert_eq!(pool.resident_pages(RelId(16)), 16);
+//! let page = pool.pin(PageId { rel: RelId(16), block: 3 })?;
+//! assert_eq!(page.shared().bytes().len(), PAGE_SIZE);
+//! # Ok::<(), StorageError>(())
+//! ```
+//!
 //! # Rules for errors
 //! - E1: an error of the log's device, or a failed sync of a file or directory, ends the process with a message on
 //!   standard error. It is not tried again: after a failed fsync the content of the disk is unknown.

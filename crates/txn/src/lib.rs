@@ -48,6 +48,63 @@
 //!    the log's latches.
 //!
 //! The rules inside each algorithm (R1, R2, …) are at the top of its module.
+//!
+//! # Running transactions and snapshots
+//! Alice and Bob each begin a transaction; Bob's commits before Carol takes a snapshot, and Alice's after.
+//!
+//! ```
+//! use clearway_latch::LwLockVariant;
+//! use clearway_machine::Native;
+//! use clearway_txn::{CommitLog, NoPages, ProcArray, ProcArrayOptions, Snapshot, Status, Xid};
+//!
+//! // Room for eight sessions. The commit log has no pages: a crash forgets it.
+//! let array = ProcArray::<Native>::new(8, ProcArrayOptions::default(), Xid(100));
+//! let ended = CommitLog::<Native, NoPages>::new(NoPages, LwLockVariant::default());
+//! let [alice, bob, carol] = [(); 3].map(|()| array.attach().unwrap());
+//! let (a, b) = (array.assign_xid(alice), array.assign_xid(bob));
+//!
+//! ended.set(b, Status::Committed, 0)?;
+//! array.end(bob, Some(b));
+//! let mut snapshot = Snapshot::default();
+//! array.snapshot(carol, &mut snapshot);
+//! ended.set(a, Status::Committed, 0)?;
+//! array.end(alice, Some(a));
+//!
+//! assert!(snapshot.sees(b, &ended)?);
+//! assert!(!snapshot.sees(a, &ended)?, "it ran when the snapshot was taken");
+//! // Nothing that the snapshot does not see as ended may be removed, until Carol has done with it.
+//! assert_eq!(array.horizon(), a);
+//! array.clear_xmin(carol);
+//! assert!(array.horizon() > b);
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! # Known xids
+//! A standby learns from the log which of the primary's transactions run: from a record of all, and from each record of
+//! an xid that is new.
+//!
+//! ```
+//! use clearway_txn::{KnownXids, KnownXidsError, KnownXidsOptions, RunningTransactions, RunningXids, Xid};
+//!
+//! let known: KnownXids = KnownXids::new(KnownXidsOptions::for_sessions(8));
+//! let mut replay = known.replay().expect("one worker replays");
+//! replay.apply(&RunningTransactions {
+//!     next: Xid(103),
+//!     oldest_running: Xid(101),
+//!     newest_ended: Xid(102),
+//!     running: &[Xid(101)],
+//!     overflowed: false,
+//!     prepared: &[],
+//! })?;
+//! replay.add(Xid(103), Xid(104))?;
+//! replay.remove(Xid(103));
+//!
+//! let mut running = RunningXids::default();
+//! known.snapshot(&mut running)?;
+//! assert!(running.is_running(Xid(101)) && running.is_running(Xid(104)));
+//! assert!(!running.is_running(Xid(102)) && !running.is_running(Xid(103)));
+//! # Ok::<(), KnownXidsError>(())
+//! ```
 
 mod cleanup_horizon;
 mod commit_log;
