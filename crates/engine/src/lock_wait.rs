@@ -3,6 +3,7 @@
 //! | | the client | the log |
 //! | --- | --- | --- |
 //! | a deadlock | 40P01, with each wait of the cycle | the same, and the statement of each session |
+//! | a circle through the session that VACUUM runs for | 40P01, with the first wait | the same |
 //! | a wait of more than `deadlock_timeout`, under `log_lock_waits` | | the session, the lock, all that hold it and all that wait for it, the statement; and when the session has got it |
 
 use std::cell::Cell;
@@ -28,6 +29,15 @@ pub(crate) fn lock_timed_out() -> EngineError {
     )
 }
 
+/// Looks for a circle of waits that the lock table does not know whole.
+pub(crate) trait WaitCircle: std::fmt::Debug {
+    /// True if there is one. Asked at each moment at which the wait may end.
+    fn find(&self) -> bool;
+
+    /// 40P01 for the one that was found.
+    fn error(&self) -> EngineError;
+}
+
 /// A session that waits for locks.
 #[derive(Debug)]
 pub(crate) struct LockWaiter<'a> {
@@ -36,6 +46,8 @@ pub(crate) struct LockWaiter<'a> {
     pub(crate) proc: ProcId,
     /// Tell the log of a wait of this length.
     pub(crate) log_after: Option<Duration>,
+    /// The looks for a circle through the session that this one waits on behalf of.
+    pub(crate) circle: Option<&'a dyn WaitCircle>,
 }
 
 impl<'a> LockWaiter<'a> {
@@ -95,11 +107,13 @@ impl<'a> LockWaiter<'a> {
     ) -> Result<()> {
         // Set when the session is about to sleep, so that a lock that is free costs no look at the clock.
         let (started, told) = (Cell::new(None), Cell::new(false));
+        let found = Cell::new(None);
         let cancel = || {
             if let Some(limit) = self.log_after {
                 self.look_at_the_clock(limit, &started, &told, target);
             }
-            interrupts.pending()
+            found.set(self.circle.filter(|circle| circle.find()));
+            interrupts.pending() || found.get().is_some()
         };
         let waited = wait(LockWait {
             timeout,
@@ -116,7 +130,10 @@ impl<'a> LockWaiter<'a> {
                 milliseconds(started)
             );
         }
-        waited.map_err(|error| self.refusal(error, interrupts))
+        waited.map_err(|error| match (&error, found.get()) {
+            (LockError::Cancelled, Some(circle)) if !interrupts.pending() => circle.error(),
+            _ => self.refusal(error, interrupts),
+        })
     }
 
     /// A wait goes on: asked before each sleep, so also right behind the search for a deadlock.

@@ -4,8 +4,8 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use clearway_engine::{Collected, SqlState};
-use common::{Fixture, error, query, run};
+use clearway_engine::{Collected, Config, SqlState};
+use common::{Fixture, config, error, query, run};
 
 /// Mutations seen caught: those of `mutations/locks.toml`.
 #[test]
@@ -231,6 +231,68 @@ fn a_wait_of_vacuum_is_shown_as_its_sessions() {
         alice: commit => COMMIT
         bob    => VACUUM
         carol  => LOCK TABLE
+        ",
+    );
+}
+
+/// A session that vacuums, or makes an index beside others, queues for no lock itself. So the search of one that waits for it
+/// finds no circle: its own does, after its own time, by whatever means the others wait.
+#[test]
+fn a_circle_through_a_session_that_queues_for_no_lock_is_a_deadlock() {
+    let config = Config {
+        deadlock_timeout: "1h".parse().unwrap(),
+        ..config()
+    };
+    let setup = "create table t (a int); create table u (a int)";
+    Fixture::with_config(setup, config.clone()).play(
+        "
+        alice: select count(pg_advisory_lock(7)) => 1
+        bob:   begin => BEGIN
+        bob:   lock table t in share update exclusive mode => LOCK TABLE
+        bob:   select count(pg_advisory_xact_lock(7)) => waits
+        alice: set deadlock_timeout = '5ms' => SET
+        alice: vacuum t => ERROR 40P01
+        alice: select pg_advisory_unlock(7) => t
+        bob    => 1
+        alice: vacuum t => waits
+        bob:   commit => COMMIT
+        alice  => VACUUM
+        ",
+    );
+    Fixture::with_config(setup, config.clone()).play(
+        "
+        alice: select count(pg_advisory_lock(7)) => 1
+        bob:   begin => BEGIN
+        bob:   insert into t values (1) => INSERT 0 1
+        bob:   select count(pg_advisory_xact_lock(7)) => waits
+        alice: set deadlock_timeout = '5ms' => SET
+        alice: create index concurrently by_a on t (a) => ERROR 40P01
+        alice: select pg_advisory_unlock(7) => t
+        bob    => 1
+        bob:   commit => COMMIT
+        alice: drop index concurrently by_a => DROP INDEX
+        ",
+    );
+    // Alice waits for Dave, he for Carol, she for Bob by no lock, and he for Alice.
+    Fixture::with_config(setup, config).play(
+        "
+        alice: select count(pg_advisory_lock(7)) => 1
+        carol: select count(pg_advisory_lock(8)) => 1
+        bob:   begin => BEGIN
+        bob:   insert into u values (1) => INSERT 0 1
+        bob:   select count(pg_advisory_xact_lock(7)) => waits
+        carol: create index concurrently by_a on u (a) => waits
+        dave:  begin => BEGIN
+        dave:  lock table t in share update exclusive mode => LOCK TABLE
+        dave:  select count(pg_advisory_xact_lock(8)) => waits
+        alice: set deadlock_timeout = '5ms' => SET
+        alice: vacuum t => ERROR 40P01
+        alice: select pg_advisory_unlock(7) => t
+        bob    => 1
+        cancel: carol
+        carol  => ERROR 57014
+        carol: select pg_advisory_unlock(8) => t
+        dave   => 1
         ",
     );
 }

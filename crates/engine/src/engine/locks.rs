@@ -100,17 +100,12 @@ impl Engine {
         let Some(session) = sessions.get(&process_id) else {
             return Vec::new();
         };
-        let locks = &self.storage.locks;
-        let mut blockers = locks.blockers(session.proc);
-        if let Some(vacuum) = session.slot.vacuums_as() {
-            blockers.extend(locks.blockers(vacuum));
-        }
         let number = |proc| {
-            let found = sessions.values().find(|session| session.locks_as(proc));
+            let found = sessions.values().find(|session| session.proc == proc);
             // As PostgreSQL shows what is no session.
             found.map_or(0, |session| session.slot.process_id.cast_signed())
         };
-        let blockers = blockers.into_iter().chain(session.slot.waits_for());
+        let blockers = self.waited_for(&sessions, session.proc).into_iter();
         blockers.map(number).collect()
     }
 

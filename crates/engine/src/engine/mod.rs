@@ -10,6 +10,7 @@ mod orphans;
 pub(crate) mod reload;
 mod standby;
 mod vacuum;
+mod wait_circle;
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
@@ -43,8 +44,9 @@ use clearway_sql::error::{EngineError, Result, SqlState};
 use login_rules::LoginRules;
 use reload::Reload;
 use standby::StandbyEngine;
-pub(crate) use vacuum::LockWaits;
 use vacuum::VacuumWorker;
+pub(crate) use vacuum::{BACKGROUND_LOCK_TIMEOUT, LockWaits};
+pub(crate) use wait_circle::CircleLooks;
 
 /// The time that a shutdown waits for sessions to notice.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);

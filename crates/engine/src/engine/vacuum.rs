@@ -33,9 +33,9 @@ use crate::activity::ToldPlace;
 use crate::catalog::{CATALOG_REL, CatalogState, TableEntry};
 use crate::config::Config;
 use crate::convert::storage_error;
-use crate::engine::Engine;
+use crate::engine::{CircleLooks, Engine};
 use crate::interrupt::Interrupts;
-use crate::lock_wait::LockWaiter;
+use crate::lock_wait::{LockWaiter, WaitCircle};
 use clearway_sql::error::{EngineError, Result, SqlState};
 
 #[cfg(test)]
@@ -45,7 +45,7 @@ mod tests;
 const DEFINITIONS_PER_VACUUM: u64 = 200;
 
 /// The time that the background worker waits for a lock: the session that holds it goes first, and so do other tables.
-const BACKGROUND_LOCK_TIMEOUT: Duration = Duration::from_millis(100);
+pub(crate) const BACKGROUND_LOCK_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// True unless the table's storage parameters say that the server does not vacuum and analyze it by itself.
 fn is_looked_after(entry: &TableEntry) -> bool {
@@ -62,11 +62,8 @@ impl Engine {
                 "a standby cannot vacuum: recovery is in progress",
             ));
         }
-        self.vacuum_tables(
-            &self.catalog.state(),
-            &[],
-            &LockWaits::without_end(&self.background_interrupts()),
-        )
+        let interrupts = self.background_interrupts();
+        self.vacuum_tables(&self.catalog.state(), &[], &self.waits_without_end(&interrupts))
     }
 
     fn background_interrupts(&self) -> Interrupts {
@@ -170,7 +167,7 @@ impl Engine {
         let version = self.catalog.version();
         if version - *catalog_version > DEFINITIONS_PER_VACUUM {
             *catalog_version = version;
-            let waits = LockWaits::in_background(&interrupts);
+            let waits = self.waits_in_background(&interrupts);
             self.in_background("the catalog", || self.vacuum_catalog(&waits));
         }
         self.vacuum_each_table(&interrupts, |entry| {
@@ -190,7 +187,7 @@ impl Engine {
 
     /// Runs `work` on every table that has enough dead rows. What happens to one table does not keep it from the next.
     fn vacuum_each_table(&self, interrupts: &Interrupts, work: impl Fn(&TableEntry) -> Result<()>) {
-        let waits = LockWaits::in_background(interrupts);
+        let waits = self.waits_in_background(interrupts);
         for entry in self.catalog.state().tables() {
             if self.needs_vacuum(&entry) {
                 self.in_background(&entry.def.name, || self.with_table(&entry, &waits, &work));
@@ -248,33 +245,36 @@ impl Engine {
     }
 }
 
-/// The way in which a vacuum waits for the lock of a table: as the session that has asked for it would.
+/// The way in which a vacuum waits for the lock of a table.
 pub(crate) struct LockWaits<'i> {
     pub(crate) interrupts: &'i Interrupts,
+    /// The session that has asked for it, whose settings the others are.
+    pub(crate) session: Option<ProcId>,
     /// `lock_timeout`
     pub(crate) lock_timeout: Option<Duration>,
-    /// `deadlock_timeout`; `None` is the server's.
-    pub(crate) deadlock_timeout: Option<Duration>,
+    /// `deadlock_timeout`
+    pub(crate) deadlock_timeout: Duration,
     /// Tell the log of a wait of this length.
     pub(crate) log_after: Option<Duration>,
 }
 
-impl<'i> LockWaits<'i> {
-    /// Those that end with the server's stop alone.
-    fn without_end(interrupts: &'i Interrupts) -> LockWaits<'i> {
+impl Engine {
+    /// Waits that end with the server's stop alone.
+    fn waits_without_end<'i>(&self, interrupts: &'i Interrupts) -> LockWaits<'i> {
         LockWaits {
             interrupts,
+            session: None,
             lock_timeout: None,
-            deadlock_timeout: None,
+            deadlock_timeout: self.config.deadlock_timeout.duration(),
             log_after: None,
         }
     }
 
-    /// Those of the background worker.
-    fn in_background(interrupts: &'i Interrupts) -> LockWaits<'i> {
+    /// Waits of the background worker.
+    fn waits_in_background<'i>(&self, interrupts: &'i Interrupts) -> LockWaits<'i> {
         LockWaits {
             lock_timeout: Some(BACKGROUND_LOCK_TIMEOUT),
-            ..LockWaits::without_end(interrupts)
+            ..self.waits_without_end(interrupts)
         }
     }
 }
@@ -295,14 +295,18 @@ impl<'e> VacuumSlot<'e> {
 
     fn lock(&self, oid: u32, waits: &LockWaits<'_>) -> Result<()> {
         let locks = &self.engine.storage.locks;
-        if let Some(timeout) = waits.deadlock_timeout {
-            locks.set_deadlock_timeout(self.proc, timeout);
-        }
+        // The session that had the slot before has left its own.
+        locks.set_deadlock_timeout(self.proc, waits.deadlock_timeout);
+        let circle = waits.session.map(|session| {
+            // The session queues for nothing itself.
+            CircleLooks::new(self.engine, session, waits.deadlock_timeout)
+        });
         let waiter = LockWaiter {
             manager: locks,
             sessions: &self.engine.sessions,
             proc: self.proc,
             log_after: waits.log_after,
+            circle: circle.as_ref().map(|circle| circle as &dyn WaitCircle),
         };
         let mode = LockMode::ShareUpdateExclusive;
         waiter.acquire(LockTag::Relation(oid), mode, waits.interrupts, waits.lock_timeout)

@@ -25,7 +25,7 @@ use crate::activity::{BackendType, SessionInfo};
 use crate::catalog::{CATALOG_REL, TableEntry, TableUse};
 use crate::convert::storage_error;
 use crate::definition;
-use crate::engine::Engine;
+use crate::engine::{BACKGROUND_LOCK_TIMEOUT, Engine};
 use crate::executor::InnerPlans;
 use crate::executor::subquery::SubqueryResults;
 use crate::output::{Discard, Notice, Output};
@@ -43,9 +43,6 @@ use clearway_sql::{TableDef, TableKind};
 
 /// The lock of a table that is analyzed: one VACUUM or ANALYZE at a time, no change of its definition.
 const MODE: LockMode = LockMode::ShareUpdateExclusive;
-
-/// The time that a background ANALYZE waits for a lock: the session that holds it goes first.
-const BACKGROUND_LOCK_TIMEOUT: &str = "100ms";
 
 /// Errors that end a background ANALYZE without a word.
 const LEAVES_FOR_NEXT_TIME: [SqlState; 2] = [SqlState::LOCK_NOT_AVAILABLE, SqlState::UNDEFINED_TABLE];
@@ -67,7 +64,8 @@ impl Engine {
     /// table for the next time, and so does a table that is another by now.
     pub(crate) fn analyze_in_background(self: &Arc<Self>, table: &TableDef) -> Result<()> {
         let config = &self.in_force().config;
-        let mut settings = vec![("lock_timeout".to_owned(), BACKGROUND_LOCK_TIMEOUT.to_owned())];
+        let timeout = BACKGROUND_LOCK_TIMEOUT.as_millis();
+        let mut settings = vec![("lock_timeout".to_owned(), timeout.to_string())];
         if config.synchronous_commit != SynchronousCommit::Off {
             // No standby that is away keeps tables from being analyzed.
             settings.push(("synchronous_commit".to_owned(), "local".to_owned()));

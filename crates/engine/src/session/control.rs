@@ -94,7 +94,8 @@ impl Session {
                 let waits = LockWaits {
                     interrupts: &self.interrupts,
                     lock_timeout: settings.lock_timeout,
-                    deadlock_timeout: Some(settings.deadlock_timeout),
+                    session: Some(self.txn.proc),
+                    deadlock_timeout: settings.deadlock_timeout,
                     log_after: settings.log_lock_waits.then_some(settings.deadlock_timeout),
                 };
                 engine.vacuum_tables(&self.txn.catalog_state(), &oids, &waits)?;

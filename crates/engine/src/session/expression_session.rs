@@ -171,6 +171,7 @@ impl<'a> Facts<'a> {
             manager: &self.engine.storage.locks,
             sessions: &self.engine.sessions,
             proc: self.locks.proc,
+            circle: None,
             log_after: self
                 .settings
                 .log_lock_waits

@@ -25,6 +25,7 @@ impl Transaction {
             manager: &self.storage.locks,
             sessions: &self.sessions,
             proc: self.proc,
+            circle: None,
             log_after: self.log_lock_waits,
         }
     }

@@ -1,13 +1,14 @@
-//! The waits between two steps: for transactions that hold a table's lock, and for old snapshots. Nothing is locked meanwhile,
-//! so there is no deadlock to look for; each ends on a cancel request, a timeout of the statement, `lock_timeout` or the
-//! server's stop.
+//! The waits between two steps: for transactions that hold a table's lock, and for old snapshots. The session queues for no lock
+//! meanwhile, but may hold advisory ones, so it looks for circles itself ([`CircleLooks`]). Else each wait ends on a cancel
+//! request, a timeout of the statement, `lock_timeout` or the server's stop.
 
 use std::time::{Duration, Instant};
 
 use clearway_machine::{Native, WaitEvent, WaitScope};
 use clearway_txn::{LockMode, LockTag, ProcId, Xid};
 
-use crate::lock_wait::lock_timed_out;
+use crate::engine::CircleLooks;
+use crate::lock_wait::{WaitCircle, lock_timed_out};
 use crate::session::Session;
 use clearway_sql::error::Result;
 
@@ -52,9 +53,13 @@ impl Session {
         let mut pause = PAUSE_MIN;
         let begun = Instant::now();
         let timeout = self.settings.lock_timeout;
+        let circle = CircleLooks::new(&self.engine, self.txn.proc, self.settings.deadlock_timeout);
         let _waiting = WaitScope::<Native>::enter(event);
         while !done() {
             self.interrupts.check()?;
+            if circle.find() {
+                return Err(circle.error());
+            }
             let left = timeout.map(|timeout| timeout.saturating_sub(begun.elapsed()));
             if left.is_some_and(|left| left.is_zero()) {
                 return Err(lock_timed_out());

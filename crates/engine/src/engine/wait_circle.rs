@@ -1,0 +1,122 @@
+//! Circles of waits that no search for deadlocks between locks finds.
+//!
+//! A session may wait for others by other means than a lock of its own: for replay (WAIT FOR LSN), for transactions that an
+//! index made CONCURRENTLY has to outlive, for the place in the lock table by which VACUUM locks a table. If one of those
+//! waits for a lock that the session holds, all wait for good:
+//!
+//! ```text
+//! Alice   holds advisory lock 7                     vacuums t: its place waits for Bob
+//! Bob     holds t                                   waits for advisory lock 7: for Alice
+//! ```
+//!
+//! The search of Bob ends at Alice, who queues for nothing. So such a session looks itself, at the waits of all sessions, by
+//! whatever means, and gives up at the second look in turn that finds it waiting for itself. One look alone may put together
+//! waits that were never there at one time.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use clearway_sql::error::{EngineError, SqlState};
+use clearway_txn::ProcId;
+
+use crate::activity::OpenSessions;
+use crate::engine::Engine;
+use crate::lock_wait::WaitCircle;
+
+impl Engine {
+    /// The sessions that one waits for, by whatever means; replay is one here. A place of VACUUM counts as its session.
+    pub(super) fn waited_for(&self, sessions: &OpenSessions, proc: ProcId) -> Vec<ProcId> {
+        let locks = &self.storage.locks;
+        let mut found = locks.blockers(proc);
+        if let Some(session) = sessions.values().find(|session| session.proc == proc) {
+            if let Some(vacuum) = session.slot.vacuums_as() {
+                found.extend(locks.blockers(vacuum));
+            }
+            found.extend(session.slot.waits_for());
+        }
+        for proc in &mut found {
+            if let Some(session) = sessions.values().find(|session| session.locks_as(*proc)) {
+                *proc = session.proc;
+            }
+        }
+        found
+    }
+
+    /// True if a session waits for another one, or for one that does, and so on.
+    pub(crate) fn wait_leads_to(&self, from: ProcId, to: ProcId) -> bool {
+        let mut known = vec![from];
+        let mut looked_at = 0;
+        while let Some(waiter) = known.get(looked_at).copied() {
+            looked_at += 1;
+            let waited_for = self.waited_for(&self.sessions(), waiter);
+            for blocker in waited_for {
+                if blocker == to {
+                    return true;
+                }
+                if !known.contains(&blocker) {
+                    known.push(blocker);
+                }
+            }
+        }
+        false
+    }
+}
+
+/// The looks of a session that waits by other means than a lock of its own.
+#[derive(Debug)]
+pub(crate) struct CircleLooks<'e> {
+    engine: &'e Engine,
+    session: ProcId,
+    /// `deadlock_timeout`, the time before the first look and after one that finds nothing.
+    interval: Duration,
+    /// The end of the last look that found nothing; at first the beginning of the wait.
+    since: Cell<Instant>,
+    found_before: Cell<bool>,
+}
+
+impl<'e> CircleLooks<'e> {
+    /// Those of a wait that begins now.
+    pub(crate) fn new(engine: &'e Engine, session: ProcId, interval: Duration) -> CircleLooks<'e> {
+        CircleLooks {
+            engine,
+            session,
+            interval,
+            since: Cell::new(Instant::now()),
+            found_before: Cell::new(false),
+        }
+    }
+}
+
+impl WaitCircle for CircleLooks<'_> {
+    /// True if the session waits for itself; most moments are no look.
+    fn find(&self) -> bool {
+        if self.since.get().elapsed() < self.interval {
+            return false;
+        }
+        let found = self.engine.wait_leads_to(self.session, self.session);
+        if !found {
+            self.since.set(Instant::now());
+        }
+        self.found_before.replace(found) && found
+    }
+
+    #[cold]
+    fn error(&self) -> EngineError {
+        let sessions = self.engine.sessions();
+        let number = |proc: ProcId| {
+            let found = sessions.values().find(|session| session.proc == proc);
+            found.map_or(0, |session| session.slot.process_id)
+        };
+        let own = number(self.session);
+        let others = self.engine.waited_for(&sessions, self.session);
+        let others: Vec<String> = others
+            .into_iter()
+            .map(|other| number(other).to_string())
+            .collect();
+        let others = others.join(", ");
+        tracing::warn!("deadlock detected: process {own} waits for itself, behind process {others}");
+        EngineError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected").with_detail(format!(
+            "Process {own} waits for process {others}, which waits for a lock of process {own}, or for one that does."
+        ))
+    }
+}
