@@ -23,7 +23,14 @@ pub(crate) fn is_nulls_not_distinct(option: &ast::ColumnOption) -> bool {
 
 /// Mends the words in a list of tokens: behind UNIQUE, and not in front of a list of columns.
 pub(super) fn mend(tokens: &mut [TokenWithSpan]) {
-    let is = |token: &TokenWithSpan, keyword| matches!(&token.token, Token::Word(word) if word.quote_style.is_none() && word.keyword == keyword);
+    let is = |token: &TokenWithSpan, keyword| match &token.token {
+        Token::Word(word) => word.quote_style.is_none() && word.keyword == keyword,
+        _ => false,
+    };
+    // Most statements have none, and may be long.
+    if !tokens.iter().any(|token| is(token, Keyword::UNIQUE)) {
+        return;
+    }
     let meant: Vec<usize> = (0..tokens.len())
         .filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_)))
         .collect();

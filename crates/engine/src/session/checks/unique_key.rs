@@ -33,7 +33,8 @@
 //! 40P01. *A row comes between a check and the commit.* Its entry comes second, so it is its own transaction that checks it,
 //! after the end of this one. *The two write into the trees of U5 in different orders.* Alice comes first in one, and Bob
 //! in the other: both are in doubt. A check that does not find the other row yet is that of one whose entry comes first in
-//! the tree that it asks, and then the other one's check finds it. A snapshot has no part in this: under REPEATABLE READ too a check sees what is committed.
+//! the tree that it asks, and then the other one's check finds it. A snapshot has no part in this: under REPEATABLE READ
+//! too a check sees what is committed.
 //!
 //! # Why not another check at the insertion
 //!
@@ -43,12 +44,13 @@
 
 use crate::convert::storage_error;
 use crate::executor::heap_rel;
-use crate::executor::long_values::whole_row;
+use crate::executor::long_values::{restore, whole_row};
 use crate::executor::subquery::SubqueryResults;
 use crate::executor::unique::violation;
 use crate::executor::{Execution, InnerPlans};
 use crate::session::Session;
 use clearway_sql::error::Result;
+use clearway_sql::value::{ColumnSet, Decoded, Value};
 use clearway_sql::{IndexDef, IndexEntry, TableDef};
 use clearway_storage::btree::BTree;
 use clearway_storage::heap::{Heap, Liveness, Rival, Tid};
@@ -87,7 +89,12 @@ fn require_alone(execution: &mut Execution<'_>, table: &TableDef, index: &IndexD
     let Some(bytes) = bytes.map_err(storage_error)? else {
         return Ok(());
     };
-    let row = whole_row(execution.storage, execution.interrupts, table, &bytes)?;
+    let mut needed = ColumnSet::new();
+    index.each_read_column(|column| needed.insert(column));
+    let mut row = vec![Value::Null; table.columns.len()];
+    if table.codec.decode(&bytes, &needed, &mut row)? == Decoded::Apart {
+        restore(execution.storage, execution.interrupts, table, &mut row)?;
+    }
     let mut key = Vec::new();
     if index.entry(&row, &execution.eval, &mut key)? != IndexEntry::Whole {
         return Ok(());
@@ -99,6 +106,8 @@ fn require_alone(execution: &mut Execution<'_>, table: &TableDef, index: &IndexD
             Liveness::Dead => return Ok(()),
             Liveness::Alive => {
                 execution.txn.check_serializable()?;
+                // The error may show each column.
+                let row = whole_row(execution.storage, execution.interrupts, table, &bytes)?;
                 return Err(violation(execution, table, index, &row));
             }
             Liveness::DependsOn(xid) => {

@@ -132,28 +132,32 @@ impl Reader<'_> {
         Ok(NamedDefinition::RenameIndex { index, if_exists, to })
     }
 
-    /// The text with blanks for all actions but those `left`.
+    /// The text with blanks for all actions but those `left`, which are in order.
     fn only(&self, pieces: &[Range<usize>], left: &[usize]) -> String {
-        let mut text = self.text.to_owned();
+        let mut text = String::with_capacity(self.text.len());
+        let mut copied = 0;
+        let mut left = left.iter().peekable();
         let mut any = false;
-        // From back to front, since a blank may be shorter than the character in whose place it is.
-        let mut blanked: Vec<Range<usize>> = Vec::new();
         for (place, piece) in pieces.iter().enumerate() {
-            let is_left = left.contains(&place);
+            let is_left = left.next_if_eq(&&place).is_some();
             // The comma in front goes too, unless there is an action on both of its sides.
             let first = piece.start - usize::from(place > 0 && !(is_left && any));
-            blanked.push(match is_left {
+            let tokens = match is_left {
                 true => first..piece.start,
                 false => first..piece.end,
-            });
+            };
             any |= is_left;
-        }
-        for tokens in blanked.iter().rev().filter(|tokens| !tokens.is_empty()) {
-            let bytes = self.tokens[tokens.start].start..self.tokens[tokens.end - 1].end;
+            if tokens.is_empty() {
+                continue;
+            }
+            let blanked = self.tokens[tokens.start].start..self.tokens[tokens.end - 1].end;
+            text.push_str(&self.text[copied..blanked.start]);
+            // One for each character, so that positions behind it stay.
             let blank = |c: char| if c == '\n' { c } else { ' ' };
-            let blanks: String = text[bytes.clone()].chars().map(blank).collect();
-            text.replace_range(bytes, &blanks);
+            text.extend(self.text[blanked.clone()].chars().map(blank));
+            copied = blanked.end;
         }
+        text.push_str(&self.text[copied..]);
         text
     }
 
