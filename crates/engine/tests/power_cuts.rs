@@ -3,10 +3,11 @@
 //!
 //! Each session has tables of its own: it inserts, copies, updates and deletes rows in transactions, makes, truncates and
 //! drops tables, adds indexes, stores values apart from their rows, goes back to savepoints, and commits with and without
-//! waiting for the disk. Each commit that has changed something counts in a row by an upsert, and leaves a row that names the
-//! session's by a foreign key which is checked at the commit. Checkpoints run all the time, and the pool is small. The disk is that of `crates/storage/tests/power_cuts.rs`, which says what an image of a cut holds. Every
-//! image is recovered, compared with the ledger (a state that the session has asked for, and none before the last one
-//! that was acknowledged as durable) and checked as `clearway check` does.
+//! waiting for the disk. Each commit that has changed something counts in a row by an upsert, and leaves a row that names
+//! the session's by a foreign key which is checked at the commit. Checkpoints run all the time, and the pool is small.
+//! The disk is that of `crates/storage/tests/power_cuts.rs`, which says what an image of a cut holds. Every image is
+//! recovered, compared with the ledger (a state that the session has asked for, and none before the last one that was
+//! acknowledged as durable) and checked as `clearway check` does.
 //!
 //! Under `lock_release = early` the sessions also update one row that all of them count in, and show each other how far
 //! they are: what a session was shown that waits for the disk is durable, whether the other waits or not. Each commit of

@@ -8,12 +8,12 @@
 //! - A key that depends on a running transaction is put off until all others are in. Such keys then wait one after the
 //!   other, in the order of rows, up to the first row with a conflict.
 //!
-//! Within a batch, rows with one key meet in the unique check of the second, since entries of one key ascend by row.
+//! Within a batch, rows with one key meet in the unique check of the second, since entries of one key ascend by row. The
+//! heap may have stored the later row at a lower place, and its entry comes first then: so of the two it is the later row
+//! that has the conflict, whichever was refused.
+//!
 //! An entry of a deferrable constraint that meets another row goes in all the same, and its row is noted
 //! ([`crate::executor::unique`]).
-//!
-//! The heap may have stored the later row at a lower place, and its entry comes first then: so of the two it is the
-//! later row that has the conflict, whichever was refused.
 
 use clearway_storage::btree::{BTree, InsertOutcome, NewEntry};
 use clearway_storage::heap::Tid;

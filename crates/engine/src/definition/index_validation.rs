@@ -94,7 +94,7 @@ pub(super) fn complete(
                 continue;
             }
             let all = rows_value(txn, interrupts, table, root)?;
-            // The owner makes it, so all of the key may be seen.
+            // All of the key may be seen: as in PostgreSQL, an index is made in the name of its table's owner.
             return Err(duplicate(table, index).with_detail(key_that_exists(table, index, &all, &eval)));
         }
     })

@@ -147,7 +147,7 @@ pub(crate) struct Transaction {
     created: Vec<RelId>,
     dropped: Vec<RelId>,
     counts: RowCounts,
-    /// The events of foreign keys, once there was one.
+    /// The events of foreign keys and of deferrable keys, once there was one.
     checks: Option<Box<PendingChecks>>,
     savepoints: Option<Box<Savepoints>>,
     /// Moved on by each savepoint, and each time that one is gone back to.

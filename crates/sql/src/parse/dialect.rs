@@ -10,11 +10,15 @@
 //! | `select 'a'`, and `'b'` on the next line | `'ab'` | `'a'`, in a column called `b` |
 //! | `select 123abc`, `1_000`, `0x1f`, `$1a` | an error: junk behind a number | `123`, in a column called `abc`; `1000`; a string of bits |
 //!
-//! Others gave an error: COLLATE behind a cast, NULLS NOT DISTINCT behind a column (`column_nulls`), `between symmetric a and b` (a mark on the word, [`mark_symmetric`]), `U&'…' uescape '…'`,
-//! the calls with a grammar of their own (`special_call`), lists that begin with a query (`in_list`), ANY behind an
-//! operator with its schema (`operator_any`), `.*` behind parentheses or before an operator (`row_wildcards`), ONLY and `*` beside tables' names (`children`), GROUPING SETS inside GROUPING SETS, `GROUP BY DISTINCT` (a key of its own,
-//! [`mark_distinct_groups`]), parts of arrays that are assigned to (`assigned_parts`), forms of MERGE (`merge`), the columns of ON DELETE SET NULL (`set_columns`), CURRENT OF (`current_of`), names of joins
-//! behind USING (`using_alias`), ROWS FROM (`rows_from`), VALUES behind ANY (`quantified_values`), targets of ON CONFLICT (`conflict_target`), DO SELECT (`conflict_select`), VARIADIC, `(values (1))` and `((select 1) union select 2)` (`set_operand`) as values.
+//! Others gave an error: COLLATE behind a cast, NULLS NOT DISTINCT behind a column (`column_nulls`), `between symmetric a
+//! and b` (a mark on the word, [`mark_symmetric`]), `U&'…' uescape '…'`, the calls with a grammar of their own
+//! (`special_call`), lists that begin with a query (`in_list`), ANY behind an operator with its schema (`operator_any`),
+//! `.*` behind parentheses or before an operator (`row_wildcards`), ONLY and `*` beside tables' names (`children`),
+//! GROUPING SETS inside GROUPING SETS, `GROUP BY DISTINCT` (a key of its own, [`mark_distinct_groups`]), parts of arrays
+//! that are assigned to (`assigned_parts`), forms of MERGE (`merge`), the columns of ON DELETE SET NULL (`set_columns`),
+//! CURRENT OF (`current_of`), names of joins behind USING (`using_alias`), ROWS FROM (`rows_from`), VALUES behind ANY
+//! (`quantified_values`), targets of ON CONFLICT (`conflict_target`), DO SELECT (`conflict_select`), VARIADIC, `(values
+//! (1))` and `((select 1) union select 2)` (`set_operand`) as values.
 //!
 //! The first two are rules of precedence ([`Dialect`]); the others are mended in the list of tokens ([`tokens`]). So are
 //! locks of rows (`row_locks`). `TABLE x`, whose name sqlparser keeps without its quotes, is written out there.

@@ -98,7 +98,7 @@ impl Fact {
         self.table.column(self.column)
     }
 
-    /// True if no two rows have the same value.
+    /// True if no two rows have the same value, but for those under a deferrable key until it is checked: an estimate.
     pub(crate) fn is_unique(&self) -> bool {
         let indexes = self.table.table.indexes.iter();
         indexes
