@@ -46,7 +46,7 @@ use reload::Reload;
 use standby::StandbyEngine;
 use vacuum::VacuumWorker;
 pub(crate) use vacuum::{BACKGROUND_LOCK_TIMEOUT, LockWaits};
-pub(crate) use wait_circle::CircleLooks;
+pub(crate) use wait_circle::{CircleLooks, LooksInTurn};
 
 /// The time that a shutdown waits for sessions to notice.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);

@@ -13,7 +13,7 @@
 //! whatever means, and gives up at the second look in turn that finds it waiting for itself. One look alone may put together
 //! waits that were never there at one time.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
 use clearway_sql::error::{EngineError, SqlState};
@@ -62,6 +62,23 @@ impl Engine {
     }
 }
 
+/// The rule of two looks in turn.
+#[derive(Debug, Default)]
+pub(crate) struct LooksInTurn<P> {
+    /// The place at which the last look has found a circle, if it has.
+    found_at: Option<P>,
+}
+
+impl<P: PartialEq> LooksInTurn<P> {
+    /// Takes the result of a look: the place at which it has found a circle. True at the second one in turn that finds one at
+    /// the same place; what has moved since waits no longer.
+    pub(crate) fn note(&mut self, found_at: Option<P>) -> bool {
+        let again = found_at.is_some() && found_at == self.found_at;
+        self.found_at = found_at;
+        again
+    }
+}
+
 /// The looks of a session that waits by other means than a lock of its own.
 #[derive(Debug)]
 pub(crate) struct CircleLooks<'e> {
@@ -71,7 +88,7 @@ pub(crate) struct CircleLooks<'e> {
     interval: Duration,
     /// The end of the last look that found nothing; at first the beginning of the wait.
     since: Cell<Instant>,
-    found_before: Cell<bool>,
+    looks: RefCell<LooksInTurn<()>>,
 }
 
 impl<'e> CircleLooks<'e> {
@@ -82,7 +99,7 @@ impl<'e> CircleLooks<'e> {
             session,
             interval,
             since: Cell::new(Instant::now()),
-            found_before: Cell::new(false),
+            looks: RefCell::default(),
         }
     }
 }
@@ -97,7 +114,7 @@ impl WaitCircle for CircleLooks<'_> {
         if !found {
             self.since.set(Instant::now());
         }
-        self.found_before.replace(found) && found
+        self.looks.borrow_mut().note(found.then_some(()))
     }
 
     #[cold]
@@ -118,5 +135,27 @@ impl WaitCircle for CircleLooks<'_> {
         EngineError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected").with_detail(format!(
             "Process {own} waits for process {others}, which waits for a lock of process {own}, or for one that does."
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_circle_counts_at_the_second_look_in_turn() {
+        for (looks, counts) in [
+            (&[Some(1), Some(1)][..], true),
+            (&[Some(1)], false),
+            (&[None, None], false),
+            (&[Some(1), None, Some(1)], false),
+            (&[Some(1), Some(2)], false),
+            (&[Some(1), Some(2), Some(2)], true),
+        ] {
+            let mut rule = LooksInTurn::default();
+            let (last, before) = looks.split_last().unwrap();
+            assert!(before.iter().all(|look| !rule.note(*look)), "{looks:?}");
+            assert_eq!(rule.note(*last), counts, "{looks:?}");
+        }
     }
 }

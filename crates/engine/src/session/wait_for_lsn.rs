@@ -25,6 +25,7 @@
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
+use crate::engine::LooksInTurn;
 use crate::output::Output;
 use crate::session::Session;
 use crate::settings::parse_milliseconds;
@@ -81,8 +82,8 @@ impl Session {
 
     fn wait_until_reached(&self, wait: &WaitForLsn, timeout: Option<Duration>) -> Result<Ending> {
         let begun = Instant::now();
-        // The position at the look before, if that one has found the session in replay's way.
-        let mut in_the_way_at = None;
+        // At the position of the look.
+        let mut in_the_way = LooksInTurn::default();
         loop {
             // Before the position: a promotion after this look leaves what was replayed before it.
             let ended = wait.mode != WaitMode::PrimaryFlush && !self.engine.is_standby();
@@ -93,13 +94,10 @@ impl Session {
             if ended {
                 return Ok(Ending::NotInRecovery);
             }
-            if wait.mode == WaitMode::StandbyReplay && self.engine.replay_waits_for(self.txn.proc) {
-                if in_the_way_at == Some(position) {
-                    return Err(self.in_replays_way(wait));
-                }
-                in_the_way_at = Some(position);
-            } else {
-                in_the_way_at = None;
+            let is_in_the_way =
+                wait.mode == WaitMode::StandbyReplay && self.engine.replay_waits_for(self.txn.proc);
+            if in_the_way.note(is_in_the_way.then_some(position)) {
+                return Err(self.in_replays_way(wait));
             }
             let left = match timeout {
                 Some(timeout) => timeout.saturating_sub(begun.elapsed()),

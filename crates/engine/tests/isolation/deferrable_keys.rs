@@ -158,6 +158,24 @@ fn a_row_that_is_left_out_is_not_checked() {
          bob    => INSERT 0 0
          bob:   insert into seats values (10, 4) on conflict (id) do nothing => ERROR 23505",
     );
+    // Bob's row is in doubt when another key of it keeps him waiting, and is withdrawn when its id is taken meanwhile.
+    Fixture::new(
+        "create table seats (place int unique deferrable initially deferred, code int unique, id int primary key);
+         insert into seats values (10, 1, 1)",
+    )
+    .play(
+        "carol: begin => BEGIN
+         carol: insert into seats values (90, 5, 9) => INSERT 0 1
+         bob:   begin => BEGIN
+         bob:   insert into seats values (10, 5, 3) on conflict (id) do nothing => waits
+         alice: insert into seats values (30, 3, 3) => INSERT 0 1
+         carol: rollback => ROLLBACK
+         bob    => INSERT 0 0
+         # The table would not change while a check waits.
+         bob:   alter table seats add column note text => ALTER TABLE
+         bob:   commit => COMMIT
+         alice: select count(*) from seats => 2",
+    );
 }
 
 /// The statements of a transaction of the test below.

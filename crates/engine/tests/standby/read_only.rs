@@ -220,6 +220,8 @@ fn functions_tell_positions() {
 #[test]
 fn views_tell_of_the_receiver() {
     let pair = pair();
+    pair.write("create role visitor; create role reviewer in role pg_read_all_stats");
+    pair.catch_up();
     let mut reader = pair.reader();
     let sql = "select status, flushed_lsn, received_tli, slot_name, sender_host, sender_port from pg_stat_wal_receiver";
     assert_eq!(query(&mut reader, sql), "");
@@ -234,6 +236,14 @@ fn views_tell_of_the_receiver() {
         })
     }));
     assert_eq!(query(&mut reader, sql), "streaming|5/28|1||127.0.0.1|5433");
+    // A role that may not read all statistics is told that there is one.
+    run(&mut reader, "set role visitor");
+    assert_eq!(query(&mut reader, sql), "|||||");
+    let processes = "select count(pid) from pg_stat_wal_receiver";
+    assert_eq!(query(&mut reader, processes), "1");
+    run(&mut reader, "set role reviewer");
+    assert_eq!(query(&mut reader, sql), "streaming|5/28|1||127.0.0.1|5433");
+    run(&mut reader, "reset role");
     let counts = "select confl_lock, confl_snapshot from pg_stat_database_conflicts";
     assert_eq!(query(&mut reader, counts), "0|0");
 }
