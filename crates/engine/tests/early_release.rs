@@ -11,7 +11,8 @@ use clearway_storage::disk::HeldLog;
 use clearway_storage::wal::LogFlushVariant;
 use common::{Fixture, config, query};
 
-/// Plays a story with the table `accounts`, whose rows 1 to 3 are durable. The disk obeys `hold` and `let go`.
+/// Plays a story with the table `accounts`, whose rows 1 to 3 are durable. The disk obeys `hold` and `let go`; `name standbys`
+/// is the server's, and none of them is connected.
 #[track_caller]
 fn play(story: &str) {
     play_under(&[], story);
@@ -30,6 +31,10 @@ fn play_under(chosen: &[&str], story: &str) {
         config.mechanisms.set(assignment).unwrap();
     }
     let (disk, log) = HeldLog::disk();
+    let named = Config {
+        synchronous_standby_names: "ANY 1 (a, b)".to_owned(),
+        ..config.clone()
+    };
     let engine = Engine::open_on(disk, directory.path().join("data"), config).unwrap();
     let fixture = Fixture { engine, directory };
     query(
@@ -42,6 +47,7 @@ fn play_under(chosen: &[&str], story: &str) {
     fixture.play_with_disk(story, |order| match order {
         "hold" => *held.borrow_mut() = Some(log.hold()),
         "let go" => *held.borrow_mut() = None,
+        "name standbys" => drop(fixture.engine.reload(&named).unwrap()),
         _ => panic!("the disk does not {order}"),
     });
     drop(held);
@@ -63,6 +69,27 @@ fn a_reader_waits_for_the_commit_that_it_saw_and_for_no_other() {
          carol => 31
          bob:   select balance from accounts where id = 1     => 11",
     );
+}
+
+/// A commit asks for standbys after its record is in the log, so that one which had its names before finds it replicated, and
+/// one which has them since waits: S7 of the synchronous replication.
+#[test]
+fn standbys_that_are_named_while_a_commit_waits_for_the_disk_count_for_it() {
+    for lock_release in ["lock_release=early", "lock_release=after-flush"] {
+        play_under(
+            &[lock_release],
+            "alice: insert into accounts values (4, 40, 'd') => INSERT 0 1
+             disk: hold
+             alice: update accounts set balance = 11 where id = 1 => waits for the log
+             disk: name standbys
+             disk: let go
+             alice => waits for standbys
+             cancel: alice
+             alice => UPDATE 1
+             bob:   set synchronous_commit = local => SET
+             bob:   update accounts set balance = 12 where id = 2 => UPDATE 1",
+        );
+    }
 }
 
 /// A row that was shown at `on` is owed at `on`, whatever the setting has become when the session waits.

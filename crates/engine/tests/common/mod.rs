@@ -9,9 +9,10 @@
 //! bob                                                 => UPDATE 1
 //! ```
 //!
-//! `waits` is for a lock; `waits for the log`, for the log to be durable; `waits for its turn`, for commits in front of
-//! its own to be seen; `waits for a safe snapshot`, for those that the snapshot of a DEFERRABLE transaction may not show.
-//! `cancel: bob` sends a cancel request for what Bob's session runs.
+//! `waits` is for a lock; `waits for the log`, for the log to be durable; `waits for standbys`, for a commit to be
+//! replicated; `waits for its turn`, for commits in front of its own to be seen; `waits for a safe snapshot`, for those
+//! that the snapshot of a DEFERRABLE transaction may not show. `cancel: bob` sends a cancel request for what Bob's
+//! session runs.
 //!
 //! Rows are shown as `a|b` and joined by `, `; errors as `ERROR` and their SQLSTATE; nothing is shown for no
 //! rows. Every session has a thread of its own, so a statement that waits keeps only its own session busy.
@@ -241,6 +242,9 @@ impl Stage {
             }
             "waits for its turn" => {
                 return self.expect_waiting(number, name, |wait| wait.1 == "CommitOrder");
+            }
+            "waits for standbys" => {
+                return self.expect_waiting(number, name, |wait| wait == ("IPC", "SyncRep"));
             }
             "waits for the log" => {
                 return self.expect_waiting(number, name, |wait| {

@@ -279,7 +279,8 @@ impl<M: Machine> SyncReplication<M> {
     /// True if standbys are named, so that commits wait for them.
     #[inline]
     pub fn is_configured(&self) -> bool {
-        // Relaxed: a commit that runs while the setting changes may go by either.
+        // Relaxed: the look that decides if a commit waits is in `wait_within`, behind its fence (S7). The others may go by
+        // either setting while it changes.
         self.switches.configured.load(Relaxed) != 0
     }
 
