@@ -162,3 +162,19 @@ class Node(unittest.TestCase):
         alice.start()
         self.cluster.await_whole()
         self.assertEqual(alice.sql("select count(*) from numbers"), "101")
+
+    def test_a_standby_that_cannot_replay_does_not_lead(self):
+        alice, berlin, cairo = self.start("alice", "berlin", "cairo")
+        self.lead(alice)
+        alice.sql("create table first (id int)")
+        berlin.await_sql("select to_regclass('first')", "first")
+        # The files of the tables that are made next cannot be made there.
+        newest = max(int(entry.name) for entry in (berlin.data / "base").iterdir() if entry.name.isdigit())
+        for number in range(newest + 1, newest + 9):
+            (berlin.data / "base" / str(number)).mkdir()
+        alice.sql("create table second (id int); insert into second values (1)")
+        cairo.await_sql("select count(*) from second", "1")
+        self.cluster.await_role(berlin, "failed")
+        alice.kill()
+        # By its name berlin would come first.
+        self.assertIs(self.cluster.await_primary(), cairo)

@@ -278,6 +278,16 @@ class Cluster:
             time.sleep(0.05)
         raise RuntimeError(f"no node leads after {seconds} s\n{self.logs()}")
 
+    def await_role(self, node, role, seconds=30):
+        """Waits until the node tells the others that this is its role."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            members = (self.status() or {}).get("members", [])
+            if any(member["name"] == node.name and member["role"] == role for member in members):
+                return
+            time.sleep(0.1)
+        raise RuntimeError(f"{node.name} is not {role} after {seconds} s\n{self.logs()}")
+
     def heal(self):
         """All processes run, and all links are open."""
         for process in [*self.etcds, *self.nodes]:
