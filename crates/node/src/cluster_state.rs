@@ -133,7 +133,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// A member whose value is not understood. It may have a database, and is followed, waited for and promoted by none.
+    /// A member whose value is not understood.
     fn unknown() -> Member {
         Member {
             conninfo: String::new(),
@@ -202,7 +202,7 @@ impl View {
 
     /// The keys below `prefix`: name without the prefix, value, revision. A value that is not understood is an error: a
     /// newer program may have written it, and what it means is not to be guessed. That of a member costs only this member
-    /// its part in the cluster ([`Member::unknown`]).
+    /// its part in the cluster: it may have a database, and is followed, waited for and promoted by none.
     pub fn parse<'a>(
         keys: impl IntoIterator<Item = (&'a str, &'a [u8], i64)>,
     ) -> Result<View, serde_json::Error> {
