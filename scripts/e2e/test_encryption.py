@@ -128,6 +128,28 @@ class Encryption(unittest.TestCase):
         self.run_program(node, directory / "encrypted.mjs")
         self.run_program(*checked_tools.java(), drivers.HERE / "Encrypted.java")
 
+    def test_the_bench_measures_it(self):
+        passwords = self.directory / "bench.pass"
+        passwords.write_text(f"localhost:{self.server.port}:postgres:owner:{PASSWORD}\n")
+        os.chmod(passwords, 0o600)
+        self.server.run("pgbench", "-i", "-q")
+
+        def bench(mode):
+            source = (f"host=localhost port={self.server.port} user=owner dbname=postgres passfile={passwords} sslmode={mode} "
+                      f"sslrootcert={self.directory / 'root.crt'}")
+            return subprocess.run(
+                [self.binary, "bench", "server", "--connect", source, "--clients", "2", "--duration", "200ms", "--rounds", "1"],
+                capture_output=True, text=True, timeout=60,
+            )
+
+        done = bench("verify-full channel_binding=require")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("TLSv1.3, scale 1; the balances add up.", done.stdout)
+        self.assertEqual(len(done.stdout.splitlines()), 6, done.stdout)
+        refused = bench("disable")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("no encryption", refused.stderr)
+
     def test_a_standby_follows(self):
         directory = servers.scratch("encryption-standby")
         (directory / "pass").write_text(f"localhost:{self.server.port}:replication:owner:{PASSWORD}\n")

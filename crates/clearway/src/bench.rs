@@ -11,7 +11,7 @@ use clearway_lab::{BenchOptions, OtherPrograms, Variant, host_use, run_bench, ta
 
 use crate::error::{Result, plural};
 use crate::output;
-use crate::{bench_latches, options, other_program};
+use crate::{bench_latches, bench_server, options, other_program};
 
 /// Run pgbench's or TPC-C's transactions in process, under two presets side by side, and show where the time goes
 ///
@@ -45,7 +45,9 @@ use crate::{bench_latches, options, other_program};
     clearway bench --vary log_flush --beside 4 --beside-syncs\n  \
                                                       on a machine that other programs share: four busy loops, and one\n  \
                                                       that writes and syncs a file\n  \
-    clearway bench latches                            the latches by themselves, beside parking_lot and std\n\n\
+    clearway bench latches                            the latches by themselves, beside parking_lot and std\n  \
+    clearway bench server --connect 'host=db1.example.org user=bench dbname=postgres sslmode=verify-full …'\n  \
+                                                      a server by its clients, over TLS\n\n\
     Which presets are compared: without --preset and --set, classic against clearway. With --set alone, clearway against\n\
     clearway with these settings. With --preset, the named ones, with the settings applied to each. With --vary, one\n\
     preset (clearway unless --preset names another), with the settings applied, under each variant of the switch. With\n\
@@ -117,10 +119,11 @@ pub(crate) struct Arguments {
     seed: u64,
 }
 
-/// Parts that are measured without an engine around them.
+/// Benches without presets: latches without an engine, and a server by its clients.
 #[derive(Debug, Subcommand)]
 enum StandaloneBench {
     Latches(bench_latches::Arguments),
+    Server(bench_server::Arguments),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -130,8 +133,10 @@ enum Switch {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    if let Some(StandaloneBench::Latches(arguments)) = &arguments.alone {
-        return bench_latches::run(arguments);
+    match &arguments.alone {
+        Some(StandaloneBench::Latches(arguments)) => return bench_latches::run(arguments),
+        Some(StandaloneBench::Server(arguments)) => return bench_server::run(arguments),
+        None => {}
     }
     if let Some(directory) = &arguments.out {
         options::check_output_directory(directory)?;

@@ -7,7 +7,7 @@
 //! | `serve` | `serve.rs` |
 //! | `standby`, `promote`, `rewind` | `standby.rs`, `promote.rs`, `rewind.rs` |
 //! | `node`, `cluster` | `node.rs`, `node_database.rs`, `node_directory.rs`, `node_following.rs`, `cluster.rs` |
-//! | `bench` | `bench.rs`, `bench_latches.rs` |
+//! | `bench` | `bench.rs`, `bench_latches.rs`, `bench_server.rs` |
 //! | `check` | `check.rs` |
 //! | `mechanisms` | `mechanisms.rs` |
 //! | `simulate` | `simulate.rs` |
@@ -22,6 +22,7 @@ mod advise;
 mod allocator;
 mod bench;
 mod bench_latches;
+mod bench_server;
 mod cert;
 mod check;
 mod cluster;

@@ -81,6 +81,9 @@ pub enum LabError {
     /// The server that a follower asks does not work.
     #[error("the server that the follower asks: {0}")]
     Server(#[from] clearway_server::ServerError),
+    /// The server that is measured, or the connection to it.
+    #[error(transparent)]
+    Measured(#[from] clearway_server::replication::receiver::ReceiverError),
     /// A wrong preset or switch.
     #[error(transparent)]
     Mechanism(#[from] MechanismError),

@@ -31,8 +31,9 @@
 //!
 //! # What it does not do
 //!
-//! There is no network (but for that of a [follower](Variant::followed)) and no SQL parsing in the measured loop: statements are prepared once. What a socket costs is
-//! measured by `scripts/compare-postgres`. On a machine with few CPUs the clients share these, and the wait "running"
+//! There is no network (but for that of a [follower](Variant::followed)) and no SQL parsing in the measured loop: statements
+//! are prepared once. A server is measured by its clients in [`server_bench`], and beside PostgreSQL by
+//! `scripts/compare-postgres`. On a machine with few CPUs the clients share these, and the wait "running"
 //! includes the time a client is ready but has no CPU.
 
 #![forbid(unsafe_code)]
@@ -57,6 +58,7 @@ mod run;
 mod sampler;
 pub mod schedule;
 mod seed;
+pub mod server_bench;
 pub mod simulate;
 mod stats;
 pub mod table;
@@ -69,3 +71,4 @@ pub use costs::CommitCosts;
 pub use error::{LabError, Result};
 pub use latches::{LatchBenchOptions, run_latch_bench};
 pub use other_programs::{OtherProgram, OtherProgramCommand, OtherPrograms};
+pub use server_bench::{ServerBenchOptions, ServerBenchResult, ServerCell, run_server_bench};

@@ -32,14 +32,14 @@ pub const ACCOUNTS_PER_BRANCH: i64 = 100_000;
 /// Tellers a branch has.
 pub const TELLERS_PER_BRANCH: i64 = 10;
 
-const TABLES: [&str; 4] = [
+pub(crate) const TABLES: [&str; 4] = [
     "create table pgbench_history(tid int, bid int, aid int, delta int, mtime timestamp, filler char(22))",
     "create table pgbench_tellers(tid int not null, bid int, tbalance int, filler char(84))",
     "create table pgbench_accounts(aid int not null, bid int, abalance int, filler char(84))",
     "create table pgbench_branches(bid int not null, bbalance int, filler char(88))",
 ];
 
-const AFTERWARDS: [&str; 6] = [
+pub(crate) const AFTERWARDS: [&str; 6] = [
     "alter table pgbench_branches add primary key (bid)",
     "alter table pgbench_tellers add primary key (tid)",
     "alter table pgbench_accounts add primary key (aid)",
@@ -132,7 +132,11 @@ impl Balances {
     /// Reads them.
     pub fn read(engine: &Arc<Engine>) -> Result<Balances, EngineError> {
         let mut session = engine.session(SessionInfo::default())?;
-        let mut number = |sql: &str| one_number(&mut session, sql);
+        Balances::of(|sql| one_number(&mut session, sql))
+    }
+
+    /// Those of queries for a number, which `number` answers; 0 for NULL.
+    pub(crate) fn of<E>(mut number: impl FnMut(&str) -> Result<i64, E>) -> Result<Balances, E> {
         Ok(Balances {
             accounts: number("select sum(abalance) from pgbench_accounts")?,
             tellers: number("select sum(tbalance) from pgbench_tellers")?,

@@ -1,4 +1,5 @@
-//! A replication connection to another server: commands and their results, and streams.
+//! A connection to another server: commands of the replication protocol and their results, and streams; or the statements of a
+//! session.
 //!
 //! ```text
 //!   SSLRequest ─▶                over TCP, unless sslmode=disable
@@ -16,8 +17,8 @@
 //!    `wal_receiver_timeout` without a byte.
 //! 2. What the peer sends is bounded: each message by its kind (`wire::backend`), the rows of a result by
 //!    [`RESULT_BYTES_MAX`].
-//! 3. Only a server that says that it is Clearway is spoken to: the log of another one is in another format, which
-//!    nothing in the protocol would tell.
+//! 3. Only a server that says that it is Clearway is spoken to about replication: the log of another one is in another
+//!    format, which nothing in the protocol would tell.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -69,7 +70,10 @@ impl ResultSet {
     }
 }
 
-/// A replication connection.
+/// The database of a replication connection in start-up messages and password files.
+const REPLICATION: &str = "replication";
+
+/// A connection.
 #[derive(Debug)]
 pub struct Client {
     socket: Socket,
@@ -85,8 +89,25 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects, and makes sure that it is a server of ours.
+    /// Connects for replication, and makes sure that it is a server of ours.
     pub fn connect(info: &ConnInfo, timeout: Duration, stop: &StopSignal) -> Result<Client> {
+        let client = Client::open(info, None, timeout, stop)?;
+        if !client.version.ends_with(PRODUCT) {
+            return Err(ReceiverError::NotClearway {
+                address: client.address,
+                version: client.version,
+            });
+        }
+        Ok(client)
+    }
+
+    /// Connects for a session in the database of `info`, or in that with the user's name, as libpq does.
+    pub fn connect_session(info: &ConnInfo, timeout: Duration, stop: &StopSignal) -> Result<Client> {
+        let database = info.database.as_ref().unwrap_or(&info.user);
+        Client::open(info, Some(database), timeout, stop)
+    }
+
+    fn open(info: &ConnInfo, session: Option<&str>, timeout: Duration, stop: &StopSignal) -> Result<Client> {
         let patience = info.connect_timeout.unwrap_or(timeout);
         let (socket, address) = connect::open(info, patience, stop)?;
         let mut client = Client {
@@ -102,14 +123,8 @@ impl Client {
         if client.socket.peer().is_some() {
             client.encrypt(info)?;
         }
-        client.start_up(info)?;
+        client.start_up(info, session)?;
         client.timeout = timeout;
-        if !client.version.ends_with(PRODUCT) {
-            return Err(ReceiverError::NotClearway {
-                address: client.address,
-                version: client.version,
-            });
-        }
         Ok(client)
     }
 
@@ -183,17 +198,18 @@ impl Client {
         end_point_hash(&certificate)
     }
 
-    fn start_up(&mut self, info: &ConnInfo) -> Result<()> {
+    fn start_up(&mut self, info: &ConnInfo, session: Option<&str>) -> Result<()> {
+        // PostgreSQL's standbys name a database, too.
+        let database = session.unwrap_or(REPLICATION);
         let parameters = [
             ("user", info.user.as_str()),
-            // PostgreSQL's standbys name it too.
-            ("database", "replication"),
-            ("replication", "true"),
+            ("database", database),
             ("application_name", &info.application_name),
         ];
+        let replication = session.is_none().then_some(("replication", "true"));
         let mut body = BytesMut::new();
         body.put_u32(3 << 16);
-        for (name, value) in parameters {
+        for (name, value) in parameters.into_iter().chain(replication) {
             put_string(&mut body, name);
             put_string(&mut body, value);
         }
@@ -216,7 +232,7 @@ impl Client {
                 }
                 Message::Authentication(0) => {}
                 Message::Sasl { step, data } => {
-                    let answer = self.answer(info, &mut login, step, data)?;
+                    let answer = self.answer(info, database, &mut login, step, data)?;
                     self.put_password(&answer);
                     self.flush()?;
                 }
@@ -235,6 +251,7 @@ impl Client {
     fn answer(
         &self,
         info: &ConnInfo,
+        database: &str,
         login: &mut Option<Login>,
         step: u32,
         data: &[u8],
@@ -247,7 +264,7 @@ impl Client {
                     _ => self.end_point(),
                 };
                 let begun = info
-                    .password()?
+                    .password(database)?
                     .and_then(|password| Login::begin(&password, data, end_point));
                 let begun = begun.ok_or_else(|| ReceiverError::Authentication {
                     address: self.address.clone(),

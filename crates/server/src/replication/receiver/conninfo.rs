@@ -73,6 +73,8 @@ pub struct ConnInfo {
     pub port: u16,
     /// The user's name.
     pub user: String,
+    /// The database of a session, if one was given. A replication connection is about the whole data directory.
+    pub database: Option<String>,
     /// This program's name at the server.
     pub application_name: String,
     /// The time limit for connecting, if one was given.
@@ -158,6 +160,7 @@ impl ConnInfo {
             host_text: String::new(),
             port: DEFAULT_PORT,
             user: "clearway".to_owned(),
+            database: None,
             application_name: String::new(),
             connect_timeout: None,
             password: None,
@@ -182,8 +185,7 @@ impl ConnInfo {
                     _ => return refuse(format!("\"{value}\" is no port; a port is 1 to 65535")),
                 },
                 "user" => info.user = value,
-                // A replication connection is about the whole data directory.
-                "dbname" => {}
+                "dbname" => info.database = Some(value),
                 "application_name" => info.application_name = value,
                 "fallback_application_name" => fallback = value,
                 "connect_timeout" => match value.parse::<u32>() {
@@ -237,11 +239,14 @@ impl ConnInfo {
     }
 
     /// The password for the server: the one that was given, or that of the file.
-    pub(super) fn password(&self) -> Result<Option<Password>> {
+    pub(super) fn password(&self, database: &str) -> Result<Option<Password>> {
         match (&self.password, &self.passfile) {
             (Some(password), _) => Ok(Some(password.clone())),
-            (None, Some(file)) => password::of_file(file, &self.host_text, self.port, &self.user)
-                .map_err(ReceiverError::ConnInfo),
+            (None, Some(file)) => password::of_file(
+                file,
+                [&self.host_text, &self.port.to_string(), database, &self.user],
+            )
+            .map_err(ReceiverError::ConnInfo),
             (None, None) => Ok(None),
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! A password stands in the connection string (`password`), or in a file (`passfile`) that only its owner may read, a line a
 //! server: `host:port:database:user:password`. `*` fits anything, `\` takes the next character as it is, and the first
-//! line that fits counts, as with libpq; the database is `replication`. The file is read at each connection.
+//! line that fits counts, as with libpq; the database of a replication connection is `replication`. The file is read at each
+//! connection.
 //!
 //! The exchange is `postgres-protocol`'s. A server that does not prove that it knows the password is not believed: it could
 //! be any program that has taken the port.
@@ -25,8 +26,8 @@ impl fmt::Debug for Password {
     }
 }
 
-/// The password that a file has for a server; an error in words if the file cannot be used.
-pub(super) fn of_file(file: &Path, host: &str, port: u16, user: &str) -> Result<Option<Password>, String> {
+/// The password that a file has for this host, port, database and user; an error in words if the file cannot be used.
+pub(super) fn of_file(file: &Path, wanted: [&str; 4]) -> Result<Option<Password>, String> {
     let problem = |what: String| format!("password file \"{}\" {what}", file.display());
     let metadata = std::fs::metadata(file).map_err(|error| problem(format!("cannot be read: {error}")))?;
     if metadata.permissions().mode() & 0o077 != 0 {
@@ -35,7 +36,7 @@ pub(super) fn of_file(file: &Path, host: &str, port: u16, user: &str) -> Result<
         ));
     }
     let text = std::fs::read_to_string(file).map_err(|error| problem(format!("cannot be read: {error}")))?;
-    Ok(of_lines(&text, [host, &port.to_string(), "replication", user]))
+    Ok(of_lines(&text, wanted))
 }
 
 fn of_lines(text: &str, wanted: [&str; 4]) -> Option<Password> {
