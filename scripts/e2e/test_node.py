@@ -103,6 +103,15 @@ class Node(unittest.TestCase):
         self.assert_ends(alice)
         self.assertTrue(alice.last_log(1).endswith("shut down"), alice.last_log())
 
+    def test_a_time_to_live_that_cannot_be_is_refused(self):
+        for given in ("1s", "61min"):
+            done = subprocess.run(
+                [tools.build(), "node", "--etcd", "http://127.0.0.1:1", "--cluster", "c", "--name", "n", "--ttl", given,
+                 "--data", servers.scratch("ttl") / "data"], capture_output=True, text=True, timeout=30,
+            )
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("--ttl is 2s to 3600s", done.stderr)
+
     def test_in_a_pause_no_other_node_leads(self):
         alice, berlin = self.start("alice", "berlin")
         self.lead(alice)
