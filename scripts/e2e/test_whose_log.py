@@ -1,12 +1,10 @@
 """Who may follow whom, and what a directory is when it is started again: promotions, copies, and damage to copies."""
 
-import socket
 import subprocess
-import threading
 import time
 import unittest
 
-from support import servers, tools
+from support import flipping_relay, servers, tools
 
 CONFIGURATION = 'shared_buffers = "16MB"\nmax_wal_size = "64MB"\nwal_keep_size = "256MB"\nautovacuum = false\n'
 
@@ -17,46 +15,6 @@ def files(directory):
         str(path.relative_to(directory)): path.read_bytes()
         for path in sorted(directory.rglob("*")) if path.is_file()
     }
-
-
-class FlippingRelay:
-    """Passes bytes on to a server, and flips one bit of the `at`-th byte of what comes back on the next connection."""
-
-    def __init__(self, port):
-        self.target = ("127.0.0.1", port)
-        self.at = None
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            server = socket.create_connection(self.target)
-            at, self.at = self.at, None
-            threading.Thread(target=self.carry, args=(client, server, None), daemon=True).start()
-            threading.Thread(target=self.carry, args=(server, client, at), daemon=True).start()
-
-    def carry(self, source, sink, at):
-        passed = 0
-        try:
-            while piece := source.recv(65_536):
-                if at is not None and passed <= at < passed + len(piece):
-                    piece = bytearray(piece)
-                    piece[at - passed] ^= 1
-                passed += len(piece)
-                sink.sendall(piece)
-        except OSError:
-            pass
-        for end in (source, sink):
-            try:
-                end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-            end.close()
 
 
 class WhoseLog(unittest.TestCase):
@@ -225,7 +183,7 @@ class WhoseLog(unittest.TestCase):
         ahead.stop()
 
     def test_a_copy_that_is_damaged_on_the_way_is_refused(self):
-        relay = FlippingRelay(self.primary.port)
+        relay = flipping_relay.FlippingRelay(self.primary.port)
         self.addCleanup(relay.listener.close)
         # Behind the first answers, in the tables' files; each flip in another page.
         for number, at in enumerate((20_000, 45_000, 60_000)):
