@@ -482,6 +482,8 @@ impl Parted {
         }
         // Both have the hints of this.
         assert_same_contents(&standby, &self.server);
+        let refused = Backup::begin_for_rewind(&standby, PROCESS_ID, self.fork).unwrap_err();
+        assert!(matches!(refused, StorageError::Standby { .. }), "{refused}");
         crash(standby);
         assert_eq!(disk.violations(), Vec::<String>::new());
     }

@@ -3,7 +3,8 @@
 //!
 //! 1. Open the directory, and find its log's end.
 //! 2. Ask which database the server has, and for its history; find where the two part.
-//! 3. Compare the log before that ([`agree`]): where a number and an identity are the same, the log may not be.
+//! 3. Compare the log before that ([`agree`]), or all of it if the two do not part: where a number and an identity are the
+//!    same, the log may not be.
 //! 4. Plan, and fetch, over one connection. It keeps the server's log until it ends; a slot keeps it longer.
 //!
 //! - R1: the CRC-32C of each answer is that of what the server has sent. Lengths are checked where they are used.
@@ -77,11 +78,18 @@ pub fn rewind(
     };
     let client = &mut connect()?;
     let server = history_of(client, directory.log())?;
-    let Parting::At(fork) = directory.parting(&server.history, server.flushed)? else {
+    let parting = directory.parting(&server.history, server.flushed)?;
+    let common = match parting {
+        Parting::GoesOn => directory.log().end(),
+        Parting::At(fork) => {
+            event(RewindEvent::Parts(fork));
+            fork
+        }
+    };
+    agree::compare(client, &|start, end| directory.log().digest(start, end), common)?;
+    let Parting::At(fork) = parting else {
         return Ok(RewindOutcome::GoesOn);
     };
-    event(RewindEvent::Parts(fork));
-    agree::compare(client, &|start, end| directory.log().digest(start, end), fork)?;
     if let Some(slot) = request.slot.as_ref().filter(|_| !request.dry_run)
         && create_slot(client, slot)?
     {
