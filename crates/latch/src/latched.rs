@@ -3,7 +3,7 @@
 
 use core::ops::{Deref, DerefMut};
 
-use clearway_machine::{DataCell, Host, Machine};
+use clearway_machine::{CoreData, DataCell, Host, Machine};
 
 use crate::biased::{AdaptiveExclusive, AdaptiveLatch, AdaptiveShared};
 use crate::biased::{ReadBiasedExclusive, ReadBiasedLatch, ReadBiasedShared};
@@ -112,6 +112,16 @@ impl<T, M: Machine> Latched<T, M> {
     /// `value` behind an idle LwLock of `class`.
     pub fn new(class: &'static LatchClass, options: impl Into<LwLockOptions>, value: T) -> Self {
         Self::with_latch(LwLock::new(class, options), value)
+    }
+}
+
+impl<T> Latched<T> {
+    /// `value` behind an idle LwLock of `class` in a static.
+    pub const fn in_static(class: &'static LatchClass, options: LwLockOptions, value: T) -> Self {
+        Self {
+            latch: LwLock::in_static(class, options),
+            data: CoreData::new_const(value),
+        }
     }
 }
 

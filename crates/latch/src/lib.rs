@@ -48,14 +48,14 @@
 //! latches. Debug builds panic where the order is broken, before it becomes a deadlock.
 //!
 //! ```
-//! use clearway_latch::{LatchClass, Latched, LwLockVariant};
+//! use clearway_latch::{LatchClass, Latched, LwLockOptions};
 //! use clearway_machine::WaitEvent;
 //!
-//! static ACCOUNTS: LatchClass = LatchClass::new("Accounts", WaitEvent::UserLatch, 100);
+//! static CLASS: LatchClass = LatchClass::new("Accounts", WaitEvent::UserLatch, 100);
+//! static ACCOUNTS: Latched<[u64; 10]> = Latched::in_static(&CLASS, LwLockOptions::BEST, [0; 10]);
 //!
-//! let accounts: Latched<Vec<u64>> = Latched::new(&ACCOUNTS, LwLockVariant::default(), vec![0; 10]);
-//! accounts.exclusive()[3] += 1;
-//! assert_eq!(accounts.shared()[3], 1);
+//! ACCOUNTS.exclusive()[3] += 1;
+//! assert_eq!(ACCOUNTS.shared()[3], 1);
 //! let waited = |class: &clearway_latch::LatchClassStatistics| class.name == "Accounts" && class.shared.conflicts > 0;
 //! assert!(!clearway_latch::statistics().iter().any(waited), "no worker ever waited");
 //! ```

@@ -40,6 +40,13 @@ impl CoreU64 {
     }
 }
 
+impl<T> CoreData<T> {
+    /// Data usable in statics.
+    pub const fn new_const(value: T) -> Self {
+        Self(UnsafeCell::new(value))
+    }
+}
+
 forward_atomic_word!(CoreU32, AtomicU32, u32);
 forward_atomic_word!(CoreU64, AtomicU64, u64);
 forward_atomic_pointer!(CorePtr, AtomicPtr::<T>);

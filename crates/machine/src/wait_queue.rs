@@ -42,7 +42,8 @@ pub struct WaitQueue<M: Machine> {
 }
 
 impl<M: Machine<U32 = CoreU32>> WaitQueue<M> {
-    pub(crate) const fn new_const() -> Self {
+    /// An empty queue usable in statics.
+    pub const fn new_const() -> Self {
         Self {
             head: CoreU32::new_const(WorkerId::NONE),
             tail: CoreU32::new_const(WorkerId::NONE),

@@ -138,7 +138,7 @@ mod waiter;
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use clearway_machine::{AtomicWord, Host, Machine, WaitMode, WaitQueue, WorkerId};
+use clearway_machine::{AtomicWord, CoreU32, Host, Machine, WaitMode, WaitQueue, WorkerId};
 
 use self::guard::{LwLockExclusive, LwLockShared};
 use self::options::{LwLockFairnessVariant, LwLockOptions, LwLockSharedVariant, LwLockVariant};
@@ -200,6 +200,37 @@ pub struct LwLock<M: Machine = Host> {
 
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<LwLock<Host>>() == 24);
+
+/// In a latch's `place`: that of its class is to be asked for. No class has a place as high.
+#[cfg(feature = "count-acquisitions")]
+const PLACE_OF_CLASS: u8 = u8::MAX;
+
+impl LwLock<Host> {
+    /// An idle latch of `class` in a static, which [`new`](Self::new) cannot make:
+    ///
+    /// ```
+    /// use clearway_latch::{LatchClass, LwLock, LwLockOptions};
+    /// use clearway_machine::WaitEvent;
+    ///
+    /// static CLASS: LatchClass = LatchClass::new("Sorting", WaitEvent::UserLatch, 0);
+    /// static SORTING: LwLock = LwLock::in_static(&CLASS, LwLockOptions::BEST);
+    ///
+    /// let _alone = SORTING.exclusive();
+    /// assert!(SORTING.try_shared().is_none());
+    /// ```
+    pub const fn in_static(class: &'static LatchClass, options: LwLockOptions) -> Self {
+        Self {
+            state: CoreU32::new_const(0),
+            queue: WaitQueue::new_const(),
+            algorithm: options.algorithm,
+            shared_path: options.shared_path,
+            fairness: options.fairness,
+            #[cfg(feature = "count-acquisitions")]
+            place: PLACE_OF_CLASS,
+            class,
+        }
+    }
+}
 
 impl<M: Machine> LwLock<M> {
     /// An idle latch of `class`.
@@ -281,7 +312,11 @@ impl<M: Machine> LwLock<M> {
     pub(crate) fn count_acquisition(&self, mode: LatchMode) {
         #[cfg(feature = "count-acquisitions")]
         if !M::EXPLORED {
-            crate::class::acquisitions::count(self.place, mode.wait());
+            let place = match self.place {
+                PLACE_OF_CLASS => self.class.place(),
+                place => place,
+            };
+            crate::class::acquisitions::count(place, mode.wait());
         }
         let _ = mode;
     }

@@ -62,6 +62,13 @@ pub struct LwLockOptions {
 }
 
 impl LwLockOptions {
+    /// The variants of the preset `clearway`, which are the default.
+    pub const BEST: Self = Self {
+        algorithm: LwLockVariant::BEST,
+        shared_path: LwLockSharedVariant::BEST,
+        fairness: LwLockFairnessVariant::BEST,
+    };
+
     /// Every combination, for tests that run under each.
     pub fn all() -> impl Iterator<Item = Self> {
         LwLockFairnessVariant::ALL.iter().flat_map(|&fairness| {
