@@ -189,6 +189,13 @@ fn slots_are_made_shown_and_dropped() {
             .len()
             == 1
     });
+    // A role that may not read all statistics is told that there is a connection.
+    client.query("create role visitor; set role visitor");
+    let told = "select count(pid), count(usename), count(state), count(sent_lsn), count(sync_state) from pg_stat_replication";
+    let counts = |count: &str| [["1", "1", count, count, count].map(|count| Some(count.to_owned()))];
+    assert_eq!(client.rows(told), counts("0"));
+    client.query("reset role");
+    assert_eq!(client.rows(told), counts("1"));
     assert_eq!(sqlstate(&other.query("DROP_REPLICATION_SLOT archive")), "55006");
     assert_eq!(
         sqlstate(&other.query(&format!("START_REPLICATION SLOT archive {restart}"))),
