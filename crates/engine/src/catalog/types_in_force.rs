@@ -54,6 +54,10 @@ impl TypeSource for VisibleTypes {
         }
     }
 
+    fn array_name(&self, of: &UserType) -> String {
+        self.state.array_name_in(of.schema_oid, &of.name)
+    }
+
     fn is_visible(&self, of: &UserType) -> bool {
         DataType::named(&of.name).is_none() && self.first(&of.name) == Some(of.data_type())
     }

@@ -56,10 +56,35 @@ impl CatalogState {
         if let Some(found) = self.own_type_in(schema, name) {
             return Some(found);
         }
-        // A name with an underscore is that of an array, unless something has it for itself.
-        let element = self.own_type_in(schema, name.strip_prefix('_')?)?;
-        let shown = array_name(name.strip_prefix('_')?);
-        (shown == name).then(|| element.array_type()).flatten()
+        // A name with underscores is that of an array, unless something has it for itself.
+        let mut element = name;
+        while let Some(rest) = element.strip_prefix('_') {
+            element = rest;
+            if let Some(found) = self.own_type_in(schema, element)
+                && self.array_name_in(schema, element) == name
+            {
+                return found.array_type();
+            }
+        }
+        None
+    }
+
+    /// The name of the array type of the type of this name: with one underscore more, and with more of them while a type of
+    /// the schema, or the array type of one with fewer underscores, has that name.
+    pub(crate) fn array_name_in(&self, schema: u32, name: &str) -> String {
+        let base = name.trim_start_matches('_');
+        let own = name.len() - base.len();
+        let with = |underscores: usize| format!("{}{base}", "_".repeat(underscores));
+        let is_type = |underscores: usize| self.own_type_in(schema, &with(underscores)).is_some();
+        let mut taken = Vec::new();
+        for underscores in (0..=own).filter(|underscores| *underscores == own || is_type(*underscores)) {
+            let mut free = underscores + 1;
+            while taken.contains(&free) || is_type(free) {
+                free += 1;
+            }
+            taken.push(free);
+        }
+        array_name(&with(taken.last().map_or(own, |last| last - 1)))
     }
 
     fn own_type_in(&self, schema: u32, name: &str) -> Option<DataType> {

@@ -190,7 +190,9 @@ impl DataType {
     pub fn internal_name(self) -> Cow<'static, str> {
         match self {
             DataType::Array(element) => match element.data_type().user_oid() {
-                Some(oid) => user_type::array_name(&user_type::name_of(oid)).into(),
+                Some(oid) => user_type::in_force::array_name(oid)
+                    .unwrap_or_else(|| user_type::array_name(&user_type::name_of(oid)))
+                    .into(),
                 None => element.data_type().info().array_internal_name.into(),
             },
             other => match other.user_oid() {

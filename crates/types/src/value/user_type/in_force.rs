@@ -27,6 +27,8 @@ pub trait TypeSource {
     fn shown(&self, of: &UserType) -> String;
     /// True if the name of a type alone leads to it.
     fn is_visible(&self, of: &UserType) -> bool;
+    /// The name of the array type of a type.
+    fn array_name(&self, of: &UserType) -> String;
 }
 
 /// The facts that the answers of a catalog depend on.
@@ -81,6 +83,12 @@ pub fn named(schema: Option<&str>, name: &str) -> Option<DataType> {
 /// A type's name in quotes and with its schema where that is needed.
 pub(super) fn shown(of: &UserType) -> String {
     source().map_or_else(|| UNKNOWN.to_owned(), |source| source.shown(of))
+}
+
+/// The name of the array type of the type of this number.
+pub(crate) fn array_name(oid: TypeOid) -> Option<String> {
+    let source = source()?;
+    Some(source.array_name(&*source.get(oid)?))
 }
 
 /// True if the name of a type alone leads to it.

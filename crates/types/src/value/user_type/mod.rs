@@ -119,7 +119,7 @@ impl UserType {
     }
 }
 
-/// The name of the array type of a type of this name.
+/// The name of the array type of a type of this name, where no other type has that name.
 pub fn array_name(name: &str) -> String {
     /// The most bytes of a name.
     const NAME_BYTES_MAX: usize = 63;
