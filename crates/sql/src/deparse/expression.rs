@@ -197,7 +197,10 @@ impl Printer<'_> {
         let mut arguments = Vec::new();
         for column in columns_of(tree).ok_or_else(unprinted)? {
             match column {
-                Cow::Borrowed(column) => arguments.push(self.node(column)?.node),
+                Cow::Borrowed(column) => {
+                    let field = self.node(column)?;
+                    arguments.push(with_row_cast(field.node, field.data_type));
+                }
                 Cow::Owned(_) => return Err(unprinted()),
             }
         }
@@ -218,7 +221,8 @@ impl Printer<'_> {
                 return Err(unprinted());
             };
             let value = self.node(column)?;
-            arguments.push(converted(value, field.data_type, field.typmod, false)?);
+            let value = converted(value, field.data_type, field.typmod, false)?;
+            arguments.push(with_row_cast(value, field.data_type));
         }
         let mut texts = vec![", ".to_owned(); arguments.len().saturating_sub(1)];
         texts.insert(0, "ROW(".to_owned());
@@ -665,12 +669,27 @@ impl Printer<'_> {
             _ => typed.node,
         };
         print(out, &node, self.pretty, implicit);
-        if let (Node::Column(name), DataType::Composite(_)) = (&node, data_type)
-            && name.ends_with(".*")
-        {
-            out.push(&format!("::{data_type}"));
-        }
+        out.push(&row_cast(&node, data_type));
         Ok(())
+    }
+}
+
+/// A field of ROW(…), with its cast.
+fn with_row_cast(node: Node, data_type: DataType) -> Node {
+    let cast = row_cast(&node, data_type);
+    match node {
+        Node::Column(name) => Node::Column(name + &cast),
+        other => other,
+    }
+}
+
+/// The cast behind a whole row where `t.*` by itself means the columns; nothing behind another expression.
+pub(super) fn row_cast(node: &Node, data_type: DataType) -> String {
+    match (node, data_type) {
+        (Node::Column(name), DataType::Composite(_) | DataType::Record) if name.ends_with(".*") => {
+            format!("::{data_type}")
+        }
+        _ => String::new(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use sqlparser::ast;
 
-use super::expression::literal;
+use super::expression::{literal, row_cast};
 use super::from::relations_of;
 use super::layout::{ENTRY, Layout, STEP};
 use super::node::{Node, direction, print, sort_key};
@@ -217,7 +217,9 @@ impl Printer<'_> {
                 let to = types
                     .and_then(|types| types.get(place).copied())
                     .ok_or_else(unprinted)?;
-                print(out, &coerced(typed, to)?, self.pretty, false);
+                let node = coerced(typed, to)?;
+                print(out, &node, self.pretty, false);
+                out.push(&row_cast(&node, to));
             }
             out.push(")");
         }
@@ -377,10 +379,11 @@ impl Printer<'_> {
     ) -> Result<()> {
         let names = self.notes.outputs(select);
         let entries = self.entries(select)?;
-        for (number, (node, _)) in entries.iter().enumerate() {
+        for (number, (node, data_type)) in entries.iter().enumerate() {
             out.push(if number == 0 { " " } else { ", " });
             let mut entry = out.beside();
             print(&mut entry, node, self.pretty, true);
+            entry.push(&row_cast(node, *data_type));
             let own = match node {
                 Node::Column(text) => Some(text.rsplit('.').next().unwrap_or(text).to_owned()),
                 _ if named => None,
@@ -407,26 +410,27 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// The expressions of a select list, `*` taken apart, each with the name that the text gives it.
-    fn entries(&mut self, select: &ast::Select) -> Result<Vec<(Node, Option<String>)>> {
+    /// The expressions of a select list with their types, `*` taken apart: a column of it may have any type.
+    fn entries(&mut self, select: &ast::Select) -> Result<Vec<(Node, DataType)>> {
         let mut entries = Vec::new();
         for item in &select.projection {
-            let (tree, alias) = match item {
-                ast::SelectItem::UnnamedExpr(tree) => (tree, None),
-                ast::SelectItem::ExprWithAlias { expr, alias } => (expr, Some(normal(alias))),
+            let tree = match item {
+                ast::SelectItem::UnnamedExpr(tree) => tree,
+                ast::SelectItem::ExprWithAlias { expr, .. } => expr,
                 _ => {
                     for column in self.notes.star(item) {
-                        entries.push((self.names.column(column), None));
+                        entries.push((self.names.column(column), DataType::Unknown));
                     }
                     continue;
                 }
             };
             let typed = self.node(tree)?;
-            let node = match typed.data_type {
+            let data_type = typed.data_type;
+            let node = match data_type {
                 DataType::Unknown => coerced(typed, DataType::Text)?,
                 _ => typed.node,
             };
-            entries.push((node, alias));
+            entries.push((node, data_type));
         }
         Ok(entries)
     }
