@@ -174,6 +174,7 @@ subjects! {
     privileges
     records
     registered
+    renamed_columns
     row_functions
     row_locks
     row_queries

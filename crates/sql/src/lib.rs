@@ -76,7 +76,7 @@ pub use function::registered;
 pub use function::shown_position;
 pub use function::styled;
 pub use index::{IndexDef, IndexEntry, IndexKey, IndexedValue, KeptExpr, KeyOptions};
-pub use lex::{has_word, names_of_types};
+pub use lex::{has_word, names_field, names_of_types};
 pub use masked::masked;
 pub use numbered_names::{relations_in, with_names};
 pub use numbered_types::{types_by_name, types_by_number};

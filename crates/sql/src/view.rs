@@ -3,8 +3,8 @@
 //! A view is the text of its query as it was written, and what the names of tables in it meant then: the number of each
 //! table, and how many columns it had. When the view is read, the text is bound again with these numbers in place of the
 //! names, and each table shows the columns it had. So every name in the text, every `*` and every NATURAL means what it
-//! meant when the view was made: a table of the same name that comes first on the search path later, a renamed table and a
-//! column added to one change nothing.
+//! meant when the view was made: a table of the same name that comes first on the search path later, a renamed table or
+//! column, and a column added to one change nothing. A whole row has the columns that there are, by the names of now.
 //!
 //! V1. Nothing in the text is resolved by a search path. V2. A table that the text names is there as long as the view is:
 //! it cannot be dropped without the view (`uses`).
@@ -24,6 +24,9 @@ pub struct ViewDef {
     pub uses: Vec<ViewUse>,
     /// The constraints that it needs: those that let a column stand beside GROUP BY.
     pub constraints: Vec<ConstraintUse>,
+    /// The names of columns in the text, of those that have another one since; of a temporary view, of all columns of its
+    /// tables, since no session tells another of a change.
+    pub names: Vec<TextName>,
     /// WITH CHECK OPTION
     pub check: Option<CheckOption>,
     /// True if it was made a barrier (`security_barrier`); here all users may see all rows.
@@ -43,6 +46,17 @@ pub struct NamedTable {
     pub table: u32,
     /// The attributes that the table had.
     pub columns: u16,
+}
+
+/// The name that a view's text has for a column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextName {
+    /// The table's number.
+    pub table: u32,
+    /// The attribute's number, from 1.
+    pub column: u16,
+    /// The name.
+    pub name: String,
 }
 
 /// A table that a view needs, or a column of one.
@@ -83,6 +97,26 @@ impl CheckOption {
 }
 
 impl ViewDef {
+    /// The view after a column that was called `from` got the name `to`; `None` if it does not read the table.
+    #[must_use]
+    pub fn with_renamed(&self, table: u32, column: u16, from: &str, to: &str) -> Option<ViewDef> {
+        let reads = self.tables.iter().any(|named| named.table == table);
+        let is_it = |known: &TextName| known.table == table && known.column == column;
+        let mut view = self.clone();
+        match view.names.iter().position(is_it) {
+            Some(place) if view.names[place].name == to => {
+                view.names.remove(place);
+            }
+            Some(_) => {}
+            None => view.names.push(TextName {
+                table,
+                column,
+                name: from.to_owned(),
+            }),
+        }
+        reads.then_some(view)
+    }
+
     /// The options as `pg_class.reloptions` has them.
     pub fn options(&self) -> Vec<String> {
         let flag = |name: &str, value: Option<bool>| value.map(|value| format!("{name}={value}"));

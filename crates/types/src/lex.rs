@@ -299,6 +299,15 @@ pub fn names_of_types(text: &str) -> Vec<(Option<String>, String)> {
     names.collect()
 }
 
+/// True if a text names a field of a row by this word: `(row).field`, `(rows)[1].field`.
+pub fn names_field(text: &str, field: &str) -> bool {
+    let tokens = lex(text, usize::MAX);
+    tokens.windows(3).any(|three| {
+        let is_field = matches!(&three[2].kind, Kind::Word(word) | Kind::Quoted(word) if word == field);
+        is_field && three[1].kind == Kind::Symbol('.') && matches!(three[0].kind, Kind::Symbol(')' | ']'))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -405,6 +414,8 @@ mod tests {
         ]));
         assert!(kinds("e'a\\tb\\'' E'\\").eq([text("a\tb'"), text("\\")]));
         assert!(kinds("\"A\"\"b\" Ab").eq([Kind::Quoted("A\"b".to_owned()), Kind::Word("ab".to_owned())]));
+        assert!(names_field("(t).A > 1", "a") && names_field("(x[1]).b [ 2 ] . \"c\"", "c"));
+        assert!(!names_field("t.a = '(t).a' + f(b)", "a"));
         assert_eq!(lex("a b c", 2).len(), 2);
         assert_eq!(first_token(" /* x */ 'a b' c"), Some("'a b'"));
     }

@@ -26,7 +26,7 @@ use clearway_sql::value::DataType;
 use clearway_sql::value::datetime::in_force::{self as date_times, DateTimeSettings};
 use clearway_sql::value::text::{decode_text, to_text};
 use clearway_sql::value::user_type::UserType;
-use clearway_sql::view::{CheckOption, ConstraintUse, NamedTable, ViewDef, ViewUse};
+use clearway_sql::view::{CheckOption, ConstraintUse, NamedTable, TextName, ViewDef, ViewUse};
 use clearway_sql::{
     Attribute, CheckDef, CheckTime, ColumnCompression, ColumnDef, ColumnDefault, ColumnStorage,
     ForeignKeyDef, IndexStage, ObjectAddress, ReferentialAction, SchemaRef, TableDef, TableKind,
@@ -200,6 +200,9 @@ struct StoredView {
     /// DateStyle and TimeZone that the text was written under, if not the defaults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     date_times: Option<(String, String)>,
+    /// Tables, attributes and the names that the text has for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    names: Vec<(u32, u16, String)>,
 }
 
 fn stored_view(view: &ViewDef) -> StoredView {
@@ -218,6 +221,11 @@ fn stored_view(view: &ViewDef) -> StoredView {
         check: view.check.map(|check| check.word().to_owned()),
         barrier: view.barrier,
         invoker: view.invoker,
+        names: view
+            .names
+            .iter()
+            .map(|known| (known.table, known.column, known.name.clone()))
+            .collect(),
         date_times: view
             .date_times
             .as_ref()
@@ -247,6 +255,11 @@ fn view_of(stored: StoredView) -> Result<ViewDef> {
         check,
         barrier: stored.barrier,
         invoker: stored.invoker,
+        names: stored
+            .names
+            .into_iter()
+            .map(|(table, column, name)| TextName { table, column, name })
+            .collect(),
         date_times: match &stored.date_times {
             None => None,
             Some((style, zone)) => DateTimeSettings::of_shown(style, zone)

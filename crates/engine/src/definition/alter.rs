@@ -639,8 +639,7 @@ impl DefinitionChange<'_, '_, '_> {
         }
         let mut table = (*entry.def).clone();
         check::rename_in_checks(&mut table, from, to)?;
-        table.columns[usize::from(column)].name = to.to_owned();
-        self.redefine(entry, table)
+        self.rename_read_column(entry, column, to, table)
     }
 
     fn rename_index(&mut self, entry: &TableEntry, from: &str, to: &str, is_constraint: bool) -> Result<()> {

@@ -36,6 +36,7 @@ mod table_schema;
 mod user_type;
 mod view;
 mod written_names;
+mod view_names;
 
 use std::sync::Arc;
 

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use clearway_txn::LockMode;
 
-use crate::catalog::TableEntry;
 use crate::definition::written_names::require_row_type_unwritten;
 use crate::definition::{DefinitionChange, ReadableBy, already_exists, notice};
-use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::error::{Result, SqlState};
 use clearway_sql::plan::{AlterViewPlan, CreateViewPlan, OnCommit, ViewChange};
 use clearway_sql::{TableDef, TableKind};
 
@@ -81,16 +80,7 @@ impl DefinitionChange<'_, '_, '_> {
                 table.name.clone_from(name);
             }
             ViewChange::RenameColumn { column, name } => {
-                let read_by = |other: &Arc<TableEntry>| {
-                    let uses = other.def.view.iter().flat_map(|view| &view.uses);
-                    uses.into_iter().any(|used| used.table == table.oid)
-                };
-                if state.views().iter().any(read_by) {
-                    return Err(EngineError::not_supported(
-                        "ALTER VIEW … RENAME COLUMN of a view that other views read",
-                    ));
-                }
-                table.columns[usize::from(*column)].name.clone_from(name);
+                return self.rename_read_column(&entry, *column, name, table);
             }
             ViewChange::Owner(owner) => return self.relation_owner(&entry, owner),
             ViewChange::Define(view) => table.view = Some(Arc::clone(view)),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use clearway_sql::error::{EngineError, Result};
 use clearway_sql::value::DataType;
 use clearway_sql::value::user_type::{DomainType, UserType, array_name, numbered};
-use clearway_sql::{ColumnDefault, TableDef, has_word, names_of_types};
+use clearway_sql::{ColumnDefault, TableDef, has_word, names_field, names_of_types};
 
 use crate::catalog::CatalogState;
 
@@ -107,6 +107,29 @@ fn expressions_of_domain(of: &UserType) -> impl Iterator<Item = &String> {
         let checks = domain.checks.iter().map(|check| &check.sql);
         domain.default.iter().chain(checks)
     })
+}
+
+/// 0A000 if an expression or a query in a definition may name a column of a table as a field of a row: `(row).column`.
+pub(super) fn require_no_field_written(state: &CatalogState, table: &TableDef, column: &str) -> Result<()> {
+    let is_named = |sql: &String| names_field(sql, column);
+    let refused = |in_what: String| {
+        EngineError::not_supported(format!(
+            "renaming column \"{column}\" of \"{}\", which {in_what} names as a field,",
+            table.name
+        ))
+    };
+    for entry in state.tables().iter().chain(&state.views()) {
+        let query = entry.def.view.iter().map(|view| &view.sql);
+        if expressions_of(&entry.def).chain(query).any(is_named) {
+            return Err(refused(format!("the definition of \"{}\"", entry.def.name)));
+        }
+    }
+    let domains = state.user_types();
+    let mut domains = domains.iter();
+    match domains.find(|other| expressions_of_domain(other).any(is_named)) {
+        None => Ok(()),
+        Some(other) => Err(refused(format!("domain \"{}\"", other.name))),
+    }
 }
 
 /// The types whose values have values of one type inside, itself among them.

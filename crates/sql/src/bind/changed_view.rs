@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use sqlparser::ast;
 
-use crate::bind::scope::{Hidden, Names, ScopeColumn, ScopeRelation, Versions, row_type};
+use crate::bind::scope::{Hidden, Names, ScopeColumn, ScopeRelation, Since, Versions, row_type};
 use crate::bind::view::{BoundView, query_in};
 use crate::bind::view_changes::reason;
 use crate::bind::{Binder, Typed};
@@ -123,6 +123,7 @@ impl ChangedRelation {
             columns: columns.collect(),
             table_oid: 0,
             row_type: row_type(&view.view),
+            since: Since::default(),
         })
     }
 

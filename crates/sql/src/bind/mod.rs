@@ -51,6 +51,7 @@ mod subquery;
 mod table_like;
 #[cfg(test)]
 mod tests;
+mod text_names;
 mod types;
 mod user_type;
 mod utility;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use sqlparser::ast;
 
-use crate::bind::scope::{Names, ScopeColumn};
+use crate::bind::scope::{Names, ScopeColumn, ScopeRelation};
 use crate::bind::{Binder, Typed};
 use crate::catalog::TableDef;
 use crate::plan::Column;
@@ -43,6 +43,8 @@ pub(crate) struct TreeNotes {
     copies: HashMap<usize, Arc<ast::Cte>>,
     /// The column that was found last.
     found: Option<ColumnNote>,
+    /// True if the text calls a column by a name of before.
+    has_old_names: bool,
 }
 
 fn address<T>(node: &T) -> usize {
@@ -65,6 +67,11 @@ impl TreeNotes {
             }
         }
         true
+    }
+
+    /// True if the text calls a column by a name of before, so that it cannot be shown as it was written.
+    pub(crate) fn has_old_names(&self) -> bool {
+        self.has_old_names
     }
 
     /// The type of an expression and its modifier, before it is brought to another.
@@ -132,14 +139,15 @@ impl TreeNotes {
 /// The note of a column of these names.
 fn note_of(column: &ScopeColumn, names: &Names, level: usize) -> ColumnNote {
     let is_it = |known: &ScopeColumn| known.typed.expr == column.typed.expr && known.name == column.name;
-    let relation = names
-        .relations
-        .iter()
-        .find(|relation| relation.columns.iter().any(is_it));
+    let place_in = |relation: &'_ ScopeRelation| relation.columns.iter().position(is_it);
+    let mut relations = names.relations.iter();
+    let found = relations.find_map(|relation| Some((relation, place_in(relation)?)));
     ColumnNote {
         level,
-        relation: relation.map(|relation| relation.alias.clone()),
-        name: column.name.clone(),
+        relation: found.map(|(relation, _)| relation.alias.clone()),
+        name: found
+            .map_or(&*column.name, |(relation, place)| relation.name_now(place))
+            .to_owned(),
     }
 }
 
@@ -147,6 +155,18 @@ impl Binder<'_> {
     #[inline]
     fn notes(&mut self) -> Option<&mut TreeNotes> {
         self.view.as_mut()?.notes.as_mut()
+    }
+
+    /// True if the findings are for a text that is printed.
+    pub(super) fn makes_notes(&mut self) -> bool {
+        self.notes().is_some()
+    }
+
+    /// Notes that the text calls a column by a name of before.
+    pub(super) fn note_old_name(&mut self) {
+        if let Some(notes) = self.notes() {
+            notes.has_old_names = true;
+        }
     }
 
     /// Notes an expression's type.

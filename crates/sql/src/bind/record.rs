@@ -217,10 +217,12 @@ impl Binder<'_> {
 
     fn row_of_relation(&mut self, relation: &ScopeRelation, out: usize) -> Result<Typed> {
         let mut fields = Vec::with_capacity(relation.columns.len());
-        for column in &relation.columns {
+        for (place, column) in relation.columns.iter().enumerate() {
             self.note_column(column);
-            fields.push((column.name.clone(), column.typed.clone()));
+            fields.push((relation.name_now(place).to_owned(), column.typed.clone()));
         }
+        let added = relation.since.added.iter();
+        fields.extend(added.map(|column| (column.name.clone(), column.typed.clone())));
         self.note_whole_row(&relation.alias, out);
         let row = as_rows_of(self.record_of(fields)?, relation.row_type);
         if relation.nullable && relation.present.is_none() && self.presence.get() == Presence::Untold {

@@ -55,6 +55,16 @@ pub(super) struct ScopeRelation {
     pub(super) hidden: Hidden,
     /// Its system columns.
     pub(super) versions: Versions,
+    pub(super) since: Since,
+}
+
+/// Changes of a relation since the stored query that reads it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Since {
+    /// Columns that were added: a whole row has them, and no name in the query means one.
+    pub(super) added: Vec<ScopeColumn>,
+    /// Columns that the query calls by a name of before: the place, and the name of now.
+    pub(super) renamed: Vec<(usize, String)>,
 }
 
 /// The system columns of a relation, which are those of the versions of its rows.
@@ -85,6 +95,20 @@ impl ScopeRelation {
     /// The columns that `*` means.
     pub(super) fn shown_columns(&self) -> &[ScopeColumn] {
         &self.columns[..self.columns.len() - self.hidden.count]
+    }
+
+    /// Its columns, and those that were added since the query was stored.
+    pub(super) fn all_columns(&self) -> impl Iterator<Item = &ScopeColumn> {
+        self.columns.iter().chain(&self.since.added)
+    }
+
+    /// The name of now of the column at this place.
+    pub(super) fn name_now(&self, place: usize) -> &str {
+        let mut renamed = self.since.renamed.iter();
+        match renamed.find(|(at, _)| *at == place) {
+            Some((_, name)) => name,
+            None => &self.columns[place].name,
+        }
     }
 
     /// The others.
@@ -219,6 +243,7 @@ impl Names {
                 .map(|number| Expr::Column(base + number as u16)),
             hidden: Hidden::default(),
             versions: Versions::None,
+            since: Since::default(),
         })
     }
 
@@ -249,6 +274,14 @@ impl Names {
                 relation.nullable = true;
             }
         }
+    }
+
+    /// True if a query that is stored calls a column by this name, which it had before.
+    pub(super) fn has_old_name(&self, name: &str) -> bool {
+        self.relations.iter().any(|relation| {
+            let mut renamed = relation.since.renamed.iter();
+            renamed.any(|(place, _)| relation.columns[*place].name == name)
+        })
     }
 
     /// True if a column without qualifier has this name.

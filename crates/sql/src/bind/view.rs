@@ -12,6 +12,7 @@ use sqlparser::ast;
 use crate::bind::create_table_as::begins_with_into;
 use crate::bind::notes::TreeNotes;
 use crate::bind::size::Size;
+use crate::bind::text_names::text_names;
 use crate::bind::types::no_column;
 use crate::bind::view_changes::reason_against_check;
 use crate::bind::{Binder, Place, bound_default, query_columns};
@@ -39,7 +40,7 @@ pub(super) struct BoundView {
 #[derive(Debug, Default)]
 pub(super) struct ViewBinding {
     /// The view whose text it is; absent while the view is made.
-    given: Option<Arc<ViewDef>>,
+    pub(super) given: Option<Arc<ViewDef>>,
     pub(super) tables: Vec<NamedTable>,
     uses: BTreeSet<ViewUse>,
     constraints: BTreeSet<ConstraintUse>,
@@ -263,9 +264,13 @@ impl<'a> Binder<'a> {
         } = create.options;
         let view = ViewDef {
             sql: text.to_string(),
-            tables: binding.tables,
+            tables: binding.tables.clone(),
             uses: without_whole_tables(&binding.uses),
             constraints: binding.constraints.into_iter().collect(),
+            names: match schema.is_temporary() {
+                true => text_names(&binding.tables, self.catalog),
+                false => Vec::new(),
+            },
             check,
             barrier,
             invoker,

@@ -80,7 +80,10 @@ pub fn view_definition(view: &TableDef, catalog: &dyn CatalogView, pretty: bool)
     match printed {
         Ok(text) => Ok(format!("{text};")),
         // A form that is not printed here: the text as it was written.
-        Err(error) if error.sqlstate() == crate::error::SqlState::FEATURE_NOT_SUPPORTED => {
+        Err(error)
+            if error.sqlstate() == crate::error::SqlState::FEATURE_NOT_SUPPORTED
+                && !notes.has_old_names() =>
+        {
             Ok(format!(" {};", definition.sql.trim()))
         }
         Err(error) => Err(error),

@@ -6,7 +6,9 @@ use sqlparser::ast;
 
 use crate::bind::around::Around;
 use crate::bind::expression::call_without_parentheses;
-use crate::bind::scope::{Entry, Hidden, Names, Scope, ScopeColumn, ScopeRelation, Versions, row_type};
+use crate::bind::scope::{
+    Entry, Hidden, Names, Scope, ScopeColumn, ScopeRelation, Since, Versions, row_type,
+};
 use crate::bind::select::only_leaf::only_leaf;
 use crate::bind::{Binder, Presence, Typed, identifier, normal, split_name};
 use crate::catalog::TableKind;
@@ -199,6 +201,11 @@ impl Binder<'_> {
         let mut on = Vec::with_capacity(shared.len());
         let mut merged = Vec::with_capacity(shared.len());
         for name in shared {
+            if self.makes_notes() && (left.has_old_name(name) || right.has_old_name(name)) {
+                return Err(EngineError::not_supported(
+                    "printing USING of a column that was renamed",
+                ));
+            }
             let one = shared_column(name, left, "left")?;
             let two = shared_column(name, right, "right")?;
             self.note_column(&one);
@@ -270,6 +277,7 @@ impl Binder<'_> {
                 present: None,
                 hidden: Hidden::default(),
                 versions: Versions::None,
+                since: Since::default(),
             }],
         };
         check_aliases(names, &named)?;
@@ -381,7 +389,7 @@ impl Binder<'_> {
             let (_, written, _) = split_name(name)?;
             let mut from = self.leaf(&written, &columns, rows, alias, places)?;
             // Its rows have all columns, and a stored query sees those of its time.
-            from.names.relations[0].columns.truncate(seen);
+            from.names.relations[0].since.added = from.names.relations[0].columns.split_off(seen);
             from.names.visible.truncate(seen);
             from.names.relations[0].schema =
                 alias.is_none().then(|| std::sync::Arc::clone(&table.schema.name));
@@ -390,6 +398,7 @@ impl Binder<'_> {
                 entry.table = Some(table.name.clone());
             }
             self.note_table(name, &table, &from.names.relations[0].columns);
+            self.name_as_in_text(&table, alias, &mut from.names);
             return Ok(from);
         }
         let known_as = alias.map(|alias| identifier(&alias.name)).transpose()?;
@@ -408,11 +417,12 @@ impl Binder<'_> {
             // The table may have another name by now.
             names.relations[0].alias = split_name(name)?.1;
         }
-        names.relations[0].columns.truncate(seen);
+        names.relations[0].since.added = names.relations[0].columns.split_off(seen);
         check_column_aliases(alias, seen)?;
         rename(&mut names.relations[0].columns, alias);
         self.note_table(name, &table, &names.relations[0].columns);
         names.visible.clone_from(&names.relations[0].columns);
+        self.name_as_in_text(&table, alias, &mut names);
         self.enter(&names.relations[0].alias, Some(&table.name));
         self.read(&table);
         self.note_read(&table);
@@ -516,6 +526,7 @@ impl Binder<'_> {
                 present: is_told.then(|| Expr::Column(base + columns.len() as u16)),
                 hidden: Hidden::default(),
                 versions: Versions::None,
+                since: Since::default(),
             }),
         })
     }
@@ -643,6 +654,7 @@ fn renamed(inner: From, alias: &ast::TableAlias) -> Result<From> {
             present: None,
             hidden: Hidden::default(),
             versions: Versions::None,
+            since: Since::default(),
         }),
     })
 }

@@ -144,7 +144,7 @@ impl Binder<'_> {
         let is_it = |known: &&ScopeColumn| known.typed.expr == Expr::Column(column);
         let relation = relations
             .iter()
-            .find(|relation| relation.columns.iter().any(|known| is_it(&known)))?;
+            .find(|relation| relation.all_columns().any(|known| is_it(&known)))?;
         let table = &self
             .reads
             .iter()
@@ -153,10 +153,10 @@ impl Binder<'_> {
         let key = table.primary_key().filter(|key| key.is_always_unique())?;
         let (table_oid, key) = (table.oid, Arc::clone(key));
         let is_key = |number: &u16| {
-            let column = &relation.columns[usize::from(*number)].typed.expr;
-            keys.iter().any(|key| key.expr == *column)
+            let column = relation.all_columns().nth(usize::from(*number));
+            column.is_some_and(|column| keys.iter().any(|key| key.expr == column.typed.expr))
         };
-        let found = relation.columns.iter().find(is_it)?;
+        let found = relation.all_columns().find(is_it)?;
         if !key.key_columns().all(|column| is_key(&column)) {
             return None;
         }
@@ -172,8 +172,7 @@ pub(super) fn not_grouped(column: u16, inside: bool, scope: &Scope) -> EngineErr
     let mut shown = "?".to_owned();
     for relation in &scope.names.relations {
         let found = relation
-            .columns
-            .iter()
+            .all_columns()
             .find(|known| known.typed.expr == Expr::Column(column));
         if let Some(found) = found {
             shown = format!("{}.{}", relation.alias, found.name);

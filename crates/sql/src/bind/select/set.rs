@@ -12,7 +12,7 @@ use super::only_leaf::only_leaf;
 use crate::bind::around::Around;
 use crate::bind::json::require_comparable;
 use crate::bind::row_columns::RowColumn;
-use crate::bind::scope::{Hidden, Names, Scope, ScopeColumn, ScopeRelation, Versions};
+use crate::bind::scope::{Hidden, Names, Scope, ScopeColumn, ScopeRelation, Since, Versions};
 use crate::bind::{Binder, Typed};
 use crate::common_type::common_type;
 use crate::error::{EngineError, Result, SqlState};
@@ -222,6 +222,7 @@ impl Binder<'_> {
             present: None,
             hidden: Hidden::default(),
             versions: Versions::None,
+            since: Since::default(),
         });
         let mut scope = Scope::of(names, "ORDER BY");
         let mut outputs: Vec<Output> = block
