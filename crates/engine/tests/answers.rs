@@ -190,6 +190,7 @@ subjects! {
     spill
     system_columns
     table_actions
+    table_notes
     tables
     temporary
     times

@@ -5,6 +5,7 @@
 //! the old one are made anew.
 
 mod column_storage;
+mod replica_identity;
 mod unfinished;
 
 use std::sync::{Arc, LazyLock};
@@ -20,6 +21,7 @@ use crate::storage_parameters::StorageParameters;
 use crate::value::{DataType, RowCodec, StoredAttribute, Value};
 use crate::view::ViewDef;
 pub use column_storage::{ColumnCompression, ColumnStorage};
+pub use replica_identity::ReplicaIdentity;
 pub use unfinished::{IndexStage, UnfinishedIndex};
 
 /// The names of the columns that every table has by itself.
@@ -215,6 +217,8 @@ pub struct TableDef {
     pub parameters: StorageParameters,
     /// True for an UNLOGGED table, which is logged like any other.
     pub unlogged: bool,
+    /// The columns by which a subscriber would find a changed row.
+    pub replica_identity: ReplicaIdentity,
     /// The query, of a view.
     pub view: Option<Arc<ViewDef>>,
     /// The options, of a sequence: it is read like a table, and its kind is [`TableKind::Virtual`].
@@ -258,6 +262,7 @@ impl TableDef {
             long_rel: None,
             parameters: StorageParameters::default(),
             unlogged: false,
+            replica_identity: ReplicaIdentity::Default,
             view: None,
             sequence: None,
             attributes: Vec::new(),
@@ -433,6 +438,8 @@ pub struct ColumnDef {
     pub chosen_storage: Option<ColumnStorage>,
     /// The method that SET COMPRESSION has chosen.
     pub compression: ColumnCompression,
+    /// The statistics target that SET STATISTICS has chosen; the setting's if absent.
+    pub statistics_target: Option<u16>,
 }
 
 impl ColumnDef {
@@ -463,6 +470,7 @@ impl ColumnDef {
             collation: None,
             chosen_storage: None,
             compression: ColumnCompression::Default,
+            statistics_target: None,
         }
     }
 }

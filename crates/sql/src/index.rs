@@ -42,6 +42,19 @@ pub struct IndexDef {
     pub included: Vec<u16>,
     /// The condition of the rows that have an entry; `None`: all have.
     pub predicate: Option<Box<KeptExpr>>,
+    /// Notes by ALTER TABLE and ALTER INDEX.
+    pub marks: IndexMarks,
+}
+
+/// Notes on an index that decide nothing about its entries.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct IndexMarks {
+    /// CLUSTER ON: the order in which its table would be written anew.
+    pub clustered: bool,
+    /// REPLICA IDENTITY USING INDEX
+    pub replica_identity: bool,
+    /// Statistics targets of parts of its key that are expressions, by their places.
+    pub statistics_targets: Vec<(u16, u16)>,
 }
 
 /// A part of an index's key.

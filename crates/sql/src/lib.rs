@@ -67,7 +67,7 @@ pub use bind::{
 };
 pub use catalog::{
     Attribute, CatalogView, CheckDef, ColumnCompression, ColumnDef, ColumnDefault, ColumnStorage, FIRST_OID,
-    IndexStage, SchemaRef, TableDef, TableKind, UnfinishedIndex, require_no_system_name,
+    IndexStage, ReplicaIdentity, SchemaRef, TableDef, TableKind, UnfinishedIndex, require_no_system_name,
 };
 pub use context::{EvalContext, SessionFacts};
 pub use expr::Expr;
@@ -75,7 +75,7 @@ pub use foreign_key::{CheckTime, ForeignKeyDef, ReferentialAction};
 pub use function::registered;
 pub use function::shown_position;
 pub use function::styled;
-pub use index::{IndexDef, IndexEntry, IndexKey, IndexedValue, KeptExpr, KeyOptions};
+pub use index::{IndexDef, IndexEntry, IndexKey, IndexMarks, IndexedValue, KeptExpr, KeyOptions};
 pub use lex::{has_word, names_field, names_of_types};
 pub use masked::masked;
 pub use numbered_names::{relations_in, with_names};

@@ -2,7 +2,8 @@
 //!
 //! They are checked and kept as PostgreSQL does, with the text that was given. `autovacuum_enabled` decides whether the
 //! server vacuums and analyzes the table by itself, and `toast_tuple_target` to how many bytes a long row is shortened; the
-//! others change nothing here.
+//! others change nothing here. Those of the table's long values (`toast.…`) change nothing either, as these are vacuumed with
+//! their table.
 
 use crate::error::{EngineError, Result, SqlState};
 
@@ -53,6 +54,21 @@ const PARAMETERS: &[(&str, Kind)] = &[
     ("vacuum_truncate", Kind::Boolean),
 ];
 
+/// The beginning of the name of a parameter of the table's long values.
+pub const OF_LONG_VALUES: &str = "toast.";
+
+/// True if long values may have a parameter: they are neither analyzed nor filled.
+fn is_of_long_values(name: &str) -> bool {
+    let of_vacuum = name.starts_with("autovacuum_") && !name.starts_with("autovacuum_analyze_");
+    of_vacuum
+        || [
+            "log_autovacuum_min_duration",
+            "vacuum_index_cleanup",
+            "vacuum_truncate",
+        ]
+        .contains(&name)
+}
+
 /// The parameters that a table was given, each with the text of its value, in the order in which they were.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StorageParameters(Vec<(String, String)>);
@@ -87,7 +103,18 @@ impl StorageParameters {
         self.get(name).and_then(boolean) != Some(false)
     }
 
-    /// Names and values, in order.
+    /// Names and values of the table itself, in order.
+    pub fn of_table(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.iter().filter(|(name, _)| !name.starts_with(OF_LONG_VALUES))
+    }
+
+    /// Names and values of its long values, in order.
+    pub fn of_long_values(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.iter()
+            .filter_map(|(name, value)| Some((name.strip_prefix(OF_LONG_VALUES)?, value)))
+    }
+
+    /// Names and values, in order, those of long values behind [`OF_LONG_VALUES`].
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
@@ -123,8 +150,12 @@ fn boolean(text: &str) -> Option<bool> {
 
 /// Checks the name of a parameter and its value.
 pub fn check(name: &str, value: &str) -> Result<()> {
+    let (name, is_known) = match name.strip_prefix(OF_LONG_VALUES) {
+        None => (name, true),
+        Some(name) => (name, is_of_long_values(name)),
+    };
     let found = PARAMETERS.binary_search_by_key(&name, |(known, _)| known);
-    let Ok(place) = found else {
+    let Some(place) = found.ok().filter(|_| is_known) else {
         return Err(invalid(format!("unrecognized parameter \"{name}\"")));
     };
     let wrong = |kind: &str| invalid(format!("invalid value for {kind} option \"{name}\": {value}"));

@@ -522,6 +522,7 @@ mod tests {
                 keys: vec![clearway_sql::IndexKey::column(0)],
                 included: Vec::new(),
                 predicate: None,
+                marks: clearway_sql::IndexMarks::default(),
                 types: vec![DataType::Int4],
             }));
             entry.def = Arc::new(table);

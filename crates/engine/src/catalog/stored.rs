@@ -29,8 +29,8 @@ use clearway_sql::value::user_type::UserType;
 use clearway_sql::view::{CheckOption, ConstraintUse, NamedTable, TextName, ViewDef, ViewUse};
 use clearway_sql::{
     Attribute, CheckDef, CheckTime, ColumnCompression, ColumnDef, ColumnDefault, ColumnStorage,
-    ForeignKeyDef, IndexStage, ObjectAddress, ReferentialAction, SchemaRef, TableDef, TableKind,
-    UnfinishedIndex,
+    ForeignKeyDef, IndexStage, ObjectAddress, ReferentialAction, ReplicaIdentity, SchemaRef, TableDef,
+    TableKind, UnfinishedIndex,
 };
 
 /// The beginning of a row that is a comment.
@@ -87,6 +87,9 @@ struct StoredTable {
     parameters: Vec<(String, String)>,
     #[serde(default, skip_serializing_if = "is_false")]
     unlogged: bool,
+    /// The letter of REPLICA IDENTITY, if not the default's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    replica_identity: Option<char>,
     columns: Vec<StoredColumn>,
     /// Absent if the columns are its attributes in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -197,12 +200,12 @@ struct StoredView {
     barrier: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     invoker: Option<bool>,
-    /// DateStyle and TimeZone that the text was written under, if not the defaults.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    date_times: Option<(String, String)>,
     /// Tables, attributes and the names that the text has for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     names: Vec<(u32, u16, String)>,
+    /// DateStyle and TimeZone that the text was written under, if not the defaults.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    date_times: Option<(String, String)>,
 }
 
 fn stored_view(view: &ViewDef) -> StoredView {
@@ -218,14 +221,14 @@ fn stored_view(view: &ViewDef) -> StoredView {
             .iter()
             .map(|used| (used.table, used.index))
             .collect(),
-        check: view.check.map(|check| check.word().to_owned()),
-        barrier: view.barrier,
-        invoker: view.invoker,
         names: view
             .names
             .iter()
             .map(|known| (known.table, known.column, known.name.clone()))
             .collect(),
+        check: view.check.map(|check| check.word().to_owned()),
+        barrier: view.barrier,
+        invoker: view.invoker,
         date_times: view
             .date_times
             .as_ref()
@@ -252,14 +255,14 @@ fn view_of(stored: StoredView) -> Result<ViewDef> {
         constraints: constraints
             .map(|(table, index)| ConstraintUse { table, index })
             .collect(),
-        check,
-        barrier: stored.barrier,
-        invoker: stored.invoker,
         names: stored
             .names
             .into_iter()
             .map(|(table, column, name)| TextName { table, column, name })
             .collect(),
+        check,
+        barrier: stored.barrier,
+        invoker: stored.invoker,
         date_times: match &stored.date_times {
             None => None,
             Some((style, zone)) => DateTimeSettings::of_shown(style, zone)
@@ -303,6 +306,9 @@ struct StoredColumn {
     /// The word of SET COMPRESSION.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     compression: Option<String>,
+    /// The number of SET STATISTICS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    target: Option<u16>,
 }
 
 /// An attribute; see [`Attribute`].
@@ -593,6 +599,7 @@ pub(crate) fn encode(definition: &Definition) -> Result<Vec<u8>> {
                 true => None,
                 false => Some(column.compression.word().to_owned()),
             },
+            target: column.statistics_target,
         })
         .collect();
     let indexes = table
@@ -613,6 +620,8 @@ pub(crate) fn encode(definition: &Definition) -> Result<Vec<u8>> {
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect(),
         unlogged: table.unlogged,
+        replica_identity: (table.replica_identity != ReplicaIdentity::Default)
+            .then(|| table.replica_identity.letter()),
         columns,
         attributes: stored_attributes(table),
         indexes,
@@ -759,6 +768,7 @@ fn decode_table(bytes: &[u8]) -> Result<Definition> {
         definition.collation = column.collation;
         definition.always_generated = column.always;
         definition.is_identity = column.always || column.identity;
+        definition.statistics_target = column.target;
         definition.chosen_storage = column.storage.map(storage_of).transpose()?;
         if let Some(word) = column.compression {
             let known = ColumnCompression::of_word(&word);
@@ -788,6 +798,10 @@ fn decode_table(bytes: &[u8]) -> Result<Definition> {
         (stored.fillfactor != whole_page()).then(|| ("fillfactor".to_owned(), stored.fillfactor.to_string()));
     table.parameters = StorageParameters::stored(older.into_iter().chain(stored.parameters).collect());
     table.unlogged = stored.unlogged;
+    if let Some(letter) = stored.replica_identity {
+        let known = ReplicaIdentity::of_letter(letter);
+        table.replica_identity = known.ok_or_else(|| damaged(format!("replica identity {letter}")))?;
+    }
     table.long_rel = stored.long;
     if !stored.attributes.is_empty() {
         let attributes = stored.attributes.iter();

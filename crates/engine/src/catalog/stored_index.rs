@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::catalog::row_format::{damaged, is_false};
 use clearway_sql::error::Result;
 use clearway_sql::{
-    CheckTime, IndexDef, IndexKey, IndexStage, IndexedValue, KeptExpr, KeyOptions, TableDef, bind_index,
+    CheckTime, IndexDef, IndexKey, IndexMarks, IndexStage, IndexedValue, KeptExpr, KeyOptions, TableDef,
+    bind_index,
 };
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -33,6 +34,13 @@ pub(super) struct StoredIndex {
     included: Vec<u16>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     predicate: Option<String>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    clustered: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    replica_identity: bool,
+    /// Statistics targets of expressions, by their places in the key.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    targets: Vec<(u16, u16)>,
     /// The stage, if no statement reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) stage: Option<String>,
@@ -120,6 +128,11 @@ pub(super) fn index_of(stored: StoredIndex, table: &TableDef) -> Result<IndexDef
         included: stored.included,
         predicate: stored.predicate.map(|sql| Box::new(KeptExpr::unbound(sql))),
         name: stored.name,
+        marks: IndexMarks {
+            clustered: stored.clustered,
+            replica_identity: stored.replica_identity,
+            statistics_targets: stored.targets,
+        },
     };
     bind_index(&mut index, table)?;
     Ok(index)
@@ -139,6 +152,9 @@ pub(super) fn stored_index(index: &IndexDef, stage: Option<IndexStage>) -> Store
         columns: index.keys.iter().map(stored_key).collect(),
         included: index.included.clone(),
         predicate: index.predicate.as_ref().map(|kept| kept.sql.clone()),
+        clustered: index.marks.clustered,
+        replica_identity: index.marks.replica_identity,
+        targets: index.marks.statistics_targets.clone(),
         stage: stage.map(|stage| stage.word().to_owned()),
     }
 }

@@ -121,6 +121,8 @@ impl DefinitionChange<'_, '_, '_> {
             TableAction::SetSchema(schema) => self.move_table(entry, schema),
             TableAction::SetLogged(logged) => self.set_logged(entry, *logged),
             TableAction::SetCheckTime { name, time } => self.set_check_time(entry, name, *time),
+            TableAction::Mark(mark) => self.mark(entry, mark),
+            TableAction::SetParameters(changes) => self.set_parameters(&entry.def, changes),
         }
     }
 
@@ -528,6 +530,13 @@ impl DefinitionChange<'_, '_, '_> {
                 format!("column \"{name}\" is in a primary key"),
             ));
         }
+        let identifies = |index: &&Arc<IndexDef>| index.marks.replica_identity && index.reads(column);
+        if !not_null && table.all_indexes().any(|index| identifies(&index)) {
+            return Err(EngineError::new(
+                SqlState::INVALID_TABLE_DEFINITION,
+                format!("column \"{name}\" is in index used as replica identity"),
+            ));
+        }
         if !not_null && table.columns[usize::from(column)].is_identity {
             return Err(EngineError::new(
                 SqlState::SYNTAX_ERROR,
@@ -624,17 +633,6 @@ impl DefinitionChange<'_, '_, '_> {
                     "column \"{to}\" of relation \"{}\" already exists",
                     entry.def.name
                 ),
-            ));
-        }
-        // Their texts have the old name.
-        let state = self.execution.txn.catalog_state();
-        let reads = |view: &Arc<TableEntry>| {
-            let tables = view.def.view.iter().flat_map(|view| &view.tables);
-            tables.into_iter().any(|named| named.table == entry.def.oid)
-        };
-        if state.views().iter().any(reads) {
-            return Err(EngineError::not_supported(
-                "RENAME COLUMN of a table that views read",
             ));
         }
         let mut table = (*entry.def).clone();

@@ -7,7 +7,7 @@ use clearway_sql::deparse::{index_key, index_predicate};
 use clearway_sql::error::{EngineError, Result};
 use clearway_sql::plan::{IndexSpec, NewIndexedValue};
 use clearway_sql::value::datetime::in_force as date_times;
-use clearway_sql::{IndexDef, IndexKey, IndexedValue, KeptExpr, TableDef, bind_index};
+use clearway_sql::{IndexDef, IndexKey, IndexMarks, IndexedValue, KeptExpr, TableDef, bind_index};
 
 /// The index that a statement asks for, with the texts of its expressions as they are shown.
 pub(super) fn made(spec: &IndexSpec, rel: u32, table: &TableDef) -> Result<IndexDef> {
@@ -42,6 +42,7 @@ pub(super) fn made(spec: &IndexSpec, rel: u32, table: &TableDef) -> Result<Index
         types: Vec::new(),
         included: spec.included.clone(),
         predicate,
+        marks: IndexMarks::default(),
     };
     bind_index(&mut index, table)?;
     Ok(index)

@@ -32,11 +32,12 @@ mod schema;
 mod sequence;
 mod statistics;
 mod table;
+mod table_mark;
 mod table_schema;
 mod user_type;
 mod view;
-mod written_names;
 mod view_names;
+mod written_names;
 
 use std::sync::Arc;
 
@@ -52,7 +53,9 @@ use crate::convert::storage_error;
 use crate::executor::Execution;
 use crate::output::Notice;
 use clearway_sql::error::{EngineError, Result, SqlState};
-use clearway_sql::plan::{DefinitionStatement, NewForeignKey, OnCommit, ReindexTarget, TableAction};
+use clearway_sql::plan::{
+    DefinitionStatement, NewForeignKey, OnCommit, ReindexTarget, TableAction, TableMark,
+};
 use clearway_sql::value::DataType;
 use clearway_sql::{ColumnStorage, SchemaRef, TableDef, TableKind};
 use drop::Dropped;
@@ -177,9 +180,12 @@ pub(crate) fn locks(statement: &DefinitionStatement) -> Vec<(u32, LockMode)> {
 /// change is looked at by itself.
 fn alter_mode(actions: &[TableAction]) -> LockMode {
     let modes = actions.iter().map(|action| match action {
-        TableAction::ValidateConstraint(_) | TableAction::RenameIndex { .. } => {
-            LockMode::ShareUpdateExclusive
-        }
+        TableAction::ValidateConstraint(_)
+        | TableAction::SetParameters(_)
+        | TableAction::RenameIndex { .. }
+        | TableAction::Mark(
+            TableMark::Cluster(_) | TableMark::Statistics { .. } | TableMark::IndexStatistics { .. },
+        ) => LockMode::ShareUpdateExclusive,
         TableAction::AddForeignKey(_) => LockMode::ShareRowExclusive,
         _ => LockMode::AccessExclusive,
     });

@@ -3,8 +3,8 @@
 //! # Steps, for each table
 //! 1. Lock it against vacuums and changes of its definition, and take a snapshot.
 //! 2. Choose pages, read the visible rows on them, and keep some ([`clearway_sql::statistics`]): as many as 300 times the
-//!    statistics target, in `maintenance_work_mem` bytes.
-//! 3. Make the statistics of each column.
+//!    statistics target, in `maintenance_work_mem` bytes. The target is the largest one of a column.
+//! 3. Make the statistics of each column; one whose target is 0 keeps those that it has.
 //! 4. Lock the catalog, and change the definition.
 //!
 //! Outside of a transaction block 1 to 3 are a transaction and 4 is another, which first locks the catalog and then the
@@ -169,18 +169,23 @@ impl Session {
         let changed_before = entry.runtime.changed_rows.load(Ordering::Relaxed);
         let target = self.settings.value("default_statistics_target");
         let target: usize = target.and_then(|text| text.parse().ok()).unwrap_or(100);
-        let (blocks, pages_read, sample) = self.sample(&entry, target)?;
+        // The sample is for the column that asks for the most.
+        let targets: Vec<usize> = entry
+            .def
+            .columns
+            .iter()
+            .map(|column| column.statistics_target.map_or(target, usize::from))
+            .collect();
+        let is_wanted = |column: u16| columns.is_none_or(|wanted| wanted.contains(&column));
+        let wanted = (0..).zip(&targets).filter(|(column, _)| is_wanted(*column));
+        let most = wanted.map(|(_, target)| *target).max().unwrap_or(target).max(1);
+        let (blocks, pages_read, sample) = self.sample(&entry, most)?;
         let offered = sample.offered() as f64;
         let rows = match pages_read {
             0 => 0.0,
             read => (offered / f64::from(read) * f64::from(blocks) + 0.5).floor(),
         };
         let sample = sample.finish();
-        let table = SampledTable {
-            rows,
-            sampled: sample.len(),
-            target,
-        };
         let old = entry.statistics.as_ref().map(|kept| Arc::clone(&kept.of_table));
         let mut statistics = TableStatistics {
             rows,
@@ -190,7 +195,13 @@ impl Session {
         let count = entry.def.columns.len() as u16;
         statistics.columns.resize(usize::from(count), None);
         for column in 0..count {
-            if !sample.is_empty() && columns.is_none_or(|wanted| wanted.contains(&column)) {
+            let target = targets[usize::from(column)];
+            if !sample.is_empty() && target > 0 && is_wanted(column) {
+                let table = SampledTable {
+                    rows,
+                    sampled: sample.len(),
+                    target,
+                };
                 statistics.columns[usize::from(column)] =
                     Some(self.column_of(&entry.def, &sample, column)?.finish(table));
             }

@@ -160,6 +160,7 @@ impl Binder<'_> {
             collation: None,
             chosen_storage: None,
             compression: ColumnCompression::Default,
+            statistics_target: None,
         };
         if serial.is_some() {
             column.not_null = true;

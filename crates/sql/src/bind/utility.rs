@@ -196,6 +196,12 @@ impl Binder<'_> {
             NamedDefinition::RenameIndex { index, if_exists, to } => {
                 self.renamed_index(index.schema.as_deref(), &index.name, to.clone(), *if_exists)?
             }
+            NamedDefinition::IndexStatistics {
+                index,
+                if_exists,
+                column,
+                target,
+            } => self.index_statistics(index, *if_exists, (*column, *target))?,
             NamedDefinition::AlterTable(alter) => self.written_actions(alter)?,
             NamedDefinition::DropView {
                 views,

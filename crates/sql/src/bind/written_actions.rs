@@ -11,7 +11,9 @@ use crate::error::{EngineError, Result, SqlState};
 use crate::parse::utility::sequence::WrittenOptions;
 use crate::parse::utility::{AlterTable, ColumnAction, Name, WrittenAction};
 use crate::parse::{ParsedStatement, Tree};
-use crate::plan::{AlterSequencePlan, AlterTablePlan, DefinitionStatement, SequenceChange, TableAction};
+use crate::plan::{
+    AlterSequencePlan, AlterTablePlan, DefinitionStatement, SequenceChange, TableAction, TableMark,
+};
 use crate::sequence::NewSequence;
 
 impl Binder<'_> {
@@ -61,17 +63,14 @@ impl Binder<'_> {
         table: &TableDef,
         rest: &ParsedStatement,
     ) -> Result<Vec<(usize, TableAction)>> {
-        match &rest.tree {
-            Tree::Sql(tree) => match &**tree {
-                ast::Statement::AlterTable(alter) => self.bound_operations(table, &alter.operations),
-                _ => Err(EngineError::internal(
-                    "a part of ALTER TABLE is another statement",
-                )),
-            },
-            _ => Err(EngineError::not_supported(
-                "storage parameters beside other actions",
-            )),
+        if let Tree::Sql(tree) = &rest.tree
+            && let ast::Statement::AlterTable(alter) = &**tree
+        {
+            return self.bound_operations(table, &alter.operations);
         }
+        Err(EngineError::internal(
+            "a part of ALTER TABLE is another statement",
+        ))
     }
 
     /// The change of a sequence that ALTER TABLE names.
@@ -97,6 +96,42 @@ impl Binder<'_> {
         ))))
     }
 
+    /// ALTER INDEX … ALTER COLUMN … SET STATISTICS, of a column by its number.
+    pub(super) fn index_statistics(
+        &self,
+        index: &Name,
+        if_exists: bool,
+        (column, target): (i64, i64),
+    ) -> Result<DefinitionStatement> {
+        let table = self.catalog.lookup_index(index.schema.as_deref(), &index.name);
+        if table.is_none() {
+            if self
+                .catalog
+                .lookup_table(index.schema.as_deref(), &index.name)
+                .is_some()
+            {
+                return Err(EngineError::new(
+                    SqlState::WRONG_OBJECT_TYPE,
+                    format!("\"{}\" is not an index", index.name),
+                ));
+            }
+            if !if_exists {
+                return Err(self.missing(index));
+            }
+        }
+        let mark = TableMark::IndexStatistics {
+            index: index.name.clone(),
+            column,
+            target,
+        };
+        Ok(DefinitionStatement::AlterTable(Box::new(AlterTablePlan {
+            name: index.name.clone(),
+            table,
+            actions: vec![TableAction::Mark(mark)],
+            tag: "ALTER INDEX",
+        })))
+    }
+
     /// The schema of SET SCHEMA.
     pub(super) fn schema_to_move_to(&self, schema: &Name, name: &str) -> Result<crate::catalog::SchemaRef> {
         // There may be no such schema yet, which is made for the first temporary relation.
@@ -120,6 +155,8 @@ impl Binder<'_> {
                 name: name.clone(),
                 time: *time,
             },
+            WrittenAction::Mark(mark) => TableAction::Mark(mark.clone()),
+            WrittenAction::Parameters(changes) => TableAction::SetParameters(changes.clone()),
         })
     }
 }
@@ -155,6 +192,10 @@ fn column_action(column: &str, action: &ColumnAction) -> Result<TableAction> {
             name,
             storage: ColumnStorage::of_word(word).ok_or_else(|| invalid("storage type", word))?,
         },
+        ColumnAction::SetStatistics(target) => TableAction::Mark(TableMark::Statistics {
+            column: name,
+            target: *target,
+        }),
         ColumnAction::SetCompression(word) => TableAction::SetCompression {
             name,
             compression: ColumnCompression::of_word(word)

@@ -197,6 +197,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
     super::quantified_values::mend(&mut tokens);
     super::overriding::mend(&mut tokens);
     super::identity_options::mend(&mut tokens);
+    super::long_value_parameters::mend(&mut tokens);
     super::search_cycle::mend(&mut tokens);
     super::set_columns::mend(&mut tokens);
     super::current_of::mend(&mut tokens);

@@ -15,6 +15,7 @@ mod fetch_first;
 mod identity_options;
 mod in_list;
 mod long_insert;
+mod long_value_parameters;
 mod merge;
 mod number_junk;
 pub(crate) mod operator_any;

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use crate::catalog::{ColumnCompression, ColumnDef, ColumnDefault, ColumnStorage, SchemaRef, TableDef};
 use crate::expr::Expr;
 use crate::foreign_key::{CheckTime, ReferentialAction};
-use crate::plan::Owner;
+use crate::plan::{Owner, TableMark};
 use crate::sequence::{NewSequence, SequenceOptions};
 use crate::value::DataType;
 
-/// ALTER TABLE, or ALTER INDEX … RENAME
+/// ALTER TABLE, or ALTER INDEX
 #[derive(Debug, Clone)]
 pub struct AlterTablePlan {
     /// The name as it is written.
@@ -247,6 +247,10 @@ pub enum TableAction {
         /// Its new time of check.
         time: CheckTime,
     },
+    /// An action that notes something.
+    Mark(TableMark),
+    /// SET and RESET of storage parameters; without a value: RESET.
+    SetParameters(Vec<(String, Option<String>)>),
 }
 
 impl TableAction {
@@ -289,7 +293,9 @@ impl TableAction {
             | TableAction::Owner(_)
             | TableAction::SetSchema(_)
             | TableAction::SetLogged(_)
-            | TableAction::SetCheckTime { .. } => 6,
+            | TableAction::SetCheckTime { .. }
+            | TableAction::Mark(_)
+            | TableAction::SetParameters(_) => 6,
         }
     }
 }

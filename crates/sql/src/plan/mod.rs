@@ -40,6 +40,7 @@ mod rows;
 mod select;
 mod sequence;
 mod stage;
+mod table_mark;
 mod user_type;
 mod wait_for_lsn;
 
@@ -82,6 +83,7 @@ pub use select::{
 };
 pub use sequence::{AlterSequencePlan, CreateSequence, SequenceChange, SequenceColumn};
 pub use stage::{Resolved, Stage};
+pub use table_mark::TableMark;
 pub use user_type::{AttributeChange, DomainChange, TypeChange as UserTypeChange, TypeStatement};
 pub use wait_for_lsn::{WaitForLsn, WaitMode};
 

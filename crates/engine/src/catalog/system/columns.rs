@@ -85,6 +85,9 @@ fn column_of_index(index: &IndexDef, table: &TableDef, number: usize, name: Stri
         None => ColumnDef::new("", index.types[number]),
     };
     column.name = name;
+    let targets = &index.marks.statistics_targets;
+    let of_part = targets.iter().find(|(part, _)| usize::from(*part) == number);
+    column.statistics_target = of_part.map(|(_, target)| *target);
     column
 }
 
@@ -184,7 +187,7 @@ fn push_numbered(
             "attstattarget",
             int4(match of {
                 Of::Dropped | Of::System => 0,
-                Of::Table | Of::Index => -1,
+                Of::Table | Of::Index => column.statistics_target.map_or(-1, i32::from),
             }),
         ),
         ("attlen", int2(row.length)),

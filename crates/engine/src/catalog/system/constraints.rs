@@ -80,7 +80,7 @@ pub(super) fn indexes(sources: &Sources<'_>, rows: &mut Rows) {
                 ("indisprimary", boolean(index.primary)),
                 ("indisexclusion", boolean(false)),
                 ("indimmediate", boolean(!index.check_time.deferrable)),
-                ("indisclustered", boolean(false)),
+                ("indisclustered", boolean(index.marks.clustered)),
                 ("indisvalid", boolean(stage.is_none())),
                 ("indcheckxmin", boolean(false)),
                 (
@@ -88,7 +88,7 @@ pub(super) fn indexes(sources: &Sources<'_>, rows: &mut Rows) {
                     boolean(matches!(stage, None | Some(IndexStage::Written))),
                 ),
                 ("indislive", boolean(stage != Some(IndexStage::Dead))),
-                ("indisreplident", boolean(false)),
+                ("indisreplident", boolean(index.marks.replica_identity)),
                 ("indkey", array(DataType::Int2Vector, numbers(&entry.def, index))),
                 ("indcollation", array(DataType::OidVector, collations(index))),
                 ("indclass", array(DataType::OidVector, classes(index))),

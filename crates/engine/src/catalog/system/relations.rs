@@ -35,7 +35,7 @@ struct Relation<'a> {
     has_triggers: bool,
     columns: usize,
     checks: usize,
-    identity: &'static str,
+    identity: char,
     options: Value,
     /// The number of its long values, or 0.
     long_values: u32,
@@ -75,7 +75,7 @@ impl Relation<'_> {
             ("relrowsecurity", boolean(false)),
             ("relforcerowsecurity", boolean(false)),
             ("relispopulated", boolean(true)),
-            ("relreplident", text(self.identity)),
+            ("relreplident", Value::text(self.identity.to_string())),
             ("relispartition", boolean(false)),
             ("relrewrite", oid(0)),
             ("relfrozenxid", frozen),
@@ -130,7 +130,7 @@ fn of_composite<'t>(found: &'t UserType, composite: &CompositeType) -> Relation<
         has_triggers: false,
         columns: composite.fields.len(),
         checks: 0,
-        identity: "n",
+        identity: 'n',
         options: NULL,
     }
 }
@@ -153,7 +153,7 @@ fn of_view(view: &TableDef) -> Relation<'_> {
         has_triggers: false,
         columns: view.columns.len(),
         checks: 0,
-        identity: "n",
+        identity: 'n',
         options: match options.is_empty() {
             true => NULL,
             false => texts(options.into_iter()),
@@ -164,8 +164,8 @@ fn of_view(view: &TableDef) -> Relation<'_> {
 
 fn of_system(table: &SystemTable) -> Relation<'static> {
     let (kind, access_method, identity) = match table.shape.is_view {
-        true => ("v", 0, "n"),
-        false => ("r", HEAP_OID, "n"),
+        true => ("v", 0, 'n'),
+        false => ("r", HEAP_OID, 'n'),
     };
     Relation {
         oid: table.shape.oid,
@@ -189,12 +189,12 @@ fn of_system(table: &SystemTable) -> Relation<'static> {
     }
 }
 
-/// The storage parameters that a table was given.
-fn options_of(table: &TableDef) -> Value {
-    let mut given = table.parameters.iter();
-    match given.len() {
-        0 => NULL,
-        _ => texts(given.by_ref().map(|(name, value)| format!("{name}={value}"))),
+/// Storage parameters as `pg_class.reloptions` has them.
+fn options_of<'p>(given: impl Iterator<Item = (&'p str, &'p str)>) -> Value {
+    let mut given = given.map(|(name, value)| format!("{name}={value}")).peekable();
+    match given.peek() {
+        None => NULL,
+        Some(_) => texts(given),
     }
 }
 
@@ -248,8 +248,8 @@ fn of_table(sources: &Sources<'_>, entry: &TableEntry, rows: &mut Rows) {
         has_triggers: has_triggers(&entry.def),
         columns: table.attribute_count(),
         checks: table.checks.len(),
-        identity: "d",
-        options: options_of(table),
+        identity: table.replica_identity.letter(),
+        options: options_of(table.parameters.of_table()),
         long_values: table.long_oid().unwrap_or(0),
     }
     .push(sources, rows);
@@ -271,7 +271,7 @@ fn of_table(sources: &Sources<'_>, entry: &TableEntry, rows: &mut Rows) {
             has_triggers: false,
             columns: index.keys.len() + index.included.len(),
             checks: 0,
-            identity: "n",
+            identity: 'n',
             options: NULL,
             long_values: 0,
         }
@@ -300,8 +300,8 @@ fn of_long_values(sources: &Sources<'_>, table: &TableDef, rows: &mut Rows) {
         has_triggers: false,
         columns: 0,
         checks: 0,
-        identity: "n",
-        options: NULL,
+        identity: 'n',
+        options: options_of(table.parameters.of_long_values()),
         long_values: 0,
     }
     .push(sources, rows);
@@ -325,7 +325,7 @@ fn of_sequence(entry: &TableEntry) -> Relation<'_> {
         has_triggers: false,
         columns: table.columns.len(),
         checks: 0,
-        identity: "n",
+        identity: 'n',
         options: NULL,
         long_values: 0,
     }

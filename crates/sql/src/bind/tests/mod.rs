@@ -85,6 +85,7 @@ fn make_tables() -> Tables {
                     .collect(),
                 included: Vec::new(),
                 predicate: None,
+                marks: crate::IndexMarks::default(),
             })
         };
         match plan.statement {

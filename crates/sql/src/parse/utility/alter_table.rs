@@ -14,6 +14,7 @@ use crate::parse::utility::NamedDefinition;
 use crate::parse::utility::reader::{Name, Reader};
 use crate::parse::utility::sequence::{WrittenOptions, redundant};
 use crate::parse::{ParsedStatement, parse_one};
+use crate::plan::TableMark;
 
 /// ALTER TABLE with actions that are read here.
 #[derive(Debug, Clone)]
@@ -37,6 +38,10 @@ pub(crate) enum WrittenAction {
     SetLogged(bool),
     /// ALTER CONSTRAINT
     AlterConstraint(String, CheckTime),
+    /// An action that notes something.
+    Mark(TableMark),
+    /// SET (…), or RESET (…), beside other actions.
+    Parameters(Vec<(String, Option<String>)>),
 }
 
 /// A change of a column as written.
@@ -60,6 +65,8 @@ pub(crate) enum ColumnAction {
     SetStorage(String),
     /// SET COMPRESSION, and the word.
     SetCompression(String),
+    /// SET STATISTICS, and the number.
+    SetStatistics(i64),
 }
 
 impl Reader<'_> {
@@ -125,6 +132,9 @@ impl Reader<'_> {
     pub(super) fn rename_index(&mut self) -> Result<NamedDefinition> {
         let if_exists = self.eat("if exists");
         let index = self.name()?;
+        if self.eat("alter") {
+            return self.index_statistics(index, if_exists);
+        }
         if !self.eat("rename to") {
             return Err(EngineError::not_supported("ALTER INDEX"));
         }
@@ -182,6 +192,13 @@ impl Reader<'_> {
             let time = self.check_time()?;
             return Ok(Some(WrittenAction::AlterConstraint(name, time)));
         }
+        let has_list = self.tokens.get(self.at + 1).map(|token| &token.kind) == Some(&Kind::Symbol('('));
+        if !alone && has_list && matches!(self.peek_word(), "set" | "reset") {
+            return Ok(Some(WrittenAction::Parameters(self.parameter_changes()?)));
+        }
+        if let Some(mark) = self.table_mark()? {
+            return Ok(Some(WrittenAction::Mark(mark)));
+        }
         if !self.eat("alter") {
             return Ok(None);
         }
@@ -237,6 +254,9 @@ impl Reader<'_> {
         }
         if self.eat("set storage") {
             return Ok(Some(ColumnAction::SetStorage(self.identifier()?.0)));
+        }
+        if self.eat("set statistics") {
+            return Ok(Some(ColumnAction::SetStatistics(self.signed_integer()?)));
         }
         if self.eat("set compression") {
             return Ok(Some(ColumnAction::SetCompression(self.identifier()?.0)));

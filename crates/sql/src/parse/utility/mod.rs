@@ -25,6 +25,7 @@ mod schema_elements;
 pub(crate) mod sequence;
 mod setting;
 mod storage_parameters;
+mod table_mark;
 mod transaction;
 mod user_type;
 mod view;
@@ -102,6 +103,14 @@ pub(crate) enum NamedDefinition {
         index: Name,
         if_exists: bool,
         to: String,
+    },
+    /// ALTER INDEX … ALTER COLUMN … SET STATISTICS
+    IndexStatistics {
+        index: Name,
+        if_exists: bool,
+        /// The number of the index's column, from 1.
+        column: i64,
+        target: i64,
     },
     Reindex(ReindexAsRead<Name>),
     SetParameters {
@@ -192,12 +201,14 @@ pub(crate) fn parse(text: &str, offset: u32) -> Result<Option<Tree>> {
                     "restart",
                     "set",
                     "constraint",
+                    "cluster",
+                    "replica",
                 ]
                 .iter()
                 .any(|word| text.contains(word))
             }
-            // Without IF EXISTS it is sqlparser's.
-            Some(&"index") => words.get(2) == Some(&"if"),
+            // A new name without IF EXISTS is sqlparser's.
+            Some(&"index") => words.get(2) == Some(&"if") || text.to_ascii_lowercase().contains("statistics"),
             Some(&"user") if words.get(2) == Some(&"mapping") => false,
             other => matches!(
                 other,

@@ -1,9 +1,9 @@
 //! Storage parameters: `WITH (…)` of CREATE TABLE … AS, SET and RESET of ALTER TABLE.
 
-use crate::error::{EngineError, Result};
+use crate::error::{EngineError, Result, SqlState};
 use crate::lex::Kind;
 use crate::parse::utility::{NamedDefinition, Reader};
-use crate::storage_parameters::{StorageParameters, check};
+use crate::storage_parameters::{OF_LONG_VALUES, StorageParameters, check};
 
 impl Reader<'_> {
     /// True for `ALTER TABLE t SET (` and `ALTER TABLE t RESET (`, read from its second word on.
@@ -21,10 +21,15 @@ impl Reader<'_> {
         self.expect("table")?;
         let _ = self.eat("only");
         let table = self.name()?;
+        let changes = self.parameter_changes()?;
+        Ok(NamedDefinition::SetParameters { table, changes })
+    }
+
+    /// SET (…) or RESET (…): names, and values of those that are set.
+    pub(super) fn parameter_changes(&mut self) -> Result<Vec<(String, Option<String>)>> {
         if self.eat("reset") {
             let names = self.parameters(false)?;
-            let changes = names.into_iter().map(|(name, _)| (name, None)).collect();
-            return Ok(NamedDefinition::SetParameters { table, changes });
+            return Ok(names.into_iter().map(|(name, _)| (name, None)).collect());
         }
         self.expect("set")?;
         let given = self.storage_parameters()?;
@@ -32,11 +37,8 @@ impl Reader<'_> {
             check(name, value)?;
         }
         StorageParameters::of(given.clone())?;
-        let changes = given
-            .into_iter()
-            .map(|(name, value)| (name, Some(value)))
-            .collect();
-        Ok(NamedDefinition::SetParameters { table, changes })
+        let changes = given.into_iter().map(|(name, value)| (name, Some(value)));
+        Ok(changes.collect())
     }
 
     /// `(name = value, …)`; a name alone is true.
@@ -48,9 +50,16 @@ impl Reader<'_> {
         self.expect_symbol('(')?;
         let mut list = Vec::new();
         loop {
-            let (name, _) = self.identifier()?;
+            let (mut name, _) = self.identifier()?;
             if self.eat_symbol('.') {
-                return Err(EngineError::not_supported("storage parameters of a TOAST table"));
+                let space = std::mem::replace(&mut name, self.identifier()?.0);
+                if format!("{space}.") != OF_LONG_VALUES {
+                    return Err(EngineError::new(
+                        SqlState::INVALID_PARAMETER_VALUE,
+                        format!("unrecognized parameter namespace \"{space}\""),
+                    ));
+                }
+                name.insert_str(0, OF_LONG_VALUES);
             }
             let value = match with_values && self.eat_symbol('=') {
                 true => self.parameter_value()?,

@@ -41,6 +41,7 @@ impl CatalogView for Many {
             keys: vec![IndexKey::column(0)],
             included: Vec::new(),
             predicate: None,
+            marks: crate::IndexMarks::default(),
             types: vec![DataType::Int4],
         }));
         Some(Arc::new(table))
