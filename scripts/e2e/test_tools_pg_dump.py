@@ -64,9 +64,20 @@ insert into kinds values (false, -32768, 2147483647, -9223372036854775808, 0.1, 
   '2000-01-01 12:00:00+00', 'a name', 4294967295, 'x', '16/B374D848', '(1,2)', 'pg_class', 'integer',
   '{1,null,3}', '{"a b",null,"","NULL"}', '{1.50,2.25}', '[2:3]={2000-01-01,infinity}', '{{t,f},{f,t}}');
 insert into kinds (i) values (null);
+create table noted (id int primary key, word text, number int) with (toast.autovacuum_enabled = 'false');
+insert into noted values (1, 'one', 2);
+create index noted_sum on noted ((number + id), word);
+alter table noted alter number set statistics 300, cluster on noted_sum, replica identity using index noted_pkey,
+  set (fillfactor = 80, toast.vacuum_truncate = 'false');
+alter index noted_sum alter column 1 set statistics 20;
+alter table shop replica identity full;
+create view above as select n.id, n.word, n.number * 2 as twice, n from noted n where n.word > '' group by n.id order by n.word;
+create view above_that as select above.word, (select max(number) from noted) as largest from above;
+alter table noted rename word to text; alter table noted rename number to word; alter table noted rename text to number;
+alter view above rename column word to letters; alter table noted add column late int default 5;
 """
 RELATIONS = ["shop", "checked", "shop_log", "numbered", "apart.pairs", "apart.small", '"Odd Schema"."Odd ""one"', "kinds", "grown", "cheap",
-             "apart.names", "sums", "joined", "apart.moved", "apart.moved_n_seq", "shop_id_seq", "apart.small_n_seq", "numbered_other_seq", "counted_seq", "apart.kept_seq", "counts", "options"]
+             "apart.names", "sums", "joined", "apart.moved", "apart.moved_n_seq", "shop_id_seq", "apart.small_n_seq", "numbered_other_seq", "counted_seq", "apart.kept_seq", "counts", "options", "noted", "above", "above_that"]
 # What differs between two servers of any kind, and the schema public, whose owner is another role.
 NOISE = re.compile(
     r"^(\\(un)?restrict .*|-- (Dumped from|Started|Completed).*)\n|"

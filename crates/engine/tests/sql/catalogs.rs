@@ -92,7 +92,7 @@ fn columns_have_types_defaults_and_constraints() {
          alice: select indexdef from pg_indexes where tablename = 'Odd name' => CREATE UNIQUE INDEX \"Odd name_pkey\" ON public.\"Odd name\" USING btree (\"A b\")
          alice: select adnum from pg_attrdef order by adnum => 1, 2
          alice: select deptype, refobjsubid from pg_depend where classid = 2604 order by 1, 2 => a|1, a|2, n|0
-         alice: select deptype, count(*) from pg_depend group by deptype order by 1 => a|9, i|3, n|4",
+         alice: select deptype, count(*) from pg_depend group by deptype order by 1 => a|9, i|7, n|4",
     );
 }
 

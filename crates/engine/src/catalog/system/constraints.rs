@@ -302,6 +302,33 @@ fn foreign_key(sources: &Sources<'_>, table: &TableDef, key: &ForeignKeyDef, row
     .push(table, rows);
 }
 
+/// The types of users that columns have, and the relations that the types of rows belong to: a dump makes one after the
+/// other.
+fn types_of_columns(sources: &Sources<'_>, rows: &mut Rows) {
+    let types = sources.catalog.user_types().into_iter();
+    for found in types.chain(sources.catalog.row_types()) {
+        let of_type = (ObjectAddress::PG_TYPE, found.oid.get(), 0);
+        if let Some(table) = found.composite().and_then(|composite| composite.table) {
+            depends(rows, of_type, (PG_CLASS_OID, table, 0), "i");
+        }
+        if let Some(array) = found.data_type().array_type() {
+            let of_array = (ObjectAddress::PG_TYPE, array.oid(), 0);
+            depends(rows, of_array, of_type, "i");
+        }
+    }
+    let relations = sources.catalog.tables().into_iter();
+    for entry in relations.chain(sources.catalog.views()) {
+        for (place, column) in (0..).zip(&entry.def.columns) {
+            let element = column.data_type.element().unwrap_or(column.data_type);
+            if element.user_oid().is_some() {
+                let number = i32::from(entry.def.attribute_number(place));
+                let on = (ObjectAddress::PG_TYPE, column.data_type.oid(), 0);
+                depends(rows, (PG_CLASS_OID, entry.def.oid, number), on, "n");
+            }
+        }
+    }
+}
+
 /// `pg_depend`: what goes with what when it is dropped.
 pub(super) fn dependencies(sources: &Sources<'_>, rows: &mut Rows) {
     views::dependencies(sources, rows);
@@ -312,6 +339,7 @@ pub(super) fn dependencies(sources: &Sources<'_>, rows: &mut Rows) {
             depends(rows, of_type, (ObjectAddress::PG_TYPE, part.get(), 0), "n");
         }
     }
+    types_of_columns(sources, rows);
     for entry in sources.catalog.sequences() {
         let sequence = (PG_CLASS_OID, entry.def.oid, 0);
         depends(rows, sequence, (PG_NAMESPACE_OID, entry.def.schema.oid, 0), "n");
