@@ -7,7 +7,7 @@ and then everything runs again. After each round:
      of one order: no two primaries have acknowledged;
   2. the cluster is whole again: one leads, the others follow, one is synchronous.
 
-The report also says how many directories of former primaries were rewound, and how many of standbys were copied anew.
+The report also says how many directories were rewound, and how many were copied anew.
 
     scripts/failover                  six of the faults, once each
     scripts/failover --rounds 200     the campaign

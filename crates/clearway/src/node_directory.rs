@@ -6,8 +6,8 @@
 //! | a standby's | none |
 //! | a former primary's, and the other's log goes on from all of it | none |
 //! | a former primary's, otherwise | rewind; where that cannot be done, move it aside and copy |
-//! | one whose rewind was interrupted | rewind on, as above |
-//! | a standby's that is marked, since it cannot go on with the log that it has | move it aside and copy |
+//! | one whose rewind was interrupted | rewind on; where that cannot be done, as above |
+//! | a standby's that is marked, since it cannot go on with the log that it has | rewind, if it has log that the server lacks; otherwise as above |
 //!
 //! A directory is moved aside by renaming it to NAME.former. An earlier one of that name is removed after the rename has
 //! worked: until then the directory has the name NAME.former.new, which the next start completes.
@@ -36,7 +36,7 @@ use clearway_storage::rewind::rewind_is_unfinished;
 use crate::error::{CommandError, Result};
 use crate::output::notice;
 
-/// The file in a data directory that asks for a new copy at the next start.
+/// The file in a data directory that asks for a rewind or a new copy at the next start.
 const COPY_ANEW: &str = "copy.anew";
 /// Added to the name of a directory that was moved aside,
 const FORMER: &str = ".former";
@@ -54,6 +54,17 @@ enum Parted {
     Rewindable,
     /// The server no longer has the log that follows.
     LogRemoved,
+}
+
+/// The outcome of a rewind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rewinding {
+    /// It is a standby's directory of this server now.
+    Done,
+    /// As far as its own log and the histories tell, the server's log goes on from it.
+    NotNeeded,
+    /// It can never be rewound to this server.
+    Impossible,
 }
 
 /// A database that is not open.
@@ -147,7 +158,7 @@ impl NodeDirectory {
         }
     }
 
-    /// Asks for a new copy, which is made before the directory is opened the next time.
+    /// Asks for a rewind, or where that cannot be done for a new copy, before the directory is opened the next time.
     pub(crate) fn mark(path: &Path, reason: &str) {
         // Without the mark the receiver stays as it is: it has told why it has ended.
         let _ = fs::write(path.join(COPY_ANEW), reason);
@@ -210,6 +221,12 @@ impl NodeDirectory {
             begin();
         } else if self.is_to_be_copied_anew() {
             begin();
+            // A log that only seems to go on, as its histories tell, was refused as a stream.
+            if self.rewind(client)? == Rewinding::Done {
+                self.unmark();
+                return Ok(connect()?);
+            }
+            client = connect()?;
             self.move_aside()?;
         } else {
             let Some(parted) = self.parted_from(&mut client)? else {
@@ -217,7 +234,7 @@ impl NodeDirectory {
             };
             client = connect()?;
             begin();
-            if parted == Parted::Rewindable && self.rewind(client)? {
+            if parted == Parted::Rewindable && self.rewind(client)? != Rewinding::Impossible {
                 return Ok(connect()?);
             }
             client = connect()?;
@@ -254,8 +271,8 @@ impl NodeDirectory {
         Ok(Some(parted))
     }
 
-    /// Rewinds it to the server; `false` if it can never be rewound to this one.
-    fn rewind(&self, client: Client) -> Result<bool> {
+    /// Rewinds it to the server.
+    fn rewind(&self, client: Client) -> Result<Rewinding> {
         let request = RewindRequest {
             dir: self.path.clone(),
             fsync: self.fsync,
@@ -281,15 +298,16 @@ impl NodeDirectory {
                     summary.fork,
                     summary.own_end
                 ));
-                Ok(true)
+                Ok(Rewinding::Done)
             }
-            Ok(_) => Ok(true),
+            Ok(RewindOutcome::Completed) => Ok(Rewinding::Done),
+            Ok(_) => Ok(Rewinding::NotNeeded),
             Err(error)
                 if error.needs_copy()
                     || matches!(error, ReceiverError::Storage(StorageError::NotRewindable { .. })) =>
             {
                 notice(format_args!("{error}"));
-                Ok(false)
+                Ok(Rewinding::Impossible)
             }
             Err(error) => Err(error.into()),
         }
@@ -352,6 +370,11 @@ impl NodeDirectory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+    use std::thread::JoinHandle;
+
+    use clearway_engine::{Discard, Engine, SessionInfo};
+    use clearway_server::{Server, ServerOptions};
     use clearway_storage::{Storage, StorageOptions};
 
     /// A directory with a database and rules, and its node's.
@@ -424,5 +447,107 @@ mod tests {
         let (role, closed) = directory.look().unwrap();
         assert_eq!((role, closed.unwrap().timeline), (Role::Former, 1));
         assert!(!directory.is_to_be_copied_anew());
+    }
+
+    fn config() -> Config {
+        Config::from_toml("autovacuum = false\nshared_buffers = \"16MB\"").unwrap()
+    }
+
+    /// A server in this process, until it is stopped.
+    struct Served {
+        engine: Arc<Engine>,
+        conninfo: ConnInfo,
+        stop: StopSignal,
+        thread: JoinHandle<clearway_server::Result<()>>,
+    }
+
+    fn serve(engine: Arc<Engine>) -> Served {
+        let options = ServerOptions {
+            listen: Some("127.0.0.1:0".to_owned()),
+            ..ServerOptions::default()
+        };
+        let server = Server::bind(Arc::clone(&engine), options).unwrap();
+        let port = server.local_addr().unwrap().port();
+        let stop = StopSignal::new().unwrap();
+        let stopped = stop.clone();
+        Served {
+            engine,
+            conninfo: format!("host=127.0.0.1 port={port} sslmode=disable")
+                .parse()
+                .unwrap(),
+            stop,
+            thread: std::thread::spawn(move || server.run(&stopped)),
+        }
+    }
+
+    impl Served {
+        fn run(&self, sql: &str) {
+            let mut session = self.engine.session(SessionInfo::default()).unwrap();
+            session.execute_simple(sql, &mut Discard::default()).unwrap();
+        }
+
+        /// A standby's directory with what is there now, which was open.
+        fn copy(&self, data: &Path) {
+            let mut client = Client::connect(
+                &self.conninfo,
+                config().wal_receiver_timeout.duration(),
+                &self.stop,
+            )
+            .unwrap();
+            base_backup::fetch(&mut client, data, false, |_| ()).unwrap();
+            Engine::open_standby(data, config()).unwrap().shutdown().unwrap();
+        }
+
+        /// Makes `data` a directory that can follow it.
+        fn fit(&self, data: &Path) -> NodeDirectory {
+            let directory = NodeDirectory::new(data, &config()).unwrap();
+            directory
+                .fit(&self.conninfo, &config(), &self.stop, || ())
+                .unwrap();
+            directory
+        }
+
+        fn end(self) {
+            self.stop.stop();
+            self.thread.join().unwrap().unwrap();
+        }
+    }
+
+    fn rows(data: &Path) -> u64 {
+        let engine = Engine::open_read_only(data, config()).unwrap();
+        let report = engine.check_with(&mut |_| {}).unwrap();
+        assert!(report.problems.is_empty(), "{:?}", report.problems);
+        report.rows
+    }
+
+    /// Carol has received more of Alice's log than Bob, who leads now. Dave has all of Bob's log, and was marked for another
+    /// reason, which is not known here.
+    #[test]
+    fn a_standby_that_has_more_log_is_rewound_and_another_that_is_marked_is_copied() {
+        let place = tempfile::tempdir().unwrap();
+        let [alice, bob, carol, dave] = ["alice", "bob", "carol", "dave"].map(|name| place.path().join(name));
+        let first = serve(Engine::open(&alice, config()).unwrap());
+        first.run("create table notes (id int primary key)");
+        first.run("insert into notes select generate_series(1, 1000)");
+        first.copy(&bob);
+        first.run("insert into notes select generate_series(2001, 2100)");
+        first.copy(&carol);
+        first.end();
+        let engine = Engine::open_standby(&bob, config()).unwrap();
+        engine.promote("a test").unwrap();
+        let second = serve(engine);
+        second.copy(&dave);
+        for data in [&carol, &dave] {
+            NodeDirectory::mark(data, "");
+            let directory = second.fit(data);
+            assert!(directory_state(data).unwrap().standby && !directory.is_to_be_copied_anew());
+        }
+        let expected = rows(&dave);
+        assert_eq!(rows(&carol), expected);
+        second.end();
+        assert_eq!(
+            names(place.path()),
+            ["alice", "bob", "carol", "dave", "dave.former"]
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The receiver of a node's standby, and the errors after which its directory has to be copied anew.
+//! The receiver of a node's standby, and the errors after which its directory has to be rewound or copied anew.
 
 use std::path::Path;
 use std::sync::Arc;
