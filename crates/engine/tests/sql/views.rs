@@ -190,6 +190,38 @@ fn a_relation_whose_row_type_a_text_names_keeps_its_name() {
 }
 
 #[test]
+fn columns_that_a_text_holds_on_to_keep_their_names() {
+    let fixture = Fixture::new(
+        "create table t (a int primary key, b int); create table other (b int, c int);
+         create view joined as select c from t join other using (b);
+         create table holder (r t check ((r).a > 0))",
+    );
+    fixture.play(
+        "alice: alter table other rename b to d => ERROR 0A000
+         alice: alter table t rename a to z => ERROR 0A000
+         alice: alter table other rename c to d => ALTER TABLE
+         alice: select pg_get_viewdef('joined', true) ~ 'other.d AS c' => t
+         alice: drop table holder => DROP TABLE
+         alice: alter table t rename a to z => ALTER TABLE
+         alice: drop view joined => DROP VIEW
+         alice: alter table other rename b to c => ALTER TABLE",
+    );
+}
+
+#[test]
+fn a_temporary_view_keeps_its_columns_when_another_session_exchanges_their_names() {
+    let fixture = Fixture::new("create table t (a int, b int); insert into t values (1, 2)");
+    fixture.play(
+        "alice: create temp view v as select a, b from t => CREATE VIEW
+         bob: alter table t rename a to c => ALTER TABLE
+         bob: alter table t rename b to a => ALTER TABLE
+         bob: alter table t rename c to b => ALTER TABLE
+         alice: select a, b from v => 1|2
+         alice: select b, a from t => 1|2",
+    );
+}
+
+#[test]
 fn others_wait_for_a_view_that_is_dropped() {
     Fixture::new(SETUP).play(
         "alice: begin => BEGIN
