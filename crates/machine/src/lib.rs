@@ -75,6 +75,8 @@ pub use machine::{CpuCounts, CpuHint, FutexOutcome, Machine, Work};
 pub use padded::Padded;
 pub use semaphore::Semaphore;
 pub use switch::{Evidence, OnlyBeside, Switch, SwitchDescription, VariantText};
+#[cfg(feature = "std")]
+pub use wait_event::EventNotNamed;
 pub use wait_event::{WaitClass, WaitEvent};
 pub use wait_queue::{Picked, WaitQueue};
 pub use worker::{

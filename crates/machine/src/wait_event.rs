@@ -4,25 +4,43 @@
 //! simulator's account; `docs/wait-events.md` explains each. Names follow PostgreSQL's where the thing is the
 //! same.
 
+#[cfg(feature = "std")]
+use std::sync::OnceLock;
+
 macro_rules! wait_events {
-    ($($(#[$doc:meta])* $variant:ident = ($class:ident, $name:literal)),* $(,)?) => {
+    ([$($own:ident)*] $($(#[$doc:meta])* $variant:ident = ($class:ident, $name:literal)),* $(,)?) => {
         /// The event that a worker waits for.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u16)]
-        pub enum WaitEvent { $($(#[$doc])* $variant),* }
+        pub enum WaitEvent {
+            $($(#[$doc])* $variant,)*
+            $(
+                /// An event of the program that embeds these crates, which [`name_as`](Self::name_as) gives a name.
+                $own,
+            )*
+        }
 
         impl WaitEvent {
             /// All events, in the order of their numbers.
-            pub const ALL: &'static [WaitEvent] = &[$(WaitEvent::$variant),*];
+            pub const ALL: &'static [WaitEvent] = &[$(WaitEvent::$variant,)* $(WaitEvent::$own,)*];
+
+            /// The events of the program that embeds these crates.
+            pub const OWN: &'static [WaitEvent] = &[$(WaitEvent::$own),*];
 
             /// The class shown as `wait_event_type`; `None` for [`WaitEvent::Running`].
             pub const fn class(self) -> WaitClass {
-                match self { $(WaitEvent::$variant => WaitClass::$class),* }
+                match self {
+                    $(WaitEvent::$variant => WaitClass::$class,)*
+                    $(WaitEvent::$own => WaitClass::Own,)*
+                }
             }
 
             /// The name shown as `wait_event`.
-            pub const fn name(self) -> &'static str {
-                match self { $(WaitEvent::$variant => $name),* }
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(WaitEvent::$variant => $name,)*
+                    $(WaitEvent::$own => self.own_name().unwrap_or(stringify!($own)),)*
+                }
             }
         }
     };
@@ -49,6 +67,8 @@ pub enum WaitClass {
     Client,
     /// A background worker with nothing to do.
     Activity,
+    /// An event of the program that embeds these crates.
+    Own,
 }
 
 impl WaitClass {
@@ -64,11 +84,16 @@ impl WaitClass {
             WaitClass::Timeout => "Timeout",
             WaitClass::Client => "Client",
             WaitClass::Activity => "Activity",
+            WaitClass::Own => "Extension",
         }
     }
 }
 
 wait_events! {
+    [
+        User1 User2 User3 User4 User5 User6 User7 User8 User9 User10 User11 User12 User13 User14 User15 User16
+        User17 User18 User19 User20 User21 User22 User23 User24 User25 User26 User27 User28 User29 User30 User31 User32
+    ]
     /// On the CPU, or ready to be.
     Running = (None, ""),
     /// The latch over one part of the buffer mapping table: a partition, or a bucket with its overflow lines.
@@ -209,6 +234,93 @@ wait_events! {
     VacuumMain = (Activity, "AutoVacuumMain"),
 }
 
+/// The names of [`WaitEvent::OWN`].
+#[cfg(feature = "std")]
+static OWN_NAMES: [OnceLock<&'static str>; WaitEvent::OWN.len()] =
+    [const { OnceLock::new() }; WaitEvent::OWN.len()];
+
+/// An event does not get a name.
+#[cfg(feature = "std")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventNotNamed {
+    /// It is none of [`WaitEvent::OWN`].
+    NotOwn(WaitEvent),
+    /// It has this name already.
+    Named(&'static str),
+}
+
+#[cfg(feature = "std")]
+impl core::fmt::Display for EventNotNamed {
+    fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            EventNotNamed::NotOwn(event) => {
+                write!(
+                    formatter,
+                    "{event:?} is an event of Clearway's; take one of User1 to User32"
+                )
+            }
+            EventNotNamed::Named(name) => write!(formatter, "the event has the name {name:?} already"),
+        }
+    }
+}
+
+#[cfg(feature = "std")]
+impl core::error::Error for EventNotNamed {}
+
+#[cfg(feature = "std")]
+impl WaitEvent {
+    fn own_slot(self) -> Option<&'static OnceLock<&'static str>> {
+        OWN_NAMES.get((self as usize).checked_sub(WaitEvent::OWN[0] as usize)?)
+    }
+
+    fn own_name(self) -> Option<&'static str> {
+        self.own_slot()?.get().copied()
+    }
+
+    /// Gives one of [`OWN`](Self::OWN) the name that reports show, for good. Naming it so again changes nothing.
+    ///
+    /// ```
+    /// use clearway_machine::WaitEvent;
+    ///
+    /// // The event of a class of latches, a constant.
+    /// const INDEX_PAGES: WaitEvent = WaitEvent::User1;
+    ///
+    /// INDEX_PAGES.name_as("IndexPages")?;
+    /// assert_eq!(INDEX_PAGES.name(), "IndexPages");
+    /// // Where it need not be one:
+    /// let prefetch = WaitEvent::named("Prefetch").expect("one of 32 is free");
+    /// assert_eq!((prefetch.class().name(), prefetch.name()), ("Extension", "Prefetch"));
+    /// # Ok::<(), clearway_machine::EventNotNamed>(())
+    /// ```
+    pub fn name_as(self, name: &'static str) -> Result<(), EventNotNamed> {
+        let slot = self.own_slot().ok_or(EventNotNamed::NotOwn(self))?;
+        let there = *slot.get_or_init(|| name);
+        if there == name {
+            Ok(())
+        } else {
+            Err(EventNotNamed::Named(there))
+        }
+    }
+
+    /// The one of [`OWN`](Self::OWN) that has this name, or else the first without one, which gets it. `None` if all have
+    /// others.
+    pub fn named(name: &'static str) -> Option<WaitEvent> {
+        let has_it = |event: &&WaitEvent| event.own_name() == Some(name);
+        let own = WaitEvent::OWN.iter();
+        own.clone()
+            .find(has_it)
+            .or_else(|| own.clone().find(|event| event.name_as(name).is_ok()))
+            .copied()
+    }
+}
+
+#[cfg(not(feature = "std"))]
+impl WaitEvent {
+    fn own_name(self) -> Option<&'static str> {
+        None
+    }
+}
+
 impl WaitEvent {
     /// The event with this number, for readers of a worker's published word.
     pub fn from_number(number: u32) -> WaitEvent {
@@ -233,5 +345,35 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), WaitEvent::ALL.len());
+    }
+
+    #[cfg(feature = "std")]
+    #[test]
+    fn an_event_of_the_programs_own_keeps_its_name() {
+        let first = WaitEvent::named("first").unwrap();
+        assert_eq!(WaitEvent::named("first"), Some(first));
+        assert_ne!(WaitEvent::named("second"), Some(first));
+        assert_eq!(first.name_as("first"), Ok(()));
+        assert_eq!(first.name_as("other"), Err(EventNotNamed::Named("first")));
+        assert_eq!(WaitEvent::from_number(first as u32).name(), "first");
+        let not_own = WaitEvent::WalSync.name_as("mine").unwrap_err();
+        assert_eq!(
+            not_own.to_string(),
+            "WalSync is an event of Clearway's; take one of User1 to User32"
+        );
+        assert_eq!(WaitEvent::WalSync.name(), "WALSync");
+        // More at once than there are: each gets one, or is told.
+        let names: Vec<&'static str> = (0..40).map(|number| &*format!("own {number}").leak()).collect();
+        let given: Vec<Option<WaitEvent>> = std::thread::scope(|scope| {
+            let askers: Vec<_> = names
+                .iter()
+                .map(|name| scope.spawn(|| WaitEvent::named(name)))
+                .collect();
+            askers.into_iter().map(|asker| asker.join().unwrap()).collect()
+        });
+        for (name, event) in names.iter().zip(&given) {
+            assert!(event.is_none_or(|event| event.name() == *name));
+        }
+        assert_eq!(given.iter().flatten().count(), WaitEvent::OWN.len() - 2);
     }
 }
