@@ -337,3 +337,95 @@ fn explain_locks_what_its_statement_would() {
         ",
     );
 }
+
+/// A definition of a table that is in use keeps no definition of another table waiting, nor its own table when it waits
+/// for a definition.
+#[test]
+fn a_definition_waits_with_none_of_its_locks() {
+    let fixture = Fixture::new("create table t (a int primary key); create table u (a int)");
+    for statement in [
+        "alter table t add check (a > 0)",
+        "create index on t (a)",
+        "create index concurrently on t (a)",
+        "reindex table t",
+        "reindex table concurrently t",
+        "reindex schema public",
+        "truncate t",
+        "drop table t",
+    ] {
+        let tag = statement.split(" t").next().unwrap();
+        let tag = match tag.split(' ').next().unwrap() {
+            "alter" => "ALTER TABLE",
+            "create" => "CREATE INDEX",
+            "reindex" => "REINDEX",
+            "truncate" => "TRUNCATE TABLE",
+            _ => "DROP TABLE",
+        };
+        fixture.play(&format!(
+            "
+            alice: begin => BEGIN
+            alice: lock table t in share update exclusive mode => LOCK TABLE
+            bob:   {statement} => waits
+            carol: alter table u add b int => ALTER TABLE
+            carol: alter table u drop b => ALTER TABLE
+            alice: rollback => ROLLBACK
+            bob    => {tag}
+            "
+        ));
+    }
+}
+
+/// Bob has got the table's lock, and Carol's block has the catalog's: they do not wait for each other.
+///
+/// Mutation seen caught: the locks that the statement has got are kept while it waits for another.
+#[test]
+fn a_block_defines_a_table_whose_definition_waits_for_the_block() {
+    let fixture = Fixture::new("create table t (a int)");
+    fixture.play(
+        "
+        alice: begin => BEGIN
+        alice: lock table t in access share mode => LOCK TABLE
+        bob:   begin => BEGIN
+        bob:   alter table t add b int => waits
+        carol: begin => BEGIN
+        carol: create table u (a int) => CREATE TABLE
+        alice: commit => COMMIT
+        carol: alter table t add c int => ALTER TABLE
+        carol: commit => COMMIT
+        bob    => ALTER TABLE
+        bob:   commit => COMMIT
+        alice: select count(b), count(c) from t => 0|0
+        ",
+    );
+}
+
+/// The table and the catalog are busy in turns. From the fifth time on the session keeps what it has.
+#[test]
+fn a_definition_that_has_waited_often_waits_with_what_it_has() {
+    let fixture = Fixture::new("create table t (a int); create table u (a int)");
+    let mut story = String::from(
+        "
+        alice: begin => BEGIN
+        alice: lock table t => LOCK TABLE
+        bob:   alter table t add b int => waits
+        ",
+    );
+    for _ in 0..2 {
+        story += "
+        carol: begin => BEGIN
+        carol: alter table u add b int => ALTER TABLE
+        alice: rollback => ROLLBACK
+        # Bob waits for the catalog, and has not kept the table.
+        alice: begin => BEGIN
+        alice: lock table t => LOCK TABLE
+        carol: rollback => ROLLBACK
+        ";
+    }
+    story += "
+        dave:  alter table u add b int => waits
+        alice: rollback => ROLLBACK
+        bob    => ALTER TABLE
+        dave   => ALTER TABLE
+        ";
+    fixture.play(&story);
+}

@@ -20,7 +20,8 @@
 //! # Rules
 //!
 //! 1. A transaction that changes definitions holds the *catalog lock* (a relation lock on relation 1) to its
-//!    end. So there is one overlay at a time, and publishing it loses no other transaction's change.
+//!    end. So there is one overlay at a time, and publishing it loses no other transaction's change. It takes the lock
+//!    when no lock of a table is to be waited for (L1 of `transaction::locks`).
 //! 2. A statement that uses a table locks it first and then compares versions again, and plans anew if they moved:
 //!    between planning and locking, the table may have been dropped. A commit publishes before it releases its locks.
 //! 3. A dropped table's files go when the transaction has committed, a created table's when it rolls back. A crash in

@@ -148,6 +148,14 @@ impl Session {
         Ok(())
     }
 
+    /// Takes the locks of a statement that changes definitions.
+    pub(super) fn lock_to_define(&mut self, wanted: &[(u32, LockMode)]) -> Result<()> {
+        let timeout = self.settings.lock_timeout;
+        self.txn.lock_to_define(wanted, &self.interrupts, timeout)?;
+        self.txn.catalog_version();
+        Ok(())
+    }
+
     /// Locks a table; its definition, if it is there and can be read.
     fn locked_table(&mut self, oid: u32) -> Result<Option<Arc<TableEntry>>> {
         self.lock(oid, MODE)?;

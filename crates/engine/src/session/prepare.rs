@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::catalog::CATALOG_REL;
 use crate::clock;
 use crate::planning_memory::Reservation;
 use crate::session::Session;
@@ -136,6 +137,13 @@ impl Session {
             false => self.settings.lock_timeout,
         };
         loop {
+            // The catalog's lock comes first.
+            if let [first, _, ..] = &*cached.uses
+                && first.oid == CATALOG_REL
+            {
+                let wanted: Vec<_> = cached.uses.iter().map(|table| (table.oid, table.mode)).collect();
+                self.txn.lock_to_define(&wanted, &self.interrupts, timeout)?;
+            }
             for table in &cached.uses {
                 self.txn
                     .lock_relation(table.oid, table.mode, &self.interrupts, timeout)

@@ -1,4 +1,21 @@
 //! The waits of a transaction: for locks, and for the end of other transactions.
+//!
+//! # The locks of a statement that changes definitions
+//! It needs the catalog's lock, which every such statement takes, and those of its tables. Alice reads `t` for an hour:
+//!
+//! | | Bob: ALTER TABLE t | Carol: CREATE TABLE u |
+//! | --- | --- | --- |
+//! | Bob takes the catalog's lock, then waits for `t` | has the catalog's | waits for Bob, so for Alice |
+//! | Bob waits for `t`, then takes the catalog's lock | has `t` | is done; but had Carol a block with a definition in it, and altered `t` next, each would wait for the other |
+//! | L1 and L2 | has neither | is done, whatever Carol does next |
+//!
+//! - L1: while the session waits for one of these locks, it has none of the others that the statement has asked for.
+//! - L2: when it has got the lock that it waited for, it takes the others only if none of them is to be waited for;
+//!   otherwise it gives all back and waits for the one that it lacks.
+//! - L3: after [`ROUNDS`] such waits it keeps what it has got, in the order of the statement's list. Others may be
+//!   kept waiting then, and it makes progress.
+//! - L4: what the transaction had before the statement it keeps, so a block that has changed definitions waits for tables
+//!   with the catalog's lock. So does a statement for what it finds only while it runs: CASCADE, types in use.
 
 use std::time::Duration;
 
@@ -10,6 +27,9 @@ use crate::interrupt::Interrupts;
 use crate::lock_wait::LockWaiter;
 use crate::settings::Settings;
 use clearway_sql::error::Result;
+
+/// L3: waits of a statement that changes definitions in which it holds nothing of its own.
+const ROUNDS: u32 = 4;
 
 impl Transaction {
     /// The statement that begins now looks for a deadlock after a wait of the length that is set.
@@ -50,6 +70,51 @@ impl Transaction {
         self.wait_for_lock(LockTag::Relation(oid), mode, interrupts, timeout)?;
         self.held.push((oid, mode));
         Ok(())
+    }
+
+    /// Takes the locks of a statement that changes definitions (L1 to L4).
+    pub(crate) fn lock_to_define(
+        &mut self,
+        wanted: &[(u32, LockMode)],
+        interrupts: &Interrupts,
+        timeout: Option<Duration>,
+    ) -> Result<()> {
+        let before = self.held.len();
+        for _ in 0..ROUNDS {
+            let Some(&(oid, mode)) = wanted.iter().find(|(oid, mode)| !self.try_relation(*oid, *mode)) else {
+                return Ok(());
+            };
+            // L2.
+            self.unlock_relations_behind(before);
+            self.lock_relation(oid, mode, interrupts, timeout)?;
+        }
+        for (oid, mode) in wanted {
+            self.lock_relation(*oid, *mode, interrupts, timeout)?;
+        }
+        Ok(())
+    }
+
+    /// Locks a table if that needs no waiting.
+    fn try_relation(&mut self, oid: u32, mode: LockMode) -> bool {
+        if self.held.contains(&(oid, mode)) {
+            return true;
+        }
+        let locks = &self.storage.locks;
+        let is_granted = locks.try_acquire(self.proc, LockTag::Relation(oid), mode);
+        if is_granted {
+            self.locked = true;
+            self.held.push((oid, mode));
+        }
+        is_granted
+    }
+
+    /// Gives the locks of tables back but for the first `kept`.
+    fn unlock_relations_behind(&mut self, kept: usize) {
+        while self.held.len() > kept
+            && let Some((oid, mode)) = self.held.pop()
+        {
+            self.unlock(LockTag::Relation(oid), mode);
+        }
     }
 
     /// True if it holds a lock on a table, of whatever mode.

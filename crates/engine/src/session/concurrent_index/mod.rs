@@ -291,9 +291,7 @@ impl Session {
             concurrently: false,
         }));
         self.begin_step()?;
-        for (oid, mode) in crate::definition::locks(&statement) {
-            self.lock(oid, mode)?;
-        }
+        self.lock_to_define(&crate::definition::locks(&statement))?;
         let Some(entry) = self.txn.catalog_state().table(table.oid).cloned() else {
             return Ok(());
         };
@@ -318,10 +316,10 @@ impl Session {
     /// Runs a step in the transaction that is open, or in one of its own, and commits it.
     fn step(&mut self, table: u32, step: Step<'_>, out: &mut dyn Output) -> Result<Done> {
         self.begin_step()?;
-        if !matches!(step, Step::Complete(_)) {
-            self.lock(CATALOG_REL, LockMode::ShareRowExclusive)?;
+        match step {
+            Step::Complete(_) => self.lock(table, MODE)?,
+            _ => self.lock_to_define(&[(CATALOG_REL, LockMode::ShareRowExclusive), (table, MODE)])?,
         }
-        self.lock(table, MODE)?;
         let entry = self.txn.catalog_state().table(table).cloned();
         let table_use = TableUse::new(table, MODE, entry.as_deref());
         self.txn
