@@ -3,8 +3,8 @@
 //! A session that has waited for `deadlock_timeout`, and that other sessions wait for, takes all partition latches, in
 //! order, and follows which session waits for which: a session queued for a lock waits for every other session that
 //! holds it in a conflicting mode, and for those queued before it in a conflicting mode; a session that waits for a
-//! transaction waits for the session that runs it. A path back to the searcher is a deadlock, and the searcher is the
-//! victim.
+//! transaction waits for the session that runs it. A path back to the searcher is a deadlock. If another order of the queues
+//! dissolves it, they get that order (`rearrange`); otherwise the searcher is the victim.
 //!
 //! # An example
 //! A thousand sessions update one row. Alice's transaction has changed it and runs on.
@@ -22,6 +22,7 @@
 //! - R2: a cycle found is real: all waits of it were under way at one instant.
 //! - R3: no cycle is missed. The session whose wait completes the cycle finds it, `deadlock_timeout` after that wait began.
 //! - R4: a search costs as much as the queues that it reaches are long, each counted once for each of the eight modes.
+//! - R5: a session that waits only because others came earlier gives nothing up if its turn could come first.
 //!
 //! # Why R2 holds
 //! Queues and holders do not change under the latches. Waits for transactions do: they begin and end without any latch,
@@ -66,6 +67,8 @@
 //! A wait of less than `deadlock_timeout`: a fence, and two words that say what a session queues for. A longer one: the
 //! latch of the session's list, and that of a partition for each lock on it that is in the shared table. A search: all
 //! partition latches while it runs.
+
+mod rearrange;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
@@ -168,11 +171,18 @@ impl<M: Machine> LockManager<M> {
         self.wait_of(proc).transaction_has_waiter.load(Relaxed) != 0 || self.holds_what_others_want(proc)
     }
 
-    /// Looks for a cycle through `searcher`; found, the searcher's wait is struck out and the cycle is returned in
-    /// words.
+    /// Looks for a cycle through `searcher`. If no order of the queues dissolves it, the searcher's wait is struck out and
+    /// the cycle is returned in words. Otherwise the searcher may have been granted its lock.
     pub(crate) fn find_deadlock(&self, searcher: ProcId) -> Option<Vec<DeadlockWait>> {
         let mut search = Search::of(self);
+        Search::<M>::fence();
         let cycle = search.cycle_through(searcher)?;
+        if let Some(changed) = search.rearrange(searcher, &cycle) {
+            let granted = search.grant_anew(&changed);
+            drop(search);
+            self.wake_granted(granted);
+            return None;
+        }
         // R1.
         self.waited_for_xids[searcher.0 as usize].store(0, Relaxed);
         if let Wanted::Lock(tag, _) = cycle[0].wanted

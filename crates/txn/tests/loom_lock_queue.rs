@@ -4,7 +4,7 @@
 //!
 //! `cargo test -p clearway-txn --features loom --test loom_lock_queue --release`
 //!
-//! Caught mutations: those of `mutations/lock_queue.toml`.
+//! Caught mutations: those of `mutations/lock_queue.toml`, and one of `rearranged_queues.toml`.
 
 #![cfg(feature = "loom")]
 
@@ -236,6 +236,40 @@ fn loom_the_middle_of_three_gives_up_during_a_release() {
         shared.locks.wake(CAROL);
         shared.locks.release_all(ALICE);
         join(threads);
+        assert!(shared.is_free());
+    });
+}
+
+/// The example of `deadlock::rearrange`: Carol queues for history, which Bob reads, before Alice does; Bob waits for Alice.
+/// Alice and Bob ask in any order, and each looks once, at once. Whichever completes the cycle, Alice passes Carol, and no
+/// session gives up.
+#[test]
+fn loom_a_session_passes_one_that_waits_for_it() {
+    const HISTORY: LockTag = LockTag::Relation(2);
+    explore_each(2, LockMode::ShareUpdateExclusive, |shared| {
+        let takes_and_ends = |me: ProcId, tag: LockTag, mode: LockMode| {
+            move |shared: &Shared| {
+                let taken = shared.locks.acquire(me, tag, mode, LockWait::FOREVER);
+                assert_eq!(taken, Ok(()));
+                shared.locks.release_all(me);
+            }
+        };
+        assert!(shared.locks.try_acquire(BOB, HISTORY, LockMode::AccessShare));
+        let carol = queued(
+            &shared,
+            1,
+            takes_and_ends(CAROL, HISTORY, LockMode::AccessExclusive),
+        );
+        for searcher in [ALICE, BOB] {
+            shared.locks.set_deadlock_timeout(searcher, Duration::ZERO);
+        }
+        let bob = {
+            let shared = Arc::clone(&shared);
+            let take = takes_and_ends(BOB, ACCOUNTS, LockMode::ShareUpdateExclusive);
+            thread::spawn(move || take(&shared))
+        };
+        takes_and_ends(ALICE, HISTORY, LockMode::ShareUpdateExclusive)(&shared);
+        join([bob, carol]);
         assert!(shared.is_free());
     });
 }

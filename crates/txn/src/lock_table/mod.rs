@@ -32,8 +32,7 @@
 //! Locks that outlive a transaction are `session_locks`, and what others see of all locks is `listed`.
 //!
 //! # What it does not do
-//! It does not rearrange a queue to dissolve a cycle that exists only through the order of the queue; that is reported
-//! as a deadlock. A tuple lock held until the end of a transaction costs an entry here; row locks proper live in the
+//! The order of a queue is no promise: a search for a deadlock may change it (`deadlock::rearrange`). A tuple lock held until the end of a transaction costs an entry here; row locks proper live in the
 //! row.
 //!
 //! Origin: PostgreSQL's lmgr.
@@ -568,7 +567,7 @@ impl<M: Machine> LockManager<M> {
     }
 
     /// R2. Adds the sessions that are to be woken to `granted` (R6).
-    fn grant_waiters(&self, entry: &mut LockEntry, granted: &mut Vec<ProcId>) {
+    pub(crate) fn grant_waiters(&self, entry: &mut LockEntry, granted: &mut Vec<ProcId>) {
         let mut kept_out_by_waiters = 0;
         let mut position = 0;
         while let Some(&Waiter { proc, mode, held }) = entry.queue.get(position) {
@@ -587,7 +586,7 @@ impl<M: Machine> LockManager<M> {
     }
 
     /// R6: wakes sessions to which locks were granted.
-    fn wake_granted(&self, granted: Vec<ProcId>) {
+    pub(crate) fn wake_granted(&self, granted: Vec<ProcId>) {
         for proc in granted {
             self.wait_of(proc).semaphore.post();
         }

@@ -473,53 +473,26 @@ fn a_holder_that_excludes_no_session_is_no_part_of_a_deadlock() {
 }
 
 #[test]
-fn a_cycle_through_a_queue_is_found_and_told() {
+fn a_cycle_through_the_order_of_a_queue_is_dissolved() {
     let _watchdog = Watchdog::over_test();
     for locks in unhurried_managers() {
         assert!(locks.try_acquire(ALICE, ACCOUNTS, LockMode::AccessShare));
         assert!(locks.try_acquire(CAROL, HISTORY, LockMode::Exclusive));
-        let given_up = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let (locks, given_up) = (&locks, &given_up);
-            scope.spawn(move || {
-                locks
-                    .acquire(BOB, ACCOUNTS, LockMode::AccessExclusive, LockWait::FOREVER)
-                    .unwrap();
-                locks.release_all(BOB);
-            });
-            until_queued(locks, ACCOUNTS, &[BOB]);
-            scope.spawn(move || {
-                // Bob is before Carol in the queue, and waits for Alice.
-                locks
-                    .acquire(CAROL, ACCOUNTS, LockMode::RowShare, LockWait::FOREVER)
-                    .unwrap();
-                locks.release_all(CAROL);
-            });
-            until_queued(locks, ACCOUNTS, &[BOB, CAROL]);
-            let alice = scope.spawn(move || {
-                let wait = LockWait {
-                    timeout: None,
-                    cancel: &|| given_up.load(Relaxed),
-                };
-                let result = locks.acquire(ALICE, HISTORY, LockMode::Exclusive, wait);
-                locks.release_all(ALICE);
-                result
-            });
-            until_queued(locks, HISTORY, &[ALICE]);
-            let cycle = locks.find_deadlock(ALICE).unwrap();
-            let wait = |waiter, tag, mode, blocker| DeadlockWait {
-                waiter,
-                target: WaitTarget::Lock(tag, mode),
-                blocker,
+            let locks = &locks;
+            let takes = |proc, tag, mode| {
+                move || {
+                    locks.acquire(proc, tag, mode, LockWait::FOREVER).unwrap();
+                    locks.release_all(proc);
+                }
             };
-            assert_eq!(
-                cycle,
-                [
-                    wait(ALICE, HISTORY, LockMode::Exclusive, CAROL),
-                    wait(CAROL, ACCOUNTS, LockMode::RowShare, BOB),
-                    wait(BOB, ACCOUNTS, LockMode::AccessExclusive, ALICE),
-                ]
-            );
+            scope.spawn(takes(BOB, ACCOUNTS, LockMode::AccessExclusive));
+            until_queued(locks, ACCOUNTS, &[BOB]);
+            // Bob is before Carol in the queue, and waits for Alice.
+            let carol = scope.spawn(takes(CAROL, ACCOUNTS, LockMode::RowShare));
+            until_queued(locks, ACCOUNTS, &[BOB, CAROL]);
+            let alice = scope.spawn(takes(ALICE, HISTORY, LockMode::Exclusive));
+            until_queued(locks, HISTORY, &[ALICE]);
             assert_eq!(locks.blockers(BOB), [ALICE]);
             assert_eq!(locks.blockers(CAROL), [BOB], "the one before it in the queue");
             let accounts = locks.queue_of(BOB);
@@ -532,9 +505,56 @@ fn a_cycle_through_a_queue_is_found_and_told() {
                 locks.queue_of(BOB),
                 "both are in one queue"
             );
+            // Carol passes Bob, has the lock, and ends; then Alice, then Bob.
+            assert_eq!(locks.find_deadlock(ALICE), None);
+            carol.join().unwrap();
+            alice.join().unwrap();
+        });
+        assert!(queue(&locks, ACCOUNTS).is_empty() && queue(&locks, HISTORY).is_empty());
+    }
+}
+
+#[test]
+fn a_cycle_of_two_holders_is_told() {
+    let _watchdog = Watchdog::over_test();
+    for locks in unhurried_managers() {
+        assert!(locks.try_acquire(ALICE, ACCOUNTS, LockMode::AccessShare));
+        assert!(locks.try_acquire(CAROL, HISTORY, LockMode::Exclusive));
+        let given_up = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let (locks, given_up) = (&locks, &given_up);
+            scope.spawn(move || {
+                locks
+                    .acquire(CAROL, ACCOUNTS, LockMode::AccessExclusive, LockWait::FOREVER)
+                    .unwrap();
+                locks.release_all(CAROL);
+            });
+            until_queued(locks, ACCOUNTS, &[CAROL]);
+            let alice = scope.spawn(move || {
+                let wait = LockWait {
+                    timeout: None,
+                    cancel: &|| given_up.load(Relaxed),
+                };
+                let result = locks.acquire(ALICE, HISTORY, LockMode::Exclusive, wait);
+                locks.release_all(ALICE);
+                result
+            });
+            until_queued(locks, HISTORY, &[ALICE]);
+            let wait = |waiter, tag, mode, blocker| DeadlockWait {
+                waiter,
+                target: WaitTarget::Lock(tag, mode),
+                blocker,
+            };
+            assert_eq!(
+                locks.find_deadlock(ALICE).unwrap(),
+                [
+                    wait(ALICE, HISTORY, LockMode::Exclusive, CAROL),
+                    wait(CAROL, ACCOUNTS, LockMode::AccessExclusive, ALICE),
+                ]
+            );
             assert_eq!(locks.queue_of(ALICE), LockQueue::default(), "it waits no more");
             assert!(queue(locks, HISTORY).is_empty(), "R1: the victim waits no more");
-            assert_eq!(locks.find_deadlock(BOB), None);
+            assert_eq!(locks.find_deadlock(CAROL), None);
             given_up.store(true, Relaxed);
             locks.wake(ALICE);
             assert_eq!(alice.join().unwrap(), Err(LockError::Cancelled));
