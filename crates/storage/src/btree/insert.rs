@@ -73,18 +73,30 @@ impl BTree {
         heap: u32,
     ) -> Result<Liveness> {
         let heap = Heap::new(heap);
+        self.liveness_of_others_by(ctx.storage, key, own, |tid| heap.liveness(ctx, tid))
+    }
+
+    /// As [`liveness_of_others`](Self::liveness_of_others), for rows that are anywhere: `liveness` tells whether the row at a
+    /// place is alive.
+    pub fn liveness_of_others_by<S: TreeStorage>(
+        &self,
+        storage: &S,
+        key: &[u8],
+        own: Tid,
+        liveness: impl Fn(Tid) -> Result<Liveness>,
+    ) -> Result<Liveness> {
         let liveness = |tid| match tid == own {
             true => Ok(Liveness::Dead),
-            false => heap.liveness(ctx, tid),
+            false => liveness(tid),
         };
         let mut descent = Descent::default();
-        let place = self.find_place(ctx.storage, key, own, Some(liveness), &mut descent)?;
+        let place = self.find_place(storage, key, own, Some(liveness), &mut descent)?;
         let found = match place {
             Place::Leaf(_) | Place::Taken(InsertOutcome::Inserted) => Liveness::Dead,
             Place::Taken(InsertOutcome::Duplicate { .. }) => Liveness::Alive,
             Place::Taken(InsertOutcome::WaitFor(xid)) => Liveness::DependsOn(xid),
         };
-        self.complete_splits(ctx.storage, descent.crossed)?;
+        self.complete_splits(storage, descent.crossed)?;
         Ok(found)
     }
 

@@ -41,6 +41,9 @@
 //! A transaction that waited at the insertion, as for a key that is not deferrable, would need no second look for rows of
 //! others; but it would wait for rows that are gone by the time of the check, and with the keys of UPDATE above for each
 //! other in whatever order the rows come. PostgreSQL's `unique_key_recheck` is the origin of the second look.
+//!
+//! U1 to U3 under random schedules of the tree's steps: `storage/tests/shuttle_deferrable_key.rs`. Of whole transactions:
+//! `tests/isolation/deferrable_keys.rs`.
 
 use crate::convert::storage_error;
 use crate::executor::heap_rel;
