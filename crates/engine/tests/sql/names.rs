@@ -60,3 +60,54 @@ fn names_are_looked_for_along_the_search_path() {
     ok(&mut session, "reset search_path");
     assert_eq!(query(&mut session, "execute p"), "7");
 }
+
+/// Words that begin a clause or a join of other databases are names like any others.
+#[test]
+fn words_of_other_databases_name_tables() {
+    let fixture = Fixture::new("");
+    let mut session = fixture.session();
+    for word in [
+        "anti",
+        "asof",
+        "connect",
+        "format",
+        "global",
+        "match_condition",
+        "match_recognize",
+        "open",
+        "output",
+        "partition",
+        "pivot",
+        "prewhere",
+        "qualify",
+        "semi",
+        "settings",
+        "top",
+        "unpivot",
+    ] {
+        let statement = format!("create table {word} (id int, {word} int); insert into {word} values (1, 2)");
+        assert_eq!(
+            run(&mut session, &statement),
+            "CREATE TABLE; INSERT 0 1",
+            "{word}"
+        );
+        for (statement, rows) in [
+            (format!("select {word}.id from {word} where {word}.id = 1"), "1"),
+            (format!("select {word} + 1 from {word} {word} where id = 1"), "3"),
+            (
+                format!(
+                    "select top.id, {word}.id from {word} as top, {word} {word} where top.id = {word}.id"
+                ),
+                "1|1",
+            ),
+            (
+                format!("select a.id from {word} a join {word} on a.id = {word}.id"),
+                "1",
+            ),
+        ] {
+            if word != "top" || !statement.contains("as top") {
+                assert_eq!(query(&mut session, &statement), rows, "{statement}");
+            }
+        }
+    }
+}

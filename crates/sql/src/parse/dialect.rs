@@ -120,13 +120,17 @@ impl Dialect for Grammar {
         *kw != Keyword::ON && PostgreSqlDialect {}.is_column_alias(kw, parser)
     }
 
+    /// Words of other databases' FROM clauses name a table like any other.
+    fn is_table_alias(&self, kw: &Keyword, parser: &mut Parser<'_>) -> bool {
+        FREE_TABLE_ALIASES.contains(kw) || PostgreSqlDialect {}.is_table_alias(kw, parser)
+    }
+
     as_base! {
         identifier_quote_style(identifier: &str) -> Option<char>;
         is_delimited_identifier_start(ch: char) -> bool;
         is_identifier_start(ch: char) -> bool;
         is_identifier_part(ch: char) -> bool;
         is_reserved_for_identifier(kw: Keyword) -> bool;
-        is_table_alias(kw: &Keyword, parser: &mut Parser<'_>) -> bool;
         is_custom_operator_part(ch: char) -> bool;
         get_next_precedence(parser: &Parser<'_>) -> Option<Result<u8, ParserError>>;
         prec_value(prec: Precedence) -> u8;
@@ -168,6 +172,37 @@ impl Dialect for Grammar {
     }
 }
 
+/// Words that sqlparser takes for the beginning of a clause or a join of other databases behind a table.
+const FREE_TABLE_ALIASES: [Keyword; 16] = [
+    Keyword::ANTI,
+    Keyword::ASOF,
+    Keyword::CONNECT,
+    Keyword::FORMAT,
+    Keyword::GLOBAL,
+    Keyword::MATCH_CONDITION,
+    Keyword::MATCH_RECOGNIZE,
+    Keyword::OPEN,
+    Keyword::OUTPUT,
+    Keyword::PARTITION,
+    Keyword::PIVOT,
+    Keyword::PREWHERE,
+    Keyword::QUALIFY,
+    Keyword::SEMI,
+    Keyword::SETTINGS,
+    Keyword::UNPIVOT,
+];
+
+/// TOP is a name: sqlparser reads a limit of other databases there, whatever the dialect.
+fn free_top(tokens: &mut [TokenWithSpan]) {
+    for token in tokens {
+        if let Token::Word(word) = &mut token.token
+            && word.keyword == Keyword::TOP
+        {
+            word.keyword = Keyword::NoKeyword;
+        }
+    }
+}
+
 /// True for the word VALUES, which cannot begin an expression.
 fn is_values(token: &Token) -> bool {
     matches!(token, Token::Word(word) if word.quote_style.is_none() && word.keyword == Keyword::VALUES)
@@ -180,6 +215,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
     super::string_forms::decode(&mut tokens, text)?;
     join_strings(&mut tokens);
     mark_symmetric(&mut tokens);
+    free_top(&mut tokens);
     super::in_list::mark(&mut tokens);
     super::conflict_select::mend(&mut tokens);
     super::row_locks::mend(&mut tokens);
