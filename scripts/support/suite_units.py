@@ -1,6 +1,8 @@
 """The units in which scripts/driver-suites runs the tests of Django and SQLAlchemy, and the command of each."""
 
 import dataclasses
+import re
+import sys
 
 from . import suite_sources
 
@@ -77,8 +79,14 @@ class Unit:
             return [python, "runtests.py", *options, *chosen, self.path]
         chosen = ["-k", only] if only else []
         options = ["-p", "suite_sqlalchemy", "-p", "no:cacheprovider", "--maxfail=1000000", "-q", "--dburi", url]
-        paths = sorted(self.directory().glob(self.path))
+        paths = [path for path in sorted(self.directory().glob(self.path)) if is_for_this_python(path)]
         return [python, "-m", "pytest", *options, *chosen, *(path.relative_to(self.directory()) for path in paths)]
+
+
+def is_for_this_python(path):
+    """False for a file of SQLAlchemy's tests in the syntax of a later Python: its name ends with the version."""
+    later = re.search(r"_py(\d)(\d+)$", path.stem)
+    return later is None or sys.version_info >= tuple(map(int, later.groups()))
 
 
 def all_units():
