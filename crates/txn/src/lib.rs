@@ -152,7 +152,7 @@ pub use notifications::{
 pub use proc_array::{ProcArray, ProcArrayOptions};
 pub use proc_clear::ProcClearVariant;
 pub use proc_id::ProcId;
-pub use row_holders::{InTheWay, ROWS_MAX, RowHolders, RowLocksVariant, RowPlace};
+pub use row_holders::{InTheWay, ROWS_MAX, RowHolders, RowLocksVariant, RowMark, RowPlace};
 pub use row_lock_mode::RowLockMode;
 pub use serializable::{
     ListedMark, MarkedObject, MarkedRow, SerialId, SerialTransaction, Serializable, SerializableOptions,

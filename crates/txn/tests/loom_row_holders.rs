@@ -158,3 +158,28 @@ fn loom_a_row_is_held_while_the_relation_takes_its_place() {
         row.locks.end_transaction(ALICE, a);
     });
 }
+
+/// Bob gives a row a new version that Alice has shared behind a savepoint, while she goes back to it: she holds neither.
+///
+/// Mutation that it is for: a version follows as its predecessor was held before the look under the list's latch.
+#[test]
+fn loom_what_is_taken_back_does_not_follow() {
+    explore(2, || {
+        let row = Arc::new(row(16));
+        let (a, b) = (row.array.assign_xid(ALICE), row.array.assign_xid(BOB));
+        let rows = row.locks.rows();
+        let mark = rows.savepoint(ALICE);
+        assert!(rows.hold(ALICE, a, place(1, 1), RowLockMode::KeyShare, false));
+        let updater = {
+            let row = Arc::clone(&row);
+            thread::spawn(move || {
+                let mut page = row.page.exclusive();
+                *page = b;
+                row.locks.rows().follow(place(1, 1), place(1, 2));
+            })
+        };
+        rows.go_back(ALICE, mark);
+        updater.join().unwrap();
+        assert_eq!(rows.held_rows(), 0);
+    });
+}

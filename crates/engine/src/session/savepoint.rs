@@ -11,7 +11,7 @@ use clearway_sql::error::{EngineError, Result, SqlState};
 
 use crate::output::Output;
 use crate::session::Session;
-use crate::transaction::{Phase, SessionMark};
+use crate::transaction::{Phase, SessionHolds, SessionMark};
 
 impl Session {
     pub(super) fn savepoint(&mut self, name: &str) -> Result<()> {
@@ -62,8 +62,11 @@ impl Session {
     /// Goes back to a savepoint. After an error there is none any more, and the block has failed.
     fn go_back_to(&mut self, index: usize) -> Result<()> {
         let clock = self.txn.savepoint_clock(index);
-        let advisory = self.advisory.get_mut().of_transaction();
-        match self.txn.go_back_to(index, advisory, &self.interrupts) {
+        let holds = SessionHolds {
+            advisory: self.advisory.get_mut().of_transaction(),
+            sequences: &self.sequence_locks.get_mut().held(),
+        };
+        match self.txn.go_back_to(index, holds, &self.interrupts) {
             Ok(mark) => {
                 clock.into_iter().for_each(|clock| self.cursors.gone_back(clock));
                 let changed = self.settings.go_back_to(mark.settings);

@@ -41,6 +41,13 @@ impl SequenceLocks {
         Ok(())
     }
 
+    /// The locks.
+    pub(crate) fn held(&self) -> Vec<(LockTag, LockMode)> {
+        let held = self.held.iter();
+        held.map(|sequence| (LockTag::Relation(*sequence), LockMode::RowExclusive))
+            .collect()
+    }
+
     /// The transaction ends; true if it had locks.
     pub(crate) fn end(&mut self) -> bool {
         let had_some = !self.held.is_empty();

@@ -14,10 +14,11 @@
 //! | rows, those of the definitions' heap too | the length of the list of changes | the changes behind it are taken back |
 //! | definitions, temporary tables | the overlay, by reference count | it is the overlay again |
 //! | files | how many were made, how many are to go | none goes that was to go; those that were made go at the end, whichever it is |
-//! | locks of relations | how many there are | the others are released, those of rows with their rows; shared ones of rows stay |
+//! | locks of relations | how many there are | the others are released, those of rows with their rows |
+//! | shared locks of rows | a mark (`clearway_txn::RowHolders`) | the others are released, but for relations that are held whole; in SERIALIZABLE none |
 //! | constraints to be checked at the commit | how many there are (`pending_checks`) | the others are forgotten, and those that passed since are checked again |
 //! | row counts | what they were, of the tables that are counted afterwards | they are that again; what was stored is dead |
-//! | advisory locks of the transaction | how many there are | the others are released |
+//! | advisory locks of the transaction | how many there are | the others are released; those of sequences stay |
 //! | notifications, channels listened on | how many there are | the others are forgotten |
 //! | settings | the length of the list of what SET replaced | `Settings::go_back_to` |
 //! | portals | a clock that every savepoint moves on | those made since are gone |
@@ -44,9 +45,10 @@ use std::sync::Arc;
 
 use clearway_machine::invariant;
 use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::plan::IsolationLevel;
 use clearway_storage::RelId;
 use clearway_storage::heap::{RowChanges, TakeBack};
-use clearway_txn::{LockMode, LockTag};
+use clearway_txn::{LockMode, LockTag, RowMark};
 
 use super::Transaction;
 use super::pending_checks::Mark;
@@ -72,6 +74,7 @@ struct Savepoint {
     /// Lengths of lists.
     changes: u64,
     locks: usize,
+    rows: RowMark,
     created: usize,
     dropped: usize,
     truncated: usize,
@@ -94,6 +97,15 @@ pub(crate) struct SessionMark {
     pub(crate) notifications: PendingMark,
     /// Advisory locks of the transaction.
     pub(crate) advisory_locks: usize,
+}
+
+/// Locks of the session that the transaction's list does not have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SessionHolds<'a> {
+    /// The advisory locks of the transaction, in their order.
+    pub(crate) advisory: &'a [(LockTag, LockMode)],
+    /// Those of sequences that it has counted by, which no savepoint takes back.
+    pub(crate) sequences: &'a [(LockTag, LockMode)],
 }
 
 /// Portals that are gone with what was taken back: those made at these times.
@@ -138,6 +150,8 @@ impl Transaction {
     /// SAVEPOINT.
     pub(crate) fn add_savepoint(&mut self, name: &str, session: SessionMark, spill: &SpillOptions) {
         self.clock += 1;
+        // Its end forgets the mark.
+        self.locked = true;
         let savepoints = self.savepoints.get_or_insert_with(|| {
             let overflow = Box::new(SpilledStack::new(&spill.directory));
             Box::new(Savepoints {
@@ -149,6 +163,7 @@ impl Transaction {
             name: name.to_owned(),
             changes: savepoints.changes.savepoint(),
             locks: self.held.len(),
+            rows: self.storage.locks.rows().savepoint(self.proc),
             created: self.created.len(),
             dropped: self.dropped.len(),
             truncated: self.counts.truncation_count(),
@@ -212,14 +227,13 @@ impl Transaction {
         }
     }
 
-    /// ROLLBACK TO: everything is as it was at the savepoint, which stays. `advisory`: the advisory locks that the transaction
-    /// has. What the session is to go back to itself.
+    /// ROLLBACK TO: everything is as it was at the savepoint, which stays. What the session is to go back to itself.
     ///
     /// An error: the transaction can only be rolled back as a whole (V2).
     pub(crate) fn go_back_to(
         &mut self,
         index: usize,
-        advisory: &[(LockTag, LockMode)],
+        holds: SessionHolds<'_>,
         interrupts: &Interrupts,
     ) -> Result<SessionMark> {
         let Some(mut savepoints) = self.savepoints.take() else {
@@ -229,7 +243,7 @@ impl Transaction {
         };
         savepoints.remove(index + 1);
         let gone_back = match savepoints.stack.get_mut(index) {
-            Some(savepoint) => self.go_back(savepoint, &savepoints.changes, advisory, interrupts),
+            Some(savepoint) => self.go_back(savepoint, &savepoints.changes, holds, interrupts),
             None => Err(EngineError::internal("a savepoint was lost")),
         };
         self.savepoints = Some(savepoints);
@@ -240,7 +254,7 @@ impl Transaction {
         &mut self,
         savepoint: &mut Savepoint,
         changes: &RowChanges,
-        advisory: &[(LockTag, LockMode)],
+        holds: SessionHolds<'_>,
         interrupts: &Interrupts,
     ) -> Result<SessionMark> {
         self.take_rows_back(savepoint, changes, interrupts)?;
@@ -257,8 +271,11 @@ impl Transaction {
         self.portals_go(savepoint.clock);
         // The next statement sees what was taken back, and has a snapshot of its own.
         self.end_statement();
-        let kept = &advisory[..savepoint.session.advisory_locks];
-        self.release_locks_behind(savepoint.locks, kept, !advisory.is_empty());
+        self.release_locks_behind(savepoint.locks, savepoint.session.advisory_locks, holds);
+        // The lock of a foreign key's check stands for a read that has no mark (`serializable`).
+        if self.isolation != IsolationLevel::Serializable {
+            self.storage.locks.rows().go_back(self.proc, savepoint.rows);
+        }
         if let Some(xid) = self.xid {
             self.storage.locks.wake_after_take_back(self.proc, xid);
         }
@@ -288,8 +305,9 @@ impl Transaction {
         }
     }
 
-    /// Releases the locks of relations but for the first `kept`, and those of rows that an error has left.
-    fn release_locks_behind(&mut self, kept: usize, advisory: &[(LockTag, LockMode)], has_advisory: bool) {
+    /// Releases the locks of relations but for the first `kept`, the advisory ones but for the first `advisory`, and those of
+    /// rows that an error has left.
+    fn release_locks_behind(&mut self, kept: usize, advisory: usize, holds: SessionHolds<'_>) {
         invariant!(
             V1 of savepoints,
             kept <= self.held.len(),
@@ -297,12 +315,11 @@ impl Transaction {
             self.held.len()
         );
         self.held.truncate(kept);
-        if self.locked || has_advisory {
-            let held = self.held.iter();
-            let held = held.map(|(oid, mode)| (LockTag::Relation(*oid), *mode));
-            let kept: Vec<_> = held.chain(advisory.iter().copied()).collect();
-            self.storage.locks.release_others(self.proc, &kept);
-        }
+        let relations = self.held.iter();
+        let relations = relations.map(|(oid, mode)| (LockTag::Relation(*oid), *mode));
+        let of_session = holds.advisory[..advisory].iter().chain(holds.sequences);
+        let kept: Vec<_> = relations.chain(of_session.copied()).collect();
+        self.storage.locks.release_others(self.proc, &kept);
     }
 
     /// The time that portals are made at now.

@@ -277,17 +277,44 @@ fn locks_of_rows_come_back_in_their_strength() {
     }
 }
 
-/// A row that is shared behind a savepoint stays shared.
+/// A row that is shared behind a savepoint is free again, and one that waits for it goes on; one that was shared before stays
+/// shared, in the strength that it was.
 #[test]
-fn shared_locks_stay() {
+fn shared_locks_are_taken_back() {
     Fixture::sharing_rows(ACCOUNTS).play(
         "alice: begin => BEGIN
+         alice: select id from accounts where id = 2 for key share => 2
          alice: savepoint s => SAVEPOINT
-         alice: select id from accounts where id = 1 for share => 1
-         alice: rollback to s => ROLLBACK
+         alice: select id from accounts where id in (1, 2) order by id for share => 1, 2
          bob:   update accounts set balance = 5 where id = 1 => waits
+         carol: update accounts set balance = 6 where id = 2 => waits
+         alice: rollback to s => ROLLBACK
+         bob    => UPDATE 1
+         carol  => UPDATE 1
+         # Carol's version of the row is Alice's too.
+         carol: delete from accounts where id = 2 => waits
          alice: commit => COMMIT
-         bob    => UPDATE 1",
+         carol  => DELETE 1",
+    );
+}
+
+/// A foreign key's lock behind a savepoint goes with the row that it was for, and one from before stays.
+#[test]
+fn locks_of_foreign_keys_are_taken_back() {
+    Fixture::sharing_rows(
+        "create table p (id int primary key); create table c (p int references p); insert into p values (1), (2)",
+    )
+    .play(
+        "alice: begin => BEGIN
+         alice: insert into c values (1) => INSERT 0 1
+         alice: savepoint s => SAVEPOINT
+         alice: insert into c values (1), (2) => INSERT 0 2
+         bob:   delete from p where id = 2 => waits
+         alice: rollback to s => ROLLBACK
+         bob    => DELETE 1
+         bob:   delete from p where id = 1 => waits
+         alice: commit => COMMIT
+         bob    => ERROR 23503",
     );
 }
 

@@ -27,9 +27,8 @@
 //! - *A row that others wait for.* They sleep until the transaction ends, or has taken something back
 //!   (`LockManager::wake_after_take_back`), and look again.
 //!
-//! Holders of a shared row (`clearway_txn::RowHolders`) are on no list: a transaction holds what it has shared to its end,
-//! also behind a savepoint. An update has left the holders where they were, so the version that returns has them still; and
-//! the lists cannot tell a hold from one that another transaction's update has copied to a new version.
+//! Holders of a shared row (`clearway_txn::RowHolders`) are on no list of these: their table knows what was shared since a
+//! savepoint. An update has left the holders where they were, so the version that returns has them still.
 //!
 //! Index entries of a version that was inserted stay, as those of a transaction that was rolled back: vacuum removes them.
 //! Its space is not used again before the transaction ends. One xid cannot tell its own withdrawn versions from those that

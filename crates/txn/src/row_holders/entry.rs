@@ -62,12 +62,55 @@ impl Hasher for PlaceHasher {
     }
 }
 
+/// A moment of a transaction between two savepoints (`savepoint`).
+pub(super) type Moment = u32;
+
+/// The moment of what has not happened.
+const NEVER: Moment = Moment::MAX;
+
 /// A transaction that holds a row, or all rows of a relation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RowHolder {
     pub(super) xid: Xid,
     pub(super) proc: ProcId,
-    pub(super) mode: RowLockMode,
+    /// The moments at which it got the shared modes, by their numbers.
+    since: [Moment; 2],
+}
+
+impl RowHolder {
+    pub(super) fn new(proc: ProcId, xid: Xid, mode: RowLockMode, now: Moment) -> RowHolder {
+        debug_assert!(mode.is_shared(), "{mode:?} stands on the page");
+        let mut since = [NEVER; 2];
+        since[mode as usize] = now;
+        RowHolder { xid, proc, since }
+    }
+
+    /// The strongest mode that it has.
+    pub(super) fn mode(&self) -> RowLockMode {
+        match self.since[RowLockMode::Share as usize] {
+            NEVER => RowLockMode::KeyShare,
+            _ => RowLockMode::Share,
+        }
+    }
+
+    /// Has also what `other` has of the same transaction; true if it is stronger than before.
+    pub(super) fn add(&mut self, other: &RowHolder) -> bool {
+        let before = self.mode();
+        for (mine, others) in self.since.iter_mut().zip(other.since) {
+            *mine = others.min(*mine);
+        }
+        self.mode() > before
+    }
+
+    /// Loses what it got at a moment or later; false if nothing is left.
+    pub(super) fn go_back(&mut self, to: Moment) -> bool {
+        for since in &mut self.since {
+            if *since >= to {
+                *since = NEVER;
+            }
+        }
+        self.since != [NEVER; 2]
+    }
 }
 
 /// The transactions that hold one row, or all rows of a relation.
@@ -91,14 +134,16 @@ impl RowEntry {
     /// Adds a holder, or makes its hold stronger; `false` if it has to queue first (H5). `at_front`: it has queued.
     pub(super) fn admit(&mut self, holder: RowHolder, at_front: bool) -> Admission {
         if let Some(held) = self.holders.iter_mut().find(|held| held.xid == holder.xid) {
-            held.mode = held.mode.max(holder.mode);
-            return Admission::Held;
+            return match held.add(&holder) {
+                true => Admission::Stronger,
+                false => Admission::Held,
+            };
         }
         if at_front {
             // The lock at the head of the queue is this one's, so no other waits that came before it.
             self.waiting = None;
         } else if let Some((mode, passed)) = &mut self.waiting
-            && mode.conflicts_with(holder.mode)
+            && mode.conflicts_with(holder.mode())
         {
             if *passed == PASSES_MAX {
                 return Admission::Queue;
@@ -115,8 +160,10 @@ impl RowEntry {
 pub(super) enum Admission {
     /// A new holder.
     Added,
-    /// It was one.
+    /// It was one, in that mode or a stronger one.
     Held,
+    /// It was one in a weaker mode.
+    Stronger,
     /// It has to queue.
     Queue,
 }

@@ -35,6 +35,8 @@
 //!   it, in the strongest mode that it has on one of them. So memory is bounded and no lock is lost, and others wait for
 //!   rows that they would not have had to wait for. The relation is entered first and its rows are taken out then; a
 //!   transaction that asks looks at rows first.
+//! - H7: a transaction that goes back to a savepoint gives back what it has got since then (`savepoint`), but for relations
+//!   that it holds whole.
 //!
 //! # Waits
 //! A transaction that finds a row held waits for the end of one holder, asks again, and waits for the next. That is a
@@ -48,11 +50,12 @@
 //! # Costs
 //! A page of which no row is held: one load of a count that pages with the same hash share, and one of the number of
 //! relations held whole. To hold a row: the latch of the session's list and that of a part of the table. A row held takes
-//! some 80 bytes.
+//! some 90 bytes.
 //!
 //! Origin: ours. PostgreSQL writes the number of a set of transactions (a multixact) into `xmax`, and the sets into files.
 
 mod entry;
+mod savepoint;
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -63,9 +66,11 @@ use clearway_latch::{LatchClass, Latched, LwLockOptions};
 use clearway_machine::{AtomicWord, Machine, Native, Padded, WaitEvent, switch};
 
 use crate::{ProcArray, ProcId, RowLockMode, Xid};
-use entry::{Admission, PlaceHasher, RowEntry, RowHolder};
+use entry::{Admission, Moment, PlaceHasher, RowEntry, RowHolder};
+use savepoint::Listed;
 
 pub use entry::RowPlace;
+pub use savepoint::RowMark;
 
 static HELD_ROWS: LatchClass = LatchClass::new("HeldRows", WaitEvent::LockManager, 260);
 static ROW_HOLDERS: LatchClass = LatchClass::new("RowHolders", WaitEvent::LockManager, 262);
@@ -106,7 +111,11 @@ struct HeldRows {
     /// Invalid: it holds nothing. A transaction that follows a version for it finds that it has ended.
     xid: Xid,
     /// Places in the table. One may have been forgotten since, or be listed twice.
-    places: Vec<RowPlace>,
+    places: Vec<Listed>,
+    /// Those of them at which it has got a stronger mode since its first savepoint.
+    stronger: Vec<Listed>,
+    /// Raised by each savepoint.
+    now: Moment,
     /// Relations that it holds whole.
     relations: Vec<(u32, RowLockMode)>,
 }
@@ -268,7 +277,7 @@ impl<M: Machine> RowHolders<M> {
         for holder in holders {
             if holder.xid == xid {
                 *is_holder = true;
-            } else if other.is_none() && holder.mode.conflicts_with(mode) && self.runs(holder) {
+            } else if other.is_none() && holder.mode().conflicts_with(mode) && self.runs(holder) {
                 *other = Some(holder.xid);
             }
         }
@@ -284,7 +293,6 @@ impl<M: Machine> RowHolders<M> {
     /// the row on the page in a mode that conflicts.
     #[must_use = "the row may not be held"]
     pub fn hold(&self, proc: ProcId, xid: Xid, place: RowPlace, mode: RowLockMode, at_front: bool) -> bool {
-        debug_assert!(mode.is_shared(), "{mode:?} stands on the page");
         let session = self.list(proc);
         // Relaxed: read by the session itself.
         session.has_held.store(1, Relaxed);
@@ -294,7 +302,7 @@ impl<M: Machine> RowHolders<M> {
             "the last transaction has ended"
         );
         list.xid = xid;
-        let holder = RowHolder { xid, proc, mode };
+        let holder = RowHolder::new(proc, xid, mode, list.now);
         match list.mode_of(place.rel) {
             Some(held) if held >= mode => true,
             Some(_) => {
@@ -311,6 +319,10 @@ impl<M: Machine> RowHolders<M> {
             let mut part = self.part(place).exclusive();
             match part.entry(place).or_default().admit(holder, at_front) {
                 Admission::Held => return true,
+                Admission::Stronger => {
+                    list.note_stronger(place);
+                    return true;
+                }
                 Admission::Queue => return false,
                 Admission::Added => {
                     // Relaxed: the page's latch publishes it (H1).
@@ -318,7 +330,7 @@ impl<M: Machine> RowHolders<M> {
                 }
             }
         }
-        list.places.push(place);
+        list.places.push(Listed { place, at: list.now });
         if list.places.len() >= self.rows_max {
             self.escalate(list, holder, place.rel);
         }
@@ -328,24 +340,22 @@ impl<M: Machine> RowHolders<M> {
     /// H6: all rows of a relation in the place of those on the list.
     #[cold]
     fn escalate(&self, list: &mut HeldRows, holder: RowHolder, rel: u32) {
-        let mut strongest = holder.mode;
-        for place in list.places.iter().filter(|place| place.rel == rel) {
-            let part = self.part(*place).shared();
-            let held = part.get(place).map_or(&[][..], |entry| &entry.holders);
-            let own = held.iter().filter(|other| other.xid == holder.xid);
-            strongest = own.map(|own| own.mode).fold(strongest, RowLockMode::max);
+        let mut whole = holder;
+        for listed in list.places.iter().filter(|listed| listed.place.rel == rel) {
+            let part = self.part(listed.place).shared();
+            let held = part.get(&listed.place).map_or(&[][..], |entry| &entry.holders);
+            for own in held.iter().filter(|other| other.xid == holder.xid) {
+                whole.add(own);
+            }
         }
-        let whole = RowHolder {
-            mode: strongest,
-            ..holder
-        };
         self.hold_relation(list, whole, rel);
         self.escalations.fetch_add(1, Relaxed);
-        list.places.retain(|place| {
-            if place.rel == rel {
-                self.remove(*place, holder.xid);
+        list.stronger.retain(|listed| listed.place.rel != rel);
+        list.places.retain(|listed| {
+            if listed.place.rel == rel {
+                self.remove(listed.place, holder.xid);
             }
-            place.rel != rel
+            listed.place.rel != rel
         });
     }
 
@@ -354,7 +364,7 @@ impl<M: Machine> RowHolders<M> {
         let mut relations = self.relations.exclusive();
         let holders = relations.entry(rel).or_default();
         if let Some(held) = holders.iter_mut().find(|held| held.xid == holder.xid) {
-            held.mode = held.mode.max(holder.mode);
+            held.add(&holder);
         } else {
             holders.push(holder);
             // Relaxed: published by the Release in `remove`, and for rows that are locked later by the latches of their
@@ -363,19 +373,24 @@ impl<M: Machine> RowHolders<M> {
         }
         drop(relations);
         match list.relations.iter_mut().find(|(held, _)| *held == rel) {
-            Some((_, mode)) => *mode = holder.mode.max(*mode),
-            None => list.relations.push((rel, holder.mode)),
+            Some((_, mode)) => *mode = holder.mode().max(*mode),
+            None => list.relations.push((rel, holder.mode())),
         }
     }
 
     /// Takes a transaction off a row, if it is there.
     fn remove(&self, place: RowPlace, xid: Xid) {
+        self.keep(place, |holder| holder.xid != xid);
+    }
+
+    /// Keeps some of a row's holders.
+    fn keep(&self, place: RowPlace, is_kept: impl Fn(&mut RowHolder) -> bool) {
         let mut part = self.part(place).exclusive();
         let Some(entry) = part.get_mut(&place) else {
             return;
         };
         let before = entry.holders.len();
-        entry.holders.retain(|holder| holder.xid != xid);
+        entry.holders.retain(is_kept);
         let removed = before - entry.holders.len();
         if entry.holders.is_empty() {
             part.remove(&place);
@@ -409,9 +424,18 @@ impl<M: Machine> RowHolders<M> {
             let mut list = self.list(holder.proc).held.exclusive();
             // One that has ended meanwhile has taken its list along, or holds all rows by now.
             if list.xid == holder.xid && list.mode_of(to.rel).is_none() {
-                self.add(&mut list, holder, to, true);
+                // Looked at again: it may have gone back to a savepoint (K3).
+                let held = self.holder(from, holder.xid);
+                held.map(|holder| self.add(&mut list, holder, to, true));
             }
         }
+    }
+
+    /// A transaction as a holder of a row.
+    fn holder(&self, place: RowPlace, xid: Xid) -> Option<RowHolder> {
+        let part = self.part(place).shared();
+        let mut holders = part.get(&place)?.holders.iter();
+        holders.find(|holder| holder.xid == xid).copied()
     }
 
     /// H4: other versions will stand at places of a page, which the caller has exclusively.
@@ -451,9 +475,10 @@ impl<M: Machine> RowHolders<M> {
             xid,
             mut places,
             relations,
+            ..
         } = std::mem::take(&mut *session.held.exclusive());
-        for place in &places {
-            self.remove(*place, xid);
+        for listed in &places {
+            self.remove(listed.place, xid);
         }
         for (rel, _) in &relations {
             let mut table = self.relations.exclusive();

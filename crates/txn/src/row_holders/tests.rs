@@ -152,3 +152,84 @@ fn a_transaction_with_many_rows_gets_the_relation_in_their_strongest_mode() {
     end(&array, &rows, BOB, b);
     assert_empty(&rows);
 }
+
+/// The example of `savepoint`.
+#[test]
+fn what_was_shared_since_a_savepoint_is_free() {
+    let (array, rows) = table(2, ROWS_MAX);
+    let (a, b) = (array.assign_xid(ALICE), array.assign_xid(BOB));
+    let hold = |slot| assert!(rows.hold(ALICE, a, place(slot), RowLockMode::KeyShare, false));
+    hold(1);
+    let mark = rows.savepoint(ALICE);
+    hold(2);
+    // The new versions are at 11 and 12.
+    for slot in [1, 2] {
+        rows.follow(place(slot), place(slot + 10));
+    }
+    rows.go_back(ALICE, mark);
+    let is_held = |slot| rows.in_the_way(b, place(slot), RowLockMode::Update).is_some();
+    assert_eq!([1, 11, 2, 12].map(is_held), [true, true, false, false]);
+    end(&array, &rows, ALICE, a);
+    assert_empty(&rows);
+}
+
+#[test]
+fn a_mode_that_was_made_stronger_since_a_savepoint_is_what_it_was() {
+    let (array, rows) = table(2, ROWS_MAX);
+    let (a, b) = (array.assign_xid(ALICE), array.assign_xid(BOB));
+    let hold = |mode| assert!(rows.hold(ALICE, a, place(1), mode, false));
+    let is_in_the_way = |mode| rows.in_the_way(b, place(1), mode).is_some();
+    hold(RowLockMode::KeyShare);
+    let first = rows.savepoint(ALICE);
+    hold(RowLockMode::KeyShare);
+    for _ in 0..2 {
+        rows.savepoint(ALICE);
+        hold(RowLockMode::Share);
+        assert!(is_in_the_way(RowLockMode::NoKeyUpdate));
+        rows.go_back(ALICE, first);
+        assert!(!is_in_the_way(RowLockMode::NoKeyUpdate));
+        assert!(is_in_the_way(RowLockMode::Update));
+    }
+    end(&array, &rows, ALICE, a);
+    assert_empty(&rows);
+}
+
+/// Later savepoints, each of which is gone back to, leave what earlier ones have, once.
+#[test]
+fn savepoints_in_each_other_are_gone_back_to_one_by_one() {
+    let (array, rows) = table(2, ROWS_MAX);
+    let a = array.assign_xid(ALICE);
+    let mut marks = Vec::new();
+    for slot in 1..=20 {
+        marks.push(rows.savepoint(ALICE));
+        assert!(rows.hold(ALICE, a, place(slot), RowLockMode::Share, false));
+        // It follows within each savepoint.
+        rows.follow(place(1), place(100 + slot));
+    }
+    for (left, mark) in marks.into_iter().enumerate().rev() {
+        rows.go_back(ALICE, mark);
+        // The versions that follow the first row are there as long as it is.
+        let expected = if left == 0 { 0 } else { left as u64 + 20 };
+        assert_eq!(rows.held_rows(), expected);
+        let listed = rows.list(ALICE).held.exclusive().places.len();
+        assert_eq!(listed as u64, expected, "each is listed once");
+    }
+    end(&array, &rows, ALICE, a);
+    assert_empty(&rows);
+}
+
+/// H6 before H7: a relation that is held whole stays so.
+#[test]
+fn a_relation_that_is_held_whole_outlives_a_savepoint() {
+    let (array, rows) = table(2, 3);
+    let (a, b) = (array.assign_xid(ALICE), array.assign_xid(BOB));
+    let mark = rows.savepoint(ALICE);
+    for slot in 1..=3 {
+        assert!(rows.hold(ALICE, a, place(slot), RowLockMode::Share, false));
+    }
+    assert_eq!(rows.escalations(), 1);
+    rows.go_back(ALICE, mark);
+    assert!(rows.in_the_way(b, place(1), RowLockMode::Update).is_some());
+    end(&array, &rows, ALICE, a);
+    assert_empty(&rows);
+}
