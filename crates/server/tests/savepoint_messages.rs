@@ -173,3 +173,51 @@ fn a_copy_is_taken_back() {
     client.query("commit");
     assert_eq!(client.value("select count(*) from t"), "1");
 }
+
+/// Ten thousand savepoints inside each other, by pipelines of a thousand, with a row at each hundredth; in the innermost a COPY
+/// that fails. Then back by messages of both protocols.
+#[test]
+fn ten_thousand_inside_each_other() {
+    let server = TestServer::start();
+    let mut client = server.client();
+    client.rows("create table t (a int primary key)");
+    client.query("begin");
+    for first in (0..10_000).step_by(1_000) {
+        let levels = (first..first + 1_000).flat_map(|level| {
+            let row = match level % 100 {
+                0 => run(&format!("insert into t values ({level})")),
+                _ => Vec::new(),
+            };
+            [run(&format!("savepoint s{level}")), row].concat()
+        });
+        let messages: Vec<u8> = levels.chain(sync()).collect();
+        client.send(&messages);
+        let replies = client.until_ready();
+        assert_eq!(kinds(&replies), "12C".repeat(1_010) + "Z");
+    }
+    let count = |client: &mut Raw| client.value("select count(*) from t");
+    for (rows, end) in [("10000\n10001\n", "GCZ"), ("10002\n9900\n", "GEZ")] {
+        client.send(
+            &[
+                query("copy t from stdin"),
+                message(b'd', rows.as_bytes()),
+                message(b'c', b""),
+            ]
+            .concat(),
+        );
+        assert_eq!(kinds(&client.until_ready()), end);
+    }
+    client.query("rollback to s9999");
+    assert_eq!(count(&mut client), "100");
+    let pipeline = ["rollback to s5000", "release s2500", "insert into t values (0)"];
+    let mut messages: Vec<u8> = pipeline.iter().flat_map(|sql| run(sql)).collect();
+    messages.extend(sync());
+    client.send(&messages);
+    let replies = client.until_ready();
+    assert_eq!(kinds(&replies), "12C12C12EZ");
+    assert_eq!(status(&replies), 'E');
+    client.query("rollback to s2499");
+    assert_eq!(count(&mut client), "25");
+    client.query("commit");
+    assert_eq!(count(&mut client), "25");
+}
