@@ -399,6 +399,37 @@ fn a_block_defines_a_table_whose_definition_waits_for_the_block() {
     );
 }
 
+/// The catalog and the table are busy in turns. Behind the last of its waits Bob takes the catalog first, as all do.
+///
+/// Mutation seen caught: the lock that was waited for last is kept.
+#[test]
+fn a_definition_that_has_waited_often_takes_the_catalog_first() {
+    let fixture = Fixture::new("create table t (a int); create table u (a int)");
+    fixture.play(
+        "
+        carol: begin => BEGIN
+        carol: alter table u add b int => ALTER TABLE
+        bob:   alter table t add b int => waits
+        alice: begin => BEGIN
+        alice: lock table t => LOCK TABLE
+        carol: rollback => ROLLBACK
+        carol: begin => BEGIN
+        carol: alter table u add b int => ALTER TABLE
+        alice: rollback => ROLLBACK
+        alice: begin => BEGIN
+        alice: lock table t => LOCK TABLE
+        carol: rollback => ROLLBACK
+        carol: begin => BEGIN
+        carol: alter table u add b int => ALTER TABLE
+        alice: rollback => ROLLBACK
+        carol: alter table t add c int => ALTER TABLE
+        carol: commit => COMMIT
+        bob    => ALTER TABLE
+        alice: select count(b), count(c) from t => 0|0
+        ",
+    );
+}
+
 /// The table and the catalog are busy in turns. From the fifth time on the session keeps what it has.
 #[test]
 fn a_definition_that_has_waited_often_waits_with_what_it_has() {

@@ -111,7 +111,7 @@ impl Session {
                 self.begin(Phase::Implicit);
             }
             if is_part {
-                self.lock(CATALOG_REL, LockMode::ShareRowExclusive)?;
+                self.lock_to_define(&[(CATALOG_REL, LockMode::ShareRowExclusive), (oid, MODE)])?;
             }
             if !is_part {
                 // What this transaction adds is counted at its end.
@@ -129,7 +129,7 @@ impl Session {
                 self.txn.end_statement();
                 self.commit(out)?;
                 self.begin(Phase::Implicit);
-                self.lock(CATALOG_REL, LockMode::ShareRowExclusive)?;
+                self.lock_to_define(&[(CATALOG_REL, LockMode::ShareRowExclusive), (oid, MODE)])?;
             }
             self.keep_statistics(analyzed)?;
             self.txn.end_statement();

@@ -15,7 +15,8 @@
 //! - L3: after [`ROUNDS`] such waits it keeps what it has got, in the order of the statement's list. Others may be
 //!   kept waiting then, and it makes progress.
 //! - L4: what the transaction had before the statement it keeps, so a block that has changed definitions waits for tables
-//!   with the catalog's lock. So does a statement for what it finds only while it runs: CASCADE, types in use.
+//!   with the catalog's lock. So does a statement for what it finds only while it runs: CASCADE, types in use, and a table
+//!   that was made anew under its name while it waited.
 
 use std::time::Duration;
 
@@ -88,6 +89,8 @@ impl Transaction {
             self.unlock_relations_behind(before);
             self.lock_relation(oid, mode, interrupts, timeout)?;
         }
+        // L3: from the beginning of the list.
+        self.unlock_relations_behind(before);
         for (oid, mode) in wanted {
             self.lock_relation(*oid, *mode, interrupts, timeout)?;
         }

@@ -293,7 +293,8 @@ impl Session {
         self.begin_step()?;
         self.lock_to_define(&crate::definition::locks(&statement))?;
         let Some(entry) = self.txn.catalog_state().table(table.oid).cloned() else {
-            return Ok(());
+            // It was dropped meanwhile. The locks go before the next table is waited for.
+            return self.end_step(out);
         };
         if entry.def.has_indexes() {
             let table = TableUse::new(table.oid, LockMode::AccessExclusive, Some(&entry));
