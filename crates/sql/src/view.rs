@@ -97,22 +97,19 @@ impl CheckOption {
 }
 
 impl ViewDef {
-    /// The view after a column that was called `from` got the name `to`; `None` if it does not read the table.
+    /// The view after a column that was called `from` got another name; `None` if it does not read the table.
     #[must_use]
-    pub fn with_renamed(&self, table: u32, column: u16, from: &str, to: &str) -> Option<ViewDef> {
+    pub fn with_renamed(&self, table: u32, column: u16, from: &str) -> Option<ViewDef> {
         let reads = self.tables.iter().any(|named| named.table == table);
         let is_it = |known: &TextName| known.table == table && known.column == column;
         let mut view = self.clone();
-        match view.names.iter().position(is_it) {
-            Some(place) if view.names[place].name == to => {
-                view.names.remove(place);
-            }
-            Some(_) => {}
-            None => view.names.push(TextName {
+        // The name in the text stays, also where it is the column's again.
+        if !view.names.iter().any(is_it) {
+            view.names.push(TextName {
                 table,
                 column,
                 name: from.to_owned(),
-            }),
+            });
         }
         reads.then_some(view)
     }

@@ -299,12 +299,16 @@ pub fn names_of_types(text: &str) -> Vec<(Option<String>, String)> {
     names.collect()
 }
 
-/// True if a text names a field of a row by this word: `(row).field`, `(rows)[1].field`.
+/// True if a text names a field of a row by this word: `(row).field`, `(rows)[1].field`, `(row).row.field`.
 pub fn names_field(text: &str, field: &str) -> bool {
-    let tokens = lex(text, usize::MAX);
-    tokens.windows(3).any(|three| {
-        let is_field = matches!(&three[2].kind, Kind::Word(word) | Kind::Quoted(word) if word == field);
-        is_field && three[1].kind == Kind::Symbol('.') && matches!(three[0].kind, Kind::Symbol(')' | ']'))
+    // Behind a value in parentheses, an element, or a field of either; and behind a dot there.
+    let (mut is_behind_value, mut is_behind_dot) = (false, false);
+    lex(text, usize::MAX).iter().any(|token| {
+        let is_word = matches!(token.kind, Kind::Word(_) | Kind::Quoted(_));
+        let is_field = is_word && is_behind_dot;
+        is_behind_dot = is_behind_value && token.kind == Kind::Symbol('.');
+        is_behind_value = is_field || matches!(token.kind, Kind::Symbol(')' | ']'));
+        is_field && matches!(&token.kind, Kind::Word(word) | Kind::Quoted(word) if word == field)
     })
 }
 
@@ -415,7 +419,8 @@ mod tests {
         assert!(kinds("e'a\\tb\\'' E'\\").eq([text("a\tb'"), text("\\")]));
         assert!(kinds("\"A\"\"b\" Ab").eq([Kind::Quoted("A\"b".to_owned()), Kind::Word("ab".to_owned())]));
         assert!(names_field("(t).A > 1", "a") && names_field("(x[1]).b [ 2 ] . \"c\"", "c"));
-        assert!(!names_field("t.a = '(t).a' + f(b)", "a"));
+        assert!(names_field("(x).r.a", "a") && names_field("(x[1]).b.c.a", "a"));
+        assert!(!names_field("t.a = '(t).a' + f(b)", "a") && !names_field("f(b) and a or x.r.a", "a"));
         assert_eq!(lex("a b c", 2).len(), 2);
         assert_eq!(first_token(" /* x */ 'a b' c"), Some("'a b'"));
     }

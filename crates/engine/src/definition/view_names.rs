@@ -45,7 +45,7 @@ impl DefinitionChange<'_, '_, '_> {
         let mut told = Vec::new();
         for view in views {
             let changed = view.def.view.as_ref();
-            let changed = changed.and_then(|view| view.with_renamed(table, column, &from, to));
+            let changed = changed.and_then(|view| view.with_renamed(table, column, &from));
             if let Some(changed) = changed {
                 let mut definition = (*view.def).clone();
                 definition.view = Some(Arc::new(changed));

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use clearway_sql::error::{EngineError, Result};
 use clearway_sql::value::DataType;
-use clearway_sql::value::user_type::{DomainType, UserType, array_name, numbered};
-use clearway_sql::{ColumnDefault, TableDef, has_word, names_field, names_of_types};
+use clearway_sql::value::user_type::{DomainType, UserType, numbered};
+use clearway_sql::{ColumnDefault, IndexedValue, TableDef, has_word, names_field, names_of_types};
 
 use crate::catalog::CatalogState;
 
@@ -52,7 +52,7 @@ pub(super) fn require_unwritten(state: &CatalogState, of: &UserType, word: &str,
 /// 0A000 if an expression or a query in a definition may name the type of a relation's rows, or of arrays of them; `what`
 /// is done to the relation.
 pub(super) fn require_row_type_unwritten(state: &CatalogState, of: &TableDef, what: &str) -> Result<()> {
-    let names = [of.name.clone(), array_name(&of.name)];
+    let names = [of.name.clone(), state.array_name_in(of.schema.oid, &of.name)];
     match naming_type(state, |_, name| names.iter().any(|own| own == name)) {
         None => Ok(()),
         Some(in_what) => Err(EngineError::not_supported(format!(
@@ -92,13 +92,21 @@ fn naming_type(state: &CatalogState, is_it: impl Fn(Option<&str>, &str) -> bool)
     naming.map(|other| format!("domain \"{}\"", other.name))
 }
 
-/// The texts of a table's defaults, generated columns and CHECK constraints.
+/// The texts of a table's defaults, generated columns and CHECK constraints, and of its indexes' keys and predicates.
 fn expressions_of(table: &TableDef) -> impl Iterator<Item = &String> {
     let defaults = table.columns.iter().filter_map(|column| match &column.default {
         Some(ColumnDefault::Expression { sql, .. } | ColumnDefault::Generated { sql, .. }) => Some(sql),
         _ => None,
     });
-    defaults.chain(table.checks.iter().map(|check| &check.sql))
+    let of_indexes = table.all_indexes().flat_map(|index| {
+        let keys = index.keys.iter().filter_map(|key| match &key.value {
+            IndexedValue::Expression(kept) => Some(&kept.sql),
+            IndexedValue::Column(_) => None,
+        });
+        keys.chain(index.predicate.iter().map(|kept| &kept.sql))
+    });
+    let checks = table.checks.iter().map(|check| &check.sql);
+    defaults.chain(checks).chain(of_indexes)
 }
 
 /// The texts of a domain's default and CHECK constraints; none for another type.
@@ -144,8 +152,10 @@ impl<'s> Holders<'s> {
     fn of(state: &'s CatalogState, wanted: DataType) -> Holders<'s> {
         let all: Vec<Arc<UserType>> = state.user_types().into_iter().chain(state.row_types()).collect();
         let holding = all.iter().filter(|found| holds(state, found.data_type(), wanted));
-        let words =
-            holding.flat_map(|found| [found.name.clone(), array_name(&found.name), numbered(found.oid)]);
+        let words = holding.flat_map(|found| {
+            let of_arrays = state.array_name_in(found.schema_oid, &found.name);
+            [found.name.clone(), of_arrays, numbered(found.oid)]
+        });
         Holders {
             state,
             wanted,
