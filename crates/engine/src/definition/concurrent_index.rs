@@ -15,7 +15,7 @@ use crate::definition::{DefinitionChange, Outcome, ReadableBy, check, index_vali
 use crate::executor::Execution;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::CreateIndex;
-use clearway_sql::{IndexDef, IndexStage, ObjectAddress, TableDef, UnfinishedIndex};
+use clearway_sql::{IndexDef, IndexMarks, IndexStage, ObjectAddress, TableDef, UnfinishedIndex};
 
 /// One step.
 #[derive(Debug, Clone, Copy)]
@@ -120,6 +120,11 @@ impl DefinitionChange<'_, '_, '_> {
             rel,
             primary: false,
             constraint: false,
+            // One index of a table is clustered on, or its replica identity: the old one.
+            marks: IndexMarks {
+                statistics_targets: old.marks.statistics_targets.clone(),
+                ..IndexMarks::default()
+            },
             ..(*old).clone()
         };
         self.put_building(state, entry, index)
@@ -218,8 +223,11 @@ impl DefinitionChange<'_, '_, '_> {
         let mut table = (*entry.def).clone();
         let mut done = Done::Yes;
         if let Some(place) = table.indexes.iter().position(|index| index.oid == oid) {
+            let mut index = (*table.indexes.remove(place)).clone();
+            // It is none that the table is clustered on, nor its replica identity, if it stays behind.
+            index.marks = IndexMarks::default();
             table.unfinished.push(UnfinishedIndex {
-                index: table.indexes.remove(place),
+                index: Arc::new(index),
                 stage: IndexStage::Written,
             });
         } else {
