@@ -6,7 +6,7 @@
 //! A primary that may be none any more answers nothing, tells its sessions so, and *begins anew*: the process executes its own
 //! program again, with the same process id and arguments. Memory, threads and the directory's lock are as after kill -9, and
 //! nothing more is logged. The same when it has handed over, and when its directory has to be copied again. A node that was
-//! asked to end does not begin anew, whenever that was.
+//! asked to end does not begin anew, unless the signal comes in the moment between the last look and the execution.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
@@ -161,6 +161,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             Ended::CopyAnew => Some("the directory is to be copied anew"),
             Ended::Asked => None,
             Ended::Failed(problem) => {
+                // A copy that has begun ends too.
+                stop.stop();
                 failure = Some(CommandError::Node(problem));
                 None
             }
@@ -234,6 +236,8 @@ fn begin_anew(reason: &str, told: impl Fn() -> bool, stop: &StopSignal) -> Resul
     while !told() && Instant::now() < until {
         thread::sleep(Duration::from_millis(10));
     }
+    let again = std::env::args_os().skip(1).collect::<Vec<_>>();
+    notice(format_args!("beginning anew, unless it is to end"));
     // The scope would wait for threads that may never end.
     if stop.is_stopped() {
         notice(format_args!(
@@ -241,10 +245,7 @@ fn begin_anew(reason: &str, told: impl Fn() -> bool, stop: &StopSignal) -> Resul
         ));
         std::process::exit(0);
     }
-    notice(format_args!("beginning anew"));
-    let error = Command::new("/proc/self/exe")
-        .args(std::env::args_os().skip(1))
-        .exec();
+    let error = Command::new("/proc/self/exe").args(again).exec();
     // Not reached unless it failed.
     notice(format_args!("could not begin anew: {error}"));
     std::process::exit(1);

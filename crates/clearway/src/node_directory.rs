@@ -113,6 +113,18 @@ fn if_there(outcome: io::Result<()>) -> io::Result<()> {
     }
 }
 
+/// True if what is in the directory is not what a server has written there.
+fn is_damage(error: &StorageError) -> bool {
+    matches!(
+        error,
+        StorageError::CorruptPage { .. }
+            | StorageError::CorruptFile { .. }
+            | StorageError::DamagedRecord { .. }
+            | StorageError::UnlinkedRecord { .. }
+            | StorageError::MissingFile { .. }
+    )
+}
+
 fn moving(source: io::Error) -> CommandError {
     CommandError::Io {
         what: "moving the data directory aside, which has to be copied anew",
@@ -121,7 +133,7 @@ fn moving(source: io::Error) -> CommandError {
 }
 
 impl NodeDirectory {
-    /// The directory `data`. A move that was interrupted is completed.
+    /// The directory `data`. A move that was interrupted is completed, and a copy behind which a kill came.
     pub(crate) fn new(data: &Path, config: &Config) -> Result<NodeDirectory> {
         let of_clients = [
             &config.hba_file,
@@ -140,6 +152,10 @@ impl NodeDirectory {
                 .collect(),
         };
         directory.complete_move().map_err(moving)?;
+        if !directory.wants_copy()? && !rewind_is_unfinished(&directory.path) {
+            // Before anything asks for the files about clients.
+            directory.complete_copy()?;
+        }
         Ok(directory)
     }
 
@@ -179,15 +195,24 @@ impl NodeDirectory {
         Ok(copy_is_wanted(&self.path)?)
     }
 
-    /// Its role, and its database. A standby's is `Starting`: it is opened before it is told of.
+    /// Its role, and its database. A standby's is `Starting`: it is opened before it is told of. One that has to be rewound
+    /// or copied is `Absent`, and has a database all the same: it makes no first one.
     pub(crate) fn look(&self) -> Result<(Role, Option<Closed>)> {
-        if self.wants_copy()? || rewind_is_unfinished(&self.path) {
+        if self.wants_copy()? {
             return Ok((Role::Absent, None));
         }
         let state = directory_state(&self.path)?;
+        let unfit = Closed {
+            database: state.system_identifier,
+            timeline: 0,
+            end: 0,
+        };
+        if rewind_is_unfinished(&self.path) {
+            return Ok((Role::Absent, Some(unfit)));
+        }
         if self.is_to_be_copied_anew() {
             if state.standby {
-                return Ok((Role::Absent, None));
+                return Ok((Role::Absent, Some(unfit)));
             }
             // It was promoted since.
             self.unmark();
@@ -221,10 +246,18 @@ impl NodeDirectory {
             begin();
         } else if self.is_to_be_copied_anew() {
             begin();
-            // A log that only seems to go on, as its histories tell, was refused as a stream.
-            if self.rewind(client)? == Rewinding::Done {
-                self.unmark();
-                return Ok(connect()?);
+            match self.rewind(client) {
+                Ok(Rewinding::Done) => {
+                    self.unmark();
+                    return Ok(connect()?);
+                }
+                // A log that only seems to go on, as its histories tell, was refused as a stream.
+                Ok(Rewinding::NotNeeded | Rewinding::Impossible) => {}
+                // Its own log cannot be read. It is kept as the directory of before.
+                Err(CommandError::Receiver(ReceiverError::Storage(error))) if is_damage(&error) => {
+                    notice(format_args!("{error}"));
+                }
+                Err(error) => return Err(error),
             }
             client = connect()?;
             self.move_aside()?;
@@ -448,6 +481,29 @@ mod tests {
         assert_eq!((role, closed.unwrap().timeline), (Role::Former, 1));
         assert!(!directory.is_to_be_copied_anew());
     }
+
+    /// A kill behind a copy, before the files about clients were taken over; and a directory that is marked.
+    #[test]
+    fn a_copy_that_was_not_opened_gets_its_files_before_they_are_asked_for() {
+        let place = tempfile::tempdir().unwrap();
+        let [alice, bob] = ["alice", "bob"].map(|name| place.path().join(name));
+        let first = serve(Engine::open(&alice, config()).unwrap());
+        with_database(&bob).move_aside().unwrap();
+        let mut client = Client::connect(&first.conninfo, LONG, &first.stop).unwrap();
+        base_backup::fetch(&mut client, &bob, false, |_| ()).unwrap();
+        assert!(!bob.join("pg_hba.conf").exists());
+        let directory = NodeDirectory::new(&bob, &config()).unwrap();
+        assert_eq!(directory.of_clients_files().unwrap(), bob);
+        assert!(bob.join("pg_hba.conf").exists());
+        Engine::open_standby(&bob, config()).unwrap().shutdown().unwrap();
+        NodeDirectory::mark(&bob, "");
+        let (role, closed) = directory.look().unwrap();
+        let database = first.engine.storage().system_identifier();
+        assert_eq!((role, closed.unwrap().database), (Role::Absent, database));
+        first.end();
+    }
+
+    const LONG: std::time::Duration = std::time::Duration::from_secs(60);
 
     fn config() -> Config {
         Config::from_toml("autovacuum = false\nshared_buffers = \"16MB\"").unwrap()

@@ -509,6 +509,13 @@ fn an_office_whose_key_is_gone_may_still_be_held() {
     cairo.request(0, &absent, 0);
     cairo.answered(0, S, failed(View::default()), &absent);
     assert!(puts(&cairo.request(S, &absent, 0), LEADER).is_some());
+    // Nor does a directory with one that has to be rewound first make another.
+    let mut david = node("david", 0);
+    let unfit = own(Role::Absent, 0);
+    assert!(unfit.database.is_some());
+    david.request(0, &unfit, 0);
+    david.answered(0, S, failed(View::default()), &unfit);
+    assert_eq!(puts(&david.request(S, &unfit, 0), LEADER), None);
 }
 
 #[test]

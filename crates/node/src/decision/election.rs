@@ -88,7 +88,10 @@ impl Decision {
                         Role::Standby | Role::Former | Role::Primary | Role::Unknown
                     )
                 };
-                view.database.is_none() && !view.members.values().any(|entry| has_data(&entry.value))
+                // One with a database is to be fitted to another node's first.
+                own.database.is_none()
+                    && view.database.is_none()
+                    && !view.members.values().any(|entry| has_data(&entry.value))
             }
             Role::Starting | Role::Primary | Role::Failed | Role::Unknown => false,
         }
