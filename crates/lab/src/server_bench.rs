@@ -27,7 +27,7 @@ use crate::workload::pgbench::{
     ACCOUNTS_PER_BRANCH, AFTERWARDS, Acknowledged, Balances, TABLES, TELLERS_PER_BRANCH,
 };
 
-/// A server that says nothing for so long is given up.
+/// A server that says nothing for so long is given up, while it is measured.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The part of the measured time that warms up before it.
 const WARM_UP: u32 = 10;
@@ -188,14 +188,15 @@ fn load(client: &mut Client, scale: u32) -> Result<()> {
         .chain(fill.iter().map(String::as_str))
         .chain(AFTERWARDS);
     for statement in statements {
-        client.query(statement)?;
+        client.query_patiently(statement)?;
     }
     Ok(())
 }
 
 /// The first value of a query's only row.
 fn text(client: &mut Client, sql: &str) -> Result<Option<String>, ReceiverError> {
-    let results = client.query(sql)?;
+    // A sum over all accounts may take long.
+    let results = client.query_patiently(sql)?;
     let value = results
         .first()
         .and_then(|result| result.rows.first()?.first()?.as_deref())

@@ -8,10 +8,27 @@ use clearway_lab::workload::Workload;
 use clearway_lab::{LabError, ServerBenchOptions, run_server_bench};
 use clearway_server::{Server, ServerOptions, StopSignal};
 
+/// A sync of a busy disk may take longer than a round.
+fn without_disk() -> Config {
+    Config {
+        fsync: false,
+        ..Config::default()
+    }
+}
+
+/// Stops the server, also when the test fails: the scope waits for it.
+struct Ends<'a>(&'a StopSignal);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
 /// Runs `bench` beside a server, with a connection string for it.
 fn beside_server(bench: impl FnOnce(&Arc<Engine>, &str, &StopSignal)) {
     let directory = tempfile::tempdir().unwrap();
-    let engine = Engine::open(directory.path().join("data"), Config::default()).unwrap();
+    let engine = Engine::open(directory.path().join("data"), without_disk()).unwrap();
     let options = ServerOptions {
         listen: Some("127.0.0.1:0".to_owned()),
         ..ServerOptions::default()
@@ -22,8 +39,9 @@ fn beside_server(bench: impl FnOnce(&Arc<Engine>, &str, &StopSignal)) {
     std::thread::scope(|scope| {
         let running = scope.spawn(|| server.run(&stop));
         let conninfo = format!("host=127.0.0.1 port={port} user=bench dbname=postgres");
+        let ends = Ends(&stop);
         bench(&engine, &conninfo, &StopSignal::new().unwrap());
-        stop.stop();
+        drop(ends);
         running.join().unwrap().unwrap();
     });
 }

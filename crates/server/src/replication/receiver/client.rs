@@ -470,8 +470,17 @@ impl Client {
 
     /// Executes a command that has no stream.
     pub fn query(&mut self, text: &str) -> Result<Vec<ResultSet>> {
+        self.query_within(text, false)
+    }
+
+    /// As [`query`](Self::query), however long it takes: the command may have much to do before it answers.
+    pub fn query_patiently(&mut self, text: &str) -> Result<Vec<ResultSet>> {
+        self.query_within(text, true)
+    }
+
+    fn query_within(&mut self, text: &str, patiently: bool) -> Result<Vec<ResultSet>> {
         self.send_query(text)?;
-        let (results, end) = self.results(false)?;
+        let (results, end) = self.results(patiently)?;
         match end {
             End::Ready => Ok(results),
             End::Copy(frame) => Err(self.unexpected(&self.decode(&frame)?, "as the answer to a query")),
