@@ -125,13 +125,17 @@ class Rewind(unittest.TestCase):
     def test_b_killed_and_the_rewind_killed_too(self):
         self.part(stop=False)
         marker = self.first.data / "rewind.unfinished"
+        # The first attempt gets no page any more as soon as it is about to change something.
+        relay = flipping_relay.FlippingRelay(self.second.port)
+        relay.holds = marker.exists
         unfinished = 0
         for attempt in range(12):
-            process = self.rewind()
+            process = self.rewind(port=None if attempt else relay.port)
+            deadline = time.monotonic() + 60
             while process.poll() is None and not marker.exists():
+                self.assertLess(time.monotonic(), deadline, f"seed {self.seed}: nothing was begun")
                 time.sleep(0.001)
             try:
-                # The first attempt is killed as soon as it changes something.
                 process.wait(self.random.uniform(0.01, 0.3) if attempt else 0)
             except subprocess.TimeoutExpired:
                 process.kill()
