@@ -17,7 +17,7 @@ pub struct clearway_lwlock_t {
 const _: () = {
     assert!(size_of::<clearway_lwlock_t>() == size_of::<LwLock>());
     assert!(align_of::<clearway_lwlock_t>() >= align_of::<LwLock>());
-    assert!(size_of::<CoreU64>() == size_of::<u64>());
+    assert!(size_of::<CoreU64>() == size_of::<u64>() && align_of::<CoreU64>() <= align_of::<u64>());
 };
 
 /// The mode in which a latch is held.
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn clearway_lwlock_init(
 /// Takes the latch, and waits as long as that takes.
 ///
 /// # Safety
-/// `latch` leads to a latch, which the thread does not hold.
+/// `latch` leads to a latch, which the thread does not hold; `mode` is one of the names.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clearway_lwlock_acquire(latch: *mut clearway_lwlock_t, mode: clearway_mode_t) {
     // SAFETY: the caller's.
@@ -115,7 +115,7 @@ pub unsafe extern "C" fn clearway_lwlock_acquire(latch: *mut clearway_lwlock_t, 
 /// Takes the latch if that needs no waiting; whether it did.
 ///
 /// # Safety
-/// `latch` leads to a latch.
+/// `latch` leads to a latch; `mode` is one of the names.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn clearway_lwlock_try_acquire(

@@ -22,7 +22,8 @@
 //! - R2: a cycle found is real: all waits of it were under way at one instant.
 //! - R3: no cycle is missed. The session whose wait completes the cycle finds it, `deadlock_timeout` after that wait began.
 //! - R4: a search costs as much as the queues that it reaches are long, each counted once for each of the eight modes.
-//! - R5: a session that waits only because others came earlier gives nothing up if its turn could come first.
+//! - R5: a session that waits only because others came earlier gives nothing up if its turn could come first, as far as
+//!   `rearrange` finds the order.
 //!
 //! # Why R2 holds
 //! Queues and holders do not change under the latches. Waits for transactions do: they begin and end without any latch,

@@ -6,9 +6,10 @@
 //!
 //! 1. A role with SELECT on the table sees all of a row.
 //! 2. Of a row that its statement stores, another role sees the columns that it may read, and those that the statement
-//!    gives a value: of a new row those of INSERT, of a row that was there those of the SET that changes it. What another
-//!    part of the statement inserts or sets does not count, be it of WITH, ON CONFLICT or MERGE: the row's other values were
-//!    stored before. PostgreSQL 15 takes both lists of one INSERT or MERGE together.
+//!    gives a value: of a new row those of INSERT, of a row that was there those of the SET that changes it. What a part of
+//!    the statement inserts does not count for a row that was there, nor the other way round, be it in WITH, ON CONFLICT or
+//!    MERGE: the row's other values were stored before. Several INSERTs into one table count together, as do several SETs.
+//!    PostgreSQL 15 takes both lists of one INSERT or MERGE together.
 //! 3. A key is shown as a whole, to a role that may read each of its columns; one with an expression in it is not shown to a
 //!    role without SELECT on the table.
 
