@@ -528,11 +528,17 @@ impl Session {
     }
 
     /// Sends the warnings of functions of the statement.
-    #[inline]
+    #[inline(always)]
     fn tell_warnings(&mut self, out: &mut dyn Output) -> Result<()> {
-        if self.warnings.get_mut().is_empty() {
-            return Ok(());
+        match self.warnings.get_mut().is_empty() {
+            true => Ok(()),
+            false => self.tell_all_warnings(out),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn tell_all_warnings(&mut self, out: &mut dyn Output) -> Result<()> {
         let warnings = std::mem::take(self.warnings.get_mut());
         warnings.iter().try_for_each(|warning| self.notice(warning, out))
     }

@@ -416,7 +416,7 @@ impl Transaction {
     }
 
     /// A statement has ended: what it wrote becomes visible to the next.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn end_statement(&mut self) {
         if self.xid.is_some() {
             self.command += 1;
