@@ -9,6 +9,7 @@
 #[path = "support/long_turns.rs"]
 mod long_turns;
 #[path = "support/tree_in_memory.rs"]
+#[expect(dead_code, reason = "the disk of this suite is never full")]
 mod tree_in_memory;
 
 use std::collections::HashMap;
