@@ -165,3 +165,27 @@ fn on_conflict_locks_a_row_as_its_update_does() {
          alice: select name, b from parent => ONE and more|10",
     );
 }
+
+/// The texts of an index are bound again at each start, so what they name keeps its name.
+#[test]
+fn a_name_in_the_text_of_an_index_stays() {
+    let fixture = Fixture::new(
+        "create type feeling as enum ('sad', 'ok'); create type pair as (a int, b text); create table part (a int);
+         create table feels (name text, m feeling, inside pair, whole part);
+         create index on feels (name) where m = 'sad'; create index on feels (((inside).b));
+         create index on feels (((whole).a))",
+    );
+    let mut session = fixture.session();
+    let renames = [
+        "alter type feeling rename value 'sad' to 'blue'",
+        "alter type pair rename attribute b to c",
+        "alter table part rename a to b",
+    ];
+    for sql in renames {
+        assert_eq!(run(&mut session, sql), "ERROR 0A000", "{sql}");
+    }
+    query(&mut session, "drop table feels");
+    for sql in renames {
+        assert!(!run(&mut session, sql).starts_with("ERROR"), "{sql}");
+    }
+}
