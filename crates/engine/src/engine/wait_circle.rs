@@ -9,9 +9,9 @@
 //! Bob     holds t                                   waits for advisory lock 7: for Alice
 //! ```
 //!
-//! The search of Bob ends at Alice, who queues for nothing. So such a session looks itself, at the waits of all sessions, by
-//! whatever means, and gives up at the second look in turn that finds it waiting for itself. One look alone may put together
-//! waits that were never there at one time.
+//! Bob's search ends at Alice, which queues for no lock. So a session that waits by other means looks for a circle itself: it
+//! follows the waits of all sessions, by whatever means, and gives up when two looks in turn find that it waits for itself. A
+//! single look may combine waits that never existed at one time.
 
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
@@ -62,6 +62,9 @@ impl Engine {
     }
 }
 
+/// The least time between a look that finds a circle and the next one: a wait that was ending has ended by then.
+const LOOKS_APART: Duration = Duration::from_millis(10);
+
 /// The rule of two looks in turn.
 #[derive(Debug, Default)]
 pub(crate) struct LooksInTurn<P> {
@@ -86,8 +89,8 @@ pub(crate) struct CircleLooks<'e> {
     session: ProcId,
     /// `deadlock_timeout`, the time before the first look and after one that finds nothing.
     interval: Duration,
-    /// The end of the last look that found nothing; at first the beginning of the wait.
-    since: Cell<Instant>,
+    /// The time of the next look.
+    next: Cell<Instant>,
     looks: RefCell<LooksInTurn<()>>,
 }
 
@@ -98,7 +101,7 @@ impl<'e> CircleLooks<'e> {
             engine,
             session,
             interval,
-            since: Cell::new(Instant::now()),
+            next: Cell::new(Instant::now() + interval),
             looks: RefCell::default(),
         }
     }
@@ -107,13 +110,12 @@ impl<'e> CircleLooks<'e> {
 impl WaitCircle for CircleLooks<'_> {
     /// True if the session waits for itself; most moments are no look.
     fn find(&self) -> bool {
-        if self.since.get().elapsed() < self.interval {
+        if Instant::now() < self.next.get() {
             return false;
         }
         let found = self.engine.wait_leads_to(self.session, self.session);
-        if !found {
-            self.since.set(Instant::now());
-        }
+        let pause = if found { LOOKS_APART } else { self.interval };
+        self.next.set(Instant::now() + pause);
         self.looks.borrow_mut().note(found.then_some(()))
     }
 

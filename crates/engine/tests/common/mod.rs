@@ -9,8 +9,8 @@
 //! bob                                                 => UPDATE 1
 //! ```
 //!
-//! `waits` is for a lock; `waits for the log`, for the log to be durable; `waits for standbys`, for a commit to be
-//! replicated; `waits for its turn`, for commits in front of its own to be seen; `waits for a safe snapshot`, for those
+//! `waits` is for a lock; `waits for table t`, for that table's; `waits for the log`, for the log to be durable; `waits for
+//! standbys`, for a commit to be replicated; `waits for its turn`, for commits in front of its own to be seen; `waits for a safe snapshot`, for those
 //! that the snapshot of a DEFERRABLE transaction may not show. `cancel: bob` sends a cancel request for what Bob's
 //! session runs.
 //!
@@ -235,6 +235,9 @@ impl Stage {
             actor.orders.send(sql.to_owned()).unwrap();
             actor.busy = true;
         }
+        if let Some(table) = expected.strip_prefix("waits for table ") {
+            return self.expect_waiting_for_table(number, name, table);
+        }
         match expected {
             "waits" => return self.expect_waiting(number, name, |wait| wait.0 == "Lock"),
             "waits for a safe snapshot" => {
@@ -267,16 +270,33 @@ impl Stage {
     /// Waits until the session is seen in such a wait, given by type and name.
     #[track_caller]
     fn expect_waiting(&mut self, number: usize, name: &str, is_meant: impl Fn((&str, &str)) -> bool) {
+        self.expect_seen(number, name, |engine, process_id| {
+            let activity = engine.activity();
+            let mut own = activity.iter().filter(|a| a.process_id == process_id);
+            own.any(|a| a.wait_event_type.zip(a.wait_event).is_some_and(&is_meant))
+        });
+    }
+
+    /// Waits until the session is seen to wait for a table's lock.
+    #[track_caller]
+    fn expect_waiting_for_table(&mut self, number: usize, name: &str, table: &str) {
+        let mut observer = self.engine.session(SessionInfo::default()).unwrap();
+        self.expect_seen(number, name, |_, process_id| {
+            let sql = format!(
+                "select count(*) from pg_locks
+                 where pid = {process_id} and relation = '{table}'::regclass and not granted"
+            );
+            run(&mut observer, &sql) == "1"
+        });
+    }
+
+    /// Waits until a look at the engine shows the session, given by its process id, as it should be: waiting.
+    #[track_caller]
+    fn expect_seen(&mut self, number: usize, name: &str, mut look: impl FnMut(&Engine, u32) -> bool) {
         let start = Instant::now();
         let process_id = self.actor(name).process_id;
         while start.elapsed() < PATIENCE {
-            let waiting = self
-                .engine
-                .activity()
-                .iter()
-                .filter(|a| a.process_id == process_id)
-                .any(|a| a.wait_event_type.zip(a.wait_event).is_some_and(&is_meant));
-            if waiting {
+            if look(&self.engine, process_id) {
                 return;
             }
             if let Ok(result) = self.actor(name).results.try_recv() {
