@@ -19,8 +19,8 @@
 //!
 //! 1. A session's thread enters its number in the registry, and takes the policy that is chosen.
 //! 2. The registry's watcher samples sessions at each of its looks, and asks the rule.
-//! 3. If the choice changes, the watcher notes it and sets the policy of all sessions in the registry. None is preferred
-//!    then.
+//! 3. If the choice changes, the watcher notes it and sets the policy of all sessions in the registry. No session is
+//!    preferred then.
 //! 4. While sessions wait, the watcher notes which are preferred, and sets the policy of those for which that changes.
 //!
 //! Steps 1, 3 and 4 are each done in one go under the registry's mutex. A session leaves the registry before its thread
@@ -129,6 +129,11 @@ impl ChosenPolicy {
 
     /// Those sessions interrupt from now on, and all others wait as the choice has it.
     fn prefer(&mut self, preferred: HashSet<u64>, sessions: &[SessionThread]) {
+        let all_interrupt = self.choice != Choice::Wait;
+        // None is preferred then, so that none is set to wait.
+        if all_interrupt {
+            return;
+        }
         for session in sessions {
             let policy = match (
                 self.preferred.contains(&session.number),
@@ -212,9 +217,7 @@ impl Adaptation {
         let preferred = self
             .sleepers
             .look(now, &samples, |number| there.contains(&number));
-        if policy.choice == Choice::Wait {
-            policy.prefer(preferred, sessions);
-        }
+        policy.prefer(preferred, sessions);
         // Each is sampled twice: what it did between two looks is what counts.
         if self.rule.has_compared() {
             self.next_sampled = (self.next_sampled + count) % sessions.len();
@@ -314,6 +317,12 @@ mod tests {
             prefer(policy, session);
         };
         assert_eq!(after_each(again), NORMAL);
+        let while_all_interrupt = |policy: &mut ChosenPolicy, session: SessionThread| {
+            policy.choose(Choice::Interrupt, iter::once(session.thread));
+            prefer(policy, session);
+            prefer_another(policy, session);
+        };
+        assert_eq!(after_each(while_all_interrupt), NORMAL);
     }
 
     /// Mutation that it should catch (`crates/server/mutations/session_scheduling.toml`): a new session keeps its policy.

@@ -46,8 +46,8 @@ pub(super) struct Sleepers {
 }
 
 impl Sleepers {
-    /// A look at the time `now` at some sessions, when those are there for whose numbers `is_there` is true. The numbers
-    /// of those that are preferred.
+    /// Compares the sampled sessions at the time `now`, forgets each session for whose number `is_there` is false, and returns
+    /// the numbers of the preferred sessions.
     pub(super) fn look(
         &mut self,
         now: Duration,
