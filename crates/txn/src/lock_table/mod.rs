@@ -32,8 +32,8 @@
 //! Locks that outlive a transaction are `session_locks`, and what others see of all locks is `listed`.
 //!
 //! # What it does not do
-//! The order of a queue is no promise: a search for a deadlock may change it (`deadlock::rearrange`). A tuple lock held until the end of a transaction costs an entry here; row locks proper live in the
-//! row.
+//! It does not promise the order of a queue: a search for a deadlock may change it (`deadlock::rearrange`). A tuple lock
+//! held until the end of a transaction costs an entry here; row locks proper live in the row.
 //!
 //! Origin: PostgreSQL's lmgr.
 

@@ -15,8 +15,9 @@
 //!
 //! # Rules
 //! - K1: a holder knows since which moment it has each mode. A version that follows another has these moments from it.
-//! - K2: the list is in the order of its moments. A mode that is stronger than what the transaction had is at a place
-//!   that was listed at the moment at which it was got or later, or that was listed among the stronger ones at that moment. So going back looks at the ends of the two lists.
+//! - K2: the list is in the order of its moments. A mode that is stronger than what the transaction had is at a place that
+//!   was listed at the moment at which it was got or later, or that was listed among the stronger ones at that moment. So
+//!   going back looks at the ends of the two lists.
 //! - K3: a version follows as its predecessor is held under the latch of the holder's list, which going back has to its end.
 //! - K4: what the transaction changed since then is changed back before its locks go, and those that wait for it are woken
 //!   after that. So one that goes past finds the row as it was at the savepoint.

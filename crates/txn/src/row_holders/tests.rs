@@ -233,3 +233,23 @@ fn a_relation_that_is_held_whole_outlives_a_savepoint() {
     end(&array, &rows, ALICE, a);
     assert_empty(&rows);
 }
+
+/// Savepoints behind the last moment share it: going back to one of them gives nothing back, and what is held stays held.
+#[test]
+fn savepoints_behind_the_last_moment_give_nothing_back() {
+    let (array, rows) = table(2, ROWS_MAX);
+    let (a, b) = (array.assign_xid(ALICE), array.assign_xid(BOB));
+    rows.savepoint(ALICE);
+    rows.list(ALICE).held.exclusive().now = u32::MAX - 2;
+    let mut last = None;
+    for row in 1..4 {
+        last = Some(rows.savepoint(ALICE));
+        assert!(rows.hold(ALICE, a, place(row), RowLockMode::Share, false));
+    }
+    let held = || (1..4).all(|row| rows.in_the_way(b, place(row), RowLockMode::NoKeyUpdate).is_some());
+    assert!(held());
+    rows.go_back(ALICE, last.unwrap());
+    assert!(held());
+    end(&array, &rows, ALICE, a);
+    assert_empty(&rows);
+}

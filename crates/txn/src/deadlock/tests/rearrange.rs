@@ -71,7 +71,7 @@ fn one_of_two_queues_gets_another_order() {
     });
 }
 
-/// Carol waits for Bob by the order of a queue, and for Dave, who holds the lock; both wait for Alice, and Alice for Carol.
+/// Carol waits for Bob by the order of a queue, and for Dave, which holds the lock; both wait for Alice, and Alice for Carol.
 #[test]
 fn a_cycle_that_no_order_dissolves_leaves_the_queues_as_they_are() {
     each(5, |locks| {
