@@ -199,8 +199,8 @@ void clearway_adaptive_unlock_exclusive(clearway_adaptive_held_t *held);
 /**
  * A new class. `rank` is its place in the order in which a thread takes latches, ascending, which builds with debug
  * assertions check; 0 for a latch without a place. `spins` is the number of looks at a latch before its waiter sleeps, or
- * 0 for a number that is learned. The name is copied. NULL if it is NULL or not UTF-8. Kept until the process ends, so a
- * program makes each of its classes once.
+ * 0 for a number that is learned. The name is copied. Returns NULL if the name is NULL or not UTF-8. A class is never
+ * freed, so a program makes each of its classes once.
  *
  * # Safety
  * `name` is NULL or a string that ends with a zero byte.
@@ -232,7 +232,7 @@ void clearway_lwlock_init(clearway_lwlock_t *latch,
  * Takes the latch, and waits as long as that takes.
  *
  * # Safety
- * `latch` leads to a latch, which the thread does not hold.
+ * `latch` leads to a latch, which the thread does not hold; `mode` is one of the names.
  */
 void clearway_lwlock_acquire(clearway_lwlock_t *latch, clearway_mode_t mode);
 
@@ -240,7 +240,7 @@ void clearway_lwlock_acquire(clearway_lwlock_t *latch, clearway_mode_t mode);
  * Takes the latch if that needs no waiting; whether it did.
  *
  * # Safety
- * `latch` leads to a latch.
+ * `latch` leads to a latch; `mode` is one of the names.
  */
 CLEARWAY_MUST_USE bool clearway_lwlock_try_acquire(clearway_lwlock_t *latch, clearway_mode_t mode);
 

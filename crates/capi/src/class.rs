@@ -61,8 +61,8 @@ impl clearway_class_t {
 
 /// A new class. `rank` is its place in the order in which a thread takes latches, ascending, which builds with debug
 /// assertions check; 0 for a latch without a place. `spins` is the number of looks at a latch before its waiter sleeps, or
-/// 0 for a number that is learned. The name is copied. NULL if it is NULL or not UTF-8. Kept until the process ends, so a
-/// program makes each of its classes once.
+/// 0 for a number that is learned. The name is copied. Returns NULL if the name is NULL or not UTF-8. A class is never
+/// freed, so a program makes each of its classes once.
 ///
 /// # Safety
 /// `name` is NULL or a string that ends with a zero byte.

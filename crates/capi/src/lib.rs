@@ -9,7 +9,8 @@
 //!   holds it or waits for it. A mutex, a condition variable and a shared/update/exclusive latch are idle when all their
 //!   bytes are zero; the others have a function that makes them.
 //! - A latch is released by the thread that took it, in the mode in which it holds it. A thread that releases what it does
-//!   not hold breaks the latch for all; builds with debug assertions abort.
+//!   not hold breaks the latch for all. Builds with debug assertions abort if no thread holds the latch in that mode; they do
+//!   not notice that another thread holds it.
 //! - A pointer leads to a latch that was made and is not freed.
 //! - Nothing unwinds into the caller: where the Rust function panics, the process aborts and says why.
 //! - Latches are for the threads of one process. After `fork` the child has copies, and must not use one that a thread of
