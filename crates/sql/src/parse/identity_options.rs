@@ -30,7 +30,8 @@ pub(super) fn mend(tokens: &mut [TokenWithSpan]) {
     }
 }
 
-fn is_blank(token: &TokenWithSpan) -> bool {
+/// True for spaces and remarks.
+pub(super) fn is_blank(token: &TokenWithSpan) -> bool {
     matches!(token.token, Token::Whitespace(_))
 }
 

@@ -3,6 +3,7 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
+use super::identity_options::is_blank;
 use crate::storage_parameters::OF_LONG_VALUES;
 
 /// Mends the parameters in the tokens of a statement.
@@ -52,8 +53,4 @@ fn join(tokens: &mut [TokenWithSpan], [space, dot, name]: [usize; 3]) {
     for left_out in [dot, name] {
         tokens[left_out].token = Token::Whitespace(Whitespace::Space);
     }
-}
-
-fn is_blank(token: &TokenWithSpan) -> bool {
-    matches!(token.token, Token::Whitespace(_))
 }
