@@ -310,3 +310,117 @@ fn calls_with_a_grammar_of_their_own_are_remembered() {
     check(&fixture);
     check(&reopen(fixture));
 }
+
+/// Indexes whose texts name types: of a schema that is not searched at the start, and with another name by then.
+#[test]
+fn types_that_indexes_name_are_kept_by_number() {
+    let fixture = Fixture::new(
+        "create schema s; create type s.mood as enum ('sad', 'ok');
+         create table s.people (name text, m s.mood);
+         set search_path = s;
+         create unique index by_mood on people (name) where m = 'ok';
+         create index by_case on people ((case m when 'ok' then 1 else 0 end));
+         insert into people values ('Alice', 'ok'), ('Bob', 'sad')",
+    );
+    let shown = "select pg_get_indexdef('s.by_mood'::regclass), pg_get_expr(indpred, indrelid) \
+                 from pg_index where indexrelid = 's.by_mood'::regclass";
+    let uses = |session: &mut clearway_engine::Session| {
+        query(
+            session,
+            "set enable_seqscan = off; select name from s.people where m = 'ok' and name > ''",
+        )
+    };
+    let mut session = fixture.session();
+    assert_eq!(
+        query(&mut session, shown),
+        "CREATE UNIQUE INDEX by_mood ON s.people USING btree (name) WHERE (m = 'ok'::s.mood)|(m = 'ok'::s.mood)"
+    );
+    assert_eq!(uses(&mut session), "Alice");
+    drop(session);
+    let fixture = reopen(fixture);
+    let mut session = fixture.session();
+    assert_eq!(uses(&mut session), "Alice");
+    query(
+        &mut session,
+        "alter type s.mood rename to feeling; alter schema s rename to r",
+    );
+    drop(session);
+    let fixture = reopen(fixture);
+    let mut session = fixture.session();
+    assert_eq!(
+        query(&mut session, &shown.replace("s.by_mood", "r.by_mood")),
+        "CREATE UNIQUE INDEX by_mood ON r.people USING btree (name) WHERE (m = 'ok'::r.feeling)|(m = 'ok'::r.feeling)"
+    );
+    assert_eq!(
+        run(&mut session, "insert into r.people values ('Alice', 'ok')"),
+        "ERROR 23505"
+    );
+}
+
+/// A type that an expression names, of which no column has a value.
+#[test]
+fn a_type_that_an_expression_names_is_not_dropped() {
+    let fixture = Fixture::new(
+        "create type mood as enum ('sad', 'ok'); create table part (a int);
+         create table checked (a text check (a::mood <> 'sad'));
+         create table given (a text default ('ok'::mood)::text);
+         create table found (a text); create index on found (a) where 'ok'::mood > 'sad'::mood;
+         create domain word as text check (value::mood <> 'sad');
+         create table whole (a int default ((1)::text::int), check ((row(a)::part).a > 0))",
+    );
+    let mut session = fixture.session();
+    let refused = |session: &mut clearway_engine::Session| {
+        for sql in ["drop type mood", "drop type mood cascade", "drop table part"] {
+            assert_eq!(run(session, sql), "ERROR 2BP01", "{sql}");
+        }
+    };
+    refused(&mut session);
+    drop(session);
+    let fixture = reopen(fixture);
+    let mut session = fixture.session();
+    for gone in ["table checked", "table given", "table found", "domain word"] {
+        refused(&mut session);
+        query(&mut session, &format!("drop {gone}"));
+    }
+    assert_eq!(run(&mut session, "drop type mood"), "DROP TYPE");
+    assert_eq!(run(&mut session, "drop table part, whole"), "DROP TABLE");
+    query(
+        &mut session,
+        "create type mood as enum ('sad', 'ok'); create table has (m mood default 'ok' check (m <> 'sad'), n int)",
+    );
+    assert_eq!(run(&mut session, "drop type mood cascade"), "DROP TYPE");
+    drop(session);
+    let fixture = reopen(fixture);
+    assert_eq!(query(&mut fixture.session(), "select count(n) from has"), "0");
+}
+
+/// Expressions over rows of tables, which are known only when all definitions have been read: also of the table itself.
+#[test]
+fn expressions_over_rows_are_remembered() {
+    let fixture = Fixture::new(
+        "create table part (a int); create domain positive as part check ((value).a > 0);
+         create table whole (a int default (row(7)::part).a, p part, d positive, check ((p).a > 0));
+         create index on whole (((p).a)); create view both as select a, p from whole;
+         create table over (b both, check ((b).a < 100));
+         alter table whole add check ((row(a, p, d)::whole).a > 0)",
+    );
+    let holds = |fixture: &Fixture| {
+        let mut session = fixture.session();
+        query(
+            &mut session,
+            "insert into whole (p, d) values (row(1), row(2)); insert into over select v from both v",
+        );
+        for sql in [
+            "insert into whole (p) values (row(0))",
+            "insert into whole (d) values (row(0))",
+            "insert into whole values (0)",
+            "insert into over values (row(100, null))",
+        ] {
+            assert_eq!(run(&mut session, sql), "ERROR 23514", "{sql}");
+        }
+        assert_eq!(query(&mut session, "select a, p from whole limit 1"), "7|(1)");
+    };
+    holds(&fixture);
+    let fixture = reopen(fixture);
+    holds(&fixture);
+}

@@ -721,7 +721,27 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<CatalogRow> {
     if is_type(bytes) {
         return decode_type(bytes).map(CatalogRow::Type);
     }
-    decode_table(bytes).map(CatalogRow::Table)
+    decode_table(bytes, Parts::All).map(CatalogRow::Table)
+}
+
+/// The table or view of a row as far as the type of its rows needs it: without expressions, which may name types that are not
+/// known yet. `None` for any other row, and for a sequence.
+pub(crate) fn decode_columns(bytes: &[u8]) -> Result<Option<Definition>> {
+    let others: [&[u8]; 3] = [COMMENT, SCHEMA, TYPE];
+    if others.iter().any(|other| bytes.starts_with(other))
+        || stored_roles::decode(bytes).map_err(damaged)?.is_some()
+    {
+        return Ok(None);
+    }
+    let definition = decode_table(bytes, Parts::Columns)?;
+    Ok(Some(definition).filter(|definition| definition.table.sequence.is_none()))
+}
+
+/// The parts of a table that are decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Parts {
+    Columns,
+    All,
 }
 
 /// True if a row is a type: it is decoded before the rows that may name it.
@@ -753,7 +773,7 @@ fn decode_comment(bytes: &[u8]) -> Result<Comment> {
     })
 }
 
-fn decode_table(bytes: &[u8]) -> Result<Definition> {
+fn decode_table(bytes: &[u8], parts: Parts) -> Result<Definition> {
     let stored: StoredTable = serde_json::from_slice(bytes).map_err(damaged)?;
     check_format(stored.format)?;
     let mut columns = Vec::with_capacity(stored.columns.len());
@@ -777,6 +797,7 @@ fn decode_table(bytes: &[u8]) -> Result<Definition> {
         }
         definition.default = match (column.numbers, column.default) {
             (Some(sequence), _) => Some(ColumnDefault::Identity(sequence)),
+            (None, Some(_)) if parts == Parts::Columns => None,
             (None, Some(sql)) => {
                 let expr = clearway_sql::bind_default(&sql, data_type, column.modifier)?;
                 Some(ColumnDefault::Expression { sql, expr })
@@ -814,6 +835,13 @@ fn decode_table(bytes: &[u8]) -> Result<Definition> {
     if stored.schema != SchemaRef::PUBLIC_OID {
         // The catalog has its name.
         table.schema = SchemaRef::new(stored.schema, "");
+    }
+    if parts == Parts::Columns {
+        return Ok(Definition {
+            table: Arc::new(table),
+            statistics: None,
+            access: Arc::new(stored.access),
+        });
     }
     for index in stored.indexes {
         let stage = index.stage.as_deref().map(stage_of).transpose()?;

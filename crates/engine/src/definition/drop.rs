@@ -1,8 +1,8 @@
 //! Dropping relations, and what depends on them.
 //!
-//! A foreign key depends on the table that it names rows of, on the columns and on the index. A view depends on the tables and views that its query reads, and on constraints that let a column stand beside GROUP
-//! BY; a table or a view on its schema. What something depends on is not dropped without it:
-//! either both are named, or CASCADE is said. A temporary view is known to its session alone: what it reads may go, and
+//! A foreign key depends on the table that it names rows of, on the columns and on the index. A view depends on the tables
+//! and views that its query reads, and on constraints that let a column stand beside GROUP BY; a table or a view on its
+//! schema. What something depends on is not dropped without it: either both are named, or CASCADE is said. A temporary view is known to its session alone: what it reads may go, and
 //! reading the view is an error from then on.
 //!
 //! [`Dependents`] collects what goes, as PostgreSQL does: from each object that is named, first what depends on it (the
@@ -11,6 +11,7 @@
 //!
 //! D1. All of it happens under the catalog lock, so no view is made over something that is being dropped.
 //! D2. A view is locked before it is dropped: a statement that reads it has ended, or is planned again and finds it gone.
+//! D3. No expression in a definition that is left names a type that is gone.
 
 use clearway_storage::RelId;
 use clearway_txn::LockMode;
@@ -18,6 +19,7 @@ use clearway_txn::LockMode;
 use crate::catalog::comment::addresses_of;
 use crate::catalog::owned_sequences::owner_of;
 use crate::catalog::{CatalogState, TableEntry};
+use crate::definition::written_names::{require_none_named, types_that_go};
 use crate::definition::{DefinitionChange, composite, foreign_key, generated, notice, user_type};
 use crate::output::Notice;
 use clearway_sql::catalog_facts::CatalogFacts;
@@ -411,8 +413,9 @@ impl DefinitionChange<'_, '_, '_> {
         cascade: bool,
     ) -> Result<()> {
         let mut dropped = self.dropped_with(roots, parts, cascade)?;
-        // An attribute's number is its place among those that are left: the last ones go first.
         let state = self.execution.txn.catalog_state();
+        let types = types_that_go(&state, &dropped);
+        // An attribute's number is its place among those that are left: the last ones go first.
         let is_attribute = |address: &mut ObjectAddress| composite::described(&state, *address).is_some();
         let mut attributes: Vec<_> = dropped.extract_if(.., is_attribute).collect();
         // Those of a type that goes too go with it.
@@ -431,7 +434,8 @@ impl DefinitionChange<'_, '_, '_> {
                 _ => self.drop_relation(address.object)?,
             }
         }
-        Ok(())
+        // D3: of what is left by now.
+        require_none_named(&self.execution.txn.catalog_state(), &types)
     }
 
     /// The relations and foreign keys to be dropped with these objects, in order.

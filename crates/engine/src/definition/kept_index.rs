@@ -1,4 +1,5 @@
-//! Indexes in definitions: their expressions and predicates as texts, after the columns of their table have changed.
+//! Indexes in definitions: their expressions and predicates as texts, after the columns of their table have changed. The
+//! texts have types by number, since each start binds them again, wherever names are looked for then.
 
 use std::sync::Arc;
 
@@ -7,9 +8,11 @@ use clearway_sql::deparse::{index_key, index_predicate};
 use clearway_sql::error::{EngineError, Result};
 use clearway_sql::plan::{IndexSpec, NewIndexedValue};
 use clearway_sql::value::datetime::in_force as date_times;
-use clearway_sql::{IndexDef, IndexKey, IndexMarks, IndexedValue, KeptExpr, TableDef, bind_index};
+use clearway_sql::{
+    IndexDef, IndexKey, IndexMarks, IndexedValue, KeptExpr, TableDef, bind_index, types_by_number,
+};
 
-/// The index that a statement asks for, with the texts of its expressions as they are shown.
+/// The index that a statement asks for, with the texts of its expressions as they are kept.
 pub(super) fn made(spec: &IndexSpec, rel: u32, table: &TableDef) -> Result<IndexDef> {
     let _kept = date_times::for_keeping();
     let keys = spec.keys.iter().map(|key| {
@@ -17,7 +20,7 @@ pub(super) fn made(spec: &IndexSpec, rel: u32, table: &TableDef) -> Result<Index
             NewIndexedValue::Column(column) => IndexedValue::Column(*column),
             NewIndexedValue::Expression(sql) => {
                 let sql = index_key(sql, table, None, false)?;
-                IndexedValue::Expression(Box::new(KeptExpr::unbound(sql)))
+                IndexedValue::Expression(Box::new(KeptExpr::unbound(types_by_number(&sql))))
             }
         };
         let options = key.options.clone();
@@ -25,9 +28,10 @@ pub(super) fn made(spec: &IndexSpec, rel: u32, table: &TableDef) -> Result<Index
     });
     let predicate = match &spec.predicate {
         None => None,
-        Some(sql) => Some(Box::new(KeptExpr::unbound(index_predicate(
-            sql, table, None, false,
-        )?))),
+        Some(sql) => {
+            let sql = index_predicate(sql, table, None, false)?;
+            Some(Box::new(KeptExpr::unbound(types_by_number(&sql))))
+        }
     };
     let mut index = IndexDef {
         oid: FIRST_OID + rel,
@@ -65,17 +69,17 @@ pub(super) fn rename(table: &mut TableDef, from: &str, to: &str) -> Result<()> {
     table.map_indexes(|index| Ok::<_, EngineError>(Arc::new(printed(index, &of_columns, Some((from, to)))?)))
 }
 
-/// The index with its texts as they are shown now. `renamed`: a column's old and new name.
+/// The index with its texts as they are written now. `renamed`: a column's old and new name.
 fn printed(index: &IndexDef, table: &TableDef, renamed: Option<(&str, &str)>) -> Result<IndexDef> {
     let _as_kept = date_times::under(None);
     let mut index = index.clone();
     for key in &mut index.keys {
         if let IndexedValue::Expression(kept) = &mut key.value {
-            kept.sql = index_key(&kept.sql, table, renamed, false)?;
+            kept.sql = types_by_number(&index_key(&kept.sql, table, renamed, false)?);
         }
     }
     if let Some(predicate) = &mut index.predicate {
-        predicate.sql = index_predicate(&predicate.sql, table, renamed, false)?;
+        predicate.sql = types_by_number(&index_predicate(&predicate.sql, table, renamed, false)?);
     }
     Ok(index)
 }

@@ -10,10 +10,12 @@
 
 use std::sync::Arc;
 
-use clearway_sql::error::{EngineError, Result};
-use clearway_sql::value::DataType;
-use clearway_sql::value::user_type::{DomainType, UserType, numbered};
-use clearway_sql::{ColumnDefault, IndexedValue, TableDef, has_word, names_field, names_of_types};
+use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::value::user_type::{DomainType, ROW_TYPE_OFFSET, UserType, numbered};
+use clearway_sql::value::{DataType, TypeOid};
+use clearway_sql::{
+    ColumnDefault, IndexedValue, ObjectAddress, TableDef, has_word, names_field, names_of_types,
+};
 
 use crate::catalog::CatalogState;
 
@@ -53,7 +55,9 @@ pub(super) fn require_unwritten(state: &CatalogState, of: &UserType, word: &str,
 /// is done to the relation.
 pub(super) fn require_row_type_unwritten(state: &CatalogState, of: &TableDef, what: &str) -> Result<()> {
     let names = [of.name.clone(), state.array_name_in(of.schema.oid, &of.name)];
-    match naming_type(state, |_, name| names.iter().any(|own| own == name)) {
+    match first_definition(state, |sql| {
+        names_type(sql, |_, name| names.iter().any(|own| own == name))
+    }) {
         None => Ok(()),
         Some(in_what) => Err(EngineError::not_supported(format!(
             "{what} \"{}\", whose row type {in_what} names,",
@@ -64,7 +68,7 @@ pub(super) fn require_row_type_unwritten(state: &CatalogState, of: &TableDef, wh
 
 /// 0A000 if an expression or a query in a definition names a type with this schema.
 pub(super) fn require_schema_unwritten(state: &CatalogState, of: &str) -> Result<()> {
-    match naming_type(state, |schema, _| schema == Some(of)) {
+    match first_definition(state, |sql| names_type(sql, |schema, _| schema == Some(of))) {
         None => Ok(()),
         Some(in_what) => Err(EngineError::not_supported(format!(
             "renaming schema \"{of}\", of which {in_what} names a type,"
@@ -72,24 +76,70 @@ pub(super) fn require_schema_unwritten(state: &CatalogState, of: &str) -> Result
     }
 }
 
-/// The first definition whose text names such a type, by schema and name. The words inside of literals (`'t'::regclass`) do
-/// not count.
-fn naming_type(state: &CatalogState, is_it: impl Fn(Option<&str>, &str) -> bool) -> Option<String> {
-    let is_named = |sql: &String| {
-        let names = names_of_types(sql);
-        names.iter().any(|(schema, name)| is_it(schema.as_deref(), name))
-    };
+/// True if a text names such a type, by schema and name. The words inside of literals (`'t'::regclass`) do not count.
+fn names_type(sql: &str, is_it: impl Fn(Option<&str>, &str) -> bool) -> bool {
+    let names = names_of_types(sql);
+    names.iter().any(|(schema, name)| is_it(schema.as_deref(), name))
+}
+
+/// The first definition with such a text: of an expression or of a view's query.
+fn first_definition(state: &CatalogState, is_named: impl Fn(&String) -> bool) -> Option<String> {
     for entry in state.tables().iter().chain(&state.views()) {
         let query = entry.def.view.iter().map(|view| &view.sql);
-        if expressions_of(&entry.def).chain(query).any(is_named) {
+        if expressions_of(&entry.def).chain(query).any(&is_named) {
             return Some(format!("the definition of \"{}\"", entry.def.name));
         }
     }
     let domains = state.user_types();
     let naming = domains
         .iter()
-        .find(|other| expressions_of_domain(other).any(is_named));
+        .find(|other| expressions_of_domain(other).any(&is_named));
     naming.map(|other| format!("domain \"{}\"", other.name))
+}
+
+/// The types among these objects, and those of the rows of relations among them, which are about to go.
+pub(super) fn types_that_go(state: &CatalogState, dropped: &[ObjectAddress]) -> Vec<Arc<UserType>> {
+    let numbers = dropped.iter().filter_map(|address| match address.catalog {
+        ObjectAddress::PG_TYPE => Some(address.object),
+        ObjectAddress::PG_CLASS if address.column == 0 => Some(address.object + ROW_TYPE_OFFSET),
+        _ => None,
+    });
+    numbers
+        .filter_map(|oid| state.user_type(TypeOid::new(oid)?))
+        .collect()
+}
+
+/// 2BP01 if an expression in a definition that is left names one of these types, which are gone: by its number, without which
+/// it could not be bound at the next start.
+pub(super) fn require_none_named(state: &CatalogState, gone: &[Arc<UserType>]) -> Result<()> {
+    let words: Vec<String> = gone
+        .iter()
+        .map(|of| format!("\"{}\"", numbered(of.oid)))
+        .collect();
+    let named_in = |sql: &String| words.iter().position(|word| sql.contains(word));
+    let refused = |place: usize, in_what: String| {
+        let of = &gone[place].name;
+        let message = format!("cannot drop type {of} because {in_what} names it");
+        EngineError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
+            .with_hint("Change that definition first. CASCADE does not reach expressions in definitions.")
+    };
+    if gone.is_empty() {
+        return Ok(());
+    }
+    for entry in &state.tables() {
+        if let Some(place) = expressions_of(&entry.def).find_map(named_in) {
+            return Err(refused(
+                place,
+                format!("the definition of \"{}\"", entry.def.name),
+            ));
+        }
+    }
+    for other in &state.user_types() {
+        if let Some(place) = expressions_of_domain(other).find_map(named_in) {
+            return Err(refused(place, format!("domain \"{}\"", other.name)));
+        }
+    }
+    Ok(())
 }
 
 /// The texts of a table's defaults, generated columns and CHECK constraints, and of its indexes' keys and predicates.
@@ -119,24 +169,12 @@ fn expressions_of_domain(of: &UserType) -> impl Iterator<Item = &String> {
 
 /// 0A000 if an expression or a query in a definition may name a column of a table as a field of a row: `(row).column`.
 pub(super) fn require_no_field_written(state: &CatalogState, table: &TableDef, column: &str) -> Result<()> {
-    let is_named = |sql: &String| names_field(sql, column);
-    let refused = |in_what: String| {
-        EngineError::not_supported(format!(
+    match first_definition(state, |sql| names_field(sql, column)) {
+        None => Ok(()),
+        Some(in_what) => Err(EngineError::not_supported(format!(
             "renaming column \"{column}\" of \"{}\", which {in_what} names as a field,",
             table.name
-        ))
-    };
-    for entry in state.tables().iter().chain(&state.views()) {
-        let query = entry.def.view.iter().map(|view| &view.sql);
-        if expressions_of(&entry.def).chain(query).any(is_named) {
-            return Err(refused(format!("the definition of \"{}\"", entry.def.name)));
-        }
-    }
-    let domains = state.user_types();
-    let mut domains = domains.iter();
-    match domains.find(|other| expressions_of_domain(other).any(is_named)) {
-        None => Ok(()),
-        Some(other) => Err(refused(format!("domain \"{}\"", other.name))),
+        ))),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Reading the definitions from their heap.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -86,13 +87,57 @@ pub(super) fn table_entry(
     }
 }
 
+/// Puts the types of a state in force, and those of the rows of tables and views in `rows`.
+fn put_rows_in_force(catalog: &Catalog, state: &CatalogState, rows: &[DefinitionRow]) {
+    let mut known = state.clone();
+    for row in rows {
+        // What cannot be read is an error when it is decoded.
+        if let Ok(Some(columns)) = stored::decode_columns(&row.bytes) {
+            known.put(table_entry(
+                catalog,
+                columns,
+                row.tid,
+                Xid::INVALID,
+                Arc::default(),
+                None,
+            ));
+        }
+    }
+    put_in_force(&known);
+}
+
+/// Decodes rows of which expressions may name the types of tables' rows. Few do, so these types are put in force when a row
+/// cannot be decoded without.
+pub(super) struct RowDecoder<'a> {
+    pub(super) catalog: &'a Catalog,
+    pub(super) state: &'a CatalogState,
+    /// The rows that are decoded, with all tables that expressions may name and the state has not.
+    pub(super) rows: &'a [DefinitionRow],
+    pub(super) knows_rows: Cell<bool>,
+}
+
+impl RowDecoder<'_> {
+    pub(super) fn decode(&self, bytes: &[u8]) -> Result<CatalogRow> {
+        match stored::decode(bytes) {
+            Err(_) if !self.knows_rows.replace(true) => {
+                put_rows_in_force(self.catalog, self.state, self.rows);
+                stored::decode(bytes)
+            }
+            decoded => decoded,
+        }
+    }
+}
+
 /// Decodes types, in an order in which each finds those that it names, and puts them into the state; they are in force
-/// then, for the rows that name them.
+/// then, for the rows that name them. `tables`: rows with the tables beside them, whose rows' types they may name.
 pub(super) fn decoded_types(
+    catalog: &Catalog,
     state: &mut CatalogState,
     rows: Vec<DefinitionRow>,
+    tables: &[DefinitionRow],
 ) -> Result<Vec<(Arc<UserType>, DefinitionRow)>> {
     put_in_force(state);
+    let mut knows_rows = false;
     let mut decoded = Vec::with_capacity(rows.len());
     let mut left = rows;
     while !left.is_empty() {
@@ -118,9 +163,15 @@ pub(super) fn decoded_types(
                 }
             }
         }
-        put_in_force(state);
         if let Some(error) = refused.filter(|_| later.len() == count) {
-            return Err(error);
+            if knows_rows {
+                return Err(error);
+            }
+            knows_rows = true;
+        }
+        match knows_rows {
+            true => put_rows_in_force(catalog, state, tables),
+            false => put_in_force(state),
         }
         left = later;
     }
@@ -167,11 +218,18 @@ impl Engine {
         for row in found.extract_if(.., |row| stored::is_type(&row.bytes)) {
             types.push(row);
         }
-        for (def, row) in decoded_types(&mut state, types)? {
+        for (def, row) in decoded_types(&self.catalog, &mut state, types, &found)? {
             rows.push((RowKey::Type(def.oid.get()), row));
         }
-        for row in found {
-            let decoded = stored::decode(&row.bytes)?;
+        let decoder = RowDecoder {
+            catalog: &self.catalog,
+            state: &state,
+            rows: &found,
+            knows_rows: Cell::new(false),
+        };
+        let decoded = found.iter().map(|row| decoder.decode(&row.bytes));
+        let decoded: Vec<CatalogRow> = decoded.collect::<Result<_>>()?;
+        for (row, decoded) in found.into_iter().zip(decoded) {
             let key = decoded.key();
             match decoded {
                 CatalogRow::Type(_) => return Err(EngineError::internal("a type is read with the tables")),

@@ -74,6 +74,14 @@ fn each_change_arrives() {
         "public.r"
     );
 
+    // Expressions over rows of a table of the same transaction.
+    pair.write(
+        "begin; create table part (a int); create domain positive as part check ((value).a > 0); \
+         create table whole (p positive, check ((row(1)::part).a > 0)); insert into whole values (row(3)); commit",
+    );
+    pair.catch_up();
+    assert_eq!(query(&mut reader, "select p from whole"), "(3)");
+
     pair.write("drop table t");
     pair.catch_up();
     assert_eq!(error(&mut reader, "select * from t").sqlstate().as_str(), "42P01");

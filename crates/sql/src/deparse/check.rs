@@ -10,6 +10,7 @@ use crate::catalog::{EmptyCatalog, TableDef};
 use crate::error::Result;
 use crate::parse::parse_expression;
 use crate::stack::with_stack_for;
+use crate::types_by_name;
 use crate::value::DataType;
 use crate::value::datetime::in_force as date_times;
 use sqlparser::ast;
@@ -109,6 +110,7 @@ pub fn index_key_listed(sql: &str, table: &TableDef, pretty: bool) -> String {
         true => index_key(sql, table, None, true).unwrap_or_else(|_| sql.to_owned()),
         false => sql.to_owned(),
     };
+    let shown = types_by_name(&shown);
     match parse_expression(sql, 0).is_ok_and(|tree| is_call(&tree)) {
         true => shown,
         false => format!("({shown})"),

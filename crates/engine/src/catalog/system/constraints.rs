@@ -15,7 +15,7 @@ use clearway_sql::value::user_type::{DomainCheck, UserType};
 use clearway_sql::value::{DataType, Value};
 use clearway_sql::{
     CheckTime, ColumnDefault, ForeignKeyDef, IndexDef, IndexStage, IndexedValue, ObjectAddress,
-    ReferentialAction, SchemaRef, TableDef, domain_condition, domain_table,
+    ReferentialAction, SchemaRef, TableDef, domain_condition, domain_table, types_by_name,
 };
 
 /// The attributes' numbers of an index's columns, those of INCLUDE behind the key's; 0 for an expression.
@@ -38,7 +38,7 @@ fn options(index: &IndexDef) -> impl Iterator<Item = Value> {
 fn expressions(index: &IndexDef) -> Value {
     let texts = index.keys.iter().filter_map(|key| match &key.value {
         IndexedValue::Column(_) => None,
-        IndexedValue::Expression(kept) => Some(kept.sql.as_str()),
+        IndexedValue::Expression(kept) => Some(types_by_name(&kept.sql)),
     });
     match texts.collect::<Vec<_>>() {
         texts if texts.is_empty() => NULL,
@@ -96,7 +96,10 @@ pub(super) fn indexes(sources: &Sources<'_>, rows: &mut Rows) {
                 ("indexprs", expressions(index)),
                 (
                     "indpred",
-                    index.predicate.as_ref().map_or(NULL, |kept| text(&kept.sql)),
+                    index
+                        .predicate
+                        .as_ref()
+                        .map_or(NULL, |kept| text(&types_by_name(&kept.sql))),
                 ),
             ]);
         }

@@ -67,7 +67,7 @@ pub(crate) fn index_definition(table: &TableDef, index: &IndexDef, with_schema: 
     }
     if let Some(predicate) = &index.predicate {
         text.push_str(" WHERE ");
-        text.push_str(&predicate.sql);
+        text.push_str(&types_by_name(&predicate.sql));
     }
     text
 }
@@ -173,8 +173,9 @@ pub(crate) fn pretty_expression(state: &CatalogState, table: &TableDef, text: &s
         return default_shown(state, table, column, true);
     }
     let mut predicates = table.all_indexes().filter_map(|index| index.predicate.as_ref());
-    let predicate = predicates.find(|predicate| predicate.sql == text)?;
-    index_predicate(&predicate.sql, table, None, true).ok()
+    let predicate = predicates.find(|predicate| types_by_name(&predicate.sql) == text)?;
+    let printed = index_predicate(&predicate.sql, table, None, true).ok()?;
+    Some(types_by_name(&printed))
 }
 
 fn default_shown(state: &CatalogState, table: &TableDef, place: usize, pretty: bool) -> Option<String> {

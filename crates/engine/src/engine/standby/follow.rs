@@ -62,8 +62,8 @@ use crate::catalog::user_types::TypeEntry;
 use crate::catalog::{CATALOG_REL, CatalogState, TableEntry, TableRuntime};
 use crate::engine::Engine;
 use crate::engine::definitions::{
-    DefinitionRow, comment_entry, decoded_types, definition_rows, definition_rows_on, kept_statistics,
-    table_entry,
+    DefinitionRow, RowDecoder, comment_entry, decoded_types, definition_rows, definition_rows_on,
+    kept_statistics, table_entry,
 };
 use clearway_sql::error::{EngineError, Result};
 use clearway_sql::{IndexStage, TableDef, TableKind};
@@ -162,16 +162,25 @@ fn tables_of(keys: &BTreeSet<RowKey>) -> impl Iterator<Item = u32> + '_ {
 impl Change {
     /// The difference that `now` makes, the rows on these pages, or on all.
     fn between(
+        engine: &Engine,
+        before: &CatalogState,
         published: &Published,
         now: Vec<DefinitionRow>,
         pages: Option<&BTreeSet<u32>>,
     ) -> Result<Change> {
         let mut change = Change::default();
-        for row in now {
-            let key = match published.unchanged(&row) {
+        let decoder = RowDecoder {
+            catalog: &engine.catalog,
+            state: before,
+            rows: &now,
+            knows_rows: Cell::new(false),
+        };
+        let mut keys = Vec::with_capacity(now.len());
+        for row in &now {
+            keys.push(match published.unchanged(row) {
                 Some(key) => key,
                 None => {
-                    let decoded = stored::decode(&row.bytes)?;
+                    let decoded = decoder.decode(&row.bytes)?;
                     let key = decoded.key();
                     match published.rows.get(&key) {
                         Some(before) if before.bytes == row.bytes => change.moved.push((key, row.tid)),
@@ -181,9 +190,9 @@ impl Change {
                     }
                     key
                 }
-            };
-            change.rows.insert(key, row);
+            });
         }
+        change.rows.extend(keys.into_iter().zip(now));
         let mut before = published.on(pages);
         before.retain(|key| !change.rows.contains_key(key));
         change.removed = before.into_iter().collect();
@@ -324,13 +333,13 @@ impl Change {
 }
 
 /// Puts the types of these rows in force beside those that were there before, for the rows that name them.
-fn know_types(before: &CatalogState, rows: &[DefinitionRow]) -> Result<()> {
+fn know_types(engine: &Engine, before: &CatalogState, rows: &[DefinitionRow]) -> Result<()> {
     let types = rows.iter().filter(|row| stored::is_type(&row.bytes));
     let copied = types.map(|row| DefinitionRow {
         tid: row.tid,
         bytes: row.bytes.clone(),
     });
-    decoded_types(&mut before.clone(), copied.collect()).map(drop)
+    decoded_types(&engine.catalog, &mut before.clone(), copied.collect(), rows).map(drop)
 }
 
 /// The entry of a table that `xid` has made or changed.
@@ -488,8 +497,8 @@ impl DefinitionFollower {
         let before = engine.catalog.state();
         let mut change = rows
             .and_then(|rows| {
-                know_types(&before, &rows)?;
-                Change::between(&self.published(), rows, pages)
+                know_types(engine, &before, &rows)?;
+                Change::between(engine, &before, &self.published(), rows, pages)
             })
             .map_err(|error| not_followed(xid, &error))?;
         for oid in change.locked(&before) {
