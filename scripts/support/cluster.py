@@ -238,6 +238,8 @@ class Cluster:
                     break
                 except OSError:
                     time.sleep(0.05)
+            else:
+                raise RuntimeError(f"{etcd.name} does not listen after {seconds} s\n{etcd.last_log()}")
 
     def start_others(self):
         """Starts the nodes that have never run."""

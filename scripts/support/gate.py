@@ -16,11 +16,11 @@ def application_name(name):
 
 class Gate:
     """Listens on a port of its own and passes bytes on to `target`. `closed_for` holds the names that it is closed for; a
-    connection belongs to the one among `names` whose mark is in what it begins with, and to None without."""
+    connection belongs to the one among `names` whose mark (`marks`) is in what it begins with, and to None without."""
 
-    def __init__(self, target, names=(), mark=application_name):
+    def __init__(self, target, names=()):
         self.target = target
-        self.marks = {name: mark(name) for name in names}
+        self.marks = {name: application_name(name) for name in names}
         self.closed_for = set()
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]

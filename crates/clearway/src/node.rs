@@ -27,7 +27,7 @@ use crate::node_database::{NodeDatabase, NodeDatabaseOptions};
 use crate::node_directory::NodeDirectory;
 use crate::options::{ConfigOptions, duration, keep_private};
 use crate::output::notice;
-use crate::serve::{addresses, bind};
+use crate::serve::{OnPanic, addresses, bind};
 use crate::signals::{OnHangUp, handle_signals, survive_file_size_limit};
 
 /// The time that sessions have to be told that they end.
@@ -188,17 +188,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 fn etcd_patience(arguments: &Arguments) -> Duration {
     let endpoints = u32::try_from(arguments.etcd.endpoints()).unwrap_or(u32::MAX / 2);
     arguments.ttl / endpoints.saturating_mul(2).saturating_add(1)
-}
-
-/// Does something when a panic ends this thread. The scope waits for the others.
-struct OnPanic<'a>(&'a dyn Fn());
-
-impl Drop for OnPanic<'_> {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            (self.0)();
-        }
-    }
 }
 
 /// The options of the decisions.

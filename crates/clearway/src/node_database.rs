@@ -34,6 +34,7 @@ use crate::node_directory::{Closed, NodeDirectory};
 use crate::node_following;
 use crate::options::ConfigOptions;
 use crate::output::notice;
+use crate::serve::OnPanic;
 use crate::signals::OnHangUp;
 
 /// The time between two attempts to follow a node that does not answer.
@@ -162,9 +163,9 @@ impl NodeDatabase {
         }
     }
 
-    /// Has a panic of the calling thread, which is `part`, end the node.
-    pub(crate) fn failed_by_panic(&self, part: &'static str) -> FailedByPanic<'_> {
-        FailedByPanic(self, part)
+    /// Makes a panic of the calling thread, which is `part`, end the node.
+    pub(crate) fn failed_by_panic(&self, part: &'static str) -> OnPanic<impl Fn() + '_> {
+        OnPanic(move || self.fail(format!("{part} has ended by a panic")))
     }
 
     /// Has [`work`](Self::work) return.
@@ -371,17 +372,6 @@ impl NodeDatabase {
             (state.role, state.closed) = found;
         }
         fitted
-    }
-}
-
-/// See [`NodeDatabase::failed_by_panic`].
-pub(crate) struct FailedByPanic<'a>(&'a NodeDatabase, &'static str);
-
-impl Drop for FailedByPanic<'_> {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            self.0.fail(format!("{} has ended by a panic", self.1));
-        }
     }
 }
 

@@ -38,11 +38,11 @@ use crate::output::notice;
 
 /// The file in a data directory that asks for a rewind or a new copy at the next start.
 const COPY_ANEW: &str = "copy.anew";
-/// Added to the name of a directory that was moved aside,
+/// Suffix of a directory that was moved aside.
 const FORMER: &str = ".former";
-/// and while one that was moved before has that name.
+/// Suffix of that directory while an earlier one still has the name with [`FORMER`].
 const FORMER_NEW: &str = ".former.new";
-/// Added to the name of a file that is being taken over.
+/// Suffix of a file while it is copied from the directory that was moved aside.
 const UNFINISHED: &str = ".new";
 /// Symbolic links that lead to a directory, at most.
 const LINKS_MAX: usize = 16;
@@ -105,7 +105,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// `Ok` where there is nothing of that name.
+/// The outcome; `Ok` if the error is that nothing has that name.
 fn if_there(outcome: io::Result<()>) -> io::Result<()> {
     match outcome {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -396,7 +396,12 @@ impl NodeDirectory {
         if self.fsync {
             fs::File::open(&unfinished)?.sync_all()?;
         }
-        fs::rename(&unfinished, to)
+        fs::rename(&unfinished, to)?;
+        // The name is durable before the copy is opened, behind which it is not taken over any more.
+        match to.parent().filter(|_| self.fsync) {
+            Some(parent) => fs::File::open(parent)?.sync_all(),
+            None => Ok(()),
+        }
     }
 }
 

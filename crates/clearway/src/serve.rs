@@ -6,9 +6,7 @@ use std::thread;
 use clap::Args;
 use clearway_engine::config::{SessionScheduling, Ssl, SslVersion};
 use clearway_engine::{Config, Engine};
-use clearway_server::{
-    AnswerDeadline, Scheduling, Server, ServerOptions, StopSignal, TlsOptions, check_rules,
-};
+use clearway_server::{AnswerDeadline, Scheduling, Server, ServerOptions, TlsOptions, check_rules};
 
 use crate::error::{CommandError, Result, plural};
 use crate::options::{ConfigOptions, keep_private};
@@ -62,7 +60,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         None,
     )?;
     thread::scope(|scope| {
-        let _stop_on_panic = StopOnPanic(&stop);
+        let _stop_on_panic = OnPanic(|| stop.stop());
         let running = scope.spawn(|| server.run(&stop));
         let opened =
             Engine::open(&arguments.data, config).map_err(CommandError::database("opening", &arguments.data));
@@ -140,13 +138,13 @@ fn tls_options(data: &Path, config: &Config) -> Option<TlsOptions> {
     is_on.then_some(options)
 }
 
-/// Stops the server when opening the database panics: the scope waits for the server's thread, and would wait for ever.
-pub(crate) struct StopOnPanic<'a>(pub(crate) &'a StopSignal);
+/// Does something when a panic ends this thread: a scope waits for its other threads, and would wait for ever.
+pub(crate) struct OnPanic<F: Fn()>(pub(crate) F);
 
-impl Drop for StopOnPanic<'_> {
+impl<F: Fn()> Drop for OnPanic<F> {
     fn drop(&mut self) {
         if thread::panicking() {
-            self.0.stop();
+            (self.0)();
         }
     }
 }

@@ -30,7 +30,7 @@ use crate::error::{CommandError, Result};
 use crate::options::{ConfigOptions, keep_private};
 use crate::output::notice;
 use crate::role::{self, Role};
-use crate::serve::{StopOnPanic, addresses, bind};
+use crate::serve::{OnPanic, addresses, bind};
 use crate::signals::{OnHangUp, handle_signals, survive_file_size_limit};
 use crate::written_settings::WrittenSettings;
 
@@ -158,7 +158,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     )?;
     let server_stop = StopSignal::new().map_err(CommandError::io("creating the stop signal"))?;
     thread::scope(|scope| {
-        let _stop_on_panic = StopOnPanic(&server_stop);
+        let _stop_on_panic = OnPanic(|| server_stop.stop());
         let running = scope.spawn(|| server.run(&server_stop));
         let ends = || stop.is_stopped() || running.is_finished();
         let opened = |engine: &Arc<Engine>| on_hang_up.reload(&arguments.config, engine);

@@ -75,8 +75,7 @@ impl Shown {
 }
 
 /// Runs a node until it ends. A request that etcd refuses is like one that it does not answer: an operator may mend it.
-/// Whatever the reason of the end, nothing that the database answers as a primary leaves after the deadline that it was
-/// given last.
+/// However the run ends, no answer of the database as a primary leaves after the last deadline that the node gave it.
 pub fn run(options: Options, etcd: &mut Etcd, database: &dyn Database, shown: &Shown) -> Ended {
     let interval = options.interval_ns;
     let mut decision = Decision::new(options);
