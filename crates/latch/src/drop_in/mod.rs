@@ -7,7 +7,7 @@
 //! | type | bytes beside the data | inside | unlike parking_lot's |
 //! | --- | --- | --- | --- |
 //! | `Mutex` | 4 | [`SrwMutex`] | no fair unlock |
-//! | `Condvar` | 8 | [`SrwCondvar`] | a wait may end without a notification, as one of std's; a notification does not say whom it reached |
+//! | `Condvar` | 8 | [`SrwCondvar`] | a wait may end without a notification, as one of std's; the functions that notify return no count: always false and 0 |
 //! | `RwLock` | 8 | [`SsuxLock`] | no fair unlock; no recursive reads: a second read by one thread waits for a writer that waits for the first |
 //!
 //! In debug builds a thread that acquires such a latch again panics, naming both places, where a release
