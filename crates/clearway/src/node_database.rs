@@ -535,6 +535,25 @@ mod tests {
     }
 
     #[test]
+    fn a_node_that_does_not_end_in_order_answers_nothing_more() {
+        let place = tempfile::tempdir().unwrap();
+        let node = database(&place.path().join("data"));
+        let deadline = &node.options.deadline;
+        let cases = [
+            (Ended::Asked, false),
+            (Ended::HandedOver, false),
+            (Ended::CopyAnew, false),
+            (Ended::Fenced("on purpose"), true),
+            (Ended::Failed("on purpose".to_owned()), true),
+        ];
+        for (ended, is_silent) in cases {
+            deadline.set_ns(u64::MAX);
+            node.answer_until_the_end(&ended);
+            assert_eq!(deadline.has_passed(), is_silent, "{ended:?}");
+        }
+    }
+
+    #[test]
     fn an_attempt_that_changes_nothing_leaves_a_former_primary_in_the_election() {
         let place = tempfile::tempdir().unwrap();
         let data = place.path().join("data");
