@@ -111,6 +111,64 @@ fn the_log_tells_of_a_long_wait_and_of_its_end() {
 }
 
 #[test]
+fn the_log_tells_of_a_deadlock_that_another_order_avoids() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut server = Served::in_directory(directory.path());
+    let mut client = server.start("", CONFIG);
+    client
+        .query("create table accounts (a int); create table history (a int)")
+        .unwrap();
+    let number = |client: &mut Client, name: &str| client.value(&format!("select '{name}'::regclass::oid"));
+    let (accounts, history) = (number(&mut client, "accounts"), number(&mut client, "history"));
+    let said_waiting = |pid: &str, relation: &str| {
+        until(&server, "still waiting", || {
+            let log = server.log();
+            let words = format!("process {pid} still waiting for ");
+            let lock = format!(" on relation {relation} of database ");
+            log.lines()
+                .any(|line| line.contains(&words) && line.contains(&lock))
+        });
+    };
+    let [(mut alice, alice_pid), (mut bob, bob_pid), (mut carol, carol_pid)] =
+        [session(&server), session(&server), session(&server)];
+    alice
+        .query("begin; lock table accounts in share update exclusive mode")
+        .unwrap();
+    bob.query("begin; lock table history in access share mode")
+        .unwrap();
+    carol.query("begin").unwrap();
+    // Bob waits for Alice, and Carol for Bob.
+    let bob = wait(bob, "lock table accounts in share update exclusive mode; commit");
+    said_waiting(&bob_pid, &accounts);
+    let carol = wait(carol, "lock table history; commit");
+    said_waiting(&carol_pid, &history);
+    // Alice would wait for Carol, whose wait began earlier.
+    alice
+        .query("lock table history in share update exclusive mode")
+        .unwrap();
+    let lock = format!("ShareUpdateExclusiveLock on relation {history} of database ");
+    let avoided = format!("process {alice_pid} avoided deadlock for {lock}");
+    let acquired = format!("process {alice_pid} acquired {lock}");
+    let log = server.log();
+    let place = |words: &str| log.lines().position(|line| line.contains(words));
+    let avoided = place(&avoided).unwrap_or_else(|| panic!("{log}"));
+    assert!(
+        log.lines()
+            .nth(avoided)
+            .unwrap()
+            .contains(" by rearranging queue order after ")
+    );
+    assert!(
+        place(&acquired).is_some_and(|acquired| avoided < acquired),
+        "{log}"
+    );
+    alice.query("commit").unwrap();
+    for waiting in [bob, carol] {
+        waiting.join().unwrap().unwrap();
+    }
+}
+
+#[test]
 fn a_wait_is_told_of_only_when_asked_to_and_only_when_it_lasts() {
     let directory = tempfile::tempdir().unwrap();
     let mut server = Served::in_directory(directory.path());

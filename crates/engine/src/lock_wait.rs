@@ -5,6 +5,7 @@
 //! | a deadlock | 40P01, with each wait of the cycle | the same, and the statement of each session |
 //! | a circle through the session that VACUUM runs for | 40P01, with the first wait | the same |
 //! | a wait of more than `deadlock_timeout`, under `log_lock_waits` | | the session, the lock, all that hold it and all that wait for it, the statement; and when the session has got it |
+//! | a deadlock that another order of the queues has avoided, under `log_lock_waits` | | the session, the lock; and when the session has got it |
 
 use std::cell::Cell;
 use std::fmt::Write as _;
@@ -36,6 +37,33 @@ pub(crate) trait WaitCircle: std::fmt::Debug {
 
     /// 40P01 for the one that was found.
     fn error(&self) -> EngineError;
+}
+
+/// The part of a wait that the log was told of.
+#[derive(Debug)]
+struct Told {
+    /// Tell the log of a wait of this length.
+    limit: Duration,
+    /// Set when the session is about to sleep, so that a lock that is free costs no look at the clock.
+    started: Cell<Option<Instant>>,
+    /// True if the log was told that it waits.
+    waits: Cell<bool>,
+    /// The deadlocks that the session has avoided in its life, as the log knows of them.
+    avoided: Cell<u64>,
+    /// True if this wait avoided one.
+    has_avoided: Cell<bool>,
+}
+
+impl Told {
+    fn nothing(limit: Duration, avoided: u64) -> Self {
+        Self {
+            limit,
+            started: Cell::new(None),
+            waits: Cell::new(false),
+            avoided: Cell::new(avoided),
+            has_avoided: Cell::new(false),
+        }
+    }
 }
 
 /// A session that waits for locks.
@@ -105,12 +133,13 @@ impl<'a> LockWaiter<'a> {
         target: WaitTarget,
         wait: impl FnOnce(LockWait<'_>) -> Result<(), LockError>,
     ) -> Result<()> {
-        // Set when the session is about to sleep, so that a lock that is free costs no look at the clock.
-        let (started, told) = (Cell::new(None), Cell::new(false));
+        let told = self
+            .log_after
+            .map(|limit| Told::nothing(limit, self.avoided_deadlocks()));
         let found = Cell::new(None);
         let cancel = || {
-            if let Some(limit) = self.log_after {
-                self.look_at_the_clock(limit, &started, &told, target);
+            if let Some(told) = &told {
+                self.tell_of_a_wait(told, target);
             }
             found.set(self.circle.filter(|circle| circle.find()));
             interrupts.pending() || found.get().is_some()
@@ -119,16 +148,10 @@ impl<'a> LockWaiter<'a> {
             timeout,
             cancel: &cancel,
         });
-        if told.get()
-            && let Some(started) = started.get()
+        if let Some(told) = &told
             && waited.is_ok()
         {
-            let pid = self.process_id(self.proc);
-            tracing::warn!(
-                "process {pid} acquired {} after {} ms",
-                words(target),
-                milliseconds(started)
-            );
+            self.tell_of_the_end(told, target);
         }
         waited.map_err(|error| match (&error, found.get()) {
             (LockError::Cancelled, Some(circle)) if !interrupts.pending() => circle.error(),
@@ -136,19 +159,18 @@ impl<'a> LockWaiter<'a> {
         })
     }
 
+    fn avoided_deadlocks(&self) -> u64 {
+        self.manager.avoided_deadlocks(self.proc)
+    }
+
     /// A wait goes on: asked before each sleep, so also right behind the search for a deadlock.
-    fn look_at_the_clock(
-        &self,
-        limit: Duration,
-        started: &Cell<Option<Instant>>,
-        told: &Cell<bool>,
-        target: WaitTarget,
-    ) {
-        let Some(begun) = started.get() else {
-            return started.set(Some(Instant::now()));
+    fn tell_of_a_wait(&self, told: &Told, target: WaitTarget) {
+        let Some(begun) = told.started.get() else {
+            return told.started.set(Some(Instant::now()));
         };
-        if !told.get() && begun.elapsed() >= limit {
-            told.set(true);
+        self.tell_of_avoided_deadlocks(told, target);
+        if !told.waits.get() && begun.elapsed() >= told.limit {
+            told.waits.set(true);
             let (pid, statement) = self.statement_of(self.proc).unwrap_or_default();
             let queue = self.manager.queue_of(self.proc);
             let noun = if queue.holders.len() == 1 {
@@ -165,6 +187,38 @@ impl<'a> LockWaiter<'a> {
                 self.process_ids(&queue.holders),
                 self.process_ids(&queue.waiters),
                 clearway_sql::masked(&statement)
+            );
+        }
+    }
+
+    /// The search of this wait may have given the queues another order.
+    fn tell_of_avoided_deadlocks(&self, told: &Told, target: WaitTarget) {
+        let avoided = self.avoided_deadlocks();
+        if let Some(begun) = told.started.get()
+            && told.avoided.replace(avoided) != avoided
+        {
+            tracing::warn!(
+                "process {} avoided deadlock for {} by rearranging queue order after {} ms",
+                self.process_id(self.proc),
+                words(target),
+                milliseconds(begun)
+            );
+            told.has_avoided.set(true);
+        }
+    }
+
+    /// The session has got what it waited for.
+    fn tell_of_the_end(&self, told: &Told, target: WaitTarget) {
+        // A new order may have let the session in before it slept again.
+        self.tell_of_avoided_deadlocks(told, target);
+        if let Some(begun) = told.started.get()
+            && (told.waits.get() || told.has_avoided.get())
+        {
+            tracing::warn!(
+                "process {} acquired {} after {} ms",
+                self.process_id(self.proc),
+                words(target),
+                milliseconds(begun)
             );
         }
     }

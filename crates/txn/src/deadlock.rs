@@ -181,6 +181,8 @@ impl<M: Machine> LockManager<M> {
         if let Some(changed) = search.rearrange(searcher, &cycle) {
             let granted = search.grant_anew(&changed);
             drop(search);
+            let avoided = &self.wait_of(searcher).avoided_deadlocks;
+            avoided.store(avoided.load(Relaxed) + 1, Relaxed);
             self.wake_granted(granted);
             return None;
         }
@@ -194,6 +196,12 @@ impl<M: Machine> LockManager<M> {
             entry.queue.retain(|waiter| waiter.proc != searcher);
         }
         Some(describe(&cycle))
+    }
+
+    /// Number of deadlocks that the waits of `proc` would have been part of, and for which the queues got another order
+    /// instead. For the session itself: what another reads may be behind.
+    pub fn avoided_deadlocks(&self, proc: ProcId) -> u64 {
+        self.wait_of(proc).avoided_deadlocks.load(Relaxed)
     }
 
     /// True if a cycle goes through `searcher`, whose wait stays as it is.

@@ -216,6 +216,8 @@ pub(crate) struct ProcWait<M: Machine> {
     deadlock_timeout_ns: M::U64,
     /// The time at which the last wait began, for those that list waits.
     wait_started_ns: M::U64,
+    /// Number of deadlocks that the session's searches have avoided. Only the session uses it.
+    pub(crate) avoided_deadlocks: M::U64,
 }
 
 /// One lock on a session's list.
@@ -309,6 +311,7 @@ impl<M: Machine> LockManager<M> {
             releases: M::U64::new(0),
             deadlock_timeout_ns: M::U64::new(nanoseconds(deadlock_timeout)),
             wait_started_ns: M::U64::new(0),
+            avoided_deadlocks: M::U64::new(0),
         };
         Self {
             partitions: (0..if M::EXPLORED { 2 } else { PARTITIONS })
