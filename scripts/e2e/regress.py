@@ -221,12 +221,12 @@ TABLE = """| file | statements | left out | same | share | in order | refused | 
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"""
 
 
-def compare(path, setup, show=None):
-    """Runs one file on two fresh servers, after the statements of `setup`."""
+def compare(path, setup, show=None, binary=None):
+    """Runs one file on two fresh servers, after the statements of `setup`; `binary`: the one that is built."""
     # The settings that the files are written for.
     dates = {"timezone": "PST8PDT", "datestyle": "Postgres, MDY"}
     config = "".join(f'{name} = "{value}"\n' for name, value in dates.items())
-    ours = servers.Clearway(tools.build(), servers.scratch("regress"), 'shared_buffers = "64MB"\n' + config).start()
+    ours = servers.Clearway(binary or tools.build(), servers.scratch("regress"), 'shared_buffers = "64MB"\n' + config).start()
     settings = [("fsync", "off"), *dates.items()]
     theirs = servers.Postgres(servers.scratch("regress-peer"), settings).start()
     both = connect(ours), connect(theirs)
