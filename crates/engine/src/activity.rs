@@ -321,7 +321,7 @@ impl ActivitySlot {
 
     /// A statement begins on the calling thread.
     pub(crate) fn begin_statement(&self, query: &Arc<str>, now_us: i64) {
-        self.worker.store(Native::worker().0, Ordering::Relaxed);
+        self.set_worker();
         self.query_start.store(now_us, Ordering::Relaxed);
         self.state_change.store(now_us, Ordering::Relaxed);
         self.state.store(SessionState::Active as u32, Ordering::Relaxed);
@@ -415,12 +415,17 @@ impl ActivitySlot {
 
     /// The calling thread serves this session from now on.
     pub(crate) fn adopt_thread(&self) {
-        self.worker.store(Native::worker().0, Ordering::Relaxed);
+        self.set_worker();
+    }
+
+    fn set_worker(&self) {
+        // Release: pairs with the Acquire in `worker`, so that a reader finds the slot (`Workers::slot`).
+        self.worker.store(Native::worker().0, Ordering::Release);
     }
 
     /// The worker of the thread that serves the session, once it is known.
     pub(crate) fn worker(&self) -> Option<WorkerId> {
-        Some(WorkerId(self.worker.load(Ordering::Relaxed))).filter(|worker| worker.0 != WorkerId::NONE)
+        Some(WorkerId(self.worker.load(Ordering::Acquire))).filter(|worker| worker.0 != WorkerId::NONE)
     }
 
     /// The number of the session's transaction among its own, while it is in one.
@@ -506,10 +511,7 @@ impl ActivitySlot {
                 clearway_sql::masked(&texts.query).into_owned(),
             )
         };
-        let worker = self.worker.load(Ordering::Relaxed);
-        let event = (worker != WorkerId::NONE)
-            .then(|| wait_event(WorkerId(worker)))
-            .flatten();
+        let event = self.worker().and_then(wait_event);
         SessionActivity {
             process_id: self.process_id,
             user: self.user.clone(),

@@ -344,8 +344,8 @@ impl Config {
         let (connections, most) = (self.max_connections, connections_max());
         require("max_connections", (1..=most).contains(&connections), || {
             format!(
-                "is {connections}, but must be 1 to {most}: each session's thread needs one of the process's {} worker slots",
-                Native::workers().capacity()
+                "is {connections}, but must be 1 to {most}: each session's thread needs one of the {} worker slots that the process begins with",
+                Native::workers().capacity_at_first()
             )
         })?;
         let (second, most) = (Span::from_secs(1), Span::from_secs(600));
@@ -414,9 +414,9 @@ fn require_at_least(name: &str, time: Span, least: Span) -> Result<(), EngineErr
 /// Worker slots for threads that are no session's: background work, signals, and clients that are being turned away.
 const OTHER_THREADS: u32 = 96;
 
-/// The most sessions a process can serve.
+/// The most sessions that a process serves: those for which there are worker slots from the start.
 fn connections_max() -> u32 {
-    (Native::workers().capacity() as u32).saturating_sub(OTHER_THREADS)
+    (Native::workers().capacity_at_first() as u32).saturating_sub(OTHER_THREADS)
 }
 
 fn field_names() -> Vec<String> {
@@ -784,7 +784,7 @@ mod tests {
         assert!(Config::from_toml("commit_delay = 0").is_ok());
     }
 
-    /// Each session's thread takes a worker slot of the process at its first wait, and there are 4,096.
+    /// Each session's thread takes a worker slot of the process at its first wait, and there are 4,096 from the start.
     #[test]
     fn more_connections_than_worker_slots_are_refused_at_the_start() {
         assert!(Config::from_toml("max_connections = 4000").is_ok());

@@ -26,6 +26,7 @@ mod atomic;
 mod bare;
 mod core_words;
 mod fatal;
+mod growing_table;
 mod half;
 mod machine;
 mod padded;
@@ -35,6 +36,7 @@ mod variants;
 mod wait_event;
 mod wait_queue;
 mod worker;
+mod worker_table;
 
 #[cfg(feature = "std")]
 mod current_cpu;
@@ -70,6 +72,7 @@ pub use atomic::{AtomicPointer, AtomicWord, DataCell};
 pub use bare::{Bare, Platform};
 pub use core_words::{CoreData, CorePtr, CoreU32, CoreU64};
 pub use fatal::{broken_invariant, fatal, report};
+pub use growing_table::GrowingTable;
 pub use half::{FutexWord, Half};
 pub use machine::{CpuCounts, CpuHint, FutexOutcome, Machine, Work};
 pub use padded::Padded;
@@ -79,10 +82,8 @@ pub use switch::{Evidence, OnlyBeside, Switch, SwitchDescription, VariantText};
 pub use wait_event::EventNotNamed;
 pub use wait_event::{WaitClass, WaitEvent};
 pub use wait_queue::{Picked, WaitQueue};
-pub use worker::{
-    AdaptiveCounts, SampledCount, WaitBucket, WaitMode, WaitScope, WakeUps, WorkerId, WorkerMemory,
-    WorkerSlot, Workers,
-};
+pub use worker::{AdaptiveCounts, SampledCount, WaitMode, WaitScope, WorkerId, WorkerSlot};
+pub use worker_table::{WaitBucket, WakeUps, WorkerMemory, Workers};
 
 #[cfg(feature = "std")]
 pub use last_words::tell_of_fatal_signals;

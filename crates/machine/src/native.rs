@@ -17,8 +17,11 @@ use crate::{
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Native;
 
-/// As many workers as a server with 2,000 connections needs, with the background workers and room to spare.
-const WORKERS_MAX: usize = 4096;
+/// Slots from the start: as many as a server with 2,000 connections needs, with the background workers and room to spare.
+const WORKERS_AT_FIRST: usize = 1 << 12;
+
+/// The most slots, unless the program chooses: more threads than fit into the memory of most machines.
+const WORKERS_MAX: usize = 1 << 20;
 
 /// More workers than that a program cannot ask for: Linux has no more threads.
 const WORKERS_LIMIT: usize = 1 << 22;
@@ -41,8 +44,9 @@ impl core::fmt::Display for WorkersInUse {
 impl core::error::Error for WorkersInUse {}
 
 impl Native {
-    /// Chooses the number of worker slots, 4,096 otherwise, for a program with more threads that wait at once. A slot is
-    /// 128 bytes; `count` is raised to 16, and lowered to 4,194,304, the most threads that Linux has.
+    /// Chooses the most worker slots that there may be, 1,048,576 otherwise: a bound on the memory that they take. A slot is
+    /// 128 bytes. There are 4,096 from the start, or `count` if that is less; later ones are added as threads need them.
+    /// `count` is raised to 16, and lowered to 4,194,304, the most threads that Linux has.
     ///
     /// # Errors
     /// [`WorkersInUse`] once a thread has waited, or anything has asked for the table. So a program calls this first.
@@ -50,7 +54,7 @@ impl Native {
         let mut first = false;
         WORKERS.get_or_init(|| {
             first = true;
-            Workers::new(count.clamp(16, WORKERS_LIMIT))
+            Workers::growing(WORKERS_AT_FIRST, count.clamp(16, WORKERS_LIMIT))
         });
         if first { Ok(()) } else { Err(WorkersInUse) }
     }
@@ -226,7 +230,7 @@ unsafe impl Machine for Native {
     fn charge(_work: Work) {}
 
     fn workers() -> &'static Workers<Native> {
-        WORKERS.get_or_init(|| Workers::new(WORKERS_MAX))
+        WORKERS.get_or_init(|| Workers::growing(WORKERS_AT_FIRST, WORKERS_MAX))
     }
 
     #[inline]

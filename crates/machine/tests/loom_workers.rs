@@ -1,10 +1,10 @@
-//! Worker slots under loom: workers end, and others take their slots.
+//! Worker slots under loom: workers end, others take their slots, and slots are added.
 //!
 //! `cargo test -p clearway-machine --features loom --test loom_workers --release`
 //!
 //! The mutations that this has caught are in `crates/machine/mutations/workers.toml`.
 
-use clearway_machine::{AtomicWord, DataCell, Loom, Machine, WorkerId, Workers};
+use clearway_machine::{AtomicWord, DataCell, GrowingTable, Loom, Machine, WorkerId, Workers};
 use loom::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -93,5 +93,85 @@ fn loom_a_slot_has_one_worker() {
         assert!(uses > 0, "the slot was free at some instant of the first call");
         let worker = workers.claim().expect("no slot is lost");
         release(&workers, worker);
+    });
+}
+
+/// A table of one slot grows by one, and by one more. Alice has the first. Bob and Carol find none free, and either may add a
+/// slot that the other one takes. They get one each, and another worker gets none.
+///
+/// Mutations that it is for: a segment counted by each worker that finds it; one counted Relaxed.
+#[test]
+fn loom_slots_are_added_once() {
+    explore(|| {
+        Loom::workers();
+        let workers = Arc::new(Workers::<Loom>::growing(1, 3));
+        assert_eq!((workers.capacity_at_first(), workers.capacity()), (1, 3));
+        let alice = workers.claim().unwrap();
+        let bob = {
+            let workers = Arc::clone(&workers);
+            loom::thread::spawn(move || {
+                let bob = workers.claim().expect("two may be added");
+                workers.slot(bob).semaphore.post();
+                bob
+            })
+        };
+        let carol = workers.claim().expect("two may be added");
+        workers.slot(carol).semaphore.post();
+        let bob = bob.join().unwrap();
+        let mut all = [alice.0, bob.0, carol.0];
+        all.sort_unstable();
+        assert_eq!(all, [0, 1, 2]);
+        assert_eq!(workers.claim(), None);
+        for worker in [bob, carol] {
+            assert!(workers.slot(worker).semaphore.try_wait());
+            release(&workers, worker);
+        }
+    });
+}
+
+/// An entry that is written while it is made, and then only read. Loom reports what is not dropped by its second part.
+struct Entry(<Loom as Machine>::Data<usize>, #[expect(dead_code)] Arc<()>);
+
+// SAFETY: loom checks each access to the number against all others.
+unsafe impl Sync for Entry {}
+
+impl Entry {
+    fn new(number: usize) -> Self {
+        let entry = Self(DataCell::new(0), Arc::new(()));
+        // SAFETY: not shared yet.
+        entry.0.with_mut(|entry| unsafe { *entry = number });
+        entry
+    }
+
+    fn number(&self) -> usize {
+        // SAFETY: it is only read once it is made; loom fails the test if not.
+        self.0.with(|entry| unsafe { *entry })
+    }
+}
+
+/// Two workers need the same segment, and one looks whether it is there. All see the same entries, as they were made.
+///
+/// Mutations that it is for: a segment's pointer stored over another one; published Relaxed; found Relaxed; one that came too
+/// late not dropped.
+#[test]
+fn loom_a_segment_is_found_as_it_was_made() {
+    explore(|| {
+        let table = Arc::new(GrowingTable::<Loom, Entry>::growing(1, 2, Entry::new));
+        let other = {
+            let table = Arc::clone(&table);
+            loom::thread::spawn(move || {
+                let entry = table.get(1);
+                assert_eq!(entry.number(), 1);
+                std::ptr::from_ref(entry).addr()
+            })
+        };
+        if let Some(entry) = table.find(1) {
+            assert_eq!(entry.number(), 1);
+        }
+        let entry = table.get(1);
+        assert_eq!(entry.number(), 1);
+        let found_by_other = other.join().unwrap();
+        assert_eq!(found_by_other, std::ptr::from_ref(entry).addr());
+        assert_eq!(found_by_other, std::ptr::from_ref(table.get(1)).addr());
     });
 }

@@ -1,13 +1,14 @@
-//! The number of worker slots, chosen by the program. In one test: a process has one table.
+//! The most worker slots, chosen by the program. In one test: a process has one table.
 
 use clearway_machine::{Machine, Native, WorkersInUse};
 
-// Mutation: the table is made with the default number whatever was asked for. There are 4,096.
+// Mutation: the table is made with the default bound whatever was asked for.
 #[test]
-fn a_program_chooses_the_number_of_slots_before_the_first_wait() {
+fn a_program_chooses_the_most_slots_before_the_first_wait() {
     const SLOTS: usize = 5_000;
     assert_eq!(Native::set_workers_max(SLOTS), Ok(()));
     assert_eq!(Native::workers().capacity(), SLOTS);
+    assert_eq!(Native::workers().capacity_at_first(), 4_096);
     let mut claimed: Vec<_> = std::iter::from_fn(|| Native::workers().claim()).collect();
     claimed.sort();
     claimed.dedup();

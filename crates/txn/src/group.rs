@@ -63,7 +63,7 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use clearway_machine::{AtomicWord, Machine, Padded, WaitEvent, WaitScope, fatal};
+use clearway_machine::{AtomicWord, GrowingTable, Machine, Padded, WaitEvent, WaitScope, fatal};
 
 /// Number of members that each one wakes.
 const WAKES_EACH: usize = 2;
@@ -91,9 +91,9 @@ struct Member<M: Machine, R> {
 
 /// The place where workers meet, with a request of type `R` from each.
 #[derive(Debug)]
-pub(crate) struct Group<M: Machine, R = ()> {
+pub(crate) struct Group<M: Machine, R: 'static = ()> {
     newest: Padded<M::U32>,
-    members: Box<[Padded<Member<M, R>>]>,
+    members: GrowingTable<M, Padded<Member<M, R>>>,
     /// The wait event of a follower's sleep.
     event: WaitEvent,
 }
@@ -110,24 +110,43 @@ pub(crate) enum Joined {
     Refused,
 }
 
-impl<M: Machine, R> Group<M, R> {
-    /// Places for the workers numbered below `capacity`.
-    pub(crate) fn new(capacity: u32, event: WaitEvent, request: impl Fn() -> R) -> Self {
-        let member = || Member {
+impl<M: Machine, R> Member<M, R> {
+    fn new(request: R) -> Self {
+        Self {
             state: M::U32::new(OUTSIDE),
             next: M::U32::new(NONE),
             child: M::U32::new(NONE),
-            request: request(),
-        };
+            request,
+        }
+    }
+}
+
+impl<M: Machine, R: 'static> Group<M, R> {
+    /// Places for the members numbered below `capacity`.
+    pub(crate) fn new(capacity: u32, event: WaitEvent, request: impl Fn() -> R) -> Self {
+        let member = |_| Padded(Member::new(request()));
+        Self::of(GrowingTable::fixed(capacity as usize, member), event)
+    }
+
+    /// Places for the workers of the machine, which may become more.
+    pub(crate) fn by_worker(event: WaitEvent, request: impl Fn() -> R + Send + Sync + 'static) -> Self
+    where
+        R: Send + Sync,
+    {
+        let member = move |_| Padded(Member::new(request()));
+        Self::of(GrowingTable::by_worker(member), event)
+    }
+
+    fn of(members: GrowingTable<M, Padded<Member<M, R>>>, event: WaitEvent) -> Self {
         Self {
             newest: Padded(M::U32::new(NONE)),
-            members: (0..capacity).map(|_| Padded(member())).collect(),
+            members,
             event,
         }
     }
 
     fn member(&self, number: u32) -> &Member<M, R> {
-        &self.members[number as usize]
+        self.members.get(number as usize)
     }
 
     /// The request of a worker: written by itself before it joins, read and answered by the leader until it is woken.
@@ -215,14 +234,14 @@ impl<M: Machine, R> Group<M, R> {
 }
 
 /// A group whose members wait for the leader, which is one of them.
-struct LedGroup<'a, M: Machine, R> {
+struct LedGroup<'a, M: Machine, R: 'static> {
     group: &'a Group<M, R>,
     /// `NONE` until the list is taken.
     newest: u32,
     leader: u32,
 }
 
-impl<M: Machine, R> LedGroup<'_, M, R> {
+impl<M: Machine, R: 'static> LedGroup<'_, M, R> {
     /// All members, the newest first and the leader last.
     fn members(&self) -> impl Iterator<Item = u32> {
         let mut next = self.newest;
@@ -271,7 +290,7 @@ impl<M: Machine, R> LedGroup<'_, M, R> {
     }
 }
 
-impl<M: Machine, R> Drop for LedGroup<'_, M, R> {
+impl<M: Machine, R: 'static> Drop for LedGroup<'_, M, R> {
     fn drop(&mut self) {
         fatal(format_args!(
             "R3: the leader of a group failed before the steps of others were taken; stopping"

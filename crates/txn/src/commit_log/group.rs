@@ -148,10 +148,9 @@ impl<M: Machine, D: StatusDevice> Log<M, D> {
 
 impl<M: Machine, D: StatusDevice> StatusLog<M, D> for Log<M, D> {
     fn new(device: D, lwlock: LwLockOptions) -> Self {
-        let workers = M::workers().capacity() as u32;
         Self {
             banks: banks::Log::new(device, lwlock),
-            group: Group::new(workers, WaitEvent::CommitLogGroup, Request::new),
+            group: Group::by_worker(WaitEvent::CommitLogGroup, Request::new),
         }
     }
 

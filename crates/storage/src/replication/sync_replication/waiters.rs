@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
-use clearway_machine::{AtomicWord, Machine, Padded, WorkerId};
+use clearway_machine::{AtomicWord, GrowingTable, Machine, Padded, WorkerId};
 
 use crate::page::Lsn;
 
@@ -39,7 +39,7 @@ struct Place<M: Machine> {
 
 /// The places of all workers.
 #[derive(Debug)]
-pub(super) struct Places<M: Machine>(Box<[Padded<Place<M>>]>);
+pub(super) struct Places<M: Machine>(GrowingTable<M, Padded<Place<M>>>);
 
 impl<M: Machine> Places<M> {
     pub(super) fn new() -> Self {
@@ -49,11 +49,11 @@ impl<M: Machine> Places<M> {
                 signals: M::U32::new(0),
             })
         };
-        Self((0..M::workers().capacity()).map(place).collect())
+        Self(GrowingTable::by_worker(place))
     }
 
     fn of(&self, worker: WorkerId) -> &Place<M> {
-        &self.0[worker.0 as usize]
+        self.0.get(worker.0 as usize)
     }
 
     /// Enters `worker` in `queue`. Under the latch.

@@ -10,7 +10,7 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use clearway_machine::{AtomicWord, Machine, Padded, WaitEvent, WaitScope, WorkerId};
+use clearway_machine::{AtomicWord, GrowingTable, Machine, Padded, WaitEvent, WaitScope, WorkerId};
 
 /// The end of a list.
 pub(super) const NONE: u32 = WorkerId::NONE;
@@ -40,7 +40,7 @@ struct Place<M: Machine> {
 
 /// The places of all workers.
 pub(super) struct Waiters<M: Machine> {
-    places: Box<[Padded<Place<M>>]>,
+    places: GrowingTable<M, Padded<Place<M>>>,
 }
 
 impl<M: Machine> Waiters<M> {
@@ -54,12 +54,12 @@ impl<M: Machine> Waiters<M> {
             })
         };
         Self {
-            places: (0..M::workers().capacity()).map(place).collect(),
+            places: GrowingTable::by_worker(place),
         }
     }
 
     fn place(&self, worker: u32) -> &Place<M> {
-        &self.places[worker as usize]
+        self.places.get(worker as usize)
     }
 
     /// Fills in the place of `worker`, which is on no list. The caller publishes it by a Release.

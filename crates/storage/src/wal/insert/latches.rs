@@ -26,7 +26,7 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use clearway_latch::{LatchClass, LwLock, LwLockExclusive};
-use clearway_machine::{AtomicWord, Machine, Padded, WaitEvent};
+use clearway_machine::{AtomicWord, GrowingTable, Machine, Padded, WaitEvent, WorkerId};
 
 use super::{Insert, InsertedRecord, InsertionOptions, RedoMoved};
 use crate::page::Lsn;
@@ -44,7 +44,7 @@ pub(in crate::wal) struct Insertion<M: Machine> {
     latches: Box<[Padded<InsertLatch<M>>]>,
     redo: Padded<M::U64>,
     /// The latch to try, by worker slot; a hint.
-    preferred: Box<[M::U32]>,
+    preferred: GrowingTable<M, M::U32>,
 }
 
 impl<M: Machine> Insert<M> for Insertion<M> {
@@ -56,11 +56,11 @@ impl<M: Machine> Insert<M> for Insertion<M> {
                 inserting_at: M::U64::new(0),
             })
         };
-        let first_choice = |worker| M::U32::new((worker % latches) as u32);
+        let first_choice = move |worker: WorkerId| M::U32::new(worker.0 % latches as u32);
         Self {
             latches: (0..latches).map(insert_latch).collect(),
             redo: Padded(M::U64::new(redo)),
-            preferred: (0..M::workers().capacity()).map(first_choice).collect(),
+            preferred: GrowingTable::by_worker(first_choice),
         }
     }
 
@@ -149,7 +149,7 @@ impl<M: Machine> Insert<M> for Insertion<M> {
 
 impl<M: Machine> Insertion<M> {
     fn acquire(&self) -> (&InsertLatch<M>, LwLockExclusive<'_, M>) {
-        let preferred = &self.preferred[M::worker().0 as usize];
+        let preferred = self.preferred.get(M::worker().0 as usize);
         let number = preferred.load(Relaxed) as usize;
         let chosen = &self.latches[number];
         if let Some(guard) = chosen.latch.try_exclusive() {

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
-use clearway_machine::{AtomicWord, Machine, Native, Padded, WorkerId};
+use clearway_machine::{AtomicWord, GrowingTable, Machine, Native, Padded, WorkerId};
 
 /// Announces no garbage list.
 const NOT_SCANNING: u32 = 0;
@@ -14,7 +14,7 @@ const POLLS_MAX: u32 = 100;
 
 pub(super) struct Scans<M: Machine = Native> {
     /// By worker slot: number + 1 of the garbage list of the bucket that the worker scans.
-    announced: Box<[Padded<M::U32>]>,
+    announced: GrowingTable<M, Padded<M::U32>>,
     /// One past the highest worker slot that has ever announced a scan: how far reclaimers look.
     end: M::U32,
 }
@@ -37,9 +37,7 @@ impl<M: Machine> Drop for Scan<'_, M> {
 impl<M: Machine> Scans<M> {
     pub(super) fn new() -> Self {
         Self {
-            announced: (0..M::workers().capacity())
-                .map(|_| Padded(M::U32::new(NOT_SCANNING)))
-                .collect(),
+            announced: GrowingTable::by_worker(|_| Padded(M::U32::new(NOT_SCANNING))),
             end: M::U32::new(0),
         }
     }
@@ -48,7 +46,7 @@ impl<M: Machine> Scans<M> {
     #[inline]
     pub(super) fn announce(&self, list: usize) -> Scan<'_, M> {
         let worker = M::known_worker();
-        let announcement = worker.map(|worker| &*self.announced[worker.0 as usize]);
+        let announcement = worker.map(|worker| &**self.announced.get(worker.0 as usize));
         if let (Some(worker), Some(announcement)) = (worker, announcement) {
             if worker.0 >= self.end.load(Relaxed) {
                 self.raise_end(worker);
@@ -62,7 +60,7 @@ impl<M: Machine> Scans<M> {
     }
 
     /// Before the first scan of a worker with this slot. The fence of that scan comes after it, so a reclaimer that
-    /// must see the announcement sees the new end too.
+    /// must see the announcement sees the new end too, and the table's segment.
     #[cold]
     fn raise_end(&self, worker: WorkerId) {
         let mut end = self.end.load(Relaxed);
@@ -81,7 +79,7 @@ impl<M: Machine> Scans<M> {
         // unlinked.
         M::fence(SeqCst);
         let end = self.end.load(Relaxed) as usize;
-        for announcement in &self.announced[..end] {
+        for (_, announcement) in self.announced.below(end) {
             let mut polls = 0;
             // Acquire: pairs with the Release at the end of a scan (H3).
             while announcement.load(Acquire) == list as u32 + 1 {
