@@ -68,6 +68,7 @@ impl<M: Machine> SpinLatch<M> {
     #[cold]
     fn take_slow(&self) {
         M::label(core::ptr::from_ref(self).cast(), self.class.name);
+        self.class.begin_wait();
         let started = M::now();
         let mut delay = Delay::new::<M>(M::known_worker());
         // Each step follows a look at the word: a step promises the machine further polls of the word loaded last,

@@ -42,6 +42,7 @@ impl Waiting {
     /// Begins a wait for the latch at `address`. Reads the class's spin policy, once for the whole wait.
     pub(crate) fn begin<M: Machine>(class: &'static LatchClass, mode: Wait, address: *const ()) -> Self {
         M::label(address, class.name);
+        class.begin_wait();
         Self {
             class,
             mode,

@@ -60,6 +60,8 @@ mod usage;
 mod wall_clock;
 #[cfg(feature = "std")]
 mod watchdog;
+#[cfg(feature = "std")]
+mod zeroed_pages;
 
 #[cfg(any(feature = "loom", feature = "shuttle"))]
 mod futex_table;
@@ -103,6 +105,8 @@ pub use usage::Usage;
 pub use wall_clock::wall_clock_us;
 #[cfg(feature = "std")]
 pub use watchdog::Watchdog;
+#[cfg(feature = "std")]
+pub use zeroed_pages::ZeroedPages;
 
 #[cfg(feature = "loom")]
 pub use loom_machine::Loom;

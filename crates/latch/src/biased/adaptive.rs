@@ -328,6 +328,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
     /// the worker should queue, because its polls are used up or the word has turned plain.
     fn slot_after_writer(&self, started: u64) -> Option<u32> {
         let class = self.class();
+        class.begin_wait();
         // A worker without a slot queues, and waits for a slot there.
         let taught = &M::workers().slot(M::known_worker()?).adaptive.spins_for_writer;
         let mut spin = Spin::begin_in::<M>(class, taught).without_yields();

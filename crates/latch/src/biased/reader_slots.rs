@@ -72,6 +72,7 @@ impl<const K: usize, M: Machine> ReaderSlots<K, M> {
     #[cold]
     #[inline(never)]
     pub(crate) fn drain(&self, in_use: usize, class: &'static LatchClass) -> u64 {
+        class.begin_wait();
         let started = M::now();
         // A worker without a slot, which holds the latch's word, polls as one that has learned nothing.
         let slot = M::known_worker().map(|worker| M::workers().slot(worker));

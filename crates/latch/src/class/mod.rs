@@ -7,100 +7,31 @@
 //! the first attempt touches nothing but the latch word. Acquisitions are counted too if the build has the
 //! feature `count-acquisitions`.
 //!
-//! Workers that meet at a latch must not meet again at its class's counters. So each class has several sets
-//! of counters, 12 KiB in all, on lines of their own. A worker counts in the set that its stack's address
-//! selects, and a reader of the statistics adds the sets up.
+//! A class that no worker has waited for is 56 bytes, or 64 with the count of acquisitions. Its counters, 12 KiB, are made
+//! at the first wait.
 //!
 //! | file | holds |
 //! | --- | --- |
-//! | `mod` | the class, its counters, the statistics |
+//! | `mod` | the class, the statistics |
+//! | `counters` | the counters of waits, made at the first one |
 //! | `spin_policy` | whether a worker polls before it sleeps on a latch of the class |
 //! | `acquisitions` | counting every acquisition (feature `count-acquisitions`) |
 
 #[cfg(feature = "count-acquisitions")]
 pub(crate) mod acquisitions;
+mod counters;
 mod spin_policy;
 
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use clearway_machine::{Machine, WaitEvent};
 
+use self::counters::ClassCounters;
 pub use self::spin_policy::SpinPolicy;
 
 /// Buckets of the wait-time histogram: bucket `i` counts waits of 2^i to 2^(i+1) nanoseconds.
 pub const HISTOGRAM_BUCKETS: usize = 40;
-
-/// Sets of counters of a class.
-const STRIPES: usize = 8;
-
-/// Binary logarithm of the usual minimum distance between the stacks of two threads.
-const STACK_SHIFT: u32 = 20;
-
-/// The set in which the calling worker counts. Two workers may share one, which affects speed only.
-fn stripe() -> usize {
-    let on_the_stack = 0_u8;
-    (core::hint::black_box(ptr::from_ref(&on_the_stack)).addr() >> STACK_SHIFT) % STRIPES
-}
-
-/// One set of a class's counters.
-#[derive(Debug)]
-struct Counters {
-    exclusive: ModeCounters,
-    shared: ModeCounters,
-    update: ModeCounters,
-    until_free: ModeCounters,
-}
-
-impl Counters {
-    const fn new() -> Self {
-        Self {
-            exclusive: ModeCounters::new(),
-            shared: ModeCounters::new(),
-            update: ModeCounters::new(),
-            until_free: ModeCounters::new(),
-        }
-    }
-
-    fn of(&self, wait: Wait) -> &ModeCounters {
-        match wait {
-            Wait::Exclusive => &self.exclusive,
-            Wait::Shared => &self.shared,
-            Wait::Update => &self.update,
-            Wait::UntilFree => &self.until_free,
-        }
-    }
-}
-
-/// Counters of one mode in one set.
-#[derive(Debug)]
-#[repr(align(128))]
-struct ModeCounters {
-    conflicts: AtomicU64,
-    spins: AtomicU64,
-    sleeps: AtomicU64,
-    wait_ns: [AtomicU64; HISTOGRAM_BUCKETS],
-}
-
-impl ModeCounters {
-    const fn new() -> Self {
-        Self {
-            conflicts: AtomicU64::new(0),
-            spins: AtomicU64::new(0),
-            sleeps: AtomicU64::new(0),
-            wait_ns: [const { AtomicU64::new(0) }; HISTOGRAM_BUCKETS],
-        }
-    }
-
-    fn add_to(&self, sum: &mut ModeStatistics) {
-        sum.conflicts += self.conflicts.load(Ordering::Relaxed);
-        sum.spins += self.spins.load(Ordering::Relaxed);
-        sum.sleeps += self.sleeps.load(Ordering::Relaxed);
-        for (sum, counter) in sum.wait_ns.iter_mut().zip(&self.wait_ns) {
-            *sum += counter.load(Ordering::Relaxed);
-        }
-    }
-}
 
 /// The properties that latches of one kind share. Declared as a `static`.
 #[derive(Debug)]
@@ -118,8 +49,11 @@ pub struct LatchClass {
     next: AtomicPtr<LatchClass>,
     #[cfg(feature = "count-acquisitions")]
     place: std::sync::OnceLock<u8>,
-    counters: [Counters; STRIPES],
+    counters: ClassCounters,
 }
+
+#[cfg(feature = "std")]
+const _: () = assert!(size_of::<LatchClass>() <= 64);
 
 /// A kind of wait, for the counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -230,7 +164,7 @@ impl LatchClass {
             next: AtomicPtr::new(ptr::null_mut()),
             #[cfg(feature = "count-acquisitions")]
             place: std::sync::OnceLock::new(),
-            counters: [const { Counters::new() }; STRIPES],
+            counters: ClassCounters::new(),
         }
     }
 
@@ -302,19 +236,17 @@ impl LatchClass {
         None
     }
 
-    /// Adds one finished wait.
+    /// A worker is about to wait for a latch of the class. Each wait that ends with [`record`](Self::record) begins with this,
+    /// because the counters may have to be made: not while the worker holds the latch that it has waited for.
+    #[inline]
+    pub(crate) fn begin_wait(&'static self) {
+        self.counters.make();
+    }
+
+    /// Adds one finished wait. It is lost if there was no memory for the class's counters.
     pub(crate) fn record(&'static self, wait: Wait, spins: u64, sleeps: u64, wait_ns: u64) {
         self.register();
-        let counters = self.counters[stripe()].of(wait);
-        let bucket = (63 - (wait_ns | 1).leading_zeros() as usize).min(HISTOGRAM_BUCKETS - 1);
-        counters.conflicts.fetch_add(1, Ordering::Relaxed);
-        counters.wait_ns[bucket].fetch_add(1, Ordering::Relaxed);
-        if spins > 0 {
-            counters.spins.fetch_add(spins, Ordering::Relaxed);
-        }
-        if sleeps > 0 {
-            counters.sleeps.fetch_add(sleeps, Ordering::Relaxed);
-        }
+        self.counters.add(wait, spins, sleeps, wait_ns);
     }
 
     /// The class's counters.
@@ -336,9 +268,7 @@ impl LatchClass {
             sleeps: 0,
             wait_ns: [0; HISTOGRAM_BUCKETS],
         };
-        for counters in &self.counters {
-            counters.of(wait).add_to(&mut sum);
-        }
+        self.counters.add_to(wait, &mut sum);
         sum
     }
 }
@@ -392,8 +322,9 @@ mod tests {
                 .map(|_| {
                     scope.spawn(|| {
                         together.wait();
+                        CLASS.begin_wait();
                         (0..100).for_each(|_| CLASS.record(Wait::Update, 2, 1, 1_000));
-                        stripe()
+                        counters::stripe()
                     })
                 })
                 .collect();

@@ -427,6 +427,7 @@ impl<M: Machine> LwLock<M> {
     #[cold]
     pub(crate) fn wait_for_grant(&self, mode: LatchMode, started: u64) -> Granted {
         M::label(core::ptr::from_ref(self).cast(), self.class.name);
+        self.class.begin_wait();
         let worker = M::worker();
         let mut delay = self.delay(Some(worker));
         let granted = self.slow_path().acquire(self, mode, worker, started, &mut delay);

@@ -28,6 +28,7 @@ impl<M: Machine> LwLock<M> {
             return Some(LwLockExclusive::new(self));
         }
         M::label(core::ptr::from_ref(self).cast(), self.class.name);
+        self.class.begin_wait();
         let worker = M::worker();
         let started = M::now();
         let mut delay = self.delay(Some(worker));
@@ -56,6 +57,7 @@ impl<M: Machine> LwLock<M> {
             return Err(value);
         }
         M::label(core::ptr::from_ref(self).cast(), self.class.name);
+        self.class.begin_wait();
         let worker = M::worker();
         let started = M::now();
         let mut delay = self.delay(Some(worker));
