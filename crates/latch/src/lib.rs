@@ -9,6 +9,7 @@
 //! | a latch in each row, bucket or node, with a class of its own | [`SrwMutex`], [`SsuxLock`] | 4, 8 |
 //! | a page that one worker changes while others read on, until it writes | [`SsuxLock`] or [`HybridLatch`]: update mode | 8 |
 //! | the upper pages of an index, read far more often than written | [`HybridLatch`]: optimistic reads | 8 |
+//! | a value of a few words, read far more often than written | [`HybridCell`] | 8, and the value |
 //! | one structure that all CPUs read and few change | [`AdaptiveLatch`], which finds out; [`ReadBiasedLatch`], which knows | 2,176, 2,304 |
 //! | an exclusive hold that another thread ends, or that its owner takes again | [`SuxLock`] | 16 |
 //! | a few words for a few instructions | [`SpinLatch`] | 16 |
@@ -218,7 +219,7 @@ pub use futex::{
     SrwMutexGuard, SsuxExclusive, SsuxLock, SsuxProtocol, SsuxShared, SsuxUpdate, SuxExclusive,
     SuxExclusiveForIo, SuxLock, SuxShared, SuxUpdate, SuxUpdateForIo,
 };
-pub use hybrid::{HybridExclusive, HybridLatch, HybridShared, HybridUpdate, Version};
+pub use hybrid::{HybridCell, HybridExclusive, HybridLatch, HybridShared, HybridUpdate, Version, Words};
 pub use latched::{
     Latched, LatchedBy, LatchedByExclusive, LatchedByShared, LatchedExclusive, LatchedShared,
     ReaderWriterLatch,

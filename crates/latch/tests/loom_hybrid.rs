@@ -8,7 +8,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use clearway_latch::{ClassOf, HybridLatch, LatchClass, SpinPolicy};
+use clearway_latch::{ClassOf, HybridCell, HybridLatch, LatchClass, SpinPolicy};
 use clearway_machine::{AtomicWord, DataCell, Loom, Machine, WaitEvent};
 use loom::sync::Arc;
 use loom::thread;
@@ -379,4 +379,37 @@ fn loom_three_workers() {
 #[test]
 fn loom_three_workers_downgrading() {
     explore(long(2), [Downgrade, Exclusive, Shared]);
+}
+
+/// One worker changes a value of two words, another reads it three ways: each time it finds words of one value, none older
+/// than it has seen.
+///
+/// Mutations that it is for: a read that does not validate; a change without the latch.
+#[test]
+fn loom_a_cell_is_read_whole() {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(|| {
+        Loom::workers();
+        let cell = Arc::new(HybridCell::<[u64; 2], 2, Tested, Loom>::new([0, 0]));
+        let writer = {
+            let cell = Arc::clone(&cell);
+            thread::spawn(move || cell.update(|words| *words = words.map(|word| word + 1)))
+        };
+        let reader = {
+            let cell = Arc::clone(&cell);
+            thread::spawn(move || {
+                let [first, second] = cell.read();
+                assert_eq!(first, second);
+                if let Some([third, fourth]) = cell.try_read() {
+                    assert_eq!(third, fourth);
+                    assert!(third >= first);
+                }
+                cell.update(|words| assert!(words[0] == words[1] && words[0] >= first));
+            })
+        };
+        writer.join().unwrap();
+        reader.join().unwrap();
+        assert_eq!(cell.read(), [1, 1]);
+    });
 }

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use clearway_latch::{ClassOf, HybridLatch, LatchClass, SpinPolicy, Unclassed};
+use clearway_latch::{ClassOf, HybridCell, HybridLatch, LatchClass, SpinPolicy, Unclassed};
 use clearway_machine::WaitEvent;
 
 const THREADS: u64 = 24;
@@ -234,4 +234,39 @@ fn conditional_modes_say_no_and_leave_nothing_behind() {
     drop(exclusive);
     assert!(!latch.validate(version) && latch.try_exclusive_at(version).is_none());
     assert!(latch.try_update_at(version).is_none() && !latch.is_held());
+}
+
+#[test]
+fn a_cell_is_read_whole_beside_writers() {
+    let cell: HybridCell<[u64; 5], 5> = HybridCell::new([0; 5]);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut newest = 0;
+                while !stop.load(Relaxed) {
+                    let words = cell.read();
+                    assert!(words.iter().all(|word| *word == words[0]) && words[0] >= newest);
+                    newest = words[0];
+                    if let Some(words) = cell.try_read() {
+                        assert!(words.iter().all(|word| *word == words[0]) && words[0] >= newest);
+                    }
+                }
+            });
+        }
+        let writers: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(|| {
+                    for _ in 0..20_000 {
+                        cell.update(|words| *words = words.map(|word| word + 1));
+                    }
+                })
+            })
+            .collect();
+        for writer in writers {
+            writer.join().unwrap();
+        }
+        stop.store(true, Relaxed);
+    });
+    assert_eq!(cell.read(), [40_000; 5]);
 }

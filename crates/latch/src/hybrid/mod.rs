@@ -11,6 +11,7 @@
 //! | `optimistic` | optimistic reads |
 //! | `wait` | polling, parking, waking |
 //! | `guard` | the guards and their transitions |
+//! | `cell` | a latch that holds its data |
 //!
 //! # State: one word of 64 bits
 //! | bits | name | meaning |
@@ -54,7 +55,8 @@
 //!   `EXCLUSIVE` and its writes. The reader has an acquire fence between its reads and its second look. If a
 //!   read saw one of the writes, the second look sees `EXCLUSIVE` or a later version.
 //!
-//! Optimistic readers must read atomics, or read as if the data might change underneath, since it does.
+//! Optimistic readers must read atomics, or read as if the data might change underneath, since it does. For values of a
+//! few words [`HybridCell`] does that.
 //!
 //! # Costs
 //! 8 bytes. Shared and exclusive: a load and a CAS, then one RMW. Optimistic: two loads. The version has 44
@@ -65,10 +67,12 @@
 //! latches for database systems", DaMoN 2020; Leis, Haubenschild, Neumann, "Optimistic lock coupling", 2019);
 //! U mode is InnoDB's SX.
 
+mod cell;
 mod guard;
 mod optimistic;
 mod wait;
 
+pub use self::cell::{HybridCell, Words};
 pub use self::guard::{HybridExclusive, HybridShared, HybridUpdate};
 pub use self::optimistic::Version;
 
