@@ -18,6 +18,83 @@
 #endif
 
 /**
+ * The least transaction number that is handed out.
+ */
+#define CLEARWAY_XID_FIRST 2
+
+/**
+ * The bytes of a page of the commit log.
+ */
+#define CLEARWAY_COMMIT_LOG_PAGE_SIZE 8192
+
+/**
+ * The bytes at the start of each page that are the program's, for a checksum or the like; the log leaves them as they are.
+ */
+#define CLEARWAY_COMMIT_LOG_PAGE_HEADER 24
+
+/**
+ * The bytes of a read-biased latch.
+ */
+#define CLEARWAY_READ_BIASED_SIZE 2304
+
+/**
+ * The alignment of a read-biased latch.
+ */
+#define CLEARWAY_READ_BIASED_ALIGNMENT 128
+
+/**
+ * The end of a transaction.
+ */
+typedef enum {
+  /**
+   * It has not ended, or a crash has cut it off.
+   */
+  CLEARWAY_IN_PROGRESS = 0,
+  /**
+   * It has committed.
+   */
+  CLEARWAY_COMMITTED = 1,
+  /**
+   * It was rolled back.
+   */
+  CLEARWAY_ABORTED = 2,
+} clearway_status_t;
+
+/**
+ * The reason why a call is refused.
+ */
+typedef enum {
+  /**
+   * None: it was done.
+   */
+  CLEARWAY_KNOWN_XIDS_OK = 0,
+  /**
+   * Transactions are added in ascending order.
+   */
+  CLEARWAY_KNOWN_XIDS_OUT_OF_ORDER = 1,
+  /**
+   * More run than the capacity.
+   */
+  CLEARWAY_KNOWN_XIDS_NO_ROOM = 2,
+  /**
+   * No record of the running transactions has been replayed.
+   */
+  CLEARWAY_KNOWN_XIDS_UNKNOWN = 3,
+  /**
+   * Running transactions may be missing, so that there is no snapshot yet.
+   */
+  CLEARWAY_KNOWN_XIDS_NOT_COMPLETE = 4,
+  /**
+   * A record contradicts itself.
+   */
+  CLEARWAY_KNOWN_XIDS_BAD_RECORD = 5,
+  /**
+   * Another reason, of a later version of the library.
+   */
+  CLEARWAY_KNOWN_XIDS_OTHER = 6,
+} clearway_known_xids_result_t;
+
+/**
  * A worker that finds the latch taken: its way to wait, and its turn.
  */
 typedef enum {
@@ -62,6 +139,41 @@ typedef struct clearway_adaptive_t clearway_adaptive_t;
  * A class. It is never freed.
  */
 typedef struct clearway_class_t clearway_class_t;
+
+/**
+ * A commit log.
+ */
+typedef struct clearway_commit_log_t clearway_commit_log_t;
+
+/**
+ * The known transactions.
+ */
+typedef struct clearway_known_xids_t clearway_known_xids_t;
+
+/**
+ * An array of running transactions.
+ */
+typedef struct clearway_proc_array_t clearway_proc_array_t;
+
+/**
+ * A read-biased latch. A reader takes one of 16 slots, which lie on cache lines of their own; a writer takes all.
+ */
+typedef struct clearway_read_biased_t clearway_read_biased_t;
+
+/**
+ * The operations of replay, for one thread at a time.
+ */
+typedef struct clearway_replayed_xids_t clearway_replayed_xids_t;
+
+/**
+ * The transactions that ran at one moment. One thread at a time uses it.
+ */
+typedef struct clearway_running_xids_t clearway_running_xids_t;
+
+/**
+ * The transactions that had finished at one moment. One thread at a time uses it, with one array and its commit log.
+ */
+typedef struct clearway_snapshot_t clearway_snapshot_t;
 
 /**
  * A holder's mark, which it gives back with the latch.
@@ -115,6 +227,70 @@ typedef struct {
 } clearway_class_statistics_t;
 
 /**
+ * The place where the pages of a commit log are kept. Its functions are called by any thread that uses the log, while it
+ * holds latches of it, so they use neither the log nor a transaction array.
+ */
+typedef struct {
+  /**
+   * Handed to the functions.
+   */
+  void *context;
+  /**
+   * Reads page `number`: writes its bytes to `page` and returns 1; 0 if it was never written; or an error number of the
+   * system as a negative number.
+   */
+  int (*read_page)(void *context, uint32_t number, uint8_t *page);
+  /**
+   * Writes page `number`, after making the program's log durable up to `lsn`; returns 0, or an error number as a negative
+   * number.
+   */
+  int (*write_page)(void *context, uint32_t number, const uint8_t *page, uint64_t lsn);
+} clearway_status_device_t;
+
+/**
+ * A transaction's number. 0 is none, 1 counts as committed; `CLEARWAY_XID_FIRST` is the least that is handed out.
+ */
+typedef uint64_t clearway_xid_t;
+
+/**
+ * A record of the running transactions.
+ */
+typedef struct {
+  /**
+   * The record says nothing of transactions from here on; all others that are not listed have ended.
+   */
+  clearway_xid_t next;
+  /**
+   * The oldest that runs, or `next`.
+   */
+  clearway_xid_t oldest_running;
+  /**
+   * The newest that has ended.
+   */
+  clearway_xid_t newest_ended;
+  /**
+   * The running ones with their subtransactions, in ascending order.
+   */
+  const clearway_xid_t *running;
+  /**
+   * Number of those.
+   */
+  uintptr_t running_count;
+  /**
+   * Those that are prepared, which only their own end removes.
+   */
+  const clearway_xid_t *prepared;
+  /**
+   * Number of those.
+   */
+  uintptr_t prepared_count;
+  /**
+   * True if subtransactions are missing in `running`.
+   */
+  bool overflowed;
+} clearway_running_record_t;
+
+/**
  * A queued reader-writer latch. Made by `clearway_lwlock_init`.
  */
 typedef struct {
@@ -134,6 +310,18 @@ typedef struct {
 typedef struct {
   uint32_t words[2];
 } clearway_condition_t;
+
+/**
+ * A session's place in the array. One thread at a time uses it.
+ */
+typedef uint32_t clearway_session_t;
+
+/**
+ * A holder's mark, which it gives back with the latch.
+ */
+typedef struct {
+  uint64_t words[2];
+} clearway_read_biased_held_t;
 
 /**
  * A latch with three modes. Idle when its bytes are zero. Not recursive.
@@ -216,6 +404,190 @@ const clearway_class_t *clearway_class_new(const char *name,
  * `class` was made by `clearway_class_new`; `statistics` may be written.
  */
 void clearway_class_statistics(const clearway_class_t *class_, clearway_class_statistics_t *statistics);
+
+/**
+ * A new log over the pages of `device`, with none in memory; freed by `clearway_commit_log_free`.
+ *
+ * # Safety
+ * Any thread may call the functions of `device` with its context, until the log is freed. They write and read
+ * `CLEARWAY_COMMIT_LOG_PAGE_SIZE` bytes of the page and no others, and do not unwind.
+ */
+CLEARWAY_MUST_USE clearway_commit_log_t *clearway_commit_log_new(clearway_status_device_t device);
+
+/**
+ * Frees a log. What was not flushed is lost.
+ *
+ * # Safety
+ * `log` is NULL or was made by `clearway_commit_log_new`; no thread uses it any more.
+ */
+void clearway_commit_log_free(clearway_commit_log_t *log);
+
+/**
+ * Notes how `xid`, which is at least `CLEARWAY_XID_FIRST`, has ended. The page is written to the device after the program's
+ * log up to `lsn`. Returns 0, or an error number of the device.
+ *
+ * # Safety
+ * `log` was made by `clearway_commit_log_new`.
+ */
+CLEARWAY_MUST_USE
+int clearway_commit_log_set(clearway_commit_log_t *log,
+                            clearway_xid_t xid,
+                            clearway_status_t status,
+                            uint64_t lsn);
+
+/**
+ * Writes to `status` how `xid` has ended. Returns 0, or an error number of the device, and then writes nothing. A caller
+ * that does not know whether it still runs asks the transaction array first.
+ *
+ * # Safety
+ * `log` was made by `clearway_commit_log_new`; `status` may be written.
+ */
+CLEARWAY_MUST_USE
+int clearway_commit_log_get(clearway_commit_log_t *log,
+                            clearway_xid_t xid,
+                            clearway_status_t *status);
+
+/**
+ * Writes all pages that have changed to the device. Returns 0, or an error number of the device.
+ *
+ * # Safety
+ * `log` was made by `clearway_commit_log_new`.
+ */
+CLEARWAY_MUST_USE int clearway_commit_log_flush(clearway_commit_log_t *log);
+
+/**
+ * The known transactions of a server of `sessions` sessions, of which, with subtransactions, `capacity` can run at once; 0
+ * for 65 a session. Nothing is known yet. Freed by `clearway_known_xids_free`.
+ */
+CLEARWAY_MUST_USE
+clearway_known_xids_t *clearway_known_xids_new(uint32_t sessions,
+                                               uint32_t capacity);
+
+/**
+ * Frees known transactions.
+ *
+ * # Safety
+ * `known` is NULL or was made by `clearway_known_xids_new`; no thread uses it any more, and no thread replays.
+ */
+void clearway_known_xids_free(clearway_known_xids_t *known);
+
+/**
+ * The operations of replay; NULL while another caller has them. Given back by `clearway_replayed_xids_free`.
+ *
+ * # Safety
+ * `known` was made by `clearway_known_xids_new`, and is freed after what is returned.
+ */
+CLEARWAY_MUST_USE clearway_replayed_xids_t *clearway_known_xids_replay(clearway_known_xids_t *known);
+
+/**
+ * Gives back the operations of replay.
+ *
+ * # Safety
+ * `replay` is NULL or came from `clearway_known_xids_replay`, and is not used any more.
+ */
+void clearway_replayed_xids_free(clearway_replayed_xids_t *replay);
+
+/**
+ * Replays a record of the running transactions.
+ *
+ * # Safety
+ * `replay` came from `clearway_known_xids_replay`, and one thread uses it; the record's pointers lead to as many numbers as
+ * it says.
+ */
+CLEARWAY_MUST_USE
+clearway_known_xids_result_t clearway_replayed_xids_apply(clearway_replayed_xids_t *replay,
+                                                          const clearway_running_record_t *record);
+
+/**
+ * All transactions from `from` to `to` have begun.
+ *
+ * # Safety
+ * `replay` came from `clearway_known_xids_replay`, and one thread uses it.
+ */
+CLEARWAY_MUST_USE
+clearway_known_xids_result_t clearway_replayed_xids_add(clearway_replayed_xids_t *replay,
+                                                        clearway_xid_t from,
+                                                        clearway_xid_t to);
+
+/**
+ * `xid` and its `count` subtransactions have ended, at one moment. Those that are not known are ignored.
+ *
+ * # Safety
+ * `replay` came from `clearway_known_xids_replay`, and one thread uses it; `children` leads to `count` numbers, or is NULL
+ * if there are none.
+ */
+void clearway_replayed_xids_remove(clearway_replayed_xids_t *replay,
+                                   clearway_xid_t xid,
+                                   const clearway_xid_t *children,
+                                   uintptr_t count);
+
+/**
+ * Replay has nothing to do at the moment.
+ *
+ * # Safety
+ * `replay` came from `clearway_known_xids_replay`, and one thread uses it.
+ */
+void clearway_replayed_xids_idle(clearway_replayed_xids_t *replay);
+
+/**
+ * A list of running transactions, for `clearway_known_xids_snapshot`. Freed by `clearway_running_xids_free`.
+ */
+CLEARWAY_MUST_USE clearway_running_xids_t *clearway_running_xids_new(void);
+
+/**
+ * Frees a list of running transactions.
+ *
+ * # Safety
+ * `running` is NULL or was made by `clearway_running_xids_new`; no thread uses it any more.
+ */
+void clearway_running_xids_free(clearway_running_xids_t *running);
+
+/**
+ * Lists in `running` what runs at one moment of the call.
+ *
+ * # Safety
+ * `known` was made by `clearway_known_xids_new`; `running` was made by `clearway_running_xids_new`, and one thread uses it.
+ */
+CLEARWAY_MUST_USE
+clearway_known_xids_result_t clearway_known_xids_snapshot(clearway_known_xids_t *known,
+                                                          clearway_running_xids_t *running);
+
+/**
+ * True if `xid` had not ended.
+ *
+ * # Safety
+ * `running` was made by `clearway_running_xids_new`.
+ */
+CLEARWAY_MUST_USE
+bool clearway_running_xids_is_running(const clearway_running_xids_t *running,
+                                      clearway_xid_t xid);
+
+/**
+ * The oldest that ran, or the end if none did.
+ *
+ * # Safety
+ * `running` was made by `clearway_running_xids_new`.
+ */
+CLEARWAY_MUST_USE clearway_xid_t clearway_running_xids_oldest(const clearway_running_xids_t *running);
+
+/**
+ * The end: all transactions from there on count as running.
+ *
+ * # Safety
+ * `running` was made by `clearway_running_xids_new`.
+ */
+CLEARWAY_MUST_USE clearway_xid_t clearway_running_xids_end(const clearway_running_xids_t *running);
+
+/**
+ * The running ones before the end, in ascending order, and their number in `count`. They stay until the next call that
+ * changes or frees `running`.
+ *
+ * # Safety
+ * `running` was made by `clearway_running_xids_new`; `count` may be written.
+ */
+CLEARWAY_MUST_USE
+const clearway_xid_t *clearway_running_xids_list(const clearway_running_xids_t *running,
+                                                 uintptr_t *count);
 
 /**
  * Makes an idle latch of `class` at `latch`.
@@ -350,6 +722,194 @@ void clearway_condition_notify_one(clearway_condition_t *condition);
  * `condition` leads to a condition variable.
  */
 void clearway_condition_notify_all(clearway_condition_t *condition);
+
+/**
+ * A new array for `sessions` sessions. `first` is the next transaction number to be handed out; all before it have ended.
+ * NULL if `first` is less than `CLEARWAY_XID_FIRST`. Freed by `clearway_proc_array_free`.
+ */
+CLEARWAY_MUST_USE
+clearway_proc_array_t *clearway_proc_array_new(uint32_t sessions,
+                                               clearway_xid_t first);
+
+/**
+ * Frees an array.
+ *
+ * # Safety
+ * `array` is NULL or was made by `clearway_proc_array_new`; no thread uses it any more.
+ */
+void clearway_proc_array_free(clearway_proc_array_t *array);
+
+/**
+ * Writes a free place to `session`; false, and nothing is written, if all are taken.
+ *
+ * # Safety
+ * `array` was made by `clearway_proc_array_new`; `session` may be written.
+ */
+CLEARWAY_MUST_USE bool clearway_proc_array_attach(clearway_proc_array_t *array, clearway_session_t *session);
+
+/**
+ * Gives back a place, whose transaction has ended.
+ *
+ * # Safety
+ * `array` was made by `clearway_proc_array_new`.
+ */
+void clearway_proc_array_detach(clearway_proc_array_t *array, clearway_session_t session);
+
+/**
+ * Begins a transaction of `session`, which runs none, and returns its number. No row has it before the call returns.
+ *
+ * # Safety
+ * `array` was made by `clearway_proc_array_new`.
+ */
+CLEARWAY_MUST_USE
+clearway_xid_t clearway_proc_array_assign_xid(clearway_proc_array_t *array,
+                                              clearway_session_t session);
+
+/**
+ * Ends the transaction `xid` of `session`, after the commit log says how; with 0 the session ran none. The snapshots of the
+ * session hold nothing back any more.
+ *
+ * # Safety
+ * `array` was made by `clearway_proc_array_new`.
+ */
+void clearway_proc_array_end(clearway_proc_array_t *array,
+                             clearway_session_t session,
+                             clearway_xid_t xid);
+
+/**
+ * True if `xid` runs. One that does not run and has no status in the commit log was cut off by a crash.
+ *
+ * # Safety
+ * `array` was made by `clearway_proc_array_new`.
+ */
+CLEARWAY_MUST_USE bool clearway_proc_array_is_running(clearway_proc_array_t *array, clearway_xid_t xid);
+
+/**
+ * The transaction number that is handed out next.
+ *
+ * # Safety
+ * `array` was made by `clearway_proc_array_new`.
+ */
+CLEARWAY_MUST_USE clearway_xid_t clearway_proc_array_next_xid(clearway_proc_array_t *array);
+
+/**
+ * The oldest transaction that a snapshot, one in use or a later one, may regard as running. A row that a transaction before
+ * it has deleted, and committed, is seen by no session.
+ *
+ * # Safety
+ * `array` was made by `clearway_proc_array_new`.
+ */
+CLEARWAY_MUST_USE
+clearway_xid_t clearway_proc_array_horizon(clearway_proc_array_t *array);
+
+/**
+ * A snapshot that regards every transaction as running, until one is taken into it. Freed by `clearway_snapshot_free`.
+ */
+CLEARWAY_MUST_USE
+clearway_snapshot_t *clearway_snapshot_new(void);
+
+/**
+ * Frees a snapshot.
+ *
+ * # Safety
+ * `snapshot` is NULL or was made by `clearway_snapshot_new`; no thread uses it any more.
+ */
+void clearway_snapshot_free(clearway_snapshot_t *snapshot);
+
+/**
+ * Takes a snapshot into `snapshot`, and holds back the horizon for `session`, until `clearway_proc_array_clear_xmin` or
+ * `clearway_proc_array_end`. A session that has several holds it back for the oldest.
+ *
+ * # Safety
+ * `array` was made by `clearway_proc_array_new`, `snapshot` by `clearway_snapshot_new`.
+ */
+void clearway_proc_array_snapshot(clearway_proc_array_t *array,
+                                  clearway_session_t session,
+                                  clearway_snapshot_t *snapshot);
+
+/**
+ * `session` uses no snapshot any more, and holds back the horizon no longer.
+ *
+ * # Safety
+ * `array` was made by `clearway_proc_array_new`.
+ */
+void clearway_proc_array_clear_xmin(clearway_proc_array_t *array, clearway_session_t session);
+
+/**
+ * Writes to `sees` whether `xid` had committed when the snapshot was taken. A session looks for its own transaction first:
+ * of that the answer means nothing. Returns 0, or an error number of the log's device, and then writes nothing.
+ *
+ * # Safety
+ * `snapshot` was made by `clearway_snapshot_new`, `log` by `clearway_commit_log_new`; `sees` may be written.
+ */
+CLEARWAY_MUST_USE
+int clearway_snapshot_sees(const clearway_snapshot_t *snapshot,
+                           clearway_xid_t xid,
+                           clearway_commit_log_t *log,
+                           bool *sees);
+
+/**
+ * Makes an idle latch of `class` at `place`, and returns it. Nothing has to be called before the memory is used again.
+ *
+ * # Safety
+ * `place` leads to `CLEARWAY_READ_BIASED_SIZE` bytes that may be written, aligned to `CLEARWAY_READ_BIASED_ALIGNMENT`, which
+ * no thread uses as a latch; `class` was made by `clearway_class_new`.
+ */
+CLEARWAY_MUST_USE
+clearway_read_biased_t *clearway_read_biased_init(void *place,
+                                                  const clearway_class_t *class_);
+
+/**
+ * Takes the latch in shared mode, and writes the mark to `held`.
+ *
+ * # Safety
+ * `latch` leads to a latch, which the thread does not hold; `held` may be written.
+ */
+void clearway_read_biased_lock_shared(clearway_read_biased_t *latch, clearway_read_biased_held_t *held);
+
+/**
+ * As `clearway_read_biased_lock_shared`, if that needs no waiting; false, and nothing is written, otherwise.
+ *
+ * # Safety
+ * As of `clearway_read_biased_lock_shared`.
+ */
+CLEARWAY_MUST_USE
+bool clearway_read_biased_try_lock_shared(clearway_read_biased_t *latch,
+                                          clearway_read_biased_held_t *held);
+
+/**
+ * Releases the latch that the thread holds in shared mode.
+ *
+ * # Safety
+ * `held` was written by a function that took the latch in shared mode in this thread, and was not given back.
+ */
+void clearway_read_biased_unlock_shared(clearway_read_biased_held_t *held);
+
+/**
+ * Takes the latch in exclusive mode, and writes the mark to `held`.
+ *
+ * # Safety
+ * `latch` leads to a latch, which the thread does not hold; `held` may be written.
+ */
+void clearway_read_biased_lock_exclusive(clearway_read_biased_t *latch, clearway_read_biased_held_t *held);
+
+/**
+ * As `clearway_read_biased_lock_exclusive`, if that needs no waiting; false, and nothing is written, otherwise.
+ *
+ * # Safety
+ * As of `clearway_read_biased_lock_exclusive`.
+ */
+CLEARWAY_MUST_USE
+bool clearway_read_biased_try_lock_exclusive(clearway_read_biased_t *latch,
+                                             clearway_read_biased_held_t *held);
+
+/**
+ * Releases the latch that the thread holds in exclusive mode.
+ *
+ * # Safety
+ * `held` was written by a function that took the latch in exclusive mode in this thread, and was not given back.
+ */
+void clearway_read_biased_unlock_exclusive(clearway_read_biased_held_t *held);
 
 /**
  * Takes the latch in shared mode: with other readers and one updater.

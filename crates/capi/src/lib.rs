@@ -1,7 +1,7 @@
-//! Clearway's latches for programs in C and C++.
+//! Clearway's latches, and its bookkeeping of transactions, for programs in C and C++.
 //!
 //! The header is `include/clearway.h`; cbindgen makes it from this crate. Each function does what the Rust function does
-//! that it names, and the rules for callers at the top of `clearway-latch` hold: no latch is held while its thread waits
+//! that it names, and the rules for callers at the top of `clearway-latch` and `clearway-txn` hold: no latch is held while its thread waits
 //! for a peer, latches with a rank are taken in ascending order, and no latch finds deadlocks.
 //!
 //! # Conventions
@@ -19,14 +19,22 @@
 
 mod adaptive;
 mod class;
+mod commit_log;
+mod known_xids;
 mod lwlock;
 mod mutex;
+mod proc_array;
+mod read_biased;
 mod sux;
 
 pub use adaptive::*;
 pub use class::*;
+pub use commit_log::*;
+pub use known_xids::*;
 pub use lwlock::*;
 pub use mutex::*;
+pub use proc_array::*;
+pub use read_biased::*;
 pub use sux::*;
 
 /// The latch at `place`.
