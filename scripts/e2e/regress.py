@@ -35,11 +35,19 @@ from regress_ties import tie  # noqa: E402
 from support import regression_files, servers, tools  # noqa: E402
 
 # What a statement is made of: a comment, a string, a quoted name, a dollar-quoted text, the end, or any other character.
-TOKEN = re.compile(
-    r"""--[^\n]* | /\*.*?\*/ | [eE]'(?:\\.|''|[^'\\])*' | '(?:''|[^'])*' | "(?:""|[^"])*" | (\$\w*\$).*?\1 | (?P<end>;)
-        | (?P<copied>\bfrom\s+stdin\b[^;]*;[^\n]*\n) | \w+ | .""",
-    re.VERBOSE | re.DOTALL | re.IGNORECASE,
-)
+def token(plain):
+    """A pattern of them, given that of a string without a letter in front."""
+    return re.compile(
+        rf"""--[^\n]* | /\*.*?\*/ | [eE]'(?:\\.|''|[^'\\])*' | u&'(?:''|[^'])*' | {plain} | "(?:""|[^"])*"
+            | (\$\w*\$).*?\1 | (?P<end>;) | (?P<copied>\bfrom\s+stdin\b[^;]*;[^\n]*\n) | \w+ | .""",
+        re.VERBOSE | re.DOTALL | re.IGNORECASE,
+    )
+
+
+TOKEN = token("'(?:''|[^'])*'")
+# The same where backslashes escape in all strings.
+ESCAPING = token(r"'(?:\\.|''|[^'\\])*'")
+CONFORMING = re.compile(r"^(?:re)?set\s+standard_conforming_strings\b(?P<off>.*\boff\b)?", re.IGNORECASE)
 
 
 def with_files(text, folder):
@@ -61,8 +69,9 @@ def statements(text):
     """The statements of a file, each with the data that follows it if it is a COPY FROM STDIN."""
     text = re.sub(r"^\\[^.\n][^\n]*\n", "", text, flags=re.MULTILINE)
     start = at = 0
+    pattern = TOKEN
     while at < len(text):
-        token = TOKEN.match(text, at)
+        token = pattern.match(text, at)
         at = token.end()
         if token["end"] is None and token["copied"] is None:
             continue
@@ -72,6 +81,8 @@ def statements(text):
             if end >= 0:
                 data, at = text[at:end], end + 3
         start = at
+        if setting := CONFORMING.match(without_comments(statement)):
+            pattern = ESCAPING if setting["off"] else TOKEN
         yield statement.strip(), data
     if text[start:].strip():
         yield text[start:].strip(), None

@@ -84,6 +84,10 @@ pub struct Notice {
     pub message: String,
     /// More of it.
     pub detail: Option<String>,
+    /// Advice beside it.
+    pub hint: Option<String>,
+    /// Character of the statement's text that it is about, from 1.
+    pub position: Option<u32>,
 }
 
 impl Notice {
@@ -92,24 +96,26 @@ impl Notice {
         crate::settings::level(&self.severity.to_ascii_lowercase()) >= least
     }
 
-    /// A `NOTICE`, 00000.
-    pub fn plain(message: impl Into<String>) -> Notice {
+    /// A message of a severity, with a SQLSTATE.
+    pub fn new(severity: &'static str, sqlstate: SqlState, message: impl Into<String>) -> Notice {
         Notice {
-            severity: "NOTICE",
-            sqlstate: SqlState::SUCCESS,
+            severity,
+            sqlstate,
             message: message.into(),
             detail: None,
+            hint: None,
+            position: None,
         }
+    }
+
+    /// A `NOTICE`, 00000.
+    pub fn plain(message: impl Into<String>) -> Notice {
+        Notice::new("NOTICE", SqlState::SUCCESS, message)
     }
 
     /// A `WARNING` with a SQLSTATE.
     pub fn warning(sqlstate: SqlState, message: impl Into<String>) -> Notice {
-        Notice {
-            severity: "WARNING",
-            sqlstate,
-            message: message.into(),
-            detail: None,
-        }
+        Notice::new("WARNING", sqlstate, message)
     }
 
     /// The same with a detail.

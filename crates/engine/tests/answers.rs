@@ -188,6 +188,7 @@ subjects! {
     series
     settings
     spill
+    string_escapes
     system_columns
     table_actions
     table_notes

@@ -125,6 +125,8 @@ pub(crate) fn error(out: &mut BytesMut, severity: &str, error: &EngineError) {
 pub(crate) fn notice(out: &mut BytesMut, notice: &Notice) {
     let mut fields = head(notice.severity, notice.sqlstate.as_str(), &notice.message);
     fields.extend(notice.detail.as_deref().map(|detail| (b'D', clean(detail))));
+    fields.extend(notice.hint.as_deref().map(|hint| (b'H', clean(hint))));
+    fields.extend(notice.position.map(|position| (b'P', position.to_string())));
     put(out, &NoticeResponse::new(fields));
 }
 

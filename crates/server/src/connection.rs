@@ -31,7 +31,7 @@ use crate::extended::{Extended, PortalName};
 use crate::reader::ReadError;
 use crate::registry::{Presence, Registration};
 use crate::replication::{self, Replication};
-use crate::responder::Responder;
+use crate::responder::{NoticesAlone, Responder};
 use crate::shared::{Place, Shared, end, shutting_down, too_many, wire_error};
 use crate::socket::Socket;
 use crate::wake::{Event, Woken};
@@ -369,7 +369,8 @@ impl Connection {
                 self.simple_query(channel)?;
             }
             Message::Parse(parse) => {
-                let outcome = self.extended.parse(&mut self.session, &parse);
+                let mut notices = NoticesAlone(&mut channel.out.bytes);
+                let outcome = self.extended.parse(&mut self.session, &parse, &mut notices);
                 self.answer(channel, outcome, codec::parse_complete)?;
             }
             Message::Bind(bind) => {

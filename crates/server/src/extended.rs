@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use clearway_engine::Portal as Suspended;
 use clearway_engine::value::{decode_binary, decode_text};
-use clearway_engine::{Completion, DataType, EngineError, Prepared, Session, SqlState, Value};
+use clearway_engine::{Completion, DataType, EngineError, Output, Prepared, Session, SqlState, Value};
 
 use crate::channel::Channel;
 use crate::codec::{self, ResultFormats, Scratch};
@@ -61,7 +61,12 @@ pub(crate) enum PortalName {
 
 impl Extended {
     /// Parse.
-    pub(crate) fn parse(&mut self, session: &mut Session, parse: &Parse<'_>) -> Result<(), EngineError> {
+    pub(crate) fn parse(
+        &mut self,
+        session: &mut Session,
+        parse: &Parse<'_>,
+        out: &mut dyn Output,
+    ) -> Result<(), EngineError> {
         if parse.name.is_empty() {
             self.unnamed_statement = None;
         }
@@ -70,10 +75,10 @@ impl Extended {
         }
         let types = parse.types().map(parameter_type).collect::<Result<Vec<_>, _>>()?;
         if parse.name.is_empty() {
-            self.unnamed_statement = Some(session.prepare(parse.sql, &types)?);
+            self.unnamed_statement = Some(session.prepare_to(parse.sql, &types, out)?);
             Ok(())
         } else {
-            session.prepare_named(parse.name, parse.sql, &types)
+            session.prepare_named(parse.name, parse.sql, &types, out)
         }
     }
 

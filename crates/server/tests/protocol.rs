@@ -58,6 +58,40 @@ fn a_session_starts_with_what_clients_look_for() {
 }
 
 #[test]
+fn a_client_is_told_how_strings_are_read_and_of_escapes_in_them() {
+    let server = TestServer::start();
+    let mut client = server.client();
+    let replies = client.query("set standard_conforming_strings = off");
+    let told = replies.iter().find(|reply| reply.kind == b'S').unwrap();
+    assert_eq!(told.body, b"standard_conforming_strings\0off\0");
+    let sql = "select 'a\\tb'";
+    for (sent, expected) in [
+        (query(sql), "NTDCZ"),
+        ([parse("", sql), sync()].concat(), "N1Z"),
+        ([parse("named", sql), sync()].concat(), "N1Z"),
+    ] {
+        client.send(&sent);
+        let replies = client.until_ready();
+        assert_eq!(kinds(&replies), expected);
+        let notice = &replies[0];
+        assert_eq!(notice.sqlstate(), "22P06");
+        assert_eq!(notice.field(b'P').unwrap(), "8");
+        assert!(
+            notice
+                .field(b'H')
+                .unwrap()
+                .starts_with("Use the escape string syntax")
+        );
+    }
+    let replies = client.query("reset standard_conforming_strings");
+    assert!(
+        replies
+            .iter()
+            .any(|reply| reply.body == b"standard_conforming_strings\0on\0")
+    );
+}
+
+#[test]
 fn unix_sockets_work_as_well() {
     let server = TestServer::start();
     let path = server

@@ -13,6 +13,7 @@
 //! | module | job |
 //! |---|---|
 //! | `parse` | text to syntax tree: lexing, splitting, the statements we read ourselves, what is not supported |
+//! | `escapes` | texts whose strings have backslash escapes, written out without them |
 //! | `bind` | syntax tree to block: names, types, expressions |
 //! | `query` | a bound query, before anything is chosen |
 //! | `planner` | from a bound query to a plan: conditions to where they can be checked, joins, access paths |
@@ -36,6 +37,7 @@ pub mod aggregate;
 pub mod bind;
 pub mod catalog;
 pub mod deparse;
+pub mod escapes;
 pub mod explain;
 pub mod explained;
 pub mod expr;

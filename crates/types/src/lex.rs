@@ -10,13 +10,15 @@
 //! | a blank, `--`, `/*` | left out | at the other character, the line's end, the `*/` that belongs to it |
 //! | `'` | a string | at the quote that is not doubled |
 //! | `e'`, `E'` | a string with escapes | the same, behind a backslash no quote counts |
+//! | `'` behind a string, and a line's end between them | more of that string, with escapes if it has them | as it |
 //! | `$tag$` | a string | at the same `$tag$` |
 //! | `"` | a quoted identifier | at the quote that is not doubled |
 //! | a letter, `_` | a word | at what is no letter, digit, `_` or `$` |
 //! | a digit | a number | at what is no letter, digit, `_`, `$` or `.` |
 //! | anything else | a symbol | after one byte |
 //!
-//! An element that is not closed reaches to the end of the text.
+//! An element that is not closed reaches to the end of the text. [`Elements::with_escapes`] reads plain strings as strings with
+//! escapes, but for those of bits (`B'…'`, `X'…'`).
 
 use std::ops::Range;
 
@@ -48,6 +50,9 @@ pub enum Element {
 pub struct Elements<'a> {
     bytes: &'a [u8],
     at: usize,
+    plain_escapes: bool,
+    /// True if backslashes escape in the element before; `None` if that is no string, which may go on in the next line.
+    string_before: Option<bool>,
 }
 
 impl<'a> Elements<'a> {
@@ -56,6 +61,24 @@ impl<'a> Elements<'a> {
         Elements {
             bytes: text.as_bytes(),
             at: 0,
+            plain_escapes: false,
+            string_before: None,
+        }
+    }
+
+    /// The same of a text in which backslashes escape in plain strings too.
+    pub fn with_escapes(text: &'a str) -> Elements<'a> {
+        Elements {
+            plain_escapes: true,
+            ..Elements::of(text)
+        }
+    }
+
+    /// True if backslashes escape in a string whose quote is at `start`; `before` is the end of the element in front.
+    fn escapes(&self, before: usize, start: usize) -> bool {
+        match self.string_before {
+            Some(escapes) if goes_on_between(&self.bytes[before..start]) => escapes,
+            _ => self.plain_escapes && !is_of_bits(self.bytes, start),
         }
     }
 
@@ -81,12 +104,16 @@ impl Iterator for Elements<'_> {
 
     /// The next element, and the bytes that it takes.
     fn next(&mut self) -> Option<(Element, Range<usize>)> {
+        let before = self.at;
         self.skip_blanks();
         let (bytes, start) = (self.bytes, self.at);
         let first = *bytes.get(start)?;
         let second = bytes.get(start + 1);
         let (element, end) = match first {
-            b'\'' => (Element::Text { escapes: false }, past_quoted(bytes, start, false)),
+            b'\'' => {
+                let escapes = self.escapes(before, start);
+                (Element::Text { escapes }, past_quoted(bytes, start, escapes))
+            }
             b'e' | b'E' if second == Some(&b'\'') => (
                 Element::Text { escapes: true },
                 past_quoted(bytes, start + 1, true),
@@ -104,7 +131,34 @@ impl Iterator for Elements<'_> {
             _ => (Element::Symbol(first), start + 1),
         };
         self.at = end;
+        self.string_before = match element {
+            Element::Text { escapes } => Some(escapes),
+            _ => None,
+        };
         Some((element, start..end))
+    }
+}
+
+/// True if a string goes on behind these blanks and comments: a line ends there, and no comment is of the kind that nests.
+pub fn goes_on_between(gap: &[u8]) -> bool {
+    let is_line_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
+    let mut lines = gap.split(|byte| *byte == b'\n');
+    gap.iter().any(is_line_end)
+        && lines.all(|line| {
+            let code = line
+                .windows(2)
+                .position(|pair| pair == b"--")
+                .map_or(line, |at| &line[..at]);
+            code.iter().all(u8::is_ascii_whitespace)
+        })
+}
+
+/// True if the quote at `start` stands directly behind the letter of a string of bits.
+fn is_of_bits(bytes: &[u8], start: usize) -> bool {
+    match bytes[..start] {
+        [.., before, b'b' | b'B' | b'x' | b'X'] => !is_identifier(before),
+        [b'b' | b'B' | b'x' | b'X'] => true,
+        _ => false,
     }
 }
 
@@ -213,7 +267,9 @@ pub fn lex(text: &str, limit: usize) -> Vec<Token> {
             Element::Word => Kind::Word(written.to_lowercase()),
             Element::Quoted => Kind::Quoted(content(written, false)),
             Element::Text { escapes: false } => Kind::Text(content(written, false)),
-            Element::Text { escapes: true } => Kind::Text(content(&written[1..], true)),
+            Element::Text { escapes: true } => {
+                Kind::Text(content(written.trim_start_matches(['e', 'E']), true))
+            }
             Element::DollarQuoted { tag } => {
                 let inside = &written[tag..];
                 let closed = inside.strip_suffix(&written[..tag]);
@@ -257,6 +313,20 @@ fn content(written: &str, escapes: bool) -> String {
         }
     }
     content
+}
+
+/// A text that means the same where backslashes escape in plain strings.
+pub fn with_double_backslashes(text: &str) -> String {
+    let mut doubled = String::with_capacity(text.len());
+    let mut copied = 0;
+    for (element, range) in Elements::of(text) {
+        if element == (Element::Text { escapes: false }) && text[range.clone()].contains('\\') {
+            doubled.push_str(&text[copied..range.start]);
+            doubled.push_str(&text[range.clone()].replace('\\', "\\\\"));
+            copied = range.end;
+        }
+    }
+    doubled + &text[copied..]
 }
 
 /// True if a text has this word, as an identifier or inside a literal.
@@ -391,6 +461,19 @@ mod tests {
                     (Element::Symbol(b','), ","),
                 ],
             ),
+            (
+                "e'a' -- it's\n'\\'b' 'c\\'",
+                &[(escaped, "e'a'"), (escaped, "'\\'b'"), (plain, "'c\\'")],
+            ),
+            (
+                "e'a' '\\' e'b' /* \n */ '\\'",
+                &[
+                    (escaped, "e'a'"),
+                    (plain, "'\\'"),
+                    (escaped, "e'b'"),
+                    (plain, "'\\'"),
+                ],
+            ),
             ("'a; $", &[(plain, "'a; $")]),
             ("e'\\", &[(escaped, "e'\\")]),
             ("$a$ b", &[(Element::DollarQuoted { tag: 3 }, "$a$ b")]),
@@ -422,6 +505,10 @@ mod tests {
         assert!(names_field("(x).r.a", "a") && names_field("(x[1]).b.c.a", "a"));
         assert!(!names_field("t.a = '(t).a' + f(b)", "a") && !names_field("f(b) and a or x.r.a", "a"));
         assert_eq!(lex("a b c", 2).len(), 2);
+        assert_eq!(
+            with_double_backslashes("'a\\b' || e'\\\\' || $$\\$$ || \"\\\" || '\\'"),
+            "'a\\\\b' || e'\\\\' || $$\\$$ || \"\\\" || '\\\\'"
+        );
         assert_eq!(first_token(" /* x */ 'a b' c"), Some("'a b'"));
     }
 }

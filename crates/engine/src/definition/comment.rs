@@ -67,12 +67,10 @@ impl DefinitionChange<'_, '_, '_> {
                 Ok(Some(ObjectAddress::new(ObjectAddress::PG_DATABASE, DATABASE_OID)))
             }
             Commented::Database(name) => {
-                self.outcome.notices.push(Notice {
-                    severity: "WARNING",
-                    sqlstate: SqlState::INVALID_CATALOG_NAME,
-                    message: format!("database \"{name}\" does not exist"),
-                    detail: None,
-                });
+                self.outcome.notices.push(Notice::warning(
+                    SqlState::INVALID_CATALOG_NAME,
+                    format!("database \"{name}\" does not exist"),
+                ));
                 Ok(None)
             }
         }

@@ -467,12 +467,7 @@ impl DefinitionChange<'_, '_, '_> {
     }
 
     fn warn(&mut self, sqlstate: SqlState, message: String) {
-        self.outcome.notices.push(Notice {
-            severity: "WARNING",
-            sqlstate,
-            message,
-            detail: None,
-        });
+        self.outcome.notices.push(Notice::warning(sqlstate, message));
     }
 }
 

@@ -518,12 +518,7 @@ impl DefinitionChange<'_, '_, '_> {
 }
 
 fn notice(sqlstate: SqlState, message: String) -> Notice {
-    Notice {
-        severity: "NOTICE",
-        sqlstate,
-        message,
-        detail: None,
-    }
+    Notice::new("NOTICE", sqlstate, message)
 }
 
 fn already_exists(name: &str) -> EngineError {

@@ -85,10 +85,9 @@ impl DefinitionChange<'_, '_, '_> {
 
 /// The message of VERBOSE.
 pub(crate) fn was_reindexed(name: &str) -> Notice {
-    Notice {
-        severity: "INFO",
-        sqlstate: SqlState::SUCCESS,
-        message: format!("index \"{name}\" was reindexed"),
-        detail: None,
-    }
+    Notice::new(
+        "INFO",
+        SqlState::SUCCESS,
+        format!("index \"{name}\" was reindexed"),
+    )
 }

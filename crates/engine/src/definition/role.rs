@@ -511,12 +511,10 @@ impl DefinitionChange<'_, '_, '_> {
         self.require_admin(state, role)?;
         let Some(entry) = state.roles().membership(role, member).cloned() else {
             let (role, member) = (self.name_of_role(state, role), self.name_of_role(state, member));
-            self.outcome.notices.push(Notice {
-                severity: "WARNING",
-                sqlstate: SqlState::SUCCESS,
-                message: format!("role \"{member}\" is not a member of role \"{role}\""),
-                detail: None,
-            });
+            self.outcome.notices.push(Notice::warning(
+                SqlState::SUCCESS,
+                format!("role \"{member}\" is not a member of role \"{role}\""),
+            ));
             return Ok(());
         };
         if !admin_option_alone {

@@ -79,12 +79,10 @@ impl DefinitionChange<'_, '_, '_> {
             ));
         }
         if target > TARGET_MAX {
-            self.outcome.notices.push(Notice {
-                severity: "WARNING",
-                sqlstate: SqlState::INVALID_PARAMETER_VALUE,
-                message: format!("lowering statistics target to {TARGET_MAX}"),
-                detail: None,
-            });
+            self.outcome.notices.push(Notice::warning(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("lowering statistics target to {TARGET_MAX}"),
+            ));
         }
         Ok(u16::try_from(target.min(TARGET_MAX)).ok())
     }

@@ -333,12 +333,7 @@ impl Session {
             ),
         ];
         for message in texts {
-            let notice = Notice {
-                severity: "INFO",
-                sqlstate: SqlState::SUCCESS,
-                message,
-                detail: None,
-            };
+            let notice = Notice::new("INFO", SqlState::SUCCESS, message);
             self.notice(&notice, out)?;
         }
         Ok(())

@@ -24,6 +24,7 @@
 //! | `control`, `transaction_block`, `savepoint` | statements about settings and prepared statements; BEGIN to COMMIT; savepoints |
 //! | `advisory_locks` | advisory locks: how often the session has asked for each |
 //! | `analyze` | ANALYZE |
+//! | `client_text` | a client's text as the engine reads it, under the session's settings |
 //! | `command_tag` | the tag of the statement that has run |
 //! | `cursors` | DECLARE, FETCH, MOVE, CLOSE; portals by name |
 //! | `portal` | statements that have sent some of their rows |
@@ -40,6 +41,7 @@ mod advisory_locks;
 mod analyze;
 mod catalog_facts;
 mod checks;
+mod client_text;
 mod command_tag;
 mod concurrent_index;
 mod control;
@@ -89,6 +91,7 @@ use crate::spill::SpillOptions;
 use crate::transaction::{PendingNotifications, Phase, StandbyWait, Transaction, WaitedFor};
 use advisory_locks::AdvisoryLocks;
 use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::escapes::Places;
 use command_tag::CommandTag;
 use cursors::Cursors;
 use expression_session::ChangedSetting;
@@ -159,6 +162,8 @@ pub struct Session {
     standby: Option<OnStandby>,
     /// The reloads of the configuration whose values the settings have.
     reloads: u64,
+    /// Places in the client's text of the text that is being read, if it was written out.
+    client_places: Option<Places>,
 }
 
 impl Session {
@@ -203,6 +208,7 @@ impl Session {
             standby: OnStandby::of(&engine),
             // At the next call: a reload may have come since the settings were made.
             reloads: 0,
+            client_places: None,
             engine,
         }
     }
@@ -400,6 +406,7 @@ impl Session {
 
     /// After an error: rolls back an implicit transaction, fails an explicit one. Gives the error back.
     fn fail(&mut self, error: EngineError) -> EngineError {
+        let error = self.in_client_text(error);
         if error.sqlstate() == SqlState::OUT_OF_MEMORY {
             self.give_memory_back();
         }

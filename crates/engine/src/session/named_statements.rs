@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::catalog::system::ListedStatement;
+use crate::output::Output;
 use crate::session::Session;
 use crate::session::prepared::Prepared;
 use clearway_sql::ParsedStatement;
@@ -41,15 +42,17 @@ pub(super) fn listed(named: &HashMap<String, NamedStatement>) -> Vec<ListedState
 }
 
 impl Session {
-    /// Parses and binds a statement and keeps it under a name; 42P05 if there is one of that name.
+    /// Parses and binds a statement and keeps it under a name; 42P05 if there is one of that name. Warnings about the text go
+    /// to `out`.
     pub fn prepare_named(
         &mut self,
         name: &str,
         sql: &str,
         param_types: &[Option<DataType>],
+        out: &mut dyn Output,
     ) -> Result<(), EngineError> {
         self.check_name_is_free(name)?;
-        let prepared = self.prepare(sql, param_types)?;
+        let prepared = self.prepare_to(sql, param_types, out)?;
         self.keep_named(name, prepared, None);
         Ok(())
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::catalog::CATALOG_REL;
 use crate::clock;
+use crate::output::{Discard, Output};
 use crate::planning_memory::Reservation;
 use crate::session::Session;
 use crate::session::prepared::{CachedPlan, Prepared, View, Viewer};
@@ -22,10 +23,24 @@ impl Session {
         sql: &str,
         param_types: &[Option<DataType>],
     ) -> Result<Arc<Prepared>, EngineError> {
+        self.prepare_to(sql, param_types, &mut Discard::default())
+    }
+
+    /// As [`prepare`](Self::prepare); warnings about the text go to `out`.
+    pub fn prepare_to(
+        &mut self,
+        sql: &str,
+        param_types: &[Option<DataType>],
+        out: &mut dyn Output,
+    ) -> Result<Arc<Prepared>, EngineError> {
         let text: Arc<str> = sql.into();
         self.begin_call();
         self.begin_statement(&text);
-        let prepared = self.prepare_text(text, param_types);
+        let prepared = match self.written_out(&text, out) {
+            Ok(text) => self.prepare_text(text, param_types),
+            Err(error) => Err(self.fail(error)),
+        };
+        self.client_places = None;
         self.begun = false;
         self.end_call();
         prepared

@@ -15,6 +15,7 @@ impl Session {
     pub fn execute_simple(&mut self, sql: &str, out: &mut dyn Output) -> Result<(), EngineError> {
         self.begin_call();
         let ran = self.run_simple(sql, out);
+        self.client_places = None;
         self.end_call();
         ran
     }
@@ -26,17 +27,23 @@ impl Session {
         };
         self.among_others = false;
         let version = self.txn.catalog_version();
-        if let Some(prepared) = self.texts.get(sql, version, &self.settings.planning) {
+        // Kept texts are written out: where backslashes escape, one that looks like this one may mean something else.
+        let keeps_texts = !self.settings.strings.plain_escapes;
+        if keeps_texts && let Some(prepared) = self.texts.get(sql, version, &self.settings.planning) {
             return self.run_last(&prepared, request, out);
         }
         let whole: Arc<str> = sql.into();
         self.begin_statement(&whole);
+        let whole = match self.written_out(&whole, out) {
+            Ok(whole) => whole,
+            Err(error) => return Err(self.fail(error)),
+        };
         // Held to the end: the syntax trees of all statements, and the plan of the one that runs.
-        let _memory = match self.engine.planning_memory.reserve(sql) {
+        let _memory = match self.engine.planning_memory.reserve(&whole) {
             Ok(memory) => memory,
             Err(error) => return Err(self.fail(error)),
         };
-        let statements = match sql::parse(sql) {
+        let statements = match sql::parse(&whole) {
             Ok(statements) => statements,
             Err(error) => return Err(self.fail(error)),
         };
@@ -67,7 +74,7 @@ impl Session {
             } else {
                 self.run_last(&prepared, request, out)?;
             }
-            if count == 1 {
+            if count == 1 && keeps_texts {
                 self.texts.offer(&prepared, looked_up_in);
             }
         }

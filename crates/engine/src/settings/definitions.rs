@@ -272,7 +272,7 @@ pub(super) static DEFINITIONS: &[Definition] = &[
     reported(
         "standard_conforming_strings",
         "standard_conforming_strings",
-        Kind::Word(&["on", "true"]),
+        Kind::Boolean,
         "on",
     ),
     setting("statement_timeout", Kind::Milliseconds(0), "0"),

@@ -22,6 +22,7 @@ use std::time::Duration;
 use crate::synchronous_commit::SynchronousCommit;
 use clearway_sql::SearchPath;
 use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::escapes::StringRules;
 use clearway_sql::plan::IsolationLevel;
 use clearway_sql::settings::PlannerSettings;
 use clearway_sql::value::datetime::in_force::DateTimeSettings;
@@ -88,6 +89,10 @@ pub(crate) struct Settings {
     pub(crate) default_read_only: bool,
     /// Counts the changes of the session's roles.
     pub(crate) identities: u64,
+    /// The rules by which strings in texts are read.
+    pub(crate) strings: StringRules,
+    /// True if the client is warned of escapes in plain strings.
+    pub(crate) escape_string_warning: bool,
 }
 
 fn lookup<'a>(list: &'a [(String, String)], name: &str) -> Option<&'a str> {
@@ -130,6 +135,8 @@ impl Settings {
             default_deferrable: false,
             default_read_only: false,
             identities: 0,
+            strings: StringRules::default(),
+            escape_string_warning: true,
         }
     }
 
@@ -385,6 +392,9 @@ impl Settings {
                     IsolationLevel::named(value).unwrap_or(IsolationLevel::ReadCommitted);
             }
             "default_transaction_deferrable" => self.default_deferrable = value == "on",
+            "standard_conforming_strings" => self.strings.plain_escapes = value == "off",
+            "backslash_quote" => self.strings.backslash_quote = value != "off",
+            "escape_string_warning" => self.escape_string_warning = value == "on",
             "default_transaction_read_only" => self.default_read_only = value == "on",
             _ => {
                 let mut planner = self.planner;

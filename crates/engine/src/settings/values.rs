@@ -182,6 +182,11 @@ pub(super) fn parse_pages(text: &str) -> Option<u64> {
 
 fn word(definition: &Definition, value: &str, words: &[&str]) -> Result<String> {
     let lower = value.to_ascii_lowercase();
+    if definition.name == "backslash_quote"
+        && let Ok(spelled) = boolean(definition, value)
+    {
+        return Ok(spelled);
+    }
     if !words.contains(&lower.as_str()) {
         let hint = format!("Available values: {}.", words.join(", "));
         return Err(invalid(definition.shown, value).with_hint(hint));

@@ -140,3 +140,61 @@ fn utility_statements() {
         "CREATE TABLE"
     );
 }
+
+#[test]
+fn escapes_in_plain_strings_are_warned_of_where_they_stand() {
+    let fixture = Fixture::new("");
+    let mut session = fixture.session();
+    let said = |session: &mut Session, sql: &str| {
+        let mut out = Collected::default();
+        let ended = session.execute_simple(sql, &mut out);
+        let told = out.notices.iter().map(|notice| {
+            assert_eq!((notice.severity, notice.sqlstate.as_str()), ("WARNING", "22P06"));
+            assert!(notice.hint.is_some());
+            format!("{} at {}", notice.message, notice.position.unwrap())
+        });
+        let told: Vec<String> = told.collect();
+        let error = ended
+            .err()
+            .map(|error| format!("{} at {:?}", error.message(), error.position()));
+        told.into_iter().chain(error).collect::<Vec<_>>().join("; ")
+    };
+    run(&mut session, "set standard_conforming_strings = off");
+    let escape = "nonstandard use of escape in a string literal";
+    assert_eq!(
+        said(&mut session, "select 'é\\t\\\\', '\\\\', E'\\t', '\\''"),
+        format!(
+            "{escape} at 8; nonstandard use of \\\\ in a string literal at 17; \
+             nonstandard use of \\' in a string literal at 30"
+        )
+    );
+    // Errors are placed in the text as the client wrote it.
+    assert_eq!(
+        said(&mut session, "select 1; select '\\u0041' x, '\\u0042' + nosuch"),
+        format!("{escape} at 18; {escape} at 30; column \"nosuch\" does not exist at Some(41)")
+    );
+    assert_eq!(
+        said(&mut session, "select 'a\\tb' )"),
+        format!("{escape} at 8; syntax error at or near \")\" at Some(15)")
+    );
+    let mut out = Collected::default();
+    let error = session
+        .prepare_to("select '\\u0041', nosuch", &[], &mut out)
+        .unwrap_err();
+    assert_eq!((out.notices.len(), error.position()), (1, Some(18)));
+    assert_eq!(
+        said(&mut session, "select nosuch"),
+        "column \"nosuch\" does not exist at Some(8)"
+    );
+    run(&mut session, "set escape_string_warning = off");
+    assert_eq!(said(&mut session, "select 'é\\t\\\\'"), "");
+    run(
+        &mut session,
+        "reset standard_conforming_strings; reset escape_string_warning",
+    );
+    assert_eq!(said(&mut session, "select 'é\\t\\\\'"), "");
+    assert_eq!(
+        said(&mut session, "select E'\\u0041', nosuch"),
+        "column \"nosuch\" does not exist at Some(19)"
+    );
+}

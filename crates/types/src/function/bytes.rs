@@ -364,8 +364,9 @@ fn hex_list(bytes: &[u8]) -> String {
     each.join(" ")
 }
 
+/// The error of bytes that are no text in UTF-8 from `at` on.
 #[cold]
-fn not_utf8(bytes: &[u8], at: usize) -> EngineError {
+pub fn not_utf8(bytes: &[u8], at: usize) -> EngineError {
     // As many bytes as the first one promises.
     let length = match bytes[at] {
         0xc0..=0xdf => 2,

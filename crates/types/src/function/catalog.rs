@@ -5,6 +5,7 @@ use super::row::Implementation::{Pure, Session};
 use super::row::{FunctionRow, row};
 use crate::context::SessionFacts;
 use crate::error::{EngineError, Result, SqlState};
+use crate::lex::with_double_backslashes;
 use crate::numbered_names::with_other_names;
 use crate::value::DataType::{Bool, Int4, Int8, Name, Oid, Text, TimestampTz};
 use crate::value::array::ArrayValue;
@@ -310,6 +311,16 @@ fn type_name(arguments: &[Value]) -> Result<Value> {
     })
 }
 
+/// A text of a definition, with strings as the session reads them.
+fn definition(text: Option<String>, session: &dyn SessionFacts) -> Value {
+    optional(text.map(
+        |text| match session.setting("standard_conforming_strings").as_deref() {
+            Some("off") => with_double_backslashes(&text),
+            _ => text,
+        },
+    ))
+}
+
 fn index_definition(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
     let column = match arguments.get(1) {
         Some(Value::Int4(column)) => *column,
@@ -319,13 +330,14 @@ fn index_definition(arguments: &[Value], session: &dyn SessionFacts) -> Result<V
     let found = session
         .catalog()?
         .index_definition(oid_of(&arguments[0])?, column, !is_pretty);
-    Ok(optional(found))
+    Ok(definition(found, session))
 }
 
 fn constraint_definition(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
     let is_pretty = arguments.get(1).and_then(Value::as_bool) == Some(true);
     let oid = oid_of(&arguments[0])?;
-    Ok(optional(session.catalog()?.constraint_definition(oid, is_pretty)))
+    let found = session.catalog()?.constraint_definition(oid, is_pretty);
+    Ok(definition(found, session))
 }
 
 /// The text is SQL already; the schema of a sequence is left out where its name alone leads to it.
@@ -342,7 +354,7 @@ fn expression(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> 
         false => None,
     };
     let shown = pretty.as_deref().unwrap_or(text);
-    Ok(Value::text(expression_shown(shown, &is_visible)))
+    Ok(definition(Some(expression_shown(shown, &is_visible)), session))
 }
 
 /// An expression as it is shown to a session: a sequence without its schema where that is not needed.
@@ -365,13 +377,14 @@ fn view_definition(arguments: &[Value], session: &dyn SessionFacts) -> Result<Va
         Some(pretty) => pretty.as_bool() == Some(true),
         None => false,
     };
-    Ok(optional(catalog.view_definition(view, pretty)?))
+    Ok(definition(catalog.view_definition(view, pretty)?, session))
 }
 
 fn rule_definition(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
     let pretty = arguments.get(1).and_then(Value::as_bool) == Some(true);
     let rule = oid_of(&arguments[0])?;
-    Ok(optional(session.catalog()?.rule_definition(rule, pretty)?))
+    let found = session.catalog()?.rule_definition(rule, pretty)?;
+    Ok(definition(found, session))
 }
 
 fn serial_sequence(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {

@@ -62,6 +62,7 @@ use crate::value::{DataType, Value};
 
 pub use argument_names::argument_names;
 pub use array_assign::{assignment as array_assignment, field_assignment};
+pub use bytes::not_utf8;
 pub use catalog::{DATABASE_OID, USER_OID, expression_shown};
 pub use choice::between_symmetric;
 pub use names::parts_of_name;

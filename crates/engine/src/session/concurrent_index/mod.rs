@@ -363,12 +363,7 @@ impl Session {
         message: String,
         out: &mut dyn Output,
     ) -> Result<()> {
-        let notice = Notice {
-            severity,
-            sqlstate,
-            message,
-            detail: None,
-        };
+        let notice = Notice::new(severity, sqlstate, message);
         self.notice(&notice, out)
     }
 }
