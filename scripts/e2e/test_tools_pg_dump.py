@@ -34,6 +34,10 @@ create domain short as varchar(5) constraint small check (value <> '');
 create type apart.mood as enum ('low', 'high'); create type pair as (a int, b text);
 comment on domain short is 'few letters'; comment on constraint small on domain short is 'some letters';
 comment on type apart.mood is 'moods'; comment on type pair is 'two';
+create type apart.listed as (a int, b varchar(9));
+create table typed of apart.listed (a with options primary key, b default 'x' check (b <> ''));
+alter type apart.listed add attribute c date cascade; insert into typed values (1, 'a\\b', '2000-02-29');
+set standard_conforming_strings = off; alter table typed alter b set default 'x\\\\y'; reset standard_conforming_strings;
 create table moved (a int unique nulls not distinct, s short, m apart.mood, p pair, n int generated always as identity);
 alter table moved set schema apart;
 create unlogged table not_logged (a serial); alter table not_logged set logged;
@@ -77,7 +81,8 @@ alter table noted rename word to text; alter table noted rename number to word; 
 alter view above rename column word to letters; alter table noted add column late int default 5;
 """
 RELATIONS = ["shop", "checked", "shop_log", "numbered", "apart.pairs", "apart.small", '"Odd Schema"."Odd ""one"', "kinds", "grown", "cheap",
-             "apart.names", "sums", "joined", "apart.moved", "apart.moved_n_seq", "shop_id_seq", "apart.small_n_seq", "numbered_other_seq", "counted_seq", "apart.kept_seq", "counts", "options", "noted", "above", "above_that"]
+             "apart.names", "sums", "joined", "apart.moved", "apart.moved_n_seq", "shop_id_seq", "apart.small_n_seq", "numbered_other_seq", "counted_seq", "apart.kept_seq", "counts", "options", "noted", "above", "above_that",
+             "typed"]
 # What differs between two servers of any kind, and the schema public, whose owner is another role.
 NOISE = re.compile(
     r"^(\\(un)?restrict .*|-- (Dumped from|Started|Completed).*)\n|"

@@ -201,6 +201,7 @@ subjects! {
     tool_catalogs
     transactions
     type_changes
+    typed_tables
     updatable_views
     uuids
     variadic

@@ -501,3 +501,29 @@ fn a_definition_that_has_waited_often_waits_with_what_it_has() {
         ";
     fixture.play(&story);
 }
+
+/// ALTER TYPE … CASCADE changes the tables of the type under their locks, and those alone that the type has by then.
+#[test]
+fn a_change_of_a_type_locks_its_typed_tables() {
+    let fixture = Fixture::new("create type ty as (a int); create table t of ty; create table u (a int)");
+    fixture.play(
+        "
+        alice: begin => BEGIN
+        alice: insert into t values (1) => INSERT 0 1
+        bob:   alter type ty add attribute b int cascade => waits for table t
+        alice: commit => COMMIT
+        bob    => ALTER TYPE
+        alice: select a, b is null from t => 1|t
+
+        # A table that becomes one meanwhile is changed too.
+        alice: begin => BEGIN
+        alice: alter table u add b int => ALTER TABLE
+        alice: alter table u of ty => ALTER TABLE
+        bob:   alter type ty rename attribute b to c cascade => waits
+        alice: commit => COMMIT
+        bob    => ALTER TYPE
+        alice: select count(c) from u => 0
+        alice: insert into u (a, c) values (1, 2) => INSERT 0 1
+        ",
+    );
+}

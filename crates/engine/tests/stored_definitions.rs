@@ -424,3 +424,34 @@ fn expressions_over_rows_are_remembered() {
     let fixture = reopen(fixture);
     holds(&fixture);
 }
+
+#[test]
+fn typed_tables_are_remembered() {
+    let fixture = Fixture::new(
+        "create type person as (id int, name text);
+         create table persons of person (id with options primary key);
+         create table others (id int, name text); alter table others of person;
+         alter type person add attribute age int cascade; insert into persons values (1, 'a', 30)",
+    );
+    let typed = "select relname, reloftype::regtype from pg_class where reloftype <> 0 order by 1";
+    let fixture = reopen(fixture);
+    let mut session = fixture.session();
+    assert_eq!(query(&mut session, typed), "others|person, persons|person");
+    assert_eq!(
+        run(&mut session, "alter table others drop column age"),
+        "ERROR 42809"
+    );
+    query(
+        &mut session,
+        "alter type person drop attribute name cascade; alter table others not of",
+    );
+    assert_eq!(query(&mut session, "select * from persons"), "1|30");
+    drop(session);
+    let fixture = reopen(fixture);
+    let mut session = fixture.session();
+    assert_eq!(query(&mut session, typed), "persons|person");
+    assert_eq!(run(&mut session, "drop type person"), "ERROR 2BP01");
+    query(&mut session, "drop type person cascade");
+    assert_eq!(query(&mut session, "select * from others"), "");
+    assert_eq!(run(&mut session, "select * from persons"), "ERROR 42P01");
+}

@@ -84,7 +84,6 @@ const REFUSED: &[(&str, &str, u32)] = &[
         "CREATE TABLESPACE is not supported",
         11,
     ),
-    ("create table u of ty", "CREATE TABLE … OF is not supported", 8),
     (
         "create index i on only t (x)",
         "CREATE INDEX … ON ONLY is not supported",

@@ -62,6 +62,12 @@ pub trait CatalogView {
         Vec::new()
     }
 
+    /// The typed tables of a composite type, in the order of their numbers.
+    fn tables_of_type(&self, of: u32) -> Vec<Arc<TableDef>> {
+        let _ = of;
+        Vec::new()
+    }
+
     /// True if a name without a schema is looked for in this schema, and in `other` only afterwards if at all.
     fn is_searched_before(&self, schema: &SchemaRef, other: Option<&SchemaRef>) -> bool {
         let _ = other;
@@ -217,6 +223,8 @@ pub struct TableDef {
     pub parameters: StorageParameters,
     /// True for an UNLOGGED table, which is logged like any other.
     pub unlogged: bool,
+    /// The number of the composite type that a typed table has its columns from (CREATE TABLE … OF).
+    pub of_type: Option<u32>,
     /// The columns by which a subscriber would find a changed row.
     pub replica_identity: ReplicaIdentity,
     /// The query, of a view.
@@ -262,6 +270,7 @@ impl TableDef {
             long_rel: None,
             parameters: StorageParameters::default(),
             unlogged: false,
+            of_type: None,
             replica_identity: ReplicaIdentity::Default,
             view: None,
             sequence: None,

@@ -87,6 +87,9 @@ struct StoredTable {
     parameters: Vec<(String, String)>,
     #[serde(default, skip_serializing_if = "is_false")]
     unlogged: bool,
+    /// The number of a typed table's type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    of: Option<u32>,
     /// The letter of REPLICA IDENTITY, if not the default's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     replica_identity: Option<char>,
@@ -620,6 +623,7 @@ pub(crate) fn encode(definition: &Definition) -> Result<Vec<u8>> {
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect(),
         unlogged: table.unlogged,
+        of: table.of_type,
         replica_identity: (table.replica_identity != ReplicaIdentity::Default)
             .then(|| table.replica_identity.letter()),
         columns,
@@ -819,6 +823,7 @@ fn decode_table(bytes: &[u8], parts: Parts) -> Result<Definition> {
         (stored.fillfactor != whole_page()).then(|| ("fillfactor".to_owned(), stored.fillfactor.to_string()));
     table.parameters = StorageParameters::stored(older.into_iter().chain(stored.parameters).collect());
     table.unlogged = stored.unlogged;
+    table.of_type = stored.of;
     if let Some(letter) = stored.replica_identity {
         let known = ReplicaIdentity::of_letter(letter);
         table.replica_identity = known.ok_or_else(|| damaged(format!("replica identity {letter}")))?;

@@ -120,6 +120,7 @@ impl DefinitionChange<'_, '_, '_> {
             TableAction::Owner(owner) => self.relation_owner(entry, owner),
             TableAction::SetSchema(schema) => self.move_table(entry, schema),
             TableAction::SetLogged(logged) => self.set_logged(entry, *logged),
+            TableAction::OfType(of) => self.set_type_of_table(entry, *of),
             TableAction::SetCheckTime { name, time } => self.set_check_time(entry, name, *time),
             TableAction::Mark(mark) => self.mark(entry, mark),
             TableAction::SetParameters(changes) => self.set_parameters(&entry.def, changes),

@@ -34,6 +34,7 @@ mod statistics;
 mod table;
 mod table_mark;
 mod table_schema;
+mod typed_table;
 mod user_type;
 mod view;
 mod view_names;
@@ -112,8 +113,15 @@ pub(crate) fn locks(statement: &DefinitionStatement) -> Vec<(u32, LockMode)> {
         | DefinitionStatement::DropSchema { .. }
         | DefinitionStatement::Role(_)
         | DefinitionStatement::Grant(_)
-        | DefinitionStatement::Type(_)
         | DefinitionStatement::Comment(_) => locks_with(false, &[], AccessExclusive),
+        DefinitionStatement::Type(statement) => {
+            let typed = statement
+                .of_tables()
+                .iter()
+                .filter_map(|alter| alter.table.as_ref());
+            let numbers: Vec<u32> = typed.map(|table| table.oid).collect();
+            locks_with(false, &numbers, AccessExclusive)
+        }
         DefinitionStatement::CreateView(create) => shared(create.replaced.as_ref()),
         DefinitionStatement::AlterView(alter) => shared(alter.view.as_ref()),
         DefinitionStatement::DropView { views, .. } => named(views),

@@ -85,7 +85,11 @@ impl DefinitionChange<'_, '_, '_> {
                 names.try_for_each(|name| self.require_owner_of_schema(&state, name))
             }
             DefinitionStatement::Comment(comment) => self.may_comment(&state, &comment.on),
-            DefinitionStatement::Type(statement) => self.check_type_permission(&state, statement),
+            DefinitionStatement::Type(statement) => {
+                self.check_type_permission(&state, statement)?;
+                let mut of_tables = statement.of_tables().iter();
+                of_tables.try_for_each(|alter| owns(&alter.table))
+            }
             DefinitionStatement::Role(_) | DefinitionStatement::Grant(_) => Ok(()),
         }
     }

@@ -37,6 +37,7 @@ impl DefinitionChange<'_, '_, '_> {
         table.schema = create.schema.clone();
         table.parameters = create.parameters.clone();
         table.unlogged = create.unlogged;
+        table.of_type = create.of_type;
         self.lock_new(table.oid)?;
         generated::print(&mut table)?;
         table.columns.iter_mut().try_for_each(default::keep)?;

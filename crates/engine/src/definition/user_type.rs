@@ -33,7 +33,11 @@ impl DefinitionChange<'_, '_, '_> {
             }
             TypeStatement::CreateDomain { .. } => self.create_domain(statement),
             TypeStatement::AlterDomain { of, change } => self.alter_domain(of, change),
-            TypeStatement::Alter { of, change, .. } => self.alter_type(of, change),
+            TypeStatement::Alter { of, change, .. } => {
+                self.alter_type(of, change)?;
+                let mut of_tables = statement.of_tables().iter();
+                of_tables.try_for_each(|alter| self.alter_table(alter))
+            }
             TypeStatement::Drop {
                 types,
                 if_exists,
@@ -339,6 +343,9 @@ pub(super) fn depending_on(state: &CatalogState, oid: u32) -> Vec<(ObjectAddress
             }
         }
     }
+    let typed = state.tables();
+    let typed = typed.iter().filter(|entry| entry.def.of_type == Some(oid));
+    found.extend(typed.map(|entry| (ObjectAddress::relation(entry.def.oid), on(wanted))));
     for view in state.views() {
         let mut columns = view.def.columns.iter();
         if let Some(column) = columns.find(|column| is_it(column.data_type)) {

@@ -180,6 +180,12 @@ impl CatalogView for View<'_> {
         children.map(|entry| Arc::clone(&entry.def)).collect()
     }
 
+    fn tables_of_type(&self, of: u32) -> Vec<Arc<TableDef>> {
+        let tables = self.state.tables();
+        let typed = tables.iter().filter(|entry| entry.def.of_type == Some(of));
+        typed.map(|entry| Arc::clone(&entry.def)).collect()
+    }
+
     fn lookup_index(&self, schema: Option<&str>, name: &str) -> Option<Arc<TableDef>> {
         let found = self.find(schema, |schema| self.state.owner_of_index(schema.oid, name));
         found.map(|entry| Arc::clone(&entry.def))

@@ -52,6 +52,18 @@ fn each_change_arrives() {
     assert_eq!(error(&mut reader, "select * from u").sqlstate().as_str(), "42P01");
     assert_eq!(query(&mut reader, "select id, at from v"), "1|5");
 
+    pair.write("create type ty as (a int, b int); create table typed of ty; insert into typed values (1, 2)");
+    pair.write("alter type ty add attribute c int cascade, drop attribute a cascade");
+    pair.catch_up();
+    assert_eq!(query(&mut reader, "select * from typed"), "2|");
+    assert_eq!(
+        query(
+            &mut reader,
+            "select reloftype::regtype from pg_class where relname = 'typed'"
+        ),
+        "ty"
+    );
+
     pair.write("create table w (a int, b int); insert into w values (1, 2)");
     pair.write("alter table w drop column a, add column c text default 'x'");
     pair.catch_up();

@@ -474,3 +474,10 @@ create index on t using spgist (x)
 alter index i reset (fillfactor)
 cluster (verbose) t using i
 alter table t cluster on i, inherit u
+create text search parser p (start = f, gettoken = g, end = h, lextypes = l)
+create text search template tp (lexize = l)
+alter foreign data wrapper w options (add a 'b')
+create user mapping for public server s
+drop user mapping if exists for public server s
+alter event trigger e enable always
+drop access method if exists am

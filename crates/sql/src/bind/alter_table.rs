@@ -7,6 +7,7 @@ use std::sync::Arc;
 use sqlparser::ast;
 
 use crate::bind::definition::unique_constraint;
+use crate::bind::fixed_columns::require_untyped;
 use crate::bind::foreign_key::check_time;
 use crate::bind::scope::{Names, Scope};
 use crate::bind::sequence::options_of;
@@ -99,6 +100,7 @@ impl Binder<'_> {
         table: &TableDef,
         operations: &[ast::AlterTableOperation],
     ) -> Result<Vec<(usize, TableAction)>> {
+        require_untyped(table, operations)?;
         let after = self.table_after(table, operations)?;
         let mut bound = Vec::with_capacity(operations.len());
         for (place, operation) in operations.iter().enumerate() {

@@ -95,6 +95,7 @@ impl Binder<'_> {
                 schema,
                 name: into.name.clone(),
                 if_not_exists: into.if_not_exists,
+                of_type: None,
                 columns: columns_of(&select.columns, &into.columns)?,
                 indexes: Vec::new(),
                 checks: Vec::new(),

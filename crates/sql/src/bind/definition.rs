@@ -15,6 +15,7 @@ use crate::catalog::{
 };
 use crate::error::{EngineError, Result, SqlState};
 use crate::foreign_key::CheckTime;
+use crate::parse::utility::Name;
 use crate::parse::utility::create_table::LikeClause;
 use crate::parse::{has_nulls_not_distinct, is_nulls_not_distinct};
 use crate::plan::{
@@ -32,6 +33,7 @@ impl Binder<'_> {
         &mut self,
         create: &ast::CreateTable,
         likes: &[LikeClause],
+        of: Option<&Name>,
     ) -> Result<DefinitionStatement> {
         refuse_odd_tables(create)?;
         let (schema, name, span) = split_name(&create.name)?;
@@ -50,8 +52,13 @@ impl Binder<'_> {
             checks: Vec::new(),
             comments: Vec::new(),
         };
+        let of_type = of.map(|name| self.composite_named(name)).transpose()?;
+        if let Some(of_type) = &of_type {
+            self.typed_columns(of_type, &create.columns, &mut table)?;
+        }
         let mut likes = likes.iter().peekable();
-        for (number, tree) in create.columns.iter().enumerate() {
+        let own_columns = create.columns.iter().filter(|_| of_type.is_none());
+        for (number, tree) in own_columns.enumerate() {
             while let Some(like) = likes.next_if(|like| like.after_columns <= number) {
                 self.like_table(like, &mut table)?;
             }
@@ -59,20 +66,11 @@ impl Binder<'_> {
             let (column, constraints) = self
                 .column_def(tree, &table.name)
                 .map_err(|error| error.or_position(position))?;
-            let column_name = column.name.clone();
             let number = table.columns.len() as u16;
             table
                 .add_column(column)
                 .map_err(|error| error.or_position(position))?;
-            for key in constraints {
-                let names = std::slice::from_ref(&column_name);
-                let name = key
-                    .name
-                    .unwrap_or_else(|| default_name(&table.name, names, key.primary));
-                let index = IndexSpec::of_constraint(name, [number], key.primary);
-                let is_once = !key.primary && has_nulls_not_distinct(tree);
-                table.add_index(index.with_nulls_not_distinct(is_once).checked_at(key.check_time))?;
-            }
+            table.add_column_keys(number, tree, constraints)?;
         }
         for like in likes {
             self.like_table(like, &mut table)?;
@@ -127,6 +125,7 @@ impl Binder<'_> {
             on_commit,
             name,
             if_not_exists: create.if_not_exists,
+            of_type: of_type.map(|of| of.oid.get()),
             columns,
             indexes,
             checks: taken,
@@ -143,12 +142,23 @@ impl Binder<'_> {
         tree: &ast::ColumnDef,
         table: &str,
     ) -> Result<(ColumnDef, Vec<ColumnKey>)> {
-        let name = identifier(&tree.name)?;
         let serial = serial_type(&tree.data_type);
         let (data_type, typmod) = match serial {
             Some(data_type) => (data_type, -1),
             None => self.data_type(&tree.data_type)?,
         };
+        self.column_of_type(tree, table, (data_type, typmod), serial.is_some())
+    }
+
+    /// The same, whatever type is written.
+    pub(super) fn column_of_type(
+        &mut self,
+        tree: &ast::ColumnDef,
+        table: &str,
+        (data_type, typmod): (DataType, i32),
+        is_serial: bool,
+    ) -> Result<(ColumnDef, Vec<ColumnKey>)> {
+        let name = identifier(&tree.name)?;
         let mut column = ColumnDef {
             name,
             data_type,
@@ -162,7 +172,7 @@ impl Binder<'_> {
             compression: ColumnCompression::Default,
             statistics_target: None,
         };
-        if serial.is_some() {
+        if is_serial {
             column.not_null = true;
             column.default = Some(ColumnDefault::NewSequence(Box::new(NewSequence {
                 identity: false,
@@ -466,6 +476,25 @@ impl NewTable {
             ));
         }
         self.columns.push(column);
+        Ok(())
+    }
+
+    /// Adds the keys that a column is by itself.
+    pub(super) fn add_column_keys(
+        &mut self,
+        number: u16,
+        tree: &ast::ColumnDef,
+        keys: Vec<ColumnKey>,
+    ) -> Result<()> {
+        for key in keys {
+            let names = std::slice::from_ref(&self.columns[usize::from(number)].name);
+            let name = key
+                .name
+                .unwrap_or_else(|| default_name(&self.name, names, key.primary));
+            let index = IndexSpec::of_constraint(name, [number], key.primary);
+            let is_once = !key.primary && has_nulls_not_distinct(tree);
+            self.add_index(index.with_nulls_not_distinct(is_once).checked_at(key.check_time))?;
+        }
         Ok(())
     }
 

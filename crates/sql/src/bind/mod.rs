@@ -23,6 +23,7 @@ mod cursor;
 mod definition;
 mod domain;
 mod expression;
+mod fixed_columns;
 mod foreign_key;
 mod generated;
 mod grant;
@@ -52,6 +53,7 @@ mod table_like;
 #[cfg(test)]
 mod tests;
 mod text_names;
+mod typed_table;
 mod types;
 mod user_type;
 mod utility;
@@ -164,14 +166,15 @@ fn bind_with(binder: &mut Binder<'_>, statement: &ParsedStatement) -> Result<Pla
         Tree::Definition(definition) => binder.named_definition(definition)?,
         Tree::Explain(explained, options) => binder.explain(explained, *options)?,
         Tree::Copy(copy) => (RowsStatement::Copy(Box::new(binder.copy(copy)?)).into(), None),
-        Tree::CreateTable { tree, likes } => match &**tree {
+        Tree::CreateTable { tree, likes, of } => match &**tree {
             ast::Statement::CreateTable(create) => {
-                let bound = with_stack_for(tree.levels(), || binder.create_table(create, likes))?;
+                let bound =
+                    with_stack_for(tree.levels(), || binder.create_table(create, likes, of.as_ref()))?;
                 (bound.into(), None)
             }
             _ => {
                 return Err(EngineError::internal(
-                    "LIKE in another statement than CREATE TABLE",
+                    "LIKE or OF in another statement than CREATE TABLE",
                 ));
             }
         },
@@ -407,7 +410,7 @@ impl Binder<'_> {
                 let plan = self.merge(merge)?;
                 Ok((RowsStatement::Merge(Box::new(plan)).into(), None))
             }
-            ast::Statement::CreateTable(create) => Ok((self.create_table(create, &[])?.into(), None)),
+            ast::Statement::CreateTable(create) => Ok((self.create_table(create, &[], None)?.into(), None)),
             ast::Statement::CreateIndex(create) => Ok((self.create_index(create)?.into(), None)),
             ast::Statement::AlterTable(alter) => Ok((self.alter_table(alter)?.into(), None)),
             ast::Statement::AlterIndex { name, operation } => {

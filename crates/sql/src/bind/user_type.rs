@@ -15,7 +15,7 @@ use crate::value::DataType;
 use crate::value::user_type::{Field, UserType, UserTypeKind, definition_of, in_force};
 
 impl Binder<'_> {
-    pub(super) fn type_statement(&self, statement: &Written) -> Result<TypeStatement> {
+    pub(super) fn type_statement(&mut self, statement: &Written) -> Result<TypeStatement> {
         Ok(match statement {
             Written::CreateEnum { name, labels } => TypeStatement::CreateEnum {
                 schema: self.schema_for(name.schema.as_deref(), &name.name, Some(name.position))?,
@@ -32,14 +32,18 @@ impl Binder<'_> {
                 of: self.domain_named(name)?,
                 change: change.clone(),
             },
-            Written::AlterType { name, change, domain } => TypeStatement::Alter {
-                of: match domain {
+            Written::AlterType { name, change, domain } => {
+                let of = match domain {
                     true => self.domain_named(name)?,
                     false => self.changeable_type(name, change)?,
-                },
-                change: self.type_change(change)?,
-                domain: *domain,
-            },
+                };
+                TypeStatement::Alter {
+                    of_tables: self.changed_typed_tables(&of, change)?,
+                    of,
+                    change: self.type_change(change)?,
+                    domain: *domain,
+                }
+            }
             Written::DropType {
                 names,
                 if_exists,
@@ -126,13 +130,16 @@ impl Binder<'_> {
                 to: to.clone(),
             },
             WrittenChange::Rename(name) => TypeChange::Rename(name.clone()),
-            WrittenChange::RenameAttribute { from, to } => TypeChange::RenameAttribute {
+            WrittenChange::RenameAttribute { from, to, .. } => TypeChange::RenameAttribute {
                 from: from.clone(),
                 to: to.clone(),
             },
-            WrittenChange::Attributes(actions) => {
-                TypeChange::Attributes(actions.iter().map(attribute_change).collect::<Result<_>>()?)
-            }
+            WrittenChange::Attributes(actions) => TypeChange::Attributes(
+                actions
+                    .iter()
+                    .map(|(action, _)| attribute_change(action))
+                    .collect::<Result<_>>()?,
+            ),
             WrittenChange::SetSchema(name) => {
                 TypeChange::SetSchema(self.schema_for(Some(&name.name), "", Some(name.position))?)
             }
@@ -244,7 +251,7 @@ fn fields_of(attributes: &[(String, String)]) -> Result<Vec<Field>> {
     Ok(fields)
 }
 
-fn field_of(name: &str, data_type: &str) -> Result<Field> {
+pub(super) fn field_of(name: &str, data_type: &str) -> Result<Field> {
     let pseudo = |shown: &str| {
         EngineError::new(
             SqlState::from_code("42P16"),
@@ -340,7 +347,7 @@ fn shown(name: &Name) -> String {
     }
 }
 
-fn no_type(name: &Name) -> EngineError {
+pub(super) fn no_type(name: &Name) -> EngineError {
     EngineError::new(
         SqlState::UNDEFINED_OBJECT,
         format!("type \"{}\" does not exist", shown(name)),

@@ -151,6 +151,8 @@ impl Binder<'_> {
                 TableAction::SetSchema(self.schema_to_move_to(schema, &table.name)?)
             }
             WrittenAction::SetLogged(logged) => TableAction::SetLogged(*logged),
+            WrittenAction::OfType(None) => TableAction::OfType(None),
+            WrittenAction::OfType(Some(of)) => TableAction::OfType(Some(self.composite_named(of)?.oid.get())),
             WrittenAction::AlterConstraint(name, time) => TableAction::SetCheckTime {
                 name: name.clone(),
                 time: *time,

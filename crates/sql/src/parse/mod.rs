@@ -30,6 +30,7 @@ mod set_operand;
 mod special_call;
 mod split;
 mod string_forms;
+mod typed_table;
 mod unsupported;
 mod using_alias;
 pub(crate) mod utility;
@@ -67,7 +68,7 @@ pub(crate) use set_columns::{is_of_update, set_columns};
 use split::split;
 pub(crate) use using_alias::using_alias;
 use utility::create_table::LikeClause;
-use utility::{AsRead, Copy, NamedDefinition};
+use utility::{AsRead, Copy, Name, NamedDefinition};
 pub(crate) use window_frame::exclusion;
 
 /// Texts of this length or less are not counted where memory is.
@@ -117,10 +118,12 @@ pub(crate) enum Tree {
     Explain(Box<ParsedStatement>, ExplainOptions),
     /// COPY.
     Copy(Copy),
-    /// CREATE TABLE with LIKE clauses, which are not in its tree.
+    /// CREATE TABLE with LIKE clauses or OF, which are not in its tree.
     CreateTable {
         tree: Deep<ast::Statement>,
         likes: Vec<LikeClause>,
+        /// The type of a typed table, whose columns in the tree are those with options.
+        of: Option<Name>,
     },
     /// CREATE TABLE … AS.
     CreateTableAs {
@@ -244,9 +247,20 @@ pub(crate) fn parse_one(text: &str, offset: u32) -> Result<ParsedStatement> {
 }
 
 fn parse_sql(text: &str, offset: u32) -> Result<Deep<ast::Statement>> {
+    parse_mended(text, offset, |_| ())
+}
+
+/// Parses a statement whose tokens are changed first.
+fn parse_mended(
+    text: &str,
+    offset: u32,
+    mend: impl FnOnce(&mut Vec<TokenWithSpan>),
+) -> Result<Deep<ast::Statement>> {
     let fault = |error| syntax_error(error, text, offset);
-    parse_whole(
-        text,
+    let mut tokens = dialect::tokens(text).map_err(|error| fault(error.into()))?;
+    mend(&mut tokens);
+    parse_tokens(
+        tokens,
         fault,
         |parser| parser.parse_statement(),
         |place| near(text, offset, Some(place)),

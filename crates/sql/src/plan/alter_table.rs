@@ -240,6 +240,8 @@ pub enum TableAction {
     SetSchema(SchemaRef),
     /// SET LOGGED, or SET UNLOGGED
     SetLogged(bool),
+    /// OF a composite type of this number, or NOT OF
+    OfType(Option<u32>),
     /// ALTER CONSTRAINT of a foreign key
     SetCheckTime {
         /// The constraint.
@@ -293,6 +295,7 @@ impl TableAction {
             | TableAction::Owner(_)
             | TableAction::SetSchema(_)
             | TableAction::SetLogged(_)
+            | TableAction::OfType(_)
             | TableAction::SetCheckTime { .. }
             | TableAction::Mark(_)
             | TableAction::SetParameters(_) => 6,

@@ -187,6 +187,8 @@ pub struct CreateTable {
     pub name: String,
     /// True if an existing table is no error (a notice tells).
     pub if_not_exists: bool,
+    /// The number of the composite type that it has its columns from, of a typed table.
+    pub of_type: Option<u32>,
     /// Its columns; those of a primary key are NOT NULL already.
     pub columns: Vec<ColumnDef>,
     /// The indexes that PRIMARY KEY and UNIQUE ask for.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::catalog::SchemaRef;
-use crate::plan::Owner;
+use crate::plan::{AlterTablePlan, Owner};
 use crate::value::DataType;
 use crate::value::user_type::{Field, LabelPlace, UserType};
 
@@ -58,6 +58,8 @@ pub enum TypeStatement {
         of: Arc<UserType>,
         /// The change.
         change: TypeChange,
+        /// The changes of typed tables that follow from it.
+        of_tables: Vec<AlterTablePlan>,
         /// True for ALTER DOMAIN.
         domain: bool,
     },
@@ -161,6 +163,14 @@ pub enum AttributeChange {
 }
 
 impl TypeStatement {
+    /// The changes of typed tables that it stands for beside its own.
+    pub fn of_tables(&self) -> &[AlterTablePlan] {
+        match self {
+            TypeStatement::Alter { of_tables, .. } => of_tables,
+            _ => &[],
+        }
+    }
+
     /// The command tag.
     pub fn tag(&self) -> &'static str {
         match self {

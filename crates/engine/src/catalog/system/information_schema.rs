@@ -9,6 +9,7 @@ use super::types::numbers_of;
 use super::{SYSTEM_TABLES, Sources, sequences};
 use clearway_sql::function::{expression_shown, quote_identifier};
 use clearway_sql::value::Value;
+use clearway_sql::value::user_type::UserType;
 use clearway_sql::{CheckDef, CheckTime, ColumnDef, ForeignKeyDef, IndexDef, TableDef};
 
 /// A truth value as the standard writes it.
@@ -55,6 +56,8 @@ pub(super) fn schemata(sources: &Sources<'_>, rows: &mut Rows) {
 /// `tables`
 pub(super) fn tables(sources: &Sources<'_>, rows: &mut Rows) {
     each_table(sources, |table, is_view| {
+        let of = table.of_type.and_then(|of| sources.catalog.type_entry(of));
+        let of_type = |part: &dyn Fn(&UserType) -> Value| of.map_or(NULL, |of| part(&of.def));
         rows.push([
             ("table_catalog", text(sources.database)),
             ("table_schema", text(&table.schema.name)),
@@ -69,11 +72,11 @@ pub(super) fn tables(sources: &Sources<'_>, rows: &mut Rows) {
             ),
             ("self_referencing_column_name", NULL),
             ("reference_generation", NULL),
-            ("user_defined_type_catalog", NULL),
-            ("user_defined_type_schema", NULL),
-            ("user_defined_type_name", NULL),
+            ("user_defined_type_catalog", of_type(&|_| text(sources.database))),
+            ("user_defined_type_schema", of_type(&|of| text(&of.schema))),
+            ("user_defined_type_name", of_type(&|of| text(&of.name))),
             ("is_insertable_into", yes_or_no(sources.is_changeable(table))),
-            ("is_typed", text("NO")),
+            ("is_typed", yes_or_no(of.is_some())),
             (
                 "commit_action",
                 if table.schema.is_temporary() {

@@ -1,5 +1,5 @@
 //! The actions of ALTER TABLE that sqlparser does not read: identities, generated columns, the storage of columns, a table's
-//! schema and log, a foreign key's time of check.
+//! schema, type and log, a foreign key's time of check.
 //!
 //! A statement may have them beside others. Its actions stand between commas outside of parentheses; each is tried here.
 //! sqlparser reads the others, from the same text with blanks in the place of what was read, so that positions in it are
@@ -36,6 +36,8 @@ pub(crate) enum WrittenAction {
     SetSchema(Name),
     /// SET LOGGED, or SET UNLOGGED
     SetLogged(bool),
+    /// OF, or NOT OF
+    OfType(Option<Name>),
     /// ALTER CONSTRAINT
     AlterConstraint(String, CheckTime),
     /// An action that notes something.
@@ -186,6 +188,12 @@ impl Reader<'_> {
         }
         if self.eat("set unlogged") {
             return Ok(Some(WrittenAction::SetLogged(false)));
+        }
+        if self.eat("not of") {
+            return Ok(Some(WrittenAction::OfType(None)));
+        }
+        if self.eat("of") {
+            return Ok(Some(WrittenAction::OfType(Some(self.name()?))));
         }
         if self.eat("alter constraint") {
             let (name, _) = self.identifier()?;

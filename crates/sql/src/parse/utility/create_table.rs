@@ -1,8 +1,9 @@
-//! CREATE TABLE … AS, and the LIKE clauses of CREATE TABLE.
+//! CREATE TABLE … AS, CREATE TABLE … OF, and the LIKE clauses of CREATE TABLE.
 //!
-//! Both are read here because sqlparser knows them in part only. CREATE TABLE … AS is the clause that says where the rows
+//! They are read here because sqlparser knows them in part only. CREATE TABLE … AS is the clause that says where the rows
 //! go, and a query behind its AS, which is parsed as any statement is. LIKE clauses stand among the columns: they are cut
-//! out, and what is left is a CREATE TABLE that sqlparser takes. What is cut out leaves blanks, so that places stay.
+//! out, and what is left is a CREATE TABLE that sqlparser takes. So is OF with its type. What is cut out leaves blanks, so
+//! that places stay.
 //!
 //! ```text
 //! create table t (a int, like other including all, b int)
@@ -13,7 +14,7 @@ use crate::error::{EngineError, Result, SqlState};
 use crate::lex::{Kind, Token};
 use crate::parse::unsupported::MODIFIERS;
 use crate::parse::utility::reader::{Name, Reader};
-use crate::parse::{Tree, parse_one, parse_sql};
+use crate::parse::{Tree, parse_mended, parse_one, parse_sql, typed_table};
 use crate::plan::{ControlStatement, IntoTable};
 use crate::storage_parameters::StorageParameters;
 
@@ -49,7 +50,7 @@ pub(super) fn is_create_table(words: &[&str]) -> bool {
 }
 
 impl Reader<'_> {
-    /// CREATE TABLE with AS or LIKE; `None` for one with neither.
+    /// CREATE TABLE with AS, OF or LIKE; `None` for one with none of them.
     pub(super) fn create_table(&mut self) -> Result<Option<Tree>> {
         self.expect("create")?;
         let mut into = IntoTable::default();
@@ -67,6 +68,9 @@ impl Reader<'_> {
         let Ok(name) = self.name() else { return Ok(None) };
         (into.schema, into.name, into.position) = (name.schema, name.name, name.position);
         let columns_at = self.at;
+        if self.eat("of") {
+            return self.of_type(columns_at).map(Some);
+        }
         if self.read_into(&mut into)? {
             return self.rows_for(into).map(Some);
         }
@@ -183,7 +187,39 @@ impl Reader<'_> {
         cut.sort_by_key(|range| range.start);
         let tree = parse_sql(&blanked(self.text, &cut), self.offset)?;
         self.at = self.tokens.len();
-        Ok(Some(Tree::CreateTable { tree, likes }))
+        Ok(Some(Tree::CreateTable {
+            tree,
+            likes,
+            of: None,
+        }))
+    }
+
+    /// A typed table, behind its OF, which is the token `of_at`.
+    fn of_type(&mut self, of_at: usize) -> Result<Tree> {
+        let of = self.name()?;
+        let cut = self.tokens[of_at].start..self.tokens[self.at - 1].end;
+        let has_list = self.eat_symbol('(');
+        if has_list {
+            for element in self.elements() {
+                let first = self.tokens[element.clone()].first();
+                if first.is_none_or(|first| is_word(first, "like")) {
+                    self.at = element.start;
+                    return Err(self.syntax_error());
+                }
+            }
+        }
+        let text = blanked(self.text, &[cut]);
+        let tree = parse_mended(&text, self.offset, |tokens| {
+            if has_list {
+                typed_table::mend(tokens);
+            }
+        })?;
+        self.at = self.tokens.len();
+        Ok(Tree::CreateTable {
+            tree,
+            likes: Vec::new(),
+            of: Some(of),
+        })
     }
 
     /// The tokens of each element of a list in parentheses, behind the opening one.

@@ -203,6 +203,7 @@ pub(crate) fn parse(text: &str, offset: u32) -> Result<Option<Tree>> {
                     "constraint",
                     "cluster",
                     "replica",
+                    "of",
                 ]
                 .iter()
                 .any(|word| text.contains(word))

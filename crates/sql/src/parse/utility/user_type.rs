@@ -69,8 +69,11 @@ pub(crate) enum TypeChange {
     RenameAttribute {
         from: String,
         to: String,
+        /// The columns of typed tables too.
+        cascade: bool,
     },
-    Attributes(Vec<AttributeAction>),
+    /// Each with CASCADE, which changes typed tables too.
+    Attributes(Vec<(AttributeAction, bool)>),
     SetSchema(Name),
     Owner(RoleName),
 }
@@ -159,10 +162,10 @@ impl Reader<'_> {
     }
 
     /// Changes of attributes, up to the end of the statement.
-    fn attribute_actions(&mut self) -> Result<Vec<AttributeAction>> {
+    fn attribute_actions(&mut self) -> Result<Vec<(AttributeAction, bool)>> {
         let mut actions = Vec::new();
         loop {
-            actions.push(if self.eat("add attribute") {
+            let action = if self.eat("add attribute") {
                 AttributeAction::Add {
                     name: self.identifier()?.0,
                     data_type: self.attribute_type()?,
@@ -181,13 +184,19 @@ impl Reader<'_> {
                     name,
                     data_type: self.attribute_type()?,
                 }
-            });
-            // Typed tables, which CASCADE would change too, are not there.
-            let _ = self.eat("cascade") || self.eat("restrict");
+            };
+            actions.push((action, self.cascade()));
             if !self.eat_symbol(',') {
                 return Ok(actions);
             }
         }
+    }
+
+    /// CASCADE or RESTRICT, if either comes next.
+    fn cascade(&mut self) -> bool {
+        let cascade = self.eat("cascade");
+        let _ = cascade || self.eat("restrict");
+        cascade
     }
 
     /// ALTER TYPE, behind both words.
@@ -215,8 +224,8 @@ impl Reader<'_> {
             let from = self.identifier()?.0;
             self.expect("to")?;
             let to = self.identifier()?.0;
-            let _ = self.eat("cascade") || self.eat("restrict");
-            TypeChange::RenameAttribute { from, to }
+            let cascade = self.cascade();
+            TypeChange::RenameAttribute { from, to, cascade }
         } else if ["add attribute", "drop attribute", "alter attribute"]
             .iter()
             .any(|words| self.begins(words))
@@ -242,8 +251,7 @@ impl Reader<'_> {
     pub(super) fn drop_type(&mut self, domains: bool) -> Result<TypeStatement> {
         let if_exists = self.eat("if exists");
         let names = self.names()?;
-        let cascade = self.eat("cascade");
-        let _ = cascade || self.eat("restrict");
+        let cascade = self.cascade();
         Ok(TypeStatement::DropType {
             names,
             if_exists,
