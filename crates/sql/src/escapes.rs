@@ -263,7 +263,7 @@ impl Reader<'_> {
                 let length = digits(at + 2, 2, 16);
                 (self.number(at + 2, length, 16) as u8, 2 + length)
             }
-            b'\'' if !self.rules.backslash_quote => return Err(self.unsafe_quote(at)),
+            b'\'' if !self.rules.backslash_quote => return Err(self.unsafe_quote()),
             b'b' => (8, 2),
             b'f' => (12, 2),
             b'n' => (b'\n', 2),
@@ -354,13 +354,13 @@ impl Reader<'_> {
         )
     }
 
-    fn unsafe_quote(&self, at: usize) -> EngineError {
+    fn unsafe_quote(&self) -> EngineError {
         EngineError::new(
             SqlState::from_code("22P06"),
             "unsafe use of \\' in a string literal",
         )
         .with_hint("Use '' to write quotes in strings. \\' is insecure in client-only encodings.")
-        .with_position(position(self.text, at))
+        .with_position(position(self.text, self.string.range.start))
     }
 }
 
@@ -559,7 +559,7 @@ mod tests {
             backslash_quote: false,
             ..OFF
         };
-        let unsafe_quote = r"unsafe use of \' in a string literal at Some(3)";
+        let unsafe_quote = r"unsafe use of \' in a string literal at Some(1)";
         assert_eq!(read(r"'a\'b'", strict), unsafe_quote);
         assert_eq!(read(r"'a\\b''c'", strict), r"'a\b''c'");
     }
