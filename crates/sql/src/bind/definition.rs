@@ -9,6 +9,7 @@ use crate::bind::index_key::{INDEX_COLUMNS_MAX, no_default_class};
 use crate::bind::json::has_no_equality;
 use crate::bind::schema::{on_commit, require_logged};
 use crate::bind::sequence::options_of;
+use crate::bind::table_parameters::parameters;
 use crate::bind::{Binder, identifier, normal, plain_name, refuse, split_name};
 use crate::catalog::{
     ColumnCompression, ColumnDef, ColumnDefault, SchemaRef, TableDef, require_no_system_name,
@@ -22,7 +23,6 @@ use crate::plan::{
     CreateTable, DefinitionStatement, IndexSpec, NewCheck, NewIndexedValue, OnCommit, TablePart, TakenComment,
 };
 use crate::sequence::{NewSequence, SequenceOptions};
-use crate::storage_parameters::StorageParameters;
 use crate::value::DataType;
 
 /// The most columns a table may have.
@@ -582,37 +582,5 @@ fn collation(name: &ast::ObjectName, column: &ColumnDef) -> Result<Option<Box<st
         "default" => Ok(None),
         known @ ("C" | "POSIX") => Ok(Some(known.into())),
         _ => Err(EngineError::not_supported(format!("COLLATE {name}"))),
-    }
-}
-
-/// The storage parameters of CREATE TABLE.
-fn parameters(options: &ast::CreateTableOptions) -> Result<StorageParameters> {
-    let options = match options {
-        ast::CreateTableOptions::None => return Ok(StorageParameters::default()),
-        ast::CreateTableOptions::With(options) => options,
-        ast::CreateTableOptions::Plain(options) if options.is_empty() => {
-            return Ok(StorageParameters::default());
-        }
-        _ => return Err(EngineError::not_supported("this option of CREATE TABLE")),
-    };
-    let given = options.iter().map(|option| match option {
-        ast::SqlOption::KeyValue { key, value } => Ok((normal(key), parameter_text(value))),
-        ast::SqlOption::Ident(key) => Ok((normal(key), "true".to_owned())),
-        other => Err(EngineError::not_supported(format!(
-            "the storage parameter {other}"
-        ))),
-    });
-    StorageParameters::of(given.collect::<Result<Vec<_>>>()?)
-}
-
-/// The text of a parameter's value: words in lower case, strings without their quotes.
-fn parameter_text(value: &ast::Expr) -> String {
-    match value {
-        ast::Expr::Identifier(word) => normal(word),
-        ast::Expr::Value(value) => match &value.value {
-            ast::Value::SingleQuotedString(text) => text.clone(),
-            other => other.to_string().to_lowercase(),
-        },
-        other => other.to_string(),
     }
 }

@@ -50,6 +50,7 @@ mod set;
 mod size;
 mod subquery;
 mod table_like;
+mod table_parameters;
 #[cfg(test)]
 mod tests;
 mod text_names;
