@@ -29,14 +29,14 @@ FLOORS = {
     "horology": (252, 0),
     "enum": (157, 0),
     "domain": (354, 1),
-    "alter_table": (1008, 8),
+    "alter_table": (1026, 3),
     "create_index": (339, 4),
-    "generated": (248, 0),
+    "generated": (249, 0),
     "copy2": (131, 0),
     "copy": (39, 0),
     "constraints": (223, 3),
     "sequence": (257, 0),
-    "identity": (185, 0),
+    "identity": (186, 0),
     "temp": (98, 0),
 }
 
