@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     switch: Vec<String>,
     /// Count these workloads only: point-select, mixed, simple-update, simple-update-async, tpcb-like,
-    /// read-not-in-buffers, standby-long-transaction, standby-replay
+    /// read-not-in-buffers, standby-long-transaction, standby-replay, hot-parent
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     workload: Vec<String>,
     /// Numbers of clients [default: 1, the machine's CPUs, twice its CPUs]; standby-replay has 1 to 8 workers always

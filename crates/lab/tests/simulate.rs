@@ -97,6 +97,7 @@ fn preset_and_changes(preset: &str) -> Vec<Variant> {
         latch: LatchFamily::default(),
         spin: SpinKind::default(),
         work_alone: false,
+        multixact: None,
         warm_up_ms: None,
         mechanisms,
     };

@@ -92,6 +92,7 @@ fn variant_of(mechanisms: Mechanisms) -> Variant {
         latch: LatchFamily::default(),
         spin: SpinKind::default(),
         work_alone: false,
+        multixact: None,
         warm_up_ms: None,
         mechanisms,
     }

@@ -15,7 +15,7 @@ pub(super) struct Workload {
 /// The preset's `log_flush = polling` tries its ways to wait in the first 300 ms; before, it is another mechanism.
 const SETTLED: &str = "warm_up_ms=400";
 
-pub(super) const WORKLOADS: [Workload; 8] = [
+pub(super) const WORKLOADS: [Workload; 9] = [
     Workload {
         name: "point-select",
         experiment: "point-select",
@@ -59,10 +59,15 @@ pub(super) const WORKLOADS: [Workload; 8] = [
         experiment: "standby-replay",
         settings: &["measure_ms=40"],
     },
+    Workload {
+        name: "hot-parent",
+        experiment: "hot-parent",
+        settings: &[SETTLED, "measure_ms=60"],
+    },
 ];
 
 /// Each switch with the workloads whose shared memory it decides about, the most telling one first.
-const PARTS: [(&str, &[&str]); 20] = [
+const PARTS: [(&str, &[&str]); 21] = [
     ("lwlock", &["tpcb-like", "mixed"]),
     ("lwlock_shared", &["mixed", "tpcb-like"]),
     ("lwlock_fairness", &["mixed", "tpcb-like"]),
@@ -86,6 +91,7 @@ const PARTS: [(&str, &[&str]); 20] = [
     ("log_wake", &["simple-update", "tpcb-like"]),
     ("lock_release", &["tpcb-like", "mixed"]),
     ("commit_order", &["simple-update", "tpcb-like"]),
+    ("row_locks", &["hot-parent"]),
 ];
 
 /// Names of the workloads that the switch has a part in, the most telling first; empty for one that is not simulated.

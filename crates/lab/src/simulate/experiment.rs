@@ -6,16 +6,17 @@ use clearway_engine::{MechanismError, Mechanisms};
 use clearway_machine::{Switch, TimeSliceVariant};
 use clearway_sim::Latency;
 use clearway_storage::PageRoomVariant;
-use clearway_txn::{RelationLocksVariant, RowLocksVariant};
+use clearway_txn::RelationLocksVariant;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::error::{LabError, Result};
 use crate::latches::catalogue::LatchFamily;
 use crate::latches::simulated::SpinKind;
+use crate::simulate::multixact::MultixactForm;
 
 /// Name and text of each built-in experiment.
-pub const EXPERIMENTS: [(&str, &str); 15] = [
+pub const EXPERIMENTS: [(&str, &str); 16] = [
     (
         "numa-simple-update",
         include_str!("../../experiments/numa-simple-update.toml"),
@@ -52,6 +53,7 @@ pub const EXPERIMENTS: [(&str, &str); 15] = [
         "read-biased-tpcc",
         include_str!("../../experiments/read-biased-tpcc.toml"),
     ),
+    ("hot-parent", include_str!("../../experiments/hot-parent.toml")),
 ];
 
 /// The content of an experiment file.
@@ -141,6 +143,7 @@ impl SwitchCombinations {
             latch: LatchFamily::default(),
             spin: SpinKind::default(),
             work_alone: false,
+            multixact: None,
             warm_up_ms: None,
             mechanisms,
         };
@@ -168,6 +171,8 @@ pub enum WorkloadKind {
     StandbyReplay,
     /// TPC-C's five transactions in the standard's mix.
     Tpcc,
+    /// Children inserted under few parents, whose rows their transactions share.
+    HotParent,
     /// One latch.
     LatchMix,
 }
@@ -181,10 +186,12 @@ impl WorkloadKind {
         let is_of_standby = ["running_xids", "primary_sessions"].contains(&parameter);
         let is_of_replay =
             ["read_us", "list_us", "change_us", "apart_us", "readers", "scale"].contains(&parameter);
+        let is_of_hot_parent = ["parents", "alone_percent"].contains(&parameter);
         is_of_latch_mix == (self == Self::LatchMix)
             && (self == Self::Mixed || !is_of_mixed)
             && (self == Self::StandbyLongTransaction || !is_of_long_transaction)
             && (self == Self::StandbyReplay || !is_of_replay)
+            && (self == Self::HotParent || !is_of_hot_parent)
             && (matches!(self, Self::StandbyLongTransaction | Self::StandbyReplay) || !is_of_standby)
             // A yes or no, and a number of programs.
             && !["overlap", "arrays", "calls", "beside"].contains(&parameter)
@@ -199,7 +206,7 @@ impl WorkloadKind {
     fn has_log(self) -> bool {
         matches!(
             self,
-            Self::SimpleUpdate | Self::TpcbLike | Self::Mixed | Self::Tpcc
+            Self::SimpleUpdate | Self::TpcbLike | Self::Mixed | Self::Tpcc | Self::HotParent
         )
     }
 }
@@ -219,6 +226,9 @@ pub struct Variant {
     /// True if the work of a transaction is all that it does: what is left to win.
     #[serde(default, skip_serializing_if = "is_false")]
     pub work_alone: bool,
+    /// Of a hot-parent: rows are shared by sets in files, in this form, and `row_locks` has no part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub multixact: Option<MultixactForm>,
     /// Its own simulated time before measuring, ms: for mechanisms that try ways before they settle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm_up_ms: Option<u64>,
@@ -229,10 +239,9 @@ pub struct Variant {
 
 /// The switches that no experiment sets. Of the simulated transactions only point SELECTs and TPC-C's take relation
 /// locks, and as their preset has them; none has a heap page, and a time slice is the simulated system's.
-const NOT_SIMULATED: [&str; 4] = [
+const NOT_SIMULATED: [&str; 3] = [
     PageRoomVariant::NAME,
     RelationLocksVariant::NAME,
-    RowLocksVariant::NAME,
     TimeSliceVariant::NAME,
 ];
 
@@ -296,6 +305,10 @@ pub struct Parameters {
     pub calls: f64,
     /// Busy loops of other programs on the same host.
     pub beside: f64,
+    /// Rows that children refer to, 1 at least.
+    pub parents: f64,
+    /// Transactions that lock their parent FOR UPDATE, %.
+    pub alone_percent: f64,
 }
 
 impl Default for Parameters {
@@ -323,13 +336,15 @@ impl Default for Parameters {
             arrays: 1.0,
             calls: 1.0,
             beside: 0.0,
+            parents: 1.0,
+            alone_percent: 0.0,
         }
     }
 }
 
 impl Parameters {
     /// Every number by its name.
-    pub fn numbers_mut(&mut self) -> [(&'static str, &mut f64); 22] {
+    pub fn numbers_mut(&mut self) -> [(&'static str, &mut f64); 24] {
         [
             ("work_us", &mut self.work_us),
             ("client_us", &mut self.client_us),
@@ -353,6 +368,8 @@ impl Parameters {
             ("arrays", &mut self.arrays),
             ("calls", &mut self.calls),
             ("beside", &mut self.beside),
+            ("parents", &mut self.parents),
+            ("alone_percent", &mut self.alone_percent),
         ]
     }
 }
@@ -442,6 +459,16 @@ impl Experiment {
             return Err(wrong(
                 "there must be a variant and a number of clients at least".to_owned(),
             ));
+        }
+        let is_hot_parent = experiment.workload == WorkloadKind::HotParent;
+        let has_sets = |variant: &&Variant| variant.multixact.is_some();
+        if let Some(variant) = experiment.variants.iter().find(has_sets)
+            && !is_hot_parent
+        {
+            let name = &variant.name;
+            return Err(wrong(format!(
+                "{name}: multixact has a part in a hot-parent alone"
+            )));
         }
         if experiment.measure_ms == 0 {
             return Err(wrong("measure_ms must be 1 at least".to_owned()));
@@ -560,8 +587,8 @@ impl Experiment {
             let was_so = changed == variant;
             let twin = kept.iter_mut().find(|(twin, _)| {
                 twin.mechanisms == changed.mechanisms
-                    && (twin.latch, twin.spin, twin.work_alone)
-                        == (changed.latch, changed.spin, changed.work_alone)
+                    && (twin.latch, twin.spin, twin.work_alone, twin.multixact)
+                        == (changed.latch, changed.spin, changed.work_alone, changed.multixact)
             });
             match twin {
                 // Of two variants that have become the same, keep the one whose name says what it is.

@@ -3,7 +3,8 @@
 //! ```text
 //!   experiment file (TOML) ──▶ clients × variants = points ──▶ a simulation each, on as many host threads as there are
 //!                                                                 │ worker bodies: `pgbench`, `point_select`, `tpcc`, `reads`,
-//!                                                                 │ `standby`, `replay`, `latch_mix`, and `busy_loops` of other programs
+//!                                                                 │ `standby`, `replay`, `hot_parent`, `latch_mix`, and `busy_loops`
+//!                                                                 │ of other programs
 //!   table, result.json, report.html  ◀── throughput, latency, where the CPUs' time went, the hottest lines
 //! ```
 //!
@@ -16,9 +17,11 @@ mod change;
 mod client;
 mod cost;
 mod experiment;
+mod hot_parent;
 mod jobs;
 mod latch_mix;
 mod meter;
+mod multixact;
 mod pages;
 mod pgbench;
 mod point;
@@ -41,7 +44,9 @@ pub use cost::{is_cost, set_costs};
 pub use experiment::{
     Devices, EXPERIMENTS, Experiment, Parameters, Published, Variant, WorkloadKind, simulated_switches,
 };
+pub use hot_parent::HotParentFigures;
 pub(crate) use jobs::{Job, run_jobs};
+pub use multixact::MultixactForm;
 pub use point::{Point, Share};
 pub use replay::ReplayFigures;
 pub use report::{html, json};

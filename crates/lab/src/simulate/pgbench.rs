@@ -78,7 +78,7 @@ const BRANCHES_TABLE: RelId = RelId(20);
 
 /// The log's device: writing takes the CPU, syncing does not.
 #[derive(Debug)]
-struct Disk {
+pub(super) struct Disk {
     write: Latency,
     sync: Latency,
 }
@@ -122,7 +122,7 @@ impl StatusDevice for NoPages {
 pub(super) struct Database {
     pub(super) procs: Arc<ProcArray<Simulated>>,
     pub(super) pool: BufferPool<Simulated, TablePages>,
-    log: Wal<Simulated, Disk>,
+    pub(super) log: Wal<Simulated, Disk>,
     commit_log: CommitLog<Simulated, NoPages>,
     pub(super) locks: LockManager<Simulated>,
     commits: Commits<Simulated>,

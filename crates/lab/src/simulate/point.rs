@@ -8,11 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{LabError, Result};
 use crate::simulate::experiment::{Experiment, Variant, WorkloadKind};
+use crate::simulate::hot_parent::HotParentFigures;
 use crate::simulate::meter::Meter;
 use crate::simulate::replay::ReplayFigures;
 use crate::simulate::standby::StandbyFigures;
 use crate::simulate::tpcc::TpccFigures;
-use crate::simulate::{busy_loops, latch_mix, pgbench, point_select, reads, replay, standby, tpcc};
+use crate::simulate::{
+    busy_loops, hot_parent, latch_mix, pgbench, point_select, reads, replay, standby, tpcc,
+};
 
 /// Steps after which a point is given up as a livelock.
 const STEPS_MAX: u64 = 20_000_000_000;
@@ -54,6 +57,9 @@ pub struct Point {
     /// Of TPC-C: its own throughput, and what it does at the ProcArray latch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tpcc: Option<TpccFigures>,
+    /// Of a hot parent: how many share it, and the time that it takes to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hot_parent: Option<HotParentFigures>,
     /// Sleeps and cache lines over the whole run.
     pub report: Report,
 }
@@ -84,6 +90,7 @@ pub(crate) fn run_point(
     let meter = Rc::new(Meter::new(from_ns, to_ns));
     let mut tally = None;
     let mut tpcc_tally = None;
+    let mut parent_tally = None;
     match experiment.workload {
         WorkloadKind::PointSelect if variant.work_alone => {
             point_select::spawn_work_alone(&mut simulation, experiment, clients, &meter);
@@ -98,6 +105,15 @@ pub(crate) fn run_point(
         }
         WorkloadKind::Tpcc => {
             tpcc_tally = Some(tpcc::spawn(&mut simulation, experiment, variant, clients, &meter));
+        }
+        WorkloadKind::HotParent => {
+            parent_tally = Some(hot_parent::spawn(
+                &mut simulation,
+                experiment,
+                variant,
+                clients,
+                &meter,
+            ));
         }
         WorkloadKind::ReadNotInBuffers => reads::spawn(&mut simulation, experiment, variant, clients, &meter),
         WorkloadKind::StandbyLongTransaction => {
@@ -140,6 +156,7 @@ pub(crate) fn run_point(
         replay: (experiment.workload == WorkloadKind::StandbyReplay)
             .then(|| ReplayFigures::of(&report, clients, to_ns)),
         tpcc: tpcc_tally.map(|tally| tally.figures(experiment.measure_ms, &report)),
+        hot_parent: parent_tally.map(|tally| tally.figures()),
         standby: tally.map(|tally| tally.figures(experiment.measure_ms)),
         report,
     };

@@ -28,6 +28,7 @@ struct Groups {
     standby: bool,
     replay: bool,
     tpcc: bool,
+    hot_parent: bool,
 }
 
 impl Groups {
@@ -37,6 +38,7 @@ impl Groups {
             standby: any(|point| point.standby.is_some()),
             replay: any(|point| point.replay.is_some()),
             tpcc: any(|point| point.tpcc.is_some()),
+            hot_parent: any(|point| point.hot_parent.is_some()),
         }
     }
 
@@ -66,6 +68,9 @@ impl Groups {
                 "in acquire and release",
             ]);
         }
+        if self.hot_parent {
+            heading.extend(["sharers", "for the row"]);
+        }
         heading.push("where the CPUs' time went");
         heading.into_iter().map(str::to_owned).collect()
     }
@@ -92,6 +97,12 @@ impl Groups {
                  changed rows; at the latch: CPU time that waited for the cache lines of the ProcArray latch or polled them, of what \
                  was not idle; in acquire and release: CPU time in the functions of that latch, of the same, as a profiler shows it: \
                  hits, atomic instructions, waiting for lines, polls, calls that sleep and wake, and switches back, but no time asleep\n",
+            );
+        }
+        if self.hot_parent {
+            text.push_str(
+                "\nsharers: transactions that had the row and had not ended when one got it, itself among them; for the row: part of the \
+                 transactions' time from asking for it to having it\n",
             );
         }
         text
@@ -153,6 +164,9 @@ fn row(result: &SimulationResult, number: usize) -> Vec<String> {
             percent(tpcc.latch_share),
             percent(tpcc.acquire_release_share),
         ]);
+    }
+    if let Some(parent) = &point.hot_parent {
+        row.extend([format!("{:.1}", parent.sharers), percent(parent.lock_share)]);
     }
     row.push(shares.join(", "));
     row

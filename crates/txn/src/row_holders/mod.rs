@@ -63,7 +63,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use clearway_latch::{LatchClass, Latched, LwLockOptions};
-use clearway_machine::{AtomicWord, Machine, Native, Padded, WaitEvent, switch};
+use clearway_machine::{AtomicWord, Machine, Native, Padded, WaitEvent, Work, switch};
 
 use crate::{ProcArray, ProcId, RowLockMode, Xid};
 use entry::{Admission, Moment, PlaceHasher, RowEntry, RowHolder};
@@ -83,6 +83,9 @@ const COUNTS: usize = 4_096;
 const _: () = assert!(COUNTS.is_power_of_two());
 /// Places of a session's list, and of a part of the table, that stay allocated between transactions.
 const CAPACITY_KEPT: usize = 256;
+
+/// Looking at a holder of a row in a simulation, ns. ESTIMATED.
+const HOLDER_NS: u64 = 1;
 
 /// Rows that one transaction has in the table at most (H6).
 pub const ROWS_MAX: usize = 16_384;
@@ -274,6 +277,7 @@ impl<M: Machine> RowHolders<M> {
         mode: RowLockMode,
         (other, is_holder): &mut (Option<Xid>, bool),
     ) {
+        M::charge(Work::Nanos(HOLDER_NS * holders.len() as u64));
         for holder in holders {
             if holder.xid == xid {
                 *is_holder = true;
@@ -317,7 +321,9 @@ impl<M: Machine> RowHolders<M> {
     fn add(&self, list: &mut HeldRows, holder: RowHolder, place: RowPlace, at_front: bool) -> bool {
         {
             let mut part = self.part(place).exclusive();
-            match part.entry(place).or_default().admit(holder, at_front) {
+            let entry = part.entry(place).or_default();
+            M::charge(Work::Nanos(HOLDER_NS * entry.holders.len() as u64));
+            match entry.admit(holder, at_front) {
                 Admission::Held => return true,
                 Admission::Stronger => {
                     list.note_stronger(place);
@@ -390,6 +396,7 @@ impl<M: Machine> RowHolders<M> {
             return;
         };
         let before = entry.holders.len();
+        M::charge(Work::Nanos(HOLDER_NS * before as u64));
         entry.holders.retain(is_kept);
         let removed = before - entry.holders.len();
         if entry.holders.is_empty() {
