@@ -99,9 +99,9 @@ switch! {
         Shared = "shared",
     }
     why {
-        Shared: "Not measured: what PostgreSQL's four strengths ask for. Without it two transactions that add rows under one \
-            foreign key wait for each other."
-            in "docs/mechanisms/row-locks.md#four-strengths";
+        Shared: "Simulated with 128 sessions on four sockets that insert under one parent, it makes 44 times the transactions \
+            of exclusive, under which they wait for each other."
+            in "docs/mechanisms/row-locks.md#sets-in-files-simulated";
     }
 }
 
