@@ -7,7 +7,7 @@
 //! the first attempt touches nothing but the latch word. Acquisitions are counted too if the build has the
 //! feature `count-acquisitions`.
 //!
-//! A class that no worker has waited for is 56 bytes, or 64 with the count of acquisitions. Its counters, 12 KiB, are made
+//! A class that no worker has waited for is 48 bytes, or 56 with the count of acquisitions. Its counters, 12 KiB, are made
 //! at the first wait.
 //!
 //! | file | holds |
@@ -53,7 +53,7 @@ pub struct LatchClass {
 }
 
 #[cfg(feature = "std")]
-const _: () = assert!(size_of::<LatchClass>() <= 64);
+const _: () = assert!(size_of::<LatchClass>() <= 56);
 
 /// A kind of wait, for the counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
