@@ -14,6 +14,7 @@
 //! | [`etcd`] | etcd's transactions over HTTP |
 //! | [`run`] | the loop of a node: carries out what is decided |
 //! | [`checks`] | `/primary`, `/replica`, `/health` for load balancers |
+//! | [`http`] | answers to single requests |
 //! | [`operator`] | `clearway cluster`: status, switchover, pause |
 //!
 //! The crate knows nothing of the engine: the program gives it a [`run::Database`].
@@ -25,6 +26,7 @@ pub mod cluster_state;
 pub mod decision;
 mod error;
 pub mod etcd;
+pub mod http;
 pub mod operator;
 pub mod run;
 
