@@ -1,4 +1,4 @@
-//! The one binary. Each command is a file; what they share is here: the allocator, the exit code, the log.
+//! The one binary. Each command is a file; what they share is here: the allocator, the exit code; a server has its log (`server_log`).
 //!
 //! | command | file |
 //! | --- | --- |
@@ -43,6 +43,7 @@ mod report;
 mod rewind;
 mod role;
 mod serve;
+mod server_log;
 mod signals;
 mod simulate;
 mod standby;
@@ -69,7 +70,7 @@ use tracing_subscriber::EnvFilter;
         clearway simulate list                      experiments on machines one does not own\n  \
         clearway advise cloud-16 --out clearway.toml    which mechanisms for a machine, by simulation\n  \
         clearway report --compare before after      two results side by side\n\n\
-        CLEARWAY_LOG=debug shows more of what happens (error, warn, info, debug, trace)."
+        CLEARWAY_LOG=debug shows more of what happens (error, warn, info, debug, trace); a server has log_min_messages."
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -99,16 +100,25 @@ enum Command {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let level = EnvFilter::try_from_env("CLEARWAY_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
-    tracing_subscriber::fmt()
-        .with_env_filter(level)
-        .with_writer(|| output::LogWriter)
-        .init();
     allocator::install();
     if !allocator::has_enough() {
         output::notice(format_args!(
             "out of memory: give the process more address space (ulimit -v)"
         ));
+        return ExitCode::FAILURE;
+    }
+    let serves = matches!(
+        arguments.command,
+        Command::Serve(_) | Command::Standby(_) | Command::Node(_)
+    );
+    if !serves {
+        let level = EnvFilter::try_from_env("CLEARWAY_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+        tracing_subscriber::fmt()
+            .with_env_filter(level)
+            .with_writer(|| output::StandardError)
+            .init();
+    } else if let Err(error) = server_log::begin() {
+        output::last_error(&error);
         return ExitCode::FAILURE;
     }
     clearway_storage::descriptors::raise_limit();
@@ -131,13 +141,15 @@ fn main() -> ExitCode {
         Command::StubServer(arguments) => stub_server::run(arguments),
         Command::OtherProgram(arguments) => other_program::run(arguments),
     };
-    match outcome {
+    let code = match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            output::notice(format_args!("{error}"));
+            output::last_error(&error);
             ExitCode::from(error.exit_code())
         }
-    }
+    };
+    server_log::end();
+    code
 }
 
 #[cfg(test)]

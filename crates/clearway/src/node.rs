@@ -28,6 +28,7 @@ use crate::node_directory::NodeDirectory;
 use crate::options::{ConfigOptions, duration, keep_private};
 use crate::output::notice;
 use crate::serve::{OnPanic, addresses, bind};
+use crate::server_log;
 use crate::signals::{OnHangUp, handle_signals, survive_file_size_limit};
 
 /// The time that sessions have to be told that they end.
@@ -96,6 +97,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         )));
     }
     let config = arguments.config.load()?;
+    server_log::configure(&config);
     keep_private(&arguments.data, config.allow_group_access)?;
     let mut etcd = arguments.etcd.client(etcd_patience(arguments))?;
     let on_hang_up = OnHangUp::default();
@@ -232,10 +234,13 @@ fn begin_anew(reason: &str, told: impl Fn() -> bool, stop: &StopSignal) -> Resul
         notice(format_args!(
             "stopped without a checkpoint; the next start recovers from the log"
         ));
+        server_log::end();
         std::process::exit(0);
     }
+    server_log::end();
     let error = Command::new("/proc/self/exe").args(again).exec();
     // Not reached unless it failed.
     notice(format_args!("could not begin anew: {error}"));
+    server_log::end();
     std::process::exit(1);
 }

@@ -7,7 +7,10 @@
 use std::fmt;
 use std::io::{self, Write};
 
+use clearway_engine::config::LogLevel;
+
 use crate::error::{CommandError, Result};
+use crate::server_log;
 
 /// Writes text to standard output.
 pub(crate) fn print(text: fmt::Arguments<'_>) -> Result<()> {
@@ -25,16 +28,27 @@ pub(crate) fn line(text: fmt::Arguments<'_>) -> Result<()> {
     print(format_args!("{text}\n"))
 }
 
-/// Writes a line to standard error.
+/// Tells the operator: a line of the log of a server, and of another command a line on standard error.
 pub(crate) fn notice(text: fmt::Arguments<'_>) {
-    clearway_machine::stderr_line(format_args!("clearway: {text}"));
+    match server_log::is_begun() {
+        true => server_log::notice(LogLevel::Log, text.to_string()),
+        false => clearway_machine::stderr_line(format_args!("clearway: {text}")),
+    }
 }
 
-/// Standard error for log lines: what it cannot take is lost.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct LogWriter;
+/// Tells the operator of the error that ends the command.
+pub(crate) fn last_error(error: &CommandError) {
+    match server_log::is_begun() {
+        true => server_log::notice(LogLevel::Fatal, error.to_string()),
+        false => clearway_machine::stderr_line(format_args!("clearway: {error}")),
+    }
+}
 
-impl Write for LogWriter {
+/// Standard error of a command that is no server, for events: what it cannot take is lost.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StandardError;
+
+impl Write for StandardError {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let _ = io::stderr().write_all(bytes);
         Ok(bytes.len())

@@ -11,6 +11,7 @@ use clearway_server::{AnswerDeadline, Scheduling, Server, ServerOptions, TlsOpti
 use crate::error::{CommandError, Result, plural};
 use crate::options::{ConfigOptions, keep_private};
 use crate::output::notice;
+use crate::server_log;
 use crate::signals::{OnHangUp, handle_signals, survive_file_size_limit};
 
 /// Serve a data directory to PostgreSQL clients
@@ -47,6 +48,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let config = arguments.config.load()?;
+    server_log::configure(&config);
     let on_hang_up = OnHangUp::default();
     let stop = handle_signals(on_hang_up.clone())?;
     survive_file_size_limit()?;

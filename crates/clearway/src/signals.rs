@@ -19,6 +19,7 @@ use signal_hook::low_level::signal_name;
 use crate::error::{CommandError, Result};
 use crate::options::ConfigOptions;
 use crate::output::notice;
+use crate::server_log;
 
 /// The exit code of a process that gave up its clean shutdown.
 const ABANDONED: i32 = 130;
@@ -69,7 +70,11 @@ impl OnHangUp {
         let weak = Arc::downgrade(engine);
         let hook: ReloadHook = Arc::new(move || {
             weak.upgrade().is_some_and(|engine| {
-                let take = |config: &Config| engine.reload(config).map_err(CommandError::Config);
+                let take = |config: &Config| {
+                    let reloaded = engine.reload(config).map_err(CommandError::Config)?;
+                    server_log::configure(config);
+                    Ok(reloaded)
+                };
                 reload(options.load().and_then(|mut config| adjust(&mut config, &take)))
             })
         });
@@ -141,6 +146,7 @@ pub(crate) fn handle_signals(on_hang_up: OnHangUp) -> Result<StopSignal> {
                         notice(format_args!(
                             "stopped without a checkpoint; the next start recovers from the log"
                         ));
+                        server_log::end();
                         std::process::exit(ABANDONED);
                     }
                     SIGHUP => match on_hang_up.0.get() {

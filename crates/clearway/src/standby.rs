@@ -31,6 +31,7 @@ use crate::options::{ConfigOptions, keep_private};
 use crate::output::notice;
 use crate::role::{self, Role};
 use crate::serve::{OnPanic, addresses, bind};
+use crate::server_log;
 use crate::signals::{OnHangUp, handle_signals, survive_file_size_limit};
 use crate::written_settings::WrittenSettings;
 
@@ -142,6 +143,7 @@ impl Primary {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let config = arguments.config.load()?;
+    server_log::configure(&config);
     keep_private(&arguments.data, config.allow_group_access)?;
     let primary = Primary::of(arguments, &config)?;
     let role = role::of(&arguments.data, &primary.conninfo, arguments.rejoin)?;

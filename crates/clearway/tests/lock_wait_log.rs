@@ -9,20 +9,7 @@ use std::time::Instant;
 
 use served::{Answer, Client, PATIENCE, Served};
 
-const CONFIG: &str = "shared_buffers = \"2MB\"\ndeadlock_timeout = \"20ms\"\n";
-
-/// Waits until the server's log has these words.
-fn said(server: &Served, words: &str) {
-    until(server, words, || server.log().contains(words));
-}
-
-fn until(server: &Served, what: &str, holds: impl Fn() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "no \"{what}\" in: {}", server.log());
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-}
+const CONFIG: &str = "shared_buffers = \"2MB\"\ndeadlock_timeout = \"20ms\"\nlog_line_prefix = \"\"\n";
 
 /// A session that logs its waits, and its number.
 fn session(server: &Served) -> (Client, String) {
@@ -55,18 +42,15 @@ fn the_log_tells_of_a_long_wait_and_of_its_end() {
     );
     let waiting = wait(client, "update t set a = 3");
     let lock = format!("ShareLock on transaction {xid}");
-    said(&server, &format!("process {pid} still waiting for {lock} after "));
-    said(
-        &server,
-        &format!(
-            "DETAIL:  Process holding the lock: {holder_pid}. Wait queue: {pid}.\nSTATEMENT:  update t set a = 3"
-        ),
-    );
+    server.said(&format!("process {pid} still waiting for {lock} after "));
+    server.said(&format!(
+        "DETAIL:  Process holding the lock: {holder_pid}. Wait queue: {pid}.\nSTATEMENT:  update t set a = 3"
+    ));
     let acquired = format!("process {pid} acquired {lock} after ");
     assert!(!server.log().contains(&acquired), "{}", server.log());
     holder.query("commit").unwrap();
     waiting.join().unwrap().unwrap();
-    said(&server, &acquired);
+    server.said(&acquired);
 
     // A table that two hold, and for which two wait.
     let relation = holder.value("select 't'::regclass::oid");
@@ -77,20 +61,14 @@ fn the_log_tells_of_a_long_wait_and_of_its_end() {
     let (mut writer, writer_pid) = session(&server);
     writer.query("begin").unwrap();
     let writing = wait(writer, "lock table t in access exclusive mode");
-    said(
-        &server,
-        &format!(
-            "process {writer_pid} still waiting for AccessExclusiveLock on relation {relation} of database "
-        ),
-    );
+    server.said(&format!(
+        "process {writer_pid} still waiting for AccessExclusiveLock on relation {relation} of database "
+    ));
     let (reader, reader_pid) = session(&server);
     let reading = wait(reader, "select * from t");
-    said(
-        &server,
-        &format!(
-            "process {reader_pid} still waiting for AccessShareLock on relation {relation} of database "
-        ),
-    );
+    server.said(&format!(
+        "process {reader_pid} still waiting for AccessShareLock on relation {relation} of database "
+    ));
     let log = server.log();
     let told = log
         .lines()
@@ -121,12 +99,10 @@ fn the_log_tells_of_a_deadlock_that_another_order_avoids() {
     let number = |client: &mut Client, name: &str| client.value(&format!("select '{name}'::regclass::oid"));
     let (accounts, history) = (number(&mut client, "accounts"), number(&mut client, "history"));
     let said_waiting = |pid: &str, relation: &str| {
-        until(&server, "still waiting", || {
-            let log = server.log();
-            let words = format!("process {pid} still waiting for ");
-            let lock = format!(" on relation {relation} of database ");
-            log.lines()
-                .any(|line| line.contains(&words) && line.contains(&lock))
+        let words = format!("process {pid} still waiting for ");
+        let lock = format!(" on relation {relation} of database ");
+        server.said_line(&format!("{words}…{lock}"), |line| {
+            line.contains(&words) && line.contains(&lock)
         });
     };
     let [(mut alice, alice_pid), (mut bob, bob_pid), (mut carol, carol_pid)] =
@@ -149,6 +125,7 @@ fn the_log_tells_of_a_deadlock_that_another_order_avoids() {
     let lock = format!("ShareUpdateExclusiveLock on relation {history} of database ");
     let avoided = format!("process {alice_pid} avoided deadlock for {lock}");
     let acquired = format!("process {alice_pid} acquired {lock}");
+    server.said(&acquired);
     let log = server.log();
     let place = |words: &str| log.lines().position(|line| line.contains(words));
     let avoided = place(&avoided).unwrap_or_else(|| panic!("{log}"));
@@ -183,7 +160,7 @@ fn a_wait_is_told_of_only_when_asked_to_and_only_when_it_lasts() {
     // Another session's line, for the same lock, shows that time enough has passed.
     let (client, pid) = session(&server);
     let second = wait(client, "select pg_advisory_lock_shared(1)");
-    said(&server, &waits(&pid));
+    server.said(&waits(&pid));
     holder.query("select pg_advisory_unlock(1)").unwrap();
     for waiting in [first, second] {
         waiting.join().unwrap().unwrap();

@@ -130,6 +130,25 @@ pub struct SessionActivity {
     pub query: String,
 }
 
+/// The session that a thread serves, as lines of the log name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoggedSession {
+    /// Its number, by which it is cancelled.
+    pub process_id: u32,
+    /// The name that its client has logged in with.
+    pub user: String,
+    /// The database's name.
+    pub database: String,
+    /// The client's name for itself.
+    pub application_name: String,
+    /// The client's address; none for a Unix-domain socket.
+    pub client_address: Option<SocketAddr>,
+    /// Its start, in microseconds since 2000-01-01 UTC.
+    pub start_us: i64,
+    /// The kind of session, in `pg_stat_activity`'s words.
+    pub backend_type: &'static str,
+}
+
 /// The kind of a session, in `pg_stat_activity`'s words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
@@ -317,6 +336,20 @@ impl ActivitySlot {
     /// The name that its client has logged in with.
     pub(crate) fn user(&self) -> &str {
         &self.user
+    }
+
+    /// The session as the server's log names it.
+    pub(crate) fn logged(&self) -> LoggedSession {
+        let texts = self.texts.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        LoggedSession {
+            process_id: self.process_id,
+            user: self.user.clone(),
+            database: self.database.clone(),
+            application_name: texts.application_name.clone(),
+            client_address: self.client_address,
+            start_us: self.backend_start,
+            backend_type: self.backend_type().name(),
+        }
     }
 
     /// A statement begins on the calling thread.

@@ -15,22 +15,24 @@
 //! `h`); a bare number is refused, since readers disagree what it counts. A name that does not exist is an
 //! error that shows the line and the nearest name that does. docs/settings.md lists them all.
 
-use std::fmt;
+mod units;
+
 use std::path::Path;
-use std::str::FromStr;
-use std::time::Duration;
 
 use clearway_machine::{Machine, Native};
 use clearway_storage::sync_replication::StandbyNames;
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
+use crate::logging;
 use crate::mechanisms::Mechanisms;
 use crate::memory;
 use crate::nearest::nearest;
 use crate::settings::Settings;
 use crate::synchronous_commit::SynchronousCommit;
 use clearway_sql::error::{EngineError, SqlState};
+
+pub use crate::logging::{LogDestination, LogLevel, LogStatement, PREFIX_ESCAPES};
+pub use units::{ByteSize, DelayLimit, SizeLimit, Span};
 
 /// The kernel's scheduling of a session that wakes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -168,6 +170,26 @@ pub struct Config {
     pub plan_cache_entries: u32,
     /// The longest message that a client may send: a statement's text, its parameters, a piece of COPY data.
     pub max_message_size: ByteSize,
+    /// The form of the server's log, on standard error.
+    pub log_destination: LogDestination,
+    /// The beginning of each line of the log, if it is text.
+    pub log_line_prefix: String,
+    /// The least severity of a line of the log.
+    pub log_min_messages: LogLevel,
+    /// True if the log tells of connections that begin,
+    pub log_connections: bool,
+    /// and of those that end.
+    pub log_disconnections: bool,
+    /// True if the log tells of checkpoints and restartpoints.
+    pub log_checkpoints: bool,
+    /// The statements that the log tells of; a superuser's session may change it for itself, and the three that follow.
+    pub log_statement: LogStatement,
+    /// The log tells of a statement that takes this long, or longer.
+    pub log_min_duration_statement: DelayLimit,
+    /// The log tells of a temporary file of this size, or larger.
+    pub log_temp_files: SizeLimit,
+    /// True if the log tells of waits for locks of more than `deadlock_timeout`.
+    pub log_lock_waits: bool,
     /// The variant of each mechanism.
     pub mechanisms: Mechanisms,
 }
@@ -221,6 +243,16 @@ impl Default for Config {
             planning_memory: ByteSize::mib(4096),
             plan_cache_entries: 256,
             max_message_size: ByteSize::mib(16),
+            log_destination: LogDestination::default(),
+            log_line_prefix: "%m [%p] %q%u@%d ".to_owned(),
+            log_min_messages: LogLevel::Warning,
+            log_connections: false,
+            log_disconnections: false,
+            log_checkpoints: true,
+            log_statement: LogStatement::None,
+            log_min_duration_statement: DelayLimit::Never,
+            log_temp_files: SizeLimit::Never,
+            log_lock_waits: false,
             mechanisms: Mechanisms::default(),
         }
     }
@@ -291,6 +323,8 @@ impl Config {
         self.check_log()?;
         self.check_replication()?;
         self.check_statements()?;
+        let prefix = logging::check_prefix(&self.log_line_prefix);
+        require("log_line_prefix", prefix.is_ok(), || prefix.unwrap_err())?;
         self.check_maintenance()
     }
 
@@ -430,240 +464,10 @@ fn unknown_field(message: &str) -> Option<&str> {
     message.split_once("unknown field `")?.1.split('`').next()
 }
 
-/// A size in bytes, written with a unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ByteSize(u64);
-
-const BYTE_UNITS: [(&str, u64); 5] = [
-    ("TB", 1 << 40),
-    ("GB", 1 << 30),
-    ("MB", 1 << 20),
-    ("kB", 1 << 10),
-    ("B", 1),
-];
-
-impl ByteSize {
-    /// The size of `bytes` bytes.
-    pub const fn from_bytes(bytes: u64) -> ByteSize {
-        ByteSize(bytes)
-    }
-
-    /// The size of `count` MiB.
-    pub const fn mib(count: u64) -> ByteSize {
-        ByteSize(count << 20)
-    }
-
-    /// In bytes.
-    pub const fn bytes(self) -> u64 {
-        self.0
-    }
-}
-
-impl fmt::Display for ByteSize {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (unit, factor) = BYTE_UNITS
-            .into_iter()
-            .find(|(_, factor)| self.0 != 0 && self.0.is_multiple_of(*factor))
-            .unwrap_or(("B", 1));
-        write!(f, "{}{unit}", self.0 / factor)
-    }
-}
-
-impl FromStr for ByteSize {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<ByteSize, String> {
-        let (number, factor) = split_unit(text, &BYTE_UNITS, "MB", true)?;
-        number
-            .checked_mul(factor)
-            .map(ByteSize)
-            .ok_or_else(|| format!("\"{text}\" is too large"))
-    }
-}
-
-/// A length of time, written with a unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Span(Duration);
-
-const TIME_UNITS: [(&str, u64); 6] = [
-    ("d", 86_400_000_000),
-    ("h", 3_600_000_000),
-    ("min", 60_000_000),
-    ("s", 1_000_000),
-    ("ms", 1_000),
-    ("us", 1),
-];
-
-impl Span {
-    /// The span of `micros` microseconds.
-    pub const fn from_micros(micros: u64) -> Span {
-        Span(Duration::from_micros(micros))
-    }
-
-    /// The span of `millis` milliseconds.
-    pub const fn from_millis(millis: u64) -> Span {
-        Span(Duration::from_millis(millis))
-    }
-
-    /// The span of `seconds` seconds.
-    pub const fn from_secs(seconds: u64) -> Span {
-        Span(Duration::from_secs(seconds))
-    }
-
-    /// As a duration.
-    pub const fn duration(self) -> Duration {
-        self.0
-    }
-}
-
-impl fmt::Display for Span {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let micros = self.0.as_micros() as u64;
-        let (unit, factor) = TIME_UNITS
-            .into_iter()
-            .find(|(_, factor)| micros != 0 && micros.is_multiple_of(*factor))
-            .unwrap_or(("us", 1));
-        write!(f, "{}{unit}", micros / factor)
-    }
-}
-
-impl FromStr for Span {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Span, String> {
-        let (number, factor) = split_unit(text, &TIME_UNITS, "s", false)?;
-        number
-            .checked_mul(factor)
-            .map(Span::from_micros)
-            .ok_or_else(|| format!("\"{text}\" is too long"))
-    }
-}
-
-/// The limit of a delay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DelayLimit {
-    /// So long.
-    After(Span),
-    /// For ever; written "never".
-    Never,
-}
-
-impl DelayLimit {
-    /// The limit; `None` if there is none.
-    pub const fn duration(self) -> Option<Duration> {
-        match self {
-            DelayLimit::After(span) => Some(span.duration()),
-            DelayLimit::Never => None,
-        }
-    }
-}
-
-impl fmt::Display for DelayLimit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            DelayLimit::After(span) => span.fmt(f),
-            DelayLimit::Never => f.write_str("never"),
-        }
-    }
-}
-
-impl FromStr for DelayLimit {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<DelayLimit, String> {
-        match text.trim() {
-            // PostgreSQL's way to say it.
-            "never" | "-1" => Ok(DelayLimit::Never),
-            span => span
-                .parse()
-                .map(DelayLimit::After)
-                .map_err(|error| format!("{error}; or \"never\"")),
-        }
-    }
-}
-
-/// A number and its unit's factor; `usual` is the unit to suggest.
-fn split_unit(
-    text: &str,
-    units: &[(&str, u64)],
-    usual: &str,
-    ignore_case: bool,
-) -> Result<(u64, u64), String> {
-    let trimmed = text.trim();
-    let digits = trimmed.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = trimmed.split_at(digits);
-    let unit = unit.trim();
-    let known = || {
-        units
-            .iter()
-            .rev()
-            .map(|(name, _)| *name)
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    let number = number
-        .parse::<u64>()
-        .map_err(|_| format!("\"{text}\" is not a number with a unit ({})", known()))?;
-    if unit.is_empty() {
-        // Nothing is the same in every unit.
-        if number == 0 {
-            return Ok((0, 1));
-        }
-        return Err(format!(
-            "{number} has no unit: write \"{number}{usual}\", for example (units are {})",
-            known()
-        ));
-    }
-    let found = units.iter().find(|(name, _)| {
-        if ignore_case {
-            name.eq_ignore_ascii_case(unit)
-        } else {
-            *name == unit
-        }
-    });
-    match found {
-        Some((_, factor)) => Ok((number, *factor)),
-        None => Err(format!(
-            "\"{unit}\" in \"{text}\" is no unit; there are {}",
-            known()
-        )),
-    }
-}
-
-/// In TOML: a string with a unit, or a bare number.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum NumberOrText {
-    Number(u64),
-    Text(String),
-}
-
-macro_rules! serde_by_text {
-    ($type:ident) => {
-        impl Serialize for $type {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
-        }
-
-        impl<'de> Deserialize<'de> for $type {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<$type, D::Error> {
-                let text = match NumberOrText::deserialize(deserializer)? {
-                    NumberOrText::Number(number) => number.to_string(),
-                    NumberOrText::Text(text) => text,
-                };
-                text.parse().map_err(D::Error::custom)
-            }
-        }
-    };
-}
-
-serde_by_text!(ByteSize);
-serde_by_text!(Span);
-serde_by_text!(DelayLimit);
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -702,6 +506,36 @@ mod tests {
         }
         let error = Config::from_toml("max_standby_streaming_delay = \"soon\"").unwrap_err();
         assert!(error.message().contains("never"), "{error}");
+    }
+
+    #[test]
+    fn what_the_log_tells_of_is_said_in_postgresqls_words() {
+        let text = "log_destination = \"jsonlog\"\nlog_min_messages = \"debug1\"\nlog_statement = \"mod\"\n\
+                    log_min_duration_statement = \"250ms\"\nlog_temp_files = 0";
+        let config = Config::from_toml(text).unwrap();
+        assert_eq!(config.log_destination, LogDestination::Jsonlog);
+        assert_eq!(config.log_min_messages, LogLevel::Debug1);
+        assert_eq!(config.log_statement, LogStatement::Mod);
+        assert_eq!(
+            config.log_min_duration_statement,
+            DelayLimit::After(Span::from_millis(250))
+        );
+        assert_eq!(config.log_temp_files.bytes(), Some(0));
+        let again = toml::to_string(&config).unwrap();
+        assert_eq!(Config::from_toml(&again).unwrap(), config);
+        let never = Config::from_toml("log_temp_files = -1\nlog_min_duration_statement = -1").unwrap();
+        assert_eq!(never.log_temp_files.bytes(), None);
+        assert_eq!(never.log_min_duration_statement, DelayLimit::Never);
+        for (text, told) in [
+            ("log_destination = \"syslog\"", "jsonlog"),
+            ("log_statement = \"most\"", "ddl"),
+            ("log_line_prefix = \"%z\"", "%z"),
+            ("log_line_prefix = \"50%\"", "%%"),
+            ("shared_buffers = -1", "-1"),
+        ] {
+            let error = Config::from_toml(text).unwrap_err();
+            assert!(error.message().contains(told), "{text}: {error}");
+        }
     }
 
     #[test]

@@ -3,12 +3,22 @@
 use crate::config::Config;
 
 /// The keys of the configuration that change at run time, sorted.
-pub const CHANGEABLE: [&str; 9] = [
+pub const CHANGEABLE: [&str; 19] = [
     "autovacuum_analyze_scale_factor",
     "autovacuum_analyze_threshold",
     "autovacuum_vacuum_scale_factor",
     "autovacuum_vacuum_threshold",
     "datestyle",
+    "log_checkpoints",
+    "log_connections",
+    "log_destination",
+    "log_disconnections",
+    "log_line_prefix",
+    "log_lock_waits",
+    "log_min_duration_statement",
+    "log_min_messages",
+    "log_statement",
+    "log_temp_files",
     "synchronous_commit",
     "synchronous_standby_names",
     "timezone",

@@ -54,6 +54,7 @@
 //! | [`config`], [`mechanisms`] | what the file sets, and which variant of each mechanism runs |
 //! | `synchronous_commit` | what a commit waits for |
 //! | `interrupt`, [`activity`], `replication_status` | what ends a statement early, what sessions are doing, what a standby receives |
+//! | [`server_log`] | the session of a line in the server's log |
 //! | [`memory`] | weighs what statements want, and ends the one that holds too much |
 //!
 //! A module uses only what is below it in this table, so there are no circles.
@@ -105,6 +106,7 @@ mod identity;
 mod in_force;
 mod interrupt;
 mod lock_wait;
+mod logging;
 mod login_rule;
 pub mod mechanisms;
 pub mod memory;
@@ -113,6 +115,7 @@ pub mod output;
 pub mod password;
 pub mod planning_memory;
 mod replication_status;
+pub mod server_log;
 pub mod session;
 mod session_counts;
 mod settings;

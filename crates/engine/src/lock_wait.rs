@@ -21,6 +21,7 @@ use clearway_txn::{
 
 use crate::activity::OpenSessions;
 use crate::interrupt::Interrupts;
+use crate::server_log::logged_text;
 
 /// 55P03: a wait has taken longer than `lock_timeout`.
 pub(crate) fn lock_timed_out() -> EngineError {
@@ -178,15 +179,17 @@ impl<'a> LockWaiter<'a> {
             } else {
                 "Processes"
             };
-            tracing::warn!(
-                "process {pid} still waiting for {} after {} ms\n\
-                 DETAIL:  {noun} holding the lock: {}. Wait queue: {}.\n\
-                 STATEMENT:  {}",
-                words(target),
-                milliseconds(begun),
+            let detail = format!(
+                "{noun} holding the lock: {}. Wait queue: {}.",
                 self.process_ids(&queue.holders),
-                self.process_ids(&queue.waiters),
-                clearway_sql::masked(&statement)
+                self.process_ids(&queue.waiters)
+            );
+            tracing::info!(
+                detail,
+                statement = logged_text(&statement),
+                "process {pid} still waiting for {} after {} ms",
+                words(target),
+                milliseconds(begun)
             );
         }
     }
@@ -197,7 +200,7 @@ impl<'a> LockWaiter<'a> {
         if let Some(begun) = told.started.get()
             && told.avoided.replace(avoided) != avoided
         {
-            tracing::warn!(
+            tracing::info!(
                 "process {} avoided deadlock for {} by rearranging queue order after {} ms",
                 self.process_id(self.proc),
                 words(target),
@@ -214,7 +217,7 @@ impl<'a> LockWaiter<'a> {
         if let Some(begun) = told.started.get()
             && (told.waits.get() || told.has_avoided.get())
         {
-            tracing::warn!(
+            tracing::info!(
                 "process {} acquired {} after {} ms",
                 self.process_id(self.proc),
                 words(target),
@@ -269,13 +272,14 @@ impl<'a> LockWaiter<'a> {
                 "Process {pid} waits for {}; blocked by process {blocker}.",
                 words(wait.target)
             );
-            let _ = write!(
-                statements,
-                "\nProcess {pid}: {}",
-                clearway_sql::masked(&statement)
-            );
+            let _ = write!(statements, "\nProcess {pid}: {}", logged_text(&statement));
         }
-        tracing::warn!("deadlock detected: {waits}{statements}");
+        let detail = format!("{waits}{statements}");
+        tracing::info!(
+            detail,
+            "a deadlock is ended by the error of process {}",
+            self.process_id(self.proc)
+        );
         EngineError::new(SqlState::DEADLOCK_DETECTED, "deadlock detected")
             .with_detail(waits)
             .with_hint("See server log for query details.")

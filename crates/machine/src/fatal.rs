@@ -8,12 +8,35 @@
 //!
 //! Neither is for what comes from outside: a client's bytes, a file, a peer are wrong with an error of their own.
 
-/// Writes `message` to standard error, if there is one. Without std it is lost.
+/// Takes a message in the place of standard error; the second argument is true for the last message of a process that
+/// ends, which it has to write before it returns.
+#[cfg(feature = "std")]
+pub type Reporter = fn(core::fmt::Arguments<'_>, bool);
+
+#[cfg(feature = "std")]
+static REPORTER: std::sync::OnceLock<Reporter> = std::sync::OnceLock::new();
+
+/// Has `reporter` take what [`report`] and [`fatal`] tell: the program's log, whose earlier lines are to stand before it. A
+/// second call changes nothing.
+#[cfg(feature = "std")]
+pub fn set_reporter(reporter: Reporter) {
+    let _ = REPORTER.set(reporter);
+}
+
+#[cfg(feature = "std")]
+fn tell(message: core::fmt::Arguments<'_>, is_last: bool) {
+    match REPORTER.get() {
+        Some(reporter) => reporter(message, is_last),
+        None => crate::stderr_line(format_args!("clearway: {message}")),
+    }
+}
+
+/// Writes `message` to standard error, if there is one, or gives it to the program's reporter. Without std it is lost.
 #[cold]
 #[inline(never)]
 pub fn report(message: core::fmt::Arguments<'_>) {
     #[cfg(feature = "std")]
-    crate::stderr_line(format_args!("clearway: {message}"));
+    tell(message, false);
     let _ = message;
 }
 
@@ -26,7 +49,7 @@ pub fn report(message: core::fmt::Arguments<'_>) {
 pub fn fatal(message: core::fmt::Arguments<'_>) -> ! {
     #[cfg(feature = "std")]
     {
-        report(message);
+        tell(message, true);
         std::process::abort()
     }
     #[cfg(not(feature = "std"))]

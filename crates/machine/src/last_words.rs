@@ -5,6 +5,8 @@
 //! repair anything, but it can write a line:
 //!
 //! 1. The handler writes the line with `write(2)`, which a handler may call at any moment, and nothing else of this program.
+//!    It waits a second for a pipe that is full, with `poll(2)`: a process that is to end must not wait for the reader of its
+//!    log.
 //! 2. After a fault in reading or writing memory it puts back what was to happen before, and returns. The instruction is run
 //!    again and faults again, and Rust's own handler tells whether a stack has overflowed.
 //! 3. For every other cause it puts back the default and raises the signal again, which is blocked while the handler runs and
@@ -30,6 +32,9 @@ const LINES: [(c_int, &str); 7] = [
     (SIGSYS, "clearway: ended by SIGSYS\n"),
     (SIGTRAP, "clearway: ended by SIGTRAP\n"),
 ];
+
+/// The time that the handler waits for standard error to take a line.
+const PATIENCE_MS: c_int = 1_000;
 
 /// Dispositions from before.
 struct Before([UnsafeCell<MaybeUninit<libc::sigaction>>; LINES.len()]);
@@ -74,9 +79,18 @@ extern "C" fn last_words(signal: c_int, info: *const siginfo_t, _context: *const
         return;
     };
     let line = LINES[at].1;
-    // SAFETY: the pointer and the length are those of a string that lives for ever; `write` may be called in a handler.
-    // Whatever it answers, nothing else can be done.
-    unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
+    let mut output = libc::pollfd {
+        fd: libc::STDERR_FILENO,
+        events: libc::POLLOUT,
+        revents: 0,
+    };
+    // SAFETY: the pointer is to one `pollfd`, as the number says; `poll` may be called in a handler.
+    let has_room = unsafe { libc::poll(&raw mut output, 1, PATIENCE_MS) } > 0;
+    if has_room {
+        // SAFETY: the pointer and the length are those of a string that lives for ever; `write` may be called in a handler.
+        // Whatever it answers, nothing else can be done.
+        unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
+    }
     // SAFETY: with SA_SIGINFO the kernel passes a pointer to what it tells of the signal. Positive: the kernel's own.
     let is_fault = unsafe { (*info).si_code } > 0;
     if is_fault && (signal == SIGSEGV || signal == SIGBUS) {

@@ -73,6 +73,8 @@ mod shuttle_machine;
 pub use atomic::{AtomicPointer, AtomicWord, DataCell};
 pub use bare::{Bare, Platform};
 pub use core_words::{CoreData, CorePtr, CoreU32, CoreU64};
+#[cfg(feature = "std")]
+pub use fatal::{Reporter, set_reporter};
 pub use fatal::{broken_invariant, fatal, report};
 pub use growing_table::GrowingTable;
 pub use half::{FutexWord, Half};

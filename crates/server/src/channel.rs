@@ -67,6 +67,14 @@ impl Channel {
 
     /// Says why the connection ends.
     pub(crate) fn fatal(&mut self, error: &EngineError) {
+        tracing::error!(
+            severity = "FATAL",
+            sqlstate = error.sqlstate().as_str(),
+            detail = error.detail(),
+            hint = error.hint(),
+            "{}",
+            error.message()
+        );
         self.out.flush_with_fatal(&self.socket, error);
     }
 }

@@ -18,10 +18,11 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use clearway_engine::server_log::{host, session_of_thread};
 use clearway_engine::{Engine, EngineError, Session, SessionInfo, SqlState, TransactionStatus, memory};
 use clearway_machine::{Native, WaitEvent, WaitScope};
 use clearway_txn::Wake;
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 use crate::authentication::{Login, Refusal, authenticate};
 use crate::channel::Channel;
@@ -111,6 +112,10 @@ fn serve_guarded(
 }
 
 fn serve(shared: &Shared, engine: Option<Arc<Engine>>, channel: &mut Channel, registration: &Registration) {
+    let logs = engine.as_ref().is_some_and(|engine| engine.logs_connections());
+    if logs {
+        info!("connection received: host={}", host(channel.socket.peer()));
+    }
     channel
         .reader
         .set_deadline(Some(Instant::now() + shared.authentication_timeout));
@@ -150,6 +155,9 @@ fn serve(shared: &Shared, engine: Option<Arc<Engine>>, channel: &mut Channel, re
         parameters,
         &mut replicates,
     );
+    if logs && let Ok((session, _)) = &opened {
+        log_authorized(session, channel, replicates);
+    }
     let _place = match opened {
         Ok((session, place)) if replicates => {
             let timeout = engine.config().wal_sender_timeout.duration();
@@ -163,6 +171,31 @@ fn serve(shared: &Shared, engine: Option<Arc<Engine>>, channel: &mut Channel, re
         Err(Refusal::Error(error)) => return channel.fatal(&error),
         Err(Refusal::Read(error)) => return end(channel, shared, &error),
     };
+}
+
+/// Tells the log of a client that has a session.
+fn log_authorized(session: &Session, channel: &Channel, replicates: bool) {
+    let Some(logged) = session_of_thread() else { return };
+    let mut told = match replicates {
+        true => format!("replication connection authorized: user={}", logged.user),
+        false => format!(
+            "connection authorized: user={} database={}",
+            logged.user, logged.database
+        ),
+    };
+    if let Some(name) = session
+        .setting("application_name")
+        .filter(|name| !name.is_empty())
+    {
+        told += &format!(" application_name={name}");
+    }
+    if let Some(encryption) = encryption::described(channel) {
+        told += &format!(
+            " SSL enabled (protocol={}, cipher={}, bits={})",
+            encryption.version, encryption.cipher, encryption.bits
+        );
+    }
+    info!("{told}");
 }
 
 /// Opens the session and greets the client.
@@ -519,6 +552,7 @@ impl Connection {
         // The session has seen to it if the error is its own; a message that cannot be read, or a name or parameter
         // that the protocol looks for in vain, is not.
         self.session.fail_transaction();
+        self.session.log_error(error);
         if channel.ended.is_none() {
             codec::error(&mut channel.out.bytes, "ERROR", error);
             if extended && let Err(stopped) = channel.flush_answers() {
@@ -593,10 +627,12 @@ impl Connection {
         codec::ready_for_query(&mut channel.out.bytes, self.session.transaction_status());
         if let Err(error) = channel.flush_answers() {
             self.session.give_up_answers();
+            self.session.log_error(&error);
             codec::error(&mut channel.out.bytes, "ERROR", &error);
             codec::ready_for_query(&mut channel.out.bytes, self.session.transaction_status());
             channel.flush();
         }
+        self.session.answers_have_left();
     }
 }
 

@@ -194,7 +194,7 @@ pub use open::recovery::{RecoveryPoint, RecoveryReport, RecoveryTarget};
 pub use page::{Lsn, NoPosition, PAGE_HEADER, PAGE_SIZE, PageId, PageKind, RelId};
 pub use replication::{cleanup, retention, running_transactions, sync_replication};
 pub use standby::{Standby, StandbyOptions};
-pub use storage::background_state::CheckpointCounts;
+pub use storage::background_state::{CHECKPOINTS, CheckpointCounts};
 pub use storage::page_room::PageRoomVariant;
 pub use storage::{Storage, StorageOptions, background};
 pub use wal::{log_digest, timeline};

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// Time limit of a step; after it the test gives up.
@@ -33,12 +33,17 @@ impl Served {
 
     /// Starts `clearway serve` after the lines of `shell`, with a configuration file.
     pub fn spawn(&mut self, shell: &str, config: &str) {
+        let log = File::create(self.directory.join("log")).unwrap();
+        self.spawn_into(shell, config, log.into());
+    }
+
+    /// As [`spawn`](Self::spawn), with a place for its log.
+    pub fn spawn_into(&mut self, shell: &str, config: &str, log: Stdio) {
         let file = self.directory.join("clearway.toml");
         fs::write(&file, config).unwrap();
         let data = self.data();
         let program = env!("CARGO_BIN_EXE_clearway");
         let arguments = ["serve", "--listen", "none", "--config"];
-        let log = File::create(self.directory.join("log")).unwrap();
         let child = Command::new("sh")
             .args(["-c", &format!("ulimit -c 0; {shell}\nexec \"$@\""), "sh", program])
             .args(arguments)
@@ -48,7 +53,7 @@ impl Served {
             .arg("--socket-dir")
             .arg(&self.directory)
             .stdin(Stdio::null())
-            .stdout(log.try_clone().unwrap())
+            .stdout(Stdio::null())
             .stderr(log)
             .spawn()
             .unwrap();
@@ -58,6 +63,11 @@ impl Served {
     /// Starts the server and returns its first client.
     pub fn start(&mut self, shell: &str, config: &str) -> Client {
         self.spawn(shell, config);
+        self.first_client()
+    }
+
+    /// The first client of a server that starts.
+    pub fn first_client(&mut self) -> Client {
         let deadline = Instant::now() + PATIENCE;
         loop {
             if let Ok(client) = self.connect() {
@@ -71,19 +81,48 @@ impl Served {
     }
 
     pub fn connect(&self) -> Result<Client, (String, String)> {
+        self.connect_as("alice")
+    }
+
+    pub fn connect_as(&self, user: &str) -> Result<Client, (String, String)> {
         let failed = |error: io::Error| (String::new(), error.to_string());
         let stream = UnixStream::connect(self.directory.join(".s.PGSQL.5433")).map_err(failed)?;
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut client = Client(stream);
         // A server that has no room for the session says so without reading this.
-        let _ = client
-            .0
-            .write_all(b"\0\0\0\x26\0\x03\0\0user\0alice\0database\0postgres\0\0");
+        let body = format!("\0\x03\0\0user\0{user}\0database\0postgres\0\0");
+        let mut packet = (body.len() as u32 + 4).to_be_bytes().to_vec();
+        packet.extend(body.as_bytes());
+        let _ = client.0.write_all(&packet);
         client.answer().map(|_| client)
     }
 
+    /// The log, as far as it was written to a file.
     pub fn log(&self) -> String {
-        fs::read_to_string(self.directory.join("log")).unwrap()
+        fs::read_to_string(self.directory.join("log")).unwrap_or_default()
+    }
+
+    /// The reader's end of the log, if it was made a pipe.
+    pub fn log_pipe(&mut self) -> ChildStderr {
+        self.child.as_mut().unwrap().stderr.take().unwrap()
+    }
+
+    /// Waits until the log has these words.
+    pub fn said(&self, words: &str) {
+        self.waits_for(words, || self.log().contains(words));
+    }
+
+    /// Waits until the log has such a line, of which `words` say what it is.
+    pub fn said_line(&self, words: &str, is_it: impl Fn(&str) -> bool) {
+        self.waits_for(words, || self.log().lines().any(&is_it));
+    }
+
+    fn waits_for(&self, words: &str, is_there: impl Fn() -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !is_there() {
+            assert!(Instant::now() < deadline, "no \"{words}\" in: {}", self.log());
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     pub fn id(&self) -> u32 {

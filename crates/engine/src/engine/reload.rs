@@ -54,6 +54,16 @@ impl Engine {
             .synchronous_standby_names
             .clone_from(&config.synchronous_standby_names);
         taken.work_mem = config.work_mem;
+        taken.log_destination = config.log_destination;
+        taken.log_line_prefix.clone_from(&config.log_line_prefix);
+        taken.log_min_messages = config.log_min_messages;
+        taken.log_connections = config.log_connections;
+        taken.log_disconnections = config.log_disconnections;
+        taken.log_checkpoints = config.log_checkpoints;
+        taken.log_statement = config.log_statement;
+        taken.log_min_duration_statement = config.log_min_duration_statement;
+        taken.log_temp_files = config.log_temp_files;
+        taken.log_lock_waits = config.log_lock_waits;
         taken.datestyle.clone_from(&config.datestyle);
         taken.timezone.clone_from(&config.timezone);
         let reloaded = Reloaded {
@@ -76,6 +86,11 @@ impl Engine {
     /// The configuration in force.
     pub(crate) fn in_force(&self) -> Arc<InForce> {
         Arc::clone(&self.in_force.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// True if the server's log tells of connections that begin.
+    pub fn logs_connections(&self) -> bool {
+        self.in_force().config.log_connections
     }
 
     /// The value in force of a key of the configuration.

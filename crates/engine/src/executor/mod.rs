@@ -230,6 +230,7 @@ impl Execution<'_> {
 
     /// The error that SET would give for this value of a setting.
     pub(crate) fn check_setting(&self, name: &str, value: &str) -> Result<()> {
+        crate::settings::Settings::check_may_set(name, self.identity.is_superuser)?;
         crate::settings::Settings::new()
             .would_show(name, Some(value))
             .map(drop)

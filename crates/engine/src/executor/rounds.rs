@@ -60,7 +60,7 @@ impl Rounds {
         let mut by_key = sorter.finish(execution.interrupts)?;
         let mut merged = Merged {
             known: Known::new(self.file.as_ref())?,
-            into: Temporary::create(&self.options.directory)?,
+            into: Temporary::create(&self.options)?,
             written: 0,
         };
         let mut by_place = Sorter::new(&self.options);

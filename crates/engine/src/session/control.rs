@@ -7,6 +7,7 @@ use crate::output::{Notice, Output};
 use crate::session::Session;
 use crate::session::prepared::Prepared;
 use crate::session::run::Request;
+use crate::settings::Settings;
 use crate::transaction::Phase;
 use clearway_sql::Expr;
 use clearway_sql::error::{EngineError, Result, SqlState};
@@ -201,6 +202,7 @@ impl Session {
                 out,
             );
         }
+        Settings::check_may_set(name, self.identity.is_superuser)?;
         if self.set_identity(&name.to_ascii_lowercase(), value, local, out)? {
             return Ok(());
         }

@@ -35,6 +35,7 @@
 //! | `permission` | privileges on what a statement reads and changes |
 //! | `references` | foreign keys: their checks and actions, at a statement's end and at the commit |
 //! | `sequence_locks` | the sequences that the transaction has counted by |
+//! | `statement_log` | statements and errors in the server's log |
 //! | `serial_values` | the numbers that a session has got from sequences |
 
 mod advisory_locks;
@@ -64,6 +65,7 @@ mod schema_elements;
 mod sequence_locks;
 mod serial_values;
 mod simple;
+mod statement_log;
 mod statement_memory;
 mod text_cache;
 mod transaction_block;
@@ -86,6 +88,7 @@ use crate::identity::Identity;
 use crate::interrupt::{Interrupts, StatementWatch};
 use crate::memory;
 use crate::output::{Notice, Output};
+use crate::server_log;
 use crate::settings::Settings;
 use crate::spill::SpillOptions;
 use crate::transaction::{PendingNotifications, Phase, StandbyWait, Transaction, WaitedFor};
@@ -101,6 +104,7 @@ use recovery::OnStandby;
 use references::ReferenceStatements;
 use sequence_locks::SequenceLocks;
 use serial_values::SerialValues;
+use statement_log::TimedStatement;
 use statement_memory::StatementMemory;
 use text_cache::TextCache;
 
@@ -164,6 +168,8 @@ pub struct Session {
     reloads: u64,
     /// Places in the client's text of the text that is being read, if it was written out.
     client_places: Option<Places>,
+    /// A statement whose answer has not left, and whose time is wanted.
+    timed: Option<TimedStatement>,
 }
 
 impl Session {
@@ -209,6 +215,7 @@ impl Session {
             // At the next call: a reload may have come since the settings were made.
             reloads: 0,
             client_places: None,
+            timed: None,
             engine,
         }
     }
@@ -237,6 +244,7 @@ impl Session {
     /// are shown with the session before it has run a statement.
     pub fn adopt_thread(&self) {
         self.slot.adopt_thread();
+        server_log::thread_serves(&self.slot);
     }
 
     /// 42501 unless the session's role may copy the log and the files.
@@ -610,6 +618,7 @@ impl Drop for Session {
         self.unlisten_all();
         self.unlock_all_advisory();
         self.engine.session_closed(self.slot.process_id, self.txn.proc);
+        self.log_end();
         memory::statement_ended();
     }
 }

@@ -178,6 +178,17 @@ impl Engine {
             settings.set_default("in_hot_standby", "on")?;
         }
         settings.set_default("work_mem", &format!("{}kB", config.work_mem.bytes() >> 10))?;
+        let lock_waits = if config.log_lock_waits { "on" } else { "off" };
+        settings.set_default("log_lock_waits", lock_waits)?;
+        settings.set_default("log_statement", config.log_statement.word())?;
+        let never = || "-1".to_owned();
+        let duration = config.log_min_duration_statement.duration();
+        let duration =
+            duration.map_or_else(never, |least| least.as_millis().min(i32::MAX as u128).to_string());
+        settings.set_default("log_min_duration_statement", &duration)?;
+        let size = config.log_temp_files.bytes();
+        let size = size.map_or_else(never, |least| (least >> 10).min(i32::MAX as u64).to_string());
+        settings.set_default("log_temp_files", &size)?;
         settings.set_default("datestyle", &config.datestyle)?;
         settings.set_default("timezone", &config.timezone)?;
         if !info.user.is_empty() {
@@ -189,7 +200,9 @@ impl Engine {
             // It was right when it was set.
             let _ = settings.set_default(name, value);
         }
+        let is_superuser = info.user.is_empty() || self.is_superuser(&info.user);
         for (name, value) in &info.settings {
+            Settings::check_may_set(name, is_superuser)?;
             settings.set_default(name, value)?;
         }
         Ok(settings)

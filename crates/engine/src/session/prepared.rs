@@ -373,6 +373,14 @@ impl Prepared {
         self.columns.as_deref()
     }
 
+    /// The word for it in the server's log.
+    pub(super) fn in_which_protocol(&self) -> &'static str {
+        match self.columns_may_change {
+            true => "statement",
+            false => "execute",
+        }
+    }
+
     /// The cursor that it fetches from.
     pub(super) fn fetched_cursor(&self) -> Option<&str> {
         self.fetched_cursor.as_deref()

@@ -13,6 +13,7 @@ use crate::engine::Engine;
 use crate::executor::select::{self, Select, Sink};
 use crate::executor::subquery::SubqueryResults;
 use crate::executor::{Execution, InnerPlans, measured_statement, modify, modify_merge};
+use crate::logging::LogStatement;
 use crate::output::Output;
 use crate::session::concurrent_index::in_steps;
 use crate::session::expression_session::{Facts, SessionLocks};
@@ -89,6 +90,9 @@ impl Session {
         match result {
             Ok(completion) => {
                 self.end_answer(last)?;
+                if self.settings.log_min_duration.is_some() {
+                    self.time_statement(&prepared.text);
+                }
                 Ok(completion)
             }
             Err(error) => Err(self.fail(error)),
@@ -115,6 +119,9 @@ impl Session {
         }
         self.refresh_identity();
         let mut cached = self.current_plan(prepared)?;
+        if self.settings.log_statement != LogStatement::None {
+            self.log_statement(prepared, &cached.plan.statement);
+        }
         self.txn
             .begin_answer(cached.traits.answers_with_rows, &self.settings);
         // What ends a transaction gives up what it holds, which is all that a cancel can achieve.
@@ -369,6 +376,7 @@ impl Session {
         work: impl FnOnce(&mut Execution<'_>, &Engine) -> Result<T>,
     ) -> Result<T> {
         self.spill.bytes_max = self.settings.work_mem;
+        self.spill.log_from = self.settings.log_temp_files;
         let _digits = FloatDigits::rounded(self.settings.float_digits);
         let facts = Facts::new(
             &self.engine,

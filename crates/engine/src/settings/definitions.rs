@@ -1,5 +1,7 @@
 //! The list of settings: names, kinds of values, defaults.
 
+use crate::logging::LogStatement;
+
 /// The check of a setting's text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Kind {
@@ -17,6 +19,8 @@ pub(super) enum Kind {
     Milliseconds(i64),
     /// A size in kilobytes, in a range; a bare number is kilobytes.
     Kilobytes(u64, u64),
+    /// The least size in kilobytes; a bare number is kilobytes, and -1 none.
+    LeastKilobytes,
     /// One of a few words.
     Word(&'static [&'static str]),
     /// The default alone, which may be spelled in these ways: other values would ask for what is not there.
@@ -86,6 +90,14 @@ const LOCALES: &[&str] = &["", "c", "posix", "c.utf-8", "c.utf8", "en_us.utf-8",
 
 /// The most kilobytes that a setting takes.
 const KILOBYTES_MAX: u64 = i32::MAX as u64;
+
+/// Settings that only superusers change: others would hide from the log what they do.
+pub(super) const OF_SUPERUSERS: [&str; 4] = [
+    "log_lock_waits",
+    "log_min_duration_statement",
+    "log_statement",
+    "log_temp_files",
+];
 
 /// All settings, sorted by name.
 pub(super) static DEFINITIONS: &[Definition] = &[
@@ -197,11 +209,9 @@ pub(super) static DEFINITIONS: &[Definition] = &[
     setting("lo_compat_privileges", Kind::Only(OFF), "off"),
     setting("lock_timeout", Kind::Milliseconds(0), "0"),
     setting("log_lock_waits", Kind::Boolean, "off"),
-    setting(
-        "log_min_duration_statement",
-        Kind::Integer(-1, i32::MAX as i64),
-        "-1",
-    ),
+    setting("log_min_duration_statement", Kind::Milliseconds(-1), "-1"),
+    setting("log_statement", Kind::Word(LogStatement::WORDS), "none"),
+    setting("log_temp_files", Kind::LeastKilobytes, "-1"),
     setting(
         "maintenance_work_mem",
         Kind::Kilobytes(1_024, KILOBYTES_MAX),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::definitions::{DEFINITIONS, Kind};
+use super::definitions::{DEFINITIONS, Kind, OF_SUPERUSERS};
 use super::values::{MILLISECONDS_MAX, parse_kilobytes, parse_milliseconds, parse_pages};
 use super::{Settings, lookup};
 use clearway_sql::value::Value;
@@ -40,7 +40,7 @@ pub(crate) struct SettingRow {
 fn plain(kind: Kind, value: &str) -> String {
     match kind {
         Kind::Milliseconds(_) => parse_milliseconds(value).map(|number| number.to_string()),
-        Kind::Kilobytes(..) => parse_kilobytes(value).map(|number| number.to_string()),
+        Kind::Kilobytes(..) | Kind::LeastKilobytes => parse_kilobytes(value).map(|number| number.to_string()),
         Kind::Pages(..) => parse_pages(value).map(|number| number.to_string()),
         Kind::ReadOnly => told(value).0.and_then(|unit| in_unit(value, unit)),
         _ => None,
@@ -119,6 +119,7 @@ impl Settings {
                     let bounds = (least.cast_signed(), most.cast_signed());
                     (Some("kB"), "integer", number(bounds.0), number(bounds.1))
                 }
+                Kind::LeastKilobytes => (Some("kB"), "integer", number(-1), number(i32::MAX.into())),
                 Kind::Word(_) => (None, "enum", None, None),
                 Kind::ReadOnly => {
                     let (unit, kind) = told(self.value(definition.name).unwrap_or_default());
@@ -133,6 +134,7 @@ impl Settings {
                 unit,
                 context: match kind {
                     Kind::ReadOnly => "internal",
+                    _ if OF_SUPERUSERS.contains(&definition.name) => "superuser",
                     _ => "user",
                 },
                 kind: kind_name,

@@ -19,6 +19,7 @@ mod values;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::logging::LogStatement;
 use crate::synchronous_commit::SynchronousCommit;
 use clearway_sql::SearchPath;
 use clearway_sql::error::{EngineError, Result, SqlState};
@@ -61,6 +62,12 @@ pub(crate) struct Settings {
     pub(crate) deadlock_timeout: Duration,
     /// Waits for locks that take longer are told to the log.
     pub(crate) log_lock_waits: bool,
+    /// The statements that are told to the log,
+    pub(crate) log_statement: LogStatement,
+    /// the time from which on one is,
+    pub(crate) log_min_duration: Option<Duration>,
+    /// and the bytes of a temporary file from which on it is.
+    pub(crate) log_temp_files: Option<u64>,
     /// The time that a client may be silent outside of a transaction.
     pub(crate) idle_session_timeout: Option<Duration>,
     /// The time that a client may be silent in a transaction.
@@ -121,6 +128,9 @@ impl Settings {
             lock_timeout: None,
             deadlock_timeout: Duration::from_secs(1),
             log_lock_waits: false,
+            log_statement: LogStatement::None,
+            log_min_duration: None,
+            log_temp_files: None,
             idle_session_timeout: None,
             idle_in_transaction_timeout: None,
             search_path: Arc::new(SearchPath::parse("\"$user\", public")),
@@ -137,6 +147,18 @@ impl Settings {
             identities: 0,
             strings: StringRules::default(),
             escape_string_warning: true,
+        }
+    }
+
+    /// 42501 for a setting that only superusers change.
+    pub(crate) fn check_may_set(name: &str, is_superuser: bool) -> Result<()> {
+        let name = name.to_ascii_lowercase();
+        match is_superuser || !definitions::OF_SUPERUSERS.contains(&name.as_str()) {
+            true => Ok(()),
+            false => Err(EngineError::new(
+                SqlState::from_code("42501"),
+                format!("permission denied to set parameter \"{name}\""),
+            )),
         }
     }
 
@@ -371,6 +393,12 @@ impl Settings {
                 }
             }
             "log_lock_waits" => self.log_lock_waits = value == "on",
+            "log_statement" => self.log_statement = LogStatement::of_word(value).unwrap_or_default(),
+            "log_min_duration_statement" => {
+                let least = parse_milliseconds(value).and_then(|ms| u64::try_from(ms).ok());
+                self.log_min_duration = least.map(Duration::from_millis);
+            }
+            "log_temp_files" => self.log_temp_files = parse_kilobytes(value).map(|size| size << 10),
             "idle_session_timeout" => self.idle_session_timeout = timeout(value),
             "idle_in_transaction_session_timeout" => self.idle_in_transaction_timeout = timeout(value),
             "search_path" => self.search_path = Arc::new(SearchPath::parse(value)),

@@ -16,6 +16,7 @@ fn documented(definition: &Definition) -> String {
         Kind::Pages(least, most) => format!("{least} to {most} pages; a bare number is pages"),
         Kind::Milliseconds(_) => "time; a bare number is ms".to_owned(),
         Kind::Kilobytes(least, most) => format!("size, {least}kB to {most}kB; a bare number is kB"),
+        Kind::LeastKilobytes => "size; a bare number is kB".to_owned(),
         Kind::Word(words) => words.join(", "),
         Kind::Only(_) => "the default only".to_owned(),
         Kind::ReadOnly => "read only".to_owned(),
@@ -122,6 +123,11 @@ fn values_out_of_range_or_without_effect_are_refused() {
         ("timezone", "+00:00", "+00:00"),
         ("lc_messages", "en_US.UTF-8", "C"),
         ("search_path", "nowhere, public", "nowhere, public"),
+        ("log_min_duration_statement", "0.25s", "250ms"),
+        ("log_min_duration_statement", "-1", "-1"),
+        ("log_temp_files", "2048", "2MB"),
+        ("log_temp_files", "-1", "-1"),
+        ("log_statement", "DDL", "ddl"),
     ] {
         settings.set(name, Some(value), false, false).unwrap();
         assert_eq!(settings.show(name).unwrap(), shown);

@@ -15,6 +15,7 @@ pub(super) fn checked(definition: &Definition, value: &str) -> Result<String> {
         | Kind::Real(..)
         | Kind::Milliseconds(_)
         | Kind::Kilobytes(..)
+        | Kind::LeastKilobytes
         | Kind::Pages(..) => value.trim(),
         _ => value,
     };
@@ -26,6 +27,8 @@ pub(super) fn checked(definition: &Definition, value: &str) -> Result<String> {
         Kind::Pages(least, most) => pages(definition, value, least, most),
         Kind::Milliseconds(least) => milliseconds(definition, value, least),
         Kind::Kilobytes(least, most) => kilobytes(definition, value, least, most),
+        Kind::LeastKilobytes if value == NEVER => Ok(NEVER.to_owned()),
+        Kind::LeastKilobytes => kilobytes(definition, value, 0, i32::MAX as u64),
         Kind::Word(words) => word(definition, value, words),
         Kind::Only(spellings) if spellings.contains(&value.to_ascii_lowercase().as_str()) => {
             Ok(definition.default.to_owned())
@@ -101,9 +104,13 @@ fn integer(definition: &Definition, value: &str, least: i64, most: i64) -> Resul
     }
 }
 
+/// The number that stands for no limit.
+const NEVER: &str = "-1";
+
 fn milliseconds(definition: &Definition, value: &str, least: i64) -> Result<String> {
     let wrong = |hint| Err(invalid(definition.shown, value).with_hint(hint));
     match parse_milliseconds(value) {
+        Some(-1) if least == -1 => Ok(NEVER.to_owned()),
         Some(number) if (least..=MILLISECONDS_MAX).contains(&number) => Ok(show_milliseconds(number as u64)),
         Some(number) if number < least => Err(EngineError::new(
             SqlState::INVALID_PARAMETER_VALUE,

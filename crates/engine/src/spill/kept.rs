@@ -111,7 +111,7 @@ impl KeptRows {
         }
         let file = match &mut self.file {
             Some(file) => file,
-            None => self.file.insert(Temporary::create(&self.options.directory)?),
+            None => self.file.insert(Temporary::create(&self.options)?),
         };
         file.write(&[], &self.row)
     }

@@ -57,7 +57,7 @@ impl RecordLog {
         self.memory.extend_from_slice(&length);
         self.memory.extend_from_slice(record);
         if self.memory.len() > options.bytes_max {
-            let mut file = Temporary::create(&options.directory)?;
+            let mut file = Temporary::create(options)?;
             let memory = std::mem::take(&mut self.memory);
             let mut rest = &memory[..];
             while let Some((record, behind)) = first(rest) {

@@ -41,12 +41,18 @@ pub(crate) struct SpillOptions {
     /// The bytes that one stage keeps in memory.
     pub(crate) bytes_max: usize,
     pub(crate) directory: Arc<Path>,
+    /// The server's log tells of a file of this many bytes, or more.
+    pub(crate) log_from: Option<u64>,
 }
 
 impl SpillOptions {
     /// For an open data directory.
     pub(crate) fn new(directory: Arc<Path>, bytes_max: usize) -> SpillOptions {
-        SpillOptions { bytes_max, directory }
+        SpillOptions {
+            bytes_max,
+            directory,
+            log_from: None,
+        }
     }
 
     /// The same directory with another bound.
@@ -54,6 +60,7 @@ impl SpillOptions {
         SpillOptions {
             bytes_max,
             directory: Arc::clone(&self.directory),
+            log_from: self.log_from,
         }
     }
 }

@@ -204,7 +204,7 @@ impl Sorter {
         self.entries.truncate(self.keep);
         let file = match &mut self.file {
             Some(file) => file,
-            None => self.file.insert(Temporary::create(&self.options.directory)?),
+            None => self.file.insert(Temporary::create(&self.options)?),
         };
         let start = file.end();
         for (number, entry) in self.entries.iter().enumerate() {

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::memory;
-use crate::spill::{BlockCounts, file_error};
+use crate::spill::{BlockCounts, SpillOptions, file_error};
 use clearway_sql::error::Result;
 
 /// Bytes that are written or read at a time.
@@ -39,6 +39,8 @@ pub(crate) struct Temporary {
     directory: Arc<Path>,
     /// Bytes that are in the file.
     written: u64,
+    /// The server's log tells of so many, or more; the greatest number: of none.
+    log_from: u64,
     buffer: Vec<u8>,
 }
 
@@ -54,14 +56,16 @@ pub(super) fn unnamed_file(directory: &Path) -> io::Result<File> {
 }
 
 impl Temporary {
-    /// Makes a file in `directory`.
-    pub(crate) fn create(directory: &Arc<Path>) -> Result<Temporary> {
+    /// Makes a file where `options` say.
+    pub(crate) fn create(options: &SpillOptions) -> Result<Temporary> {
+        let directory = &options.directory;
         let made = unnamed_file(directory);
         let file = made.map_err(|error| file_error("creating", directory, &error))?;
         Ok(Temporary {
             file,
             directory: Arc::clone(directory),
             written: 0,
+            log_from: options.log_from.unwrap_or(u64::MAX),
             buffer: Vec::with_capacity(BLOCK_BYTES),
         })
     }
@@ -125,6 +129,23 @@ impl Temporary {
             .map_err(|error| file_error("reading from", &self.directory, &error))?;
         BlockCounts::add_read(buffer.len());
         Ok(())
+    }
+}
+
+/// The file goes, and the server's log tells of its size.
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if self.log_from == u64::MAX {
+            return;
+        }
+        // Its length is the most that was in it, also where its end was taken back.
+        let size = self.file.metadata().map_or(self.written, |file| file.len());
+        if size >= self.log_from {
+            tracing::info!(
+                "temporary file: path \"{}\", size {size}",
+                self.directory.display()
+            );
+        }
     }
 }
 

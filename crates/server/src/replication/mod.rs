@@ -136,7 +136,10 @@ impl Replication {
             match done {
                 Ok(true) => {}
                 Ok(false) => return,
-                Err(error) => codec::error(&mut channel.out.bytes, "ERROR", &error),
+                Err(error) => {
+                    self.session.log_error(&error);
+                    codec::error(&mut channel.out.bytes, "ERROR", &error);
+                }
             }
             self.session.command_ended();
             if self.skipping {

@@ -26,6 +26,7 @@ use crate::files::status_pages::storage_error;
 use crate::page::Lsn;
 use crate::replication::running_transactions;
 use crate::storage::Storage;
+use crate::storage::background_state::CHECKPOINTS;
 use crate::wal::record::RecordKind;
 
 impl Storage {
@@ -71,7 +72,7 @@ impl Storage {
             timeline: self.timeline(),
         };
         self.begin_recovery_at(control, self.wal.flushed())?;
-        tracing::info!(%redo, pages, elapsed_ms = started.elapsed().as_millis() as u64, "checkpoint complete");
+        tracing::info!(target: CHECKPOINTS, %redo, pages, elapsed_ms = started.elapsed().as_millis() as u64, "checkpoint complete");
         Ok(control)
     }
 

@@ -28,6 +28,7 @@ use crate::files::status_pages::storage_error;
 use crate::page::Lsn;
 use crate::replication::standby_state::{ReplayedCheckpoint, Standby, lock};
 use crate::storage::Storage;
+use crate::storage::background_state::CHECKPOINTS;
 
 /// Time between two looks whether a restartpoint is due.
 const LOOK: Duration = Duration::from_millis(200);
@@ -71,7 +72,7 @@ impl Storage {
         };
         self.begin_recovery_at(control, standby.received())?;
         let elapsed_ms = started.elapsed().as_millis() as u64;
-        tracing::info!(redo = %checkpoint.redo, pages, elapsed_ms, "restartpoint complete");
+        tracing::info!(target: CHECKPOINTS, redo = %checkpoint.redo, pages, elapsed_ms, "restartpoint complete");
         Ok(control)
     }
 }

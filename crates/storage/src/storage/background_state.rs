@@ -9,6 +9,9 @@ use clearway_machine::{Native, WaitEvent, WaitScope};
 use super::background_log::BackgroundLog;
 use crate::wal::Wal;
 
+/// The target of the events of `tracing` that tell of checkpoints and restartpoints.
+pub const CHECKPOINTS: &str = "clearway::checkpoints";
+
 /// Checkpoints since the start, and the restartpoints of a standby.
 #[derive(Debug, Default)]
 pub struct CheckpointCounts {
