@@ -44,6 +44,10 @@ pub(crate) enum CommandError {
     Damaged { count: usize, path: PathBuf },
     #[error("{0}")]
     NotChecked(Box<CommandError>),
+    #[error("no server runs on {}", .path.display())]
+    NotRunning { path: PathBuf },
+    #[error("{}: {source}", .path.display())]
+    NoDirectory { path: PathBuf, source: std::io::Error },
     /// A node cannot go on.
     #[error("{0}")]
     Node(String),
@@ -57,6 +61,9 @@ impl CommandError {
         match self {
             // `check` found nothing wrong, for it could not look.
             CommandError::NotChecked(_) => 2,
+            // As those of pg_ctl.
+            CommandError::NotRunning { .. } => 3,
+            CommandError::NoDirectory { .. } => 4,
             _ => 1,
         }
     }

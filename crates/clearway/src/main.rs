@@ -5,6 +5,7 @@
 //! | `init` | `init.rs` |
 //! | `cert` | `cert.rs` |
 //! | `serve` | `serve.rs` |
+//! | `status`, `stop`, `reload` | `running_server.rs` |
 //! | `standby`, `promote`, `rewind` | `standby.rs`, `promote.rs`, `rewind.rs` |
 //! | `node`, `cluster` | `node.rs`, `node_database.rs`, `node_directory.rs`, `node_following.rs`, `cluster.rs` |
 //! | `bench` | `bench.rs`, `bench_latches.rs`, `bench_server.rs` |
@@ -42,6 +43,7 @@ mod recover;
 mod report;
 mod rewind;
 mod role;
+mod running_server;
 mod serve;
 mod server_log;
 mod signals;
@@ -83,6 +85,9 @@ enum Command {
     Cert(cert::Arguments),
     Serve(serve::Arguments),
     Standby(standby::Arguments),
+    Status(running_server::StatusArguments),
+    Stop(running_server::StopArguments),
+    Reload(running_server::ReloadArguments),
     Promote(promote::Arguments),
     Rewind(rewind::Arguments),
     Recover(recover::Arguments),
@@ -127,6 +132,9 @@ fn main() -> ExitCode {
         Command::Cert(arguments) => cert::run(arguments),
         Command::Serve(arguments) => serve::run(arguments),
         Command::Standby(arguments) => standby::run(arguments),
+        Command::Status(arguments) => running_server::status(arguments),
+        Command::Stop(arguments) => running_server::stop(arguments),
+        Command::Reload(arguments) => running_server::reload(arguments),
         Command::Promote(arguments) => promote::run(arguments),
         Command::Rewind(arguments) => rewind::run(arguments),
         Command::Recover(arguments) => recover::run(arguments),
