@@ -11,7 +11,7 @@
 //! | returns rows, extended protocol | `row`…, then `complete` or (portal suspended) nothing |
 //! | returns none | `complete` |
 //! | `COPY … FROM STDIN` | `copy_in_start`, `copy_in_read`… until it says no more, `complete` |
-//! | `COPY … TO STDOUT` | `copy_out_start`, `copy_out_data`…, `copy_out_done`, `complete` |
+//! | `COPY … TO STDOUT` | `copy_out_start`, `copy_out_data` or `copy_out_long`…, `copy_out_done`, `complete` |
 //! | empty text | `empty` |
 //!
 //! `notice` and `parameter_status` may come in between at any point. An error from an `Output` method ends the
@@ -21,6 +21,14 @@ use clearway_sql::error::{EngineError, SqlState};
 pub use clearway_sql::plan::Column;
 use clearway_sql::plan::CopyFormat;
 use clearway_sql::value::Value;
+
+use crate::memory;
+
+/// Takes the next piece of a message.
+pub type TakePiece<'t> = dyn FnMut(&[u8]) -> Result<(), EngineError> + 't;
+
+/// Gives a message to a function, one piece after the other, up to the first error.
+pub type WritePieces<'w> = dyn FnMut(&mut TakePiece<'_>) -> Result<(), EngineError> + 'w;
 
 /// A receiver of results; see the [module](self) for the order of calls.
 pub trait Output {
@@ -66,6 +74,16 @@ pub trait Output {
     /// One line of COPY data, its newline included, or one row of binary data.
     fn copy_out_data(&mut self, _line: &[u8]) -> Result<(), EngineError> {
         Ok(())
+    }
+    /// The same of one with long values: `length` bytes, which `write` gives in pieces.
+    fn copy_out_long(&mut self, length: usize, write: &mut WritePieces<'_>) -> Result<(), EngineError> {
+        memory::require(length)?;
+        let mut line = Vec::with_capacity(length);
+        write(&mut |piece| {
+            line.extend_from_slice(piece);
+            Ok(())
+        })?;
+        self.copy_out_data(&line)
     }
     /// The COPY data is complete.
     fn copy_out_done(&mut self) -> Result<(), EngineError> {

@@ -4,8 +4,11 @@
 //! descriptions, rows, tags, acknowledgements) are written straight into the buffer, since pgwire wants each name and
 //! row in an allocation of its own; the tests compare those bytes with pgwire's.
 
+use std::convert::Infallible;
+
 use bytes::{BufMut, BytesMut};
 use clearway_engine::output::Notice;
+use clearway_engine::value::sent::{LONG_BYTES, SentForm, each_row_piece, is_long};
 use clearway_engine::value::{encode_binary, encode_text};
 use clearway_engine::{Column, EngineError, ReceivedNotification, TransactionStatus, Value};
 use pgwire::messages::Message;
@@ -253,61 +256,114 @@ pub(crate) struct Scratch {
     binary: Vec<u8>,
 }
 
-/// A text of so many bytes is rarely alone in its row.
-const LONG_TEXT_BYTES: usize = 64 << 10;
+/// A value that is sent in pieces, for which [`data_row`] has given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LongColumn {
+    /// Its column.
+    number: usize,
+    /// True if the scratch has its form.
+    is_made: bool,
+}
 
-/// One row.
+/// One row, of values that are short. Otherwise nothing of it is written, and the answer is its first long value.
 #[inline]
-pub(crate) fn data_row(out: &mut BytesMut, values: &[Value], formats: &ResultFormats, scratch: &mut Scratch) {
-    framed(out, b'D', |out| {
-        out.put_u16(values.len() as u16);
-        for (number, value) in values.iter().enumerate() {
-            match value {
-                Value::Null => out.put_i32(-1),
-                // The same bytes in both forms.
-                Value::Text(text) => {
-                    if text.len() >= LONG_TEXT_BYTES {
-                        reserve_for(out, &values[number..]);
-                    }
-                    put_counted(out, text.as_bytes());
+pub(crate) fn data_row(
+    out: &mut BytesMut,
+    values: &[Value],
+    formats: &ResultFormats,
+    scratch: &mut Scratch,
+) -> Result<(), LongColumn> {
+    let start = out.len();
+    out.put_slice(&[b'D', 0, 0, 0, 0]);
+    out.put_u16(values.len() as u16);
+    for (number, value) in values.iter().enumerate() {
+        match value {
+            Value::Null => out.put_i32(-1),
+            // The same bytes in both forms.
+            Value::Text(text) if text.len() < LONG_BYTES => put_counted(out, text.as_bytes()),
+            Value::Text(_) | Value::Json(_) | Value::Bytes(_) | Value::Jsonb(_) if is_long(value) => {
+                return take_back(out, start, number, false);
+            }
+            _ if formats.is_binary(number) => match value {
+                Value::Int4(number) => {
+                    out.put_u32(4);
+                    out.put_i32(*number);
                 }
-                _ if formats.is_binary(number) => match value {
-                    Value::Int4(number) => {
-                        out.put_u32(4);
-                        out.put_i32(*number);
-                    }
-                    Value::Int8(number) => {
-                        out.put_u32(8);
-                        out.put_i64(*number);
-                    }
-                    other => {
-                        scratch.binary.clear();
-                        encode_binary(other, &mut scratch.binary);
-                        put_counted(out, &scratch.binary);
-                    }
-                },
-                _ => {
-                    scratch.text.clear();
-                    encode_text(value, &mut scratch.text);
-                    put_counted(out, scratch.text.as_bytes());
+                Value::Int8(number) => {
+                    out.put_u32(8);
+                    out.put_i64(*number);
                 }
+                other => {
+                    scratch.binary.clear();
+                    encode_binary(other, &mut scratch.binary);
+                    if scratch.binary.len() >= LONG_BYTES {
+                        return take_back(out, start, number, true);
+                    }
+                    put_counted(out, &scratch.binary);
+                }
+            },
+            _ => {
+                scratch.text.clear();
+                encode_text(value, &mut scratch.text);
+                if scratch.text.len() >= LONG_BYTES {
+                    return take_back(out, start, number, true);
+                }
+                put_counted(out, scratch.text.as_bytes());
             }
         }
+    }
+    let length = (out.len() - start - 1) as u32;
+    out[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
+    Ok(())
+}
+
+#[cold]
+fn take_back(out: &mut BytesMut, start: usize, number: usize, is_made: bool) -> Result<(), LongColumn> {
+    out.truncate(start);
+    Err(LongColumn { number, is_made })
+}
+
+/// The forms of a row for which [`data_row`] has given up at a column.
+pub(crate) fn long_row<'v>(
+    values: &'v [Value],
+    formats: &ResultFormats,
+    scratch: &mut Scratch,
+    long: LongColumn,
+) -> Vec<Option<SentForm<'v>>> {
+    let columns = values.iter().enumerate();
+    let forms = columns.map(|(number, value)| match (value, formats.is_binary(number)) {
+        (Value::Null, _) => None,
+        // It is not made twice, and the session does not keep it.
+        (_, true) if long.is_made && number == long.number => {
+            Some(SentForm::made(std::mem::take(&mut scratch.binary)))
+        }
+        (_, false) if long.is_made && number == long.number => {
+            Some(SentForm::made(std::mem::take(&mut scratch.text).into_bytes()))
+        }
+        (value, is_binary) => Some(SentForm::of(value, is_binary)),
     });
+    forms.collect()
+}
+
+/// One row of values of any length, which gathers: for rows that are known to be short, or are few.
+pub(crate) fn gathered_row(
+    out: &mut BytesMut,
+    values: &[Value],
+    formats: &ResultFormats,
+    scratch: &mut Scratch,
+) {
+    if let Err(long) = data_row(out, values, formats, scratch) {
+        let forms = long_row(values, formats, scratch, long);
+        framed(out, b'D', |out| {
+            let Ok(()) = each_row_piece(&forms, &mut |piece| {
+                out.put_slice(piece);
+                Ok::<(), Infallible>(())
+            });
+        });
+    }
 }
 
 #[inline]
-/// Room for the texts of the rest of a row. A buffer that grows from text to text would be copied, and have twice the row
-/// at its last growth; the session has asked for the row once.
-#[cold]
-fn reserve_for(out: &mut BytesMut, values: &[Value]) {
-    let bytes = values.iter().map(|value| match value {
-        Value::Text(text) => text.len() + 4,
-        _ => 64,
-    });
-    out.reserve(bytes.sum());
-}
-
 fn put_counted(out: &mut BytesMut, bytes: &[u8]) {
     out.put_u32(bytes.len() as u32);
     out.put_slice(bytes);
@@ -400,15 +456,64 @@ mod tests {
         expected.put_slice(&[0, 0, 0, 1, b't']);
         let mut scratch = Scratch::default();
         assert_eq!(
-            ours(|out| data_row(out, &values, &ResultFormats::Text, &mut scratch)),
+            ours(|out| gathered_row(out, &values, &ResultFormats::Text, &mut scratch)),
             theirs(DataRow::new(expected, 4))
         );
         let mut expected = BytesMut::new();
         expected.put_slice(&[0, 0, 0, 4, 0xff, 0xff, 0xff, 0xf9, 0xff, 0xff, 0xff, 0xff]);
         expected.put_slice(&[0, 0, 0, 2, 0xc3, 0xa4, 0, 0, 0, 1, 1]);
         assert_eq!(
-            ours(|out| data_row(out, &values, &ResultFormats::Binary, &mut scratch)),
+            ours(|out| gathered_row(out, &values, &ResultFormats::Binary, &mut scratch)),
             theirs(DataRow::new(expected, 4))
         );
+    }
+
+    /// Long values of each kind, the first of them at any place.
+    #[test]
+    fn long_rows_are_pgwires() {
+        use clearway_engine::value::ArrayValue;
+        use clearway_engine::value::array::Dimension;
+        let long = "ä".repeat(LONG_BYTES);
+        let texts = vec![Value::text(long.clone()), Value::text("b")];
+        let array = ArrayValue::new(
+            DataType::array_of(DataType::Text),
+            vec![Dimension { lower: 1, length: 2 }],
+            texts,
+        )
+        .unwrap();
+        let bytes = Value::Bytes(long.as_bytes().into());
+        let mut values = vec![
+            Value::Int4(-7),
+            array.into(),
+            Value::Null,
+            Value::text(long),
+            bytes,
+        ];
+        let mut scratch = Scratch::default();
+        for _ in 0..values.len() {
+            values.rotate_left(1);
+            for formats in [ResultFormats::Text, ResultFormats::Binary] {
+                let mut expected = BytesMut::new();
+                for value in &values {
+                    let mut form = Vec::new();
+                    match (value, &formats) {
+                        (Value::Null, _) => {}
+                        (value, ResultFormats::Binary) => encode_binary(value, &mut form),
+                        (value, _) => {
+                            let mut text = String::new();
+                            encode_text(value, &mut text);
+                            form = text.into_bytes();
+                        }
+                    }
+                    match value {
+                        Value::Null => expected.put_i32(-1),
+                        _ => put_counted(&mut expected, &form),
+                    }
+                }
+                let row = ours(|out| gathered_row(out, &values, &formats, &mut scratch));
+                assert!(row == theirs(DataRow::new(expected, 5)), "{formats:?}");
+            }
+        }
+        assert!(scratch.text.capacity() + scratch.binary.capacity() < 4 * LONG_BYTES);
     }
 }

@@ -101,8 +101,10 @@ fn serve_guarded(
 ) {
     let served = std::panic::catch_unwind(AssertUnwindSafe(|| serve(shared, engine, channel, &registration)));
     if served.is_err() {
-        // Half a message may be in the buffer.
+        // Half a message may be in the buffer. If half of it has left, nothing can be said any more.
+        let is_broken = channel.out.is_broken();
         channel.out = WriteBuffer::new();
+        channel.out.broken = is_broken;
         channel.out.deadline.clone_from(&shared.answer_deadline);
         channel.fatal(&EngineError::internal(
             "the session failed; its transaction has been rolled back",

@@ -75,6 +75,7 @@ mod encryption;
 mod error;
 mod extended;
 mod listener;
+mod long_message;
 mod options;
 mod read_buffer;
 mod reader;

@@ -1,11 +1,13 @@
 //! The engine's output as protocol messages, COPY data in both directions included.
 
 use bytes::BytesMut;
-use clearway_engine::output::Notice;
+use clearway_engine::output::{Notice, WritePieces};
+use clearway_engine::value::sent::{LONG_BYTES, each_row_piece, row_length};
 use clearway_engine::{Column, CopyFormat, EngineError, Output, SqlState, Value, memory};
 
 use crate::channel::Channel;
-use crate::codec::{self, ResultFormats, Scratch};
+use crate::codec::{self, LongColumn, ResultFormats, Scratch};
+use crate::long_message::LongMessage;
 use crate::reader::ReadError;
 use crate::wire::frontend::{self, Message};
 use crate::writer::connection_lost;
@@ -38,17 +40,30 @@ impl<'a> Responder<'a> {
         }
     }
 
-    /// 54000 for a message that its length does not fit, which is taken back: bytes in hex, or a row of several values.
-    #[inline]
-    fn check_length(&mut self, start: usize) -> Result<(), EngineError> {
-        if self.channel.out.bytes.len() - start <= MESSAGE_MAX {
-            return Ok(());
+    /// Sends a message with this body in pieces; 54000 if its length does not fit: bytes in hex, or a row of several values.
+    #[cold]
+    fn long_message(
+        &mut self,
+        kind: u8,
+        body_bytes: usize,
+        write: &mut WritePieces<'_>,
+    ) -> Result<(), EngineError> {
+        if body_bytes > MESSAGE_MAX - 4 {
+            return Err(EngineError::new(
+                SqlState::PROGRAM_LIMIT_EXCEEDED,
+                "row too large: a message has 2 GB at most",
+            ));
         }
-        self.channel.out.bytes.truncate(start);
-        Err(EngineError::new(
-            SqlState::PROGRAM_LIMIT_EXCEEDED,
-            "row too large: a message has 2 GB at most",
-        ))
+        let mut message = LongMessage::begin(self.channel, kind, body_bytes);
+        let written = write(&mut |piece| message.piece(piece));
+        message.end(written)
+    }
+
+    /// A row with long values.
+    #[cold]
+    fn long_row(&mut self, values: &[Value], long: LongColumn) -> Result<(), EngineError> {
+        let forms = codec::long_row(values, self.formats, self.scratch, long);
+        self.long_message(b'D', row_length(&forms), &mut |take| each_row_piece(&forms, take))
     }
 
     /// Writes out at the bound, while the statement can still be cancelled: every message that it may send
@@ -97,10 +112,11 @@ impl Output for Responder<'_> {
     }
 
     fn row(&mut self, values: &[Value]) -> Result<(), EngineError> {
-        let start = self.channel.out.bytes.len();
-        codec::data_row(&mut self.channel.out.bytes, values, self.formats, self.scratch);
-        self.check_length(start)?;
-        self.flush_if_full()
+        let out = &mut self.channel.out.bytes;
+        match codec::data_row(out, values, self.formats, self.scratch) {
+            Ok(()) => self.flush_if_full(),
+            Err(long) => self.long_row(values, long),
+        }
     }
 
     #[inline]
@@ -188,14 +204,42 @@ impl Output for Responder<'_> {
     }
 
     fn copy_out_data(&mut self, line: &[u8]) -> Result<(), EngineError> {
-        let start = self.channel.out.bytes.len();
+        if line.len() >= LONG_BYTES {
+            return self.long_message(b'd', line.len(), &mut |take| take(line));
+        }
         codec::copy_data(&mut self.channel.out.bytes, line);
-        self.check_length(start)?;
         self.flush_if_full()
+    }
+
+    fn copy_out_long(&mut self, length: usize, write: &mut WritePieces<'_>) -> Result<(), EngineError> {
+        self.long_message(b'd', length, write)
     }
 
     fn copy_out_done(&mut self) -> Result<(), EngineError> {
         codec::copy_done(&mut self.channel.out.bytes);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::registry::Presence;
+    use crate::socket::Socket;
+
+    #[test]
+    fn a_message_that_is_too_long_is_not_begun() {
+        let (server, _client) = UnixStream::pair().unwrap();
+        let socket = Arc::new(Socket::from_unix(server));
+        let presence = Arc::new(Presence::new(Arc::clone(&socket)));
+        let mut channel = Channel::new(socket, presence, 1 << 20);
+        let (formats, mut scratch) = (ResultFormats::Text, Scratch::default());
+        let mut responder = Responder::new(&mut channel, &formats, &mut scratch);
+        let refused = responder.copy_out_long(MESSAGE_MAX - 3, &mut |_| panic!("it is made"));
+        assert_eq!(refused.unwrap_err().sqlstate(), SqlState::PROGRAM_LIMIT_EXCEEDED);
+        assert!(channel.out.bytes.is_empty());
     }
 }

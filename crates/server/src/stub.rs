@@ -236,12 +236,12 @@ impl Stub {
     fn answer(&mut self, answer: Answer, out: &mut bytes::BytesMut) {
         match answer {
             Answer::Row(value) => {
-                codec::data_row(out, &[Value::Int8(value)], &self.formats, &mut self.scratch);
+                codec::gathered_row(out, &[Value::Int8(value)], &self.formats, &mut self.scratch);
                 codec::command_complete(out, "SELECT 1");
             }
             Answer::NoPartitions => {
                 let values = [Value::Int8(1), Value::Null, Value::Int8(0)];
-                codec::data_row(out, &values, &self.formats, &mut self.scratch);
+                codec::gathered_row(out, &values, &self.formats, &mut self.scratch);
                 codec::command_complete(out, "SELECT 1");
             }
             Answer::Tag(tag) => codec::command_complete(out, tag),

@@ -4,13 +4,14 @@
 //! the session's gate first, so what was gathered waits once, and then the [deadline](crate::answer_deadline) of a server that
 //! is the primary for a limited time. The wait may end without what it is for: a cancel request, the
 //! statement's time limit, the end of the server. Then what has not passed is dropped, and an error leaves in its place.
-//! Messages of which a part has left have passed, so the stream stays whole.
+//! Messages of which a part has left have passed, so the stream stays whole. Messages that are too long to gather:
+//! [`long_message`](crate::long_message).
 
 use std::io;
 use std::time::{Duration, Instant};
 
 use bytes::{Buf, BytesMut};
-use clearway_engine::{AnswerGate, EngineError, SqlState, StatementWatch};
+use clearway_engine::{AnswerGate, EngineError, SqlState, StatementWatch, memory};
 use clearway_machine::{Native, WaitEvent, WaitScope};
 
 use crate::answer_deadline::AnswerDeadline;
@@ -18,7 +19,7 @@ use crate::codec;
 use crate::socket::Socket;
 
 /// The buffer is written out when it has this much, finished or not.
-const FULL_BYTES: usize = 16 << 10;
+pub(crate) const FULL_BYTES: usize = 16 << 10;
 
 /// Interval at which a statement that waits for its client looks if it is to stop.
 const WATCH_EVERY: Duration = Duration::from_millis(50);
@@ -72,7 +73,7 @@ impl WriteBuffer {
 
     /// As [`pass_gate`](Self::pass_gate); an error that ends the connection has left when this returns.
     #[inline]
-    fn pass_gate_or_end(&mut self, socket: &Socket) -> Result<(), EngineError> {
+    pub(crate) fn pass_gate_or_end(&mut self, socket: &Socket) -> Result<(), EngineError> {
         self.pass_gate().inspect_err(|error| {
             if error.sqlstate() == SqlState::ADMIN_SHUTDOWN {
                 codec::error(&mut self.bytes, "FATAL", error);
@@ -180,30 +181,58 @@ impl WriteBuffer {
             return Err(connection_lost());
         }
         self.pass_gate_or_end(socket)?;
+        self.send_passed(socket, Some(watch), &[], 0)
+    }
+
+    /// Sends what has gathered and passed the gate, and then `bytes` from where they are.
+    ///
+    /// If the statement is to stop, what has not left of both stays in the buffer, with room for `to_come` bytes of the
+    /// same message. If there is no memory for them the connection ends.
+    pub(crate) fn send_passed(
+        &mut self,
+        socket: &Socket,
+        watch: Option<&StatementWatch>,
+        bytes: &[u8],
+        to_come: usize,
+    ) -> Result<(), EngineError> {
         let _wait = WaitScope::<Native>::enter(WaitEvent::ClientWrite);
-        let mut written = 0;
-        while written < self.bytes.len() {
-            let sent = match socket.send_now(&self.bytes[written..]) {
-                Ok(0) => socket.wait_until_writable(WATCH_EVERY).map(|()| 0),
-                sent => sent,
-            };
-            let stopped = watch.check();
-            match (sent, stopped) {
-                (Ok(count), Ok(())) => written += count,
-                (Ok(count), Err(error)) => {
-                    self.bytes.advance(written + count);
-                    self.passed = self.bytes.len();
-                    return Err(error);
-                }
-                (Err(_), _) => {
-                    self.broken = true;
-                    self.bytes.clear();
-                    return Err(connection_lost());
-                }
+        match send_watched(socket, watch, &self.bytes) {
+            Ok(()) => self.reset(),
+            Err(Unsent::Lost) => return Err(self.lose()),
+            Err(Unsent::Stopped { sent, error }) => {
+                self.bytes.advance(sent);
+                return Err(self.keep(bytes, to_come, error));
             }
         }
-        self.reset();
-        Ok(())
+        match send_watched(socket, watch, bytes) {
+            Ok(()) => Ok(()),
+            Err(Unsent::Lost) => Err(self.lose()),
+            Err(Unsent::Stopped { sent, error }) => Err(self.keep(&bytes[sent..], to_come, error)),
+        }
+    }
+
+    /// Keeps the rest of a message for after the statement, which has ended with `error`.
+    fn keep(&mut self, rest: &[u8], to_come: usize, error: EngineError) -> EngineError {
+        if memory::require(rest.len() + to_come).is_err() {
+            return self.lose();
+        }
+        self.bytes.reserve(rest.len() + to_come);
+        self.bytes.extend_from_slice(rest);
+        self.passed = self.bytes.len();
+        error
+    }
+
+    /// All that has gathered belongs to messages of which a part has left.
+    pub(crate) fn all_has_passed(&mut self) {
+        self.passed = self.bytes.len();
+    }
+
+    /// The client is gone, or its stream cannot be made whole any more: nothing more is written.
+    #[cold]
+    pub(crate) fn lose(&mut self) -> EngineError {
+        self.broken = true;
+        self.bytes.clear();
+        connection_lost()
     }
 
     /// Writes out if the buffer is full; the error ends a statement whose client is gone.
@@ -219,6 +248,30 @@ impl WriteBuffer {
             Ok(())
         }
     }
+}
+
+/// Bytes were not all sent.
+enum Unsent {
+    /// The client is gone.
+    Lost,
+    /// The statement is to stop.
+    Stopped { sent: usize, error: EngineError },
+}
+
+/// Sends bytes, and looks meanwhile if the statement is to stop.
+fn send_watched(socket: &Socket, watch: Option<&StatementWatch>, bytes: &[u8]) -> Result<(), Unsent> {
+    let mut written = 0;
+    while written < bytes.len() {
+        let sent = match socket.send_now(&bytes[written..]) {
+            Ok(0) => socket.wait_until_writable(WATCH_EVERY).map(|()| 0),
+            sent => sent,
+        };
+        written += sent.map_err(|_| Unsent::Lost)?;
+        if let Some(Err(error)) = watch.map(StatementWatch::check) {
+            return Err(Unsent::Stopped { sent: written, error });
+        }
+    }
+    Ok(())
 }
 
 /// 08006: for the server's own log; the client that would receive it is gone.

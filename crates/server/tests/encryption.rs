@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clearway_engine::SessionActivity;
 use clearway_server::replication::receiver::client::Client;
 use clearway_server::{StopSignal, TlsOptions};
 use postgres_protocol::authentication::sasl::{ChannelBinding, ScramSha256};
@@ -15,7 +16,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion, version};
 use support::encrypted::{Authority, Encrypted, PASSWORD, encrypted};
-use support::{PATIENCE, Raw, Reply, message, query, startup};
+use support::{PATIENCE, Raw, Reply, kinds, message, query, startup, wait_for};
 
 const TLS_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 
@@ -322,6 +323,20 @@ fn messages_stay_whole_where_a_client_reads_late() {
         }
         assert_eq!(raw.value("select 'still here'"), "still here");
     }
+    // A message of which a part has left, in the midst of a record.
+    raw.send(&query("select repeat('z', 24000000)"));
+    wait_for("the server to wait for its client", || {
+        let activity = encrypted.server.engine.activity();
+        let waits = |s: &SessionActivity| s.wait_event == Some("ClientWrite") && s.query.contains("24000000");
+        activity.iter().any(waits)
+    });
+    encrypted.server.cancel(&greeting);
+    let replies = raw.until_ready();
+    assert_eq!(kinds(&replies), "TDEZ");
+    assert_eq!(replies[2].sqlstate(), "57014");
+    let value = &replies[1].values()[0];
+    assert!(value.as_deref() == Some("z".repeat(24_000_000).as_str()));
+    assert_eq!(raw.value("select 'still here'"), "still here");
 }
 
 /// Two statements in one record, of which the first fills the buffer of the session's reader: the second shows in no poll.

@@ -10,6 +10,7 @@ mod binary;
 mod data;
 mod entries;
 mod field_value;
+mod long_line;
 mod plain_lines;
 mod reader;
 mod strings;
@@ -140,6 +141,9 @@ pub(crate) fn copy_out(execution: &mut Execution<'_>, plan: &CopyPlan, out: &mut
     let mut text = String::new();
     let session = execution.eval.session;
     let count = select::run(execution, query, &mut |_, row| {
+        if long_line::has_long(row) {
+            return long_line::send_line(row, &query.columns, options, session, out);
+        }
         line.clear();
         for (number, value) in row.iter().enumerate() {
             text.clear();
@@ -166,6 +170,11 @@ fn copy_out_binary(execution: &mut Execution<'_>, query: &SelectPlan, out: &mut 
     let mut data = Vec::new();
     binary::write_header(&mut data);
     let count = select::run(execution, query, &mut |_, row| {
+        if long_line::has_long(row) {
+            long_line::send_binary_row(&data, row, out)?;
+            data.clear();
+            return Ok(());
+        }
         binary::write_row(&mut data, row);
         out.copy_out_data(&data)?;
         data.clear();

@@ -41,6 +41,8 @@ pub(crate) struct ScanRows {
     /// The bytes of the row, when they are kept.
     payload: Vec<u8>,
     keep_payload: bool,
+    /// True once a long value of a row was restored.
+    has_restored: bool,
     cursor: Cursor,
 }
 
@@ -192,6 +194,7 @@ impl ScanRows {
             led_by: None,
             payload: Vec::new(),
             keep_payload: false,
+            has_restored: false,
             cursor,
         })
     }
@@ -242,9 +245,25 @@ impl ScanRows {
         &self.row
     }
 
+    /// The current row, to take values out of: the next one does not need them.
+    #[inline]
+    pub(crate) fn row_mut(&mut self) -> &mut [Value] {
+        &mut self.row
+    }
+
+    /// True once a long value of a row was restored, which is rather taken out of its row than copied.
+    #[inline]
+    pub(crate) fn has_restored(&self) -> bool {
+        self.has_restored
+    }
+
     /// Gives the buffers back.
     #[inline]
-    pub(crate) fn close(self, execution: &mut Execution<'_>) {
+    pub(crate) fn close(mut self, execution: &mut Execution<'_>) {
+        if self.has_restored {
+            // Long values are not kept.
+            self.row.clear();
+        }
         execution.scratch.rows.push(self.row);
         if self.keep_payload {
             execution.scratch.payload = self.payload;
@@ -285,6 +304,7 @@ impl ScanRows {
     /// Restores the row's long values, those that WHERE does not read only if it is satisfied; `false` if it is not.
     #[cold]
     fn restore(&mut self, execution: &mut Execution<'_>, plan: &TableScan) -> Result<bool> {
+        self.has_restored = true;
         let Execution {
             storage, interrupts, ..
         } = *execution;
@@ -319,6 +339,7 @@ impl ScanRows {
             led_by,
             payload,
             keep_payload,
+            has_restored: _,
             cursor,
         } = self;
         let codec = &plan.table.codec;

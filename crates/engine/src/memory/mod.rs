@@ -4,7 +4,7 @@
 //! control group has. A client decides how much a statement takes. So:
 //!
 //! 1. **Large requests are weighed before they are made** ([`require`]): texts that expressions make, the texts of a row
-//!    and the message that takes them to the client, messages and COPY lines on their way in, sort buffers and hash
+//!    once more for what copies it, messages and COPY lines on their way in, sort buffers and hash
 //!    tables, the planning of long statements, stacks, sessions, and the start of the server. A request that
 //!    cannot be met is refused there, and a plan that can go on with less memory does so (a sort writes a run).
 //! 2. **What grows by small pieces is watched** (`pressure`): when the process as a whole has too much, the statement

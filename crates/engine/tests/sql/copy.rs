@@ -419,3 +419,79 @@ fn the_first_line_holds_the_names_of_the_columns() {
     );
     assert_eq!(query(&mut s, "select count(*) from t"), "2");
 }
+
+/// A long value goes out in pieces: the same bytes as those of a short one with the same characters, as many times.
+#[test]
+fn long_values_go_out_as_short_ones_do() {
+    const TIMES: usize = 9_000;
+    let fixture = shop();
+    let mut s = fixture.session();
+    query(
+        &mut s,
+        "create table short (n int, a text, b bytea, j json); create table long (n int, a text, b bytea, j json)",
+    );
+    for (table, times) in [("short", 1), ("long", TIMES)] {
+        query(
+            &mut s,
+            &format!(
+                "insert into {table} select 1, repeat(e'a\"b\\\\c\td\ne,f', {times}), \
+                 repeat('\\001abcdefg', {times})::bytea, ('[' || repeat('12345678, ', {times}) || '2]')::json; \
+                 insert into {table} select 2, repeat('plain', {times}), null, null"
+            ),
+        );
+    }
+    let copied = |s: &mut Session, table: &str, options: &str| {
+        let mut out = Collected::default();
+        s.execute_simple(
+            &format!("copy (select * from {table} order by n) to stdout {options}"),
+            &mut out,
+        )
+        .unwrap();
+        String::from_utf8_lossy(&out.copied).into_owned()
+    };
+    // Each pattern as it is written once, and as it is written often.
+    for (options, patterns) in [
+        (
+            "",
+            &["a\"b\\\\c\\td\\ne,f", "plain", "12345678, ", "0161626364656667"][..],
+        ),
+        (
+            "(format csv)",
+            &["a\"\"b\\c\td\ne,f", "plain", "12345678, ", "0161626364656667"],
+        ),
+        (
+            "(format csv, escape '!')",
+            &["a!\"b\\c\td\ne,f", "plain", "12345678, ", "0161626364656667"],
+        ),
+        (
+            "(format csv, force_quote *, delimiter ';')",
+            &["a\"\"b\\c\td\ne,f", "plain", "12345678, ", "0161626364656667"],
+        ),
+    ] {
+        let (short, long) = (copied(&mut s, "short", options), copied(&mut s, "long", options));
+        let mut expected = short.clone();
+        for pattern in patterns {
+            assert_eq!(short.matches(pattern).count(), 1, "{pattern:?} in {short:?}");
+            expected = expected.replace(pattern, &pattern.repeat(TIMES));
+        }
+        assert!(long == expected, "{options}: {:?}", &long[..200]);
+    }
+    // What has gone out comes in again, in each format.
+    for options in ["", "(format csv)", "(format binary)"] {
+        let mut out = Collected::default();
+        s.execute_simple(&format!("copy long to stdout {options}"), &mut out)
+            .unwrap();
+        query(&mut s, "create table again (like long)");
+        let mut data = Collected {
+            copy_input: out.copied,
+            ..Collected::default()
+        };
+        s.execute_simple(&format!("copy again from stdin {options}"), &mut data)
+            .unwrap();
+        let differing = "select count(*) from long l join again g using (n) \
+                         where (l.a, l.b, l.j::text) is distinct from (g.a, g.b, g.j::text)";
+        assert_eq!(query(&mut s, differing), "0");
+        assert_eq!(query(&mut s, "select count(*) from again"), "2");
+        query(&mut s, "drop table again");
+    }
+}

@@ -437,7 +437,7 @@ fn result(channel: &mut Channel, row: &[(&str, Value)]) {
     let values: Vec<Value> = row.iter().map(|(_, value)| value.clone()).collect();
     let out = &mut channel.out.bytes;
     codec::row_description(out, &columns, &ResultFormats::Text);
-    codec::data_row(out, &values, &ResultFormats::Text, &mut Scratch::default());
+    codec::gathered_row(out, &values, &ResultFormats::Text, &mut Scratch::default());
 }
 
 /// As [`result`], with the tag of a SELECT behind it.

@@ -230,7 +230,7 @@ mod tests {
                 Message::ReadyForQuery,
             ),
             (
-                frame(|out| codec::data_row(out, &row, &ResultFormats::Text, &mut Scratch::default())),
+                frame(|out| codec::gathered_row(out, &row, &ResultFormats::Text, &mut Scratch::default())),
                 Message::DataRow(values),
             ),
             (

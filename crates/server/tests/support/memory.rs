@@ -32,6 +32,11 @@ impl Measured {
     pub fn peak_growth(&self) -> u64 {
         status("VmHWM").saturating_sub(self.before)
     }
+
+    /// The bytes by which the resident size is above the base now.
+    pub fn growth(&self) -> u64 {
+        status("VmRSS").saturating_sub(self.before)
+    }
 }
 
 /// A line of `/proc/self/status`, in bytes.

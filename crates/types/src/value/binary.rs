@@ -41,7 +41,7 @@ const NUMERIC_NEGATIVE_INFINITY: u16 = 0xf000;
 const NUMERIC_INFINITY_SCALE: u16 = 0x20;
 
 /// The first byte of a `jsonb`.
-const JSONB_VERSION: u8 = 1;
+pub(super) const JSONB_VERSION: u8 = 1;
 
 /// Appends the binary form of a value that is not NULL.
 pub fn encode_binary(value: &Value, out: &mut Vec<u8>) {

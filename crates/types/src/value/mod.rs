@@ -25,6 +25,7 @@
 //! | `modifier` | what type modifiers do to values |
 //! | `key` | order-preserving bytes for index keys |
 //! | `long` | long values as rows keep them: compressed, or stored apart |
+//! | `sent` | long values as clients get them: in pieces |
 //! | `row` | a table row as bytes, and single columns out of it |
 //! | `row_bytes` | a bound for the texts of a row |
 //!
@@ -85,6 +86,7 @@ pub mod row;
 mod row_bytes;
 mod row_segment;
 pub mod row_value;
+pub mod sent;
 pub mod text;
 pub mod type_table;
 pub mod user_type;

@@ -35,7 +35,7 @@ impl TextsTogether {
             return Ok(());
         }
         if self.bytes <= BYTES_MAX {
-            // They are copied together, into a row on a page or into a message.
+            // They are copied together, into a row on a page or into what an operator keeps.
             return memory::require(self.bytes);
         }
         Err(EngineError::new(

@@ -208,11 +208,13 @@ pub(super) fn write_varying(value: &Value, data_type: DataType, out: &mut Vec<u8
     }
 }
 
-/// The value of a type with this content; `None` if it is damaged. The bytes of a string become the value's.
+/// The value of a type with this content; `None` if it is damaged. The bytes of a string, of `bytea`, `json` and `jsonb`
+/// become the value's.
 pub fn value_of(content: Vec<u8>, data_type: DataType) -> Option<Value> {
     Some(match data_type.base() {
         DataType::Bytea => Value::Bytes(content.into()),
         DataType::Json => Value::Json(String::from_utf8(content).ok()?.into()),
+        DataType::Jsonb => Value::Jsonb(Jsonb::from_owned_bytes(content)?),
         base if base.is_string() => Value::Text(String::from_utf8(content).ok()?.into()),
         base => read_varying(&content, base)?,
     })

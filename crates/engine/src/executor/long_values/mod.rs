@@ -36,7 +36,12 @@
 //!
 //! # Memory
 //! A value on its way to the disk is compressed and written block by block from where it is; on its way back it is
-//! restored into the buffer that becomes the value. So there is one copy of it beside those of the client's message.
+//! restored into the buffer that becomes the value. From its table's row it is taken into the output row, not copied
+//! (`select/project.rs`), and from there it leaves for the client in pieces ([`clearway_sql::value::sent`]): a SELECT or COPY
+//! of a table has one copy of it, while the client reads too. All of a row is restored before its message begins, so a
+//! piece that is missing or cannot be read is an error in the row's place, and never half a row.
+//!
+//! A join has a second copy, in the row that it makes; sorts and groupings have theirs in what they keep.
 //!
 //! # What it does not do
 //! Parts of a value (`substr`, `length`) restore the whole. Values in indexes are whole: a key has 2,600 bytes at most.

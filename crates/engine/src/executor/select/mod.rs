@@ -15,17 +15,18 @@
 //! anew, but keeps its place in the order.
 
 mod lock;
+mod project;
 pub(crate) mod rows;
 mod windows;
 
 use clearway_storage::heap::Tid;
 
+use crate::executor::Execution;
 use crate::executor::group::{By, Distinct, GroupRows, Grouping};
 use crate::executor::measure::{Loop, Stretch};
 use crate::executor::place::place_of;
 use crate::executor::scan::ScanRows;
 use crate::executor::series::SeriesRows;
-use crate::executor::{Execution, evaluate_row};
 use crate::spill::record::{read_row, read_u64, write_row, write_sort_key};
 use crate::spill::{Sorted, Sorter};
 use clearway_sql::Expr;
@@ -34,6 +35,7 @@ use clearway_sql::plan::{
     AggregatePlan, Counter, LockedRows, LockedTable, MeasuredSource, SelectPlan, Source, StageCounters,
 };
 use clearway_sql::value::{DataType, Value};
+use project::{project, project_taking};
 use rows::Rows;
 use windows::WindowRows;
 
@@ -200,6 +202,12 @@ impl Select {
         &self.output[..plan.visible]
     }
 
+    /// The same, to take values out of: the next row does not need them.
+    #[inline]
+    pub(crate) fn row_mut(&mut self, plan: &SelectPlan) -> &mut [Value] {
+        &mut self.output[..plan.visible]
+    }
+
     /// Gives the buffers back.
     pub(crate) fn close(&mut self, execution: &mut Execution<'_>) {
         // Long texts are not kept.
@@ -298,6 +306,8 @@ impl Select {
         plan: &SelectPlan,
     ) -> Result<Option<Option<Tid>>> {
         loop {
+            // First, so that long values of the row before are not there beside the next one's.
+            self.output.clear();
             let Some(tid) = self.input.next(execution, plan)? else {
                 if self.distinct.is_none() {
                     return Ok(None);
@@ -308,8 +318,10 @@ impl Select {
                 }
                 return Ok(found.then_some(None));
             };
-            self.output.clear();
-            project(execution, plan, self.input.row(), &mut self.output)?;
+            match self.input.restored_row() {
+                Some(row) => project_taking(execution, plan, row, &mut self.output)?,
+                None => project(execution, plan, self.input.row(), &mut self.output)?,
+            }
             if let Some(DistinctRows::Early(distinct)) = self.distinct.as_deref_mut() {
                 if !distinct.take(execution, &self.output)? {
                     continue;
@@ -339,20 +351,6 @@ impl Select {
             None => Ok(false),
         }
     }
-}
-
-/// Appends the projection of a row.
-#[inline]
-fn project(
-    execution: &mut Execution<'_>,
-    plan: &SelectPlan,
-    row: &[Value],
-    output: &mut Vec<Value>,
-) -> Result<()> {
-    if plan.has_subqueries {
-        return execution.evaluating(|context| evaluate_row(&plan.projection, row, context, output));
-    }
-    evaluate_row(&plan.projection, row, &execution.eval, output)
 }
 
 /// Writes the place of a row of the sorter: a byte that tells if it has one, block, slot.
@@ -574,6 +572,15 @@ impl Input {
             _ => {}
         }
         Ok(None)
+    }
+
+    /// The current row, if it is one of a table whose long values were restored.
+    fn restored_row(&mut self) -> Option<&mut [Value]> {
+        match self {
+            Input::Table { rows, .. } if rows.has_restored() => Some(rows.row_mut()),
+            Input::Measured(measured) => measured.input.restored_row(),
+            _ => None,
+        }
     }
 
     /// The current row.

@@ -85,6 +85,11 @@ impl Jsonb {
         is_whole(bytes, 0).then(|| Jsonb(bytes.into()))
     }
 
+    /// The same of bytes that become the value's.
+    pub fn from_owned_bytes(bytes: Vec<u8>) -> Option<Jsonb> {
+        is_whole(&bytes, 0).then(|| Jsonb(bytes.into()))
+    }
+
     /// Its bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.0

@@ -52,8 +52,9 @@ impl TableRows {
         if let Some(place) = place {
             row[usize::from(place)] = place_value(tid);
         }
+        let found = scan.row_mut();
         for column in plan.needed.iter() {
-            row[usize::from(base + column)].clone_from(&scan.row()[usize::from(column)]);
+            row[usize::from(base + column)].put(std::mem::take(&mut found[usize::from(column)]));
         }
         Ok(true)
     }
@@ -89,7 +90,10 @@ impl QueryRows {
         if !execution.with_arguments(&self.arguments, |execution| select.next(execution, plan))? {
             return Ok(false);
         }
-        row[usize::from(base)..usize::from(base) + plan.visible].clone_from_slice(select.row(plan));
+        let places = row[usize::from(base)..].iter_mut();
+        for (place, value) in places.zip(select.row_mut(plan)) {
+            place.put(std::mem::take(value));
+        }
         Ok(true)
     }
 }
