@@ -90,7 +90,7 @@ impl<M: Machine<U32 = CoreU32>> AdaptiveCounts<M> {
     }
 }
 
-/// One worker's slot. The fields `waiting`, `mode`, `next` and `previous` belong to the [`WaitQueue`] that
+/// One worker's slot. The fields `waiting`, `mode`, `next` and `previous` belong to the [`WaitQueue`](crate::WaitQueue) that
 /// the worker is on and change under the lock of the queue's owner. They are atomics only so that every
 /// machine sees each access.
 #[derive(Debug)]
@@ -99,13 +99,13 @@ pub struct WorkerSlot<M: Machine> {
     pub semaphore: Semaphore<M>,
     /// 0 = not waiting, 1 = on a queue, 2 = taken off a queue and about to be posted.
     pub(crate) waiting: M::U32,
-    /// For the owner of the [`WaitQueue`] that the worker is on.
+    /// For the owner of the [`WaitQueue`](crate::WaitQueue) that the worker is on.
     pub(crate) mode: M::U32,
     /// Next slot on the list, or [`WorkerId::NONE`].
     pub(crate) next: M::U32,
     /// Previous slot on the list, or [`WorkerId::NONE`].
     pub(crate) previous: M::U32,
-    /// On a [`WaitBucket`]'s list, the address of the latch waited for.
+    /// On a [`WaitBucket`](crate::WaitBucket)'s list, the address of the latch waited for.
     pub address: M::U64,
     /// The published [`WaitEvent`].
     pub(crate) wait_event: M::U32,

@@ -7,7 +7,7 @@
 //! | `/read-only` | it answers reads: either of them | otherwise |
 //! | `/health` | its server runs | otherwise |
 //!
-//! `lag` takes the units kB, MB, GB and TB. The body is JSON. [`http`](crate::http) reads the requests.
+//! `lag` takes the units kB, MB, GB and TB. The body is JSON. [`http`] reads the requests.
 
 use std::net::SocketAddr;
 

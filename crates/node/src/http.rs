@@ -1,7 +1,7 @@
 //! Answers to single requests over HTTP/1.1, for programs that look at a server now and then.
 //!
 //! `GET`, `HEAD` and `OPTIONS` are answered, and the connection is closed. Requests are read one at a time, with limits for
-//! their time and length: a client that is slow costs the next one [`PATIENCE`], twice if it does not read either.
+//! their time and length: a client that is slow costs the next one a second, two if it does not read either.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
