@@ -1,4 +1,5 @@
-//! The one binary. Each command is a file; what they share is here: the allocator, the exit code; a server has its log (`server_log`).
+//! The one binary. Each command is a file; what they share is here: the allocator and the exit code. A server has its log
+//! (`server_log`).
 //!
 //! | command | file |
 //! | --- | --- |

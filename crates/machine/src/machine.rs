@@ -129,9 +129,10 @@ pub unsafe trait Machine: Copy + Default + core::fmt::Debug + Send + Sync + 'sta
 
     /// The calling worker's slot; the first call on a thread claims one, and the thread's end returns it.
     ///
-    /// While all slots are taken, and there are [`Workers::capacity`] or no memory for others, the call waits until a thread
-    /// that has one ends. If none can end before the caller has gone on, that is a deadlock. So a program that starts
-    /// threads on demand keeps below that (the server refuses connections with 53300 before that), or asks [`known_worker`](Self::known_worker) first.
+    /// While all slots are taken, and there are [`Workers::capacity`] or no memory for others, the call waits until a
+    /// thread that has one ends. If none can end before the caller has gone on, that is a deadlock. So a program that
+    /// starts threads on demand keeps below that (the server refuses connections with 53300 before that), or asks
+    /// [`known_worker`](Self::known_worker) first.
     fn worker() -> WorkerId;
 
     /// The calling worker's slot; `None` where the machine does not know the caller, or has no slot left for it. For uses

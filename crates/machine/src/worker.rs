@@ -90,8 +90,8 @@ impl<M: Machine<U32 = CoreU32>> AdaptiveCounts<M> {
     }
 }
 
-/// One worker's slot. The fields `waiting`, `mode`, `next` and `previous` belong to the [`WaitQueue`](crate::WaitQueue) that
-/// the worker is on and change under the lock of the queue's owner. They are atomics only so that every
+/// One worker's slot. The fields `waiting`, `mode`, `next` and `previous` belong to the [`WaitQueue`](crate::WaitQueue)
+/// that the worker is on and change under the lock of the queue's owner. They are atomics only so that every
 /// machine sees each access.
 #[derive(Debug)]
 pub struct WorkerSlot<M: Machine> {

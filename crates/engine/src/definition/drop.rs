@@ -2,8 +2,8 @@
 //!
 //! A foreign key depends on the table that it names rows of, on the columns and on the index. A view depends on the tables
 //! and views that its query reads, and on constraints that let a column stand beside GROUP BY; a table or a view on its
-//! schema. What something depends on is not dropped without it: either both are named, or CASCADE is said. A temporary view is known to its session alone: what it reads may go, and
-//! reading the view is an error from then on.
+//! schema. What something depends on is not dropped without it: either both are named, or CASCADE is said. A temporary view
+//! is known to its session alone: what it reads may go, and reading the view is an error from then on.
 //!
 //! [`Dependents`] collects what goes, as PostgreSQL does: from each object that is named, first what depends on it (the
 //! newest first, each with what depends on it in turn), then the object itself. In this order they are dropped; read from
