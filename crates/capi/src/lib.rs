@@ -1,8 +1,8 @@
 //! Clearway's latches, and its bookkeeping of transactions, for programs in C and C++.
 //!
 //! The header is `include/clearway.h`; cbindgen makes it from this crate. Each function does what the Rust function does
-//! that it names, and the rules for callers at the top of `clearway-latch` and `clearway-txn` hold: no latch is held while its thread waits
-//! for a peer, latches with a rank are taken in ascending order, and no latch finds deadlocks.
+//! that it names, and the rules for callers at the top of `clearway-latch` and `clearway-txn` hold: no latch is held while
+//! its thread waits for a peer, latches with a rank are taken in ascending order, and no latch finds deadlocks.
 //!
 //! # Conventions
 //! - A latch lies where the caller puts it. Its type says its size and alignment, and it must not be moved while a thread
