@@ -155,7 +155,7 @@ def play(trial, clients, fault):
     trial.await_whole()
     clients.begin()
     time.sleep(0.7)
-    primary = trial.primary()
+    primary = trial.await_primary()
     began = time.monotonic()
     FAULTS[fault](trial, primary)
     time.sleep(HOLD_SECONDS)
