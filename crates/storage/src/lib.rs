@@ -45,6 +45,7 @@
 //! drop(latched);
 //! storage.commit(session, xid, true)?;
 //!
+//! storage.stop_threads(); // they hold the directory too
 //! drop(storage); // as a crash: no checkpoint
 //! let (storage, recovered) = Storage::open(dir, StorageOptions::default())?;
 //! assert!(recovered.records > 0);

@@ -20,6 +20,8 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use crate::disk::{self, Disk, LockHeld};
 use crate::error::{Result, StorageError};
@@ -41,6 +43,11 @@ pub(crate) const UNFINISHED_COPY: &str = "backup.unfinished";
 pub(crate) const UNFINISHED_REWIND: &str = "rewind.unfinished";
 /// A name that file systems put into the root directory of a disk.
 const OF_THE_FILE_SYSTEM: &str = "lost+found";
+
+/// Trials of a lock that is taken. Nothing but a database in use has it for as long as all of them last.
+const LOCK_TRIALS: usize = 40;
+/// Time between two trials.
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 /// The treatment of a directory that holds no database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,10 +142,7 @@ fn lock_and_examine(
         Err(error) => return Err(StorageError::io("list", dir, error)),
         Ok(_) => {}
     }
-    let held = disk
-        .lock(dir)
-        .map_err(|error| StorageError::io("lock", dir, error))?;
-    let held = held.ok_or_else(|| StorageError::DirectoryInUse { dir: dir.to_owned() })?;
+    let held = locked(dir, || disk.lock(dir))?;
     // Look only now: the process that held the lock before may have made a database.
     let names = disk
         .list(dir)
@@ -149,6 +153,21 @@ fn lock_and_examine(
             .map_err(|error| StorageError::io("set the permissions of", dir, error))?;
     }
     Ok((held, content))
+}
+
+/// The lock that `take` gets within some trials. A database in use has the lock of its directory for as long as it is open; a
+/// program that looks whether it is in use, or a background thread of a storage that has just been dropped, has it for a
+/// moment, which is no reason to refuse.
+fn locked(dir: &Path, mut take: impl FnMut() -> io::Result<Option<LockHeld>>) -> Result<LockHeld> {
+    for trial in 1..=LOCK_TRIALS {
+        match take() {
+            Ok(Some(held)) => return Ok(held),
+            Ok(None) if trial < LOCK_TRIALS => thread::sleep(LOCK_PAUSE),
+            Ok(None) => break,
+            Err(error) => return Err(StorageError::io("lock", dir, error)),
+        }
+    }
+    Err(StorageError::DirectoryInUse { dir: dir.to_owned() })
 }
 
 /// True if there is a file of this name in `dir`.
@@ -257,4 +276,28 @@ pub(crate) fn remove_unfinished(disk: &dyn Disk, dir: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Mutation that it should catch (`crates/storage/mutations/data_files.toml`): one trial.
+    #[test]
+    fn a_lock_of_a_moment_refuses_nothing_and_one_that_stays_does() {
+        let mut trials = 0;
+        let held = locked(Path::new("data"), || {
+            trials += 1;
+            Ok((trials == 3).then(|| Box::new(()) as LockHeld))
+        });
+        assert!(held.is_ok() && trials == 3);
+        trials = 0;
+        let refused = locked(Path::new("data"), || {
+            trials += 1;
+            Ok(None)
+        });
+        assert!(matches!(refused, Err(StorageError::DirectoryInUse { .. })) && trials == LOCK_TRIALS);
+        let failed = locked(Path::new("data"), || Err(io::ErrorKind::Unsupported.into()));
+        assert!(matches!(failed, Err(StorageError::Io { .. })));
+    }
 }
