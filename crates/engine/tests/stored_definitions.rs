@@ -425,6 +425,122 @@ fn expressions_over_rows_are_remembered() {
     holds(&fixture);
 }
 
+/// Each domain over rows lets the next one be read: none of the rounds may miss what the one before has found.
+#[test]
+fn domains_over_rows_of_tables_with_domains_are_remembered() {
+    let fixture = Fixture::new(
+        "create table part1 (a int); create domain d1 as part1 check ((value).a > 0);
+         create table part2 (d d1, x int); create domain d2 as part2 check ((value).x > 0);
+         create table whole (d d2)",
+    );
+    let fixture = reopen(fixture);
+    let mut session = fixture.session();
+    query(&mut session, "insert into whole values (row(row(1), 2))");
+    for (sql, error) in [
+        ("insert into whole values (row(row(0), 2))", "ERROR 23514"),
+        ("insert into whole values (row(row(1), 0))", "ERROR 23514"),
+    ] {
+        assert_eq!(run(&mut session, sql), error, "{sql}");
+    }
+}
+
+/// `ROW(…)` has as many values as its type had attributes when the text was written. Each of these would keep the engine from
+/// opening, or give another value than was written.
+#[test]
+fn a_type_does_not_change_under_an_expression_that_is_bound_to_it() {
+    let fixture = Fixture::new(
+        "create table part (a int, c int); create type ty as (a int);
+         create table plain (p part, t ty)",
+    );
+    let mut session = fixture.session();
+    // Values alone are read with what they have.
+    query(
+        &mut session,
+        "insert into plain values (row(1, 2), row(1)); alter table part add d int; alter type ty add attribute d int;
+         alter table plain drop p; alter table part drop d; alter table plain drop t; alter type ty drop attribute d",
+    );
+    for (table, changes) in [
+        (
+            "a int default (row(7, 8)::part).a",
+            ["table part drop column c", "table part add d int"],
+        ),
+        (
+            "a int, check ((row(a, a)::part).a > 0)",
+            ["table part add d int", "table part alter c type text"],
+        ),
+        (
+            "p part default row(1, 2)",
+            ["table part add d int", "table part drop column c"],
+        ),
+        (
+            "a int, check ((row(a)::ty).a > 0)",
+            [
+                "type ty add attribute d int",
+                "type ty alter attribute a type text",
+            ],
+        ),
+        (
+            "t ty default row(1)",
+            ["type ty add attribute d int", "type ty drop attribute a"],
+        ),
+        (
+            "a int, check ((row(a)::whole).a > 0)",
+            ["table whole add d int", "table whole alter a type text"],
+        ),
+    ] {
+        assert_eq!(run(&mut session, "create table whole (a int)"), "CREATE TABLE");
+        query(&mut session, "drop table whole");
+        if table.contains("::whole") {
+            query(
+                &mut session,
+                "create table whole (a int); alter table whole add check ((row(a)::whole).a > 0)",
+            );
+        } else {
+            query(&mut session, &format!("create table whole ({table})"));
+        }
+        for change in changes {
+            assert_eq!(
+                run(&mut session, &format!("alter {change}")),
+                "ERROR 0A000",
+                "{table}: {change}"
+            );
+        }
+        query(&mut session, "drop table whole");
+    }
+    query(&mut session, "create domain d as ty default row(1)");
+    assert_eq!(
+        run(&mut session, "alter type ty add attribute d int"),
+        "ERROR 0A000"
+    );
+    drop(session);
+    reopen(fixture);
+}
+
+/// The rows' type of a temporary table is gone with the session.
+#[test]
+fn no_definition_that_lasts_has_a_temporary_type() {
+    let fixture = Fixture::new("create table part (a int)");
+    let mut session = fixture.session();
+    query(&mut session, "create temp table part2 (a int)");
+    for sql in [
+        "create table whole (a int check ((row(1)::part2).a > 0))",
+        "create table whole (a int default (row(1)::part2).a)",
+        "create table whole (p part2)",
+        "create type whole as (p part2)",
+        "create domain whole as int check (value > (row(1)::part2).a)",
+        "alter table part add p part2",
+        "create index on part (((row(a)::part2).a))",
+    ] {
+        assert_eq!(run(&mut session, sql), "ERROR 0A000", "{sql}");
+    }
+    query(
+        &mut session,
+        "create temp table over (p part2, a int check ((row(1)::part2).a > 0)); create table part2_too (part2 int check (part2 > 0))",
+    );
+    drop(session);
+    reopen(fixture);
+}
+
 #[test]
 fn typed_tables_are_remembered() {
     let fixture = Fixture::new(

@@ -310,6 +310,11 @@ impl CatalogState {
         self.mark_referenced(parents);
     }
 
+    /// The temporary relations, of a state that one session sees.
+    pub(crate) fn temporary_relations(&self) -> impl Iterator<Item = &Arc<TableEntry>> {
+        self.temporary.iter().filter_map(|oid| self.by_oid.get(oid))
+    }
+
     /// Takes a table out.
     pub(crate) fn remove(&mut self, oid: u32) {
         self.temporary.retain(|known| *known != oid);

@@ -8,13 +8,11 @@ use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::function::quote_identifier;
 use clearway_sql::plan::AttributeChange;
 use clearway_sql::value::DataType;
-use clearway_sql::value::user_type::{
-    CompositeType, Field, ROW_TYPE_OFFSET, UserType, UserTypeKind, numbered,
-};
+use clearway_sql::value::user_type::{CompositeType, Field, ROW_TYPE_OFFSET, UserType, UserTypeKind};
 use clearway_sql::{ObjectAddress, SchemaRef, TableDef};
 
 use crate::catalog::CatalogState;
-use crate::definition::written_names::{holds, require_unwritten};
+use crate::definition::written_names::{definition_bound_to, holds, require_unwritten};
 use crate::definition::{DefinitionChange, notice};
 
 impl DefinitionChange<'_, '_, '_> {
@@ -69,13 +67,13 @@ impl DefinitionChange<'_, '_, '_> {
             true => key_that_holds(state, of.data_type()),
             false => column_that_holds(state, of.data_type()),
         };
-        if let Some(column) = holder {
+        let holder = holder
+            .map(|column| format!("column \"{column}\""))
+            .or_else(|| definition_bound_to(state, of.data_type()));
+        if let Some(holder) = holder {
             return Err(EngineError::new(
                 SqlState::FEATURE_NOT_SUPPORTED,
-                format!(
-                    "cannot alter type \"{}\" because column \"{column}\" uses it",
-                    of.name
-                ),
+                format!("cannot alter type \"{}\" because {holder} uses it", of.name),
             ));
         }
         for change in changes {
@@ -158,12 +156,9 @@ pub(super) fn require_rows_not_held(state: &CatalogState, table: &TableDef, adds
         true => key_that_holds(state, row_type),
         false => column_that_holds(state, row_type),
     };
-    let holder = match holder {
-        Some(column) => Some(format!("column \"{column}\"")),
-        // What is read anew finds a new attribute.
-        None if adds => None,
-        None => check_that_names(state, table.oid, row_type),
-    };
+    let holder = holder
+        .map(|column| format!("column \"{column}\""))
+        .or_else(|| definition_bound_to(state, row_type));
     match holder {
         None => Ok(()),
         Some(holder) => Err(EngineError::new(
@@ -174,21 +169,6 @@ pub(super) fn require_rows_not_held(state: &CatalogState, table: &TableDef, adds
             ),
         )),
     }
-}
-
-/// A CHECK constraint of another table whose text has this type, as errors name it.
-fn check_that_names(state: &CatalogState, table: u32, wanted: DataType) -> Option<String> {
-    let number = format!("\"{}\"", numbered(wanted.user_oid()?));
-    let others = state.tables();
-    let mut others = others.iter().filter(|entry| entry.def.oid != table);
-    others.find_map(|entry| {
-        let check = entry
-            .def
-            .checks
-            .iter()
-            .find(|check| check.sql.contains(&number))?;
-        Some(format!("constraint {} on table {}", check.name, entry.def.name))
-    })
 }
 
 /// 42P16 for a new column that would hold rows of its own table.

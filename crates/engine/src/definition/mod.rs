@@ -61,6 +61,7 @@ use clearway_sql::value::DataType;
 use clearway_sql::{ColumnStorage, SchemaRef, TableDef, TableKind};
 use drop::Dropped;
 pub(crate) use statistics::set_statistics;
+use written_names::require_lasting_table;
 
 /// The outcome of a statement for the client, beside its tag.
 #[derive(Debug, Default)]
@@ -429,6 +430,7 @@ impl DefinitionChange<'_, '_, '_> {
             access: Arc::new(access),
         };
         if !entry.def.schema.is_temporary() {
+            require_lasting_table(state, &entry.def)?;
             let bytes = stored::encode(&definition(&entry))?;
             let context = self.execution.txn.context();
             entry.tid = Heap::new(CATALOG_REL)
@@ -479,6 +481,7 @@ impl DefinitionChange<'_, '_, '_> {
             state.put(entry);
             return Ok(());
         }
+        require_lasting_table(state, &entry.def)?;
         let bytes = stored::encode(&definition(&entry))?;
         let context = self.execution.txn.context();
         match Heap::new(CATALOG_REL)

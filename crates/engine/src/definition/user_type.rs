@@ -19,7 +19,7 @@ use crate::catalog::user_types::TypeEntry;
 use crate::catalog::{CATALOG_REL, CatalogState};
 use crate::convert::storage_error;
 use crate::definition::composite::{attribute_address, rename_attribute};
-use crate::definition::written_names::require_unwritten;
+use crate::definition::written_names::{require_lasting_type, require_unwritten};
 use crate::definition::{DefinitionChange, notice, raced};
 
 impl DefinitionChange<'_, '_, '_> {
@@ -279,6 +279,7 @@ impl DefinitionChange<'_, '_, '_> {
         def: UserType,
         before: Option<Tid>,
     ) -> Result<()> {
+        require_lasting_type(state, &def)?;
         let bytes = encode_type(&def)?;
         let context = self.execution.txn.context();
         let heap = Heap::new(CATALOG_REL);

@@ -84,9 +84,17 @@ fn names_type(sql: &str, is_it: impl Fn(Option<&str>, &str) -> bool) -> bool {
 
 /// The first definition with such a text: of an expression or of a view's query.
 fn first_definition(state: &CatalogState, is_named: impl Fn(&String) -> bool) -> Option<String> {
+    let views = state.views();
+    let mut views = views.iter();
+    let view = views.find(|entry| entry.def.view.iter().any(|view| is_named(&view.sql)));
+    let in_view = || view.map(|entry| format!("the definition of \"{}\"", entry.def.name));
+    first_expression(state, &is_named).or_else(in_view)
+}
+
+/// The first definition with such a text of an expression: those are bound at each start.
+fn first_expression(state: &CatalogState, is_named: impl Fn(&String) -> bool) -> Option<String> {
     for entry in state.tables().iter().chain(&state.views()) {
-        let query = entry.def.view.iter().map(|view| &view.sql);
-        if expressions_of(&entry.def).chain(query).any(&is_named) {
+        if expressions_of(&entry.def).any(&is_named) {
             return Some(format!("the definition of \"{}\"", entry.def.name));
         }
     }
@@ -112,34 +120,81 @@ pub(super) fn types_that_go(state: &CatalogState, dropped: &[ObjectAddress]) -> 
 /// 2BP01 if an expression in a definition that is left names one of these types, which are gone: by its number, without which
 /// it could not be bound at the next start.
 pub(super) fn require_none_named(state: &CatalogState, gone: &[Arc<UserType>]) -> Result<()> {
-    let words: Vec<String> = gone
-        .iter()
-        .map(|of| format!("\"{}\"", numbered(of.oid)))
-        .collect();
-    let named_in = |sql: &String| words.iter().position(|word| sql.contains(word));
-    let refused = |place: usize, in_what: String| {
-        let of = &gone[place].name;
-        let message = format!("cannot drop type {of} because {in_what} names it");
-        EngineError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
-            .with_hint("Change that definition first. CASCADE does not reach expressions in definitions.")
-    };
-    if gone.is_empty() {
-        return Ok(());
-    }
-    for entry in &state.tables() {
-        if let Some(place) = expressions_of(&entry.def).find_map(named_in) {
-            return Err(refused(
-                place,
-                format!("the definition of \"{}\"", entry.def.name),
-            ));
-        }
-    }
-    for other in &state.user_types() {
-        if let Some(place) = expressions_of_domain(other).find_map(named_in) {
-            return Err(refused(place, format!("domain \"{}\"", other.name)));
+    for of in gone {
+        let number = quoted_number(of);
+        if let Some(in_what) = first_expression(state, |sql| sql.contains(&number)) {
+            let message = format!("cannot drop type {} because {in_what} names it", of.name);
+            return Err(
+                EngineError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message).with_hint(
+                    "Change that definition first. CASCADE does not reach expressions in definitions.",
+                ),
+            );
         }
     }
     Ok(())
+}
+
+/// A definition that could not be bound any more if a composite type had other attributes: an expression that names the type,
+/// or another one with its values inside, or a default for such values. `ROW(1)::t` needs as many values as `t` has attributes.
+pub(super) fn definition_bound_to(state: &CatalogState, wanted: DataType) -> Option<String> {
+    let numbers = numbers_of_holders(state, wanted);
+    let naming = || first_expression(state, |sql| numbers.iter().any(|number| sql.contains(number)));
+    let with_default = || {
+        state.tables().iter().find_map(|entry| {
+            let mut columns = entry.def.columns.iter();
+            let found = columns.find(|column| {
+                matches!(
+                    column.default,
+                    Some(ColumnDefault::Expression { .. } | ColumnDefault::Generated { .. })
+                ) && holds(state, column.data_type, wanted)
+            })?;
+            Some(format!("the default of \"{}.{}\"", entry.def.name, found.name))
+        })
+    };
+    let of_domain = || {
+        state.user_types().iter().find_map(|of| {
+            let domain = of.domain()?;
+            let is_bound = domain.default.is_some() && holds(state, domain.base, wanted);
+            is_bound.then(|| format!("the default of domain \"{}\"", of.name))
+        })
+    };
+    naming().or_else(with_default).or_else(of_domain)
+}
+
+/// 0A000 if a definition that lasts has the type of a temporary relation's rows in it: that is gone with its session.
+/// `types`: those of its columns or attributes.
+fn require_lasting<'t>(
+    state: &CatalogState,
+    texts: impl Iterator<Item = &'t String> + Clone,
+    types: impl Iterator<Item = DataType> + Clone,
+) -> Result<()> {
+    for relation in state.temporary_relations() {
+        let Some(row_type) = DataType::from_oid(relation.def.oid + ROW_TYPE_OFFSET) else {
+            continue;
+        };
+        let numbers = numbers_of_holders(state, row_type);
+        let names = |sql: &String| numbers.iter().any(|number| sql.contains(number));
+        if texts.clone().any(names) || types.clone().any(|of| holds(state, of, row_type)) {
+            return Err(EngineError::not_supported(format!(
+                "the row type of temporary table \"{}\" in a definition that lasts",
+                relation.def.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// 0A000 if a permanent table has the type of a temporary relation's rows in it.
+pub(super) fn require_lasting_table(state: &CatalogState, table: &TableDef) -> Result<()> {
+    let texts: Vec<&String> = expressions_of(table).collect();
+    let types = table.columns.iter().map(|column| column.data_type);
+    require_lasting(state, texts.into_iter(), types)
+}
+
+/// The same of a type.
+pub(super) fn require_lasting_type(state: &CatalogState, of: &UserType) -> Result<()> {
+    let texts: Vec<&String> = expressions_of_domain(of).collect();
+    require_lasting(state, texts.into_iter(), of.parts().into_iter())
 }
 
 /// The texts of a table's defaults, generated columns and CHECK constraints, and of its indexes' keys and predicates.
@@ -176,6 +231,17 @@ pub(super) fn require_no_field_written(state: &CatalogState, table: &TableDef, c
             table.name
         ))),
     }
+}
+
+/// The words by which the text of an expression names the types whose values have values of one type inside.
+fn numbers_of_holders(state: &CatalogState, wanted: DataType) -> Vec<String> {
+    let all = state.user_types().into_iter().chain(state.row_types());
+    let holding = all.filter(|found| holds(state, found.data_type(), wanted));
+    holding.map(|found| quoted_number(&found)).collect()
+}
+
+fn quoted_number(of: &UserType) -> String {
+    format!("\"{}\"", numbered(of.oid))
 }
 
 /// The types whose values have values of one type inside, itself among them.

@@ -89,6 +89,8 @@ pub(super) fn table_entry(
 
 /// Puts the types of a state in force, and those of the rows of tables and views in `rows`.
 fn put_rows_in_force(catalog: &Catalog, state: &CatalogState, rows: &[DefinitionRow]) {
+    // The columns may have types of the state.
+    put_in_force(state);
     let mut known = state.clone();
     for row in rows {
         // What cannot be read is an error when it is decoded.
@@ -109,14 +111,24 @@ fn put_rows_in_force(catalog: &Catalog, state: &CatalogState, rows: &[Definition
 /// Decodes rows of which expressions may name the types of tables' rows. Few do, so these types are put in force when a row
 /// cannot be decoded without.
 pub(super) struct RowDecoder<'a> {
-    pub(super) catalog: &'a Catalog,
-    pub(super) state: &'a CatalogState,
+    catalog: &'a Catalog,
+    /// It has all types but those of rows.
+    state: &'a CatalogState,
     /// The rows that are decoded, with all tables that expressions may name and the state has not.
-    pub(super) rows: &'a [DefinitionRow],
-    pub(super) knows_rows: Cell<bool>,
+    rows: &'a [DefinitionRow],
+    knows_rows: Cell<bool>,
 }
 
-impl RowDecoder<'_> {
+impl<'a> RowDecoder<'a> {
+    pub(super) fn new(catalog: &'a Catalog, state: &'a CatalogState, rows: &'a [DefinitionRow]) -> Self {
+        RowDecoder {
+            catalog,
+            state,
+            rows,
+            knows_rows: Cell::new(false),
+        }
+    }
+
     pub(super) fn decode(&self, bytes: &[u8]) -> Result<CatalogRow> {
         match stored::decode(bytes) {
             Err(_) if !self.knows_rows.replace(true) => {
@@ -221,12 +233,7 @@ impl Engine {
         for (def, row) in decoded_types(&self.catalog, &mut state, types, &found)? {
             rows.push((RowKey::Type(def.oid.get()), row));
         }
-        let decoder = RowDecoder {
-            catalog: &self.catalog,
-            state: &state,
-            rows: &found,
-            knows_rows: Cell::new(false),
-        };
+        let decoder = RowDecoder::new(&self.catalog, &state, &found);
         let decoded = found.iter().map(|row| decoder.decode(&row.bytes));
         let decoded: Vec<CatalogRow> = decoded.collect::<Result<_>>()?;
         for (row, decoded) in found.into_iter().zip(decoded) {

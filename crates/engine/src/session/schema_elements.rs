@@ -6,33 +6,11 @@
 use std::sync::Arc;
 
 use crate::definition::NewSchema;
-use crate::output::{Column, Notice, Output};
+use crate::output::{Notice, NoticesOnly, Output};
 use crate::session::Session;
 use crate::session::prepared::{Prepared, View};
 use crate::session::run::Request;
 use clearway_sql::error::{EngineError, Result};
-use clearway_sql::value::Value;
-
-/// An output for notices alone: the statement around these has a tag of its own.
-struct NoticesOnly<'a>(&'a mut dyn Output);
-
-impl Output for NoticesOnly<'_> {
-    fn row_description(&mut self, _columns: &[Column]) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    fn row(&mut self, _values: &[Value]) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    fn complete(&mut self, _tag: &str) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    fn notice(&mut self, notice: &Notice) -> Result<(), EngineError> {
-        self.0.notice(notice)
-    }
-}
 
 impl Session {
     /// Runs the statements of CREATE SCHEMA, whose schema is there.
@@ -50,7 +28,8 @@ impl Session {
         }
         let path = Arc::new(self.settings.search_path.behind(&schema.name));
         let before = self.settings.search(path);
-        let mut out = NoticesOnly(out);
+        // The statement around these has a tag of its own.
+        let mut out = NoticesOnly(|notice: &Notice| out.notice(notice));
         let ran = elements
             .iter()
             .try_for_each(|element| self.run_schema_element(element, &mut out));

@@ -93,6 +93,13 @@ fn each_change_arrives() {
     );
     pair.catch_up();
     assert_eq!(query(&mut reader, "select p from whole"), "(3)");
+    // And with a type of that transaction, which is known before the rows are.
+    pair.write(
+        "begin; create type weather as enum ('fair'); create table sky (a int); \
+         create table seen (w weather, check ((row(1)::sky).a > 0)); insert into seen values ('fair'); commit",
+    );
+    pair.catch_up();
+    assert_eq!(query(&mut reader, "select w from seen"), "fair");
 
     pair.write("drop table t");
     pair.catch_up();

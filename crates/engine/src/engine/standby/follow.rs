@@ -160,21 +160,16 @@ fn tables_of(keys: &BTreeSet<RowKey>) -> impl Iterator<Item = u32> + '_ {
 }
 
 impl Change {
-    /// The difference that `now` makes, the rows on these pages, or on all.
+    /// The difference that `now` makes, the rows on these pages, or on all. `known` has the types of these rows.
     fn between(
         engine: &Engine,
-        before: &CatalogState,
+        known: &CatalogState,
         published: &Published,
         now: Vec<DefinitionRow>,
         pages: Option<&BTreeSet<u32>>,
     ) -> Result<Change> {
         let mut change = Change::default();
-        let decoder = RowDecoder {
-            catalog: &engine.catalog,
-            state: before,
-            rows: &now,
-            knows_rows: Cell::new(false),
-        };
+        let decoder = RowDecoder::new(&engine.catalog, known, &now);
         let mut keys = Vec::with_capacity(now.len());
         for row in &now {
             keys.push(match published.unchanged(row) {
@@ -332,14 +327,16 @@ impl Change {
     }
 }
 
-/// Puts the types of these rows in force beside those that were there before, for the rows that name them.
-fn know_types(engine: &Engine, before: &CatalogState, rows: &[DefinitionRow]) -> Result<()> {
+/// The state with the types of these rows beside those that were there before; they are in force, for the rows that name them.
+fn know_types(engine: &Engine, before: &CatalogState, rows: &[DefinitionRow]) -> Result<CatalogState> {
     let types = rows.iter().filter(|row| stored::is_type(&row.bytes));
     let copied = types.map(|row| DefinitionRow {
         tid: row.tid,
         bytes: row.bytes.clone(),
     });
-    decoded_types(&engine.catalog, &mut before.clone(), copied.collect(), rows).map(drop)
+    let mut known = before.clone();
+    decoded_types(&engine.catalog, &mut known, copied.collect(), rows)?;
+    Ok(known)
 }
 
 /// The entry of a table that `xid` has made or changed.
@@ -497,8 +494,8 @@ impl DefinitionFollower {
         let before = engine.catalog.state();
         let mut change = rows
             .and_then(|rows| {
-                know_types(engine, &before, &rows)?;
-                Change::between(engine, &before, &self.published(), rows, pages)
+                let known = know_types(engine, &before, &rows)?;
+                Change::between(engine, &known, &self.published(), rows, pages)
             })
             .map_err(|error| not_followed(xid, &error))?;
         for oid in change.locked(&before) {
