@@ -51,11 +51,11 @@ fn the_log_tells_what_its_settings_ask_for() {
 
     // An error, with its statement; a password is not shown.
     let failed = client
-        .query("alter role nobody password 'very secret'")
+        .query("alter role carol password 'very secret'")
         .unwrap_err();
     assert_eq!(failed.0, "42704");
-    server.said(&format!("{line}ERROR:  role \"nobody\" does not exist\n"));
-    server.said(&format!("{line}STATEMENT:  alter role nobody password"));
+    server.said(&format!("{line}ERROR:  role \"carol\" does not exist\n"));
+    server.said(&format!("{line}STATEMENT:  alter role carol password"));
     client.query("select 1/\n0").unwrap_err();
     server.said(&format!("{line}STATEMENT:  select 1/\n\t0\n"));
 

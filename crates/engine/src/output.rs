@@ -214,3 +214,27 @@ impl Output for Discard {
         Ok(())
     }
 }
+
+/// An [`Output`] for notices alone, of a statement whose rows and tag are not shown.
+pub struct NoticesOnly<F>(pub F);
+
+impl<F> std::fmt::Debug for NoticesOnly<F> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("NoticesOnly")
+    }
+}
+
+impl<F: FnMut(&Notice) -> Result<(), EngineError>> Output for NoticesOnly<F> {
+    fn row_description(&mut self, _columns: &[Column]) -> Result<(), EngineError> {
+        Ok(())
+    }
+    fn row(&mut self, _values: &[Value]) -> Result<(), EngineError> {
+        Ok(())
+    }
+    fn complete(&mut self, _tag: &str) -> Result<(), EngineError> {
+        Ok(())
+    }
+    fn notice(&mut self, notice: &Notice) -> Result<(), EngineError> {
+        (self.0)(notice)
+    }
+}

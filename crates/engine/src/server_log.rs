@@ -8,6 +8,7 @@
 //!
 //! [`Session::adopt_thread`]: crate::Session::adopt_thread
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,6 +20,12 @@ pub use clearway_storage::CHECKPOINTS;
 
 /// The most of a statement's text that a line has, in bytes.
 pub const STATEMENT_BYTES_MAX: usize = 8 << 10;
+
+/// The words behind which a syntax error quotes what it has met.
+const MET: &str = "at or near \"";
+
+/// The text in place of a quoted word that may be a password.
+const MASK: &str = "********";
 
 thread_local! {
     static SESSION: RefCell<Option<Arc<ActivitySlot>>> = const { RefCell::new(None) };
@@ -69,9 +76,56 @@ pub(crate) fn logged_text(text: &str) -> String {
     }
 }
 
+/// An error's message as the log has it: of a statement with a password, without the words in double quotation marks that
+/// the statement itself is not shown with. A syntax error quotes what it has met, which may be the password.
+pub(crate) fn logged_message<'m>(message: &'m str, statement: &str) -> Cow<'m, str> {
+    let Cow::Owned(masked) = clearway_sql::masked(statement) else {
+        return Cow::Borrowed(message);
+    };
+    // What a syntax error has met may have quotation marks inside.
+    if let Some((before, met)) = message.split_once(MET)
+        && !masked.contains(met.trim_end_matches('"'))
+    {
+        return Cow::Owned(format!("{before}{MET}{MASK}\""));
+    }
+    let mut shown = String::with_capacity(message.len());
+    for (at, part) in message.split('"').enumerate() {
+        if at > 0 {
+            shown.push('"');
+        }
+        let is_quoted = at % 2 == 1;
+        shown.push_str(if is_quoted && !masked.contains(part) {
+            MASK
+        } else {
+            part
+        });
+    }
+    Cow::Owned(shown)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_does_not_quote_a_password() {
+        let statement = "alter role joe password 'secret";
+        let shown = |message| logged_message(message, statement).into_owned();
+        let error = r#"unterminated quoted string at or near "'secret""#;
+        assert_eq!(
+            shown(error),
+            r#"unterminated quoted string at or near "********""#
+        );
+        // Quotation marks inside of the word.
+        let error = r#"syntax error at or near "'a"secret""#;
+        assert_eq!(shown(error), r#"syntax error at or near "********""#);
+        let error = r#"syntax error at or near "joe""#;
+        assert_eq!(shown(error), error);
+        let error = r#"role "joe" does not exist"#;
+        assert_eq!(shown(error), error);
+        let error = r#"unterminated quoted string at or near "'secret""#;
+        assert_eq!(logged_message(error, "select 'secret"), error);
+    }
 
     #[test]
     fn a_long_statement_is_cut_between_characters() {

@@ -18,6 +18,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use clearway_engine::output::{Notice, NoticesOnly};
 use clearway_engine::server_log::{host, session_of_thread};
 use clearway_engine::{Engine, EngineError, Session, SessionInfo, SqlState, TransactionStatus, memory};
 use clearway_machine::{Native, WaitEvent, WaitScope};
@@ -32,7 +33,7 @@ use crate::extended::{Extended, PortalName};
 use crate::reader::ReadError;
 use crate::registry::{Presence, Registration};
 use crate::replication::{self, Replication};
-use crate::responder::{NoticesAlone, Responder};
+use crate::responder::Responder;
 use crate::shared::{Place, Shared, end, shutting_down, too_many, wire_error};
 use crate::socket::Socket;
 use crate::wake::{Event, Woken};
@@ -404,7 +405,10 @@ impl Connection {
                 self.simple_query(channel)?;
             }
             Message::Parse(parse) => {
-                let mut notices = NoticesAlone(&mut channel.out.bytes);
+                let mut notices = NoticesOnly(|notice: &Notice| {
+                    codec::notice(&mut channel.out.bytes, notice);
+                    Ok(())
+                });
                 let outcome = self.extended.parse(&mut self.session, &parse, &mut notices);
                 self.answer(channel, outcome, codec::parse_complete)?;
             }
@@ -426,11 +430,10 @@ impl Connection {
                 self.extended.close(&mut self.session, target);
                 codec::close_complete(&mut channel.out.bytes);
             }
-            Message::Flush => {
-                if let Err(error) = channel.flush_answers() {
-                    self.report_in_place(channel, &error)?;
-                }
-            }
+            Message::Flush => match channel.flush_answers() {
+                Ok(()) => self.session.answers_have_left(),
+                Err(error) => self.report_in_place(channel, &error)?,
+            },
             Message::Sync => self.sync(channel)?,
             // What is left of a COPY that failed: the client had not heard of it yet.
             Message::CopyData(_) | Message::CopyDone | Message::CopyFail(_) => {}
@@ -618,19 +621,24 @@ impl Connection {
         }
     }
 
+    /// Drops the answers that have not left, and sends an error in their place.
+    #[cold]
+    fn give_up(&mut self, channel: &mut Channel, error: &EngineError) {
+        self.session.give_up_answers();
+        self.session.log_error(error);
+        codec::error(&mut channel.out.bytes, "ERROR", error);
+    }
+
     fn ready(&mut self, channel: &mut Channel) {
         self.ready = true;
         if self.session.listens()
             && let Err(error) = self.tell(channel)
         {
-            self.session.give_up_answers();
-            codec::error(&mut channel.out.bytes, "ERROR", &error);
+            self.give_up(channel, &error);
         }
         codec::ready_for_query(&mut channel.out.bytes, self.session.transaction_status());
         if let Err(error) = channel.flush_answers() {
-            self.session.give_up_answers();
-            self.session.log_error(&error);
-            codec::error(&mut channel.out.bytes, "ERROR", &error);
+            self.give_up(channel, &error);
             codec::ready_for_query(&mut channel.out.bytes, self.session.transaction_status());
             channel.flush();
         }

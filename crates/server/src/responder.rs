@@ -1,6 +1,5 @@
 //! The engine's output as protocol messages, COPY data in both directions included.
 
-use bytes::BytesMut;
 use clearway_engine::output::{Notice, WritePieces};
 use clearway_engine::value::sent::{LONG_BYTES, each_row_piece, row_length};
 use clearway_engine::{Column, CopyFormat, EngineError, Output, SqlState, Value, memory};
@@ -71,28 +70,6 @@ impl<'a> Responder<'a> {
     #[inline]
     fn flush_if_full(&mut self) -> Result<(), EngineError> {
         self.channel.flush_statement_if_full()
-    }
-}
-
-/// The output of a Parse: notices are all that it has beside its answer.
-pub(crate) struct NoticesAlone<'a>(pub(crate) &'a mut BytesMut);
-
-impl Output for NoticesAlone<'_> {
-    fn row_description(&mut self, _columns: &[Column]) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    fn row(&mut self, _values: &[Value]) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    fn complete(&mut self, _tag: &str) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    fn notice(&mut self, notice: &Notice) -> Result<(), EngineError> {
-        codec::notice(self.0, notice);
-        Ok(())
     }
 }
 

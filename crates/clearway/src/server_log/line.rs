@@ -10,6 +10,7 @@
 //! A line break inside of a text is followed by a tab, so that no statement can pretend to be a line of its own. The names in
 //! JSON are PostgreSQL's.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use clearway_engine::config::{LogDestination, LogLevel};
@@ -19,6 +20,20 @@ use serde_json::{Map, Value, json};
 
 /// Microseconds between 1970-01-01 and 2000-01-01 UTC.
 const EPOCH_2000_US: i64 = 946_684_800_000_000;
+
+/// Bytes of a message, a detail or a hint: they may have what a client has sent in them, which has no end.
+const PART_BYTES_MAX: usize = 64 << 10;
+
+/// A part as a line has it.
+fn shown(part: &str) -> Cow<'_, str> {
+    match part.len() <= PART_BYTES_MAX {
+        true => part.into(),
+        false => {
+            let beginning = &part[..part.floor_char_boundary(PART_BYTES_MAX)];
+            format!("{beginning}… ({} bytes)", part.len()).into()
+        }
+    }
+}
 
 /// The content of a line.
 #[derive(Debug, Clone)]
@@ -67,7 +82,7 @@ impl Line {
         let mut text = String::new();
         for (word, part) in parts {
             if let Some(part) = part {
-                let _ = writeln!(text, "{prefix}{word}:  {}", part.replace('\n', "\n\t"));
+                let _ = writeln!(text, "{prefix}{word}:  {}", shown(part).replace('\n', "\n\t"));
             }
         }
         text
@@ -150,7 +165,7 @@ impl Line {
                 object.insert(name.to_owned(), value);
             }
         };
-        let text = |part: &Option<String>| part.as_ref().map(|part| json!(part));
+        let text = |part: &Option<String>| part.as_ref().map(|part| json!(shown(part)));
         put("timestamp", Some(json!(milliseconds(self.time))));
         put("pid", Some(json!(self.process_id())));
         if let Some(session) = &self.session {
@@ -174,7 +189,7 @@ impl Line {
         put("backend_type", Some(json!(backend_type)));
         put("error_severity", Some(json!(self.severity.name())));
         put("state_code", text(&self.sqlstate));
-        put("message", Some(json!(self.message)));
+        put("message", Some(json!(shown(&self.message))));
         put("detail", text(&self.detail));
         put("hint", text(&self.hint));
         put("statement", text(&self.statement));
@@ -236,6 +251,19 @@ mod tests {
             text,
             format!("[{}] ERROR:  division by zero\n", std::process::id())
         );
+    }
+
+    #[test]
+    fn a_part_without_end_is_cut() {
+        let long = Line {
+            message: "ä".repeat(PART_BYTES_MAX),
+            ..line()
+        };
+        for destination in [LogDestination::Stderr, LogDestination::Jsonlog] {
+            let text = long.written(destination, "");
+            assert!(text.len() < PART_BYTES_MAX + 1_000, "{}", text.len());
+            assert!(text.contains(&format!("ä… ({} bytes)", 2 * PART_BYTES_MAX)));
+        }
     }
 
     #[test]

@@ -106,8 +106,11 @@ pub(crate) fn is_begun() -> bool {
     QUEUE.get().is_some()
 }
 
-/// Writes a line for the operator.
+/// Writes a line for the operator, if `log_min_messages` has it written.
 pub(crate) fn notice(severity: LogLevel, message: String) {
+    if severity < Form::now().least {
+        return;
+    }
     let mut line = Line::new(severity, message);
     line.session = session_of_thread();
     write(&line);

@@ -6,12 +6,14 @@
 //! # Rules
 //!
 //! - R1: A line is whole in the buffer, or it is counted as lost. Once a line is lost, all are until the writer takes the
-//!   buffer, so that the count stands where the lines are missing.
+//!   buffer, so that the count stands where the lines are missing. The writer takes a buffer that has nothing but a count, too.
 //! - R2: The writer holds no lock while it writes, so a thread that appends waits for no reader.
 //! - R3: The buffer holds at most [`BYTES_MAX`], and the writer's copy as much.
-//! - R4: [`flush`](Queue::flush) returns when all that was appended before has been written, or its time is up.
+//! - R4: [`flush`](Queue::flush) returns when the writer is done with all that was appended before, or its time is up.
+//!   Lines that others append meanwhile do not count.
+//! - R5: What the output takes begins at a line's beginning, also behind a line of which it has taken a part.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,11 +23,31 @@ const BYTES_MAX: usize = 1 << 20;
 #[derive(Debug, Default)]
 struct State {
     buffer: Vec<u8>,
-    /// The lines in the buffer.
-    lines: u64,
+    /// The ends of the lines in the buffer.
+    ends: Vec<usize>,
     /// The lines that were lost since the writer took the buffer last.
     lost: u64,
-    is_writing: bool,
+    /// The lines that ever came, the lost ones too.
+    appended: u64,
+    /// The lines that the writer is done with.
+    done: u64,
+}
+
+impl State {
+    fn has_nothing(&self) -> bool {
+        self.ends.is_empty() && self.lost == 0
+    }
+}
+
+/// Lines that the writer has taken.
+#[derive(Debug, Default)]
+struct Taken {
+    buffer: Vec<u8>,
+    ends: Vec<usize>,
+    /// Lines that were lost behind these.
+    lost: u64,
+    /// With these, as many lines have come.
+    up_to: u64,
 }
 
 /// Lines on their way to standard error.
@@ -47,64 +69,115 @@ impl Queue {
     /// Appends a line, which ends with a newline.
     pub(super) fn append(&self, line: &str) {
         let mut state = self.lock();
+        let had_nothing = state.has_nothing();
+        state.appended += 1;
         if state.lost > 0 || state.buffer.len() + line.len() > BYTES_MAX {
             state.lost += 1;
-            return;
+        } else {
+            state.buffer.extend_from_slice(line.as_bytes());
+            let end = state.buffer.len();
+            state.ends.push(end);
         }
-        let was_empty = state.lines == 0;
-        state.buffer.extend_from_slice(line.as_bytes());
-        state.lines += 1;
         drop(state);
-        if was_empty {
+        if had_nothing {
             self.filled.notify_one();
         }
     }
 
     /// Writes lines to `output` without end. What it does not take is lost, and told of by `told` once it takes lines again.
     pub(super) fn write_to(&self, output: &mut dyn Write, told: impl Fn(u64) -> String) -> ! {
-        let mut taken = Vec::new();
+        let mut taken = Taken::default();
+        let mut writer = LineWriter {
+            output,
+            is_amid: false,
+        };
         // Lines that the output has refused.
         let mut refused = 0;
         loop {
-            let (lines, lost) = self.take(&mut taken);
-            if lost > 0 {
-                taken.extend_from_slice(told(lost).as_bytes());
+            self.take(&mut taken);
+            if taken.lost > 0 {
+                taken.buffer.extend_from_slice(told(taken.lost).as_bytes());
             }
-            let outcome = match refused {
-                0 => output.write_all(&taken),
-                _ => output
-                    .write_all(told(refused).as_bytes())
-                    .and_then(|()| output.write_all(&taken)),
+            if refused > 0 && writer.write(told(refused).as_bytes()).is_ok() {
+                refused = 0;
+            }
+            let written = match refused {
+                0 => writer.write(&taken.buffer),
+                _ => Err(0),
             };
-            refused = match outcome {
-                Ok(()) => 0,
-                Err(_) => refused + lines + lost,
-            };
-            self.lock().is_writing = false;
+            if let Err(bytes) = written {
+                let missing = taken.ends.iter().filter(|end| **end > bytes).count();
+                refused += missing as u64 + taken.lost;
+            }
+            self.lock().done = taken.up_to;
             self.written.notify_all();
         }
     }
 
-    /// Waits for lines, and takes them; their number, and that of lines lost behind them.
-    fn take(&self, taken: &mut Vec<u8>) -> (u64, u64) {
+    /// Waits for lines, or for the number of lost ones, and takes them.
+    fn take(&self, taken: &mut Taken) {
         let mut state = self
             .filled
-            .wait_while(self.lock(), |state| state.lines == 0)
+            .wait_while(self.lock(), |state| state.has_nothing())
             .unwrap_or_else(PoisonError::into_inner);
-        taken.clear();
-        std::mem::swap(&mut state.buffer, taken);
-        state.is_writing = true;
-        (std::mem::take(&mut state.lines), std::mem::take(&mut state.lost))
+        taken.buffer.clear();
+        taken.ends.clear();
+        std::mem::swap(&mut state.buffer, &mut taken.buffer);
+        std::mem::swap(&mut state.ends, &mut taken.ends);
+        taken.lost = std::mem::take(&mut state.lost);
+        taken.up_to = state.appended;
     }
 
-    /// Waits until all lines have been written, but no longer than `patience`; whether they have.
+    /// Waits until the writer is done with all lines that came before, but no longer than `patience`; whether it is (R4).
     pub(super) fn flush(&self, patience: Duration) -> bool {
-        let waits = |state: &mut State| state.lines > 0 || state.is_writing;
+        let appended = self.lock().appended;
+        self.flush_first(appended, patience)
+    }
+
+    /// As [`flush`](Self::flush), for the first lines that ever came, so many of them.
+    fn flush_first(&self, lines: u64, patience: Duration) -> bool {
         let (_state, waited) = self
             .written
-            .wait_timeout_while(self.lock(), patience, waits)
+            .wait_timeout_while(self.lock(), patience, |state| state.done < lines)
             .unwrap_or_else(PoisonError::into_inner);
         !waited.timed_out()
+    }
+}
+
+/// Writes whole lines (R5).
+struct LineWriter<'w> {
+    output: &'w mut dyn Write,
+    /// True if the output has taken a part of a line last.
+    is_amid: bool,
+}
+
+impl LineWriter<'_> {
+    /// Writes lines; on an error, the number of their bytes that were written.
+    fn write(&mut self, lines: &[u8]) -> Result<(), usize> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        if self.is_amid {
+            self.write_some(b"\n").map_err(|_| 0_usize)?;
+            self.is_amid = false;
+        }
+        let written = self.write_some(lines);
+        let bytes = written.err().unwrap_or(lines.len());
+        self.is_amid = bytes > 0 && lines[bytes - 1] != b'\n';
+        written
+    }
+
+    fn write_some(&mut self, bytes: &[u8]) -> Result<(), usize> {
+        let mut written = 0;
+        while written < bytes.len() {
+            match self.output.write(&bytes[written..]) {
+                Ok(0) => return Err(written),
+                Ok(count) => written += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return Err(written),
+            }
+        }
+        Ok(())
     }
 }
 
@@ -130,6 +203,29 @@ mod tests {
             match taken {
                 true => Ok(bytes.len()),
                 false => Err(io::ErrorKind::StorageFull.into()),
+            }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Takes as many bytes as `room` says, then nothing until there is room again.
+    struct Disk {
+        room: Arc<Mutex<usize>>,
+        holds: Arc<Mutex<Vec<u8>>>,
+    }
+
+    impl Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let mut room = self.room.lock().unwrap();
+            let count = bytes.len().min(*room);
+            *room -= count;
+            self.holds.lock().unwrap().extend_from_slice(&bytes[..count]);
+            match count {
+                0 => Err(io::ErrorKind::StorageFull.into()),
+                count => Ok(count),
             }
         }
 
@@ -206,5 +302,60 @@ mod tests {
         assert!(queue.flush(LONG));
         let text: String = written.try_iter().collect();
         assert_eq!(text, "1 lost\nnext\n");
+    }
+
+    /// R1: an idle writer hears of a line that is lost since it alone is too long.
+    #[test]
+    fn a_line_that_can_never_fit_is_counted_and_the_next_ones_leave() {
+        let (queue, allow, written) = queue();
+        for _ in 0..2 {
+            allow.send(true).unwrap();
+        }
+        queue.append(&"x".repeat(BYTES_MAX + 1));
+        assert!(queue.flush(LONG));
+        assert_eq!(written.try_recv().unwrap(), "1 lost\n");
+        queue.append("after\n");
+        assert!(queue.flush(LONG));
+        assert_eq!(written.try_recv().unwrap(), "after\n");
+    }
+
+    /// R4: what is under way has not left, and what comes later is not waited for.
+    #[test]
+    fn a_flush_waits_for_what_came_before_it_and_for_nothing_else() {
+        let (queue, allow, written) = queue();
+        queue.append("one\n");
+        while !queue.lock().has_nothing() {
+            thread::yield_now();
+        }
+        assert!(
+            !queue.flush(Duration::from_millis(10)),
+            "the writer has taken it, and not written it"
+        );
+        queue.append("two\n");
+        allow.send(true).unwrap();
+        assert!(queue.flush_first(1, LONG));
+        assert_eq!(written.try_recv().unwrap(), "one\n");
+        assert!(!queue.flush(Duration::from_millis(10)), "the second line waits");
+    }
+
+    /// R5: a disk that fills amid a line.
+    #[test]
+    fn a_line_of_which_a_part_was_taken_ends_before_the_next_one() {
+        let queue = Arc::new(Queue::default());
+        let (room, holds) = (Arc::new(Mutex::new(8)), Arc::new(Mutex::new(Vec::new())));
+        let mut disk = Disk {
+            room: Arc::clone(&room),
+            holds: Arc::clone(&holds),
+        };
+        let writing = Arc::clone(&queue);
+        thread::spawn(move || writing.write_to(&mut disk, |lost| format!("{lost} lost\n")));
+        queue.append("first\n");
+        assert!(queue.flush(LONG));
+        queue.append("second\n");
+        assert!(queue.flush(LONG));
+        *room.lock().unwrap() = usize::MAX;
+        queue.append("third\n");
+        assert!(queue.flush(LONG));
+        assert_eq!(holds.lock().unwrap().as_slice(), b"first\nse\n1 lost\nthird\n");
     }
 }

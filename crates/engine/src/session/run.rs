@@ -95,7 +95,10 @@ impl Session {
                 }
                 Ok(completion)
             }
-            Err(error) => Err(self.fail(error)),
+            Err(error) => {
+                self.end_times();
+                Err(self.fail(error))
+            }
         }
     }
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 use crate::activity::BackendType;
 use crate::clock;
 use crate::logging::LogStatement;
-use crate::server_log::{self, LoggedSession, logged_text};
+use crate::server_log::{self, LoggedSession, logged_message, logged_text};
 use crate::session::Session;
 use crate::session::prepared::Prepared;
 use clearway_sql::error::EngineError;
@@ -70,9 +70,8 @@ impl Session {
         if !self.txn.leaves_waits_to_caller() {
             return self.log_time(&timed);
         }
-        if let Some(before) = self.timed.replace(timed) {
-            self.log_time(&before);
-        }
+        self.end_times();
+        self.timed = Some(timed);
     }
 
     /// The answers of the statements so far have left.
@@ -80,6 +79,13 @@ impl Session {
     pub fn answers_have_left(&mut self) {
         if self.timed.is_some() {
             self.end_timed();
+        }
+    }
+
+    /// A statement has failed, or another one is timed: the time of the one before has ended with its own work.
+    pub(super) fn end_times(&mut self) {
+        if let Some(before) = self.timed.take() {
+            self.log_time(&before);
         }
     }
 
@@ -115,7 +121,7 @@ impl Session {
             hint = error.hint(),
             statement = logged_text(&statement),
             "{}",
-            error.message()
+            logged_message(error.message(), &statement)
         );
     }
 
