@@ -98,13 +98,11 @@ impl RunningServer {
         })
     }
 
-    /// Waits for the end of the process; false if it has not ended in time.
-    fn has_ended_within(&self, patience: Duration) -> Result<bool> {
-        let deadline = Instant::now() + patience;
+    /// Waits for the end of the process; false if it has not ended by then.
+    fn has_ended_before(&self, deadline: Instant) -> Result<bool> {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let left = Timespec::try_from(left)
-                .map_err(|_| CommandError::Usage("the timeout is too long".to_owned()))?;
+            let left = Timespec::try_from(left).map_err(|_| too_long())?;
             // A handle on a process can be read from when it has ended.
             match poll(&mut [PollFd::new(&self.handle, PollFlags::IN)], Some(&left)) {
                 Err(Errno::INTR) => {}
@@ -113,6 +111,10 @@ impl RunningServer {
             }
         }
     }
+}
+
+fn too_long() -> CommandError {
+    CommandError::Usage("the timeout is too long".to_owned())
 }
 
 /// The process that holds the lock on a directory: step 1.
@@ -134,7 +136,14 @@ fn process_with_lock(directory: &fs::Metadata) -> Result<Option<Pid>> {
         let mut opened = files.flatten().filter_map(|file| fs::metadata(file.path()).ok());
         opened.any(|file| (file.dev(), file.ino()) == (directory.dev(), directory.ino()))
     };
-    Ok(holders.into_iter().find(has_open))
+    let mut holding = holders.into_iter().filter(has_open);
+    let first = holding.next();
+    // Another program may hold a lock of its own while it has the directory open.
+    let server = first
+        .into_iter()
+        .chain(holding)
+        .find(|process| is_server(*process));
+    Ok(server.or(first))
 }
 
 /// True if the process is one of [`SERVERS`].
@@ -152,9 +161,11 @@ fn server_of(data: &Path) -> Result<RunningServer> {
     };
     let directory = fs::metadata(data).map_err(missing)?;
     while let Some(process) = process_with_lock(&directory)? {
-        let Ok(handle) = pidfd_open(process, PidfdFlags::empty()) else {
+        let handle = match pidfd_open(process, PidfdFlags::empty()) {
+            Ok(handle) => handle,
             // It has ended meanwhile.
-            continue;
+            Err(Errno::SRCH) => continue,
+            Err(error) => return Err(CommandError::io("opening a handle on the server")(error.into())),
         };
         if process_with_lock(&directory)? != Some(process) {
             continue;
@@ -196,12 +207,15 @@ pub(crate) fn status(arguments: &StatusArguments) -> Result<()> {
 /// `clearway stop`
 pub(crate) fn stop(arguments: &StopArguments) -> Result<()> {
     let data = &arguments.data;
+    let deadline = Instant::now()
+        .checked_add(arguments.timeout)
+        .ok_or_else(too_long)?;
     let server = server_of(data)?;
     server.signal(match arguments.mode {
         StopMode::Fast => Signal::TERM,
         StopMode::Immediate => Signal::QUIT,
     })?;
-    match server.has_ended_within(arguments.timeout)? {
+    match server.has_ended_before(deadline)? {
         true => {}
         false => {
             return Err(CommandError::Usage(format!(

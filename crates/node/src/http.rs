@@ -104,15 +104,15 @@ fn response(bytes: &[u8], answer: &impl Fn(&str) -> Response) -> Option<String> 
             _ => empty("405 Method Not Allowed"),
         },
     };
-    let body = match request.method {
-        Some("GET") => &*response.body,
-        _ => "",
+    // Of the other methods HEAD alone tells of the body that a GET would have.
+    let (body, length) = match request.method {
+        Some("GET") => (&*response.body, response.body.len()),
+        Some("HEAD") => ("", response.body.len()),
+        _ => ("", 0),
     };
     Some(format!(
         "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        response.status,
-        response.content_type,
-        response.body.len()
+        response.status, response.content_type, length
     ))
 }
 
@@ -139,7 +139,12 @@ mod tests {
             options.starts_with("HTTP/1.1 200 ") && options.ends_with("\r\n\r\n"),
             "{options}"
         );
-        assert!(options.contains("Content-Length: 9\r\n"), "{options}");
+        assert!(options.contains("Content-Length: 0\r\n"), "{options}");
+        let head = response(b"HEAD / HTTP/1.1\r\n\r\n", &greeting).unwrap();
+        assert!(
+            head.contains("Content-Length: 9\r\n") && head.ends_with("\r\n\r\n"),
+            "{head}"
+        );
         let get = response(b"GET /there HTTP/1.1\r\nHost: a\r\n\r\n", &greeting).unwrap();
         assert!(
             get.starts_with("HTTP/1.1 404 ") && get.ends_with("\r\n\r\nthis is /there"),
