@@ -9,7 +9,7 @@
 //! | --- | --- |
 //! | `'it\'s'`, `E'it\'s'` | `'it''s'` |
 //! | `'\x41'`, `'\101'`, `'\u0041'` | `'A'` |
-//! | `'a\\'`, and `'b'` on the next line | `'a\b'`, and what stood between the two behind it |
+//! | `'a\\'`, and `'b'` on the next line | `'a\b'` |
 //! | `U&'…'` | an error |
 //! | a string without a backslash or of bits, a name, `$$…$$`, a comment | as it is |
 //!
@@ -123,7 +123,6 @@ pub fn written_out(
             }
         }
         let string = open.get_or_insert_with(|| OpenString::at(range.start, is_plain));
-        string.between.push_str(&text[string.range.end..range.start]);
         string.range.end = range.end;
         Reader {
             text,
@@ -171,8 +170,6 @@ struct OpenString {
     has_escapes: bool,
     /// The bytes that it means.
     meant: Vec<u8>,
-    /// Blanks and comments between its parts.
-    between: String,
 }
 
 impl OpenString {
@@ -182,7 +179,6 @@ impl OpenString {
             is_plain,
             has_escapes: false,
             meant: Vec::new(),
-            between: String::new(),
         }
     }
 }
@@ -410,7 +406,6 @@ impl<'a> Writer<'a> {
         self.out.push('\'');
         self.out.push_str(&meant.replace('\'', "''"));
         self.out.push('\'');
-        self.out.push_str(&string.between);
         self.written += self.out[before..].chars().count() as u32;
         self.characters += self.text[string.range.clone()].chars().count() as u32;
         self.done = string.range.end;
@@ -478,12 +473,10 @@ mod tests {
             ),
             (r"e'\303\251\x4g\xg\7'", "'é\u{4}gxg\u{7}'", "'é\u{4}gxg\u{7}'"),
             (r"'\uD83D\uDE00'", "'😀'", r"'\uD83D\uDE00'"),
-            (
-                "'a' -- it's\n'\\'b' c",
-                "'a''b' -- it's\n c",
-                "'a' -- it's\n'\\'b' c",
-            ),
-            ("E'a'\n'\\'b' c", "'a''b'\n c", "'a''b'\n c"),
+            ("'a' -- it's\n'\\'b' c", "'a''b' c", "'a' -- it's\n'\\'b' c"),
+            ("E'a'\n'\\'b' c", "'a''b' c", "'a''b' c"),
+            // Two strings on one line are an error, behind one that goes on too.
+            ("'\\t'\n'b' 'c'", "'\tb' 'c'", "'\\t'\n'b' 'c'"),
             ("'a' '\\n'", "'a' '\n'", "'a' '\\n'"),
             ("'a' /* \n */ '\\t'", "'a' /* \n */ '\t'", "'a' /* \n */ '\\t'"),
             (
@@ -581,7 +574,7 @@ mod tests {
     fn places_are_those_of_the_original() {
         let text = "é '\\u0041' x 'a'\n'\\'' y";
         let done = written_out(text, OFF, &mut Vec::new()).unwrap().unwrap();
-        assert_eq!(done.text, "é 'A' x 'a'''\n y");
+        assert_eq!(done.text, "é 'A' x 'a''' y");
         for word in ["é", "x", "y", "'A'", "'a'''"] {
             let place = |text: &str, word| text.find(word).map(|at| position(text, at));
             let original = match word {

@@ -2,7 +2,8 @@
 //!
 //! The meaning of a string in a client's text hangs on the session's settings of that moment. Before anything else is done
 //! with a text it is written out ([`clearway_sql::escapes`]), so that all texts inside the engine mean the same whatever is
-//! set. Only errors, and what is shown to people, are of the client's own text.
+//! set. The positions of errors are those in the client's own text. `pg_stat_activity` shows that text until a prepared
+//! statement or the second statement of a message begins; the log and `pg_prepared_statements` show the text written out.
 
 use std::sync::Arc;
 
@@ -40,11 +41,14 @@ impl Session {
         })
     }
 
-    /// An error with its position in the client's text.
-    pub(super) fn in_client_text(&self, error: EngineError) -> EngineError {
-        match (&self.client_places, error.position()) {
-            (Some(places), Some(position)) => error.with_position(places.original(position)),
-            _ => error,
+    /// An error with its position in the client's text; once for each text.
+    pub(super) fn in_client_text(&mut self, error: EngineError) -> EngineError {
+        let Some(position) = error.position() else {
+            return error;
+        };
+        match self.client_places.take() {
+            Some(places) => error.with_position(places.original(position)),
+            None => error,
         }
     }
 }

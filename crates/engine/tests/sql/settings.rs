@@ -177,15 +177,16 @@ fn escapes_in_plain_strings_are_warned_of_where_they_stand() {
         said(&mut session, "select 'a\\tb' )"),
         format!("{escape} at 8; syntax error at or near \")\" at Some(15)")
     );
+    // The places of one text are not those of the next.
+    let without = "select 1, 2, nosuch";
+    let nosuch = "column \"nosuch\" does not exist at Some(14)";
+    assert_eq!(said(&mut session, without), nosuch);
     let mut out = Collected::default();
     let error = session
         .prepare_to("select '\\u0041', nosuch", &[], &mut out)
         .unwrap_err();
     assert_eq!((out.notices.len(), error.position()), (1, Some(18)));
-    assert_eq!(
-        said(&mut session, "select nosuch"),
-        "column \"nosuch\" does not exist at Some(8)"
-    );
+    assert_eq!(said(&mut session, without), nosuch);
     run(&mut session, "set escape_string_warning = off");
     assert_eq!(said(&mut session, "select 'é\\t\\\\'"), "");
     run(
