@@ -23,6 +23,11 @@
 #define CLEARWAY_XID_FIRST 2
 
 /**
+ * The commit log has a place for every number before this one.
+ */
+#define CLEARWAY_XID_LIMIT 140325171494912
+
+/**
  * The bytes of a page of the commit log.
  */
 #define CLEARWAY_COMMIT_LOG_PAGE_SIZE 8192
@@ -424,7 +429,7 @@ void clearway_commit_log_free(clearway_commit_log_t *log);
 
 /**
  * Notes how `xid`, which is at least `CLEARWAY_XID_FIRST`, has ended. The page is written to the device after the program's
- * log up to `lsn`. Returns 0, or an error number of the device.
+ * log up to `lsn`. Returns 0, EINVAL for a number of `CLEARWAY_XID_LIMIT` or more, or an error number of the device.
  *
  * # Safety
  * `log` was made by `clearway_commit_log_new`.
@@ -436,8 +441,8 @@ int clearway_commit_log_set(clearway_commit_log_t *log,
                             uint64_t lsn);
 
 /**
- * Writes to `status` how `xid` has ended. Returns 0, or an error number of the device, and then writes nothing. A caller
- * that does not know whether it still runs asks the transaction array first.
+ * Writes to `status` how `xid` has ended. Returns 0, EINVAL for a number of `CLEARWAY_XID_LIMIT` or more, or an error number
+ * of the device; only with 0 it writes. A caller that does not know whether it still runs asks the transaction array first.
  *
  * # Safety
  * `log` was made by `clearway_commit_log_new`; `status` may be written.
@@ -725,7 +730,7 @@ void clearway_condition_notify_all(clearway_condition_t *condition);
 
 /**
  * A new array for `sessions` sessions. `first` is the next transaction number to be handed out; all before it have ended.
- * NULL if `first` is less than `CLEARWAY_XID_FIRST`. Freed by `clearway_proc_array_free`.
+ * NULL if `first` is less than `CLEARWAY_XID_FIRST` or not less than `CLEARWAY_XID_LIMIT`. Freed by `clearway_proc_array_free`.
  */
 CLEARWAY_MUST_USE
 clearway_proc_array_t *clearway_proc_array_new(uint32_t sessions,
@@ -837,7 +842,8 @@ void clearway_proc_array_clear_xmin(clearway_proc_array_t *array, clearway_sessi
 
 /**
  * Writes to `sees` whether `xid` had committed when the snapshot was taken. A session looks for its own transaction first:
- * of that the answer means nothing. Returns 0, or an error number of the log's device, and then writes nothing.
+ * of that the answer means nothing. Returns 0, EINVAL for a number of `CLEARWAY_XID_LIMIT` or more, or an error number of the
+ * log's device; only with 0 it writes.
  *
  * # Safety
  * `snapshot` was made by `clearway_snapshot_new`, `log` by `clearway_commit_log_new`; `sees` may be written.

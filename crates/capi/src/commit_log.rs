@@ -4,7 +4,8 @@ use std::ffi::{c_int, c_void};
 use std::io;
 
 use clearway_txn::{
-    COMMIT_LOG_PAGE_HEADER, COMMIT_LOG_PAGE_SIZE, CommitLog, CommitLogOptions, Status, StatusDevice, Xid,
+    COMMIT_LOG_PAGE_HEADER, COMMIT_LOG_PAGE_SIZE, CommitLog, CommitLogOptions, Status, StatusDevice,
+    XID_LIMIT, Xid,
 };
 
 use crate::at;
@@ -14,6 +15,8 @@ pub type clearway_xid_t = u64;
 
 /// The least transaction number that is handed out.
 pub const CLEARWAY_XID_FIRST: u64 = 2;
+/// The commit log has a place for every number before this one.
+pub const CLEARWAY_XID_LIMIT: u64 = 140_325_171_494_912;
 /// The bytes of a page of the commit log.
 pub const CLEARWAY_COMMIT_LOG_PAGE_SIZE: usize = 8192;
 /// The bytes at the start of each page that are the program's, for a checksum or the like; the log leaves them as they are.
@@ -21,6 +24,7 @@ pub const CLEARWAY_COMMIT_LOG_PAGE_HEADER: usize = 24;
 
 const _: () = {
     assert!(CLEARWAY_XID_FIRST == Xid::FIRST_NORMAL.0);
+    assert!(CLEARWAY_XID_LIMIT == XID_LIMIT.0);
     assert!(CLEARWAY_COMMIT_LOG_PAGE_SIZE == COMMIT_LOG_PAGE_SIZE);
     assert!(CLEARWAY_COMMIT_LOG_PAGE_HEADER == COMMIT_LOG_PAGE_HEADER);
 };
@@ -73,6 +77,9 @@ impl StatusDevice for clearway_status_device_t {
     }
 }
 
+/// The number of the system for an argument that cannot be meant.
+pub(crate) const EINVAL: c_int = 22;
+
 /// The number of the system for `error`.
 pub(crate) fn number_of(error: &io::Error) -> c_int {
     // Of an error without a number: input or output failed.
@@ -121,7 +128,7 @@ pub unsafe extern "C" fn clearway_commit_log_free(log: *mut clearway_commit_log_
 }
 
 /// Notes how `xid`, which is at least `CLEARWAY_XID_FIRST`, has ended. The page is written to the device after the program's
-/// log up to `lsn`. Returns 0, or an error number of the device.
+/// log up to `lsn`. Returns 0, EINVAL for a number of `CLEARWAY_XID_LIMIT` or more, or an error number of the device.
 ///
 /// # Safety
 /// `log` was made by `clearway_commit_log_new`.
@@ -133,6 +140,9 @@ pub unsafe extern "C" fn clearway_commit_log_set(
     status: clearway_status_t,
     lsn: u64,
 ) -> c_int {
+    if Xid(xid) >= XID_LIMIT {
+        return EINVAL;
+    }
     let status = match status {
         clearway_status_t::CLEARWAY_IN_PROGRESS => Status::InProgress,
         clearway_status_t::CLEARWAY_COMMITTED => Status::Committed,
@@ -143,8 +153,8 @@ pub unsafe extern "C" fn clearway_commit_log_set(
     set.map_or_else(|error| number_of(&error), |()| 0)
 }
 
-/// Writes to `status` how `xid` has ended. Returns 0, or an error number of the device, and then writes nothing. A caller
-/// that does not know whether it still runs asks the transaction array first.
+/// Writes to `status` how `xid` has ended. Returns 0, EINVAL for a number of `CLEARWAY_XID_LIMIT` or more, or an error number
+/// of the device; only with 0 it writes. A caller that does not know whether it still runs asks the transaction array first.
 ///
 /// # Safety
 /// `log` was made by `clearway_commit_log_new`; `status` may be written.
@@ -155,6 +165,9 @@ pub unsafe extern "C" fn clearway_commit_log_get(
     xid: clearway_xid_t,
     status: *mut clearway_status_t,
 ) -> c_int {
+    if Xid(xid) >= XID_LIMIT {
+        return EINVAL;
+    }
     // SAFETY: the caller's.
     let found = match unsafe { at(log) }.0.get(Xid(xid)) {
         Ok(Status::Committed) => clearway_status_t::CLEARWAY_COMMITTED,

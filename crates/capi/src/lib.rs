@@ -12,6 +12,7 @@
 //!   not hold breaks the latch for all. Builds with debug assertions abort if no thread holds the latch in that mode; they do
 //!   not notice that another thread holds it.
 //! - A pointer leads to a latch that was made and is not freed.
+//! - An argument of an enumerated type is one of the type's named values.
 //! - Nothing unwinds into the caller: where the Rust function panics, the process aborts and says why.
 //! - Latches are for the threads of one process. After `fork` the child has copies, and must not use one that a thread of
 //!   the parent held.

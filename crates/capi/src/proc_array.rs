@@ -3,9 +3,9 @@
 use std::ffi::c_int;
 
 use clearway_machine::Native;
-use clearway_txn::{ProcArray, ProcArrayOptions, ProcId, Snapshot, Xid};
+use clearway_txn::{ProcArray, ProcArrayOptions, ProcId, Snapshot, XID_LIMIT, Xid};
 
-use crate::commit_log::number_of;
+use crate::commit_log::{EINVAL, number_of};
 use crate::{at, clearway_commit_log_t, clearway_xid_t};
 
 /// An array of running transactions.
@@ -18,14 +18,14 @@ pub type clearway_session_t = u32;
 pub struct clearway_snapshot_t(Snapshot);
 
 /// A new array for `sessions` sessions. `first` is the next transaction number to be handed out; all before it have ended.
-/// NULL if `first` is less than `CLEARWAY_XID_FIRST`. Freed by `clearway_proc_array_free`.
+/// NULL if `first` is less than `CLEARWAY_XID_FIRST` or not less than `CLEARWAY_XID_LIMIT`. Freed by `clearway_proc_array_free`.
 #[unsafe(no_mangle)]
 #[must_use]
 pub extern "C" fn clearway_proc_array_new(
     sessions: u32,
     first: clearway_xid_t,
 ) -> *mut clearway_proc_array_t {
-    if Xid(first) < Xid::FIRST_NORMAL {
+    if !(Xid::FIRST_NORMAL..XID_LIMIT).contains(&Xid(first)) {
         return std::ptr::null_mut();
     }
     let array = ProcArray::new(sessions, ProcArrayOptions::default(), Xid(first));
@@ -189,7 +189,8 @@ pub unsafe extern "C" fn clearway_proc_array_clear_xmin(
 }
 
 /// Writes to `sees` whether `xid` had committed when the snapshot was taken. A session looks for its own transaction first:
-/// of that the answer means nothing. Returns 0, or an error number of the log's device, and then writes nothing.
+/// of that the answer means nothing. Returns 0, EINVAL for a number of `CLEARWAY_XID_LIMIT` or more, or an error number of the
+/// log's device; only with 0 it writes.
 ///
 /// # Safety
 /// `snapshot` was made by `clearway_snapshot_new`, `log` by `clearway_commit_log_new`; `sees` may be written.
@@ -201,6 +202,9 @@ pub unsafe extern "C" fn clearway_snapshot_sees(
     log: *mut clearway_commit_log_t,
     sees: *mut bool,
 ) -> c_int {
+    if Xid(xid) >= XID_LIMIT {
+        return EINVAL;
+    }
     // SAFETY: the caller's.
     match unsafe { at(snapshot).0.sees(Xid(xid), &at(log).0) } {
         Ok(seen) => {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use clearway_latch::{
     AdaptiveLatch, AdaptiveOptions, BiasPolicy, ClassOf, HybridLatch, LatchClass, LatchClassStatistics,
-    LwLock, LwLockOptions, ReadBiasedLatch, ReadBiasedOptions, SpinLatch, SrwMutex, SsuxLock, SuxLock,
+    LwLock, LwLockOptions, ReadBiasedLatch, ReadBiasedOptions, SpinLatch, SpinPolicy, SrwMutex, SsuxLock,
+    SuxLock,
 };
 use clearway_machine::{AtomicWord, CoreU64, Native, WaitEvent};
 
@@ -33,11 +34,15 @@ fn first_wait_is_counted<G>(
 /// A class of this file's, by its name.
 macro_rules! class {
     ($name:ident) => {
+        class!($name, SpinPolicy::Adaptive);
+    };
+    ($name:ident, $spin:expr) => {
         #[derive(Debug)]
         struct $name;
         impl ClassOf for $name {
             fn class() -> &'static LatchClass {
-                static CLASS: LatchClass = LatchClass::new(stringify!($name), WaitEvent::UserLatch, 0);
+                static CLASS: LatchClass =
+                    LatchClass::new(stringify!($name), WaitEvent::UserLatch, 0).spinning($spin);
                 &CLASS
             }
         }
@@ -140,7 +145,8 @@ fn of_a_read_biased_latch() {
 #[test]
 fn of_a_biased_latch_for_its_readers_and_for_its_writer() {
     class!(WaitsForReaders);
-    class!(WaitsForWriter);
+    // It polls for as long as it takes: behind the queue, the queue would count its wait.
+    class!(WaitsForWriter, SpinPolicy::Fixed(1 << 30));
     let of = |class| {
         let options = AdaptiveOptions {
             bias: BiasPolicy::Always,

@@ -4,16 +4,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use clearway_latch::{LatchClass, LwLock, LwLockOptions, LwLockVariant, SpinPolicy};
-use clearway_machine::{Machine, Native, Switch, WaitEvent};
+use clearway_machine::{Machine, Native, Switch, WaitEvent, Watchdog};
 
 const THREADS: usize = 4_300;
 
 static CLASS: LatchClass = LatchClass::new("growth", WaitEvent::UserLatch, 0).spinning(SpinPolicy::None);
 
-/// Mutation: the table does not grow. The threads without a slot wait for one that the others give back only after they
-/// have had the latch, and the count of sleepers does not come.
+/// Without growth the threads without a slot wait for one that the others give back only after they have had the latch, and
+/// the count of sleepers does not come.
 #[test]
 fn threads_beyond_the_first_slots_wait_at_one_latch() {
+    let _watchdog = Watchdog::over_test();
     let workers = Native::workers();
     assert!(THREADS > workers.capacity_at_first());
     let latches: Vec<LwLock> = LwLockVariant::ALL

@@ -9,7 +9,8 @@
 //! Neither is for what comes from outside: a client's bytes, a file, a peer are wrong with an error of their own.
 
 /// Takes a message in the place of standard error; the second argument is true for the last message of a process that
-/// ends, which it has to write before it returns.
+/// ends, which it has to write before it returns. It is called with latches held, so it takes none that its callers may
+/// hold, and calls neither [`report`] nor [`fatal`].
 #[cfg(feature = "std")]
 pub type Reporter = fn(core::fmt::Arguments<'_>, bool);
 

@@ -21,8 +21,8 @@
 //! them. Behind a latch for readers and writers each lookup would pay for growth that happens ten times in a program.
 //!
 //! # Costs
-//! A number of the first segment: one comparison, that of the bounds check. A later one: a division, a binary logarithm
-//! and one more load. Workers that need a segment at once each make it, and all but one drop theirs.
+//! A number of the first segment: a bounds check. A later one: a call, a division, a binary logarithm, and loads that depend
+//! on each other. Workers that need a segment at once each make it, and all but one drop theirs. Not measured.
 //!
 //! # Origin
 //! Segments that double: Dechev, Pirkelbauer and Stroustrup, Lock-Free Dynamically Resizable Arrays, OPODIS 2006.
@@ -254,7 +254,11 @@ impl<M: Machine, T: 'static> GrowingTable<M, T> {
         let segment = later.segment_of(number);
         match later.make_segment(segment) {
             Some(entries) => &entries[number - later.start(segment)],
-            None => std::alloc::handle_alloc_error(core::alloc::Layout::new::<T>()),
+            None => {
+                let entries = later.length(segment);
+                let layout = core::alloc::Layout::array::<T>(entries);
+                std::alloc::handle_alloc_error(layout.unwrap_or(core::alloc::Layout::new::<T>()))
+            }
         }
     }
 

@@ -1,5 +1,5 @@
-//! Memory from the system, without the program's allocator: for what is made while a thread waits for a latch. That may be
-//! a latch of the allocator itself, which must not be called again then.
+//! Memory from the system, without the program's allocator: for what is made while a thread waits for a latch, perhaps of one
+//! that calls the allocator while it holds it.
 
 use core::ptr::{self, NonNull};
 

@@ -133,7 +133,7 @@ mod xid;
 pub use cleanup_horizon::CleanedUp;
 pub use commit_log::{
     COMMIT_LOG_PAGE_HEADER, COMMIT_LOG_PAGE_SIZE, CommitLog, CommitLogOptions, CommitLogVariant, Status,
-    StatusDevice, XIDS_PER_PAGE,
+    StatusDevice, XID_LIMIT, XIDS_PER_PAGE,
 };
 pub use final_state::{TransactionState, final_state};
 pub use known_xids::{

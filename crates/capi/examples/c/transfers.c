@@ -147,6 +147,12 @@ int main(void) {
     latch = clearway_read_biased_init(latch_memory, clearway_class_new("accounts", 0, 0));
     array = clearway_proc_array_new(WRITERS + READERS, CLEARWAY_XID_FIRST);
     status_log = clearway_commit_log_new(device);
+    /* The status of a number without a place is not set. */
+    clearway_status_t status = CLEARWAY_IN_PROGRESS;
+    if (clearway_commit_log_set(status_log, CLEARWAY_XID_LIMIT + 2, CLEARWAY_COMMITTED, 0) != EINVAL ||
+        clearway_commit_log_get(status_log, CLEARWAY_XID_LIMIT, &status) != EINVAL ||
+        clearway_proc_array_new(1, CLEARWAY_XID_LIMIT) != NULL)
+        fail();
     /* Transaction 1 counts as committed. */
     add_version(&accounts[0], 1, TOTAL);
     add_version(&accounts[1], 1, 0);
@@ -176,7 +182,6 @@ int main(void) {
     int flushed = clearway_commit_log_flush(status_log);
     clearway_commit_log_free(status_log);
     status_log = clearway_commit_log_new(device);
-    clearway_status_t status = CLEARWAY_IN_PROGRESS;
     unsigned long committed = 0;
     for (clearway_xid_t xid = CLEARWAY_XID_FIRST; xid < next; xid++) {
         if (clearway_commit_log_get(status_log, xid, &status) != 0 || status == CLEARWAY_IN_PROGRESS)

@@ -10,7 +10,9 @@
 //! - C1: the pointer changes once, from null, by a CAS, which is a Release. A worker that loses unmaps its own sets. So a
 //!   count that was added is in the sets that all later readers find.
 //! - C2: the sets are made before the wait, not after: then the worker holds the latch, for which others may be polling.
-//! - C3: their memory is the system's. The latch may be one of the program's allocator, which is not to be entered twice.
+//!   (A writer that waits for the readers of a biased latch has the word already: it makes them once for its class.)
+//! - C3: their memory is the system's, so counting does not enter the program's allocator. (The slot that a waiting thread
+//!   gets at its first wait may: a latch of the allocator itself needs more than this.)
 //!
 //! Without std there is neither an allocator nor a system: the sets lie in the class.
 

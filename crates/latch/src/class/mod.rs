@@ -8,7 +8,7 @@
 //! feature `count-acquisitions`.
 //!
 //! A class that no worker has waited for is 48 bytes, or 56 with the count of acquisitions. Its counters, 12 KiB, are made
-//! at the first wait.
+//! at the first wait; without the feature `std` they lie in the class.
 //!
 //! | file | holds |
 //! | --- | --- |

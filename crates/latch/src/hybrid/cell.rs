@@ -81,8 +81,8 @@ impl Words<1> for f64 {
     }
 }
 
-/// A value of `N` words under a [`HybridLatch`]. A read copies the words and looks at the latch twice; it writes nothing, so
-/// that readers on many CPUs share the lines. 8 bytes, and 8 for each word.
+/// A value of `N` words under a [`HybridLatch`]. A read copies the words and looks at the latch twice; it writes nothing
+/// unless writers spoil a few attempts, so that readers on many CPUs share the lines. 8 bytes, and 8 for each word.
 #[derive(Debug)]
 pub struct HybridCell<T, const N: usize, C: ClassOf = Unclassed, M: Machine = Host> {
     latch: HybridLatch<C, M>,

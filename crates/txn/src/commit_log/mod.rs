@@ -59,6 +59,9 @@ use crate::Xid;
 
 pub use page::{COMMIT_LOG_PAGE_HEADER, COMMIT_LOG_PAGE_SIZE, XIDS_PER_PAGE};
 
+/// The commit log has no place for this xid and later ones: the numbers of its pages have 32 bits.
+pub const XID_LIMIT: Xid = Xid(XIDS_PER_PAGE << 32);
+
 /// Pages cached: 4 million transactions.
 const CACHED_PAGES: usize = 128;
 

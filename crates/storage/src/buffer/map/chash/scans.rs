@@ -45,7 +45,11 @@ impl<M: Machine> Scans<M> {
     /// Announces a scan of a bucket whose nodes go to this garbage list.
     #[inline]
     pub(super) fn announce(&self, list: usize) -> Scan<'_, M> {
-        let worker = M::known_worker();
+        // A thread waits for a slot if it has none: a scan that is not announced could be passed by a reclaimer (H3).
+        let worker = match M::THREADS_ARE_WORKERS {
+            true => Some(M::worker()),
+            false => M::known_worker(),
+        };
         let announcement = worker.map(|worker| &**self.announced.get(worker.0 as usize));
         if let (Some(worker), Some(announcement)) = (worker, announcement) {
             if worker.0 >= self.end.load(Relaxed) {
