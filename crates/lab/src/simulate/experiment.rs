@@ -343,6 +343,14 @@ impl Default for Parameters {
 }
 
 impl Parameters {
+    /// The largest value of the parameter of this name. Each parent is a row that this host holds.
+    fn most(name: &str) -> f64 {
+        match name {
+            "parents" => 1e6,
+            _ => 1e9,
+        }
+    }
+
     /// Every number by its name.
     pub fn numbers_mut(&mut self) -> [(&'static str, &mut f64); 24] {
         [
@@ -467,11 +475,17 @@ impl Experiment {
         {
             let name = &variant.name;
             return Err(wrong(format!(
-                "{name}: multixact has a part in a hot-parent alone"
+                "variant \"{name}\": multixact is for the workload hot-parent"
             )));
         }
         if experiment.measure_ms == 0 {
             return Err(wrong("measure_ms must be 1 at least".to_owned()));
+        }
+        for (name, number) in experiment.parameters.numbers_mut() {
+            let most = Parameters::most(name);
+            if !(0.0..=most).contains(number) {
+                return Err(wrong(format!("{name} = {number} must be from 0 to {most}")));
+            }
         }
         Ok(experiment)
     }
@@ -549,12 +563,15 @@ impl Experiment {
         let parsed = value
             .parse::<f64>()
             .ok()
-            .filter(|value| (0.0..=1e9).contains(value));
+            .filter(|value| (0.0..=Parameters::most(name)).contains(value));
         let Some(parsed) = parsed else {
             return Err(LabError::BadNumber {
                 what: "a parameter",
                 value: setting.to_owned(),
-                must: "NAME=NUMBER with a number from 0 to 1,000,000,000",
+                must: match name {
+                    "parents" => "NAME=NUMBER with a number from 0 to 1,000,000",
+                    _ => "NAME=NUMBER with a number from 0 to 1,000,000,000",
+                },
             });
         };
         match (number, name) {
@@ -642,6 +659,26 @@ mod tests {
                 clearway_sim::MachineModel::load(machine).unwrap();
             }
             assert!(!experiment.variants.is_empty() && !experiment.clients.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_parameter_out_of_its_range_is_refused() {
+        let mut experiment = Experiment::load("hot-parent").unwrap();
+        experiment.set("parents=1000000").unwrap();
+        for setting in ["parents=1000001", "work_us=-1", "work_us=1e10"] {
+            let error = experiment.set(setting).unwrap_err();
+            assert!(matches!(error, LabError::BadNumber { .. }), "{error}");
+            let (name, value) = setting.split_once('=').unwrap();
+            let text = format!(
+                "name = \"x\"\ndescription = \"\"\nmachine = \"haswell-ex-4s\"\nworkload = \"hot-parent\"\n\
+                 warm_up_ms = 1\nmeasure_ms = 1\nclients = [1]\nparameters = {{ {name} = {value} }}\n[[variants]]\nname = \"a\"\n"
+            );
+            let error = Experiment::parse("x.toml", &text).unwrap_err();
+            assert!(
+                error.to_string().contains(name) && error.to_string().contains("must be from 0 to"),
+                "{error}"
+            );
         }
     }
 

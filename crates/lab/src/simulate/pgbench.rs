@@ -26,11 +26,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Acquire;
 use std::time::Duration;
 
 use clearway_machine::{Machine, WaitEvent, WaitScope, Work};
-use clearway_sim::{Latency, Simulated, Simulation, charge_drawn, clock_ns, device, random_below, span};
+use clearway_sim::{Latency, Simulated, Simulation, charge_drawn, device, random_below, span};
 use clearway_storage::wal::record::RecordKind;
 use clearway_storage::wal::{LogDevice, LogOptions, Wal};
 use clearway_storage::{
@@ -378,18 +377,21 @@ impl Session {
         let last = if kind == WorkloadKind::TpcbLike { 12 } else { 40 };
         self.work(last / 4);
         self.begin_statement(false);
-        self.rows += 1;
-        let block = self.number * 2 + self.rows / HISTORY_ROWS % 2;
-        {
-            let _span = span("insert");
-            database.change(xid, HISTORY, block, 400, &[0; INSERT_BYTES]);
-        }
+        self.insert(xid, HISTORY, HISTORY_ROWS);
         self.end_statement();
         self.work(last / 2);
         client::answer(self.client_ns);
         // END
         self.work(last - last / 4 - last / 2);
         self.commit(xid);
+    }
+
+    /// Inserts a row into one of the two pages that the session fills in turn.
+    pub(super) fn insert(&mut self, xid: Xid, rel: RelId, rows_per_page: u32) {
+        self.rows += 1;
+        let block = self.number * 2 + self.rows / rows_per_page % 2;
+        let _span = span("insert");
+        self.database.change(xid, rel, block, 400, &[0; INSERT_BYTES]);
     }
 
     /// Commits, and gives back what the transaction held.
@@ -431,17 +433,10 @@ pub(crate) fn spawn(
     spawn_log_writer(simulation, experiment, &database, meter);
     let kind = experiment.workload;
     for mut session in sessions {
-        let meter = Rc::clone(meter);
-        simulation.spawn(move || {
-            // Clients arrive over some time.
-            Simulated::charge(Work::Nanos(random_below(2_000_000)));
-            Simulated::fence(Acquire);
-            while meter.goes_on() {
-                let began = clock_ns();
-                transaction(&mut session, kind);
-                meter.done(began);
-                client::answer(session.client_ns);
-            }
+        let (own_meter, client_ns) = (Rc::clone(meter), session.client_ns);
+        client::spawn(simulation, meter, client_ns, move |began| {
+            transaction(&mut session, kind);
+            own_meter.done(began);
         });
     }
 }

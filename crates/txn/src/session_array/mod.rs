@@ -435,9 +435,15 @@ impl<M: Machine> SessionArray<M> {
         Some(ProcId(self.procs[index].load(Relaxed)))
     }
 
-    /// True if `xid` is still running.
+    /// True if `xid` is still running. One that is newer than all that have ended needs no look at the others: it was put into
+    /// `xids[]` before `next_xid` told of it (R1), and would have moved `latest_completed` when it left (R2).
     pub fn is_running(&self, xid: Xid) -> bool {
-        self.find_running(xid).is_some()
+        if xid >= self.next_xid() {
+            return false;
+        }
+        let _shared = self.latch.shared();
+        xid.0 > self.latest_completed.load(Relaxed)
+            || self.dense().iter().any(|entry| entry.load(Relaxed) == xid.0)
     }
 }
 

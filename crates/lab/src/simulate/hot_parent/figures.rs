@@ -15,7 +15,8 @@ use crate::simulate::meter::Meter;
 pub struct HotParentFigures {
     /// Transactions that had the row and had not ended when one got it, itself among them: the mean.
     pub sharers: f64,
-    /// Part of the transactions' time from asking for the row to having it.
+    /// Part of the transactions' time from asking for the row to having it. Giving it back, which only sharers in memory do, is
+    /// not in it.
     pub lock_share: f64,
     /// Transactions that had the row alone, FOR UPDATE.
     pub alone: u64,

@@ -25,10 +25,8 @@ mod file;
 mod parents;
 
 use std::rc::Rc;
-use std::sync::atomic::Ordering::Acquire;
 
-use clearway_machine::{Machine, Work};
-use clearway_sim::{Simulated, Simulation, clock_ns, random_below, span};
+use clearway_sim::{Simulated, Simulation, clock_ns, random_below};
 use clearway_storage::RelId;
 use clearway_txn::RowLockMode;
 
@@ -49,16 +47,12 @@ const CHILDREN: RelId = RelId(26);
 const PARENTS_PER_LEAF: u32 = 300;
 /// Children of a page; each session fills two pages of its own in turn.
 const CHILDREN_PER_PAGE: u32 = 120;
-/// Payload bytes of the log record of a child, and the work on its page, ns.
-const CHILD_BYTES: usize = 80;
-const CHILD_NS: u64 = 400;
 
 /// A client's session.
 struct Child {
     session: Session,
     parents: Rc<Parents>,
     sets: TransactionSets,
-    inserted: u32,
     /// Transactions of a million that lock the parent FOR UPDATE.
     alone_per_million: u64,
 }
@@ -83,12 +77,7 @@ impl Child {
         self.session.work(40);
         self.session.begin_statement(false);
         let xid = database.procs.assign_xid(self.session.proc);
-        {
-            let _span = span("insert");
-            self.inserted += 1;
-            let block = self.session.number * 2 + self.inserted / CHILDREN_PER_PAGE % 2;
-            database.change(xid, CHILDREN, block, CHILD_NS, &[0; CHILD_BYTES]);
-        }
+        self.session.insert(xid, CHILDREN, CHILDREN_PER_PAGE);
         self.session.work(20);
         database.read_inner(PARENTS_INDEX, 0, INDEX_PAGE_NS);
         database.read(PARENTS_INDEX, 1 + row / PARENTS_PER_LEAF, INDEX_PAGE_NS);
@@ -151,20 +140,12 @@ pub(crate) fn spawn(
             session,
             parents: Rc::clone(&parents),
             sets: TransactionSets::default(),
-            inserted: 0,
             alone_per_million,
         };
-        let (meter, tally) = (Rc::clone(meter), Rc::clone(&tally));
-        simulation.spawn(move || {
-            // Clients arrive over some time.
-            Simulated::charge(Work::Nanos(random_below(2_000_000)));
-            Simulated::fence(Acquire);
-            while meter.goes_on() {
-                let began = clock_ns();
-                let done = child.transaction();
-                tally.done(began, &done);
-                client::answer(child.session.client_ns);
-            }
+        let (tally, client_ns) = (Rc::clone(&tally), child.session.client_ns);
+        client::spawn(simulation, meter, client_ns, move |began| {
+            let done = child.transaction();
+            tally.done(began, &done);
         });
     }
     tally

@@ -1,7 +1,7 @@
 //! The rows of the parents, and the three ways to lock one.
 //!
 //! Invariant: as long as a transaction has locked a row in a mode, none has it in a mode that conflicts. [`Granted`] counts,
-//! beside the simulation, and stops it at once where that is not so.
+//! beside the simulation, and stops it at once where that is not so; it counts a transaction until its commit begins.
 //!
 //! | way | a sharer's page latch | it writes | an exclusive locker finds the sharers |
 //! | --- | --- | --- | --- |

@@ -20,18 +20,19 @@
 //! - X5: a set is written, and so is its log record, before its number is in a row.
 //! - X6: a member that has ended keeps no transaction out, but is in the set until the next one is made.
 //!
-//! # What a locker does, under the row's page latch
+//! # What a locker does, from step 2 on under the row's page latch
 //! 1. Once a transaction: it notes in its slot which set is the next, under MultiXactGen, shared.
 //! 2. It looks up the members of the row's set, unless its transaction has done so before ([`TransactionSets`]). Its first
 //!    lookup in a transaction also reads all those slots, under MultiXactGen, exclusive. A lookup takes MultiXactGen, shared;
 //!    the latch of the bank of the set's offset; that of the bank of its members; each of them exclusive.
-//! 3. It asks of each member whether that one runs: a shared latch of the array of running transactions and a walk along it.
+//! 3. It asks of each member whether that one runs: a shared latch of the array of running transactions, and a walk along it
+//!    unless the member is newer than all that have ended.
 //! 4. It gets a number and places under MultiXactGen, exclusive; adds pages to the files if those come to new ones.
 //! 5. It logs the set, all its members, and writes offset and members.
 //! 6. It changes the row's word, and logs that.
 //!
 //! # Costs
-//! A set of n members costs n looks at the running transactions, each a walk of up to one entry a session, and n words
+//! A set of n members costs n looks at the running transactions, some of them a walk of up to one entry a session, and n words
 //! written and logged. Steps 2 to 6 have the page's latch. So n transactions that share a row one after the other, and all
 //! run, cost n² members.
 //!
@@ -46,6 +47,7 @@
 //!   made: a transaction that locks a row once has none.
 //! - The wait of a reader for the creator of the next set, whose first place is where this set ends: here a creator writes
 //!   both ends of its set.
+//! - The skip of a lookup of a set from before the oldest one that any transaction may see.
 //! - Members that have updated the row, 32-bit numbers and what comes of their wrapping around, VACUUM, removal of old
 //!   pages, standbys.
 //!

@@ -9,6 +9,8 @@
 //! Page `p` of `B` banks is in bank `p % B`. With one bank this is the cache before PostgreSQL 17: one latch for all. A latch
 //! is taken exclusively also to read, as theirs is for multixacts.
 //!
+//! Pages come and go as those of the commit log do (`clearway_txn`, `commit_log/bank.rs`), in a cache that is as theirs is.
+//!
 //! Left out: a latch for the transfer of each buffer (a bank has one for all), segments of the file, its syncs.
 
 use clearway_latch::{LatchClass, Latched, LwLockOptions};

@@ -6,6 +6,7 @@ use clearway_machine::Native;
 use clearway_txn::{ProcArray, ProcArrayOptions};
 use parking_lot::Mutex;
 
+use super::slru::{SlruLatches, SlruSizes};
 use super::*;
 
 /// A file that notes how often it is read and written.
@@ -77,6 +78,42 @@ fn sets_outlive_their_buffers() {
         let read = sets.members.file().reads.load(Ordering::Relaxed);
         assert!((pages - 1..=pages + 1).contains(&read), "{read} of {pages}");
     }
+}
+
+/// Four threads, each with entries of its own on shared pages, of which two at a time have a buffer: each finds what it wrote.
+#[test]
+fn pages_are_whole_beside_evictions() {
+    const THREADS: u64 = 4;
+    const PAGES: u64 = 6;
+    static TRANSFER: LatchClass = LatchClass::new("TestTransfer", WaitEvent::UserLatch, 252);
+    static BANK: LatchClass = LatchClass::new("TestBank", WaitEvent::UserLatch, 253);
+    let sizes = SlruSizes {
+        banks: 1,
+        buffers_per_bank: 2,
+        entries_per_page: THREADS,
+    };
+    let latches = SlruLatches {
+        transfer: &TRANSFER,
+        bank: &BANK,
+    };
+    let slru = Slru::<Native, _>::new(sizes, latches, LwLockOptions::default(), File::default());
+    (0..PAGES).for_each(|page| slru.begin_page(page));
+    std::thread::scope(|scope| {
+        for own in 0..THREADS {
+            let slru = &slru;
+            scope.spawn(move || {
+                let mut written = [0; PAGES as usize];
+                for round in 1..=4_000 {
+                    let page = (round * (own + 1)) % PAGES;
+                    let entry = page * THREADS + own;
+                    assert_eq!(slru.read(entry, 1), [written[page as usize]], "round {round}");
+                    slru.write(entry, &[round]);
+                    written[page as usize] = round;
+                }
+            });
+        }
+    });
+    assert!(slru.file().writes.load(Ordering::Relaxed) > PAGES);
 }
 
 /// A transaction that looks a set up again, or has made it, asks no latch; the next one does.

@@ -31,10 +31,8 @@ mod transactions;
 
 use std::convert::Infallible;
 use std::rc::Rc;
-use std::sync::atomic::Ordering::Acquire;
 
-use clearway_machine::{Machine, Work};
-use clearway_sim::{Simulated, Simulation, clock_ns, random_below, span};
+use clearway_sim::{Simulation, random_below, span};
 use clearway_storage::RelId;
 use clearway_txn::{LockMode, LockTag, LockWait, Xid};
 use rand::TryRng;
@@ -281,17 +279,10 @@ pub(crate) fn spawn(
             held: Vec::new(),
             session,
         };
-        let (meter, tally) = (Rc::clone(meter), Rc::clone(&tally));
-        simulation.spawn(move || {
-            // Clients arrive over some time.
-            Simulated::charge(Work::Nanos(random_below(2_000_000)));
-            Simulated::fence(Acquire);
-            while meter.goes_on() {
-                let began = clock_ns();
-                let done = client.transaction();
-                tally.done(began, done);
-                client::answer(client.session.client_ns);
-            }
+        let (tally, client_ns) = (Rc::clone(&tally), client.session.client_ns);
+        client::spawn(simulation, meter, client_ns, move |began| {
+            let done = client.transaction();
+            tally.done(began, done);
         });
     }
     tally
