@@ -53,6 +53,8 @@ mod scheduling;
 #[cfg(feature = "std")]
 mod stderr;
 #[cfg(feature = "std")]
+mod thread_attributes;
+#[cfg(feature = "std")]
 mod time_slice;
 #[cfg(feature = "std")]
 mod usage;

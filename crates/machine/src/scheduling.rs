@@ -9,6 +9,7 @@
 use std::io;
 
 use crate::Native;
+use crate::thread_attributes::{attributes_of, set_attributes};
 
 /// The calling thread, for the kernel.
 pub(crate) const THIS_THREAD: libc::pid_t = 0;
@@ -55,6 +56,22 @@ impl Native {
     /// Sets the policy of another thread, which must not have ended: its number may be another's by then.
     pub fn set_scheduling_of(thread: ThreadId, policy: SchedulingPolicy) -> io::Result<()> {
         set_policy(thread.0, policy)
+    }
+
+    /// The nice value of a thread of this process: from -20, with which it gets most of the CPUs beside others, to 19.
+    pub fn nice_of(thread: ThreadId) -> io::Result<i32> {
+        Ok(attributes_of(thread.0)?.sched_nice)
+    }
+
+    /// Sets the nice value of another thread, which must not have ended.
+    ///
+    /// # Errors
+    /// `PermissionDenied` if it would be lower than now, and the process has neither `CAP_SYS_NICE` nor a limit
+    /// (`RLIMIT_NICE`) that allows it.
+    pub fn set_nice_of(thread: ThreadId, nice: i32) -> io::Result<()> {
+        let mut attributes = attributes_of(thread.0)?;
+        attributes.sched_nice = nice;
+        set_attributes(thread.0, &attributes)
     }
 
     /// The calling thread.
@@ -169,6 +186,21 @@ mod tests {
         assert_eq!(thread.join().unwrap(), libc::SCHED_BATCH);
         assert!(before.turns > 0);
         assert!(Native::cpu_turns_of(Native::this_thread()).unwrap().turns > 0);
+    }
+
+    #[test]
+    fn a_thread_can_be_made_nicer() {
+        std::thread::spawn(|| {
+            let thread = Native::this_thread();
+            let nice = Native::nice_of(thread).unwrap().min(18) + 1;
+            Native::set_scheduling(SchedulingPolicy::Batch).unwrap();
+            Native::set_nice_of(thread, nice).unwrap();
+            assert_eq!(Native::nice_of(thread).unwrap(), nice);
+            // SAFETY: 0 names the calling thread.
+            assert_eq!(unsafe { libc::sched_getscheduler(0) }, libc::SCHED_BATCH);
+        })
+        .join()
+        .unwrap();
     }
 
     #[test]

@@ -21,6 +21,7 @@
 use std::io;
 
 use crate::scheduling::THIS_THREAD;
+use crate::thread_attributes::{attributes_of, set_attributes};
 use crate::{Native, ThreadId, switch};
 
 /// The slice of `short`, nanoseconds: the shortest that the kernel gives.
@@ -28,9 +29,6 @@ const SHORT_NS: u64 = 100_000;
 
 /// The slice that asks for the kernel's own.
 const KERNELS: u64 = 0;
-
-/// As long as `sched_attr` was when slices could first be set; the kernel accepts that from then on.
-const ATTRIBUTES_BYTES: u32 = size_of::<libc::sched_attr>() as u32;
 
 switch! {
     /// The time for which a session's thread may keep its CPU from others.
@@ -99,31 +97,7 @@ impl Native {
 fn set_slice(thread: libc::pid_t, slice_ns: u64) -> io::Result<()> {
     let mut attributes = attributes_of(thread)?;
     attributes.sched_runtime = slice_ns;
-    // SAFETY: the kernel reads `size` bytes of the struct, which outlives the call; a number that names no thread is an
-    // error.
-    match unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &raw const attributes, 0) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-fn attributes_of(thread: libc::pid_t) -> io::Result<libc::sched_attr> {
-    // SAFETY: plain old data, for which zeros are valid.
-    let mut attributes: libc::sched_attr = unsafe { core::mem::zeroed() };
-    // SAFETY: the kernel writes at most the given number of bytes, the struct's size; a number that names no thread is an
-    // error.
-    match unsafe {
-        libc::syscall(
-            libc::SYS_sched_getattr,
-            thread,
-            &raw mut attributes,
-            ATTRIBUTES_BYTES,
-            0,
-        )
-    } {
-        0 => Ok(attributes),
-        _ => Err(io::Error::last_os_error()),
-    }
+    set_attributes(thread, &attributes)
 }
 
 #[cfg(test)]

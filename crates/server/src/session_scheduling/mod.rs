@@ -11,17 +11,20 @@
 //! | --- | --- |
 //! | `batch` | SCHED_BATCH |
 //! | `normal` | SCHED_OTHER |
-//! | `adaptive` | SCHED_BATCH, and SCHED_OTHER while the rule in `rule` finds that other programs keep the CPUs from sessions; with a slice of 0.1 ms, which interrupts at once, while fewer sessions run than there are CPUs. SCHED_OTHER also for the few that sleep in the middle of their work, which `sleepers` finds |
+//! | `adaptive` | SCHED_BATCH, and SCHED_OTHER while the rule in `rule` finds that other programs keep the CPUs from sessions; with a slice of 0.1 ms, which interrupts at once, while fewer sessions run than there are CPUs. SCHED_OTHER also for the few that sleep in the middle of their work, which `sleepers` finds, with a larger share of the CPUs (a lower nice value) where the process may give it |
 //!
 //! # Adaptive
 //! Invariant: each session whose number is in the registry has the policy that was chosen last: SCHED_OTHER if the rule
-//! has chosen an interruption or the session is preferred, else SCHED_BATCH.
+//! has chosen an interruption or the session is preferred, else SCHED_BATCH. A session that is not preferred has the
+//! server's own nice value.
 //!
 //! 1. A session's thread enters its number in the registry, and takes the policy that is chosen.
 //! 2. The registry's watcher samples sessions at each of its looks, and asks the rule.
 //! 3. If the choice changes, the watcher notes it and sets the policy of all sessions in the registry. No session is
 //!    preferred then.
-//! 4. While sessions wait, the watcher notes which are preferred, and sets the policy of those for which that changes.
+//! 4. While sessions wait, the watcher notes which are preferred and how much, and sets the policy and the nice value of
+//!    those for which that changes. A process that may not lower a nice value (no `CAP_SYS_NICE`, no `RLIMIT_NICE`) leaves
+//!    it at that.
 //!
 //! Steps 1, 3 and 4 are each done in one go under the registry's mutex. A session leaves the registry before its thread
 //! ends, so in steps 3 and 4 no number is another thread's.
@@ -34,16 +37,19 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use clearway_machine::{Native, SchedulingPolicy, ThreadId, TimeSliceVariant};
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 use rule::{Choice, Rule, Sample};
-use sleepers::Sleepers;
+use sleepers::{Preferred, Sleepers};
 
 /// Sessions whose use of the CPUs is read at a look, at most: each reads a file of the kernel.
 const SAMPLED_MAX: usize = 32;
 
 /// The server's least use of the CPUs between two looks. Sessions that do nothing are not looked at.
 const USED_MIN: Duration = Duration::from_micros(200);
+
+/// The lowest nice value that the kernel knows.
+const NICE_MIN: i32 = -20;
 
 /// The scheduling of sessions by the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -81,8 +87,12 @@ impl SessionScheduling {
 #[derive(Debug, Default)]
 pub(crate) struct ChosenPolicy {
     choice: Choice,
-    /// The numbers of sessions that interrupt while the others wait.
-    preferred: HashSet<u64>,
+    /// The sessions that interrupt while the others wait.
+    preferred: Preferred,
+    /// The nice value of sessions that are not preferred.
+    nice: i32,
+    /// The process has been told that it may not lower a nice value.
+    may_not_lower: bool,
     /// The configuration gives sessions a slice, which they keep.
     has_slice: bool,
 }
@@ -102,7 +112,9 @@ impl ChosenPolicy {
     pub(crate) fn of(scheduling: Scheduling) -> Self {
         Self {
             choice: Choice::Wait,
-            preferred: HashSet::new(),
+            preferred: Preferred::default(),
+            nice: Native::nice_of(Native::this_thread()).unwrap_or(0),
+            may_not_lower: false,
             has_slice: scheduling.time_slice == TimeSliceVariant::Short,
         }
     }
@@ -118,9 +130,13 @@ impl ChosenPolicy {
 
     fn choose(&mut self, choice: Choice, sessions: impl Iterator<Item = ThreadId>) {
         self.choice = choice;
-        self.preferred.clear();
+        let had_more = std::mem::take(&mut self.preferred).nice != 0;
         for session in sessions {
-            if let Err(error) = self.set(session) {
+            let nice = match had_more {
+                true => Native::set_nice_of(session, self.nice),
+                false => Ok(()),
+            };
+            if let Err(error) = nice.and_then(|()| self.set(session)) {
                 warn!("sessions keep their scheduling: {error}");
                 return;
             }
@@ -128,26 +144,49 @@ impl ChosenPolicy {
     }
 
     /// Those sessions interrupt from now on, and all others wait as the choice has it.
-    fn prefer(&mut self, preferred: HashSet<u64>, sessions: &[SessionThread]) {
+    fn prefer(&mut self, preferred: Preferred, sessions: &[SessionThread]) {
         let all_interrupt = self.choice != Choice::Wait;
         // None is preferred then, so that none is set to wait.
         if all_interrupt {
             return;
         }
+        let before = std::mem::replace(&mut self.preferred, preferred);
         for session in sessions {
-            let policy = match (
-                self.preferred.contains(&session.number),
-                preferred.contains(&session.number),
-            ) {
-                (false, true) => SchedulingPolicy::Normal,
-                (true, false) => SchedulingPolicy::Batch,
-                _ => continue,
+            let was = before.sessions.contains(&session.number);
+            let is = self.preferred.sessions.contains(&session.number);
+            let policy = match is {
+                true => SchedulingPolicy::Normal,
+                false => SchedulingPolicy::Batch,
             };
-            if let Err(error) = Native::set_scheduling_of(session.thread, policy) {
+            if was != is
+                && let Err(error) = Native::set_scheduling_of(session.thread, policy)
+            {
                 warn!("a session keeps its scheduling: {error}");
             }
+            let nice_before = if was { before.nice } else { 0 };
+            let nice = if is { self.preferred.nice } else { 0 };
+            if nice != nice_before {
+                self.set_nice(session.thread, nice);
+            }
         }
-        self.preferred = preferred;
+    }
+
+    /// Gives a session the nice value that is `nice` more than the others have.
+    fn set_nice(&mut self, session: ThreadId, nice: i32) {
+        if nice < 0 && self.may_not_lower {
+            return;
+        }
+        match Native::set_nice_of(session, (self.nice + nice).max(NICE_MIN)) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                self.may_not_lower = true;
+                info!(
+                    "sessions that commit beside many that read have no larger share of the CPUs than those: the \
+                     server may not lower a thread's nice value (CAP_SYS_NICE, or LimitNICE=-10 in its unit)"
+                );
+            }
+            Err(error) => warn!("a session keeps its share of the CPUs: {error}"),
+            Ok(()) => {}
+        }
     }
 
     fn set(&self, session: ThreadId) -> io::Result<()> {
@@ -217,6 +256,7 @@ impl Adaptation {
         let preferred = self
             .sleepers
             .look(now, &samples, |number| there.contains(&number));
+        debug!("preferred: {preferred:?}; {}", self.sleepers);
         policy.prefer(preferred, sessions);
         // Each is sampled twice: what it did between two looks is what counts.
         if self.rule.has_compared() {
@@ -300,9 +340,8 @@ mod tests {
     /// Mutation that it should catch: a choice leaves sessions preferred.
     #[test]
     fn a_preferred_session_interrupts_until_it_is_preferred_no_more() {
-        let prefer = |policy: &mut ChosenPolicy, session| policy.prefer(HashSet::from([1]), &[session]);
-        let prefer_another =
-            |policy: &mut ChosenPolicy, session| policy.prefer(HashSet::from([2]), &[session]);
+        let prefer = |policy: &mut ChosenPolicy, session| policy.prefer(preferred(1, 0), &[session]);
+        let prefer_another = |policy: &mut ChosenPolicy, session| policy.prefer(preferred(2, 0), &[session]);
         assert_eq!(after_each(prefer), NORMAL);
         assert_eq!(after_each(prefer_another), BATCH);
         let ends = |policy: &mut ChosenPolicy, session| {
@@ -323,6 +362,39 @@ mod tests {
             prefer_another(policy, session);
         };
         assert_eq!(after_each(while_all_interrupt), NORMAL);
+    }
+
+    fn preferred(session: u64, nice: i32) -> Preferred {
+        Preferred {
+            sessions: HashSet::from([session]),
+            nice,
+        }
+    }
+
+    /// Mutations that it should catch: a session keeps its share when it is preferred no more; when all interrupt.
+    #[test]
+    fn a_preferred_session_has_a_larger_share_where_that_is_allowed() {
+        after_each(|policy, session| {
+            let own = Native::nice_of(session.thread).unwrap();
+            policy.nice = own;
+            let nice = || Native::nice_of(session.thread).unwrap() - own;
+            policy.prefer(preferred(1, -5), &[session]);
+            let allowed = if policy.may_not_lower { 0 } else { -5 };
+            assert_eq!(nice(), allowed);
+            policy.prefer(preferred(1, -10), &[session]);
+            assert_eq!(nice(), allowed * 2);
+            policy.prefer(preferred(1, 0), &[session]);
+            assert_eq!(nice(), 0);
+            policy.prefer(preferred(1, -5), &[session]);
+            policy.prefer(preferred(2, -5), &[session]);
+            assert_eq!(nice(), 0);
+            policy.prefer(preferred(1, -5), &[session]);
+            policy.choose(Choice::Interrupt, iter::once(session.thread));
+            assert_eq!(nice(), 0);
+            policy.choose(Choice::Wait, iter::once(session.thread));
+            policy.prefer(preferred(1, -5), &[session]);
+            assert_eq!(nice(), allowed);
+        });
     }
 
     /// Mutation that it should catch (`crates/server/mutations/session_scheduling.toml`): a new session keeps its policy.

@@ -3,18 +3,22 @@
 //! A client's message takes a session one turn on a CPU, and one more after each sleep before the answer: for the sync of
 //! its commit, for a row, for a page. A session that waits for the running thread (SCHED_BATCH) stands behind all others
 //! at each turn. Beside many sessions that read without a sleep, one that commits gets a fraction of what they get, and
-//! of what it would get if it interrupted one of them. It does so seldom: they have nearly all of the turns.
+//! of what it would get if it interrupted one of them. It does so seldom: they have nearly all of the turns. But the
+//! kernel lets a thread interrupt only while it has had less than its share of the CPUs, and a commit costs several reads:
+//! one session of 64 that commits has had its share after a few hundred commits a second. So it gets a larger one.
 //!
 //! Invariant: a session is *preferred* only if it slept within its messages when it was compared last, and those that did
 //! have a small share of all turns.
 //!
 //! 1. A session is compared with an earlier sample of itself that is [`TURNS_MIN`] turns or [`ADDED_MAX`] old. It sleeps
 //!    within its messages if it had [`TURNS_PER_MESSAGE`] turns for each. Its turns a second are noted.
-//! 2. Those that sleep are preferred if they have [`FEW`] of all turns, and from then on up to [`FEW_STILL`]: what is
-//!    preferred makes more turns.
-//! 3. Beyond that none is. If most sessions commit, each interrupts another one's commit, and none gains.
+//! 2. If those that sleep have at most [`FEW`] of all turns, they are preferred more, by one of the [`STEPS`]; by all of
+//!    them if they have at most [`VERY_FEW`]; beyond [`FEW_STILL`] less, by one. So few commit beside many readers with a share that lies between the two, and where most
+//!    sessions commit none is preferred: each would interrupt another one's commit, and none gain.
+//! 3. A step is taken only after one that sleeps was compared anew: what the last step has done is seen first.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::time::Duration;
 
 use super::rule::{ADDED_MAX, Sample, TURNS_MIN};
@@ -23,11 +27,19 @@ use super::rule::{ADDED_MAX, Sample, TURNS_MIN};
 /// by an interruption, is one more, too; those are few beside many short messages.
 const TURNS_PER_MESSAGE: f64 = 1.5;
 
-/// The largest share of all turns that sessions have which become preferred.
+/// The largest share of all turns of sessions that become preferred, or more so.
 const FEW: f64 = 1.0 / 8.0;
 
-/// The largest share of all turns that preferred sessions have.
+/// The largest share of all turns of sessions that the last step cannot bring beyond [`FEW`] by much: it multiplies their
+/// turns by ten or twenty.
+const VERY_FEW: f64 = 1.0 / 64.0;
+
+/// The largest share of all turns that preferred sessions keep.
 const FEW_STILL: f64 = 1.0 / 4.0;
+
+/// The nice values of preferred sessions, relative to that of the others. With the first one a session may interrupt, and
+/// its share of the CPUs is theirs; with the last one it is nearly ten times theirs.
+const STEPS: [i32; 3] = [0, -5, -10];
 
 /// A session as it was compared last.
 #[derive(Debug)]
@@ -38,37 +50,72 @@ struct Known {
     sleeps: bool,
 }
 
+/// The sessions that are preferred.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Preferred {
+    /// Their numbers.
+    pub(super) sessions: HashSet<u64>,
+    /// Their nice value, relative to that of the others.
+    pub(super) nice: i32,
+}
+
 /// All sessions that were sampled and are there still.
 #[derive(Debug, Default)]
 pub(super) struct Sleepers {
     sessions: HashMap<u64, Known>,
-    are_preferred: bool,
+    /// The number of steps taken.
+    steps: usize,
+}
+
+impl fmt::Display for Sleepers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sleeping = self.sessions.values().filter(|known| known.sleeps).count();
+        write!(
+            f,
+            "{sleeping} of {} sessions sleep within their messages, {:.3} of all turns; {} steps",
+            self.sessions.len(),
+            self.share_of_sleepers(),
+            self.steps
+        )
+    }
 }
 
 impl Sleepers {
     /// Compares the sampled sessions at the time `now`, forgets each session for whose number `is_there` is false, and returns
-    /// the numbers of the preferred sessions.
+    /// the preferred sessions.
     pub(super) fn look(
         &mut self,
         now: Duration,
         samples: &[Sample],
         is_there: impl Fn(u64) -> bool,
-    ) -> HashSet<u64> {
+    ) -> Preferred {
         self.sessions.retain(|number, _| is_there(*number));
+        let mut is_news = false;
         for sample in samples {
-            self.compare(now, *sample);
+            is_news |= self.compare(now, *sample);
         }
         let share = self.share_of_sleepers();
-        let share_max = if self.are_preferred { FEW_STILL } else { FEW };
-        self.are_preferred = share > 0.0 && share <= share_max;
-        if !self.are_preferred {
-            return HashSet::new();
+        if share == 0.0 {
+            self.steps = 0;
+        } else if is_news && share <= VERY_FEW {
+            self.steps = STEPS.len();
+        } else if is_news && share <= FEW {
+            self.steps = (self.steps + 1).min(STEPS.len());
+        } else if is_news && share > FEW_STILL {
+            self.steps = self.steps.saturating_sub(1);
         }
+        let Some(step) = self.steps.checked_sub(1) else {
+            return Preferred::default();
+        };
         let sleepers = self.sessions.iter().filter(|(_, known)| known.sleeps);
-        sleepers.map(|(number, _)| *number).collect()
+        Preferred {
+            sessions: sleepers.map(|(number, _)| *number).collect(),
+            nice: STEPS[step],
+        }
     }
 
-    fn compare(&mut self, now: Duration, sample: Sample) {
+    /// True if the session was compared with an earlier sample, and sleeps within its messages.
+    fn compare(&mut self, now: Duration, sample: Sample) -> bool {
         let first = Known {
             at: now,
             sample,
@@ -80,7 +127,7 @@ impl Sleepers {
         let messages = sample.messages.saturating_sub(known.sample.messages);
         let elapsed = now.saturating_sub(known.at);
         if elapsed.is_zero() || (turns < TURNS_MIN && elapsed < ADDED_MAX) {
-            return;
+            return false;
         }
         *known = Known {
             at: now,
@@ -88,6 +135,7 @@ impl Sleepers {
             turns_per_second: turns as f64 / elapsed.as_secs_f64(),
             sleeps: messages > 0 && turns as f64 >= messages as f64 * TURNS_PER_MESSAGE,
         };
+        known.sleeps
     }
 
     /// The share of all turns that sessions have which sleep within their messages; 0 without turns.
@@ -118,8 +166,13 @@ mod tests {
     }
 
     impl Server {
-        /// A look after each session has had so many messages, with so many turns each.
+        /// A look after each session has had so many messages, with so many turns each: the preferred sessions.
         fn look(&mut self, sessions: &[(u64, u64)]) -> Vec<u64> {
+            self.preferred(sessions).0
+        }
+
+        /// As [`look`](Self::look), with their nice value.
+        fn preferred(&mut self, sessions: &[(u64, u64)]) -> (Vec<u64>, i32) {
             self.now += LOOK;
             for (number, (messages, turns_each)) in sessions.iter().enumerate() {
                 if self.samples.len() == number {
@@ -135,9 +188,9 @@ mod tests {
             let there = sessions.len() as u64;
             let seen = &self.samples[..sessions.len()];
             let preferred = self.sleepers.look(self.now, seen, |number| number < there);
-            let mut preferred: Vec<_> = preferred.into_iter().collect();
-            preferred.sort_unstable();
-            preferred
+            let mut numbers: Vec<_> = preferred.sessions.into_iter().collect();
+            numbers.sort_unstable();
+            (numbers, preferred.nice)
         }
     }
 
@@ -176,6 +229,34 @@ mod tests {
         assert_eq!(server.look(&among_six(150)), [0]);
         assert_eq!(server.look(&among_six(180)), NONE);
         assert_eq!(server.look(&among_six(150)), NONE);
+    }
+
+    /// Mutations that it should catch: a step without news; a step down is not taken.
+    #[test]
+    fn the_share_is_raised_and_lowered_in_steps() {
+        let mut server = Server::default();
+        let among_six = |commits| [(commits, 2), READS, READS, READS, READS, READS];
+        server.preferred(&among_six(20));
+        for nice in [0, -5, -10, -10] {
+            assert_eq!(server.preferred(&among_six(20)), (vec![0], nice));
+            // It has not done enough to be compared.
+            assert_eq!(server.preferred(&among_six(1)), (vec![0], nice));
+        }
+        for nice in [-5, 0] {
+            assert_eq!(server.preferred(&among_six(400)), (vec![0], nice));
+            assert_eq!(server.preferred(&among_six(150)), (vec![0], nice));
+        }
+        assert_eq!(server.preferred(&among_six(400)), (vec![], 0));
+    }
+
+    /// Mutation that it should catch: very few come in small steps.
+    #[test]
+    fn one_among_a_hundred_gets_the_largest_share_at_once() {
+        let mut server = Server::default();
+        let mut sessions = vec![READS; 100];
+        sessions[7] = (20, 2);
+        server.preferred(&sessions);
+        assert_eq!(server.preferred(&sessions), (vec![7], -10));
     }
 
     #[test]
