@@ -242,7 +242,7 @@ def compare(path, setup, show=None, binary=None):
     theirs = servers.Postgres(servers.scratch("regress-peer"), settings).start()
     both = connect(ours), connect(theirs)
     for connection in both:
-        connection.execute("set statement_timeout = '5s'")
+        connection.execute("set statement_timeout = '30s'")
     applies, outcome = Filter(), Outcome(path.stem)
     for sql, data in statements(with_files(setup.read_text(), setup.parent.parent)) if setup else ():
         if applies.leaves_out(sql) is None:

@@ -12,6 +12,7 @@ from support import regression_files, tools
 FLOORS = {
     "select": (67, 0),
     "join": (442, 0),
+    "strings": (438, 0),
     "union": (130, 0),
     "aggregates": (338, 0),
     "with": (253, 0),

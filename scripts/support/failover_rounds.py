@@ -155,6 +155,9 @@ def play(trial, clients, fault):
     trial.await_whole()
     clients.begin()
     time.sleep(0.7)
+    if trial.primary() is None:
+        print("no node leads before the fault, in a slow moment", flush=True)
+        trial.await_whole()
     primary = trial.await_primary()
     began = time.monotonic()
     FAULTS[fault](trial, primary)

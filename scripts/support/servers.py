@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 from . import postgres_programs, tools
@@ -27,11 +28,18 @@ atexit.register(_end_all)
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
+PORTS_GIVEN, GIVING = set(), threading.Lock()
+
+
 def free_port():
-    """A TCP port on which no server listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A TCP port on which no server listens, and which no other thread has been given."""
+    while True:
+        with GIVING, socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+            if port not in PORTS_GIVEN:
+                PORTS_GIVEN.add(port)
+                return port
 
 
 class Server:
