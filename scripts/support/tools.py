@@ -33,6 +33,8 @@ PACKAGES = {
     "etcdctl": "etcd-client",
     "openssl": "openssl",
     "haproxy": "haproxy",
+    "prometheus": "prometheus",
+    "promtool": "prometheus",
 }
 
 

@@ -32,6 +32,7 @@ mod error;
 mod etcd_options;
 mod init;
 mod mechanisms;
+mod metrics;
 mod node;
 mod node_database;
 mod node_directory;

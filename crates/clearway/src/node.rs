@@ -23,6 +23,7 @@ use clearway_server::{AnswerDeadline, Server, StopSignal};
 
 use crate::error::{CommandError, Result};
 use crate::etcd_options::{EtcdArguments, check_name};
+use crate::metrics::MetricsPage;
 use crate::node_database::{NodeDatabase, NodeDatabaseOptions};
 use crate::node_directory::NodeDirectory;
 use crate::options::{ConfigOptions, duration, keep_private};
@@ -113,6 +114,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         &config,
         Some(deadline.clone()),
     )?;
+    let metrics = MetricsPage::listen(&config.metrics_listen)?;
     let server_stop = StopSignal::new().map_err(CommandError::io("creating the stop signal"))?;
     let database = Arc::new(NodeDatabase::new(NodeDatabaseOptions {
         name: arguments.name.clone(),
@@ -124,6 +126,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         stop: stop.clone(),
         server_stop: server_stop.clone(),
         on_hang_up,
+        metrics,
     })?);
     let shown = Arc::new(Shown::default());
     if let Some(address) = &arguments.checks {

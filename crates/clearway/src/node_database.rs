@@ -30,6 +30,7 @@ use clearway_server::{AnswerDeadline, Server, StopSignal};
 use clearway_storage::sync_replication::StandbyNames;
 
 use crate::error::{CommandError, Result};
+use crate::metrics::MetricsPage;
 use crate::node_directory::{Closed, NodeDirectory};
 use crate::node_following;
 use crate::options::ConfigOptions;
@@ -55,6 +56,8 @@ pub(crate) struct NodeDatabaseOptions {
     /// Ends the server.
     pub(crate) server_stop: StopSignal,
     pub(crate) on_hang_up: OnHangUp,
+    /// The page of metrics, which shows the engine.
+    pub(crate) metrics: MetricsPage,
 }
 
 enum Command {
@@ -253,6 +256,7 @@ impl NodeDatabase {
             config.synchronous_standby_names.clear();
             take(config)
         });
+        self.options.metrics.show(engine);
         server.ready(Arc::clone(engine));
         let mut state = self.state();
         (state.role, state.engine) = (role, Some(Arc::clone(engine)));
@@ -494,6 +498,7 @@ mod tests {
             stop: StopSignal::new().unwrap(),
             server_stop: StopSignal::new().unwrap(),
             on_hang_up: OnHangUp::default(),
+            metrics: MetricsPage::default(),
         })
         .unwrap()
     }

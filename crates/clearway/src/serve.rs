@@ -9,6 +9,7 @@ use clearway_engine::{Config, Engine};
 use clearway_server::{AnswerDeadline, Scheduling, Server, ServerOptions, TlsOptions, check_rules};
 
 use crate::error::{CommandError, Result, plural};
+use crate::metrics::MetricsPage;
 use crate::options::{ConfigOptions, keep_private};
 use crate::output::notice;
 use crate::server_log;
@@ -61,6 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         &config,
         None,
     )?;
+    let metrics = MetricsPage::listen(&config.metrics_listen)?;
     thread::scope(|scope| {
         let _stop_on_panic = OnPanic(|| stop.stop());
         let running = scope.spawn(|| server.run(&stop));
@@ -70,6 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             Ok(engine) => {
                 notice(format_args!("{}", recovery_line(&engine)));
                 on_hang_up.reload(&arguments.config, &engine);
+                metrics.show(&engine);
                 server.ready(engine);
                 for address in addresses(&server) {
                     notice(format_args!("ready to accept connections on {address}"));

@@ -27,6 +27,7 @@ use clearway_storage::disk::{Disk, NativeDiskWithModes};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::error::{CommandError, Result};
+use crate::metrics::MetricsPage;
 use crate::options::{ConfigOptions, keep_private};
 use crate::output::notice;
 use crate::role::{self, Role};
@@ -158,12 +159,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         &config,
         None,
     )?;
+    let metrics = MetricsPage::listen(&config.metrics_listen)?;
     let server_stop = StopSignal::new().map_err(CommandError::io("creating the stop signal"))?;
     thread::scope(|scope| {
         let _stop_on_panic = OnPanic(|| server_stop.stop());
         let running = scope.spawn(|| server.run(&server_stop));
         let ends = || stop.is_stopped() || running.is_finished();
-        let opened = |engine: &Arc<Engine>| on_hang_up.reload(&arguments.config, engine);
+        let opened = |engine: &Arc<Engine>| {
+            on_hang_up.reload(&arguments.config, engine);
+            metrics.show(engine);
+        };
         let serving = Serving {
             server: &server,
             stop: &stop,

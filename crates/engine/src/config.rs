@@ -170,6 +170,8 @@ pub struct Config {
     pub plan_cache_entries: u32,
     /// The longest message that a client may send: a statement's text, its parameters, a piece of COPY data.
     pub max_message_size: ByteSize,
+    /// The address at which the server's metrics are read; empty: none.
+    pub metrics_listen: String,
     /// The form of the server's log, on standard error.
     pub log_destination: LogDestination,
     /// The beginning of each line of the log, if it is text.
@@ -243,6 +245,7 @@ impl Default for Config {
             planning_memory: ByteSize::mib(4096),
             plan_cache_entries: 256,
             max_message_size: ByteSize::mib(16),
+            metrics_listen: String::new(),
             log_destination: LogDestination::default(),
             log_line_prefix: "%m [%p] %q%u@%d ".to_owned(),
             log_min_messages: LogLevel::Warning,

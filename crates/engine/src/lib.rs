@@ -54,6 +54,7 @@
 //! | [`config`], [`mechanisms`] | what the file sets, and which variant of each mechanism runs |
 //! | `synchronous_commit` | what a commit waits for |
 //! | `interrupt`, [`activity`], `replication_status` | what ends a statement early, what sessions are doing, what a standby receives |
+//! | [`metrics`] | counts and states for monitoring systems |
 //! | [`server_log`] | the session of a line in the server's log |
 //! | [`memory`] | weighs what statements want, and ends the one that holds too much |
 //!
@@ -110,6 +111,7 @@ mod logging;
 mod login_rule;
 pub mod mechanisms;
 pub mod memory;
+pub mod metrics;
 mod nearest;
 pub mod output;
 pub mod password;

@@ -259,6 +259,17 @@ impl<'a> LockWaiter<'a> {
         }
     }
 
+    fn count_deadlock(&self) {
+        let sessions = self
+            .sessions
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(session) = sessions.values().find(|session| session.locks_as(self.proc)) {
+            // On the session's own thread, which waits.
+            session.slot.counts.deadlock_ended();
+        }
+    }
+
     fn deadlock(&self, cycle: &[DeadlockWait]) -> EngineError {
         let (mut waits, mut statements) = (String::new(), String::new());
         for wait in cycle {
@@ -274,6 +285,7 @@ impl<'a> LockWaiter<'a> {
             );
             let _ = write!(statements, "\nProcess {pid}: {}", logged_text(&statement));
         }
+        self.count_deadlock();
         let detail = format!("{waits}{statements}");
         tracing::info!(
             detail,

@@ -418,6 +418,7 @@ impl Session {
         if error.sqlstate() == SqlState::OUT_OF_MEMORY {
             self.give_memory_back();
         }
+        self.slot.counts.statement_failed();
         let stopped = error.sqlstate() == SqlState::QUERY_CANCELED;
         self.txn.fail_answer(stopped, &self.settings);
         self.end_failed();

@@ -90,6 +90,7 @@ impl Session {
         match result {
             Ok(completion) => {
                 self.end_answer(last)?;
+                self.slot.counts.statement_ended();
                 if self.settings.log_min_duration.is_some() {
                     self.time_statement(&prepared.text);
                 }
@@ -495,6 +496,7 @@ impl Session {
     #[inline(always)]
     pub(super) fn set_tag(&mut self, cached: &CachedPlan, rows: Option<u64>) {
         let traits = &cached.traits;
+        self.slot.counts.rows_told(rows.unwrap_or(0));
         match (rows, traits.counted_tags) {
             (None, _) => self.tag.put(traits.tag_without_rows),
             (Some(_), _) if !traits.tells_rows => self.tag.put(traits.tag),

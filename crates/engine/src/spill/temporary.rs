@@ -16,6 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::memory;
+use crate::session_counts::TemporaryFiles;
 use crate::spill::{BlockCounts, SpillOptions, file_error};
 use clearway_sql::error::Result;
 
@@ -61,6 +62,7 @@ impl Temporary {
         let directory = &options.directory;
         let made = unnamed_file(directory);
         let file = made.map_err(|error| file_error("creating", directory, &error))?;
+        TemporaryFiles::add(1, 0);
         Ok(Temporary {
             file,
             directory: Arc::clone(directory),
@@ -99,6 +101,7 @@ impl Temporary {
             .write_all_at(&self.buffer, self.written)
             .map_err(|error| file_error("writing to", &self.directory, &error))?;
         BlockCounts::add_written(self.buffer.len());
+        TemporaryFiles::add(0, self.buffer.len());
         self.written += self.buffer.len() as u64;
         self.buffer.clear();
         self.buffer.shrink_to(BLOCK_BYTES);
