@@ -122,6 +122,24 @@ fn mutex_interrupted<C: ClassOf, P: HolderProtocol>(workers: usize, preemptions:
     });
 }
 
+/// As `mutex_once_each`, with releases after which the mutex may be freed.
+///
+/// Seen to catch: such a release `Relaxed` (causality); one that makes no wake-up call (deadlock).
+fn mutex_to_be_freed<C: ClassOf, P: HolderProtocol>(workers: usize, preemptions: usize) {
+    explore(preemptions, move || {
+        let shared = Shared::new(SrwMutex::<C, Loom, P>::idle());
+        run(&shared, workers, |_, shared| {
+            std::mem::forget(shared.latch.exclusive());
+            shared.add_one();
+            // SAFETY: held, by a guard that is forgotten.
+            unsafe { shared.latch.release_to_be_freed() };
+        });
+        assert!(!shared.latch.is_held());
+        let _guard = shared.latch.exclusive();
+        assert_eq!(shared.read(), workers as u64);
+    });
+}
+
 fn mutex_twice_each<C: ClassOf, P: HolderProtocol>(workers: usize, preemptions: usize) {
     explore(preemptions, move || {
         let shared = Shared::new(SrwMutex::<C, Loom, P>::idle());
@@ -329,6 +347,54 @@ fn ssux_with_early_ends<C: ClassOf, P: SsuxProtocol>(steps: &'static [Step], ear
     });
 }
 
+/// A worker that reads acquires the latch shared again while an exclusive may be waiting for it to leave.
+///
+/// Seen to catch: a reader that such an exclusive keeps out (deadlock); one that enters beside an exclusive that is granted,
+/// or enters `Relaxed` (causality).
+fn ssux_recursive_reader<C: ClassOf, P: SsuxProtocol>(preemptions: usize) {
+    explore(preemptions, move || {
+        let shared = Shared::new(Ssux::<C, P>::idle());
+        run(&shared, 2, |number, shared| {
+            if number == 0 {
+                let _guard = shared.latch.exclusive();
+                shared.add_one();
+                return;
+            }
+            shared.latch.acquire_shared_recursive();
+            let before = shared.read();
+            shared.latch.acquire_shared_recursive();
+            assert_eq!(shared.read(), before, "a worker wrote beside a reader");
+            // SAFETY: held twice.
+            unsafe { shared.latch.release_shared() };
+            assert_eq!(shared.read(), before, "a worker wrote beside a reader");
+            // SAFETY: held once.
+            unsafe { shared.latch.release_shared() };
+        });
+        assert!(!shared.latch.is_held());
+    });
+}
+
+/// Two exclusives and a reader, of which the exclusives release so that the latch may be freed.
+fn ssux_to_be_freed<C: ClassOf>(preemptions: usize) {
+    explore(preemptions, move || {
+        let shared = Shared::new(Ssux::<C, OneWord>::idle());
+        run(&shared, 3, |number, shared| {
+            if number == 0 {
+                let _guard = shared.latch.shared();
+                shared.read();
+            } else {
+                std::mem::forget(shared.latch.exclusive());
+                shared.add_one();
+                // SAFETY: held, by a guard that is forgotten.
+                unsafe { shared.latch.release_exclusive_to_be_freed() };
+            }
+        });
+        assert!(!shared.latch.is_held());
+        let _guard = shared.latch.exclusive();
+        assert_eq!(shared.read(), 2);
+    });
+}
+
 /// A reader that sleeps because of an exclusive is admitted at that worker's downgrade to update, not at its
 /// release.
 ///
@@ -491,3 +557,17 @@ for_each! { [one_word_only: OneWord] {
 for_each! { [mutex_three_preemptions: SingleWake] {
     loom_mutex_of_three => mutex_once_each::<Sleeps>(3, 3);
 } }
+
+for_each! { [to_be_freed_cas_loop: CasLoop, to_be_freed_fetch_add: FetchAddBts, to_be_freed_single_wake: SingleWake] {
+    loom_mutex => mutex_to_be_freed::<Sleeps>(3, 2);
+    loom_mutex_that_polls => mutex_to_be_freed::<Polls>(2, 3);
+} }
+
+for_each! { [recursive_one_word: OneWord, recursive_two_words: SingleWake] {
+    loom_ssux_reader => ssux_recursive_reader::<Sleeps>(3);
+} }
+
+#[test]
+fn loom_ssux_exclusive_to_be_freed() {
+    ssux_to_be_freed::<Sleeps>(2);
+}

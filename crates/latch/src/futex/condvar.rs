@@ -38,7 +38,7 @@
 //! Origin: the condition variable of Rust's std on futexes; parking_lot's makes no call either when none waits.
 
 use core::marker::PhantomData;
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::time::Duration;
 
 use clearway_machine::{AtomicWord, CoreU32, FutexOutcome, Host, Machine, WaitScope};
@@ -109,15 +109,35 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SrwCondvar<C, M, P> {
     /// Steps 1 to 4. The caller holds `mutex`. Returns whether the wait ended because the time was over.
     #[track_caller]
     pub(crate) fn wait_with(&self, mutex: &SrwMutex<C, M, P>, timeout: Option<Duration>) -> bool {
-        let deadline = timeout.and_then(deadline::<M>);
         mutex.check_wait_without();
+        let give_up = || {
+            mutex.release();
+            true
+        };
+        let timed_out = self.wait_without(timeout, give_up, || ());
+        mutex.acquire_again();
+        timed_out
+    }
+
+    /// Waits for a notification, for `timeout` at most, by a caller with a mutex of any kind, which `give_up` releases, and
+    /// which the caller acquires again when this has returned. If `give_up` returns `false` there is no wait. `awake` is called when the sleep is over, and is the last for which
+    /// the variable is sure to be there ([`waiters`](Self::waiters)). Returns whether the time was over.
+    ///
+    /// C1 needs that what `give_up` releases is what notifiers hold while they change what is waited for.
+    pub fn wait_without(
+        &self,
+        timeout: Option<Duration>,
+        give_up: impl FnOnce() -> bool,
+        awake: impl FnOnce(),
+    ) -> bool {
+        let deadline = timeout.and_then(deadline::<M>);
         // Relaxed: C1 is by the mutex, which orders this for every notifier that comes after.
         self.waiters.fetch_add(1, Relaxed);
         let seen = self.notifications.load(Relaxed);
-        mutex.release();
-        let timed_out = self.sleep(seen, deadline);
-        self.waiters.fetch_sub(1, Relaxed);
-        mutex.acquire_again();
+        let timed_out = give_up() && self.sleep(seen, deadline);
+        awake();
+        // Release: pairs with the Acquire in `waiters`; a caller that finds none may free the variable.
+        self.waiters.fetch_sub(1, Release);
         timed_out
     }
 
@@ -138,10 +158,11 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SrwCondvar<C, M, P> {
         false
     }
 
-    /// Number of workers that wait, or have been told to and have not gone on yet. For tests.
-    #[doc(hidden)]
+    /// Number of workers that wait, or have been told to go on and have not yet. None of those that are not counted any more
+    /// accesses the variable again (Acquire), so a caller that finds 0, and knows that no worker will wait from now on, may
+    /// free it.
     pub fn waiters(&self) -> u32 {
-        self.waiters.load(Relaxed)
+        self.waiters.load(Acquire)
     }
 
     /// Ends the wait of one worker, if any waits. Returns whether it woke one; one that was not asleep yet goes on by

@@ -320,6 +320,32 @@ impl<P: HolderProtocol, M: Machine, W: WordStorage<M>> HolderWord<P, M, W> {
         }
     }
 
+    /// As `release`, by a caller after which the next owner may free the word: the subtraction is the last access to it. A
+    /// waiter is woken even if another one is awake already, since `WAKING` could not be taken back (H5); so the flag plays no
+    /// part here, as under `FetchAddBts`.
+    #[inline(always)]
+    pub(super) fn release_to_be_freed(&self, marks: u64) {
+        let own = HOLDER | marks | UNIT;
+        // Release: pairs with the Acquire of the next owner.
+        let before = self.word.fetch_sub(own, Release);
+        debug_assert_eq!(
+            before & (HOLDER | EXCLUSIVE),
+            HOLDER | marks,
+            "released, not held"
+        );
+        if before != own {
+            self.wake_at_the_address();
+        }
+    }
+
+    /// Wakes one sleeper, if there is one, by the address alone: no worker that sleeps there is as well as one that is woken
+    /// for no reason.
+    #[cold]
+    #[inline(never)]
+    fn wake_at_the_address(&self) {
+        self.word.wake(1);
+    }
+
     /// The rest of a release that left other bits set. A second look serves as well as the value that was
     /// left: it shows that value or a later one, and the worker that made a later one (a new owner, or a
     /// worker that unregistered) does the wake-up itself.

@@ -88,6 +88,12 @@ impl<P: HolderProtocol, M: Machine> InOneWord<P, M> {
         Err(seen)
     }
 
+    /// As `release_exclusive`, and the last access to the word.
+    #[inline(always)]
+    pub(super) fn release_exclusive_to_be_freed(&self) {
+        self.0.release_to_be_freed(EXCLUSIVE);
+    }
+
     /// S5: wakes the owner if, by the word `before`, the last reader has left and the owner sleeps until
     /// then.
     #[cold]
@@ -153,6 +159,15 @@ impl<P: HolderProtocol, M: Machine> SsuxState<M> for InOneWord<P, M> {
     fn enter(&self) -> bool {
         self.change(self.0.look(), Acquire, |seen| {
             (seen & EXCLUSIVE == 0).then_some(seen + INSIDE)
+        })
+        .is_ok()
+    }
+
+    #[inline]
+    fn enter_beside_readers(&self) -> bool {
+        // S2: with a reader inside an exclusive is not granted yet, and it sees this one in the same word.
+        self.change(self.0.look(), Acquire, |seen| {
+            (seen & EXCLUSIVE == 0 || seen & ALL_INSIDE != 0).then_some(seen + INSIDE)
         })
         .is_ok()
     }

@@ -162,6 +162,22 @@ impl<P: HolderProtocol, M: Machine> SsuxState<M> for InTwoWords<P, M> {
     }
 
     #[inline]
+    fn enter_beside_readers(&self) -> bool {
+        // S2: with a reader inside an exclusive is not granted yet, and it sees this one in the same word.
+        let mut seen = self.readers.load(Relaxed);
+        while seen != WRITER {
+            match self
+                .readers
+                .compare_exchange_weak(seen, seen + 1, Acquire, Relaxed)
+            {
+                Ok(_) => return true,
+                Err(found) => seen = found,
+            }
+        }
+        false
+    }
+
+    #[inline]
     fn is_open(&self) -> bool {
         self.readers.load(Relaxed) & WRITER == 0
     }

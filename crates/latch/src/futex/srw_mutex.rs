@@ -156,6 +156,20 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SrwMutex<C, M, P> {
         self.word.release(0);
     }
 
+    /// Releases the mutex, whose memory the next holder may free or use for something else as soon as it has it: the release
+    /// is one access to the word, and after that at most a wake-up by its address.
+    ///
+    /// That is what POSIX asks of `pthread_mutex_unlock`, and what the release of a guard, which looks at the word again, does
+    /// not promise. A release with waiters always makes a system call, under [`SingleWake`] too.
+    ///
+    /// # Safety
+    /// The caller holds the mutex, without a guard or by one that it has forgotten.
+    #[inline]
+    pub unsafe fn release_to_be_freed(&self) {
+        order::released::<M>(self.address());
+        self.word.release_to_be_freed(0);
+    }
+
     #[cold]
     #[inline(never)]
     fn acquire_slow(&self) {

@@ -39,6 +39,8 @@ pub trait SsuxState<M: Machine>: core::fmt::Debug + Send + Sync + 'static {
     fn try_enter(&self) -> bool;
     /// Makes the caller a reader unless an exclusive holds or wants the lock. Acquire.
     fn enter(&self) -> bool;
+    /// As `enter`, and also beside an exclusive that waits for a reader inside to leave. Acquire.
+    fn enter_beside_readers(&self) -> bool;
     /// True if readers are admitted. Out of date on return.
     fn is_open(&self) -> bool;
     /// A reader leaves, and wakes the owner if it waits for that. Release: pairs with the Acquire of the

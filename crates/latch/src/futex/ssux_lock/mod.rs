@@ -217,6 +217,30 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
         acquired
     }
 
+    /// Acquires in shared mode without a guard, by a worker that may hold the latch in shared mode already. It enters beside
+    /// an exclusive that waits for readers to leave, so it cannot wait for one that waits for itself. For that it gives up
+    /// the priority of writers: one waits as long as such readers follow each other.
+    #[inline]
+    #[track_caller]
+    pub fn acquire_shared_recursive(&self) {
+        if !self.state.enter_beside_readers() {
+            // No reader is inside, so the caller is none.
+            self.acquire_shared_slow();
+        }
+        self.note_acquired(Wait::Shared);
+    }
+
+    /// As [`acquire_shared_recursive`](Self::acquire_shared_recursive), if that needs no waiting.
+    #[inline]
+    #[track_caller]
+    pub fn try_acquire_shared_recursive(&self) -> bool {
+        let acquired = self.state.enter_beside_readers();
+        if acquired {
+            self.note_acquired(Wait::Shared);
+        }
+        acquired
+    }
+
     #[cold]
     #[inline(never)]
     fn acquire_shared_slow(&self) {
@@ -448,6 +472,20 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
     /// Makes a holder of the shared mode the updater, if the latch has no owner. Returns whether it did so.
     pub(crate) fn try_shared_to_update(&self) -> bool {
         self.state.try_shared_to_update()
+    }
+}
+
+impl<C: ClassOf, M: Machine> SsuxLock<C, M, OneWord> {
+    /// Releases what was acquired in exclusive mode, as
+    /// [`SrwMutex::release_to_be_freed`](crate::SrwMutex::release_to_be_freed): the next holder may free the latch. A release
+    /// of the shared mode allows that always.
+    ///
+    /// # Safety
+    /// The caller holds the latch in exclusive mode, without a guard or by one that it has forgotten.
+    #[inline]
+    pub unsafe fn release_exclusive_to_be_freed(&self) {
+        order::released::<M>(self.address());
+        self.state.release_exclusive_to_be_freed();
     }
 }
 
