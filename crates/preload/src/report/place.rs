@@ -1,0 +1,94 @@
+//! Writing the table to a file or standard error, when the process exits and on a signal.
+//!
+//! Each process appends a table of its own, in one piece if the system writes it so: a program may fork, and a shell before it
+//! has locks as well.
+
+use core::ffi::CStr;
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::os::raw::{c_char, c_int};
+
+use super::table;
+use crate::setting::Setting;
+use crate::tell::{Descriptor, tell};
+
+extern "C" fn on_signal(_signal: c_int) {
+    // SAFETY: the thread's own word.
+    let errno = unsafe { *libc::__errno_location() };
+    write();
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+}
+
+/// The name of this program.
+fn program() -> &'static CStr {
+    unsafe extern "C" {
+        static program_invocation_short_name: *const c_char;
+    }
+    // SAFETY: libc's, set before any library is initialised.
+    unsafe { CStr::from_ptr(program_invocation_short_name) }
+}
+
+fn write() {
+    static WRITING: AtomicBool = AtomicBool::new(false);
+    // A signal, and an exit in another thread.
+    if WRITING.swap(true, Ordering::Acquire) {
+        return;
+    }
+    let path = Setting::current().place();
+    let is_stderr = path == c"stderr";
+    let descriptor = if is_stderr {
+        libc::STDERR_FILENO
+    } else {
+        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_CLOEXEC;
+        // SAFETY: a path that ends with a zero.
+        unsafe { libc::open(path.as_ptr(), flags, 0o644) }
+    };
+    if descriptor < 0 {
+        tell(format_args!(
+            "the file that CLEARWAY_REPORT names cannot be written"
+        ));
+    } else {
+        let mut out = Descriptor::new(descriptor);
+        let _ = table::write(&mut out, program());
+        out.flush();
+        if !is_stderr {
+            // SAFETY: opened above.
+            unsafe { libc::close(descriptor) };
+        }
+    }
+    WRITING.store(false, Ordering::Release);
+}
+
+/// Writes the table when the process exits by `exit` or a return from `main`.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_EXIT: extern "C" fn() = {
+    extern "C" fn at_exit() {
+        if Setting::current().reports() {
+            write();
+        }
+    }
+    at_exit
+};
+
+/// Has the table written when the signal comes that the settings name.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_LOAD: extern "C" fn() = {
+    extern "C" fn at_load() {
+        let Some(signal) = Setting::current().signal() else {
+            return;
+        };
+        // SAFETY: all zeros are such a value.
+        let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
+        action.sa_sigaction = on_signal as extern "C" fn(c_int) as usize;
+        action.sa_flags = libc::SA_RESTART;
+        // SAFETY: a handler that may run at any time: it allocates nothing and takes none of the program's locks.
+        if unsafe { libc::sigaction(signal, &action, core::ptr::null_mut()) } != 0 {
+            tell(format_args!(
+                "signal {signal} cannot be handled: no table is written for it"
+            ));
+        }
+    }
+    at_load
+};

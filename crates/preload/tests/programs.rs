@@ -1,0 +1,214 @@
+//! Programs in C and C++, compiled without a warning, which say the same without the library and with it, over every latch.
+//!
+//! Mutations of the library, in `crates/preload/mutations`, are errors that one of these programs shows.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The names of `CLEARWAY_LATCH`.
+const OURS: [&str; 3] = ["srw-fetch-add-bts", "srw-cas-loop", "ssux"];
+
+/// The library, which cargo has built for this test.
+fn library() -> PathBuf {
+    let program = std::env::current_exe().unwrap();
+    program.with_file_name("libclearway_pthread.so")
+}
+
+fn compiled(name: &str, directory: &Path) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/programs")
+        .join(name);
+    let program = directory.join(name).with_extension("");
+    let is_c = name.ends_with(".c");
+    let mut compiler = Command::new(if is_c { "cc" } else { "c++" });
+    compiler
+        .arg(if is_c { "-std=gnu11" } else { "-std=c++17" })
+        .args([
+            "-O2",
+            "-pthread",
+            "-rdynamic",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-o",
+        ])
+        .arg(&program)
+        .arg(&source);
+    let output = compiler
+        .output()
+        .unwrap_or_else(|error| panic!("{compiler:?}: {error}"));
+    assert!(
+        output.status.success(),
+        "{compiler:?}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    program
+}
+
+/// Runs a program that ends by itself; not for longer than two minutes.
+fn run(program: &Path, latch: Option<&str>, setting: &[(&str, &str)]) -> Output {
+    let mut command = Command::new("timeout");
+    command.arg("120");
+    if let Some(latch) = latch {
+        // Not under `timeout`, which would get the library too.
+        command
+            .arg("env")
+            .arg(format!("LD_PRELOAD={}", library().display()));
+        command.arg(format!("CLEARWAY_LATCH={latch}"));
+        command.args(setting.iter().map(|(name, value)| format!("{name}={value}")));
+    }
+    command.arg(program).output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    format!(
+        "{}\n{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+/// The program says the same without the library and with it, and whether its calls are counted or not.
+fn says_the_same(name: &str) {
+    let directory = tempfile::tempdir().unwrap();
+    let program = compiled(name, directory.path());
+    let report = directory.path().join("report");
+    let report = report.to_str().unwrap();
+    let alone = run(&program, None, &[]);
+    assert!(alone.status.success(), "{}", said(&alone));
+    for latch in OURS.iter().copied().chain(["libc"]) {
+        for setting in [&[][..], &[("CLEARWAY_REPORT", report)]] {
+            let preloaded = run(&program, Some(latch), setting);
+            assert_eq!(said(&preloaded), said(&alone), "{latch}, {setting:?}");
+        }
+    }
+}
+
+#[test]
+fn mutexes() {
+    says_the_same("mutexes.c");
+}
+
+#[test]
+fn reader_writer_locks_and_spinlocks() {
+    says_the_same("rwlocks.c");
+}
+
+#[test]
+fn condition_variables_and_cancellation() {
+    says_the_same("conditions.c");
+}
+
+#[test]
+fn many_threads() {
+    says_the_same("stress.c");
+}
+
+#[test]
+fn forks_and_processes() {
+    says_the_same("forks.c");
+}
+
+#[test]
+fn the_standard_library_of_cpp() {
+    says_the_same("standard_library.cpp");
+}
+
+/// A child owns what its thread owned (L6). glibc's child is another thread.
+#[test]
+fn a_child_owns_what_its_thread_owned() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = compiled("forks.c", directory.path());
+    for latch in OURS {
+        let output = Command::new("timeout")
+            .args(["120", "env"])
+            .arg(format!("LD_PRELOAD={}", library().display()))
+            .arg(format!("CLEARWAY_LATCH={latch}"))
+            .arg(&program)
+            .arg("owned")
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{latch}: {}", said(&output));
+    }
+}
+
+#[test]
+fn a_setting_that_means_nothing_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = compiled("counted.c", directory.path());
+    let refused = run(&program, Some("srw-single-wake"), &[]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert_eq!(
+        String::from_utf8_lossy(&refused.stderr),
+        "libclearway_pthread: CLEARWAY_LATCH is srw-single-wake, which is none of srw-fetch-add-bts, srw-cas-loop, ssux or \
+         libc\n"
+    );
+    let setting = [
+        ("CLEARWAY_REPORT", "stderr"),
+        ("CLEARWAY_REPORT_SIGNAL", "KILLER"),
+    ];
+    let refused = run(&program, Some("ssux"), &setting);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        said(&refused).contains("CLEARWAY_REPORT_SIGNAL is KILLER"),
+        "{}",
+        said(&refused)
+    );
+}
+
+/// The row of the table that ends with the call from `function`: its fields.
+fn row_of<'a>(table: &'a str, latch: &str, function: &str) -> Vec<&'a str> {
+    let is_wanted =
+        |line: &&str| line.contains(&format!(" {latch},")) && line.ends_with(&format!(" {function}"));
+    let mut rows = table.lines().filter(is_wanted);
+    let row = rows
+        .next()
+        .unwrap_or_else(|| panic!("no row of {latch} in {function}:\n{table}"));
+    assert!(
+        rows.next().is_none(),
+        "two rows of {latch} in {function}:\n{table}"
+    );
+    row.split_whitespace().collect()
+}
+
+/// The program's acquisitions are known, so the table's counts are; of times only what must be so.
+#[test]
+fn the_table_counts_each_acquisition_by_latch_and_call_site() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = compiled("counted.c", directory.path());
+    for latch in OURS.iter().copied().chain(["libc"]) {
+        let report = directory.path().join(format!("{latch}.report"));
+        let setting = [
+            ("CLEARWAY_REPORT", report.to_str().unwrap()),
+            ("CLEARWAY_REPORT_SIGNAL", "USR2"),
+        ];
+        let output = run(&program, Some(latch), &setting);
+        assert!(output.status.success(), "{latch}: {}", said(&output));
+        let text = std::fs::read_to_string(&report).unwrap();
+        // One at the signal and one at the exit.
+        let tables: Vec<_> = text.split("counted (process ").collect();
+        assert_eq!(tables.len(), 3, "{latch}:\n{text}");
+        for table in &tables[1..] {
+            let quiet = row_of(table, "quiet_mutex", "quiet");
+            assert_eq!(quiet[..2], ["1000", "0.00%"], "{latch}:\n{text}");
+        }
+        let tries = row_of(tables[2], "quiet_mutex", "tries");
+        assert_eq!(tries[..2], ["9", "0.00%"], "{latch}:\n{text}");
+        let waited = row_of(tables[2], "waited_mutex", "waits");
+        assert_eq!(waited[..2], ["1", "100.00%"], "{latch}:\n{text}");
+        assert_eq!(waited[3], "ms", "it waits 50 ms: {text}");
+        let holder = row_of(tables[2], "waited_mutex", "holds");
+        assert_eq!(holder[..2], ["1", "0.00%"], "{latch}:\n{text}");
+        assert_eq!(holder[3], "ms", "it holds for 50 ms: {text}");
+        for (function, mode) in [("reads", "read"), ("writes", "write")] {
+            let row = row_of(tables[2], "counted_rwlock", function);
+            assert_eq!(row[..2], ["7", "0.00%"], "{latch}:\n{text}");
+            assert!(row.contains(&mode), "{latch}:\n{text}");
+        }
+        let again = row_of(tables[2], "waited_mutex", "waits_for_condition");
+        assert_eq!(again[..2], ["1", "0.00%"], "{latch}:\n{text}");
+        let before = row_of(tables[2], "waited_mutex", "begins_to_wait");
+        assert_ne!(before[3], "ms", "a wait for a condition holds no mutex: {text}");
+    }
+}
