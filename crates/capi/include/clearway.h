@@ -136,6 +136,98 @@ typedef enum {
 } clearway_mode_t;
 
 /**
+ * The result of a function of segments.
+ */
+typedef enum {
+  /**
+   * Done.
+   */
+  CLEARWAY_SEGMENT_OK = 0,
+  /**
+   * The memory is too small.
+   */
+  CLEARWAY_SEGMENT_TOO_SMALL = 1,
+  /**
+   * The memory is NULL, or does not begin at a multiple of 128 bytes.
+   */
+  CLEARWAY_SEGMENT_MISALIGNED = 2,
+  /**
+   * There is no segment in the memory, or it is being made.
+   */
+  CLEARWAY_SEGMENT_NOT_A_SEGMENT = 3,
+  /**
+   * The segment was made by another version of the library.
+   */
+  CLEARWAY_SEGMENT_OTHER_LAYOUT = 4,
+  /**
+   * The segment was made with another size.
+   */
+  CLEARWAY_SEGMENT_OTHER_SIZE = 5,
+  /**
+   * The process has a segment already.
+   */
+  CLEARWAY_SEGMENT_ALREADY_ATTACHED = 6,
+  /**
+   * The thread is a worker already.
+   */
+  CLEARWAY_SEGMENT_ALREADY_REGISTERED = 7,
+  /**
+   * The caller is not the thread that registered, or a child of `fork` of it.
+   */
+  CLEARWAY_SEGMENT_NOT_REGISTERED = 8,
+  /**
+   * All worker slots are taken.
+   */
+  CLEARWAY_SEGMENT_NO_SLOT = 9,
+  /**
+   * The segment is full.
+   */
+  CLEARWAY_SEGMENT_NO_ROOM = 10,
+  /**
+   * There is no latch at this place, or it is not in the segment.
+   */
+  CLEARWAY_SEGMENT_NOT_THERE = 11,
+  /**
+   * The worker does not hold the latch in this mode, or leaves while it holds one.
+   */
+  CLEARWAY_SEGMENT_NOT_HELD = 12,
+  /**
+   * The worker holds 200 latches.
+   */
+  CLEARWAY_SEGMENT_TOO_MANY_HELD = 13,
+  /**
+   * A worker has died while it held or changed a latch: all processes have to end, and the segment to be made anew.
+   */
+  CLEARWAY_SEGMENT_BROKEN = 14,
+  /**
+   * Another process settles deaths at this time.
+   */
+  CLEARWAY_SEGMENT_BUSY = 15,
+  /**
+   * A reason that this version has no name for.
+   */
+  CLEARWAY_SEGMENT_OTHER = 16,
+} clearway_segment_result_t;
+
+/**
+ * Workers that may pass those that wait for a latch in a segment.
+ */
+typedef enum {
+  /**
+   * All.
+   */
+  CLEARWAY_SEGMENT_BARGING = 0,
+  /**
+   * All, until a sleeper has waited for a millisecond: it has the next turn.
+   */
+  CLEARWAY_SEGMENT_HAND_OVER = 1,
+  /**
+   * As `CLEARWAY_SEGMENT_HAND_OVER`, and none passes a writer that claims the latch.
+   */
+  CLEARWAY_SEGMENT_WRITER_CLAIMS = 2,
+} clearway_segment_fairness_t;
+
+/**
  * An adaptive latch. It is 2,176 bytes, on cache lines of its own.
  */
 typedef struct clearway_adaptive_t clearway_adaptive_t;
@@ -174,6 +266,16 @@ typedef struct clearway_replayed_xids_t clearway_replayed_xids_t;
  * The transactions that ran at one moment. One thread at a time uses it.
  */
 typedef struct clearway_running_xids_t clearway_running_xids_t;
+
+/**
+ * Memory that processes share, with latches in it, as one process sees it. A process has one at a time.
+ */
+typedef struct clearway_segment_t clearway_segment_t;
+
+/**
+ * A thread as a worker of a segment.
+ */
+typedef struct clearway_segment_worker_t clearway_segment_worker_t;
 
 /**
  * The transactions that had finished at one moment. One thread at a time uses it, with one array and its commit log.
@@ -327,6 +429,44 @@ typedef uint32_t clearway_session_t;
 typedef struct {
   uint64_t words[2];
 } clearway_read_biased_held_t;
+
+/**
+ * A reader-writer latch in a segment. Made by `clearway_segment_lwlock_init`, anywhere in the memory of
+ * `clearway_segment_reserve`.
+ */
+typedef struct {
+  uint32_t words[6];
+} clearway_segment_lwlock_t;
+
+/**
+ * The findings of `clearway_segment_recover_dead`.
+ */
+typedef struct {
+  /**
+   * Workers that had died asleep on a latch: the wake-ups that were meant for them have gone on.
+   */
+  uint32_t asleep;
+  /**
+   * Workers that had died outside of all latches.
+   */
+  uint32_t outside;
+  /**
+   * Workers that have died asleep and wait for one that lives, which is stopped or has no CPU: call again.
+   */
+  uint32_t unsettled;
+  /**
+   * Workers that have died holding or changing a latch. Not 0: the segment is broken.
+   */
+  uint32_t holders;
+  /**
+   * The process of the first of these, or 0.
+   */
+  uint32_t holder_pid;
+  /**
+   * The offset of a latch that it held or was changing, or 0.
+   */
+  uint64_t holder_latch;
+} clearway_segment_report_t;
 
 /**
  * A latch with three modes. Idle when its bytes are zero. Not recursive.
@@ -916,6 +1056,173 @@ bool clearway_read_biased_try_lock_exclusive(clearway_read_biased_t *latch,
  * `held` was written by a function that took the latch in exclusive mode in this thread, and was not given back.
  */
 void clearway_read_biased_unlock_exclusive(clearway_read_biased_held_t *held);
+
+/**
+ * The size of a segment for so many workers, which are the threads of all processes together, and so many bytes of latches
+ * and data.
+ */
+uintptr_t clearway_segment_size(uint32_t workers,
+                                uintptr_t bytes);
+
+/**
+ * Makes a segment in memory that processes share, and attaches the process to it. A child of `fork` is attached, too.
+ *
+ * # Safety
+ * `memory` leads to `size` bytes that may be written, that no process uses, and that stay mapped until the segment is
+ * detached; `segment` may be written.
+ */
+CLEARWAY_MUST_USE
+clearway_segment_result_t clearway_segment_create(void *memory,
+                                                  uintptr_t size,
+                                                  uint32_t workers,
+                                                  clearway_segment_t **segment);
+
+/**
+ * Attaches the process to a segment that another process has made, wherever it is mapped here.
+ *
+ * # Safety
+ * As of `clearway_segment_create`, but that other processes use the memory by this library.
+ */
+CLEARWAY_MUST_USE
+clearway_segment_result_t clearway_segment_attach(void *memory,
+                                                  uintptr_t size,
+                                                  clearway_segment_t **segment);
+
+/**
+ * Ends the process's part in the segment. The memory may be unmapped after that.
+ *
+ * # Safety
+ * `segment` was made by `clearway_segment_create` or `_attach`; all threads of the process have left it, and use nothing of
+ * it any more.
+ */
+void clearway_segment_detach(clearway_segment_t *segment);
+
+/**
+ * Makes the calling thread a worker.
+ *
+ * # Safety
+ * `segment` is a segment, and `worker` may be written.
+ */
+CLEARWAY_MUST_USE
+clearway_segment_result_t clearway_segment_register(const clearway_segment_t *segment,
+                                                    clearway_segment_worker_t **worker);
+
+/**
+ * The thread is no worker any more. `CLEARWAY_SEGMENT_NOT_HELD` if it holds a latch: then it stays one. In a child of `fork`
+ * this frees the copy of its parent's worker, and nothing else.
+ *
+ * # Safety
+ * `worker` was made by `clearway_segment_register`, by this thread or its parent's, and is not used after it has left.
+ */
+clearway_segment_result_t clearway_segment_leave(clearway_segment_worker_t *worker);
+
+/**
+ * Takes `size` bytes at a multiple of `alignment` (a power of two up to 128) for latches and data, and writes their offset,
+ * which means the same in every process. They are never given back.
+ *
+ * # Safety
+ * `segment` is a segment, and `offset` may be written.
+ */
+CLEARWAY_MUST_USE
+clearway_segment_result_t clearway_segment_reserve(const clearway_segment_t *segment,
+                                                   uintptr_t size,
+                                                   uintptr_t alignment,
+                                                   uint64_t *offset);
+
+/**
+ * The address in this process of `size` bytes that were taken at `offset`, or NULL if they were not.
+ *
+ * # Safety
+ * `segment` is a segment.
+ */
+void *clearway_segment_address(const clearway_segment_t *segment, uint64_t offset, uintptr_t size);
+
+/**
+ * Has this process mean `class` by the number that latches in segments keep.
+ *
+ * # Safety
+ * `class` was made by `clearway_class_new`.
+ */
+void clearway_segment_set_class(uint8_t number, const clearway_class_t *class_);
+
+/**
+ * Makes an idle latch of the class with this number.
+ *
+ * # Safety
+ * `latch` leads into memory that `clearway_segment_reserve` has taken, and no worker uses a latch there; `fairness` is one of
+ * the names.
+ */
+void clearway_segment_lwlock_init(clearway_segment_lwlock_t *latch,
+                                  uint8_t class_number,
+                                  clearway_segment_fairness_t fairness);
+
+/**
+ * Takes the latch, and waits as long as that takes.
+ *
+ * # Safety
+ * `worker` is the calling thread's, `latch` leads to a latch that it does not hold; `mode` is one of the names.
+ */
+CLEARWAY_MUST_USE
+clearway_segment_result_t clearway_segment_lwlock_acquire(const clearway_segment_worker_t *worker,
+                                                          clearway_segment_lwlock_t *latch,
+                                                          clearway_mode_t mode);
+
+/**
+ * Takes the latch if that needs no waiting; whether it did is written to `taken`.
+ *
+ * # Safety
+ * As of `clearway_segment_lwlock_acquire`; `taken` may be written.
+ */
+CLEARWAY_MUST_USE
+clearway_segment_result_t clearway_segment_lwlock_try_acquire(const clearway_segment_worker_t *worker,
+                                                              clearway_segment_lwlock_t *latch,
+                                                              clearway_mode_t mode,
+                                                              bool *taken);
+
+/**
+ * Releases the latch.
+ *
+ * # Safety
+ * `worker` is the calling thread's, and `latch` leads to a latch.
+ */
+clearway_segment_result_t clearway_segment_lwlock_release(const clearway_segment_worker_t *worker,
+                                                          clearway_segment_lwlock_t *latch,
+                                                          clearway_mode_t mode);
+
+/**
+ * Finds the workers whose processes have died, and settles what they have left; any process may call it at any time. A
+ * supervisor does when a child has ended. `CLEARWAY_SEGMENT_BUSY` while another process does it.
+ *
+ * # Safety
+ * `segment` is a segment, and `report` may be written.
+ */
+CLEARWAY_MUST_USE
+clearway_segment_result_t clearway_segment_recover_dead(const clearway_segment_t *segment,
+                                                        clearway_segment_report_t *report);
+
+/**
+ * True once a worker was found dead that held or changed a latch.
+ *
+ * # Safety
+ * `segment` is a segment.
+ */
+bool clearway_segment_is_broken(const clearway_segment_t *segment);
+
+/**
+ * Writes the numbers of the processes that have workers, dead ones included, to `pids`, `room` of them at most; how many there
+ * are. After a break: the processes to end.
+ *
+ * # Safety
+ * `segment` is a segment, and `room` numbers may be written at `pids`.
+ */
+uintptr_t clearway_segment_processes(const clearway_segment_t *segment,
+                                     uint32_t *pids,
+                                     uintptr_t room);
+
+/**
+ * The meaning of a result, in English. Never NULL.
+ */
+const char *clearway_segment_result_text(clearway_segment_result_t result);
 
 /**
  * Takes the latch in shared mode: with other readers and one updater.

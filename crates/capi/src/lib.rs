@@ -14,8 +14,8 @@
 //! - A pointer leads to a latch that was made and is not freed.
 //! - An argument of an enumerated type is one of the type's named values.
 //! - Nothing unwinds into the caller: where the Rust function panics, the process aborts and says why.
-//! - Latches are for the threads of one process. After `fork` the child has copies, and must not use one that a thread of
-//!   the parent held.
+//! - Latches are for the threads of one process, but those of a segment. After `fork` the child has copies of the others, and
+//!   must not use one that a thread of the parent held.
 #![allow(non_camel_case_types)]
 
 mod adaptive;
@@ -26,6 +26,7 @@ mod lwlock;
 mod mutex;
 mod proc_array;
 mod read_biased;
+mod segment;
 mod sux;
 
 pub use adaptive::*;
@@ -36,6 +37,7 @@ pub use lwlock::*;
 pub use mutex::*;
 pub use proc_array::*;
 pub use read_biased::*;
+pub use segment::*;
 pub use sux::*;
 
 /// The latch at `place`.

@@ -13,6 +13,7 @@
 //! | one structure that all CPUs read and few change | [`AdaptiveLatch`], which finds out; [`ReadBiasedLatch`], which knows | 2,176, 2,304 |
 //! | an exclusive hold that another thread ends, or that its owner takes again | [`SuxLock`] | 16 |
 //! | a few words for a few instructions | [`SpinLatch`] | 16 |
+//! | many processes over one shared memory | [`SegmentLwLock`](interprocess::SegmentLwLock) | 24 |
 //!
 //! # Examples
 //!
@@ -114,7 +115,7 @@
 //! - After a `fork` the child has the calling thread alone. A latch that another thread held at that moment stays held in the
 //!   child for ever, and the worker slots of the others stay taken. So the child calls `exec`, or uses no latch that another
 //!   thread of its parent could have held. A latch that the forking thread held is held by the child's as well, each in its own
-//!   memory. Futexes are private: a latch in memory that processes share is not supported.
+//!   memory. Futexes are private: of latches in memory that processes share, only those of [`interprocess`] work.
 //!
 //! # Features
 //!
@@ -133,6 +134,7 @@
 //! | `lwlock` | [`LwLock`]: shared and exclusive, a list of waiters |
 //! | `biased` | [`ReadBiasedLatch`] and [`AdaptiveLatch`]: readers that do not share a cache line |
 //! | `hybrid` | [`HybridLatch`]: shared, update, exclusive, and optimistic reads, in 8 bytes |
+//! | `interprocess` | latches in memory that processes share, and the deaths of these |
 //! | `futex` | [`SrwMutex`] in 4 bytes and its [`SrwCondvar`], [`SsuxLock`] and [`SuxLock`] with shared, update and exclusive modes |
 //!
 //! Parts that they share:
@@ -193,6 +195,8 @@ mod delay;
 mod drop_in;
 mod futex;
 mod hybrid;
+#[cfg(feature = "std")]
+pub mod interprocess;
 mod latched;
 mod lwlock;
 mod order;
@@ -208,8 +212,8 @@ pub use biased::{
 #[cfg(feature = "std")]
 pub use class::statistics;
 pub use class::{
-    ClassOf, HISTOGRAM_BUCKETS, LatchClass, LatchClassStatistics, ModeStatistics, SpinPolicy, Unclassed,
-    classes,
+    ClassHandle, ClassOf, HISTOGRAM_BUCKETS, LatchClass, LatchClassStatistics, ModeStatistics, SpinPolicy,
+    Unclassed, classes,
 };
 pub use drop_in::{
     Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard,
@@ -227,7 +231,7 @@ pub use latched::{
 pub use lock_api;
 pub use lwlock::guard::{LwLockExclusive, LwLockShared};
 pub use lwlock::options::{LwLockFairnessVariant, LwLockOptions, LwLockSharedVariant, LwLockVariant};
-pub use lwlock::{LatchMode, LwLock};
+pub use lwlock::{LatchMode, LwLock, RecoveredWaiter};
 #[cfg(feature = "std")]
 pub use order::held_classes;
 pub use spin_latch::{SpinLatch, SpinLatchGuard};

@@ -105,6 +105,13 @@ mod held {
         });
     }
 
+    pub(super) fn remove_within(addresses: core::ops::Range<usize>) {
+        let _ = HELD.try_with(|held| {
+            held.borrow_mut()
+                .retain(|held| !addresses.contains(&held.address))
+        });
+    }
+
     pub(super) fn remove(address: usize) {
         let _ = HELD.try_with(|held| {
             let mut held = held.borrow_mut();
@@ -172,4 +179,14 @@ pub(crate) fn released<M: Machine>(address: *const ()) {
         held::remove(address.addr());
     }
     let _ = (address, M::THREADS_ARE_WORKERS);
+}
+
+/// The caller holds no latch at these addresses: a child of `fork` has its parent's list, and not what the parent holds in
+/// memory that they share.
+#[cfg(feature = "std")]
+pub(crate) fn none_held_within(addresses: core::ops::Range<usize>) {
+    #[cfg(debug_assertions)]
+    held::remove_within(addresses);
+    #[cfg(not(debug_assertions))]
+    let _ = addresses;
 }

@@ -1,6 +1,16 @@
 //! The futexes of the checkers: a table of sleepers under one of the checker's own mutexes, which stands for
 //! the kernel's lock of a bucket.
 
+/// The moment in a futex wait at which a worker of a test dies, as a process is killed. For tests of what others do about
+/// that: `run_until_death` of the checkers' machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeathInWait {
+    /// Before it sleeps, and before it has compared the word.
+    BeforeSleep,
+    /// After it was woken, or has found another value than it expected.
+    AfterSleep,
+}
+
 /// A sleeper, and `wait` and `wake` over the table `$table`, of the checker `$checker`.
 macro_rules! futex_table {
     ($checker:ident, $table:expr) => {
@@ -29,8 +39,54 @@ macro_rules! futex_table {
             })
         }
 
-        /// Sleeps on `address` while `look`, which reads the word there, returns `expected`.
+        $checker::thread_local! {
+            /// The end of the thread in its next futex wait, if a test has asked for it.
+            static DYING: core::cell::Cell<Option<$crate::DeathInWait>> = core::cell::Cell::new(None);
+        }
+
+        /// Runs `life` until it ends, or until its first futex wait, in which it dies at `end`: then `None`. Nothing of
+        /// what it was about to do happens, as after a kill.
+        fn run_until_death<R>(end: $crate::DeathInWait, life: impl FnOnce() -> R) -> Option<R> {
+            DYING.with(|dying| dying.set(Some(end)));
+            let lived = std::panic::catch_unwind(core::panic::AssertUnwindSafe(life));
+            DYING.with(|dying| dying.set(None));
+            match lived {
+                Ok(result) => Some(result),
+                Err(cause) if cause.is::<$crate::DeathInWait>() => None,
+                Err(cause) => std::panic::resume_unwind(cause),
+            }
+        }
+
+        /// Ends the calling thread's life if it is to die here.
+        fn die_if(end: $crate::DeathInWait) {
+            if DYING.with(|dying| dying.get()) == Some(end) {
+                std::panic::resume_unwind(Box::new(end));
+            }
+        }
+
+        /// The table, locked. A checker runs its threads on one thread of the host, on which it counts panics: while one of
+        /// its threads dies, the others poison what they unlock.
+        fn sleepers() -> $checker::sync::MutexGuard<'static, Vec<Sleeper>> {
+            $table
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner)
+        }
+
+        /// A futex wait, in which the thread may die.
         fn wait(
+            address: usize,
+            look: impl FnOnce() -> u32,
+            expected: u32,
+            timeout: Option<Duration>,
+        ) -> FutexOutcome {
+            die_if($crate::DeathInWait::BeforeSleep);
+            let outcome = wait_alive(address, look, expected, timeout);
+            die_if($crate::DeathInWait::AfterSleep);
+            outcome
+        }
+
+        /// Sleeps on `address` while `look`, which reads the word there, returns `expected`.
+        fn wait_alive(
             address: usize,
             look: impl FnOnce() -> u32,
             expected: u32,
@@ -38,7 +94,7 @@ macro_rules! futex_table {
         ) -> FutexOutcome {
             let woken = Arc::new(AtomicBool::new(false));
             {
-                let mut sleepers = $table.lock().unwrap();
+                let mut sleepers = sleepers();
                 if look() != expected {
                     return FutexOutcome::Changed;
                 }
@@ -53,7 +109,7 @@ macro_rules! futex_table {
             }
             if timeout.is_some() {
                 $checker::thread::yield_now();
-                let mut sleepers = $table.lock().unwrap();
+                let mut sleepers = sleepers();
                 // Under the lock, as in the kernel: a sleeper that a waker has found was woken.
                 let place = sleepers
                     .iter()
@@ -73,7 +129,7 @@ macro_rules! futex_table {
         }
 
         fn wake(address: usize, count: u32) -> u32 {
-            let mut sleepers = $table.lock().unwrap();
+            let mut sleepers = sleepers();
             let mut woken = 0;
             while woken < count {
                 let Some(position) = sleepers

@@ -6,6 +6,7 @@
 //! | machine | an atomic is | used for |
 //! | --- | --- | --- |
 //! | [`Native`] | `core::sync::atomic`, Linux futexes | production (the default everywhere) |
+//! | [`Interprocess`] | the same, in memory that processes share | engines of many processes |
 //! | [`Bare`] | `core::sync::atomic`; the program supplies the waits | kernels and programs without an operating system |
 //! | `Loom` (feature `loom`) | loom's atomics | exhaustive checking of small cases under weak memory |
 //! | `Shuttle` (feature `shuttle`) | shuttle's scheduler | randomised checking of larger cases |
@@ -42,6 +43,8 @@ mod worker_table;
 mod current_cpu;
 #[cfg(feature = "std")]
 mod futex;
+#[cfg(feature = "std")]
+mod interprocess;
 #[cfg(feature = "std")]
 mod last_words;
 #[cfg(feature = "std")]
@@ -92,6 +95,11 @@ pub use worker::{AdaptiveCounts, SampledCount, WaitMode, WaitScope, WorkerId, Wo
 pub use worker_table::{WaitBucket, WakeUps, WorkerMemory, Workers};
 
 #[cfg(feature = "std")]
+pub use interprocess::{
+    Activity, DeadWorker, HELD_MAX, HeldLatch, Interprocess, ProcessId, Recovery, Registration, SegmentError,
+    SegmentMemory,
+};
+#[cfg(feature = "std")]
 pub use last_words::tell_of_fatal_signals;
 #[cfg(feature = "std")]
 pub use native::{Native, WorkersInUse};
@@ -112,6 +120,8 @@ pub use watchdog::Watchdog;
 #[cfg(feature = "std")]
 pub use zeroed_pages::ZeroedPages;
 
+#[cfg(any(feature = "loom", feature = "shuttle"))]
+pub use futex_table::DeathInWait;
 #[cfg(feature = "loom")]
 pub use loom_machine::Loom;
 #[cfg(feature = "shuttle")]

@@ -31,7 +31,10 @@ use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
 use crate::atomic::forward_atomic_pointer;
 use crate::futex_table::futex_table;
-use crate::{AtomicWord, CpuCounts, CpuHint, DataCell, FutexOutcome, Half, Machine, Work, WorkerId, Workers};
+use crate::{
+    AtomicWord, CpuCounts, CpuHint, DataCell, DeathInWait, FutexOutcome, Half, Machine, Work, WorkerId,
+    Workers,
+};
 
 /// The machine inside `loom::model`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -202,6 +205,12 @@ impl Loom {
     /// value than it expects does not count.
     pub fn end_waits_early(count: u32) {
         end_waits_early(count);
+    }
+
+    /// Runs `life` until it ends, or until its first futex wait, in which the calling thread dies at `end`: then `None`.
+    /// The thread's frames are unwound, so what the case tests has no destructors with effects there.
+    pub fn run_until_death<R>(end: DeathInWait, life: impl FnOnce() -> R) -> Option<R> {
+        run_until_death(end, life)
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use crate::core_words::{CoreData, CorePtr, CoreU32, CoreU64};
 use crate::current_cpu::current_cpu;
+use crate::futex::Reach;
 use crate::places::{Place, Places};
 use crate::{
     CpuCounts, CpuHint, FutexOutcome, FutexWord, Half, Machine, Work, WorkerId, Workers, fatal, futex, report,
@@ -112,8 +113,9 @@ fn wait_for_slot() -> WorkerId {
     }
 }
 
-fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> FutexOutcome {
-    let Err(error) = futex::wait(word, expected, timeout) else {
+/// Sleeps while `word` is `expected`. Ends the process on an error that cannot be.
+pub(crate) fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>, reach: Reach) -> FutexOutcome {
+    let Err(error) = futex::wait(word, expected, timeout, reach) else {
         return FutexOutcome::Woken;
     };
     match error.raw_os_error() {
@@ -136,7 +138,7 @@ fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> FutexOutc
 }
 
 fn wake(word: &AtomicU32, count: u32) -> u32 {
-    let woken = futex::wake(word, count);
+    let woken = futex::wake(word, count, Reach::OneProcess);
     let number = CURRENT.with(Cell::get);
     // A thread without a slot is not given one for the sake of a statistic.
     if number != WorkerId::NONE {
@@ -146,7 +148,7 @@ fn wake(word: &AtomicU32, count: u32) -> u32 {
 }
 
 /// Half of a word, for the futex calls, which use only its address.
-fn half_for_the_kernel(word: &AtomicU64, half: Half) -> &AtomicU32 {
+pub(crate) fn half_for_the_kernel(word: &AtomicU64, half: Half) -> &AtomicU32 {
     let address = FutexWord::half(word, half).address().cast_mut();
     // SAFETY: the address is inside `word`, which the reference keeps alive, and aligned. The program neither
     // loads nor stores through the result, so no two accesses of different size race. The kernel does, but it
@@ -191,7 +193,7 @@ unsafe impl Machine for Native {
     }
 
     fn futex_wait(word: &CoreU32, expected: u32, timeout: Option<Duration>) -> FutexOutcome {
-        wait(&word.0, expected, timeout)
+        wait(&word.0, expected, timeout, Reach::OneProcess)
     }
 
     fn futex_wake(word: &CoreU32, count: u32) -> u32 {
@@ -199,7 +201,8 @@ unsafe impl Machine for Native {
     }
 
     fn futex_wait_half(word: &CoreU64, half: Half, expected: u32, timeout: Option<Duration>) -> FutexOutcome {
-        wait(half_for_the_kernel(&word.0, half), expected, timeout)
+        let word = half_for_the_kernel(&word.0, half);
+        wait(word, expected, timeout, Reach::OneProcess)
     }
 
     fn futex_wake_half(word: &CoreU64, half: Half, count: u32) -> u32 {

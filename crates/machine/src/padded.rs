@@ -7,7 +7,7 @@ use core::ops::{Deref, DerefMut};
 /// 128 bytes, because Intel's adjacent-line prefetcher moves lines in pairs and Apple's cores use 128-byte
 /// lines.
 #[derive(Debug, Default)]
-#[repr(align(128))]
+#[repr(C, align(128))]
 pub struct Padded<T>(pub T);
 
 impl<T> Deref for Padded<T> {

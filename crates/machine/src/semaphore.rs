@@ -14,6 +14,7 @@ use crate::{AtomicWord, FutexOutcome, Machine};
 
 /// A counting semaphore (4 bytes natively).
 #[derive(Debug)]
+#[repr(transparent)]
 pub struct Semaphore<M: Machine> {
     posts: M::U32,
 }

@@ -16,7 +16,9 @@ use shuttle::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
 use crate::atomic::{forward_atomic_pointer, forward_atomic_word};
 use crate::futex_table::futex_table;
-use crate::{CpuCounts, CpuHint, DataCell, FutexOutcome, Half, Machine, Work, WorkerId, Workers};
+use crate::{
+    CpuCounts, CpuHint, DataCell, DeathInWait, FutexOutcome, Half, Machine, Work, WorkerId, Workers,
+};
 
 /// The machine inside `shuttle::check_random` and its relatives.
 #[derive(Debug, Clone, Copy, Default)]
@@ -122,6 +124,12 @@ impl Shuttle {
     /// that finds another value than it expects does not count.
     pub fn end_waits_early(count: u32) {
         end_waits_early(count);
+    }
+
+    /// Runs `life` until it ends, or until its first futex wait, in which the calling thread dies at `end`: then `None`.
+    /// The thread's frames are unwound, so what the case tests has no destructors with effects there.
+    pub fn run_until_death<R>(end: DeathInWait, life: impl FnOnce() -> R) -> Option<R> {
+        run_until_death(end, life)
     }
 }
 

@@ -145,7 +145,9 @@ macro_rules! switch {
     ) => {
         $(#[doc = $about])+
         #[doc = concat!("The switch `", $name, "`.")]
+        // repr(u8) because a latch in memory that processes share keeps its variants.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[repr(u8)]
         $visibility enum $switch {
             $( $(#[doc = $text])+ $variant, )+
         }

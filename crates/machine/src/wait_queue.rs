@@ -36,6 +36,7 @@ pub(crate) enum Waiting {
 
 /// A queue of sleeping workers. Changed only under its owner's lock.
 #[derive(Debug)]
+#[repr(C)]
 pub struct WaitQueue<M: Machine> {
     head: M::U32,
     tail: M::U32,
@@ -174,10 +175,17 @@ impl<M: Machine> WaitQueue<M> {
         slot::<M>(worker.0).waiting.load(Relaxed) == Waiting::Queued as u32
     }
 
+    /// True if `worker` was taken off a queue and is still to be posted, by its own slot. Acquire: if not, the waker has read
+    /// its link.
+    pub fn is_picked(worker: WorkerId) -> bool {
+        slot::<M>(worker.0).waiting.load(Acquire) == Waiting::Pending as u32
+    }
+
     /// Takes `worker` off the queue because it will not sleep.
     ///
     /// # Safety
-    /// The caller is `worker`, which is on this queue, and has the lock of the queue's owner.
+    /// The caller is `worker`, or stands in for it after its death. The worker is on this queue, and the caller has the lock
+    /// of the queue's owner.
     pub unsafe fn remove(&self, worker: WorkerId) {
         self.unlink(worker.0);
         slot::<M>(worker.0).waiting.store(Waiting::No as u32, Relaxed);

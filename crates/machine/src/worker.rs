@@ -33,7 +33,7 @@ pub enum WaitMode {
 /// A worker's counts at adaptive latches, wrapping. On a cache line that no other worker writes: the rest of the slot
 /// lies on one that its neighbours on a wait list change.
 #[derive(Debug)]
-#[repr(align(64))]
+#[repr(C, align(64))]
 pub struct AdaptiveCounts<M: Machine> {
     /// Times that the worker, as a reader of a plain latch, met another one.
     pub meetings: SampledCount<M>,
@@ -48,6 +48,7 @@ pub struct AdaptiveCounts<M: Machine> {
 
 /// A count that the caller samples at a fixed interval.
 #[derive(Debug)]
+#[repr(transparent)]
 pub struct SampledCount<M: Machine>(M::U32);
 
 impl<M: Machine> SampledCount<M> {
@@ -93,7 +94,10 @@ impl<M: Machine<U32 = CoreU32>> AdaptiveCounts<M> {
 /// One worker's slot. The fields `waiting`, `mode`, `next` and `previous` belong to the [`WaitQueue`](crate::WaitQueue)
 /// that the worker is on and change under the lock of the queue's owner. They are atomics only so that every
 /// machine sees each access.
+//
+// repr(C) because programs that were compiled apart use the same slots, in memory that they share.
 #[derive(Debug)]
+#[repr(C)]
 pub struct WorkerSlot<M: Machine> {
     /// Posted by the worker that ends this worker's wait.
     pub semaphore: Semaphore<M>,
@@ -111,8 +115,6 @@ pub struct WorkerSlot<M: Machine> {
     pub(crate) wait_event: M::U32,
     /// The worker's `spins_per_delay` (see the adaptive delay); 0 until first used.
     pub spins_per_delay: M::U32,
-    /// The worker's counts at adaptive latches.
-    pub adaptive: AdaptiveCounts<M>,
     /// Calls of the kernel to wake sleepers, by all owners that the slot has had. A word of `core` on every machine: it
     /// is a statistic and no part of an algorithm, so checkers need not see it, and a simulation does not pay for it.
     pub(crate) wake_up_calls: CoreU64,
@@ -120,6 +122,8 @@ pub struct WorkerSlot<M: Machine> {
     pub(crate) woken: CoreU64,
     /// 1 while a thread owns the slot.
     pub(crate) claimed: M::U32,
+    /// The worker's counts at adaptive latches.
+    pub adaptive: AdaptiveCounts<M>,
 }
 
 const _: () = assert!(size_of::<WorkerSlot<Bare>>() == 128);

@@ -127,6 +127,22 @@ impl Workers<Bare> {
     }
 }
 
+#[cfg(feature = "std")]
+impl<M: Machine<U32 = CoreU32, U64 = CoreU64>> Workers<M> {
+    /// A table over slots that other processes use too, which are given out elsewhere: [`claim`](Self::claim) finds none. It
+    /// has no buckets.
+    pub(crate) fn of_slots(slots: &'static [Padded<WorkerSlot<M>>]) -> Self {
+        Self {
+            slots: GrowingTable::of_static(slots),
+            buckets: Entries::Static(&[]),
+            node_terms: Entries::Static(&[]),
+            spins_per_delay_estimate: CoreU32::new_const(SPINS_PER_DELAY_ESTIMATE),
+            room: CoreU64::new_const(0),
+            claimed_end: CoreU32::new_const(slots.len() as u32),
+        }
+    }
+}
+
 impl<M: Machine> Workers<M> {
     /// A table of `capacity` unclaimed slots.
     #[cfg(feature = "std")]

@@ -86,6 +86,19 @@ pub trait ClassOf: core::fmt::Debug + 'static {
     fn class() -> &'static LatchClass;
 }
 
+/// A latch's reference to its class: a pointer, or what stands for one in memory that processes map at different addresses.
+pub trait ClassHandle: Copy + core::fmt::Debug + Send + Sync + 'static {
+    /// The class.
+    fn class(self) -> &'static LatchClass;
+}
+
+impl ClassHandle for &'static LatchClass {
+    #[inline(always)]
+    fn class(self) -> &'static LatchClass {
+        self
+    }
+}
+
 /// The default class: `user`, without a rank.
 #[derive(Debug)]
 pub struct Unclassed;

@@ -41,6 +41,7 @@ use clearway_machine::{AtomicWord, Machine, WaitEvent, WaitScope};
 
 use super::options::LwLockVariant;
 use super::{LatchMode, LwLock};
+use crate::class::ClassHandle;
 
 /// Grants in waits of one term, after which the next node may begin its own. Simulated on four sockets with 288 workers, 512
 /// make 0.90 times as many acquisitions, 4,000 make 1.04, and 64 with half the sleeps 0.63.
@@ -78,7 +79,7 @@ pub(super) struct Turn<M: Machine> {
 
 impl<M: Machine> Turn<M> {
     /// The part of a worker that wants `latch` in `mode`.
-    pub(super) fn of(latch: &LwLock<M>, mode: LatchMode) -> Self {
+    pub(super) fn of<K: ClassHandle>(latch: &LwLock<M, K>, mode: LatchMode) -> Self {
         let concerned = latch.keeps_to_terms() && mode == LatchMode::Exclusive;
         let address = core::ptr::from_ref(&latch.state).addr();
         Self {
@@ -134,7 +135,7 @@ impl<M: Machine> Turn<M> {
     }
 }
 
-impl<M: Machine> LwLock<M> {
+impl<M: Machine, K: ClassHandle> LwLock<M, K> {
     /// True if the latch's workers keep to terms (C3).
     pub(super) fn keeps_to_terms(&self) -> bool {
         self.algorithm == LwLockVariant::Cohort && M::cpu_counts().nodes > 1

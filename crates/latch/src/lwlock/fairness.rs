@@ -72,6 +72,7 @@ use super::state::{
     claimable_from_readers,
 };
 use super::{LatchMode, LwLock};
+use crate::class::ClassHandle;
 
 switch! {
     /// Workers that may pass those that wait for an LwLock.
@@ -120,7 +121,7 @@ pub(super) enum HandOver {
     Stopped,
 }
 
-impl<M: Machine> LwLock<M> {
+impl<M: Machine, K: ClassHandle> LwLock<M, K> {
     /// The limit of grants that applies to a newcomer while workers wait. A woken worker has none.
     pub(super) fn newcomer_limit(&self) -> Limit {
         match self.fairness {

@@ -14,11 +14,12 @@ use clearway_machine::{AtomicWord, Machine};
 use super::LwLock;
 use super::options::LwLockSharedVariant;
 use super::state::{EXCLUSIVE, GRANTS, HAS_WAITERS, Limit, SHARED_UNIT, last_shared_must_wake};
+use crate::class::ClassHandle;
 
 /// Additions in vain before a reader waits.
 const ADDITIONS: u32 = 2;
 
-impl<M: Machine> LwLock<M> {
+impl<M: Machine, K: ClassHandle> LwLock<M, K> {
     /// True if a shared grant from `word` is made by addition. A grant that `GRANTS` must count is not, so
     /// that the count cannot exceed its limit.
     pub(super) fn grants_by_addition(&self, word: u32) -> bool {

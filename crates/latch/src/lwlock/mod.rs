@@ -18,6 +18,7 @@
 //! | `waiter` | what a sleeping worker's slot says to the worker that wakes it |
 //! | `variable` | waiting for the latch without wanting it, or for a variable to change |
 //! | `guard` | the RAII guards |
+//! | `recovery` | standing in for a worker that has died asleep (R12) |
 //!
 //! # Example: a lost wake-up
 //! Worker A holds the latch exclusively; worker B wants it.
@@ -88,6 +89,11 @@
 //!   claimant leaves it while `HAS_WAITERS` is set, which a wake-up of workers that want the latch leaves even if it takes off the
 //!   last: the release of one of these finds an empty list and clears both, so no newcomer is refused for good. R7's woken worker, which ignores it, is the one that clears it; one that
 //!   got the latch before it slept clears it when it has dequeued itself.
+//! - R12: a worker that has died asleep, in memory that processes share, is on the list, or picked and about to be posted, or
+//!   posted. Another worker stands in for it: it takes it off the list, or does what R3 and R7 ask of a woken worker and then
+//!   looks, and if the word is free it wakes the next instead of taking the latch. What was handed over to the dead worker
+//!   it releases. All of that is under `LOCKED`, so no waker picks a worker of which it is not yet settled that it is dead
+//!   and off the list.
 //!
 //! # Fairness
 //! `Barging` promises nothing. Readers that arrive without pause can keep an exclusive waiting for ever.
@@ -129,6 +135,7 @@ mod fetch_add;
 pub(crate) mod guard;
 pub(crate) mod options;
 mod queued;
+mod recovery;
 mod single_cas;
 mod slow_path;
 pub(crate) mod state;
@@ -143,6 +150,7 @@ use clearway_machine::{AtomicWord, CoreU32, Host, Machine, WaitMode, WaitQueue, 
 use self::guard::{LwLockExclusive, LwLockShared};
 use self::options::{LwLockFairnessVariant, LwLockOptions, LwLockSharedVariant, LwLockVariant};
 use self::queued::{Queued, QueuedScan};
+pub use self::recovery::RecoveredWaiter;
 use self::single_cas::SingleCas;
 pub(crate) use self::slow_path::Granted;
 use self::slow_path::SlowPath;
@@ -150,7 +158,7 @@ use self::state::{
     EXCLUSIVE, GRANTS, HAS_WAITERS, Limit, SHARED_MASK, SHARED_UNIT, grantable, last_shared_must_wake,
     must_wake, word_after_grant,
 };
-use crate::class::{LatchClass, Wait};
+use crate::class::{ClassHandle, LatchClass, Wait};
 use crate::delay::Delay;
 use crate::order;
 
@@ -185,8 +193,8 @@ impl LatchMode {
 // neighbours.
 #[derive(Debug)]
 #[repr(C)]
-pub struct LwLock<M: Machine = Host> {
-    pub(crate) class: &'static LatchClass,
+pub struct LwLock<M: Machine = Host, K: ClassHandle = &'static LatchClass> {
+    pub(crate) class: K,
     pub(crate) state: M::U32,
     /// Changed only under `LOCKED`.
     queue: WaitQueue<M>,
@@ -235,7 +243,19 @@ impl LwLock<Host> {
 impl<M: Machine> LwLock<M> {
     /// An idle latch of `class`.
     pub fn new(class: &'static LatchClass, options: impl Into<LwLockOptions>) -> Self {
-        let options = options.into();
+        let latch = Self::of_class(class, options.into());
+        #[cfg(feature = "count-acquisitions")]
+        let latch = Self {
+            place: class.place(),
+            ..latch
+        };
+        latch
+    }
+}
+
+impl<M: Machine, K: ClassHandle> LwLock<M, K> {
+    /// An idle latch of the class that `class` leads to.
+    pub(crate) fn of_class(class: K, options: LwLockOptions) -> Self {
         Self {
             state: M::U32::new(0),
             queue: WaitQueue::new(),
@@ -243,20 +263,21 @@ impl<M: Machine> LwLock<M> {
             shared_path: options.shared_path,
             fairness: options.fairness,
             #[cfg(feature = "count-acquisitions")]
-            place: class.place(),
+            place: PLACE_OF_CLASS,
             class,
         }
     }
 
     /// The latch's class.
+    #[inline(always)]
     pub fn class(&self) -> &'static LatchClass {
-        self.class
+        self.class.class()
     }
 
     /// Acquires the latch in shared mode, waiting as long as it takes.
     #[inline]
     #[track_caller]
-    pub fn shared(&self) -> LwLockShared<'_, M> {
+    pub fn shared(&self) -> LwLockShared<'_, M, K> {
         self.acquire(LatchMode::Shared);
         LwLockShared::new(self)
     }
@@ -264,7 +285,7 @@ impl<M: Machine> LwLock<M> {
     /// Acquires the latch in exclusive mode, waiting as long as it takes.
     #[inline]
     #[track_caller]
-    pub fn exclusive(&self) -> LwLockExclusive<'_, M> {
+    pub fn exclusive(&self) -> LwLockExclusive<'_, M, K> {
         self.acquire(LatchMode::Exclusive);
         LwLockExclusive::new(self)
     }
@@ -272,7 +293,7 @@ impl<M: Machine> LwLock<M> {
     /// Acquires the latch in shared mode if that needs no waiting.
     #[inline]
     #[track_caller]
-    pub fn try_shared(&self) -> Option<LwLockShared<'_, M>> {
+    pub fn try_shared(&self) -> Option<LwLockShared<'_, M, K>> {
         self.try_acquire(LatchMode::Shared)
             .then(|| LwLockShared::new(self))
     }
@@ -280,7 +301,7 @@ impl<M: Machine> LwLock<M> {
     /// Acquires the latch in exclusive mode if that needs no waiting.
     #[inline]
     #[track_caller]
-    pub fn try_exclusive(&self) -> Option<LwLockExclusive<'_, M>> {
+    pub fn try_exclusive(&self) -> Option<LwLockExclusive<'_, M, K>> {
         self.try_acquire(LatchMode::Exclusive)
             .then(|| LwLockExclusive::new(self))
     }
@@ -302,7 +323,7 @@ impl<M: Machine> LwLock<M> {
     #[inline]
     #[track_caller]
     pub(crate) fn note_acquired(&self, mode: LatchMode) {
-        order::acquired::<M>(self.class, core::ptr::from_ref(self).cast());
+        order::acquired::<M>(self.class(), core::ptr::from_ref(self).cast());
         self.count_acquisition(mode);
     }
 
@@ -313,7 +334,7 @@ impl<M: Machine> LwLock<M> {
         #[cfg(feature = "count-acquisitions")]
         if !M::EXPLORED {
             let place = match self.place {
-                PLACE_OF_CLASS => self.class.place(),
+                PLACE_OF_CLASS => self.class().place(),
                 place => place,
             };
             crate::class::acquisitions::count(place, mode.wait());
@@ -398,7 +419,7 @@ impl<M: Machine> LwLock<M> {
     #[inline]
     #[track_caller]
     pub fn acquire(&self, mode: LatchMode) {
-        order::acquiring::<M>(self.class, core::ptr::from_ref(self).cast());
+        order::acquiring::<M>(self.class(), core::ptr::from_ref(self).cast());
         if !self.try_grant(mode) {
             self.acquire_slow(mode);
         }
@@ -426,12 +447,12 @@ impl<M: Machine> LwLock<M> {
     /// holders do more than release this word when they leave.
     #[cold]
     pub(crate) fn wait_for_grant(&self, mode: LatchMode, started: u64) -> Granted {
-        M::label(core::ptr::from_ref(self).cast(), self.class.name);
-        self.class.begin_wait();
+        M::label(core::ptr::from_ref(self).cast(), self.class().name);
+        self.class().begin_wait();
         let worker = M::worker();
         let mut delay = self.delay(Some(worker));
         let granted = self.slow_path().acquire(self, mode, worker, started, &mut delay);
-        self.class.record(
+        self.class().record(
             mode.wait(),
             delay.total_spins,
             granted.sleeps,
@@ -461,7 +482,7 @@ impl<M: Machine> LwLock<M> {
     }
 
     /// The latch's variant.
-    fn slow_path(&self) -> &'static dyn SlowPath<M> {
+    fn slow_path(&self) -> &'static dyn SlowPath<M, K> {
         match self.algorithm {
             LwLockVariant::Queued => &Queued,
             LwLockVariant::QueuedScan => &QueuedScan,
@@ -498,7 +519,7 @@ impl<M: Machine> LwLock<M> {
                 debug_assert!(
                     before & SHARED_MASK != 0,
                     "latch {} is not held shared",
-                    self.class.name
+                    self.class().name
                 );
                 if last_shared_must_wake(before) {
                     self.wake();
@@ -515,7 +536,7 @@ impl<M: Machine> LwLock<M> {
         debug_assert!(
             M::EXPLORED || self.is_held_exclusive(),
             "latch {} is not held exclusively",
-            self.class.name
+            self.class().name
         );
         // "Was it EXCLUSIVE and nothing else?" is the zero flag of x86's `lock sub`: no old value is kept.
         self.state.fetch_sub(EXCLUSIVE, Release) != EXCLUSIVE

@@ -15,6 +15,7 @@ use clearway_machine::{AtomicWord, Machine, WaitMode, WaitQueue, WorkerId};
 use super::slow_path::{Granted, SlowPath};
 use super::state::{EXCLUSIVE, GRANTS, HAS_WAITERS, Limit, WAKE_IN_PROGRESS};
 use super::{LatchMode, LwLock};
+use crate::class::ClassHandle;
 use crate::delay::Delay;
 
 /// A worker's slot says whether it is on the list: the baseline.
@@ -27,25 +28,25 @@ pub(super) struct QueuedScan;
 
 /// True if a worker is on a latch's list; `LOCKED` is held.
 trait FindSelf: Sync {
-    fn is_listed<M: Machine>(latch: &LwLock<M>, worker: WorkerId) -> bool;
+    fn is_listed<M: Machine, K: ClassHandle>(latch: &LwLock<M, K>, worker: WorkerId) -> bool;
 }
 
 impl FindSelf for Queued {
-    fn is_listed<M: Machine>(_latch: &LwLock<M>, worker: WorkerId) -> bool {
+    fn is_listed<M: Machine, K: ClassHandle>(_latch: &LwLock<M, K>, worker: WorkerId) -> bool {
         WaitQueue::<M>::is_queued(worker)
     }
 }
 
 impl FindSelf for QueuedScan {
-    fn is_listed<M: Machine>(latch: &LwLock<M>, worker: WorkerId) -> bool {
+    fn is_listed<M: Machine, K: ClassHandle>(latch: &LwLock<M, K>, worker: WorkerId) -> bool {
         latch.queue.workers().any(|listed| listed == worker)
     }
 }
 
-impl<M: Machine, F: FindSelf> SlowPath<M> for F {
+impl<M: Machine, K: ClassHandle, F: FindSelf> SlowPath<M, K> for F {
     fn acquire(
         &self,
-        latch: &LwLock<M>,
+        latch: &LwLock<M, K>,
         mode: LatchMode,
         worker: WorkerId,
         started: u64,
@@ -63,7 +64,7 @@ impl<M: Machine, F: FindSelf> SlowPath<M> for F {
             // R2: this look follows the caller's HAS_WAITERS on the same word.
             if let Some(granted_from) = latch.try_grant_limited(latch.state.load(Relaxed), mode, limit) {
                 // R10.
-                twice = dequeue_self::<M, F>(latch, worker, delay);
+                twice = dequeue_self::<M, K, F>(latch, worker, delay);
                 break granted_from;
             }
             if latch.is_claimed_by(mode) {
@@ -84,10 +85,10 @@ impl<M: Machine, F: FindSelf> SlowPath<M> for F {
         Granted { from, sleeps, twice }
     }
 
-    fn acquire_or_wait(&self, latch: &LwLock<M>, worker: WorkerId, delay: &mut Delay) -> bool {
+    fn acquire_or_wait(&self, latch: &LwLock<M, K>, worker: WorkerId, delay: &mut Delay) -> bool {
         queue_self(latch, worker, WaitMode::UntilFree, 0, false, delay);
         if latch.try_grant(LatchMode::Exclusive) {
-            let _ = dequeue_self::<M, F>(latch, worker, delay);
+            let _ = dequeue_self::<M, K, F>(latch, worker, delay);
             return true;
         }
         let surplus = latch.sleep(worker);
@@ -97,7 +98,7 @@ impl<M: Machine, F: FindSelf> SlowPath<M> for F {
 
     fn wait_for_var(
         &self,
-        latch: &LwLock<M>,
+        latch: &LwLock<M, K>,
         variable: &M::U64,
         old: u64,
         worker: WorkerId,
@@ -112,7 +113,7 @@ impl<M: Machine, F: FindSelf> SlowPath<M> for F {
             latch.state.fetch_and(!WAKE_IN_PROGRESS, Relaxed);
             // R4: joining the list comes before this look at the variable.
             if let Some(result) = end_of_wait(latch, variable, old) {
-                let _ = dequeue_self::<M, F>(latch, worker, delay);
+                let _ = dequeue_self::<M, K, F>(latch, worker, delay);
                 break result;
             }
             sleeps += 1;
@@ -127,7 +128,11 @@ impl<M: Machine, F: FindSelf> SlowPath<M> for F {
 }
 
 /// The result of `wait_for_var`, if there is nothing to wait for.
-fn end_of_wait<M: Machine>(latch: &LwLock<M>, variable: &M::U64, old: u64) -> Option<Result<(), u64>> {
+fn end_of_wait<M: Machine, K: ClassHandle>(
+    latch: &LwLock<M, K>,
+    variable: &M::U64,
+    old: u64,
+) -> Option<Result<(), u64>> {
     if latch.state.load(Acquire) & EXCLUSIVE == 0 {
         return Some(Ok(()));
     }
@@ -136,8 +141,8 @@ fn end_of_wait<M: Machine>(latch: &LwLock<M>, variable: &M::U64, old: u64) -> Op
 }
 
 /// Puts the calling worker on the list, in a wait that began at `started`.
-fn queue_self<M: Machine>(
-    latch: &LwLock<M>,
+fn queue_self<M: Machine, K: ClassHandle>(
+    latch: &LwLock<M, K>,
     worker: WorkerId,
     mode: WaitMode,
     started: u64,
@@ -152,7 +157,11 @@ fn queue_self<M: Machine>(
 
 /// Takes the calling worker off the list because it need not sleep. `true`: another worker had taken it off and handed the
 /// latch over to it.
-fn dequeue_self<M: Machine, F: FindSelf>(latch: &LwLock<M>, worker: WorkerId, delay: &mut Delay) -> bool {
+fn dequeue_self<M: Machine, K: ClassHandle, F: FindSelf>(
+    latch: &LwLock<M, K>,
+    worker: WorkerId,
+    delay: &mut Delay,
+) -> bool {
     latch.lock_list(delay);
     if F::is_listed(latch, worker) {
         // SAFETY: the caller is the worker, which is on the list, and has `LOCKED`.

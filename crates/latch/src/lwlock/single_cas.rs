@@ -25,7 +25,7 @@ use super::state::{
     claimable_from_readers, grantable, word_after_grant,
 };
 use super::{LatchMode, LwLock};
-use crate::class::SpinPolicy;
+use crate::class::{ClassHandle, SpinPolicy};
 use crate::delay::Delay;
 use crate::spin::Spin;
 
@@ -57,7 +57,7 @@ impl SingleCas {
     /// The polling of a worker before it queues. An exclusive that may claim the latch does not yield its CPU: the yield would
     /// return after the time slices of all others, and the worker would hold up every newcomer meanwhile. From the list the
     /// last reader's release wakes it at once.
-    fn spin<M: Machine>(&self, latch: &LwLock<M>, mode: LatchMode, delay: &Delay) -> Spin {
+    fn spin<M: Machine, K: ClassHandle>(&self, latch: &LwLock<M, K>, mode: LatchMode, delay: &Delay) -> Spin {
         let mut spin = Spin::with_budget::<M>(self.polls_before_queueing(latch, mode, delay));
         if latch.has_claims() {
             spin = spin.looking_after(YIELDED_PAUSES);
@@ -69,8 +69,13 @@ impl SingleCas {
     }
 
     /// Number of polls of a worker before it queues.
-    fn polls_before_queueing<M: Machine>(&self, latch: &LwLock<M>, mode: LatchMode, delay: &Delay) -> u32 {
-        match (latch.class.spin_policy(), self, mode) {
+    fn polls_before_queueing<M: Machine, K: ClassHandle>(
+        &self,
+        latch: &LwLock<M, K>,
+        mode: LatchMode,
+        delay: &Delay,
+    ) -> u32 {
+        match (latch.class().spin_policy(), self, mode) {
             (SpinPolicy::None, ..) => 0,
             (SpinPolicy::Fixed(polls), ..) => polls,
             // To a checker the variants differ by nothing but how often they poll, and it cuts that to the same.
@@ -92,10 +97,10 @@ impl SingleCas {
     }
 }
 
-impl<M: Machine> SlowPath<M> for SingleCas {
+impl<M: Machine, K: ClassHandle> SlowPath<M, K> for SingleCas {
     fn acquire(
         &self,
-        latch: &LwLock<M>,
+        latch: &LwLock<M, K>,
         mode: LatchMode,
         worker: WorkerId,
         started: u64,
@@ -153,7 +158,7 @@ impl<M: Machine> SlowPath<M> for SingleCas {
                         continue;
                     }
                 }
-                delay.step::<M>(latch.class.name);
+                delay.step::<M>(latch.class().name);
                 state = latch.state.load(Relaxed);
             } else if spin.poll::<M>() || turn.sleeps_through() {
                 state = latch.state.load(Relaxed);
@@ -195,7 +200,7 @@ impl<M: Machine> SlowPath<M> for SingleCas {
         }
     }
 
-    fn acquire_or_wait(&self, latch: &LwLock<M>, worker: WorkerId, delay: &mut Delay) -> bool {
+    fn acquire_or_wait(&self, latch: &LwLock<M, K>, worker: WorkerId, delay: &mut Delay) -> bool {
         let mut state = latch.state.load(Relaxed);
         loop {
             let limit = latch.newcomer_limit();
@@ -224,7 +229,7 @@ impl<M: Machine> SlowPath<M> for SingleCas {
                     Err(found) => state = found,
                 }
             } else {
-                delay.step::<M>(latch.class.name);
+                delay.step::<M>(latch.class().name);
                 state = latch.state.load(Relaxed);
             }
         }
@@ -232,7 +237,7 @@ impl<M: Machine> SlowPath<M> for SingleCas {
 
     fn wait_for_var(
         &self,
-        latch: &LwLock<M>,
+        latch: &LwLock<M, K>,
         variable: &M::U64,
         old: u64,
         worker: WorkerId,
@@ -248,7 +253,7 @@ impl<M: Machine> SlowPath<M> for SingleCas {
                 break Ok(());
             }
             if state & LOCKED != 0 {
-                delay.step::<M>(latch.class.name);
+                delay.step::<M>(latch.class().name);
                 state = latch.state.load(Relaxed);
                 continue;
             }

@@ -3,6 +3,7 @@
 use clearway_machine::{Machine, WorkerId};
 
 use super::{LatchMode, LwLock};
+use crate::class::ClassHandle;
 use crate::delay::Delay;
 
 /// A grant after a wait.
@@ -18,12 +19,12 @@ pub(crate) struct Granted {
 }
 
 /// The three waits of an [`LwLock`]. `worker` is the caller; polls are counted in `delay`.
-pub(super) trait SlowPath<M: Machine>: Sync {
+pub(super) trait SlowPath<M: Machine, K: ClassHandle>: Sync {
     /// Acquires the latch in `mode`, in a wait that began at `started`. A variant does not give back what came twice: what
     /// else a holder does that leaves is known to the latch that this one is a part of.
     fn acquire(
         &self,
-        latch: &LwLock<M>,
+        latch: &LwLock<M, K>,
         mode: LatchMode,
         worker: WorkerId,
         started: u64,
@@ -31,13 +32,13 @@ pub(super) trait SlowPath<M: Machine>: Sync {
     ) -> Granted;
 
     /// Acquires the latch exclusively (`true`), or sleeps until it is woken and returns `false` without it.
-    fn acquire_or_wait(&self, latch: &LwLock<M>, worker: WorkerId, delay: &mut Delay) -> bool;
+    fn acquire_or_wait(&self, latch: &LwLock<M, K>, worker: WorkerId, delay: &mut Delay) -> bool;
 
     /// Waits until the latch is not held exclusively (`Ok`) or `variable` differs from `old` (`Err` with its
     /// value). Returns also how often the worker slept. Acquire.
     fn wait_for_var(
         &self,
-        latch: &LwLock<M>,
+        latch: &LwLock<M, K>,
         variable: &M::U64,
         old: u64,
         worker: WorkerId,

@@ -13,28 +13,28 @@ use super::guard::LwLockExclusive;
 use super::state::{EXCLUSIVE, GRANTS, HAS_WAITERS};
 use super::waiter::Waiter;
 use super::{LatchMode, LwLock};
-use crate::class::Wait;
+use crate::class::{ClassHandle, Wait};
 use crate::order;
 
-impl<M: Machine> LwLock<M> {
+impl<M: Machine, K: ClassHandle> LwLock<M, K> {
     /// Gets the latch exclusively, or sleeps until a wake-up reaches it and returns `None` without it. The wake-up is that of
     /// a release or of an [`update_var`](LwLockExclusive::update_var). The release may be older than the call: between it
     /// and its wake-up another worker may have got the latch, and the caller may have found it held. So the caller checks
     /// whether its work has been done, and calls again if not.
     #[track_caller]
-    pub fn acquire_or_wait(&self) -> Option<LwLockExclusive<'_, M>> {
-        order::acquiring::<M>(self.class, core::ptr::from_ref(self).cast());
+    pub fn acquire_or_wait(&self) -> Option<LwLockExclusive<'_, M, K>> {
+        order::acquiring::<M>(self.class(), core::ptr::from_ref(self).cast());
         if self.try_acquire(LatchMode::Exclusive) {
             return Some(LwLockExclusive::new(self));
         }
-        M::label(core::ptr::from_ref(self).cast(), self.class.name);
-        self.class.begin_wait();
+        M::label(core::ptr::from_ref(self).cast(), self.class().name);
+        self.class().begin_wait();
         let worker = M::worker();
         let started = M::now();
         let mut delay = self.delay(Some(worker));
         let acquired = self.slow_path().acquire_or_wait(self, worker, &mut delay);
         let waited = M::now().saturating_sub(started);
-        self.class
+        self.class()
             .record(Wait::UntilFree, delay.total_spins, u64::from(!acquired), waited);
         delay.finish::<M>();
         if !acquired {
@@ -56,15 +56,15 @@ impl<M: Machine> LwLock<M> {
         if value != old {
             return Err(value);
         }
-        M::label(core::ptr::from_ref(self).cast(), self.class.name);
-        self.class.begin_wait();
+        M::label(core::ptr::from_ref(self).cast(), self.class().name);
+        self.class().begin_wait();
         let worker = M::worker();
         let started = M::now();
         let mut delay = self.delay(Some(worker));
         let (result, sleeps) = self
             .slow_path()
             .wait_for_var(self, variable, old, worker, &mut delay);
-        self.class.record(
+        self.class().record(
             Wait::UntilFree,
             delay.total_spins,
             sleeps,
@@ -75,7 +75,7 @@ impl<M: Machine> LwLock<M> {
     }
 }
 
-impl<M: Machine> LwLockExclusive<'_, M> {
+impl<M: Machine, K: ClassHandle> LwLockExclusive<'_, M, K> {
     /// Sets `variable` and wakes the workers that wait for it to change.
     pub fn update_var(&self, variable: &M::U64, value: u64) {
         self.latch().update_var(variable, value);
@@ -89,7 +89,7 @@ impl<M: Machine> LwLockExclusive<'_, M> {
     }
 }
 
-impl<M: Machine> LwLock<M> {
+impl<M: Machine, K: ClassHandle> LwLock<M, K> {
     /// Sets `variable` and wakes the workers that wait for it to change; the caller holds the latch
     /// exclusively.
     pub fn update_var(&self, variable: &M::U64, value: u64) {

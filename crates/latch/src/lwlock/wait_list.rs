@@ -8,9 +8,10 @@ use super::fairness::HandOver;
 use super::state::{GRANTS, HAS_WAITERS, LOCKED, WAKE_IN_PROGRESS};
 use super::waiter::Waiter;
 use super::{LatchMode, LwLock};
+use crate::class::ClassHandle;
 use crate::delay::Delay;
 
-impl<M: Machine> LwLock<M> {
+impl<M: Machine, K: ClassHandle> LwLock<M, K> {
     /// Takes `LOCKED`, spinning on plain reads while another worker has it.
     pub(super) fn lock_list(&self, delay: &mut Delay) {
         loop {
@@ -19,7 +20,7 @@ impl<M: Machine> LwLock<M> {
                 return;
             }
             while self.state.load(Relaxed) & LOCKED != 0 {
-                delay.step::<M>(self.class.name);
+                delay.step::<M>(self.class().name);
             }
         }
     }
@@ -51,7 +52,7 @@ impl<M: Machine> LwLock<M> {
 
     /// Sleeps until taken off the list. Returns the number of posts that belong to the worker's other waits.
     pub(super) fn sleep(&self, worker: WorkerId) -> u32 {
-        WaitQueue::<M>::sleep(worker, self.class.wait_event)
+        WaitQueue::<M>::sleep(worker, self.class().wait_event)
     }
 
     /// The latch became free while workers slept: takes off the list the workers that may now run, and posts
@@ -64,8 +65,14 @@ impl<M: Machine> LwLock<M> {
     pub(super) fn wake(&self) {
         // A worker needs no slot to wake others: it must not wait for one that they have.
         let mut delay = self.delay(M::known_worker());
-        let mut picked = Picked::none();
         self.lock_list(&mut delay);
+        self.wake_and_unlock();
+        delay.finish::<M>();
+    }
+
+    /// The rest of [`wake`](Self::wake), by a worker that has `LOCKED`, which this gives back.
+    pub(super) fn wake_and_unlock(&self) {
+        let mut picked = Picked::none();
         let hand_over = self.hand_over();
         let mode = self.pick(&mut picked, hand_over);
         // R5: a worker that waits for "free" will not look at the word, so it must not suppress other wake-ups. Nor will
@@ -98,7 +105,6 @@ impl<M: Machine> LwLock<M> {
             }
         }
         picked.post_all();
-        delay.finish::<M>();
     }
 
     /// Takes off the list all that wait for "free", and of those that want the latch as the first of them does, or as it

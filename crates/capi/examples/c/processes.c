@@ -1,0 +1,160 @@
+/* Latches between processes: children that fork, one that is killed while it waits, and one while it holds. */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clearway.h"
+
+enum { WORKERS = 16, CHILDREN = 4, ROUNDS = 20000 };
+
+/* What lies in the segment. */
+struct accounts {
+    clearway_segment_lwlock_t latch;
+    unsigned long long from, to;
+    int inside; /* a child holds the latch and stays */
+};
+
+static clearway_segment_t *segment;
+static struct accounts *accounts;
+
+static void expect(clearway_segment_result_t result, clearway_segment_result_t wanted, const char *what) {
+    if (result != wanted) {
+        fprintf(stderr, "%s: %s\n", what, clearway_segment_result_text(result));
+        exit(1);
+    }
+}
+
+static clearway_segment_worker_t *work(void) {
+    clearway_segment_worker_t *worker;
+    expect(clearway_segment_register(segment, &worker), CLEARWAY_SEGMENT_OK, "register");
+    return worker;
+}
+
+static void transfer(clearway_segment_worker_t *worker) {
+    expect(clearway_segment_lwlock_acquire(worker, &accounts->latch, CLEARWAY_EXCLUSIVE), CLEARWAY_SEGMENT_OK, "acquire");
+    accounts->from--;
+    accounts->to++;
+    expect(clearway_segment_lwlock_release(worker, &accounts->latch, CLEARWAY_EXCLUSIVE), CLEARWAY_SEGMENT_OK, "release");
+}
+
+/* A child that makes so many transfers, and leaves. */
+static pid_t transferring(unsigned rounds) {
+    pid_t child = fork();
+    if (child != 0)
+        return child;
+    clearway_segment_worker_t *worker = work();
+    for (unsigned round = 0; round < rounds; round++)
+        transfer(worker);
+    expect(clearway_segment_leave(worker), CLEARWAY_SEGMENT_OK, "leave");
+    _exit(0);
+}
+
+/* A child that takes the latch, and stays. */
+static pid_t staying(void) {
+    pid_t child = fork();
+    if (child != 0)
+        return child;
+    clearway_segment_worker_t *worker = work();
+    expect(clearway_segment_lwlock_acquire(worker, &accounts->latch, CLEARWAY_SHARED), CLEARWAY_SEGMENT_OK, "acquire");
+    __atomic_store_n(&accounts->inside, 1, __ATOMIC_RELEASE);
+    for (;;)
+        pause();
+}
+
+/* Waits until a process with one thread is in the state that the kernel shows so, for that many looks in a row. */
+static void await_state(pid_t pid, char wanted, int looks) {
+    for (int seen = 0; seen < looks; usleep(1000)) {
+        char path[64], state = '?';
+        snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+        FILE *file = fopen(path, "r");
+        if (file == NULL || fscanf(file, "%*d (%*[^)]) %c", &state) != 1 || state == 'Z') {
+            fprintf(stderr, "a child has ended: %c\n", state);
+            exit(1);
+        }
+        fclose(file);
+        seen = state == wanted ? seen + 1 : 0;
+    }
+}
+
+static void wait_for(pid_t child, int killed) {
+    int status;
+    if (waitpid(child, &status, 0) != child || (killed ? !WIFSIGNALED(status) : status != 0)) {
+        fprintf(stderr, "a child has ended otherwise: %d\n", status);
+        exit(1);
+    }
+}
+
+int main(void) {
+    size_t size = clearway_segment_size(WORKERS, 4096);
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    uint64_t offset;
+    if (memory == MAP_FAILED)
+        return 1;
+    expect(clearway_segment_create(memory, size, WORKERS, &segment), CLEARWAY_SEGMENT_OK, "create");
+    expect(clearway_segment_reserve(segment, sizeof *accounts, 128, &offset), CLEARWAY_SEGMENT_OK, "reserve");
+    accounts = clearway_segment_address(segment, offset, sizeof *accounts);
+    clearway_segment_set_class(1, clearway_class_new("Accounts", 0, 0));
+    clearway_segment_lwlock_init(&accounts->latch, 1, CLEARWAY_SEGMENT_BARGING);
+    accounts->from = (unsigned long long)CHILDREN * ROUNDS + 1;
+
+    /* Processes exclude each other. */
+    pid_t children[CHILDREN];
+    for (unsigned at = 0; at < CHILDREN; at++)
+        children[at] = transferring(ROUNDS);
+    for (unsigned at = 0; at < CHILDREN; at++)
+        wait_for(children[at], 0);
+    if (accounts->from != 1 || accounts->to != (unsigned long long)CHILDREN * ROUNDS)
+        return 1;
+
+    /* A process that is killed while it sleeps on the latch takes no wake-up with it. */
+    clearway_segment_report_t report;
+    clearway_segment_worker_t *worker = work();
+    expect(clearway_segment_lwlock_acquire(worker, &accounts->latch, CLEARWAY_EXCLUSIVE), CLEARWAY_SEGMENT_OK, "acquire");
+    pid_t waiting = transferring(1);
+    /* It polls before it sleeps. A sleep between two polls is short: one that lasts is the latch's. */
+    await_state(waiting, 'S', 50);
+    kill(waiting, SIGSTOP);
+    await_state(waiting, 'T', 1);
+    pid_t next = transferring(1);
+    await_state(next, 'S', 50);
+    /* The release wakes the first, which is stopped, and then killed. */
+    expect(clearway_segment_lwlock_release(worker, &accounts->latch, CLEARWAY_EXCLUSIVE), CLEARWAY_SEGMENT_OK, "release");
+    kill(waiting, SIGKILL);
+    wait_for(waiting, 1);
+    expect(clearway_segment_recover_dead(segment, &report), CLEARWAY_SEGMENT_OK, "recover");
+    if (report.asleep != 1 || report.holders != 0 || clearway_segment_is_broken(segment))
+        return 1;
+    wait_for(next, 0);
+    if (accounts->from != 0)
+        return 1;
+    expect(clearway_segment_leave(worker), CLEARWAY_SEGMENT_OK, "leave");
+
+    /* A process that is killed while it holds the latch is found: the others have to end. */
+    pid_t holding = staying();
+    while (!__atomic_load_n(&accounts->inside, __ATOMIC_ACQUIRE))
+        usleep(100);
+    worker = work();
+    kill(holding, SIGKILL);
+    wait_for(holding, 1);
+    uint32_t pids[WORKERS];
+    if (clearway_segment_processes(segment, pids, WORKERS) != 2)
+        return 1;
+    expect(clearway_segment_recover_dead(segment, &report), CLEARWAY_SEGMENT_OK, "recover");
+    if (report.holders != 1 || report.holder_pid != (uint32_t)holding || report.holder_latch != offset)
+        return 1;
+    clearway_segment_result_t refused = clearway_segment_lwlock_acquire(worker, &accounts->latch, CLEARWAY_SHARED);
+    expect(refused, CLEARWAY_SEGMENT_BROKEN, "a broken segment");
+    expect(clearway_segment_leave(worker), CLEARWAY_SEGMENT_OK, "leave");
+    clearway_segment_detach(segment);
+
+    /* All have ended, and it is made anew. */
+    expect(clearway_segment_create(memory, size, WORKERS, &segment), CLEARWAY_SEGMENT_OK, "create");
+    clearway_segment_detach(segment);
+    munmap(memory, size);
+    printf("%d transfers, and one more after a death\n", CHILDREN * ROUNDS);
+    return 0;
+}

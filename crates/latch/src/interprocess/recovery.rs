@@ -1,0 +1,122 @@
+//! Settling the deaths of processes (S2, S3).
+
+use core::time::Duration;
+
+use clearway_machine::{Activity, DeadWorker, HeldLatch, ProcessId, Recovery, SegmentError, WorkerId};
+
+use super::segment::Segment;
+use crate::lwlock::RecoveredWaiter;
+
+/// Looks at a worker that is not settled yet, before the caller is told so: a tenth of a second and more.
+const LOOKS_MAX: u32 = 1_000;
+/// The time between two looks.
+const PAUSE: Duration = Duration::from_micros(100);
+
+/// The result of [`Segment::recover_dead`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RecoveryReport {
+    /// Workers that had died asleep on a latch, and whose wake-ups have gone on.
+    pub asleep: u32,
+    /// Workers that had died outside of all latches.
+    pub outside: u32,
+    /// Workers that have died asleep and could not be settled, because a worker that lives has locked the list or is about to
+    /// post one, and has not gone on for long: it is stopped, or has no CPU. The caller calls again.
+    pub unsettled: u32,
+    /// Workers that have died holding or changing a latch. Not empty: the segment is broken, and nothing was settled in the
+    /// last look.
+    pub holders: Vec<DeadHolder>,
+}
+
+/// A worker that has died while it held a latch or changed one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadHolder {
+    /// Its number.
+    pub worker: WorkerId,
+    /// The process that has died.
+    pub process: ProcessId,
+    /// The latches that it held.
+    pub held: Vec<HeldLatch>,
+    /// The offset of the latch that it was about to acquire or release, or to change the list of: whether it held this one is
+    /// not known.
+    pub changing: Option<u64>,
+}
+
+impl Segment {
+    /// Finds the workers whose processes have died, and settles what they have left (see the module's table). Any process may
+    /// call it at any time, a worker or not; a supervisor does when a child has ended. `None` while another process does it.
+    ///
+    /// # Errors
+    /// [`Broken`](SegmentError::Broken) if the segment was broken before.
+    pub fn recover_dead(&self) -> Result<Option<RecoveryReport>, SegmentError> {
+        let Some(recovery) = self.memory.begin_recovery()? else {
+            return Ok(None);
+        };
+        let mut report = RecoveryReport::default();
+        for look in 0..LOOKS_MAX {
+            if look > 0 {
+                std::thread::sleep(PAUSE);
+            }
+            self.settle(&recovery, &mut report);
+            if report.unsettled == 0 || !report.holders.is_empty() {
+                break;
+            }
+        }
+        Ok(Some(report))
+    }
+
+    /// One look at all deaths.
+    fn settle(&self, recovery: &Recovery<'_>, report: &mut RecoveryReport) {
+        report.unsettled = 0;
+        let dead = recovery.dead();
+        // S2: before any list is touched.
+        report.holders = dead
+            .iter()
+            .filter_map(|dead| self.as_holder(recovery, dead))
+            .collect();
+        if !report.holders.is_empty() {
+            recovery.break_for_all();
+            return;
+        }
+        for dead in &dead {
+            match dead.activity {
+                Activity::Outside => report.outside += 1,
+                Activity::Asleep(offset) => {
+                    if !self.stand_in(dead.worker, offset) {
+                        report.unsettled += 1;
+                        continue;
+                    }
+                    report.asleep += 1;
+                }
+                // Among the holders.
+                Activity::Changing(_) => continue,
+            }
+            // SAFETY: dead, outside of all latches or settled by its latch.
+            unsafe { recovery.free(dead) };
+        }
+    }
+
+    /// The report of a dead worker that held or changed a latch, or slept on something that is no latch.
+    fn as_holder(&self, recovery: &Recovery<'_>, dead: &DeadWorker) -> Option<DeadHolder> {
+        let changing = match dead.activity {
+            Activity::Outside => return None,
+            Activity::Asleep(offset) if self.lwlock(offset).is_ok() => return None,
+            Activity::Asleep(offset) | Activity::Changing(offset) => (offset != 0).then_some(offset),
+        };
+        Some(DeadHolder {
+            worker: dead.worker,
+            process: dead.process,
+            held: recovery.held_by(dead),
+            changing,
+        })
+    }
+
+    /// Stands in for a worker that has died asleep on the latch at `offset`. `false`: it is not settled yet (S3).
+    fn stand_in(&self, worker: WorkerId, offset: u64) -> bool {
+        let Ok(latch) = self.lwlock(offset) else {
+            return false;
+        };
+        // SAFETY: the worker's process is dead, and by its notes it was in the sleep of a wait for this latch (P3), which is of
+        // the variant `single-cas` (S4). One process settles deaths at a time, and frees the slot after this.
+        unsafe { latch.latch.recover_waiter(worker) == RecoveredWaiter::Settled }
+    }
+}

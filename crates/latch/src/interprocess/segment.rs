@@ -1,0 +1,133 @@
+//! A segment as its users see it: making it, attaching to it, placing latches.
+
+use core::ptr::NonNull;
+
+use clearway_machine::{ProcessId, SegmentError, SegmentMemory};
+
+use super::class::ClassNumber;
+use super::lwlock::SegmentLwLock;
+use super::worker::SegmentWorker;
+use crate::lwlock::options::LwLockFairnessVariant;
+use crate::order;
+
+/// The number of the layout of the latches. Raised with each change of their words or their protocol.
+const LAYOUT: u32 = 1 << 1 | cfg!(feature = "count-acquisitions") as u32;
+
+/// Memory that processes share, with latches in it. See the module for an example.
+#[derive(Debug)]
+pub struct Segment {
+    pub(super) memory: SegmentMemory,
+}
+
+impl Segment {
+    /// The size of a segment for so many workers, the threads of all processes together, and for `bytes` of latches and data.
+    pub fn size_for(workers: u32, bytes: usize) -> usize {
+        (SegmentMemory::size_of_slots(workers) + bytes).next_multiple_of(4096)
+    }
+
+    /// Makes a segment in `size` bytes at `memory`, and attaches the process to it.
+    ///
+    /// # Errors
+    /// [`Misaligned`](SegmentError::Misaligned) unless the memory begins at a multiple of 128 bytes,
+    /// [`TooSmall`](SegmentError::TooSmall), [`AlreadyAttached`](SegmentError::AlreadyAttached).
+    ///
+    /// # Safety
+    /// The memory may be read and written, no process uses it yet, and it stays mapped here until the value is dropped. It is
+    /// written through this library alone, but for what [`reserve`](Self::reserve) returns. After the drop nothing is used
+    /// that came from [`Interprocess`](super::Interprocess).
+    pub unsafe fn create(memory: NonNull<u8>, size: usize, workers: u32) -> Result<Self, SegmentError> {
+        // SAFETY: the caller's.
+        let memory = unsafe { SegmentMemory::create(memory, size, workers, LAYOUT)? };
+        Ok(Self { memory })
+    }
+
+    /// Attaches the process to a segment that another process has made in this memory, which may be mapped at another address
+    /// here. A child of `fork` is attached already if its parent was.
+    ///
+    /// # Errors
+    /// [`NotASegment`](SegmentError::NotASegment), also while it is being made; [`OtherLayout`](SegmentError::OtherLayout) and
+    /// [`OtherSize`](SegmentError::OtherSize) with both values; [`Broken`](SegmentError::Broken); and those of
+    /// [`create`](Self::create).
+    ///
+    /// # Safety
+    /// As of [`create`](Self::create), but that other processes use it through this library.
+    pub unsafe fn attach(memory: NonNull<u8>, size: usize) -> Result<Self, SegmentError> {
+        // SAFETY: the caller's.
+        let memory = unsafe { SegmentMemory::attach(memory, size, LAYOUT)? };
+        Ok(Self { memory })
+    }
+
+    /// Makes the calling thread a worker, until the result is dropped.
+    ///
+    /// # Errors
+    /// [`NoSlot`](SegmentError::NoSlot) if all are taken, also by the dead that are not settled yet;
+    /// [`AlreadyRegistered`](SegmentError::AlreadyRegistered); [`Broken`](SegmentError::Broken).
+    pub fn register(&self) -> Result<SegmentWorker<'_>, SegmentError> {
+        let registration = self.memory.register()?;
+        order::none_held_within(self.memory.addresses());
+        Ok(SegmentWorker::new(registration))
+    }
+
+    /// Makes an LwLock, and returns its offset, which means the same in every process.
+    ///
+    /// # Errors
+    /// [`NoRoom`](SegmentError::NoRoom).
+    pub fn place_lwlock(
+        &self,
+        class: ClassNumber,
+        fairness: LwLockFairnessVariant,
+    ) -> Result<u64, SegmentError> {
+        let offset = self.reserve(size_of::<SegmentLwLock>(), align_of::<SegmentLwLock>())?;
+        let place = self
+            .address_of(offset, size_of::<SegmentLwLock>())
+            .ok_or(SegmentError::NotThere)?;
+        // SAFETY: bytes of that size and alignment that no other has.
+        unsafe { SegmentLwLock::make_at(place.cast().as_ptr(), class, fairness) };
+        Ok(offset)
+    }
+
+    /// The LwLock at `offset`.
+    ///
+    /// # Errors
+    /// [`NotThere`](SegmentError::NotThere) if none was made there.
+    pub fn lwlock(&self, offset: u64) -> Result<&SegmentLwLock, SegmentError> {
+        let place = self
+            .address_of(offset, size_of::<SegmentLwLock>())
+            .ok_or(SegmentError::NotThere)?;
+        if !place.cast::<SegmentLwLock>().is_aligned() {
+            return Err(SegmentError::NotThere);
+        }
+        // SAFETY: in the segment, and aligned; the kind is looked at before anything else, and is a word of any value.
+        let latch: &SegmentLwLock = unsafe { place.cast().as_ref() };
+        if latch.is_made() {
+            Ok(latch)
+        } else {
+            Err(SegmentError::NotThere)
+        }
+    }
+
+    /// Takes `size` bytes at a multiple of `alignment`, a power of two up to 128, for data of the program's own. Returns their
+    /// offset. They are never given back.
+    ///
+    /// # Errors
+    /// [`NoRoom`](SegmentError::NoRoom).
+    pub fn reserve(&self, size: usize, alignment: usize) -> Result<u64, SegmentError> {
+        self.memory.reserve(size, alignment)
+    }
+
+    /// The address, in this process, of `size` bytes at `offset`. `None` if they were not taken by
+    /// [`reserve`](Self::reserve) or [`place_lwlock`](Self::place_lwlock).
+    pub fn address_of(&self, offset: u64, size: usize) -> Option<NonNull<u8>> {
+        self.memory.address_of(offset, size)
+    }
+
+    /// True once a worker was found dead that held a latch or was changing one. Acquire.
+    pub fn is_broken(&self) -> bool {
+        self.memory.is_broken()
+    }
+
+    /// The processes that have workers, dead ones included until they are settled. After a break: those to be ended.
+    pub fn processes(&self) -> Vec<ProcessId> {
+        self.memory.processes()
+    }
+}

@@ -1,0 +1,258 @@
+//! The calling thread as a worker of a segment: acquiring and releasing, with the notes of it (S1), and the guards.
+
+use core::marker::PhantomData;
+
+use clearway_machine::{CoreU64, HeldLatch, Registration, SegmentError, WorkerId};
+
+use super::lwlock::SegmentLwLock;
+use crate::LatchMode;
+
+/// The calling thread as a worker of a segment. Its guards borrow it; dropping it gives its slot back.
+#[derive(Debug)]
+pub struct SegmentWorker<'a> {
+    registration: Registration<'a>,
+}
+
+impl<'a> SegmentWorker<'a> {
+    pub(super) fn new(registration: Registration<'a>) -> Self {
+        Self { registration }
+    }
+
+    /// The number of its slot.
+    pub fn id(&self) -> WorkerId {
+        self.registration.worker()
+    }
+
+    /// Number of latches that it holds.
+    pub fn held_count(&self) -> usize {
+        self.registration.held_count()
+    }
+
+    /// True if the worker holds a latch, and the caller is no child of `fork` with a copy of it.
+    pub fn is_current_and_holds(&self) -> bool {
+        self.registration.is_current() && self.held_count() > 0
+    }
+
+    /// The offset of a latch that this worker may use now.
+    #[inline]
+    fn offset_of(&self, latch: &SegmentLwLock) -> Result<u64, SegmentError> {
+        if !self.registration.is_current() {
+            return Err(SegmentError::NotRegistered);
+        }
+        let memory = self.registration.memory();
+        if memory.is_broken() {
+            return Err(SegmentError::Broken);
+        }
+        memory.offset_of(latch.address()).ok_or(SegmentError::NotThere)
+    }
+
+    /// As `offset_of`, for a latch that the worker will hold.
+    #[inline]
+    fn offset_of_wanted(&self, latch: &SegmentLwLock) -> Result<u64, SegmentError> {
+        if !self.registration.has_room() {
+            return Err(SegmentError::TooManyHeld);
+        }
+        self.offset_of(latch)
+    }
+
+    /// Acquires the latch in shared mode, waiting as long as it takes.
+    ///
+    /// # Errors
+    /// Those of [`acquire`](Self::acquire).
+    #[track_caller]
+    pub fn shared<'w>(&'w self, latch: &'w SegmentLwLock) -> Result<SegmentShared<'w>, SegmentError>
+    where
+        'a: 'w,
+    {
+        self.acquire(latch, LatchMode::Shared)?;
+        Ok(SegmentShared::new(self, latch))
+    }
+
+    /// Acquires the latch in exclusive mode, waiting as long as it takes.
+    ///
+    /// # Errors
+    /// Those of [`acquire`](Self::acquire).
+    #[track_caller]
+    pub fn exclusive<'w>(&'w self, latch: &'w SegmentLwLock) -> Result<SegmentExclusive<'w>, SegmentError>
+    where
+        'a: 'w,
+    {
+        self.acquire(latch, LatchMode::Exclusive)?;
+        Ok(SegmentExclusive::new(self, latch))
+    }
+
+    /// Acquires the latch without a guard; the caller pairs it with [`release`](Self::release) of the same mode. Acquire:
+    /// what earlier holders wrote is visible.
+    ///
+    /// # Errors
+    /// [`Broken`](SegmentError::Broken); [`NotRegistered`](SegmentError::NotRegistered) in a child of `fork`;
+    /// [`NotThere`](SegmentError::NotThere) for a latch that is not in this segment;
+    /// [`TooManyHeld`](SegmentError::TooManyHeld). The latch is not acquired then.
+    #[track_caller]
+    pub fn acquire(&self, latch: &SegmentLwLock, mode: LatchMode) -> Result<(), SegmentError> {
+        let offset = self.offset_of_wanted(latch)?;
+        // S1.
+        self.registration.enter(offset);
+        latch.latch.acquire(mode);
+        self.note_held(offset, mode);
+        self.registration.leave();
+        Ok(())
+    }
+
+    /// Acquires the latch if that needs no waiting; whether it did.
+    ///
+    /// # Errors
+    /// Those of [`acquire`](Self::acquire).
+    #[track_caller]
+    pub fn try_acquire(&self, latch: &SegmentLwLock, mode: LatchMode) -> Result<bool, SegmentError> {
+        let offset = self.offset_of_wanted(latch)?;
+        self.registration.enter(offset);
+        let acquired = latch.latch.try_acquire(mode);
+        if acquired {
+            self.note_held(offset, mode);
+        }
+        self.registration.leave();
+        Ok(acquired)
+    }
+
+    /// Acquires the latch exclusively (`true`), or sleeps until a wake-up reaches the caller, and returns `false` without it
+    /// ([`LwLock::acquire_or_wait`](crate::LwLock::acquire_or_wait)).
+    ///
+    /// # Errors
+    /// Those of [`acquire`](Self::acquire).
+    #[track_caller]
+    pub fn acquire_or_wait(&self, latch: &SegmentLwLock) -> Result<bool, SegmentError> {
+        let offset = self.offset_of_wanted(latch)?;
+        self.registration.enter(offset);
+        let acquired = latch.latch.acquire_or_wait().map(core::mem::forget).is_some();
+        if acquired {
+            self.note_held(offset, LatchMode::Exclusive);
+        }
+        self.registration.leave();
+        Ok(acquired)
+    }
+
+    /// Waits until the latch is not held exclusively (`None`), or `variable` differs from `old` (its value). Acquire.
+    ///
+    /// # Errors
+    /// Those of [`acquire`](Self::acquire).
+    pub fn wait_for_var(
+        &self,
+        latch: &SegmentLwLock,
+        variable: &CoreU64,
+        old: u64,
+    ) -> Result<Option<u64>, SegmentError> {
+        let offset = self.offset_of(latch)?;
+        self.registration.enter(offset);
+        let result = latch.latch.wait_for_var(variable, old);
+        self.registration.leave();
+        Ok(result.err())
+    }
+
+    /// Sets `variable` and wakes the workers that wait for it to change. Release.
+    ///
+    /// # Errors
+    /// [`NotHeld`](SegmentError::NotHeld) unless the caller holds the latch exclusively; and those of
+    /// [`acquire`](Self::acquire).
+    pub fn update_var(
+        &self,
+        latch: &SegmentLwLock,
+        variable: &CoreU64,
+        value: u64,
+    ) -> Result<(), SegmentError> {
+        let offset = self.offset_of(latch)?;
+        if !self.registration.holds(held(offset, LatchMode::Exclusive)) {
+            return Err(SegmentError::NotHeld);
+        }
+        self.registration.enter(offset);
+        latch.latch.update_var(variable, value);
+        self.registration.leave();
+        Ok(())
+    }
+
+    /// Releases what [`acquire`](Self::acquire) acquired in `mode`. Release: the next holder sees what was written. Also in a
+    /// broken segment.
+    ///
+    /// # Errors
+    /// [`NotHeld`](SegmentError::NotHeld) if the worker does not hold it so, [`NotRegistered`](SegmentError::NotRegistered)
+    /// in a child of `fork`. Nothing is released then.
+    ///
+    /// # Safety
+    /// No guard of the latch is used later: it was acquired without one, or its guard is forgotten.
+    #[inline]
+    pub unsafe fn release(&self, latch: &SegmentLwLock, mode: LatchMode) -> Result<(), SegmentError> {
+        if !self.registration.is_current() {
+            return Err(SegmentError::NotRegistered);
+        }
+        let offset = self.registration.memory().offset_of(latch.address());
+        let offset = offset.ok_or(SegmentError::NotThere)?;
+        // S1: the note of the use first, so that the death of a worker whose note of holding is gone is found.
+        self.registration.enter(offset);
+        let is_held = self.registration.remove_held(held(offset, mode));
+        if is_held {
+            // SAFETY: by the worker's notes it holds the latch in this mode, and by the caller no guard does.
+            unsafe { latch.latch.release(mode) };
+        }
+        self.registration.leave();
+        if is_held {
+            Ok(())
+        } else {
+            Err(SegmentError::NotHeld)
+        }
+    }
+
+    #[inline]
+    fn note_held(&self, offset: u64, mode: LatchMode) {
+        self.registration.add_held(held(offset, mode));
+    }
+}
+
+fn held(offset: u64, mode: LatchMode) -> HeldLatch {
+    HeldLatch {
+        offset,
+        is_exclusive: mode == LatchMode::Exclusive,
+    }
+}
+
+macro_rules! guard {
+    ($(#[$doc:meta])* $name:ident, $mode:expr) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        #[must_use = "the latch is released at once if its guard is dropped"]
+        pub struct $name<'a> {
+            worker: &'a SegmentWorker<'a>,
+            latch: &'a SegmentLwLock,
+            // A latch is released by the worker that acquired it.
+            not_send: PhantomData<*const ()>,
+        }
+
+        impl<'a> $name<'a> {
+            fn new(worker: &'a SegmentWorker<'a>, latch: &'a SegmentLwLock) -> Self {
+                Self { worker, latch, not_send: PhantomData }
+            }
+
+            /// The latch this guard holds.
+            pub fn latch(&self) -> &'a SegmentLwLock {
+                self.latch
+            }
+        }
+
+        impl Drop for $name<'_> {
+            #[inline]
+            fn drop(&mut self) {
+                // An error means that this is the copy of a guard in a child of `fork`, which holds nothing.
+                // SAFETY: the guard holds the latch in that mode, and ends here.
+                let _ = unsafe { self.worker.release(self.latch, $mode) };
+            }
+        }
+    };
+}
+
+guard! {
+    /// Holds a [`SegmentLwLock`] in shared mode.
+    SegmentShared, LatchMode::Shared
+}
+guard! {
+    /// Holds a [`SegmentLwLock`] in exclusive mode.
+    SegmentExclusive, LatchMode::Exclusive
+}

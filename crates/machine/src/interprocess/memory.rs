@@ -1,0 +1,603 @@
+//! The memory of a segment: its form, and a process's part in it.
+//!
+//! ```text
+//! offset 0   header     magic, layout, sizes, first free byte, whether it is broken, who recovers
+//!            claims     one for each worker: owner, and what the worker does (`claim`)
+//!            slots      one for each worker: semaphore and links of the latch's lists
+//!            the rest   latches and data, taken from the front and never given back
+//! ```
+//!
+//! No word of it is an address: latches are named by offsets, workers by numbers.
+
+use core::marker::PhantomData;
+use core::ptr::{self, NonNull};
+use core::sync::atomic::AtomicPtr;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use super::claim::{Activity, Claim, HELD_MAX, HeldLatch};
+use super::error::SegmentError;
+use super::process::ProcessId;
+use super::{CURRENT, Current, Interprocess, forget_worker_in_children};
+use crate::core_words::{CoreU32, CoreU64};
+use crate::{AtomicWord, Padded, WaitEvent, WorkerId, WorkerSlot, Workers};
+
+/// "clearway" as bytes of a little-endian number.
+const MAGIC: u64 = u64::from_le_bytes(*b"clearway");
+
+/// The version of the layout. Raised with each change of header, claim or slot that does not change a size.
+const LAYOUT: u64 = 1;
+
+/// The least alignment of a segment, and of what lies in it between the parts.
+const ALIGNMENT: usize = 128;
+
+/// The most workers: below `WorkerId::NONE`, and few enough for sizes of 32 bits.
+const WORKERS_MAX: u32 = 1 << 20;
+
+#[derive(Debug)]
+#[repr(C, align(128))]
+struct Header {
+    /// Written last.
+    magic: CoreU64,
+    layout: CoreU64,
+    size: CoreU64,
+    workers: CoreU32,
+    /// 1 once a worker has died that held a latch or was about to change one. It stays so.
+    broken: CoreU32,
+    /// Offset of the first byte that is not taken.
+    free: CoreU64,
+    /// 0, or the process that settles deaths.
+    recoverer: CoreU64,
+}
+
+/// The number that says how a segment is laid out: sizes of this crate, and `of_latches`, that of the crate whose latches are
+/// in it.
+fn layout_of(of_latches: u32) -> u64 {
+    let sizes =
+        size_of::<Claim>() * 31 + size_of::<WorkerSlot<Interprocess>>() * 7 + size_of::<Header>() + HELD_MAX;
+    u64::from(of_latches) << 32 | (sizes as u64) << 8 | LAYOUT
+}
+
+/// Offsets of the parts.
+struct Parts {
+    claims: usize,
+    slots: usize,
+    rest: usize,
+}
+
+impl Parts {
+    fn of(workers: u32) -> Self {
+        let workers = workers as usize;
+        let claims = size_of::<Header>();
+        let slots = claims + workers * size_of::<Claim>();
+        Self {
+            claims,
+            slots,
+            rest: slots + workers * size_of::<Padded<WorkerSlot<Interprocess>>>(),
+        }
+    }
+}
+
+/// A process's view of a segment. At most one in a process.
+pub(super) struct Attachment {
+    base: NonNull<u8>,
+    size: usize,
+    header: &'static Header,
+    claims: &'static [Claim],
+    pub(super) workers: Workers<Interprocess>,
+    /// Tells it from the process's earlier ones.
+    generation: u32,
+}
+
+// SAFETY: the pointer is to memory whose words are atomics, as what the other fields refer to.
+unsafe impl Send for Attachment {}
+// SAFETY: as above.
+unsafe impl Sync for Attachment {}
+
+/// The process's attachment, or null.
+static ATTACHED: AtomicPtr<Attachment> = AtomicPtr::new(ptr::null_mut());
+
+/// The attachment of the process.
+pub(super) fn attached() -> Option<&'static Attachment> {
+    // SAFETY: null, or from `Box::into_raw` in `publish`. It is freed by the `SegmentMemory` alone, whose maker has promised that
+    // nothing that it got from `Interprocess` is used later.
+    unsafe { ATTACHED.load(Acquire).as_ref() }
+}
+
+/// The claim of the calling thread in the process's segment.
+pub(super) fn current_claim() -> Option<&'static Claim> {
+    let attachment = attached()?;
+    let current = CURRENT.get();
+    if current.generation != attachment.generation {
+        return None;
+    }
+    attachment.claims.get(current.number as usize)
+}
+
+/// The number of the calling thread in the process's segment.
+pub(super) fn current_worker() -> Option<WorkerId> {
+    let current = CURRENT.get();
+    (current.number != WorkerId::NONE && current.generation == attached()?.generation)
+        .then_some(WorkerId(current.number))
+}
+
+/// Memory that processes share, with the worker slots of all their threads. Dropping it ends the process's part.
+#[derive(Debug)]
+pub struct SegmentMemory {
+    attachment: NonNull<Attachment>,
+}
+
+// SAFETY: the attachment is both.
+unsafe impl Send for SegmentMemory {}
+// SAFETY: as above.
+unsafe impl Sync for SegmentMemory {}
+
+impl core::fmt::Debug for Attachment {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Attachment")
+            .field("size", &self.size)
+            .field("header", &self.header)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SegmentMemory {
+    /// The bytes that header and worker slots take.
+    pub fn size_of_slots(workers: u32) -> usize {
+        Parts::of(workers.clamp(1, WORKERS_MAX)).rest
+    }
+
+    /// Makes a segment in `size` bytes at `memory`, with slots for `workers` threads of all processes together (from 1 to
+    /// 1,048,576), and attaches the process to it. `of_latches` is a number that changes with the layout of what the caller
+    /// puts there.
+    ///
+    /// # Errors
+    /// [`Misaligned`](SegmentError::Misaligned), [`TooSmall`](SegmentError::TooSmall),
+    /// [`AlreadyAttached`](SegmentError::AlreadyAttached).
+    ///
+    /// # Safety
+    /// The memory may be read and written, no process uses it, and it stays mapped here until the value is dropped; from then on
+    /// nothing is used that came from it or from [`Interprocess`]. What is in it is written by this library alone, or to
+    /// places that [`reserve`](Self::reserve) has returned.
+    pub unsafe fn create(
+        memory: NonNull<u8>,
+        size: usize,
+        workers: u32,
+        of_latches: u32,
+    ) -> Result<Self, SegmentError> {
+        let workers = workers.clamp(1, WORKERS_MAX);
+        let parts = Parts::of(workers);
+        check_memory(memory, size, parts.rest)?;
+        if !ATTACHED.load(Relaxed).is_null() {
+            return Err(SegmentError::AlreadyAttached);
+        }
+        let base = memory.as_ptr();
+        // SAFETY: `check_memory` has seen that all parts fit and are aligned, and the caller that no other process uses them.
+        unsafe {
+            // What was here before is no segment any more, before the first of its other words changes.
+            (*base.cast::<Header>()).magic.store(0, Release);
+            for number in 0..workers as usize {
+                base.add(parts.claims)
+                    .cast::<Claim>()
+                    .add(number)
+                    .write(Claim::new());
+                let slots = base.add(parts.slots).cast::<Padded<WorkerSlot<Interprocess>>>();
+                slots.add(number).write(Padded(WorkerSlot::new_const()));
+            }
+            let header = &*base.cast::<Header>();
+            header.layout.store(layout_of(of_latches), Relaxed);
+            header.size.store(size as u64, Relaxed);
+            header.workers.store(workers, Relaxed);
+            header.broken.store(0, Relaxed);
+            header.free.store(parts.rest as u64, Relaxed);
+            header.recoverer.store(0, Relaxed);
+            // Release: pairs with the Acquire in `attach`; a process that sees the magic sees the rest.
+            header.magic.store(MAGIC, Release);
+        }
+        // SAFETY: the caller's.
+        unsafe { Self::attach(memory, size, of_latches) }
+    }
+
+    /// Attaches the process to the segment that another one has made in this memory, which may be mapped here at another
+    /// address.
+    ///
+    /// # Errors
+    /// [`Misaligned`](SegmentError::Misaligned), [`TooSmall`](SegmentError::TooSmall),
+    /// [`NotASegment`](SegmentError::NotASegment), [`OtherLayout`](SegmentError::OtherLayout),
+    /// [`OtherSize`](SegmentError::OtherSize), [`Broken`](SegmentError::Broken),
+    /// [`AlreadyAttached`](SegmentError::AlreadyAttached).
+    ///
+    /// # Safety
+    /// As of [`create`](Self::create), but that other processes use it in the same way.
+    pub unsafe fn attach(memory: NonNull<u8>, size: usize, of_latches: u32) -> Result<Self, SegmentError> {
+        check_memory(memory, size, size_of::<Header>())?;
+        // SAFETY: as large, aligned, and mapped as long as the attachment lives.
+        let header: &'static Header = unsafe { memory.cast().as_ref() };
+        // Acquire: pairs with the Release in `create`.
+        if header.magic.load(Acquire) != MAGIC {
+            return Err(SegmentError::NotASegment);
+        }
+        let (found, expected) = (header.layout.load(Relaxed), layout_of(of_latches));
+        if found != expected {
+            return Err(SegmentError::OtherLayout { found, expected });
+        }
+        let made = header.size.load(Relaxed);
+        if made != size as u64 {
+            let given = size as u64;
+            return Err(SegmentError::OtherSize { made, given });
+        }
+        let workers = header.workers.load(Relaxed);
+        let parts = Parts::of(workers.min(WORKERS_MAX));
+        check_memory(memory, size, parts.rest)?;
+        if header.broken.load(Relaxed) != 0 {
+            return Err(SegmentError::Broken);
+        }
+        let base = memory.as_ptr();
+        // SAFETY: in the memory, by the check, and made by `create`, which has written the magic after them.
+        let (claims, slots) = unsafe {
+            (
+                core::slice::from_raw_parts(base.add(parts.claims).cast::<Claim>(), workers as usize),
+                core::slice::from_raw_parts(base.add(parts.slots).cast(), workers as usize),
+            )
+        };
+        Self::publish(Attachment {
+            base: memory,
+            size,
+            header,
+            claims,
+            workers: Workers::of_slots(slots),
+            generation: 0,
+        })
+    }
+
+    fn publish(mut attachment: Attachment) -> Result<Self, SegmentError> {
+        attachment.generation = super::next_generation();
+        forget_worker_in_children();
+        let attachment = Box::into_raw(Box::new(attachment));
+        // Release: pairs with the Acquire in `attached`.
+        if ATTACHED
+            .compare_exchange(ptr::null_mut(), attachment, Release, Relaxed)
+            .is_err()
+        {
+            // SAFETY: from `into_raw` above, and seen by no other.
+            drop(unsafe { Box::from_raw(attachment) });
+            return Err(SegmentError::AlreadyAttached);
+        }
+        // SAFETY: a box is not null.
+        let attachment = unsafe { NonNull::new_unchecked(attachment) };
+        Ok(Self { attachment })
+    }
+
+    fn view(&self) -> &Attachment {
+        // SAFETY: freed when this value is dropped.
+        unsafe { self.attachment.as_ref() }
+    }
+
+    /// Takes `size` bytes, at a multiple of `alignment` (at most 128), for latches or data. Returns their offset. They are not
+    /// given back as long as the segment lives, and hold what was in the memory when the segment was made.
+    ///
+    /// # Errors
+    /// [`NoRoom`](SegmentError::NoRoom).
+    pub fn reserve(&self, size: usize, alignment: usize) -> Result<u64, SegmentError> {
+        let view = self.view();
+        debug_assert!(alignment.is_power_of_two() && alignment <= ALIGNMENT);
+        let end = view.size as u64;
+        let mut free = view.header.free.load(Relaxed);
+        loop {
+            let start = free.next_multiple_of(alignment as u64);
+            let next = start.checked_add(size as u64).filter(|next| *next <= end);
+            let Some(next) = next else {
+                let left = end.saturating_sub(start);
+                return Err(SegmentError::NoRoom {
+                    wanted: size as u64,
+                    left,
+                });
+            };
+            match view
+                .header
+                .free
+                .compare_exchange_weak(free, next, Relaxed, Relaxed)
+            {
+                Ok(_) => return Ok(start),
+                Err(found) => free = found,
+            }
+        }
+    }
+
+    /// The address, in this process, of `size` bytes at `offset` that were taken by [`reserve`](Self::reserve). `None` if they
+    /// were not.
+    pub fn address_of(&self, offset: u64, size: usize) -> Option<NonNull<u8>> {
+        let view = self.view();
+        let first = Parts::of(view.claims.len() as u32).rest as u64;
+        let end = offset.checked_add(size as u64)?;
+        if offset < first || end > view.header.free.load(Relaxed).min(view.size as u64) {
+            return None;
+        }
+        // SAFETY: within the memory.
+        Some(unsafe { view.base.add(offset as usize) })
+    }
+
+    /// The offset of what is at `address` in this process. `None` if that is not in the part for latches and data.
+    #[inline]
+    pub fn offset_of(&self, address: *const ()) -> Option<u64> {
+        let view = self.view();
+        let offset = address.addr().wrapping_sub(view.base.as_ptr().addr());
+        (offset >= size_of::<Header>() && offset < view.size).then_some(offset as u64)
+    }
+
+    /// The addresses of the segment in this process.
+    pub fn addresses(&self) -> core::ops::Range<usize> {
+        let view = self.view();
+        let start = view.base.as_ptr().addr();
+        start..start + view.size
+    }
+
+    /// True once the death of a worker has been found that held a latch or was about to change one.
+    #[inline(always)]
+    pub fn is_broken(&self) -> bool {
+        // Acquire: pairs with the Release in `break_for_all`.
+        self.view().header.broken.load(Acquire) != 0
+    }
+
+    /// The processes of all workers, each once.
+    pub fn processes(&self) -> Vec<ProcessId> {
+        let mut all = Vec::new();
+        for owner in self.view().claims.iter().filter_map(Claim::owner) {
+            if !all.contains(&owner) {
+                all.push(owner);
+            }
+        }
+        all
+    }
+
+    /// Makes the calling thread a worker of the segment.
+    ///
+    /// # Errors
+    /// [`AlreadyRegistered`](SegmentError::AlreadyRegistered), [`Broken`](SegmentError::Broken),
+    /// [`NoSlot`](SegmentError::NoSlot).
+    pub fn register(&self) -> Result<Registration<'_>, SegmentError> {
+        let view = self.view();
+        if current_worker().is_some() {
+            return Err(SegmentError::AlreadyRegistered);
+        }
+        if self.is_broken() {
+            return Err(SegmentError::Broken);
+        }
+        let process = ProcessId::current();
+        let free = view.claims.iter().position(|claim| claim.take(process));
+        let Some(number) = free else {
+            let workers = view.claims.len() as u32;
+            return Err(SegmentError::NoSlot { workers });
+        };
+        let current = Current {
+            generation: view.generation,
+            number: number as u32,
+        };
+        CURRENT.set(current);
+        view.workers
+            .slot(WorkerId(current.number))
+            .claimed
+            .store(1, Relaxed);
+        Ok(Registration {
+            memory: self,
+            claim: &view.claims[number],
+            current,
+            not_send: PhantomData,
+        })
+    }
+
+    /// Becomes the one that settles deaths, until the result is dropped. `None` while another process does.
+    ///
+    /// # Errors
+    /// [`Broken`](SegmentError::Broken), also if a process has died that was settling deaths.
+    pub fn begin_recovery(&self) -> Result<Option<Recovery<'_>>, SegmentError> {
+        let header = self.view().header;
+        if self.is_broken() {
+            return Err(SegmentError::Broken);
+        }
+        let me = ProcessId::current();
+        match header.recoverer.compare_exchange(0, me.0, AcqRel, Acquire) {
+            Ok(_) => Ok(Some(Recovery { memory: self })),
+            Err(other) if other == me.0 || ProcessId(other).is_alive() => Ok(None),
+            Err(_) => {
+                self.break_for_all();
+                Err(SegmentError::Broken)
+            }
+        }
+    }
+
+    fn break_for_all(&self) {
+        self.view().header.broken.store(1, Release);
+    }
+}
+
+impl Drop for SegmentMemory {
+    fn drop(&mut self) {
+        ATTACHED.store(ptr::null_mut(), Release);
+        // SAFETY: from `into_raw` in `publish`; registrations and recoveries borrow this value, and the maker has promised that
+        // nothing else is used later.
+        drop(unsafe { Box::from_raw(self.attachment.as_ptr()) });
+    }
+}
+
+fn check_memory(memory: NonNull<u8>, size: usize, needed: usize) -> Result<(), SegmentError> {
+    if !memory.as_ptr().addr().is_multiple_of(ALIGNMENT) {
+        return Err(SegmentError::Misaligned);
+    }
+    if size < needed {
+        let (needed, given) = (needed as u64, size as u64);
+        return Err(SegmentError::TooSmall { needed, given });
+    }
+    Ok(())
+}
+
+/// The calling thread as a worker of a segment. Dropping it gives the slot back.
+#[derive(Debug)]
+pub struct Registration<'a> {
+    memory: &'a SegmentMemory,
+    claim: &'a Claim,
+    current: Current,
+    not_send: PhantomData<*const ()>,
+}
+
+impl Registration<'_> {
+    /// The memory it is a worker of.
+    pub fn memory(&self) -> &SegmentMemory {
+        self.memory
+    }
+
+    /// The worker's number.
+    pub fn worker(&self) -> WorkerId {
+        WorkerId(self.current.number)
+    }
+
+    /// True unless the caller is a child of `fork`, which has a copy of its parent's value.
+    #[inline(always)]
+    pub fn is_current(&self) -> bool {
+        CURRENT.get() == self.current
+    }
+
+    /// Notes that the worker is about to use the latch at `offset`, until [`leave`](Self::leave).
+    #[inline(always)]
+    pub fn enter(&self, offset: u64) {
+        self.claim.enter(offset);
+    }
+
+    /// The use has ended.
+    #[inline(always)]
+    pub fn leave(&self) {
+        self.claim.leave();
+    }
+
+    /// True if the worker can hold one more latch.
+    #[inline(always)]
+    pub fn has_room(&self) -> bool {
+        self.claim.has_room()
+    }
+
+    /// True if the worker holds the latch so.
+    pub fn holds(&self, latch: HeldLatch) -> bool {
+        self.claim.holds(latch)
+    }
+
+    /// Number of latches held.
+    pub fn held_count(&self) -> usize {
+        self.claim.held().count()
+    }
+
+    /// Notes that the worker holds the latch, which it is still using.
+    ///
+    /// # Panics
+    /// Without [room](Self::has_room).
+    #[inline(always)]
+    pub fn add_held(&self, latch: HeldLatch) {
+        self.claim.add_held(latch);
+    }
+
+    /// Notes that the worker, which is using the latch, is about to release it. `false` if it does not hold it so.
+    #[inline(always)]
+    pub fn remove_held(&self, latch: HeldLatch) -> bool {
+        self.claim.remove_held(latch)
+    }
+}
+
+impl Drop for Registration<'_> {
+    fn drop(&mut self) {
+        // In a child of `fork` the slot is the parent's.
+        if !self.is_current() {
+            return;
+        }
+        if self.held_count() != 0 {
+            // The slot stays taken: its notes say what is held. The process's end makes a death of it.
+            return;
+        }
+        CURRENT.set(Current::NONE);
+        clear(self.memory.view().workers.slot(self.worker()));
+        self.claim.give_back();
+    }
+}
+
+/// Makes the slot of a worker that waits for nothing as new. A post that is still on its way to it belongs to no wait, and
+/// the next worker passes it by (the queue's surplus posts).
+fn clear(slot: &WorkerSlot<Interprocess>) {
+    while slot.semaphore.try_wait() {}
+    slot.adaptive.clear();
+    slot.spins_per_delay.store(0, Relaxed);
+    slot.waiting.store(0, Relaxed);
+    slot.wait_event.store(WaitEvent::Running as u32, Relaxed);
+    slot.claimed.store(0, Relaxed);
+}
+
+/// A worker whose process has ended while it had a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeadWorker {
+    /// Its number.
+    pub worker: WorkerId,
+    /// The process that has ended.
+    pub process: ProcessId,
+    /// The worker's activity at that instant.
+    pub activity: Activity,
+}
+
+/// The right to settle deaths, which one process has at a time.
+#[derive(Debug)]
+pub struct Recovery<'a> {
+    memory: &'a SegmentMemory,
+}
+
+impl Recovery<'_> {
+    /// The workers whose processes have ended.
+    pub fn dead(&self) -> Vec<DeadWorker> {
+        let view = self.memory.view();
+        // A process has many threads, and each question is a few system calls.
+        let mut known: Vec<(ProcessId, bool)> = Vec::new();
+        let mut dead = Vec::new();
+        for (number, claim) in view.claims.iter().enumerate() {
+            let Some(process) = claim.owner() else {
+                continue;
+            };
+            let alive = match known.iter().find(|(known, _)| *known == process) {
+                Some((_, alive)) => *alive,
+                None => {
+                    let alive = process.is_alive();
+                    known.push((process, alive));
+                    alive
+                }
+            };
+            if !alive {
+                dead.push(DeadWorker {
+                    worker: WorkerId(number as u32),
+                    process,
+                    activity: claim.activity(),
+                });
+            }
+        }
+        dead
+    }
+
+    /// The latches that `dead` held.
+    pub fn held_by(&self, dead: &DeadWorker) -> Vec<HeldLatch> {
+        self.memory.view().claims[dead.worker.0 as usize].held().collect()
+    }
+
+    /// Gives the slot of a dead worker to the next.
+    ///
+    /// # Safety
+    /// The worker is among [`dead`](Self::dead), and on no latch's list, and no other worker is about to post it.
+    pub unsafe fn free(&self, dead: &DeadWorker) {
+        let view = self.memory.view();
+        clear(view.workers.slot(dead.worker));
+        view.claims[dead.worker.0 as usize].give_back();
+    }
+
+    /// From now on no process can use the segment.
+    pub fn break_for_all(&self) {
+        self.memory.break_for_all();
+    }
+}
+
+impl Drop for Recovery<'_> {
+    fn drop(&mut self) {
+        // Release: pairs with the Acquire of the next one in `begin_recovery`.
+        self.memory.view().header.recoverer.store(0, Release);
+    }
+}
