@@ -13,7 +13,7 @@ use std::os::raw::c_int;
 
 use libc::{EINVAL, EPERM, ETIMEDOUT, clockid_t, pthread_cond_t, pthread_mutex_t};
 
-use crate::cancellation::{self, Waiter};
+use crate::cancellation::{self, Wait};
 use crate::deadline::Deadline;
 use crate::latch::Condvar;
 use crate::layout::{self, COND_MONOTONIC, COND_SHARED};
@@ -101,18 +101,29 @@ unsafe fn wait(
     if unsafe { crate::mutex::is_of_another(setting, mutex) } {
         return Ok(EPERM);
     }
-    let waiter = Waiter::new(&bytes.variable);
-    let mut was_cancelled = false;
-    let mut unlocked = 0;
-    waiter.enter();
-    let timed_out = bytes.variable.wait_without(
-        left,
-        || {
-            unlocked = through.unlock();
-            unlocked == 0
-        },
-        || was_cancelled = waiter.leave(),
-    );
+    let (mut unlocked, mut was_cancelled) = (0, false);
+    let timed_out = loop {
+        let mut wait = Wait::new(&bytes.variable);
+        let mut is_listed = false;
+        // Both closures change it, one after the other.
+        let of_closures = &raw mut wait;
+        let timed_out = bytes.variable.wait_without(
+            left,
+            || {
+                // SAFETY: counted; the wait stays where it is.
+                is_listed = unsafe { (*of_closures).begin() };
+                if is_listed {
+                    unlocked = through.unlock();
+                }
+                is_listed && unlocked == 0
+            },
+            // SAFETY: counted still.
+            || was_cancelled = unsafe { (*of_closures).end() },
+        );
+        if is_listed {
+            break timed_out;
+        }
+    };
     if unlocked != 0 {
         // Not the caller's, as libc's mutex says.
         return Ok(unlocked);

@@ -35,7 +35,7 @@
 //! | --- | --- |
 //! | `exported` | the functions that the program calls, and where they count |
 //! | `mutex`, `rwlock`, `spin`, `condition` | an object each: its bytes and its error codes |
-//! | `cancellation` | `pthread_cancel` of a thread that waits for a condition |
+//! | `cancellation` | `pthread_cancel` of a thread that waits for a condition; rules K1 to K4 |
 //! | `latch` | the latches that may stand under a mutex |
 //! | `layout` | where libc keeps its marks |
 //! | `setting` | the environment variables |

@@ -83,6 +83,7 @@ impl Bytes {
     }
 
     /// L4.
+    #[inline]
     fn is_owned_by_caller(&self) -> bool {
         self.owner.load(Relaxed) == caller()
     }
@@ -164,12 +165,14 @@ impl Act<bool> for IsHeld {
 }
 
 /// The number of the calling thread: the same over a fork, and of no other thread that lives.
+#[inline]
 pub(crate) fn caller() -> usize {
     // SAFETY: no arguments.
     unsafe { libc::pthread_self() as usize }
 }
 
 /// Acquires by `acquire` what has an owner.
+#[inline]
 fn acquire_owned(bytes: &Bytes, kind: Kind, if_own: c_int, acquire: impl FnOnce() -> c_int) -> c_int {
     if bytes.is_owned_by_caller() {
         if kind == Kind::Checked {

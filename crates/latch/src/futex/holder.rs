@@ -151,10 +151,12 @@ impl<P: HolderProtocol, M: Machine, W: WordStorage<M>> HolderWord<P, M, W> {
     }
 
     /// The word now. Relaxed.
+    #[inline]
     pub(super) fn look(&self) -> u64 {
         self.word.load(Relaxed)
     }
 
+    #[inline]
     pub(super) fn is_held(&self) -> bool {
         self.look() & HOLDER != 0
     }

@@ -85,6 +85,7 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SrwMutex<C, M, P> {
     }
 
     /// True if the mutex was held at some instant during the call.
+    #[inline]
     pub fn is_held(&self) -> bool {
         self.word.is_held()
     }

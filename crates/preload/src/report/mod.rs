@@ -42,6 +42,8 @@ fn has(result: c_int) -> bool {
 }
 
 /// Acquires the latch at `latch` by `attempt`, or if another thread has it, by `acquire`, and counts what that took.
+#[cold]
+#[inline(never)]
 pub(crate) fn acquire(
     latch: usize,
     site: usize,
@@ -78,6 +80,8 @@ fn acquired(latch: usize, site: usize, mode: Mode, waited: Option<u64>) {
 }
 
 /// The caller is about to release the latch at `latch`.
+#[cold]
+#[inline(never)]
 pub(crate) fn releases(latch: usize) {
     holds::end(latch);
 }
