@@ -187,6 +187,13 @@ fn escapes_in_plain_strings_are_warned_of_where_they_stand() {
         .unwrap_err();
     assert_eq!((out.notices.len(), error.position()), (1, Some(18)));
     assert_eq!(said(&mut session, without), nosuch);
+    // Nor are those of a text without an error.
+    run(&mut session, "select '\\u0041'");
+    assert_eq!(said(&mut session, without), nosuch);
+    session
+        .prepare_to("select '\\u0041'", &[], &mut Collected::default())
+        .unwrap();
+    assert_eq!(said(&mut session, without), nosuch);
     run(&mut session, "set escape_string_warning = off");
     assert_eq!(said(&mut session, "select 'é\\t\\\\'"), "");
     run(
