@@ -14,6 +14,7 @@ POSTGRES_BIN = pathlib.Path("/usr/lib/postgresql/15/bin")
 # The Debian package of each program.
 PACKAGES = {
     "psql": "postgresql-client-15",
+    "tmux": "tmux",
     "pg_dump": "postgresql-client-15",
     "pgbench": "postgresql-15",
     "pg_basebackup": "postgresql-client-15",

@@ -52,6 +52,7 @@ mod signals;
 mod simulate;
 mod standby;
 mod stub_server;
+mod top;
 mod written_settings;
 
 use std::process::ExitCode;
@@ -68,6 +69,7 @@ use tracing_subscriber::EnvFilter;
     after_help = "Examples:\n  \
         clearway bench                              what this machine does, in about three minutes\n  \
         clearway serve --data /var/tmp/clearway     then: psql -h 127.0.0.1 -p 5433 postgres\n  \
+        clearway top                                what its sessions do and wait for\n  \
         clearway check --data /var/tmp/clearway     is everything in it sound?\n  \
         clearway standby --from 'host=127.0.0.1 port=5433' --data /var/tmp/standby   a copy that answers reads\n  \
         clearway mechanisms --why                   what --set can switch, and why the default is what it is\n  \
@@ -90,6 +92,7 @@ enum Command {
     Status(running_server::StatusArguments),
     Stop(running_server::StopArguments),
     Reload(running_server::ReloadArguments),
+    Top(top::Arguments),
     Promote(promote::Arguments),
     Rewind(rewind::Arguments),
     Recover(recover::Arguments),
@@ -137,6 +140,7 @@ fn main() -> ExitCode {
         Command::Status(arguments) => running_server::status(arguments),
         Command::Stop(arguments) => running_server::stop(arguments),
         Command::Reload(arguments) => running_server::reload(arguments),
+        Command::Top(arguments) => top::run(arguments),
         Command::Promote(arguments) => promote::run(arguments),
         Command::Rewind(arguments) => rewind::run(arguments),
         Command::Recover(arguments) => recover::run(arguments),

@@ -194,6 +194,8 @@ wait_events! {
     CommitDelay = (Timeout, "CommitDelay"),
     /// Sleeping between two steps of a vacuum.
     VacuumDelay = (Timeout, "VacuumDelay"),
+    /// Sleeping since a statement asked for it: `pg_sleep`.
+    PgSleep = (Timeout, "PgSleep"),
     /// Reading from the client.
     ClientRead = (Client, "ClientRead"),
     /// Writing to the client.

@@ -29,6 +29,7 @@ use crate::session::sequence_locks::SequenceLocks;
 use crate::session::serial_values::SerialValues;
 use crate::settings::Settings;
 use crate::transaction::PendingNotifications;
+use clearway_machine::{Native, WaitEvent, WaitScope};
 use clearway_sql::catalog_facts::CatalogFacts;
 use clearway_sql::context::{AdvisoryLock, LogPosition, RowVersion};
 use clearway_sql::error::{EngineError, Result, SqlState};
@@ -272,6 +273,7 @@ impl SessionFacts for Facts<'_> {
 
     fn sleep(&self, duration: Duration) -> Result<()> {
         let end = Instant::now() + duration;
+        let _waiting = WaitScope::<Native>::enter(WaitEvent::PgSleep);
         loop {
             self.interrupts.check()?;
             let left = end.saturating_duration_since(Instant::now());

@@ -29,6 +29,8 @@ use crate::tls::client::{BindingMode, ClientTls, SslMode};
 
 /// Our servers' usual port, not PostgreSQL's.
 const DEFAULT_PORT: u16 = 5433;
+/// A database's first role, and its name.
+const FIRST_ROLE: &str = "postgres";
 /// A standby's default name in `pg_stat_replication`.
 const DEFAULT_APPLICATION_NAME: &str = "walreceiver";
 
@@ -111,14 +113,18 @@ impl FromStr for ConnInfo {
     type Err = ReceiverError;
 
     fn from_str(text: &str) -> Result<ConnInfo> {
-        let uri = ["postgresql://", "postgres://"]
-            .iter()
-            .find_map(|scheme| text.trim().strip_prefix(scheme));
-        let words = match uri {
-            Some(rest) => uri_words(rest)?,
-            None => words(text)?,
-        };
-        ConnInfo::of_words(words)
+        ConnInfo::of_words(words_of(text)?)
+    }
+}
+
+/// The words of a connection string of either kind.
+fn words_of(text: &str) -> Result<Vec<(String, String)>> {
+    let uri = ["postgresql://", "postgres://"]
+        .iter()
+        .find_map(|scheme| text.trim().strip_prefix(scheme));
+    match uri {
+        Some(rest) => uri_words(rest),
+        None => words(text),
     }
 }
 
@@ -150,7 +156,46 @@ impl std::fmt::Display for ConnInfo {
     }
 }
 
+/// libpq's variables of the environment that a program obeys, and the names in a connection string.
+const VARIABLES: [(&str, &str); 8] = [
+    ("PGHOST", "host"),
+    ("PGPORT", "port"),
+    ("PGUSER", "user"),
+    ("PGDATABASE", "dbname"),
+    ("PGPASSWORD", "password"),
+    ("PGPASSFILE", "passfile"),
+    ("PGSSLMODE", "sslmode"),
+    ("PGSSLROOTCERT", "sslrootcert"),
+];
+
 impl ConnInfo {
+    /// The server that a program of this name is told to connect to: by a connection string, which may be empty; by the
+    /// `environment`'s variables, as libpq has them, for what that leaves out; and else the server on this machine, as
+    /// its first role.
+    ///
+    /// # Errors
+    /// As those of a connection string that has it all.
+    pub fn of_program(
+        text: &str,
+        program: &str,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Result<ConnInfo> {
+        let defaults = [
+            ("host", "127.0.0.1"),
+            ("user", FIRST_ROLE),
+            ("dbname", FIRST_ROLE),
+            ("fallback_application_name", program),
+        ];
+        let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        let mut all: Vec<_> = defaults.into_iter().map(owned).collect();
+        let given = VARIABLES
+            .iter()
+            .filter_map(|(variable, name)| Some(((*name).to_owned(), environment(variable)?)));
+        all.extend(given);
+        all.extend(words_of(text)?);
+        ConnInfo::of_words(all)
+    }
+
     /// The last of several values of one name counts, as with libpq.
     fn of_words(words: Vec<(String, String)>) -> Result<ConnInfo> {
         let mut host = None;
@@ -400,6 +445,35 @@ mod tests {
 
     fn refused(text: &str) -> String {
         text.parse::<ConnInfo>().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_program_asks_the_environment_for_what_it_is_not_told() {
+        let none = |_: &str| None;
+        let info = ConnInfo::of_program("", "top", none).unwrap();
+        assert_eq!(info.addresses().unwrap()[0].to_string(), "127.0.0.1:5433");
+        assert_eq!(
+            (info.user.as_str(), info.database.as_deref()),
+            ("postgres", Some("postgres"))
+        );
+        assert_eq!(info.application_name, "top");
+        let environment = |name: &str| match name {
+            "PGHOST" => Some("/tmp".to_owned()),
+            "PGPORT" => Some("5444".to_owned()),
+            "PGUSER" => Some("alice".to_owned()),
+            _ => None,
+        };
+        let info = ConnInfo::of_program("user=bob", "top", environment).unwrap();
+        assert_eq!(
+            info.addresses().unwrap(),
+            [Address::Unix("/tmp/.s.PGSQL.5444".into())]
+        );
+        assert_eq!(info.user, "bob");
+        let info = ConnInfo::of_program("postgresql://carol@localhost/shop", "top", environment).unwrap();
+        assert_eq!((info.user.as_str(), info.port), ("carol", 5_444));
+        assert_eq!(info.database.as_deref(), Some("shop"));
+        let refused = ConnInfo::of_program("port=no", "top", none).unwrap_err();
+        assert!(refused.to_string().contains("\"no\" is no port"), "{refused}");
     }
 
     #[test]

@@ -1,0 +1,544 @@
+//! The figures as text of a terminal, 80 columns wide at least.
+
+use ratatui::Frame;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Cell, Paragraph, Row, Table, TableState, Wrap};
+
+use super::figures::Figures;
+use super::sample::{RUNNING, Session};
+use super::view::{Order, Page, View};
+
+/// Classes of waits that are shown.
+const WAITS_MAX: usize = 6;
+/// Columns of the longest bar.
+const BAR: f64 = 40.0;
+
+/// Draws all of it.
+pub(super) fn draw(frame: &mut Frame<'_>, figures: &Figures, view: &View, server: &str) {
+    let waits = figures.waits.len().clamp(1, WAITS_MAX) as u16;
+    let [head, bars, body, foot] = Layout::vertical([
+        Constraint::Length(5),
+        Constraint::Length(waits + 1),
+        Constraint::Fill(1),
+        Constraint::Length(1),
+    ])
+    .areas(frame.area());
+    frame.render_widget(Paragraph::new(head_lines(figures, server)), head);
+    frame.render_widget(Paragraph::new(bar_lines(figures)), bars);
+    match (view.page, view.session(figures)) {
+        (Page::Sessions, Some(session)) if view.is_open => {
+            let text = Paragraph::new(whole(session, figures)).wrap(Wrap { trim: false });
+            frame.render_widget(text, body);
+        }
+        (Page::Sessions, _) => {
+            let mut state = TableState::default().with_selected(view.row(figures));
+            frame.render_stateful_widget(sessions(figures), body, &mut state);
+        }
+        (Page::Latches, _) => frame.render_widget(latches(figures), body),
+        (Page::Standbys, _) => frame.render_widget(standbys(figures), body),
+    }
+    frame.render_widget(Paragraph::new(foot_line(view)), foot);
+}
+
+/// All of it as plain text, so many columns wide: every session that is active or has a transaction open, the latches and the
+/// standbys.
+pub(super) fn text(figures: &Figures, server: &str, width: u16) -> String {
+    let mut shown = figures.clone();
+    shown.sessions.retain(|session| {
+        session.is_active() || session.is_idle_in_transaction() || figures.waiters(session.pid) > 0
+    });
+    let waits = shown.waits.len().clamp(1, WAITS_MAX) as u16;
+    let mut lines = Vec::new();
+    let mut render = |height: usize, part: &dyn Fn(Rect, &mut Buffer)| {
+        let area = Rect::new(0, 0, width, u16::try_from(height).unwrap_or(u16::MAX).min(10_000));
+        let mut buffer = Buffer::empty(area);
+        part(area, &mut buffer);
+        for row in buffer.content.chunks(usize::from(width)) {
+            let line: String = row.iter().map(|cell| cell.symbol()).collect();
+            lines.push(line.trim_end().to_owned());
+        }
+    };
+    use ratatui::widgets::Widget;
+    render(5, &|area, buffer| {
+        Paragraph::new(head_lines(figures, server)).render(area, buffer)
+    });
+    render(usize::from(waits) + 1, &|area, buffer| {
+        Paragraph::new(bar_lines(&shown)).render(area, buffer)
+    });
+    if !shown.sessions.is_empty() {
+        render(shown.sessions.len() + 2, &|area, buffer| {
+            sessions(&shown).render(area, buffer)
+        });
+    }
+    if !shown.latches.is_empty() {
+        render(shown.latches.len() + 2, &|area, buffer| {
+            latches(&shown).render(area, buffer)
+        });
+    }
+    if !shown.standbys.is_empty() {
+        render(shown.standbys.len() + 2, &|area, buffer| {
+            standbys(&shown).render(area, buffer)
+        });
+    }
+    while lines.last().is_some_and(String::is_empty) {
+        lines.pop();
+    }
+    lines.join("\n") + "\n"
+}
+
+fn head_lines<'f>(figures: &'f Figures, server: &'f str) -> Vec<Line<'f>> {
+    let role = if figures.is_standby { "standby" } else { "primary" };
+    let count =
+        |wanted: fn(&Session) -> bool| figures.sessions.iter().filter(|session| wanted(session)).count();
+    let (active, open) = (count(Session::is_active), count(Session::is_idle_in_transaction));
+    let waiting = count(|session| !session.blockers.is_empty());
+    let found = figures
+        .pages_found
+        .map_or("–".to_owned(), |part| format!("{:.2} %", part * 100.0));
+    vec![
+        Line::from(vec![
+            Span::styled("clearway top", Style::new().add_modifier(Modifier::BOLD)),
+            Span::raw(format!("   {role} at {server}, up {}", time(figures.up))),
+        ]),
+        Line::raw(format!(
+            "transactions  {} commits/s, {} rollbacks/s, {} deadlocks",
+            number(figures.commits),
+            number(figures.rollbacks),
+            number(figures.deadlocks)
+        )),
+        Line::raw(format!(
+            "pages         {found} found in buffers, {} read/s; temporary files {}/s",
+            number(figures.pages_read),
+            bytes(figures.temporary_bytes)
+        )),
+        Line::raw(format!(
+            "log           {}/s, {} a commit; checkpoints {}, {} pages",
+            bytes(figures.log_bytes),
+            if figures.commits > 0.0 {
+                bytes(figures.log_bytes / figures.commits)
+            } else {
+                "–".to_owned()
+            },
+            number(figures.checkpoints),
+            number(figures.checkpoint_pages)
+        )),
+        Line::raw(format!(
+            "sessions      {}: {active} active, {open} idle in transaction; {waiting} wait for locks",
+            figures.sessions.len()
+        )),
+    ]
+}
+
+fn bar_lines(figures: &Figures) -> Vec<Line<'_>> {
+    let most = figures.waits.iter().map(|(_, mean)| *mean).fold(1.0, f64::max);
+    let heading = Style::new().add_modifier(Modifier::UNDERLINED);
+    let mut lines = vec![Line::styled("active sessions, by what they wait for", heading)];
+    for (class, mean) in figures.waits.iter().take(WAITS_MAX) {
+        let length = (mean / most * BAR).round() as usize;
+        let color = match class.as_str() {
+            RUNNING => Color::Green,
+            "Lock" | "LWLock" => Color::Red,
+            _ => Color::Yellow,
+        };
+        lines.push(Line::from(vec![
+            Span::raw(format!("{class:<12} {mean:>7.1}  ")),
+            Span::styled("█".repeat(length), Style::new().fg(color)),
+        ]));
+    }
+    if figures.waits.is_empty() {
+        lines.push(Line::raw("none"));
+    }
+    lines
+}
+
+fn heading<const N: usize>(names: [&'static str; N]) -> Row<'static> {
+    Row::new(names.map(Cell::from)).style(Style::new().add_modifier(Modifier::REVERSED))
+}
+
+fn sessions(figures: &Figures) -> Table<'_> {
+    let rows = figures.sessions.iter().map(|session| {
+        let since = match session.is_active() {
+            true => time(session.statement_seconds),
+            false => session.transaction_seconds.map(time).unwrap_or_default(),
+        };
+        let waiters = figures.waiters(session.pid);
+        let row = Row::new([
+            Cell::from(format!("{:>7}", session.pid)),
+            Cell::from(session.user.as_str()),
+            Cell::from(short_state(&session.state)),
+            Cell::from(format!("{since:>8}")),
+            Cell::from(waits_for(session)),
+            Cell::from(if waiters > 0 {
+                format!("{waiters:>5}")
+            } else {
+                String::new()
+            }),
+            Cell::from(one_line(&session.statement)),
+        ]);
+        match waiters > 0 {
+            true => row.style(Style::new().fg(Color::Red)),
+            false => row,
+        }
+    });
+    let widths = [
+        Constraint::Length(7),
+        Constraint::Length(10),
+        Constraint::Length(8),
+        Constraint::Length(8),
+        Constraint::Length(18),
+        Constraint::Length(5),
+        Constraint::Fill(1),
+    ];
+    let names = [
+        "    PID",
+        "USER",
+        "STATE",
+        "   SINCE",
+        "WAITS FOR",
+        "KEEPS",
+        "STATEMENT",
+    ];
+    Table::new(rows, widths)
+        .header(heading(names))
+        .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED))
+}
+
+fn latches(figures: &Figures) -> Table<'_> {
+    let rows = figures.latches.iter().map(|latch| {
+        let p99 = latch.wait_p99_ns.map_or("–".to_owned(), |ns| time(ns / 1e9));
+        Row::new([
+            Cell::from(latch.name.as_str()),
+            Cell::from(latch.mode.as_str()),
+            Cell::from(format!("{:>11}", number(latch.conflicts / figures.seconds))),
+            Cell::from(format!("{:>9}", number(latch.sleeps / figures.seconds))),
+            Cell::from(format!("{p99:>9}")),
+        ])
+    });
+    let widths = [
+        Constraint::Length(28),
+        Constraint::Length(14),
+        Constraint::Length(11),
+        Constraint::Length(9),
+        Constraint::Length(9),
+    ];
+    Table::new(rows, widths).header(heading([
+        "LATCH",
+        "MODE",
+        "CONFLICTS/S",
+        " SLEEPS/S",
+        " WAIT P99",
+    ]))
+}
+
+fn standbys(figures: &Figures) -> Table<'_> {
+    let rows = figures.standbys.iter().map(|standby| {
+        Row::new([
+            Cell::from(standby.name.as_str()),
+            Cell::from(standby.state.as_str()),
+            Cell::from(standby.sync_state.as_str()),
+            Cell::from(format!("{:>10}", standby.behind.map_or("–".to_owned(), bytes))),
+            Cell::from(standby.lag.as_deref().unwrap_or("–")),
+        ])
+    });
+    let widths = [
+        Constraint::Length(24),
+        Constraint::Length(12),
+        Constraint::Length(10),
+        Constraint::Length(10),
+        Constraint::Fill(1),
+    ];
+    Table::new(rows, widths).header(heading(["STANDBY", "STATE", "SYNC", "    BEHIND", "REPLAY LAG"]))
+}
+
+/// A session with all that is known of it, and the sessions that it waits for, each under the one that waits for it.
+fn whole<'f>(session: &'f Session, figures: &'f Figures) -> Vec<Line<'f>> {
+    let place = match session.client.as_str() {
+        "" => "this machine",
+        client => client,
+    };
+    let transaction = session
+        .transaction_seconds
+        .map_or("no transaction".to_owned(), |seconds| {
+            format!("transaction of {}", time(seconds))
+        });
+    let mut lines = vec![
+        Line::raw(format!(
+            "session {}: {} in {}, {}, from {place}",
+            session.pid,
+            session.user,
+            session.database,
+            if session.application.is_empty() {
+                "no application_name"
+            } else {
+                &session.application
+            }
+        )),
+        Line::raw(format!(
+            "{}, statement of {}, {transaction}",
+            session.state,
+            time(session.statement_seconds)
+        )),
+    ];
+    lines.extend(session.statement.lines().map(Line::raw));
+    let mut shown = vec![session.pid];
+    let mut open: Vec<(usize, i64)> = session.blockers.iter().rev().map(|pid| (1, *pid)).collect();
+    if !open.is_empty() {
+        lines.push(Line::raw(""));
+        lines.push(Line::raw(format!(
+            "{} waits for {}",
+            session.pid,
+            waits_for(session)
+        )));
+    }
+    while let Some((depth, pid)) = open.pop() {
+        let keeper = figures.sessions.iter().find(|session| session.pid == pid);
+        let indent = "  ".repeat(depth);
+        let line = match keeper {
+            Some(keeper) => format!(
+                "{indent}└ {pid} {} {}: {}",
+                keeper.user,
+                short_state(&keeper.state),
+                one_line(&keeper.statement)
+            ),
+            None => format!("{indent}└ {pid}"),
+        };
+        lines.push(Line::raw(line));
+        if shown.contains(&pid) {
+            continue;
+        }
+        shown.push(pid);
+        let further = keeper.into_iter().flat_map(|keeper| keeper.blockers.iter().rev());
+        open.extend(further.map(|pid| (depth + 1, *pid)));
+    }
+    lines
+}
+
+fn foot_line(view: &View) -> Line<'_> {
+    let bold = Style::new().add_modifier(Modifier::BOLD);
+    match (view.asked, &view.message) {
+        (Some(Order::Cancel(pid)), _) => {
+            Line::styled(format!("end the statement of session {pid}? y/n"), bold)
+        }
+        (Some(Order::Terminate(pid)), _) => Line::styled(format!("end session {pid}? y/n"), bold),
+        (None, Some(message)) => Line::styled(message.as_str(), bold),
+        (None, None) => {
+            Line::raw("1 sessions 2 latches 3 standbys  ↑↓ select  Enter open  c cancel  x end  q quit")
+        }
+    }
+}
+
+fn waits_for(session: &Session) -> String {
+    match (session.is_active(), session.wait_class.as_str()) {
+        (false, _) => String::new(),
+        (true, "") => RUNNING.to_owned(),
+        (true, class) => format!("{class}:{}", session.wait_event),
+    }
+}
+
+fn short_state(state: &str) -> &str {
+    match state {
+        "idle in transaction" => "in xact",
+        "idle in transaction (aborted)" => "aborted",
+        other => other,
+    }
+}
+
+fn one_line(statement: &str) -> String {
+    statement.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Seconds, in three or four characters and a unit.
+fn time(seconds: f64) -> String {
+    match seconds {
+        s if s < 1e-6 => format!("{:.0} ns", s * 1e9),
+        s if s < 1e-3 => format!("{:.1} µs", s * 1e6),
+        s if s < 1.0 => format!("{:.1} ms", s * 1e3),
+        s if s < 100.0 => format!("{s:.1} s"),
+        s if s < 6_000.0 => format!("{:.1} min", s / 60.0),
+        s if s < 172_800.0 => format!("{:.1} h", s / 3_600.0),
+        s => format!("{:.1} d", s / 86_400.0),
+    }
+}
+
+fn bytes(bytes: f64) -> String {
+    match bytes {
+        b if b < 1e3 => format!("{b:.0} B"),
+        b if b < 1e6 => format!("{:.1} kB", b / 1e3),
+        b if b < 1e9 => format!("{:.1} MB", b / 1e6),
+        b => format!("{:.1} GB", b / 1e9),
+    }
+}
+
+/// With commas between thousands, and one decimal where there are no hundreds.
+fn number(number: f64) -> String {
+    if number < 100.0 && number.fract().abs() > 0.05 {
+        return format!("{number:.1}");
+    }
+    let digits = format!("{number:.0}");
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    use super::*;
+    use crate::top::sample::{Latch, Standby};
+
+    fn session(pid: i64, state: &str, wait: (&str, &str), blockers: &[i64], statement: &str) -> Session {
+        Session {
+            pid,
+            user: "alice".to_owned(),
+            database: "shop".to_owned(),
+            state: state.to_owned(),
+            wait_class: wait.0.to_owned(),
+            wait_event: wait.1.to_owned(),
+            statement_seconds: 61.5,
+            transaction_seconds: Some(90.0),
+            blockers: blockers.to_vec(),
+            statement: statement.to_owned(),
+            ..Session::default()
+        }
+    }
+
+    fn figures() -> Figures {
+        Figures {
+            seconds: 2.0,
+            up: 7_200.0,
+            commits: 12_345.6,
+            log_bytes: 2_469_120.0,
+            pages_found: Some(0.998_76),
+            waits: vec![("Lock".to_owned(), 2.0), ("CPU".to_owned(), 0.5)],
+            sessions: vec![
+                session(
+                    7,
+                    "idle in transaction",
+                    ("Client", "ClientRead"),
+                    &[],
+                    "select\n  1",
+                ),
+                session(8, "active", ("Lock", "tuple"), &[7], "update hot"),
+                session(9, "active", ("Lock", "tuple"), &[8], "update hot"),
+                session(10, "idle", ("Client", "ClientRead"), &[], "commit"),
+            ],
+            standbys: vec![Standby {
+                name: "bob".to_owned(),
+                behind: Some(1_500_000.0),
+                ..Standby::default()
+            }],
+            latches: vec![Latch {
+                name: "WALWrite".to_owned(),
+                conflicts: 3_000.0,
+                sleeps: 1.0,
+                wait_p99_ns: Some(2_500_000.0),
+                ..Latch::default()
+            }],
+            ..Figures::default()
+        }
+    }
+
+    /// The screen's lines.
+    fn drawn(view: &View) -> Vec<String> {
+        let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+        let figures = figures();
+        terminal
+            .draw(|frame| draw(frame, &figures, view, "here"))
+            .unwrap();
+        let buffer = terminal.backend().buffer();
+        let rows = buffer.content.chunks(80);
+        rows.map(|row| {
+            row.iter()
+                .map(|cell| cell.symbol())
+                .collect::<String>()
+                .trim_end()
+                .to_owned()
+        })
+        .collect()
+    }
+
+    #[test]
+    fn a_screen_of_80_columns_shows_who_keeps_whom() {
+        let lines = drawn(&View::default());
+        assert_eq!(lines[0], "clearway top   primary at here, up 2.0 h");
+        assert_eq!(
+            lines[1],
+            "transactions  12,346 commits/s, 0 rollbacks/s, 0 deadlocks"
+        );
+        assert_eq!(
+            lines[3],
+            "log           2.5 MB/s, 200 B a commit; checkpoints 0, 0 pages"
+        );
+        assert_eq!(
+            lines[4],
+            "sessions      4: 2 active, 1 idle in transaction; 2 wait for locks"
+        );
+        assert_eq!(lines[6], format!("Lock             2.0  {}", "█".repeat(40)));
+        assert_eq!(lines[7], format!("CPU              0.5  {}", "█".repeat(10)));
+        assert_eq!(
+            lines[9],
+            "      7 alice      in xact    90.0 s                        2 select 1"
+        );
+        assert_eq!(
+            lines[10],
+            "      8 alice      active     61.5 s Lock:tuple             1 update hot"
+        );
+        assert!(lines[23].starts_with("1 sessions 2 latches"));
+    }
+
+    #[test]
+    fn an_open_session_has_those_that_it_waits_for_in_turn() {
+        let view = View {
+            selected: Some(9),
+            is_open: true,
+            ..View::default()
+        };
+        let text = drawn(&view).join("\n");
+        assert!(
+            text.contains(
+                "9 waits for Lock:tuple\n  └ 8 alice active: update hot\n    └ 7 alice in xact: select 1\n"
+            ),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn plain_text_leaves_idle_sessions_out() {
+        let text = text(&figures(), "here", 80);
+        assert!(text.contains("WALWrite") && text.contains("bob"), "{text}");
+        assert!(
+            text.contains("1,500") && text.contains("2.5 ms") && text.contains("1.5 MB"),
+            "{text}"
+        );
+        assert!(!text.contains("commit\n"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
+    fn figures_have_few_digits_and_a_unit() {
+        assert_eq!(
+            [0.0, 0.26, 99.0, 1_234.5, 12_345_678.0].map(number),
+            ["0", "0.3", "99", "1,234", "12,345,678"]
+        );
+        assert_eq!(
+            [2e-8, 3.5e-5, 0.25, 99.0, 200.0, 9e3, 5e5].map(time),
+            [
+                "20 ns", "35.0 µs", "250.0 ms", "99.0 s", "3.3 min", "2.5 h", "5.8 d"
+            ]
+        );
+        assert_eq!(
+            [12.0, 1_500.0, 2.5e6, 3e9].map(bytes),
+            ["12 B", "1.5 kB", "2.5 MB", "3.0 GB"]
+        );
+    }
+}
