@@ -5,6 +5,7 @@ mod common;
 use std::time::{Duration, Instant};
 
 use clearway_engine::{Collected, Config, SqlState};
+use clearway_txn::{LockKind, LockMode, LockTag};
 use common::{Fixture, config, error, query, run};
 
 /// Mutations seen caught: those of `mutations/locks.toml`.
@@ -87,6 +88,32 @@ fn a_deadlock_of_advisory_locks_names_its_processes() {
         }
         assert_eq!(waiting.join().unwrap(), "f");
     });
+}
+
+/// A program in which the engine runs locks objects of its own beside the engine's tables.
+#[test]
+fn locks_of_the_programs_own_have_its_names() {
+    let fixture = Fixture::new("");
+    let (alice, mut bob) = (fixture.session(), fixture.session());
+    let locks = &fixture.engine.storage().locks;
+    let bucket = LockTag::own(LockKind::named("bucket").unwrap(), 5 << 32 | 7);
+    assert!(locks.try_acquire(alice.proc(), bucket, LockMode::Exclusive));
+    assert_eq!(
+        query(
+            &mut bob,
+            "select locktype, relation is null, classid, objid, objsubid is null, mode, granted from pg_locks \
+             where locktype = 'bucket'",
+        ),
+        "bucket|t|5|7|t|ExclusiveLock|t"
+    );
+    locks.release_all(alice.proc());
+    assert_eq!(
+        query(
+            &mut bob,
+            "select count(*) from pg_locks where locktype = 'bucket'"
+        ),
+        "0"
+    );
 }
 
 #[test]

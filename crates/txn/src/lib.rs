@@ -79,6 +79,33 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
+//! # Locks on objects of your own
+//! Alice has bucket 7, and Bob waits for it: both [`LockKind`] and the wait have the name that the program gave.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use clearway_machine::Native;
+//! use clearway_txn::{
+//!     Asked, LockKind, LockManager, LockMode, LockOptions, LockTag, LockWait, ProcArray, ProcArrayOptions, Xid,
+//! };
+//!
+//! let array = Arc::new(ProcArray::<Native>::new(8, ProcArrayOptions::default(), Xid(100)));
+//! let locks = LockManager::with_options(Arc::clone(&array), LockOptions::default());
+//! let [alice, bob] = [(); 2].map(|()| array.attach().unwrap());
+//! let bucket = LockTag::own(LockKind::named("bucket").expect("one of 32 is free"), 7);
+//!
+//! assert!(locks.try_acquire(alice, bucket, LockMode::Exclusive));
+//! let Asked::Queued(request) = locks.ask(bob, bucket, LockMode::Share) else {
+//!     panic!("Alice has it");
+//! };
+//! let waits: Vec<_> = locks.listed().into_iter().filter(|lock| !lock.granted).collect();
+//! assert_eq!((waits[0].proc, waits[0].tag.to_string()), (bob, "bucket 7".to_owned()));
+//! locks.release_all(alice);
+//! locks.wait_queued(request, LockWait::FOREVER)?;
+//! # Ok::<(), clearway_txn::LockError>(())
+//! ```
+//!
 //! # Known xids
 //! A standby learns from the log which of the primary's transactions run: from a record of all, and from each record of
 //! an xid that is new.
@@ -142,8 +169,8 @@ pub use known_xids::{
 };
 pub use lock_mode::LockMode;
 pub use lock_table::{
-    Asked, DeadlockWait, ListedLock, LockError, LockHolder, LockManager, LockOptions, LockQueue, LockRequest,
-    LockTag, LockWait, QueuedLock, RelationLocksVariant, WaitTarget,
+    Asked, DeadlockWait, ListedLock, LockError, LockHolder, LockKind, LockManager, LockOptions, LockQueue,
+    LockRequest, LockTag, LockWait, QueuedLock, RelationLocksVariant, WaitTarget,
 };
 pub use no_pages::NoPages;
 pub use notifications::{

@@ -7,9 +7,10 @@ use std::thread;
 use std::time::Duration;
 
 use clearway_latch::LwLockVariant;
-use clearway_machine::{Native, Watchdog};
+use clearway_machine::{Machine, Native, WaitEvent, Watchdog};
 use clearway_txn::{
-    LockError, LockManager, LockMode, LockTag, LockWait, ProcArray, ProcId, RelationLocksVariant, Xid,
+    LockError, LockKind, LockManager, LockMode, LockTag, LockWait, ProcArray, ProcId, RelationLocksVariant,
+    WaitTarget, Xid,
 };
 
 const ALICE: ProcId = ProcId(0);
@@ -97,5 +98,58 @@ fn a_waiter_sleeps_after_it_has_looked_for_a_deadlock() {
         // Every 100 ms, and once or twice more; without sleep it would be hundreds of thousands.
         let looks = looks.load(Ordering::Relaxed);
         assert!(looks < 50, "a waiter looked up {looks} times");
+    }
+}
+
+/// Objects of the program's own are waited for, listed and told of in a deadlock by the name of their kind. Mutations seen
+/// caught: `mutations/own_locks.toml`.
+#[test]
+fn a_deadlock_over_objects_of_the_programs_own() {
+    let _watchdog = Watchdog::over_test();
+    assert_eq!(LockKind::of(WaitEvent::LockRelation), None);
+    let bucket = LockKind::named("bucket").unwrap();
+    assert_eq!(LockKind::named("bucket"), Some(bucket));
+    let document = LockKind::named("document").unwrap();
+    // The same key under two kinds; a key of more than 32 bits.
+    let [first, second] = [bucket, document].map(|kind| LockTag::own(kind, 1 << 40 | 7));
+    for locks in managers(Duration::from_millis(50)) {
+        assert!(locks.try_acquire(ALICE, first, LockMode::Exclusive));
+        assert!(locks.try_acquire(BOB, second, LockMode::Exclusive));
+        let worker = std::sync::OnceLock::new();
+        thread::scope(|scope| {
+            let run = |me, wanted| {
+                // Long after the search, which is what ends the wait.
+                let wait = at_most(Duration::from_secs(60));
+                let result = locks.acquire(me, wanted, LockMode::Exclusive, wait);
+                locks.release_all(me);
+                result
+            };
+            // Alice looks for no deadlock, so Bob is its victim.
+            locks.set_deadlock_timeout(ALICE, Duration::MAX);
+            let worker = &worker;
+            let alice = scope.spawn(move || {
+                worker.set(Native::worker()).unwrap();
+                run(ALICE, second)
+            });
+            let event = || {
+                worker
+                    .get()
+                    .map(|worker| Native::workers().slot(*worker).wait_event())
+            };
+            while event() != Some(document.wait_event()) {
+                assert!(!alice.is_finished(), "Alice waits for a document");
+                thread::yield_now();
+            }
+            let listed = locks.listed().into_iter().filter(|lock| !lock.granted);
+            let waits: Vec<String> = listed.map(|lock| lock.tag.to_string()).collect();
+            assert_eq!(waits, ["document 1099511627783"]);
+            let Err(LockError::Deadlock { cycle }) = run(BOB, first) else {
+                panic!("Bob waits for Alice, and Alice for Bob");
+            };
+            let targets: Vec<WaitTarget> = cycle.iter().map(|wait| wait.target).collect();
+            let [first, second] = [first, second].map(|tag| WaitTarget::Lock(tag, LockMode::Exclusive));
+            assert_eq!(targets, [first, second]);
+            assert_eq!(alice.join().unwrap(), Ok(()));
+        });
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::hash::{BuildHasherDefault, Hasher};
 
 use super::LockTag;
 use crate::{LockMode, ProcId};
@@ -142,24 +142,6 @@ impl Hasher for TagHasher {
     #[inline]
     fn write_u64(&mut self, value: u64) {
         self.add(value);
-    }
-}
-
-impl Hash for LockTag {
-    #[inline]
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        match *self {
-            // Bit 63 tells the kinds apart; two numbers that collide cost a comparison.
-            LockTag::Relation(rel) => state.write_u64(1 << 63 | u64::from(rel)),
-            LockTag::Tuple { rel, block, slot } => {
-                state.write_u64(u64::from(rel) << 16 | u64::from(slot));
-                state.write_u64(u64::from(block));
-            }
-            LockTag::Advisory { high, low, is_pair } => {
-                state.write_u64(1 << 62 | u64::from(is_pair));
-                state.write_u64(u64::from(high) << 32 | u64::from(low));
-            }
-        }
     }
 }
 

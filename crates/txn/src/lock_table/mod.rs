@@ -46,6 +46,7 @@ mod options;
 mod queued_for;
 mod request;
 mod session_locks;
+mod tag;
 mod take_backs;
 
 use std::collections::BTreeMap;
@@ -70,6 +71,7 @@ pub use holders::LockHolder;
 pub use listed::{ListedLock, LockQueue};
 pub use options::LockOptions;
 pub use request::LockRequest;
+pub use tag::{LockKind, LockTag};
 
 static LOCK_MANAGER: LatchClass = LatchClass::new("LockManager", WaitEvent::LockManager, 200);
 static HELD_LOCKS: LatchClass = LatchClass::new("HeldLocks", WaitEvent::LockManager, 190);
@@ -92,53 +94,6 @@ switch! {
         FastPath: "In select-only with 16 clients on two CPUs classic waits for LWLock:LockManager in 70 % of its \
             samples; clearway has no such wait among its top waits. Not varied by itself."
             in "README.md#two-commands";
-    }
-}
-
-/// The object of a lock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LockTag {
-    /// A relation, by number.
-    Relation(u32),
-    /// One row version: the place at the head of the queue for it.
-    Tuple {
-        /// The relation's number.
-        rel: u32,
-        /// The page.
-        block: u32,
-        /// The line pointer.
-        slot: u16,
-    },
-    /// A number, or a pair of numbers, that programs have agreed on.
-    Advisory {
-        /// The upper half, or the first number.
-        high: u32,
-        /// The lower half, or the second number.
-        low: u32,
-        /// True for a pair.
-        is_pair: bool,
-    },
-}
-
-impl std::fmt::Display for LockTag {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            LockTag::Relation(rel) => write!(f, "relation {rel}"),
-            LockTag::Tuple { rel, block, slot } => write!(f, "tuple ({block},{slot}) of relation {rel}"),
-            LockTag::Advisory { high, low, is_pair } => {
-                write!(f, "advisory lock [{high},{low},{}]", 1 + u8::from(*is_pair))
-            }
-        }
-    }
-}
-
-impl LockTag {
-    fn wait_event(self) -> WaitEvent {
-        match self {
-            LockTag::Relation(_) => WaitEvent::LockRelation,
-            LockTag::Tuple { .. } => WaitEvent::LockTuple,
-            LockTag::Advisory { .. } => WaitEvent::LockAdvisory,
-        }
     }
 }
 

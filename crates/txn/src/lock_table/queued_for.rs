@@ -3,11 +3,12 @@
 //!
 //! | word | bits | meaning |
 //! | --- | --- | --- |
-//! | 0 | 0–31 | the relation; of an advisory lock the lower half |
-//! | | 32–63 | the page; of an advisory lock the upper half |
-//! | 1 | 0–15 | the line pointer |
+//! | 0 | 0–31 | the relation; of an advisory lock or a program's own the lower half |
+//! | | 32–63 | the page; of an advisory lock or a program's own the upper half |
+//! | 1 | 0–15 | the line pointer; of a program's own the number of its wait event |
 //! | | 16 | 1: a tuple |
 //! | | 17, 18 | 1: an advisory lock; of a pair of numbers |
+//! | | 19 | 1: a program's own |
 //! | | 32–34 | the mode |
 //!
 //! The words are written when the session is put in the queue, under the latch of the lock's partition, and read by a
@@ -15,14 +16,15 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use clearway_machine::{AtomicWord, Machine};
+use clearway_machine::{AtomicWord, Machine, WaitEvent};
 
-use super::{LockManager, LockTag, QUEUED};
+use super::{LockKind, LockManager, LockTag, QUEUED};
 use crate::{LockMode, ProcId};
 
 const TUPLE: u64 = 1 << 16;
 const ADVISORY: u64 = 1 << 17;
 const PAIR: u64 = 1 << 18;
+const OWN: u64 = 1 << 19;
 const MODE_SHIFT: u32 = 32;
 
 /// A lock and a mode.
@@ -46,6 +48,10 @@ impl<M: Machine> QueuedFor<M> {
                 u64::from(high) << 32 | u64::from(low),
                 ADVISORY | if is_pair { PAIR } else { 0 },
             ),
+            LockTag::Own { kind, high, low } => (
+                u64::from(high) << 32 | u64::from(low),
+                OWN | kind.wait_event() as u64,
+            ),
         };
         self.0[0].store(place, Relaxed);
         self.0[1].store(kind | (mode as u64) << MODE_SHIFT, Relaxed);
@@ -54,12 +60,15 @@ impl<M: Machine> QueuedFor<M> {
     fn get(&self) -> (LockTag, LockMode) {
         let [place, kind] = [0, 1].map(|word| self.0[word].load(Relaxed));
         let rel = place as u32;
+        let own = LockKind::of(WaitEvent::from_number(u32::from(kind as u16)));
         let tag = if kind & ADVISORY != 0 {
             LockTag::Advisory {
                 high: (place >> 32) as u32,
                 low: rel,
                 is_pair: kind & PAIR != 0,
             }
+        } else if let Some(own) = own.filter(|_| kind & OWN != 0) {
+            LockTag::own(own, place)
         } else if kind & TUPLE == 0 {
             LockTag::Relation(rel)
         } else {
@@ -102,8 +111,13 @@ mod tests {
                 low: number,
                 is_pair,
             };
+            let own = [WaitEvent::User1, WaitEvent::User32].map(|event| {
+                let kind = LockKind::of(event).unwrap();
+                LockTag::own(kind, u64::from(!number) << 32 | u64::from(number))
+            });
+            let tags = [LockTag::Relation(number), tuple, advisory(true), advisory(false)];
             for mode in LockMode::ALL {
-                for tag in [LockTag::Relation(number), tuple, advisory(true), advisory(false)] {
+                for tag in tags.into_iter().chain(own) {
                     words.set(tag, mode);
                     assert_eq!(words.get(), (tag, mode));
                 }

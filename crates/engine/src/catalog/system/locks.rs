@@ -42,7 +42,7 @@ pub(super) fn locks(sources: &Sources<'_>, rows: &mut Rows) {
         let transaction = Value::text(format!("{place}/{number}"));
         let database = oid(DATABASE_OID);
         let mut relation = [NULL, NULL, NULL];
-        let mut advisory = [NULL, NULL, NULL];
+        let mut chosen = [NULL, NULL, NULL];
         let (kind, database, virtual_xid, xid) = match lock.object {
             LockedObject::Table(LockTag::Relation(rel)) => {
                 relation[0] = oid(rel);
@@ -53,8 +53,12 @@ pub(super) fn locks(sources: &Sources<'_>, rows: &mut Rows) {
                 ("tuple", database, NULL, NULL)
             }
             LockedObject::Table(LockTag::Advisory { high, low, is_pair }) => {
-                advisory = [oid(high), oid(low), int2(1 + i16::from(is_pair))];
+                chosen = [oid(high), oid(low), int2(1 + i16::from(is_pair))];
                 ("advisory", database, NULL, NULL)
+            }
+            LockedObject::Table(LockTag::Own { kind, high, low }) => {
+                chosen = [oid(high), oid(low), NULL];
+                (kind.name(), database, NULL, NULL)
             }
             LockedObject::Marked(MarkedObject::Relation(rel)) => {
                 relation[0] = oid(rel);
@@ -77,7 +81,7 @@ pub(super) fn locks(sources: &Sources<'_>, rows: &mut Rows) {
             LockedObject::Transaction(xid) => ("transactionid", NULL, NULL, int8(xid.cast_signed())),
         };
         let [rel, page, tuple] = relation;
-        let [class, object, part] = advisory;
+        let [class, object, part] = chosen;
         rows.push([
             ("locktype", text(kind)),
             ("database", database),
