@@ -198,7 +198,7 @@ pub fn log_reader(data: &[u8]) {
 fn append(log: &mut Vec<u8>, xid: u64, payload: &[u8]) {
     let position = log.len() as u64;
     let header = record::header(
-        RecordKind::Change,
+        RecordKind::CHANGE,
         Xid(xid),
         position,
         position,

@@ -272,7 +272,7 @@ fn a_standby_that_cannot_replay_acknowledges_nothing() {
     let bad = storage.wal.reserved();
     storage
         .wal
-        .insert_any(RecordKind::Cleanup, clearway_txn::Xid::INVALID, &[1, 2, 3]);
+        .insert_any(RecordKind::CLEANUP, clearway_txn::Xid::INVALID, &[1, 2, 3]);
     storage.wal.flush(storage.wal.reserved());
     wait_for("the failure", || standby.failure().is_some());
     let replayed = standby.replayed();

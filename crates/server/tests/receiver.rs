@@ -574,7 +574,7 @@ fn a_standby_that_was_away_for_too_long_is_told_so() {
         storage.make_log_room().unwrap();
         let end = storage
             .wal
-            .insert_any(RecordKind::Nothing, clearway_txn::Xid::INVALID, &[0; 1 << 19]);
+            .insert_any(RecordKind::NOTHING, clearway_txn::Xid::INVALID, &[0; 1 << 19]);
         storage.wal.flush(end);
     }
     server.client().rows("checkpoint");

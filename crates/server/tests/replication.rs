@@ -290,7 +290,7 @@ fn a_slot_keeps_its_log() {
         let from = storage.wal.reserved().0;
         while storage.wal.reserved().0 < from + 2 * SEGMENT {
             storage.make_log_room().unwrap();
-            let nothing = clearway_storage::wal::record::RecordKind::Nothing;
+            let nothing = clearway_storage::wal::record::RecordKind::NOTHING;
             let end = storage
                 .wal
                 .insert_any(nothing, clearway_txn::Xid::INVALID, &[0; 1 << 19]);
@@ -323,7 +323,7 @@ fn a_slot_beyond_its_limit_is_lost_and_says_what_to_do() {
     let storage = server.engine.storage();
     while storage.wal.reserved().0 < 5 * SEGMENT {
         storage.make_log_room().unwrap();
-        let nothing = clearway_storage::wal::record::RecordKind::Nothing;
+        let nothing = clearway_storage::wal::record::RecordKind::NOTHING;
         let end = storage
             .wal
             .insert_any(nothing, clearway_txn::Xid::INVALID, &[0; 1 << 19]);
@@ -465,7 +465,7 @@ fn feedback_holds_back_the_horizon() {
         storage.wal.flush(storage.wal.reserved());
         let mut reader = LogReader::new(storage.wal.device(), from);
         let records = std::iter::from_fn(|| reader.next_record().unwrap().map(|(record, _)| record.kind));
-        records.filter(|kind| *kind == RecordKind::Cleanup).count()
+        records.filter(|kind| *kind == RecordKind::CLEANUP).count()
     };
     let held = procs.next_xid();
     let begin = || {

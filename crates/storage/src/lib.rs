@@ -53,6 +53,71 @@
 //! # Ok::<(), StorageError>(())
 //! ```
 //!
+//! # Records of your own
+//! A structure of the program's own, here words in memory and in a file, is as durable as pages: what the log has behind the
+//! last checkpoint is handed to the program again. The rules are in [`wal::own_records`].
+//!
+//! ```
+//! use std::path::PathBuf;
+//! use std::sync::{Arc, Mutex};
+//!
+//! use clearway_storage::wal::Wal;
+//! use clearway_storage::wal::own_records::{OwnError, OwnRecord, OwnRecords};
+//! use clearway_storage::wal::record::RecordKind;
+//! use clearway_storage::{Lsn, Storage, StorageError, StorageOptions};
+//! use clearway_txn::Xid;
+//!
+//! const WORD_ADDED: RecordKind = RecordKind::own(1);
+//!
+//! /// The words, and the end of the last one's record.
+//! #[derive(Debug)]
+//! struct Words(PathBuf, Mutex<(Vec<String>, Lsn)>);
+//!
+//! impl OwnRecords for Words {
+//!     fn redo(&self, record: &OwnRecord<'_>) -> Result<(), OwnError> {
+//!         let mut known = self.1.lock().unwrap();
+//!         if record.end > known.1 {
+//!             known.0.push(String::from_utf8(record.payload.to_vec())?);
+//!             known.1 = record.end;
+//!         }
+//!         Ok(())
+//!     }
+//!     fn make_durable(&self, _redo: Lsn, log: &Wal) -> Result<(), OwnError> {
+//!         let known = self.1.lock().unwrap();
+//!         log.flush(known.1);
+//!         // A program that is to survive a power cut writes a new file, syncs it, and renames it.
+//!         Ok(std::fs::write(&self.0, format!("{}\n{}", known.1.0, known.0.join("\n")))?)
+//!     }
+//! }
+//!
+//! # let directory = tempfile::tempdir().unwrap();
+//! # let (dir, file) = (directory.path().join("database"), directory.path().join("words"));
+//! let open = || {
+//!     let text = std::fs::read_to_string(&file).unwrap_or_default();
+//!     let mut lines = text.lines();
+//!     let end = Lsn(lines.next().map_or(0, |end| end.parse().unwrap()));
+//!     let words = Arc::new(Words(file.clone(), Mutex::new((lines.map(str::to_owned).collect(), end))));
+//!     let own_records = Some(words.clone() as Arc<dyn OwnRecords>);
+//!     let opened = Storage::open(&dir, StorageOptions { own_records, ..StorageOptions::default() });
+//!     opened.map(|(storage, _)| (storage, words))
+//! };
+//! let (storage, words) = open()?;
+//! let add = |word: &str| {
+//!     let mut known = words.1.lock().unwrap();
+//!     known.1 = storage.log_own(WORD_ADDED, Xid::INVALID, word.as_bytes())?;
+//!     known.0.push(word.to_owned());
+//!     Ok::<Lsn, StorageError>(known.1)
+//! };
+//! add("heron")?;
+//! storage.checkpoint()?;
+//! storage.wal.flush(add("egret")?);
+//!
+//! drop(storage); // as a crash: the file has the heron, and the log the egret
+//! let (_storage, words) = open()?;
+//! assert_eq!(words.1.lock().unwrap().0, ["heron", "egret"]);
+//! # Ok::<(), StorageError>(())
+//! ```
+//!
 //! # The log by itself
 //! Records of any kind on segment files; what is flushed is read again after a crash.
 //!
@@ -73,7 +138,7 @@
 //! let segments = SegmentFiles::open(Arc::new(NativeDisk), dir.clone(), true)?;
 //! let log = Wal::<Native, _>::new(segments, LogOptions::default(), start, start);
 //! log.make_room()?;
-//! let end = log.insert_any(RecordKind::Change, Xid(7), b"Alice has 70");
+//! let end = log.insert_any(RecordKind::own(1), Xid(7), b"Alice has 70");
 //! log.flush(end);
 //! drop(log);
 //!

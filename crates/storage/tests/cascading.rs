@@ -166,7 +166,7 @@ fn a_part_of_a_record_is_given_up_for_the_new_timeline() {
         primary
             .storage
             .wal
-            .insert_any(RecordKind::Nothing, Xid::INVALID, &[7; 400_000]);
+            .insert_any(RecordKind::NOTHING, Xid::INVALID, &[7; 400_000]);
         to_bob.send_up_to(Lsn(primary.end().0 - missing));
         let end = to_bob.receiver.position();
         to_carol.send(64 << 10);
@@ -184,7 +184,7 @@ fn a_part_of_a_record_is_given_up_for_the_new_timeline() {
         let committed = bob.wal.reserved();
         bob.make_log_room().unwrap();
         bob.wal
-            .insert_any(RecordKind::Nothing, Xid::INVALID, &[9; 450_000]);
+            .insert_any(RecordKind::NOTHING, Xid::INVALID, &[9; 450_000]);
         bob.wal.flush(bob.wal.reserved());
         // As far as she was before: replay must not take it for what it has looked at already.
         assert!(committed < end);
@@ -245,7 +245,7 @@ fn a_promotion_sends_nothing_that_the_primary_has_not_logged() {
         primary
             .storage
             .wal
-            .insert_any(RecordKind::Nothing, Xid::INVALID, &[7; 400_000]);
+            .insert_any(RecordKind::NOTHING, Xid::INVALID, &[7; 400_000]);
         let end = primary.end();
         to_bob.send_up_to(Lsn(end.0 - 8));
         drop(to_bob);
@@ -337,7 +337,7 @@ fn a_follower_that_a_promotion_overtakes_is_sent_nothing() {
     primary
         .storage
         .wal
-        .insert_any(RecordKind::Nothing, Xid::INVALID, &[7; 100_000]);
+        .insert_any(RecordKind::NOTHING, Xid::INVALID, &[7; 100_000]);
     to_bob.send_up_to(Lsn(primary.end().0 - 8));
     let length = to_bob.receiver.position().0 - fork.0;
     drop(to_bob);

@@ -92,17 +92,17 @@ impl Database {
         let mut records = Vec::new();
         while let Some((record, _)) = reader.next_record().unwrap() {
             let named =
-                (record.kind == RecordKind::Cleanup).then(|| cleanup::decode(record.payload).unwrap());
+                (record.kind == RecordKind::CLEANUP).then(|| cleanup::decode(record.payload).unwrap());
             records.push((record.kind, named));
         }
         records
     }
 }
 
-const CHANGE: (RecordKind, Option<Xid>) = (RecordKind::Change, None);
+const CHANGE: (RecordKind, Option<Xid>) = (RecordKind::CHANGE, None);
 
 fn named(deleter: Xid) -> (RecordKind, Option<Xid>) {
-    (RecordKind::Cleanup, Some(deleter))
+    (RecordKind::CLEANUP, Some(deleter))
 }
 
 /// Vacuum prunes, cleans the index, and frees the line pointer: the first of these is what standbys wait for.
@@ -182,11 +182,11 @@ fn an_update_that_prunes_names_the_deleter_first() {
         tid = new;
     }
     let logged = database.logged(from);
-    let place = logged.iter().position(|(kind, _)| *kind == RecordKind::Cleanup);
+    let place = logged.iter().position(|(kind, _)| *kind == RecordKind::CLEANUP);
     let place = place.expect("a full page was pruned");
     let commits = logged[..place]
         .iter()
-        .filter(|(kind, _)| *kind == RecordKind::Commit)
+        .filter(|(kind, _)| *kind == RecordKind::COMMIT)
         .count();
     assert_eq!(
         logged[place],

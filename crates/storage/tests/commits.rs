@@ -211,7 +211,7 @@ fn a_full_disk_refuses_a_commit_and_not_a_rollback() {
         while storage.make_log_room().is_ok() {
             storage
                 .wal
-                .insert_any(RecordKind::Nothing, Xid::INVALID, &[0; 1 << 19]);
+                .insert_any(RecordKind::NOTHING, Xid::INVALID, &[0; 1 << 19]);
         }
         let error = storage.commit(proc, xid, true).unwrap_err();
         assert!(matches!(error, StorageError::DiskFull { .. }), "{error}");

@@ -64,7 +64,7 @@ fn commit_twice() {
     };
     let log = Wal::<Native, _>::new(device, options, start, start);
     for number in 1..=2 {
-        log.flush(log.insert_any(RecordKind::Commit, Xid(10), &[]));
+        log.flush(log.insert_any(RecordKind::COMMIT, Xid(10), &[]));
         println!("acknowledged {number}");
     }
 }

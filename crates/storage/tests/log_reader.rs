@@ -32,7 +32,7 @@ fn write_log(payloads: &[Vec<u8>]) -> (MemoryDevice, Vec<u64>) {
     let wal = Wal::<Native, _>::new(device.clone(), options, Lsn(START), Lsn(START));
     let ends = payloads
         .iter()
-        .map(|payload| wal.insert_any(RecordKind::Change, Xid(7), payload).0)
+        .map(|payload| wal.insert_any(RecordKind::CHANGE, Xid(7), payload).0)
         .collect();
     wal.flush(wal.reserved());
     (device, ends)
@@ -62,7 +62,7 @@ fn write_log_in_flushes(payloads: &[Vec<u8>], flushes: &[bool]) -> (MemoryDevice
             start: wal.reserved().0,
             durable: wal.flushed().0,
         });
-        let end = wal.insert_any(RecordKind::Change, Xid(7), payload);
+        let end = wal.insert_any(RecordKind::CHANGE, Xid(7), payload);
         if *flush {
             wal.flush(end);
         }
@@ -76,7 +76,7 @@ fn read_log(device: &MemoryDevice) -> (Vec<Vec<u8>>, u64) {
     let mut reader = LogReader::new(device, Lsn(START)).linked(Some(LogLink::FIRST));
     let mut payloads = Vec::new();
     while let Some((record, _)) = reader.next_record().unwrap() {
-        assert_eq!((record.kind, record.xid), (RecordKind::Change, Xid(7)));
+        assert_eq!((record.kind, record.xid), (RecordKind::CHANGE, Xid(7)));
         payloads.push(record.payload.to_vec());
     }
     (payloads, reader.position().0)
@@ -211,7 +211,7 @@ fn a_log_ends_where_another_one_was_put_behind_it() {
 #[test]
 fn a_record_is_not_taken_for_one_32_gib_further_on() {
     const POSITION: u64 = 1 << 30;
-    let header = record::header(RecordKind::Nothing, Xid::INVALID, POSITION, POSITION, 0, 0);
+    let header = record::header(RecordKind::NOTHING, Xid::INVALID, POSITION, POSITION, 0, 0);
     assert!(matches!(
         record::decode(&header, POSITION),
         record::Decoded::Record(..)
@@ -235,7 +235,7 @@ fn segments(dir: &Path, numbers: &[u64]) -> SegmentFiles {
 /// that the log was durable before it.
 fn proof_left_at(log: &SegmentFiles, hole: u64, position: u64) -> Option<u64> {
     let header = record::header(
-        RecordKind::Nothing,
+        RecordKind::NOTHING,
         Xid::INVALID,
         position,
         position,
@@ -299,7 +299,7 @@ fn a_record_tells_how_far_the_log_was_durable() {
     const POSITION: u64 = 1 << 30;
     for distance in [0, 8, 4_096, 8 << 20] {
         let durable = POSITION - distance;
-        let header = record::header(RecordKind::Nothing, Xid::INVALID, POSITION, durable, 0, 0);
+        let header = record::header(RecordKind::NOTHING, Xid::INVALID, POSITION, durable, 0, 0);
         match record::decode(&header, POSITION) {
             record::Decoded::Record(record, _) => assert_eq!(record.durable, Lsn(durable)),
             other => panic!("{distance}: {other:?}"),

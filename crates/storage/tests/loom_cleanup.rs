@@ -28,7 +28,7 @@ impl Shared {
     /// Removes versions that `deleter` deleted: the change bears its xid, for the check.
     fn prune(&self, deleter: Xid) {
         self.newest.log_before_removal(&self.log, deleter);
-        self.log.insert_any(RecordKind::Change, deleter, &[]);
+        self.log.insert_any(RecordKind::CHANGE, deleter, &[]);
     }
 }
 
@@ -50,8 +50,8 @@ fn two_workers_prune(options: LogOptions, deleters: [Xid; 2]) {
     let (mut named, mut removals) = (Xid::INVALID, 0);
     while let Some((record, _)) = reader.next_record().unwrap() {
         match record.kind {
-            RecordKind::Cleanup => named = named.max(cleanup::decode(record.payload).unwrap()),
-            RecordKind::Change => {
+            RecordKind::CLEANUP => named = named.max(cleanup::decode(record.payload).unwrap()),
+            RecordKind::CHANGE => {
                 assert!(named >= record.xid, "a removal before the record that it needs");
                 removals += 1;
             }

@@ -185,7 +185,7 @@ fn left_by_a_power_cut(database: &Database<Loom>) -> Vec<Xid> {
     let mut commits = Vec::new();
     while reader.position() < synced {
         let (record, _) = reader.next_record().unwrap().expect("whole records");
-        if record.kind == RecordKind::Commit {
+        if record.kind == RecordKind::COMMIT {
             commits.push(record.xid);
         }
     }
@@ -476,7 +476,7 @@ fn loom_counters_order_the_status_without_a_latch() {
             thread::spawn(move || {
                 shared.next.fetch_add(1, Relaxed);
                 shared.counters.begin(ProcId(0));
-                shared.database.log.insert_any(RecordKind::Commit, FIRST, &[]);
+                shared.database.log.insert_any(RecordKind::COMMIT, FIRST, &[]);
                 shared.status.with_mut(|status| {
                     // SAFETY: nothing else writes it, and loom fails the test if it is read meanwhile.
                     unsafe { *status = true }

@@ -47,7 +47,7 @@ impl Shared {
             log: Wal::new(device, options, START, START),
             stop: <Loom as Machine>::U32::new(0),
         };
-        let end = shared.log.insert_any(RecordKind::Commit, Xid(100), &[]);
+        let end = shared.log.insert_any(RecordKind::COMMIT, Xid(100), &[]);
         (Arc::new(shared), end)
     }
 

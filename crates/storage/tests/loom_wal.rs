@@ -59,7 +59,7 @@ fn durable_xids(device: &MemoryDevice) -> Vec<u64> {
             .next_record()
             .unwrap()
             .expect("everything durable is whole records");
-        if record.kind != RecordKind::Nothing {
+        if record.kind != RecordKind::NOTHING {
             xids.push(record.xid.0);
         }
     }
@@ -100,7 +100,7 @@ fn explore(options: LogOptions, preemptions: usize, body: fn(LogOptions)) {
 fn flushed_records_are_whole(options: LogOptions) {
     let (log, device) = log(options, 64, 2);
     let commit = |log: &Log, device: &MemoryDevice, xid: u64| {
-        let end = log.insert_any(RecordKind::Commit, Xid(xid), &[]);
+        let end = log.insert_any(RecordKind::COMMIT, Xid(xid), &[]);
         log.flush(end);
         assert!(log.flushed() >= end);
         assert!(durable_xids(device).contains(&xid));
@@ -123,7 +123,7 @@ fn waits_end_early(options: LogOptions) {
     let commit = |log: &Log, device: &MemoryDevice, xid: u64| {
         Loom::workers().slot(Loom::worker()).semaphore.post();
         Loom::end_waits_early(1);
-        let end = log.insert_any(RecordKind::Commit, Xid(xid), &[]);
+        let end = log.insert_any(RecordKind::COMMIT, Xid(xid), &[]);
         log.flush(end);
         assert!(log.flushed() >= end);
         assert!(durable_xids(device).contains(&xid));
@@ -144,12 +144,12 @@ fn loom_waits_end_early() {
 fn a_checkpoint_and_a_full_ring_do_not_block_each_other(options: LogOptions) {
     // The ring holds one record: the second insertion must write the first one out.
     let (log, device) = log(options, 32, 2);
-    log.insert_any(RecordKind::Commit, Xid(10), &[]);
+    log.insert_any(RecordKind::COMMIT, Xid(10), &[]);
     // The other worker's insertion latch is the second, so the checkpointer may hold the first and wait for
     // the second.
     let other = {
         let log = Arc::clone(&log);
-        loom::thread::spawn(move || log.insert_any(RecordKind::Commit, Xid(11), &[]))
+        loom::thread::spawn(move || log.insert_any(RecordKind::COMMIT, Xid(11), &[]))
     };
     let redo = log.move_redo();
     let end = other.join().unwrap();
@@ -165,14 +165,14 @@ fn a_checkpoint_and_a_full_ring_do_not_block_each_other(options: LogOptions) {
 fn no_record_built_for_an_old_redo_follows_it(options: LogOptions) {
     let (log, _) = log(options, 128, 2);
     // So that the redo position does move.
-    log.insert_any(RecordKind::Commit, Xid(9), &[]);
+    log.insert_any(RecordKind::COMMIT, Xid(9), &[]);
     let dirty = Arc::new(<Loom as Machine>::U32::new(0));
     let other = {
         let (log, dirty) = (Arc::clone(&log), Arc::clone(&dirty));
         loom::thread::spawn(move || {
             let built_for = log.redo();
             dirty.store(1, Relaxed);
-            let inserted = log.insert(RecordKind::Change, Xid(10), &[], built_for);
+            let inserted = log.insert(RecordKind::CHANGE, Xid(10), &[], built_for);
             inserted.map(|end| (built_for, Lsn(end.0 - 32)))
         })
     };
@@ -202,11 +202,11 @@ fn no_record_built_for_an_old_redo_follows_it(options: LogOptions) {
 /// and must not take the first for one that has yet to be written.
 fn no_flusher_reads_what_was_overwritten(options: LogOptions) {
     let (log, device) = log(options, 64, 2);
-    log.insert_any(RecordKind::Commit, Xid(10), &[]);
-    let second = log.insert_any(RecordKind::Commit, Xid(11), &[]);
+    log.insert_any(RecordKind::COMMIT, Xid(10), &[]);
+    let second = log.insert_any(RecordKind::COMMIT, Xid(11), &[]);
     let other = {
         let log = Arc::clone(&log);
-        loom::thread::spawn(move || log.insert_any(RecordKind::Commit, Xid(12), &[]))
+        loom::thread::spawn(move || log.insert_any(RecordKind::COMMIT, Xid(12), &[]))
     };
     log.flush(second);
     log.flush(other.join().unwrap());
@@ -225,7 +225,7 @@ fn loom_no_flusher_reads_what_was_overwritten() {
 /// other, and one of these may have to flush again.
 fn each_flusher_finds_its_record_durable(options: LogOptions) {
     let (log, device) = log(options, 128, 1);
-    let ends = [10, 11, 12].map(|xid| log.insert_any(RecordKind::Commit, Xid(xid), &[]));
+    let ends = [10, 11, 12].map(|xid| log.insert_any(RecordKind::COMMIT, Xid(xid), &[]));
     let flush = |log: &Log, device: &MemoryDevice, end: Lsn| {
         log.flush(end);
         assert!(log.flushed() >= end);

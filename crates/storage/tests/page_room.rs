@@ -162,8 +162,8 @@ impl Table {
         let mut logged = Logged::default();
         while let Some((record, _)) = reader.next_record().unwrap() {
             match record.kind {
-                RecordKind::Change => logged.changes.push(record.payload.len()),
-                RecordKind::Cleanup => {
+                RecordKind::CHANGE => logged.changes.push(record.payload.len()),
+                RecordKind::CLEANUP => {
                     assert_eq!(
                         logged.changes,
                         [],

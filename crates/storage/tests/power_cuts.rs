@@ -239,7 +239,7 @@ fn fill(storage: &Storage, bytes: u64) {
         storage.wal.make_room().unwrap();
         let end = storage
             .wal
-            .insert_any(RecordKind::Nothing, Xid::INVALID, &[0; PAYLOAD as usize]);
+            .insert_any(RecordKind::NOTHING, Xid::INVALID, &[0; PAYLOAD as usize]);
         storage.wal.flush(end);
     }
 }
@@ -674,7 +674,7 @@ fn old_record_behind_the_end(ignored: bool) -> Result<(), String> {
     let log = |bytes: u64| {
         storage
             .wal
-            .insert_any(RecordKind::Nothing, Xid::INVALID, &payload(bytes))
+            .insert_any(RecordKind::NOTHING, Xid::INVALID, &payload(bytes))
     };
     storage.wal.flush(log(end - storage.wal.reserved().0));
     let proc = storage.proc_array.attach().unwrap();

@@ -72,7 +72,7 @@ impl Primary {
             change.finish().unwrap();
             drop(page);
             let filler = vec![number as u8; (number * 37 % 500) as usize];
-            let (nothing, no_xid) = (RecordKind::Nothing, Xid::INVALID);
+            let (nothing, no_xid) = (RecordKind::NOTHING, Xid::INVALID);
             self.storage.wal.insert_any(nothing, no_xid, &filler);
             self.storage.commit(self.alice, xid, false).unwrap();
         }
@@ -277,7 +277,7 @@ fn a_part_of_a_record_is_not_acknowledged() {
     primary
         .storage
         .wal
-        .insert_any(RecordKind::Nothing, Xid::INVALID, long);
+        .insert_any(RecordKind::NOTHING, Xid::INVALID, long);
     let end = primary.log(3..4);
     primary.send(&mut receiver, Lsn(before.0 + 20_000));
     assert_eq!(

@@ -465,11 +465,11 @@ fn what_was_logged_behind_a_shutdown_never_joins_the_log() {
         let payload = vec![0; bytes as usize - clearway_storage::wal::record::HEADER];
         let end = storage
             .wal
-            .insert_any(RecordKind::Nothing, Xid::INVALID, &payload);
+            .insert_any(RecordKind::NOTHING, Xid::INVALID, &payload);
         assert_eq!(end, Lsn(upto));
     };
     fill(&storage, end.0 + HOLE);
-    let behind = storage.wal.insert_any(RecordKind::Commit, xid, &[0; 8]);
+    let behind = storage.wal.insert_any(RecordKind::COMMIT, xid, &[0; 8]);
     storage.wal.flush(behind);
     crash(storage);
     let segment = segment_name(FIRST_TIMELINE, end.0 / SEGMENT_SIZE);
@@ -497,7 +497,7 @@ fn a_start_without_a_part_of_the_log_fails() {
         storage.make_log_room().unwrap();
         let nothing = storage
             .wal
-            .insert_any(RecordKind::Nothing, Xid::INVALID, &[0; 1 << 19]);
+            .insert_any(RecordKind::NOTHING, Xid::INVALID, &[0; 1 << 19]);
         storage.wal.flush(nothing);
     }
     add_and_commit(&storage, proc, rel, &[0]);

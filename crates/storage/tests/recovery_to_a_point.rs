@@ -87,7 +87,7 @@ fn commit_at(storage: &Storage, time: i64) -> (Xid, Lsn) {
     let xid = storage.assign_xid(proc).unwrap();
     let end = storage
         .wal
-        .insert_any(RecordKind::Commit, xid, &time.to_le_bytes());
+        .insert_any(RecordKind::COMMIT, xid, &time.to_le_bytes());
     storage.wal.flush(end);
     (xid, end)
 }

@@ -25,7 +25,9 @@ use clearway_storage::rewind::{
 };
 use clearway_storage::timeline::History;
 use clearway_storage::wal::SEGMENT_SIZE;
+use clearway_storage::wal::record::RecordKind;
 use clearway_storage::{Lsn, PAGE_SIZE, RelId, Result, StorageError};
+use clearway_txn::Xid;
 use crash::crash;
 use parted::{DIRECTORY, End, LocalSource, Parted, Sides, go_on, open, parted, variable};
 use recording_disk::{Keep, Random, RecordingDisk};
@@ -300,5 +302,23 @@ fn wrong_answers_end_the_attempt() {
     }
     parted.rewind(&parted.directory).unwrap();
     parted.check(&parted.directory);
+    parted.close();
+}
+
+/// No rewind fetches or takes back the changes of the program's own records: they are no pages.
+#[test]
+fn records_of_the_programs_own_are_a_reason_not_to_rewind() {
+    let parted = parted(seed(), Sides::FormerPrimary, End::Stopped);
+    let history = parted.server.history();
+    let plan = || {
+        let directory = opened(&parted, &parted.directory);
+        directory.plan(&mut LocalSource::new(&parted.server), &history, parted.fork)
+    };
+    plan().unwrap();
+    let wal = &parted.server.wal;
+    wal.flush(wal.insert_any(RecordKind::own(3), Xid::INVALID, b"heron"));
+    let error = plan().unwrap_err();
+    assert!(matches!(error, StorageError::NotRewindable { .. }), "{error}");
+    assert!(error.to_string().contains("Own(3)"), "{error}");
     parted.close();
 }

@@ -231,7 +231,7 @@ fn the_set_is_right_at_any_place_of_any_history() {
 }
 
 /// The records of a checkpoint.
-const CHECKPOINT: [RecordKind; 3] = [RecordKind::Running, RecordKind::Lengths, RecordKind::Checkpoint];
+const CHECKPOINT: [RecordKind; 3] = [RecordKind::RUNNING, RecordKind::LENGTHS, RecordKind::CHECKPOINT];
 
 const NEVER: Duration = Duration::from_secs(100_000);
 
@@ -252,10 +252,10 @@ fn logged(storage: &Storage, from: Lsn) -> (Vec<RecordKind>, Vec<RunningRecord>)
     let (mut kinds, mut running) = (Vec::new(), Vec::new());
     while let Some((record, _)) = reader.next_record().unwrap() {
         // The commit log's pages, which a checkpoint logs as it writes them, come where they like.
-        if record.kind != RecordKind::StatusPage {
+        if record.kind != RecordKind::STATUS_PAGE {
             kinds.push(record.kind);
         }
-        if record.kind == RecordKind::Running {
+        if record.kind == RecordKind::RUNNING {
             running.push(running_transactions::decode(record.payload).unwrap());
         }
     }
@@ -297,7 +297,7 @@ fn a_checkpoint_logs_what_runs_between_its_redo_position_and_its_end() {
     let end = storage.wal.reserved();
     storage.shutdown().unwrap();
     let (kinds, records) = logged(&storage, storage.wal.redo());
-    assert!(kinds.contains(&RecordKind::Running) && storage.wal.redo() >= end);
+    assert!(kinds.contains(&RecordKind::RUNNING) && storage.wal.redo() >= end);
     assert_eq!(
         (records[0].next, &records[0].running[..]),
         (all[3].1.next(), &[][..])

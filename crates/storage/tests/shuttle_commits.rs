@@ -100,7 +100,7 @@ impl Shared {
                 .next_record()
                 .unwrap()
                 .expect("whole records up to the end");
-            if record.kind == RecordKind::Commit {
+            if record.kind == RecordKind::COMMIT {
                 commits.push(record.xid);
             }
         }

@@ -50,7 +50,7 @@ fn insert_flush_checkpoint(options: LogOptions) {
                     let mut built_for = log.redo();
                     let xid = Xid(worker * 100 + number);
                     let end = loop {
-                        match log.insert(RecordKind::Change, xid, &payload, built_for) {
+                        match log.insert(RecordKind::CHANGE, xid, &payload, built_for) {
                             Ok(end) => break end,
                             Err(RedoMoved(now)) => built_for = now,
                         }
@@ -93,7 +93,7 @@ fn insert_flush_checkpoint(options: LogOptions) {
     let mut reader = LogReader::new(&device, Lsn(START));
     let mut seen = Vec::new();
     while let Some((record, _)) = reader.next_record().unwrap() {
-        if record.kind == RecordKind::Nothing {
+        if record.kind == RecordKind::NOTHING {
             continue;
         }
         let (worker, number) = (record.xid.0 / 100, record.xid.0 % 100);
@@ -144,7 +144,7 @@ fn flush_once(options: LogOptions, early: u32) {
         .map(|xid| {
             let (log, device) = (Arc::clone(&log), device.clone());
             shuttle::thread::spawn(move || {
-                let end = log.insert_any(RecordKind::Commit, Xid(xid), &[]);
+                let end = log.insert_any(RecordKind::COMMIT, Xid(xid), &[]);
                 Shuttle::end_waits_early(early);
                 log.flush(end);
                 assert!(device.0.lock().unwrap().synced >= end.0);

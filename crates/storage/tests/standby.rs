@@ -372,7 +372,7 @@ fn replay_waits_for_old_snapshots() {
         primary
             .storage
             .wal
-            .insert_any(RecordKind::Cleanup, Xid::INVALID, &deleter.0.to_le_bytes());
+            .insert_any(RecordKind::CLEANUP, Xid::INVALID, &deleter.0.to_le_bytes());
         primary.commit(&[1], 5);
         primary.storage.wal.flush(primary.storage.wal.reserved());
         let began = Instant::now();
@@ -438,7 +438,7 @@ fn nothing_is_removed_under_a_snapshot() {
                 primary
                     .storage
                     .wal
-                    .insert_any(RecordKind::Cleanup, Xid::INVALID, &payload);
+                    .insert_any(RecordKind::CLEANUP, Xid::INVALID, &payload);
                 primary.write(Xid::INVALID, &[1], deleter.0);
                 if number % 8 == 0 {
                     primary.storage.wal.flush(primary.storage.wal.reserved());
@@ -530,7 +530,7 @@ fn a_promotion_may_be_asked_for_while_log_is_received() {
 /// A record of an end whose time cannot be read ends replay with an error, as any other that makes no sense.
 #[test]
 fn an_end_without_a_time_is_malformed() {
-    for (standby, kind) in each_replay().zip([RecordKind::Commit, RecordKind::Abort].into_iter().cycle()) {
+    for (standby, kind) in each_replay().zip([RecordKind::COMMIT, RecordKind::ABORT].into_iter().cycle()) {
         let primary = Primary::new(2);
         let dir = tempfile::tempdir().unwrap();
         let (copy, _) = primary.standby(dir.path(), standby);

@@ -289,7 +289,7 @@ fn a_part_of_a_record_is_given_up_as_a_whole_or_not_at_all() {
     let fork = primary.wal.reserved();
     let end = primary
         .wal
-        .insert_any(RecordKind::Nothing, Xid::INVALID, &[0xEE; 20_000]);
+        .insert_any(RecordKind::NOTHING, Xid::INVALID, &[0xEE; 20_000]);
     primary.wal.flush(end);
     to_carol.send_up_to(Lsn(fork.0 + 9_000));
     drop((to_bob, to_carol));

@@ -34,7 +34,7 @@ fn logged(database: &Database<Native>) -> Vec<Xid> {
     let mut commits = Vec::new();
     while reader.position() < end {
         let (record, _) = reader.next_record().unwrap().expect("whole records");
-        if record.kind == RecordKind::Commit {
+        if record.kind == RecordKind::COMMIT {
             commits.push(record.xid);
         }
     }

@@ -31,7 +31,7 @@ fn insert(log: &Log, worker: u64, number: u64) -> Lsn {
     loop {
         let mut payload = redo.0.to_le_bytes().to_vec();
         payload.resize(8 + ((worker + number * 7) % 90) as usize, worker as u8);
-        match log.insert(RecordKind::Change, Xid(worker * 1_000 + number), &payload, redo) {
+        match log.insert(RecordKind::CHANGE, Xid(worker * 1_000 + number), &payload, redo) {
             Ok(end) => return end,
             Err(RedoMoved(now)) => redo = now,
         }
@@ -83,7 +83,7 @@ fn stress(options: LogOptions) {
         let Some((record, _)) = reader.next_record().unwrap() else {
             break;
         };
-        if record.kind != RecordKind::Change {
+        if record.kind != RecordKind::CHANGE {
             continue;
         }
         let built_for = Lsn(u64::from_le_bytes(record.payload[..8].try_into().unwrap()));

@@ -57,7 +57,7 @@ fn work() {
         storage.wal.make_room().unwrap();
         storage
             .wal
-            .insert_any(RecordKind::Nothing, Xid::INVALID, &[0; 1 << 19]);
+            .insert_any(RecordKind::NOTHING, Xid::INVALID, &[0; 1 << 19]);
     }
     // The first one meets the failure; a success of the second would prove nothing.
     let _ = storage.checkpoint();

@@ -234,7 +234,7 @@ fn a_fork_between_two_segments() {
     fill_to(&storage, 2 * SEGMENT_SIZE);
     let payload = 2 * SEGMENT_SIZE - quiet_end(&storage).0 - 32;
     let end = storage.wal.insert_any(
-        clearway_storage::wal::record::RecordKind::Nothing,
+        clearway_storage::wal::record::RecordKind::NOTHING,
         clearway_txn::Xid::INVALID,
         &vec![0; payload as usize],
     );

@@ -124,6 +124,7 @@ fn storage_options(config: &Config) -> StorageOptions {
             slot_bytes_max: Some(config.max_slot_wal_keep_size.bytes()).filter(|bytes| *bytes > 0),
         },
         group_access: config.allow_group_access,
+        own_records: None,
         open_files_max: match config.max_open_files {
             0 => {
                 let connections = config.max_connections as usize;

@@ -232,7 +232,7 @@ impl Database {
         let mut page = self.pin(rel, block).into_exclusive();
         page.change_and_log(
             |_| Simulated::charge(Work::Nanos(work_ns)),
-            || self.log.insert_any(RecordKind::Change, xid, bytes),
+            || self.log.insert_any(RecordKind::CHANGE, xid, bytes),
         );
     }
 }

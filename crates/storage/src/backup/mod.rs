@@ -227,7 +227,7 @@ impl Backup {
                 let end = self
                     .storage
                     .wal
-                    .insert_any(RecordKind::Nothing, Xid::INVALID, &[]);
+                    .insert_any(RecordKind::NOTHING, Xid::INVALID, &[]);
                 self.storage.wal.flush(end);
                 (end, self.control.state)
             }

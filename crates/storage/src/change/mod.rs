@@ -197,7 +197,7 @@ impl<'s, M: Machine, L: ChangeLog> AtomicChange<'s, M, L> {
             for changed in &self.pages {
                 changed.encode(redo, &mut payload);
             }
-            match self.log.insert(RecordKind::Change, self.xid, &payload, redo) {
+            match self.log.insert(RecordKind::CHANGE, self.xid, &payload, redo) {
                 Ok(lsn) => break lsn,
                 Err(RedoMoved(now)) => redo = now,
             }

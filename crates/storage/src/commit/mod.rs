@@ -441,13 +441,13 @@ impl<M: Machine, D: LogDevice, S: StatusDevice> CommitPath<'_, M, D, S> {
         let payload = end_record::encode((self.wall_clock)());
         let array = self.locks.proc_array();
         self.log
-            .insert_in_order(RecordKind::Commit, xid, &payload, &OrderOfCommits { array, proc })
+            .insert_in_order(RecordKind::COMMIT, xid, &payload, &OrderOfCommits { array, proc })
     }
 
     /// As [`log_commit`](Self::log_commit), for a rollback, which has no order.
     fn log_abort(&self, xid: Xid) -> Lsn {
         let payload = end_record::encode((self.wall_clock)());
-        self.log.insert_any(RecordKind::Abort, xid, &payload)
+        self.log.insert_any(RecordKind::ABORT, xid, &payload)
     }
 
     /// Step 5. There is no way back from the record in the log.

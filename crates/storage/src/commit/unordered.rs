@@ -26,7 +26,7 @@ impl<M: Machine, D: LogDevice, S: StatusDevice> CommitPath<'_, M, D, S> {
         let logged = LoggedCommit { xid };
         self.commits.counters.begin(proc);
         let payload = end_record::encode((self.wall_clock)());
-        let end = self.log.insert_any(RecordKind::Commit, xid, &payload);
+        let end = self.log.insert_any(RecordKind::COMMIT, xid, &payload);
         if wait == CommitWait::Nothing {
             self.commits.newest_async.note(end);
         } else if !is_early {

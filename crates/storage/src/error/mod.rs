@@ -91,6 +91,43 @@ pub enum StorageError {
         /// The position of the fault.
         position: Lsn,
     },
+    /// The log has a record that nothing here can replay.
+    #[error(
+        "the log record at {position} is of kind {kind}, which this program cannot replay; open the directory with the \
+         program that has logged it"
+    )]
+    UnknownRecord {
+        /// The kind.
+        kind: String,
+        /// The position of the record.
+        position: Lsn,
+    },
+    /// The program that embeds this crate could not replay a record of its own.
+    #[error("could not replay the {kind} record at {position}: {problem}")]
+    OwnRedo {
+        /// The kind.
+        kind: String,
+        /// The position of the record.
+        position: Lsn,
+        /// The program's reason.
+        problem: String,
+    },
+    /// The program that embeds this crate could not make its part of a checkpoint.
+    #[error("could not make durable what the program's log records before {redo} tell: {problem}")]
+    OwnCheckpoint {
+        /// The redo position of the checkpoint.
+        redo: Lsn,
+        /// The program's reason.
+        problem: String,
+    },
+    /// A record of the program's own cannot be logged.
+    #[error("cannot log a record of kind {kind}: {problem}")]
+    NotLogged {
+        /// The kind.
+        kind: String,
+        /// The reason.
+        problem: &'static str,
+    },
     /// Log that was received is whole, and is not the continuation of this directory's.
     #[error(
         "the log that is received at {position} does not continue the log that is here: its record links to other records          before it"
@@ -498,7 +535,10 @@ impl StorageError {
             | StorageError::SlotLost { .. }
             | StorageError::IsStandby { .. }
             | StorageError::WantsStandby { .. }
+            | StorageError::UnknownRecord { .. }
+            | StorageError::NotLogged { .. }
             | StorageError::Standby { .. } => "55000",
+            StorageError::OwnRedo { .. } | StorageError::OwnCheckpoint { .. } => "58000",
             StorageError::InvalidCopy { .. } | StorageError::RewindSource { .. } => "08P01",
             StorageError::DamagedCopy { .. } => "XX001",
             StorageError::SlotName { name, .. } if name.len() > 63 => "42622",

@@ -144,7 +144,7 @@ impl StatusDevice for StatusPages {
             payload.extend_from_slice(&bytes[COMMIT_LOG_PAGE_HEADER..]);
             upto = self
                 .wal
-                .insert_any(RecordKind::StatusPage, Xid::INVALID, &payload);
+                .insert_any(RecordKind::STATUS_PAGE, Xid::INVALID, &payload);
             self.wal.flush(upto);
         }
         assert!(

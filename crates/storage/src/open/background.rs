@@ -106,7 +106,7 @@ fn log_writer_loop(storage: Weak<Storage>, state: Arc<BackgroundState>) {
         if now != flushed {
             (flushed, moved) = (now, Instant::now());
         } else if now > proven && moved.elapsed() >= IDLE_DELAY && storage.wal.make_room().is_ok() {
-            proven = storage.log_in_background(RecordKind::Nothing, &[]);
+            proven = storage.log_in_background(RecordKind::NOTHING, &[]);
             storage.wal.flush(proven);
         }
         if running_logged.elapsed() >= running_interval {

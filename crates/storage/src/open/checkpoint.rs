@@ -3,7 +3,8 @@
 //! 1. Move the redo position to the end of what is reserved of the log (R4 of `wal/insert`). What was done before those
 //!    reservations is seen from here on.
 //! 2. Wait for the commits that were logged before it to reach the commit log (R1), and write its pages.
-//! 3. Read the relations' lengths (`lengths`). Write all dirty pages; make the data files durable.
+//! 3. Read the relations' lengths (`lengths`). Write all dirty pages; make the data files durable. Have the program make its
+//!    own files so (`wal::own_records`).
 //! 4. Log which transactions run (`running_transactions`), the lengths and a checkpoint record, and make them durable.
 //! 5. Write the control file: recovery now begins at the redo position.
 //! 6. Recycle the log before it that nothing else needs (`retention`).
@@ -52,6 +53,7 @@ impl Storage {
         counts.pages.fetch_add(pages, Ordering::Relaxed);
         let syncing = Instant::now();
         self.files.sync_all()?;
+        self.make_own_durable(redo)?;
         for (sum, time) in [
             (&counts.write_us, syncing - writing),
             (&counts.sync_us, syncing.elapsed()),
@@ -80,18 +82,18 @@ impl Storage {
     fn log_checkpoint(&self, redo: Lsn, lengths: &Lengths) -> Lsn {
         self.log_running();
         for payload in lengths::encode(lengths) {
-            self.log_in_background(RecordKind::Lengths, &payload);
+            self.log_in_background(RecordKind::LENGTHS, &payload);
         }
         let mut payload = redo.0.to_le_bytes().to_vec();
         payload.extend_from_slice(&(lengths.len() as u64).to_le_bytes());
-        self.log_in_background(RecordKind::Checkpoint, &payload)
+        self.log_in_background(RecordKind::CHECKPOINT, &payload)
     }
 
     /// Logs which transactions run; returns the position after the record. The log has room.
     pub(super) fn log_running(&self) -> Lsn {
         let mut running = Vec::new();
         let payload = running_transactions::encode(&self.proc_array.running_transactions(&mut running));
-        self.log_in_background(RecordKind::Running, &payload)
+        self.log_in_background(RecordKind::RUNNING, &payload)
     }
 
     /// Logs a record of the background's own; returns the position after it. The log has room.

@@ -7,6 +7,7 @@ use super::recovery::{LogToScan, PreparedTarget, Purpose, ScannedLog};
 use super::{OpenAs, Opening};
 use crate::error::{Result, StorageError};
 use crate::files::data_directory;
+use crate::records;
 use crate::wal::SegmentFiles;
 use crate::wal::timeline::{self, SharedHistory};
 
@@ -49,6 +50,12 @@ pub(super) fn find(opening: &Opening<'_>, directory: &EnteredDirectory) -> Resul
         target: target.as_ref(),
     };
     let scanned = log.scan()?;
+    // O6 of `wal::own_records`.
+    let own_is_refused = opening.options.own_records.is_none();
+    let first_own = scanned.first_own.filter(|_| own_is_refused);
+    if let Some((kind, start)) = scanned.first_unknown.or(first_own) {
+        return Err(records::unknown(kind, start));
+    }
     Ok(FoundLog {
         device,
         history,

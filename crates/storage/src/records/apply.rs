@@ -3,7 +3,7 @@
 use clearway_txn::{Status, Xid};
 
 use super::meaning::{CheckpointRecord, ForStandbys, Malformed, Meaning, PageParts};
-use super::pages;
+use super::{own, pages};
 use crate::error::{Result, StorageError};
 use crate::files::created::Lifetime;
 use crate::files::lengths::Lengths;
@@ -58,6 +58,11 @@ pub(crate) trait ReplayPolicy {
 
     /// Relations had these lengths.
     fn lengths(&mut self, _lengths: Lengths) -> Result<()> {
+        Ok(())
+    }
+
+    /// A record of the program's own is replayed next.
+    fn meets_own(&mut self) -> Result<()> {
         Ok(())
     }
 
@@ -123,6 +128,11 @@ pub(crate) fn apply(
         Meaning::Checkpoint(checkpoint) => policy.checkpoint(checkpoint, end),
         Meaning::Lengths(lengths) => policy.lengths(lengths),
         Meaning::ForStandbys(record) => policy.for_standbys(|| record.decode().map_err(malformed)),
+        Meaning::Own => {
+            policy.meets_own()?;
+            own::redo(storage, record, (start, end))
+        }
+        Meaning::Unknown => Err(own::unknown(record.kind, start)),
         Meaning::Nothing => Ok(()),
     }
 }

@@ -44,6 +44,10 @@ pub(crate) enum Meaning<'a> {
     Nothing,
     /// Only standbys read it.
     ForStandbys(StandbyRecord<'a>),
+    /// The program that embeds this crate knows what.
+    Own,
+    /// Nothing that this version knows.
+    Unknown,
 }
 
 /// The pages of a change. They are decoded when they are asked for: the first pass over the log does not need them.
@@ -84,25 +88,27 @@ impl<'a> Meaning<'a> {
             Ok(Meaning::End { status, time_us })
         };
         match record.kind {
-            RecordKind::Change => Ok(Meaning::Change(ChangeRecord(payload))),
-            RecordKind::Commit => ended(Status::Committed),
-            RecordKind::Abort => ended(Status::Aborted),
-            RecordKind::CreateRel => CreatedRelation::decode(payload)
+            RecordKind::CHANGE => Ok(Meaning::Change(ChangeRecord(payload))),
+            RecordKind::COMMIT => ended(Status::Committed),
+            RecordKind::ABORT => ended(Status::Aborted),
+            RecordKind::CREATE_REL => CreatedRelation::decode(payload)
                 .map(Meaning::CreateRel)
                 .ok_or(Malformed),
-            RecordKind::StatusPage => {
+            RecordKind::STATUS_PAGE => {
                 let (number, content) = payload.split_first_chunk().ok_or(Malformed)?;
                 let number = u32::from_le_bytes(*number);
                 Ok(Meaning::StatusPage { number, content })
             }
-            RecordKind::Checkpoint => CheckpointRecord::decode(payload).map(Meaning::Checkpoint),
-            RecordKind::Lengths => {
+            RecordKind::CHECKPOINT => CheckpointRecord::decode(payload).map(Meaning::Checkpoint),
+            RecordKind::LENGTHS => {
                 let mut lengths = Lengths::new();
                 lengths::decode(payload, &mut lengths).ok_or(Malformed)?;
                 Ok(Meaning::Lengths(lengths))
             }
-            RecordKind::Nothing => Ok(Meaning::Nothing),
-            RecordKind::Running | RecordKind::Cleanup => Ok(Meaning::ForStandbys(StandbyRecord(*record))),
+            RecordKind::NOTHING => Ok(Meaning::Nothing),
+            RecordKind::RUNNING | RecordKind::CLEANUP => Ok(Meaning::ForStandbys(StandbyRecord(*record))),
+            own if own.own_number().is_some() => Ok(Meaning::Own),
+            _ => Ok(Meaning::Unknown),
         }
     }
 }
@@ -140,7 +146,7 @@ impl StandbyRecord<'_> {
     pub(crate) fn decode(&self) -> Result<ForStandbys, Malformed> {
         let payload = self.0.payload;
         match self.0.kind {
-            RecordKind::Running => running_transactions::decode(payload)
+            RecordKind::RUNNING => running_transactions::decode(payload)
                 .map(ForStandbys::Running)
                 .map_err(|_| Malformed),
             _ => cleanup::decode(payload)
@@ -172,15 +178,15 @@ mod tests {
     fn payloads_say_what_was_logged() {
         let time = 5_i64.to_le_bytes();
         for (kind, expected) in [
-            (RecordKind::Commit, Status::Committed),
-            (RecordKind::Abort, Status::Aborted),
+            (RecordKind::COMMIT, Status::Committed),
+            (RecordKind::ABORT, Status::Aborted),
         ] {
             let Ok(Meaning::End { status, time_us }) = meaning(kind, &time) else {
                 panic!("{kind:?}");
             };
             assert_eq!((status, time_us), (expected, 5));
         }
-        let created = |payload: &[u8]| match meaning(RecordKind::CreateRel, payload) {
+        let created = |payload: &[u8]| match meaning(RecordKind::CREATE_REL, payload) {
             Ok(Meaning::CreateRel(created)) => Some((created.rel, created.lifetime)),
             _ => None,
         };
@@ -194,14 +200,14 @@ mod tests {
             assert_eq!(created(malformed), None);
         }
         let Ok(Meaning::StatusPage { number, content }) =
-            meaning(RecordKind::StatusPage, &[3, 0, 0, 0, 1, 2])
+            meaning(RecordKind::STATUS_PAGE, &[3, 0, 0, 0, 1, 2])
         else {
             panic!("a page of the commit log");
         };
         assert_eq!((number, content), (3, &[1, 2][..]));
         let payload = [64_u64.to_le_bytes(), 4_u64.to_le_bytes()].concat();
         for (length, relations) in [(8, None), (16, Some(4))] {
-            let Ok(Meaning::Checkpoint(checkpoint)) = meaning(RecordKind::Checkpoint, &payload[..length])
+            let Ok(Meaning::Checkpoint(checkpoint)) = meaning(RecordKind::CHECKPOINT, &payload[..length])
             else {
                 panic!("a checkpoint");
             };
@@ -209,7 +215,7 @@ mod tests {
             assert_eq!(checkpoint, CheckpointRecord { redo, relations });
         }
         assert!(matches!(
-            meaning(RecordKind::Nothing, &[1; 9]),
+            meaning(RecordKind::NOTHING, &[1; 9]),
             Ok(Meaning::Nothing)
         ));
     }
@@ -218,23 +224,23 @@ mod tests {
     #[test]
     fn malformed_payloads_are_errors() {
         for (kind, payload) in [
-            (RecordKind::Commit, &[0; 7][..]),
-            (RecordKind::Abort, &[]),
-            (RecordKind::CreateRel, &[0; 3]),
-            (RecordKind::CreateRel, &[0; 5]),
-            (RecordKind::StatusPage, &[0; 3]),
-            (RecordKind::Checkpoint, &[0; 7]),
-            (RecordKind::Lengths, &[0; 12]),
+            (RecordKind::COMMIT, &[0; 7][..]),
+            (RecordKind::ABORT, &[]),
+            (RecordKind::CREATE_REL, &[0; 3]),
+            (RecordKind::CREATE_REL, &[0; 5]),
+            (RecordKind::STATUS_PAGE, &[0; 3]),
+            (RecordKind::CHECKPOINT, &[0; 7]),
+            (RecordKind::LENGTHS, &[0; 12]),
         ] {
             assert!(meaning(kind, payload).is_err(), "{kind:?} {payload:?}");
         }
-        let Ok(Meaning::Change(change)) = meaning(RecordKind::Change, &[0; 9]) else {
+        let Ok(Meaning::Change(change)) = meaning(RecordKind::CHANGE, &[0; 9]) else {
             panic!("a change");
         };
         assert!(change.parts().is_err());
         for (kind, payload) in [
-            (RecordKind::Running, &[0; 3][..]),
-            (RecordKind::Cleanup, &[1, 2, 3]),
+            (RecordKind::RUNNING, &[0; 3][..]),
+            (RecordKind::CLEANUP, &[1, 2, 3]),
         ] {
             let Ok(Meaning::ForStandbys(record)) = meaning(kind, payload) else {
                 panic!("{kind:?}");

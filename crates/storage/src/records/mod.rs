@@ -15,16 +15,20 @@
 //! | `Lengths` | how many pages relations have | `open::checkpoint` | nothing: the first pass has read it | empty pages are added |
 //! | `Running`, `Cleanup` | which transactions run; which versions go | `open::checkpoint`, heaps | not read | the known xids; sessions in the way |
 //! | `Nothing` | nothing | the log writer | nothing | nothing |
+//! | the program's own | what the program has logged | `storage::own_log` | the program's redo (`wal::own_records`) | the same, after all before it |
 //!
 //! | file | holds |
 //! | --- | --- |
 //! | `meaning` | kinds and payloads, decoded |
+//! | `own` | the program's redo and its part of a checkpoint |
 //! | `apply` | what a record does, and the policy |
 //! | `pages` | changing pages |
 
 mod apply;
 mod meaning;
+mod own;
 pub mod pages;
 
 pub(crate) use self::apply::{ReplayPolicy, TransactionEnd, apply, enter_status, interpret};
 pub(crate) use self::meaning::{CheckpointRecord, ForStandbys, Meaning, PageParts};
+pub(crate) use self::own::unknown;

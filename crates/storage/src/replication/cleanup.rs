@@ -85,7 +85,7 @@ impl<M: Machine> NewestCleanup<M> {
     }
 
     fn log_newer<D: LogDevice>(&self, log: &Wal<M, D>, deleter: Xid) {
-        log.insert_any(RecordKind::Cleanup, Xid::INVALID, &deleter.0.to_le_bytes());
+        log.insert_any(RecordKind::CLEANUP, Xid::INVALID, &deleter.0.to_le_bytes());
         let mut newest = self.0.load(Relaxed);
         while newest < deleter.0 {
             // Release: pairs with the Acquire in `log_before_removal`; the record was inserted before.

@@ -27,7 +27,7 @@ use crate::page::{self, Lsn, PAGE_HEADER, PageKind, get_u64};
 use crate::records::{ForStandbys, Meaning};
 use crate::replication::running_transactions::RunningRecord;
 use crate::wal::reader::LogReader;
-use crate::wal::record::{RECORD_MAX, Record};
+use crate::wal::record::{RECORD_MAX, Record, RecordKind};
 use crate::wal::{LogDevice, SEGMENT_SIZE, SegmentFiles};
 
 /// More xids than this cannot have been running at one fork.
@@ -35,7 +35,11 @@ const RUNNING_MAX: u64 = 1 << 20;
 
 /// The pages that records name.
 #[derive(Debug, Default)]
-pub(super) struct ChangedPages(pub(super) PageSet);
+pub(super) struct ChangedPages {
+    pub(super) pages: PageSet,
+    /// The kind of a record that changes what is no page, if there is one.
+    pub(super) beside_pages: Option<RecordKind>,
+}
 
 /// The xids in the records of one side behind the fork.
 #[derive(Debug, Default)]
@@ -70,13 +74,14 @@ impl ChangedPages {
         match meaning {
             Meaning::Change(change) => {
                 for (page, _) in change.parts().map_err(|_| Malformed)? {
-                    self.0.insert(page);
+                    self.pages.insert(page);
                 }
             }
             // The commit log is compared page by page.
             Meaning::End { .. } | Meaning::StatusPage { .. } => {}
             // Where both have made a relation of one number, each of its pages is in a record of one of them, or empty in both.
             Meaning::CreateRel(_) => {}
+            Meaning::Own | Meaning::Unknown => self.beside_pages = Some(record.kind),
             Meaning::Checkpoint(_) | Meaning::Lengths(_) | Meaning::Nothing | Meaning::ForStandbys(_) => {}
         }
         Ok(())
@@ -281,7 +286,6 @@ mod tests {
     use super::*;
     use crate::replication::running_transactions::encode;
     use crate::wal::link::LogLink;
-    use crate::wal::record::RecordKind;
 
     fn side(committed: &[u64], running: Option<RunningRecord>) -> SideXids {
         SideXids {
@@ -329,6 +333,25 @@ mod tests {
     }
 
     #[test]
+    fn a_record_of_the_programs_own_is_noted() {
+        let record = |kind| Record {
+            kind,
+            xid: Xid::INVALID,
+            durable: Lsn(0),
+            link: LogLink::FIRST,
+            next_link: LogLink::FIRST,
+            payload: &[],
+        };
+        let mut changed = ChangedPages::default();
+        changed.add(&record(RecordKind::NOTHING), None).unwrap();
+        assert_eq!(changed.beside_pages, None);
+        for kind in [RecordKind::own(3), RecordKind::own(255)] {
+            changed.add(&record(kind), None).unwrap();
+            assert_eq!(changed.beside_pages, Some(kind));
+        }
+    }
+
+    #[test]
     fn fates_are_counted() {
         let none = Fates::of_server(side(&[], running(&[], 20, false)), Xid(20)).unwrap();
         assert!(none.is_empty() && !none.are_too_many());
@@ -355,7 +378,7 @@ mod tests {
         for list in [running(&[6], 8, false), running(&[], 30, false)] {
             let payload = encode(&list.unwrap().as_running());
             let record = Record {
-                kind: RecordKind::Running,
+                kind: RecordKind::RUNNING,
                 xid: Xid::INVALID,
                 durable: Lsn(0),
                 link: LogLink::FIRST,

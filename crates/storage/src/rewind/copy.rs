@@ -200,7 +200,12 @@ impl Rewind {
             }
         } else {
             // P1 and P2.
-            for block in plan.changed.0.blocks_of(rel).take_while(|&block| block < kept) {
+            for block in plan
+                .changed
+                .pages
+                .blocks_of(rel)
+                .take_while(|&block| block < kept)
+            {
                 push(source, block)?;
             }
         }
@@ -228,7 +233,7 @@ impl Rewind {
         file: &dyn DiskFile,
         page: PageId,
     ) -> Result<bool> {
-        if changed.0.contains(page) {
+        if changed.pages.contains(page) {
             return Ok(true);
         }
         let mut bytes = [0; PAGE_SIZE];

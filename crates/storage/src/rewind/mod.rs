@@ -263,6 +263,13 @@ impl Rewind {
             of_own = SideXids::collecting(Some(server_bound));
             self.read_own(from, fork, &mut changed, &mut of_own)?;
         }
+        // O6 of `wal::own_records`.
+        if let Some(kind) = changed.beside_pages {
+            let problem = format!(
+                "its log or the server's has a record of kind {kind}, and what that changes is no page"
+            );
+            return Err(self.refused(problem).into());
+        }
         let fates = match (own_began, server_began) {
             (true, true) => Fates::default(),
             (true, false) => Fates::of_server(of_server, own_bound)?,

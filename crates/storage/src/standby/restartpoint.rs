@@ -6,7 +6,7 @@
 //!
 //! 1. Replay remembers the last checkpoint that it has passed. Before that, it has added to each relation the empty pages
 //!    that the primary's files had (`Lengths`).
-//! 2. Write the commit log's pages and all dirty pages, and make the files durable. They hold changes of after the
+//! 2. Write the commit log's pages and all dirty pages, and make the files durable, the program's own too. They hold changes of after the
 //!    checkpoint too; those are replayed again, which is harmless.
 //! 3. Write the control file: the checkpoint's redo position, and its end, before which the next start finds the lengths
 //!    and the running transactions.
@@ -59,6 +59,7 @@ impl Storage {
         self.commit_log.flush_all().map_err(storage_error)?;
         let pages = self.pool.write_all()?;
         self.files.sync_all()?;
+        self.make_own_durable(checkpoint.redo)?;
         let control = Control {
             redo: checkpoint.redo,
             log_end: checkpoint.end,

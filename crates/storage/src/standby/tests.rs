@@ -123,7 +123,7 @@ fn a_deleter_is_announced_before_the_look_for_sessions() {
 
 /// A record without meaning, as it is in the log at `position`, but for its link.
 fn nothing(position: Lsn, payload: usize) -> Vec<u8> {
-    sevens(RecordKind::Nothing, position, payload)
+    sevens(RecordKind::NOTHING, position, payload)
 }
 
 /// A record with as many sevens for its payload.
@@ -229,7 +229,7 @@ fn a_whole_record_that_replay_has_failed_at_is_not_taken_back() {
     let standby = storage.standby().unwrap();
     let mut receiver = storage.receive_log().unwrap();
     let start = receiver.position();
-    let malformed = sevens(RecordKind::CreateRel, start, 100);
+    let malformed = sevens(RecordKind::CREATE_REL, start, 100);
     let behind = nothing(Lsn(start.0 + malformed.len() as u64), 100);
     let mut sent = [malformed, behind].concat();
     record::enter_links(

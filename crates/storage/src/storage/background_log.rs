@@ -45,7 +45,7 @@ impl BackgroundLog {
     pub(crate) fn note(&self, kind: RecordKind, payload: usize, end: Lsn) {
         let size = record::size(payload) as u64;
         self.bytes.fetch_add(size, Relaxed);
-        if kind == RecordKind::Running {
+        if kind == RecordKind::RUNNING {
             self.quiet.fetch_max(end.0, Relaxed);
         } else {
             // R2. Another thread's record in between: that one is of the background as well, or the position is not
@@ -72,17 +72,17 @@ mod tests {
     #[test]
     fn the_log_is_quiet_until_another_record_comes() {
         let log = BackgroundLog::default();
-        log.note(RecordKind::Running, 32, Lsn(1064));
+        log.note(RecordKind::RUNNING, 32, Lsn(1064));
         assert!(log.is_quiet(Lsn(1064)) && !log.is_quiet(Lsn(1100)));
-        log.note(RecordKind::Lengths, 8, Lsn(1104));
-        log.note(RecordKind::Nothing, 0, Lsn(1136));
+        log.note(RecordKind::LENGTHS, 8, Lsn(1104));
+        log.note(RecordKind::NOTHING, 0, Lsn(1136));
         assert!(log.is_quiet(Lsn(1136)));
         // A commit of 40 bytes, and the proof that it was flushed.
-        log.note(RecordKind::Nothing, 0, Lsn(1208));
+        log.note(RecordKind::NOTHING, 0, Lsn(1208));
         assert!(!log.is_quiet(Lsn(1208)));
-        log.note(RecordKind::Running, 40, Lsn(1280));
+        log.note(RecordKind::RUNNING, 40, Lsn(1280));
         assert!(log.is_quiet(Lsn(1280)));
-        log.note(RecordKind::Running, 32, Lsn(1250));
+        log.note(RecordKind::RUNNING, 32, Lsn(1250));
         assert!(
             log.is_quiet(Lsn(1280)),
             "two threads, and the later record was noted first"

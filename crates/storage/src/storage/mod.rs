@@ -6,6 +6,7 @@
 //! | `pages` | pages, as statements reach them |
 //! | `relations` | making, dropping and listing relations |
 //! | `changes` | room in the log, and the changes that are logged there |
+//! | `own_log` | records of the program's own |
 //! | `transactions` | snapshots, commits, rollbacks |
 //! | `recovery_start` | the position at which recovery begins |
 //! | `log_reading` | the log as it is read for others |
@@ -23,6 +24,7 @@ mod changes;
 pub(crate) mod fsm;
 mod log_reading;
 mod options;
+mod own_log;
 pub(crate) mod page_room;
 mod pages;
 mod recovery_start;

@@ -2,6 +2,7 @@
 //!
 //! Each mechanism has its own, with its switches. So a new switch of one of them is unknown here, and to opening.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use clearway_latch::LwLockOptions;
@@ -12,6 +13,7 @@ use crate::buffer::BufferPoolOptions;
 use crate::commit::CommitVariants;
 use crate::replication::retention::RetentionLimits;
 use crate::wal::LogOptions;
+use crate::wal::own_records::OwnRecords;
 
 /// The options with which a data directory is opened.
 #[derive(Debug, Clone)]
@@ -51,6 +53,8 @@ pub struct StorageOptions {
     pub open_files_max: usize,
     /// True if the owner's group may read a data directory that is made.
     pub group_access: bool,
+    /// The structures of the program's own that are kept by the log, if there are any.
+    pub own_records: Option<Arc<dyn OwnRecords>>,
 }
 
 impl Default for StorageOptions {
@@ -73,6 +77,7 @@ impl Default for StorageOptions {
             log_retention: RetentionLimits::default(),
             open_files_max: 800,
             group_access: false,
+            own_records: None,
         }
     }
 }

@@ -28,7 +28,8 @@ impl Storage {
         let rel = RelId(self.next_rel.fetch_add(1, Ordering::Relaxed));
         self.files.create(rel)?;
         let payload = CreatedRelation { rel, lifetime }.encode();
-        self.wal.insert_any(RecordKind::CreateRel, Xid::INVALID, &payload);
+        self.wal
+            .insert_any(RecordKind::CREATE_REL, Xid::INVALID, &payload);
         Ok(rel)
     }
 

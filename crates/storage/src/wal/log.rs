@@ -215,6 +215,11 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
         Lsn(self.insertion.redo())
     }
 
+    /// The most bytes of a record, its header included.
+    pub fn record_max(&self) -> usize {
+        record::RECORD_MAX.min(self.output.ring.size())
+    }
+
     /// Inserts a record built for redo position `built_for`; returns the position after it.
     pub fn insert(
         &self,
@@ -236,10 +241,7 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
         order: &impl RecordOrder,
     ) -> Result<Lsn, RedoMoved> {
         let size = record::size(payload.len());
-        assert!(
-            size <= record::RECORD_MAX.min(self.output.ring.size()),
-            "a log record of {size} bytes"
-        );
+        assert!(size <= self.record_max(), "a log record of {size} bytes");
         let record = BuiltRecord {
             log: self,
             kind,
@@ -457,7 +459,7 @@ impl<M: Machine, D: LogDevice, O: RecordOrder> InsertedRecord for BuiltRecord<'_
 
     #[cold]
     fn withdraw_to(&self, start: u64) {
-        self.copy_as(RecordKind::Nothing, start);
+        self.copy_as(RecordKind::NOTHING, start);
     }
 }
 

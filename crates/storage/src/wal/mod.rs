@@ -25,6 +25,8 @@
 //! | [`log_digest`] | what tells whether two servers have the same log |
 //! | [`reader`] | reading records back until the last whole one |
 //! | [`record`] | the form of a record |
+//! | `record_kind` | the kinds of records |
+//! | [`own_records`] | what a program does that logs records of its own kinds |
 //! | [`link`] | the digest of the log before it that each record carries |
 //!
 //! Three words for three things: a record's position is *reserved*; the ring *has room* for the record once what was
@@ -43,8 +45,10 @@ pub mod link;
 mod log;
 pub mod log_digest;
 mod output;
+pub mod own_records;
 pub mod reader;
 pub mod record;
+mod record_kind;
 pub mod reserve;
 mod reserved_bound;
 mod ring;

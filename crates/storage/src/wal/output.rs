@@ -249,7 +249,7 @@ mod tests {
         for size in [40, 8, 100, 64, 24] {
             let payload = vec![size as u8; size];
             let (at, crc) = (records.len() as u64, crc32c::crc32c(&payload));
-            let header = record::header(RecordKind::Nothing, Xid::INVALID, at, at, size, crc);
+            let header = record::header(RecordKind::NOTHING, Xid::INVALID, at, at, size, crc);
             records.extend([&header[..], &payload].concat());
             records.resize(records.len().next_multiple_of(8), 0);
         }

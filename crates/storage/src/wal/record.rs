@@ -15,6 +15,7 @@
 use clearway_txn::Xid;
 
 use super::link::LogLink;
+pub use super::record_kind::{KindNotNamed, RecordKind};
 use crate::page::{Lsn, get_u16, get_u32, get_u64};
 
 /// Bytes before the payload.
@@ -27,45 +28,6 @@ const PLACE: usize = 8;
 pub(super) const LINK: usize = 12;
 /// No record is longer; a length above it is a torn tail.
 pub const RECORD_MAX: usize = 1 << 20;
-
-/// The kind of a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u16)]
-pub enum RecordKind {
-    /// Pages changed (see the `change` module).
-    Change = 1,
-    /// A transaction committed; payload: when, in microseconds since 2000 (`i64`).
-    Commit = 2,
-    /// A transaction rolled back; payload as of `Commit`.
-    Abort = 3,
-    /// A relation number was handed out and its file made; payload: the number.
-    CreateRel = 4,
-    /// A page of the commit log as it was about to be written; payload: its number and the page.
-    StatusPage = 5,
-    /// A checkpoint is complete; payload: its redo position, and how many relations its `Lengths` records speak of.
-    Checkpoint = 6,
-    /// The number of pages of some relations (see the `lengths` module).
-    Lengths = 7,
-    /// Nothing changed. Logged when nothing else was for a while: the header says that the log before it is durable.
-    /// Also what fills the place of a record that had to be built again (`wal/insert/ring.rs`).
-    Nothing = 8,
-    /// The transactions that run: a standby begins its snapshots from them (see `running_transactions`).
-    Running = 9,
-    /// Versions that a transaction up to this one deleted are about to be removed from pages: snapshots of a standby that
-    /// may still see them end first (see `cleanup`). Payload: that transaction's xid.
-    Cleanup = 10,
-}
-
-impl RecordKind {
-    fn from_number(number: u16) -> Option<Self> {
-        use RecordKind::*;
-        [
-            Change, Commit, Abort, CreateRel, StatusPage, Checkpoint, Lengths, Nothing, Running, Cleanup,
-        ]
-        .into_iter()
-        .find(|kind| *kind as u16 == number)
-    }
-}
 
 /// A record read back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,7 +79,7 @@ pub fn header(
     let mut header = [0; HEADER];
     header[0..4].copy_from_slice(&((HEADER + payload) as u32).to_le_bytes());
     header[PLACE..LINK].copy_from_slice(&place(position).to_le_bytes());
-    header[16..18].copy_from_slice(&(kind as u16).to_le_bytes());
+    header[16..18].copy_from_slice(&kind.number().to_le_bytes());
     header[20..24].copy_from_slice(&pending.to_le_bytes());
     header[24..32].copy_from_slice(&xid.0.to_le_bytes());
     let sum = header_crc(payload_crc, &header, position);

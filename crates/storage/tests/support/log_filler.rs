@@ -15,7 +15,7 @@ pub fn fill_to(storage: &Storage, position: u64) {
         let nothing = [0; PAYLOAD as usize];
         let end = storage
             .wal
-            .insert_any(RecordKind::Nothing, Xid::INVALID, &nothing);
+            .insert_any(RecordKind::NOTHING, Xid::INVALID, &nothing);
         storage.wal.flush(end);
     }
 }

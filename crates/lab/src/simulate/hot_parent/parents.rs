@@ -323,6 +323,6 @@ impl Parents {
     fn log(&self, xid: Xid, bytes: usize) -> clearway_storage::Lsn {
         self.database
             .log
-            .insert_any(RecordKind::Change, xid, &vec![0; bytes])
+            .insert_any(RecordKind::CHANGE, xid, &vec![0; bytes])
     }
 }

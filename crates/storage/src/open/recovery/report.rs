@@ -27,6 +27,6 @@ impl RecoveryReport {
     /// Counts a record that was replayed.
     pub(crate) fn count(&mut self, kind: RecordKind) {
         self.records += 1;
-        self.commits += u64::from(kind == RecordKind::Commit);
+        self.commits += u64::from(kind == RecordKind::COMMIT);
     }
 }

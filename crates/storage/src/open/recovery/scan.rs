@@ -15,6 +15,7 @@ use crate::page::Lsn;
 use crate::records::Meaning;
 use crate::wal::link::LogLink;
 use crate::wal::reader::{self, LogEnd, LogReader};
+use crate::wal::record::RecordKind;
 use crate::wal::{SEGMENT_SIZE, SegmentFiles};
 
 /// Result of the first pass over the log.
@@ -26,6 +27,9 @@ pub(crate) struct ScannedLog {
     pub(crate) link: Option<LogLink>,
     pub(crate) next_xid: Xid,
     pub(crate) next_rel: u32,
+    /// The first record of the program's own, and the first of a kind that nothing here knows: where they begin.
+    pub(crate) first_own: Option<(RecordKind, Lsn)>,
+    pub(crate) first_unknown: Option<(RecordKind, Lsn)>,
     /// The number of pages of each relation at the last checkpoint.
     pub(crate) lengths: Lengths,
     pub(super) clean: bool,
@@ -99,6 +103,8 @@ impl LogToScan<'_> {
             link: None,
             next_xid: control.next_xid,
             next_rel: control.next_rel,
+            first_own: None,
+            first_unknown: None,
             lengths: Lengths::new(),
             clean: control.state != State::Running,
             has_tail: false,
@@ -106,7 +112,12 @@ impl LogToScan<'_> {
         };
         let mut relations = None;
         let mut reader = LogReader::new(self.device, control.redo);
-        while let Some((record, end)) = reader.next_record().map_err(|error| self.cannot_read(error))? {
+        loop {
+            let start = reader.position();
+            let next = reader.next_record();
+            let Some((record, end)) = next.map_err(|error| self.cannot_read(error))? else {
+                break;
+            };
             // A record that makes no sense is an error when it is replayed.
             let meaning = Meaning::of(&record).unwrap_or(Meaning::Nothing);
             if search.ends_before(&meaning) {
@@ -120,6 +131,10 @@ impl LogToScan<'_> {
                 // Lengths behind the control file's log end belong to a checkpoint that did not finish.
                 Meaning::Lengths(lengths) if end <= control.log_end => scanned.lengths.extend(lengths),
                 Meaning::Checkpoint(checkpoint) if end <= control.log_end => relations = checkpoint.relations,
+                Meaning::Own => scanned.first_own = scanned.first_own.or(Some((record.kind, start))),
+                Meaning::Unknown => {
+                    scanned.first_unknown = scanned.first_unknown.or(Some((record.kind, start)))
+                }
                 Meaning::CreateRel(created) => scanned.next_rel = scanned.next_rel.max(created.rel.0 + 1),
                 _ => {}
             }

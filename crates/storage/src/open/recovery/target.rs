@@ -268,13 +268,13 @@ mod tests {
     }
 
     const LOG: &[(RecordKind, u64, i64)] = &[
-        (RecordKind::Change, 7, 0),
-        (RecordKind::Commit, 7, 50),
-        (RecordKind::Abort, 9, 99),
-        (RecordKind::Commit, 8, 70),
+        (RecordKind::CHANGE, 7, 0),
+        (RecordKind::COMMIT, 7, 50),
+        (RecordKind::ABORT, 9, 99),
+        (RecordKind::COMMIT, 8, 70),
         // Its time was taken before that of transaction 8, and its place after.
-        (RecordKind::Commit, 10, 60),
-        (RecordKind::Change, 8, 0),
+        (RecordKind::COMMIT, 10, 60),
+        (RecordKind::CHANGE, 8, 0),
     ];
 
     fn time(microseconds: i64) -> RecoveryPoint {
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_point_before_the_copy_is_consistent_is_an_error() {
-        let log = &[(RecordKind::Commit, 7, 50), (RecordKind::Commit, 8, 70)];
+        let log = &[(RecordKind::COMMIT, 7, 50), (RecordKind::COMMIT, 8, 70)];
         for point in [time(49), RecoveryPoint::Position(Lsn(100))] {
             let mut prepared = prepared(point, None);
             prepared.fetched.needed = Lsn(201);

@@ -11,6 +11,7 @@
 //! | `Checkpoint` | a restartpoint may be made there |
 //! | `CreateRel` | as in recovery (`records`), but for a temporary relation: without its file, all that follows of it is passed over |
 //! | `StatusPage` | as in recovery |
+//! | the program's own | the program's redo, after all that is before it |
 //!
 //! The choice of the workers that change the pages is the switch `replay`:
 //!
@@ -347,6 +348,10 @@ impl ReplayPolicy for Replayer<'_> {
             }
         }
         Ok(())
+    }
+
+    fn meets_own(&mut self) -> Result<()> {
+        self.complete()
     }
 
     fn for_standbys(&mut self, decode: impl FnOnce() -> Result<ForStandbys>) -> Result<()> {

@@ -309,7 +309,7 @@ mod tests {
         // What the reservations stand for: records of this size, again and again.
         for at in (1 << 20..(1 << 20) + RING as u64).step_by(RECORD) {
             let payload = RECORD - record::HEADER;
-            let header = record::header(RecordKind::Nothing, Xid::INVALID, at, at, payload, 0);
+            let header = record::header(RecordKind::NOTHING, Xid::INVALID, at, at, payload, 0);
             // SAFETY: no other thread has the ring yet.
             unsafe { ring.copy_in(at, &header) };
         }

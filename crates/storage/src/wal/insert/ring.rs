@@ -21,7 +21,7 @@
 //! 3. Decide: if the era is still that of step 1, and so is the redo position, the record is inserted. Else it is
 //!    *withdrawn*.
 //! 4. If the ring is full up to the record's end: flush.
-//! 5. Copy the record. One that is withdrawn is copied as [`Nothing`](crate::wal::record::RecordKind::Nothing), which
+//! 5. Copy the record. One that is withdrawn is copied as [`Nothing`](crate::wal::record::RecordKind::NOTHING), which
 //!    recovery skips: its place cannot be given back.
 //! 6. Publish: swap the end into the slot, and wake the sleepers if its bit 0 was set.
 //! 7. If the record was withdrawn: wait until the new redo position can be read, and have the record built again.
