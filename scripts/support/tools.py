@@ -15,6 +15,7 @@ POSTGRES_BIN = pathlib.Path("/usr/lib/postgresql/15/bin")
 PACKAGES = {
     "psql": "postgresql-client-15",
     "tmux": "tmux",
+    "systemd-analyze": "systemd",
     "pg_dump": "postgresql-client-15",
     "pgbench": "postgresql-15",
     "pg_basebackup": "postgresql-client-15",

@@ -52,6 +52,7 @@ mod signals;
 mod simulate;
 mod standby;
 mod stub_server;
+mod supervisor;
 mod top;
 mod written_settings;
 

@@ -31,6 +31,7 @@ use crate::output::notice;
 use crate::serve::{OnPanic, addresses, bind};
 use crate::server_log;
 use crate::signals::{OnHangUp, handle_signals, survive_file_size_limit};
+use crate::supervisor;
 
 /// The time that sessions have to be told that they end.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -150,6 +151,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             server_stop.stop();
         };
         let _on_panic = OnPanic(&end_all);
+        supervisor::ready(&addresses(&server));
         let ended = run::run(options, &mut etcd, &*database, &shown);
         database.answer_until_the_end(&ended);
         let mut failure = None;

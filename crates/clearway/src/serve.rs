@@ -14,6 +14,7 @@ use crate::options::{ConfigOptions, keep_private};
 use crate::output::notice;
 use crate::server_log;
 use crate::signals::{OnHangUp, handle_signals, survive_file_size_limit};
+use crate::supervisor;
 
 /// Serve a data directory to PostgreSQL clients
 ///
@@ -74,9 +75,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
                 on_hang_up.reload(&arguments.config, &engine);
                 metrics.show(&engine);
                 server.ready(engine);
-                for address in addresses(&server) {
+                let addresses = addresses(&server);
+                for address in &addresses {
                     notice(format_args!("ready to accept connections on {address}"));
                 }
+                supervisor::ready(&addresses);
             }
             Err(error) => {
                 stop.stop();

@@ -20,6 +20,7 @@ use crate::error::{CommandError, Result};
 use crate::options::ConfigOptions;
 use crate::output::notice;
 use crate::server_log;
+use crate::supervisor;
 
 /// The exit code of a process that gave up its clean shutdown.
 const ABANDONED: i32 = 130;
@@ -131,6 +132,7 @@ pub(crate) fn handle_signals(on_hang_up: OnHangUp) -> Result<StopSignal> {
                     SIGXCPU => {
                         if !given.is_stopped() {
                             given.stop();
+                            supervisor::stopping();
                             notice(format_args!(
                                 "the limit of CPU time (ulimit -t) is reached: shutting down"
                             ));
@@ -138,6 +140,7 @@ pub(crate) fn handle_signals(on_hang_up: OnHangUp) -> Result<StopSignal> {
                     }
                     SIGTERM | SIGINT if !given.is_stopped() => {
                         given.stop();
+                        supervisor::stopping();
                         notice(format_args!(
                             "shutting down (once more to stop without a checkpoint)"
                         ));
@@ -151,7 +154,9 @@ pub(crate) fn handle_signals(on_hang_up: OnHangUp) -> Result<StopSignal> {
                     }
                     SIGHUP => match on_hang_up.0.get() {
                         Some(reload) => {
+                            supervisor::reloading();
                             reload();
+                            supervisor::reloaded();
                         }
                         // It has been read a moment ago.
                         None => notice(format_args!("SIGHUP: the server is starting, nothing to reload")),

@@ -34,6 +34,7 @@ use crate::role::{self, Role};
 use crate::serve::{OnPanic, addresses, bind};
 use crate::server_log;
 use crate::signals::{OnHangUp, handle_signals, survive_file_size_limit};
+use crate::supervisor;
 use crate::written_settings::WrittenSettings;
 
 /// Interval between two looks at whether the standby is to stop.
@@ -203,9 +204,11 @@ impl Serving<'_> {
     /// Opens the server to clients, which may do what `ready` says, until it is to end.
     fn run(&self, engine: Arc<Engine>, ready: &str) {
         self.server.ready(engine);
-        for address in addresses(self.server) {
+        let addresses = addresses(self.server);
+        for address in &addresses {
             notice(format_args!("{ready} on {address}"));
         }
+        supervisor::ready(&addresses);
         while !(self.ends)() {
             thread::sleep(LOOK_EVERY);
         }

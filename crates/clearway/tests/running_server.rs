@@ -4,6 +4,7 @@
 #[path = "support/served.rs"]
 mod served;
 
+use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::Command;
 
@@ -67,4 +68,40 @@ fn a_server_is_found_told_and_ended_by_its_directory() {
     assert!(!server.ended().success());
     assert!(beside.is_running());
     assert_eq!(command(&["status"], &beside.data()).0, 0);
+}
+
+#[test]
+fn a_supervisor_is_told_when_the_server_is_ready_reloads_and_stops() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("notify");
+    let supervisor = UnixDatagram::bind(&path).unwrap();
+    supervisor.set_read_timeout(Some(served::PATIENCE)).unwrap();
+    let told = || {
+        let mut bytes = [0; 4096];
+        let length = supervisor.recv(&mut bytes).unwrap();
+        String::from_utf8(bytes[..length].to_vec()).unwrap()
+    };
+    let mut server = Served::in_directory(directory.path());
+    server.spawn(&format!("export NOTIFY_SOCKET={}", path.display()), CONFIG);
+    let text = told();
+    assert!(text.starts_with("READY=1\nSTATUS=ready on /"), "{text}");
+    // What is ready answers.
+    server.connect().unwrap();
+    assert_eq!(command(&["reload"], &server.data()).0, 0);
+    let text = told();
+    assert!(text.starts_with("RELOADING=1\nMONOTONIC_USEC="), "{text}");
+    assert_eq!(told(), "READY=1\n");
+    assert_eq!(command(&["stop"], &server.data()).0, 0);
+    assert_eq!(told(), "STOPPING=1\n");
+    assert!(server.ended().success());
+}
+
+/// A supervisor that has ended is no reason to end.
+#[test]
+fn a_server_starts_although_its_supervisor_does_not_listen() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut server = Served::in_directory(directory.path());
+    let gone = directory.path().join("gone");
+    server.start(&format!("export NOTIFY_SOCKET={}", gone.display()), CONFIG);
+    server.said("the supervisor (NOTIFY_SOCKET) does not listen");
 }
