@@ -512,6 +512,36 @@ mod tests {
         );
     }
 
+    /// A client chooses its statement and its names, and must not write to the operator's terminal.
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        let mut figures = figures();
+        let hostile = "select '\u{1b}[2J\u{7}' \u{9b}31m";
+        figures.sessions[1].statement = hostile.to_owned();
+        figures.sessions[1].user = hostile.to_owned();
+        figures.sessions[1].application = hostile.to_owned();
+        let plain = text(&figures, "here", 132);
+        assert!(
+            plain.contains("update hot") && plain.contains("select '"),
+            "{plain}"
+        );
+        assert!(
+            !plain.contains(|c: char| c.is_control() && c != '\n'),
+            "{plain:?}"
+        );
+        let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+        let view = View {
+            selected: Some(8),
+            is_open: true,
+            ..View::default()
+        };
+        terminal
+            .draw(|frame| draw(frame, &figures, &view, "here"))
+            .unwrap();
+        let cells = &terminal.backend().buffer().content;
+        assert!(cells.iter().all(|cell| !cell.symbol().contains(char::is_control)));
+    }
+
     #[test]
     fn plain_text_leaves_idle_sessions_out() {
         let text = text(&figures(), "here", 80);
