@@ -17,7 +17,7 @@ use crate::setting::Setting;
 use crate::{cancellation, condition, mutex, rwlock, spin};
 
 exported! {
-    pthread_mutex_lock(mutex: *mut pthread_mutex_t), 1 => mutex_lock;
+    pthread_mutex_lock(mutex: *mut pthread_mutex_t), 1 => mutex_lock_first;
     pthread_mutex_trylock(mutex: *mut pthread_mutex_t), 1 => mutex_trylock;
     pthread_mutex_timedlock(mutex: *mut pthread_mutex_t, at: *const timespec), 2 => mutex_timedlock;
     pthread_mutex_clocklock(mutex: *mut pthread_mutex_t, clock: clockid_t, at: *const timespec), 3 => mutex_clocklock;
@@ -44,6 +44,7 @@ exported! {
 /// `lock` and `trylock` of an object: what they do, and what they count as.
 macro_rules! acquisitions {
     ($($name:ident, $name_of_try:ident, $type:ty, $mode:expr, $lock:path, $try_lock:path;)*) => { $(
+        #[inline(never)]
         unsafe extern "C-unwind" fn $name(object: *mut $type, site: usize) -> c_int {
             let setting = Setting::current();
             if setting.reports() {
@@ -77,6 +78,17 @@ acquisitions! {
     rwlock_rdlock, rwlock_tryrdlock, pthread_rwlock_t, Mode::Read, rwlock::read, rwlock::try_read;
     rwlock_wrlock, rwlock_trywrlock, pthread_rwlock_t, Mode::Write, rwlock::write, rwlock::try_write;
     spin_lock, spin_trylock, pthread_spinlock_t, Mode::Spin, spin::lock, spin::try_lock;
+}
+
+/// `mutex_lock`, for the usual mutex that is free, in few instructions.
+unsafe extern "C-unwind" fn mutex_lock_first(mutex: *mut pthread_mutex_t, site: usize) -> c_int {
+    let setting = Setting::known();
+    // SAFETY: the caller's, here and below.
+    if setting.is_ours_uncounted() && unsafe { mutex::try_lock_normal(setting, mutex) } {
+        return 0;
+    }
+    // SAFETY: as above.
+    unsafe { mutex_lock(mutex, site) }
 }
 
 /// The two forms of an acquisition with a time limit.
@@ -212,7 +224,7 @@ unsafe extern "C-unwind" fn cond_clockwait(
 }
 
 /// Releases a mutex, and counts how long it was held.
-#[inline(always)]
+#[inline(never)]
 unsafe fn mutex_unlock(setting: Setting, mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: the caller's, here and below.
     if setting.reports() && !unsafe { mutex::is_of_another(setting, mutex) } {
@@ -225,7 +237,12 @@ unsafe fn mutex_unlock(setting: Setting, mutex: *mut pthread_mutex_t) -> c_int {
 /// POSIX's `pthread_mutex_unlock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int {
-    // SAFETY: the caller's.
+    let setting = Setting::known();
+    // SAFETY: the caller's, here and below.
+    if setting.is_ours_uncounted() && unsafe { mutex::unlock_normal(setting, mutex) } {
+        return 0;
+    }
+    // SAFETY: as above.
     unsafe { mutex_unlock(Setting::current(), mutex) }
 }
 

@@ -191,6 +191,26 @@ fn acquire_owned(bytes: &Bytes, kind: Kind, if_own: c_int, acquire: impl FnOnce(
     result
 }
 
+/// Acquires a mutex that is ours and normal, if that needs no waiting. Returns whether it did so.
+#[inline(always)]
+pub(crate) unsafe fn try_lock_normal(setting: Setting, mutex: *mut pthread_mutex_t) -> bool {
+    // SAFETY: the caller's.
+    let bytes = unsafe { Bytes::at(mutex) };
+    bytes.kind(setting) == Kind::Normal && bytes.with(setting, TryAcquire)
+}
+
+/// Releases a mutex that is ours and normal. Returns whether it is.
+#[inline(always)]
+pub(crate) unsafe fn unlock_normal(setting: Setting, mutex: *mut pthread_mutex_t) -> bool {
+    // SAFETY: the caller's.
+    let bytes = unsafe { Bytes::at(mutex) };
+    let is_normal = bytes.kind(setting) == Kind::Normal;
+    if is_normal {
+        bytes.with(setting, Release);
+    }
+    is_normal
+}
+
 /// `pthread_mutex_lock`.
 #[inline(always)]
 pub(crate) unsafe fn lock(setting: Setting, mutex: *mut pthread_mutex_t) -> c_int {

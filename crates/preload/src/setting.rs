@@ -75,6 +75,18 @@ impl Setting {
         }
     }
 
+    /// The settings as they are known now, which may be not at all.
+    #[inline(always)]
+    pub(crate) fn known() -> Self {
+        Self(SETTING.load(Ordering::Relaxed))
+    }
+
+    /// True if the settings are known, mutexes are ours, and nothing is counted.
+    #[inline(always)]
+    pub(crate) fn is_ours_uncounted(self) -> bool {
+        self.0.wrapping_sub(Choice::FetchAddBts as u32) <= Choice::Ssux as u32 - Choice::FetchAddBts as u32
+    }
+
     #[inline(always)]
     pub(crate) fn choice(self) -> Choice {
         match self.0 & 0xff {
