@@ -37,6 +37,14 @@ PACKAGES = {
     "haproxy": "haproxy",
     "prometheus": "prometheus",
     "promtool": "prometheus",
+    "mariadb": "mariadb-client-core",
+    "memcached": "memcached",
+    "memcslap": "libmemcached-tools",
+    "redis-server": "redis-server",
+    "redis-benchmark": "redis-tools",
+    "pigz": "pigz",
+    "xz": "xz-utils",
+    "sort": "coreutils",
 }
 
 
