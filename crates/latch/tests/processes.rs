@@ -21,7 +21,7 @@ use clearway_machine::{Switch, WaitEvent};
 use random::Random;
 
 const WORKERS: u32 = 8;
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Workers of this class sleep at once.
 static SLEEPS: LatchClass = LatchClass::new("sleeps", WaitEvent::UserLatch, 0).spinning(SpinPolicy::None);

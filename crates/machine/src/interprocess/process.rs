@@ -150,11 +150,14 @@ mod tests {
             "the number alone"
         );
         child.kill().unwrap();
-        // Killed, and not waited for.
-        while id.is_alive() {
-            std::thread::yield_now();
-        }
-        assert!(!id.is_alive_by_number());
+        // Until it has ended, but its number is not free yet.
+        let options = libc::WEXITED | libc::WNOWAIT;
+        // SAFETY: all zero is a value of these plain numbers.
+        let mut ended: libc::siginfo_t = unsafe { core::mem::zeroed() };
+        // SAFETY: writes what ended.
+        let waited = unsafe { libc::waitid(libc::P_PID, child.id(), &raw mut ended, options) };
+        assert_eq!(waited, 0);
+        assert!(!id.is_alive() && !id.is_alive_by_number());
         child.wait().unwrap();
         assert!(!id.is_alive() && !id.is_alive_by_number());
     }
