@@ -12,9 +12,9 @@
 use core::marker::PhantomData;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::AtomicPtr;
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use super::claim::{Activity, Claim, HELD_MAX, HeldLatch};
+use super::claim::{Claim, HELD_MAX, HeldLatch};
 use super::error::SegmentError;
 use super::process::ProcessId;
 use super::{CURRENT, Current, Interprocess, forget_worker_in_children};
@@ -35,7 +35,7 @@ const WORKERS_MAX: u32 = 1 << 20;
 
 #[derive(Debug)]
 #[repr(C, align(128))]
-struct Header {
+pub(super) struct Header {
     /// Written last.
     magic: CoreU64,
     layout: CoreU64,
@@ -46,7 +46,7 @@ struct Header {
     /// Offset of the first byte that is not taken.
     free: CoreU64,
     /// 0, or the process that settles deaths.
-    recoverer: CoreU64,
+    pub(super) recoverer: CoreU64,
 }
 
 /// The number that says how a segment is laid out: sizes of this crate, and `of_latches`, that of the crate whose latches are
@@ -81,8 +81,8 @@ impl Parts {
 pub(super) struct Attachment {
     base: NonNull<u8>,
     size: usize,
-    header: &'static Header,
-    claims: &'static [Claim],
+    pub(super) header: &'static Header,
+    pub(super) claims: &'static [Claim],
     pub(super) workers: Workers<Interprocess>,
     /// Tells it from the process's earlier ones.
     generation: u32,
@@ -267,7 +267,7 @@ impl SegmentMemory {
         Ok(Self { attachment })
     }
 
-    fn view(&self) -> &Attachment {
+    pub(super) fn view(&self) -> &Attachment {
         // SAFETY: freed when this value is dropped.
         unsafe { self.attachment.as_ref() }
     }
@@ -385,27 +385,8 @@ impl SegmentMemory {
         })
     }
 
-    /// Becomes the one that settles deaths, until the result is dropped. `None` while another process does.
-    ///
-    /// # Errors
-    /// [`Broken`](SegmentError::Broken), also if a process has died that was settling deaths.
-    pub fn begin_recovery(&self) -> Result<Option<Recovery<'_>>, SegmentError> {
-        let header = self.view().header;
-        if self.is_broken() {
-            return Err(SegmentError::Broken);
-        }
-        let me = ProcessId::current();
-        match header.recoverer.compare_exchange(0, me.0, AcqRel, Acquire) {
-            Ok(_) => Ok(Some(Recovery { memory: self })),
-            Err(other) if other == me.0 || ProcessId(other).is_alive() => Ok(None),
-            Err(_) => {
-                self.break_for_all();
-                Err(SegmentError::Broken)
-            }
-        }
-    }
-
-    fn break_for_all(&self) {
+    pub(super) fn break_for_all(&self) {
+        // Release: pairs with the Acquire in `is_broken`.
         self.view().header.broken.store(1, Release);
     }
 }
@@ -518,86 +499,11 @@ impl Drop for Registration<'_> {
 
 /// Makes the slot of a worker that waits for nothing as new. A post that is still on its way to it belongs to no wait, and
 /// the next worker passes it by (the queue's surplus posts).
-fn clear(slot: &WorkerSlot<Interprocess>) {
+pub(super) fn clear(slot: &WorkerSlot<Interprocess>) {
     while slot.semaphore.try_wait() {}
     slot.adaptive.clear();
     slot.spins_per_delay.store(0, Relaxed);
     slot.waiting.store(0, Relaxed);
     slot.wait_event.store(WaitEvent::Running as u32, Relaxed);
     slot.claimed.store(0, Relaxed);
-}
-
-/// A worker whose process has ended while it had a slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DeadWorker {
-    /// Its number.
-    pub worker: WorkerId,
-    /// The process that has ended.
-    pub process: ProcessId,
-    /// The worker's activity at that instant.
-    pub activity: Activity,
-}
-
-/// The right to settle deaths, which one process has at a time.
-#[derive(Debug)]
-pub struct Recovery<'a> {
-    memory: &'a SegmentMemory,
-}
-
-impl Recovery<'_> {
-    /// The workers whose processes have ended.
-    pub fn dead(&self) -> Vec<DeadWorker> {
-        let view = self.memory.view();
-        // A process has many threads, and each question is a few system calls.
-        let mut known: Vec<(ProcessId, bool)> = Vec::new();
-        let mut dead = Vec::new();
-        for (number, claim) in view.claims.iter().enumerate() {
-            let Some(process) = claim.owner() else {
-                continue;
-            };
-            let alive = match known.iter().find(|(known, _)| *known == process) {
-                Some((_, alive)) => *alive,
-                None => {
-                    let alive = process.is_alive();
-                    known.push((process, alive));
-                    alive
-                }
-            };
-            if !alive {
-                dead.push(DeadWorker {
-                    worker: WorkerId(number as u32),
-                    process,
-                    activity: claim.activity(),
-                });
-            }
-        }
-        dead
-    }
-
-    /// The latches that `dead` held.
-    pub fn held_by(&self, dead: &DeadWorker) -> Vec<HeldLatch> {
-        self.memory.view().claims[dead.worker.0 as usize].held().collect()
-    }
-
-    /// Gives the slot of a dead worker to the next.
-    ///
-    /// # Safety
-    /// The worker is among [`dead`](Self::dead), and on no latch's list, and no other worker is about to post it.
-    pub unsafe fn free(&self, dead: &DeadWorker) {
-        let view = self.memory.view();
-        clear(view.workers.slot(dead.worker));
-        view.claims[dead.worker.0 as usize].give_back();
-    }
-
-    /// From now on no process can use the segment.
-    pub fn break_for_all(&self) {
-        self.memory.break_for_all();
-    }
-}
-
-impl Drop for Recovery<'_> {
-    fn drop(&mut self) {
-        // Release: pairs with the Acquire of the next one in `begin_recovery`.
-        self.memory.view().header.recoverer.store(0, Release);
-    }
 }

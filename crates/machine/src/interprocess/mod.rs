@@ -6,7 +6,8 @@
 //!
 //! | file | holds |
 //! | --- | --- |
-//! | `memory` | the form of a segment, attaching to it, taking a slot, the right to settle deaths |
+//! | `memory` | the form of a segment, attaching to it, taking a slot |
+//! | `recovery` | the right to settle deaths, and who is dead |
 //! | `claim` | who owns a slot, and what a worker was doing if it dies (rules P1 to P3) |
 //! | `process` | the identity of a process, and whether it is alive |
 //! | `error` | the errors |
@@ -27,6 +28,9 @@ mod claim;
 mod error;
 mod memory;
 mod process;
+mod recovery;
+#[cfg(test)]
+mod testing;
 
 use core::cell::Cell;
 use core::sync::atomic::AtomicU32;
@@ -36,8 +40,9 @@ use std::sync::Once;
 
 pub use self::claim::{Activity, HELD_MAX, HeldLatch};
 pub use self::error::SegmentError;
-pub use self::memory::{DeadWorker, Recovery, Registration, SegmentMemory};
+pub use self::memory::{Registration, SegmentMemory};
 pub use self::process::ProcessId;
+pub use self::recovery::{DeadWorker, Recovery};
 use crate::core_words::{CoreData, CorePtr, CoreU32, CoreU64};
 use crate::futex::Reach;
 use crate::{CpuCounts, CpuHint, FutexOutcome, Half, Machine, Native, Work, WorkerId, Workers, native};

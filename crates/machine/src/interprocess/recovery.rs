@@ -1,0 +1,189 @@
+//! The right to settle deaths, and the dead workers (P6).
+
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+
+use super::claim::{Activity, HeldLatch};
+use super::error::SegmentError;
+use super::memory::{SegmentMemory, clear};
+use super::process::ProcessId;
+use crate::{AtomicWord, WorkerId};
+
+impl SegmentMemory {
+    /// Becomes the one that settles deaths, until the result is dropped. `None` while another process does.
+    ///
+    /// # Errors
+    /// [`Broken`](SegmentError::Broken), also if a process has died that was settling deaths.
+    pub fn begin_recovery(&self) -> Result<Option<Recovery<'_>>, SegmentError> {
+        self.begin_recovery_if(ProcessId::is_alive)
+    }
+
+    /// As `begin_recovery`, with the answer to whether a process is alive.
+    fn begin_recovery_if(
+        &self,
+        is_alive: impl Fn(ProcessId) -> bool,
+    ) -> Result<Option<Recovery<'_>>, SegmentError> {
+        let recoverer = &self.view().header.recoverer;
+        let me = ProcessId::current();
+        loop {
+            if self.is_broken() {
+                return Err(SegmentError::Broken);
+            }
+            let other = match recoverer.compare_exchange(0, me.0, AcqRel, Acquire) {
+                Ok(_) => return Ok(Some(Recovery { memory: self })),
+                Err(other) => ProcessId(other),
+            };
+            if other == me || is_alive(other) {
+                return Ok(None);
+            }
+            // It may have settled all deaths and ended since it was read here. Now that it has ended it changes the word no
+            // more: if it is still there, it has died of settling.
+            if recoverer.load(Acquire) == other.0 {
+                self.break_for_all();
+                return Err(SegmentError::Broken);
+            }
+        }
+    }
+}
+
+/// A worker whose process has ended while it had a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeadWorker {
+    /// Its number.
+    pub worker: WorkerId,
+    /// The process that has ended.
+    pub process: ProcessId,
+    /// The worker's activity at that instant.
+    pub activity: Activity,
+}
+
+/// The right to settle deaths, which one process has at a time.
+#[derive(Debug)]
+pub struct Recovery<'a> {
+    memory: &'a SegmentMemory,
+}
+
+impl Recovery<'_> {
+    /// The workers whose processes have ended.
+    pub fn dead(&self) -> Vec<DeadWorker> {
+        self.dead_if(ProcessId::is_alive)
+    }
+
+    /// As `dead`, with the answer to whether a process is alive.
+    fn dead_if(&self, is_alive: impl Fn(ProcessId) -> bool) -> Vec<DeadWorker> {
+        let view = self.memory.view();
+        // A process has many threads, and each question is a few system calls.
+        let mut known: Vec<(ProcessId, bool)> = Vec::new();
+        let mut dead = Vec::new();
+        for (number, claim) in view.claims.iter().enumerate() {
+            let Some(process) = claim.owner() else {
+                continue;
+            };
+            let alive = match known.iter().find(|(known, _)| *known == process) {
+                Some((_, alive)) => *alive,
+                None => {
+                    let alive = is_alive(process);
+                    known.push((process, alive));
+                    alive
+                }
+            };
+            // P1: the word is stable only once its process has ended. Before that the worker may have left, and the slot may have
+            // gone to one that lives.
+            if !alive && claim.owner() == Some(process) {
+                dead.push(DeadWorker {
+                    worker: WorkerId(number as u32),
+                    process,
+                    activity: claim.activity(),
+                });
+            }
+        }
+        dead
+    }
+
+    /// The latches that `dead` held.
+    pub fn held_by(&self, dead: &DeadWorker) -> Vec<HeldLatch> {
+        self.memory.view().claims[dead.worker.0 as usize].held().collect()
+    }
+
+    /// Gives the slot of a dead worker to the next.
+    ///
+    /// # Safety
+    /// The worker is among [`dead`](Self::dead), and on no latch's list, and no other worker is about to post it.
+    pub unsafe fn free(&self, dead: &DeadWorker) {
+        let view = self.memory.view();
+        clear(view.workers.slot(dead.worker));
+        view.claims[dead.worker.0 as usize].give_back();
+    }
+
+    /// From now on no process can use the segment.
+    pub fn break_for_all(&self) {
+        self.memory.break_for_all();
+    }
+}
+
+impl Drop for Recovery<'_> {
+    fn drop(&mut self) {
+        // Release: pairs with the Acquire of the next one in `begin_recovery`.
+        self.memory.view().header.recoverer.store(0, Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{OTHER, THIRD, memory};
+    use super::*;
+
+    #[test]
+    fn a_slot_that_has_gone_to_another_process_meanwhile_is_not_dead() {
+        let memory = memory();
+        let claims = memory.view().claims;
+        assert!(claims[0].take(OTHER) && claims[1].take(OTHER));
+        claims[1].enter(64);
+        let recovery = memory.begin_recovery().unwrap().unwrap();
+        let dead = recovery.dead_if(|process| {
+            if process == OTHER {
+                // Its thread leaves before it ends, and the next worker sleeps at once.
+                claims[0].give_back();
+                assert!(claims[0].take(THIRD));
+                claims[0].enter(128);
+                claims[0].note_asleep(true);
+            }
+            process != OTHER
+        });
+        let left = DeadWorker {
+            worker: WorkerId(1),
+            process: OTHER,
+            activity: Activity::Changing(64),
+        };
+        assert_eq!(dead, [left]);
+    }
+
+    #[test]
+    fn one_process_settles_deaths_at_a_time() {
+        let memory = memory();
+        let recovery = memory.begin_recovery().unwrap().unwrap();
+        assert!(memory.begin_recovery().unwrap().is_none(), "by another thread");
+        drop(recovery);
+        let recoverer = &memory.view().header.recoverer;
+        recoverer.store(OTHER.0, Release);
+        assert!(memory.begin_recovery_if(|_| true).unwrap().is_none());
+        // It settles what there is and ends, while the caller asks for it.
+        let begun = memory.begin_recovery_if(|_| {
+            recoverer.store(0, Release);
+            false
+        });
+        drop(begun.unwrap().expect("the right is free"));
+        assert!(!memory.is_broken());
+    }
+
+    #[test]
+    fn the_death_of_the_one_that_settles_deaths_breaks_the_segment() {
+        let memory = memory();
+        memory.view().header.recoverer.store(OTHER.0, Release);
+        assert_eq!(
+            memory.begin_recovery_if(|_| false).unwrap_err(),
+            SegmentError::Broken
+        );
+        assert!(memory.is_broken());
+        assert_eq!(memory.register().unwrap_err(), SegmentError::Broken);
+    }
+}
