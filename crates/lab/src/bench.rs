@@ -493,11 +493,7 @@ fn measure(options: &BenchOptions, databases: &mut [Database]) -> Result<Vec<Gat
         .map(|cell| Gathered::new(&options.workloads[cell / (clients * variants)]))
         .collect();
     let steps = schedule::interleaved(options.rounds, workloads, clients, variants);
-    let bar = progress_bar(
-        options.progress,
-        steps.len() as u64,
-        "{pos}/{len} points, {eta} left",
-    );
+    let bar = progress_bar(options.progress, steps.len() as u64, "{pos}/{len} points  {left}");
     for step in steps {
         let database = &mut databases[step.variant];
         let mix = &options.workloads[step.workload];

@@ -57,7 +57,7 @@ impl Runner {
         jobs.sort_by_key(|(_, job)| job.steps);
         let (numbers, jobs): (Vec<usize>, Vec<Job>) = jobs.into_iter().unzip();
         let length = jobs.iter().map(|job| job.steps).sum();
-        let counts = format!("{what}  {{percent}} %  {{elapsed}} (about {{eta}} left)");
+        let counts = format!("{what}  {{percent}} %  {{elapsed}}  {{left}}");
         let bar = progress_bar(self.progress, length, &counts);
         let points = run_jobs(&jobs, self.threads, &bar, |point: Point| {
             (point.tps, point.standby.map(|figures| figures.ended_per_second))

@@ -257,7 +257,7 @@ impl<'a> Grid<'a> {
         let bar = progress_bar(
             self.options.progress,
             steps.len() as u64,
-            "{pos}/{len} points, {eta} left",
+            "{pos}/{len} points  {left}",
         );
         let mut measured: Vec<Vec<point::Measured>> = Vec::new();
         measured.resize_with(kinds * threads * latches, Vec::new);

@@ -89,7 +89,7 @@ pub(super) fn sample(
         all: 0,
     };
     let wanted = kinds.iter().map(weight).sum::<usize>() * options.samples;
-    let bar = progress_bar(options.progress, wanted as u64, "{pos}/{len} samples, {elapsed}");
+    let bar = progress_bar(options.progress, wanted as u64, "{pos}/{len} samples  {elapsed}");
     let began = Instant::now();
     let mut turn = 0;
     let mut before = probe_pair(calibration, cpus(calibration, 0));
