@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use clearway_lab::LabError;
 use clearway_lab::simulate::{
-    Calibration, EXPERIMENTS, Experiment, HereOptions, LatchFamily, Shard, SimulateOptions, SimulationResult,
-    calibrate, here_text, html, is_cost, json, overview, run_experiment, run_here, set_costs, text,
+    Calibration, EXPERIMENTS, Experiment, HereOptions, LatchFamily, Seeds, Shard, SimulateOptions,
+    SimulationResult, calibrate, here_text, html, is_cost, json, overview, run_experiment, run_here,
+    set_costs, text,
 };
+use clearway_lab::LabError;
 use clearway_sim::{MachineModel, PRESETS};
 
 use crate::error::{CommandError, Result};
@@ -28,6 +29,7 @@ use crate::output;
     clearway simulate latch-mix --set os.tick_us=4000 --set os.tick=2000            with timer interrupts\n  \
     clearway simulate log-flush --set beside=80 --set os.wakeup_preemption=false    beside 80 busy loops, sessions as under SCHED_BATCH\n  \
     clearway simulate numa-tpcb --shard 2/8 --out shard-2     the second of eight pieces, for `clearway report`\n  \
+    clearway simulate log-flush --machine cloud-16 --seeds 1..9      nine seeds, for an order that three do not share\n  \
     clearway simulate --calibrate > here.toml          then: --machine here.toml\n  \
     clearway simulate here                             the latches of `bench latches`, on this host and simulated, side by side\n  \
     clearway simulate here --latch lwlock-single-cas --section 0,1us --set coherence.rmw_hit=1")]
@@ -46,9 +48,13 @@ pub(crate) struct Arguments {
     /// or compare one variant only: lwlock=queued. With `here`, calibrated costs only
     #[arg(long = "set", value_name = "NAME=VALUE")]
     settings: Vec<String>,
-    /// Seed of the simulation's random numbers
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
+    /// Seeds of the simulation's random numbers: a range with both ends, or a list. The table has medians, lowest and
+    /// highest, and calls an order one only if all seeds share it [default: 1..3]
+    #[arg(long, value_name = "A..B|N,…")]
+    seeds: Option<Seeds>,
+    /// One seed alone, which is faster; of `here`, 1 unless given
+    #[arg(long, value_name = "N", conflicts_with = "seeds")]
+    seed: Option<u64>,
     /// Write result.json and report.html here (here.json for `here`)
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -87,6 +93,13 @@ struct HereArguments {
     /// Longest time to take samples [default: 100s]
     #[arg(long, value_name = "TIME", value_parser = options::duration)]
     time: Option<Duration>,
+}
+
+impl Arguments {
+    fn seeds(&self) -> Seeds {
+        let named = self.seeds.clone().or(self.seed.map(Seeds::one));
+        named.unwrap_or_default()
+    }
 }
 
 impl HereArguments {
@@ -142,7 +155,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         let options = SimulateOptions {
             machine,
             experiment: experiment.clone(),
-            seed: arguments.seed,
+            seeds: arguments.seeds(),
             trace: arguments.trace.clone().filter(|_| first),
             sweep: arguments.sweep,
             shard: arguments.shard,
@@ -157,8 +170,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             ))?;
         }
         output::line(format_args!(
-            "on {}: {}{}; seed {}\n",
-            result.machine.name, result.machine.description, changed, result.seed
+            "on {}: {}{}; {}\n",
+            result.machine.name, result.machine.description, changed, result.seeds
         ))?;
         // The table and the report are of the whole.
         if arguments.shard.is_none() {
@@ -209,9 +222,10 @@ fn here(arguments: &Arguments) -> Result<()> {
         || arguments.sweep
         || arguments.trace.is_some()
         || arguments.shard.is_some()
+        || arguments.seeds.is_some()
     {
         return Err(CommandError::Usage(
-            "--machine, --sweep, --shard and --trace do not go with `here`: the machine is this host, as calibrated"
+            "--machine, --seeds, --sweep, --shard and --trace do not go with `here`: the machine is this host, as calibrated"
                 .to_owned(),
         ));
     }
@@ -235,7 +249,7 @@ fn here(arguments: &Arguments) -> Result<()> {
         latches: asked.latch.clone(),
         samples: asked.samples.unwrap_or(defaults.samples),
         time_max: asked.time.unwrap_or(defaults.time_max),
-        seed: arguments.seed,
+        seed: arguments.seed.unwrap_or(1),
         command: options::command_line(),
         progress: true,
         ..defaults

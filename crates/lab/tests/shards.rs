@@ -6,7 +6,7 @@ use std::alloc::System;
 use std::path::{Path, PathBuf};
 
 use clearway_lab::gather::{compare, gather};
-use clearway_lab::simulate::{Experiment, Shard, SimulateOptions, html, json, run_experiment};
+use clearway_lab::simulate::{Experiment, Seeds, Shard, SimulateOptions, html, json, run_experiment};
 use clearway_sim::{LineAllocator, MachineModel};
 
 #[global_allocator]
@@ -14,6 +14,10 @@ static ALLOCATOR: LineAllocator<System> = LineAllocator(System);
 
 /// Runs a small experiment, or a shard of it, and writes its result as `clearway simulate` does.
 fn run(directory: &Path, name: &str, shard: Option<&str>, seed: u64) -> PathBuf {
+    run_seeds(directory, name, shard, Seeds::one(seed))
+}
+
+fn run_seeds(directory: &Path, name: &str, shard: Option<&str>, seeds: Seeds) -> PathBuf {
     let mut experiment = Experiment::load("latch-mix").unwrap();
     experiment.clients = vec![1, 3];
     for setting in ["warm_up_ms=1", "measure_ms=1"] {
@@ -23,7 +27,7 @@ fn run(directory: &Path, name: &str, shard: Option<&str>, seed: u64) -> PathBuf 
     let result = run_experiment(&SimulateOptions {
         machine: MachineModel::load("laptop").unwrap(),
         experiment,
-        seed,
+        seeds,
         trace: None,
         sweep: true,
         shard: shard.map(|text| text.parse::<Shard>().unwrap()),
@@ -76,6 +80,106 @@ fn shards_together_are_the_experiment_byte_for_byte() {
     }
 }
 
+/// Changes the throughput of each point in the shard's file.
+fn plant(shard: &Path, tps: impl Fn(&str, u64) -> f64) {
+    let path = shard.join("result.json");
+    let mut result: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    for point in result["points"].as_array_mut().unwrap() {
+        let planted = tps(
+            point["variant"].as_str().unwrap(),
+            point["seed"].as_u64().unwrap(),
+        );
+        point["tps"] = planted.into();
+    }
+    // The sweep's figures are not planted.
+    result["sweep"] = serde_json::json!([]);
+    std::fs::write(path, result.to_string()).unwrap();
+}
+
+/// Shards split the seeds of a cell among them; what the seeds make of it is known only when all are together.
+///
+/// Mutations that it should catch (`crates/lab/mutations/simulate.toml`): a point runs with the first seed, whatever its
+/// own; medians decide about an order.
+#[test]
+fn seeds_that_disagree_have_no_order_wherever_their_points_ran() {
+    let directory = tempfile::tempdir().unwrap();
+    let seeds = || "2..4".parse::<Seeds>().unwrap();
+    let whole = run_seeds(directory.path(), "whole", None, seeds());
+    let run_shard = |number: usize| {
+        let (name, shard) = (format!("{number}-5"), format!("{number}/5"));
+        run_seeds(directory.path(), &name, Some(&shard), seeds())
+    };
+    let shards: Vec<PathBuf> = (1..=5).map(run_shard).collect();
+    let merged = directory.path().join("merged");
+    gather(&shards).unwrap().write(&merged).unwrap();
+    for file in ["result.json", "report.html"] {
+        assert_eq!(text(&merged, file), text(&whole, file), "{file}");
+    }
+    let result: serde_json::Value = serde_json::from_str(&text(&merged, "result.json")).unwrap();
+    let points = result["points"].as_array().unwrap();
+    assert_eq!(points.len(), 2 * 2 * 3);
+    // Three clients with a loop that is drawn: no two seeds make the same run.
+    let tps = |point: usize| points[point]["tps"].as_f64().unwrap();
+    assert!(
+        tps(9) != tps(10) && tps(10) != tps(11),
+        "{}",
+        text(&merged, "result.json")
+    );
+    let cell = &result["cells"][3];
+    let mut of_seeds = [tps(9), tps(10), tps(11)];
+    of_seeds.sort_by(f64::total_cmp);
+    for (name, figure) in ["low", "median", "high"].into_iter().zip(of_seeds) {
+        assert_eq!(cell["tps"][name].as_f64(), Some(figure), "{cell}");
+    }
+
+    // The outside figures of one comparison: a median of 1.13, and one seed that says otherwise.
+    let first = result["experiment"]["variants"][0]["name"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    for shard in &shards {
+        plant(shard, |variant, seed| match seed {
+            _ if variant == first => 1_000.0,
+            2 => 910.0,
+            3 => 1_200.0,
+            _ => 1_130.0,
+        });
+    }
+    let planted = gather(&shards).unwrap();
+    let said = planted.text();
+    let disagree = said
+        .lines()
+        .find(|line| line.contains("(no order: the seeds disagree)"));
+    assert!(disagree.unwrap().contains("1, 3 clients"), "{said}");
+    assert_eq!(said.matches("no order (0.91–1.20)").count(), 2, "{said}");
+    assert!(!said.contains("1.13 ("), "{said}");
+    assert!(
+        said.contains("seeds 2 to 4 disagree about variants with 1, 3 clients"),
+        "{said}"
+    );
+    planted.write(&merged).unwrap();
+    let page = text(&merged, "report.html");
+    assert!(page.contains("no order: the seeds disagree") && page.contains("with bars from the lowest"));
+
+    // If they agree, there is one.
+    for shard in &shards {
+        plant(shard, |variant, seed| {
+            if variant == first {
+                1_000.0
+            } else {
+                1_020.0 + seed as f64
+            }
+        });
+    }
+    let said = gather(&shards).unwrap().text();
+    assert!(
+        !said.contains("no order") && said.contains(&format!(" > {first}\n")),
+        "{said}"
+    );
+    assert!(said.contains("agree about every order"), "{said}");
+}
+
 #[test]
 fn what_is_no_part_of_the_same_whole_is_refused_with_its_directory() {
     let directory = tempfile::tempdir().unwrap();
@@ -92,14 +196,14 @@ fn what_is_no_part_of_the_same_whole_is_refused_with_its_directory() {
         seed.starts_with(&directory.path().join("seed").display().to_string()),
         "{seed}"
     );
-    assert!(seed.contains("the seed is not that of"), "{seed}");
+    assert!(seed.contains("the list of seeds is not that of"), "{seed}");
     assert!(refused(&[&one, &of("halves", "2/2", 1)]).contains("the number of shards"));
     assert!(refused(&[&run(directory.path(), "whole", None, 1)]).contains("no shard"));
     assert!(refused(&[&directory.path().join("absent")]).contains("absent"));
     assert!(refused(&[]).contains("name the directories"));
 
     // A shard from which something was cut out, and a file that is none.
-    let cut = text(&two, "result.json").replacen("\"seed\": 1", "\"seed\": 1, \"more\": 2", 1);
+    let cut = text(&two, "result.json").replacen("\"sweep\": [", "\"more\": 2, \"sweep\": [", 1);
     std::fs::write(
         two.join("result.json"),
         cut.replace("\"points\": [", "\"points\": [], \"was\": ["),

@@ -3,7 +3,7 @@
 use std::alloc::System;
 
 use clearway_lab::simulate::{
-    Experiment, HotParentFigures, MultixactForm, Point, SimulateOptions, run_experiment,
+    Experiment, HotParentFigures, MultixactForm, Point, Seeds, SimulateOptions, run_experiment,
 };
 use clearway_sim::{LineAllocator, MachineModel};
 
@@ -24,7 +24,7 @@ fn points(clients: usize, seed: u64, settings: &[&str]) -> [Point; 4] {
     let result = run_experiment(&SimulateOptions {
         experiment,
         machine,
-        seed,
+        seeds: Seeds::one(seed),
         trace: None,
         shard: None,
         sweep: false,

@@ -5,8 +5,8 @@ use std::alloc::System;
 use clearway_engine::Mechanisms;
 use clearway_lab::Result;
 use clearway_lab::simulate::{
-    EXPERIMENTS, Experiment, LatchFamily, Point, SimulateOptions, SimulationResult, SpinKind, Variant, html,
-    run_experiment, set_costs, simulated_switches, text,
+    EXPERIMENTS, Experiment, LatchFamily, Point, Seeds, SimulateOptions, SimulationResult, SpinKind, Variant,
+    html, run_experiment, set_costs, simulated_switches, text,
 };
 use clearway_machine::Switch;
 use clearway_sim::{Activity, LineAllocator, MachineModel};
@@ -20,7 +20,7 @@ fn run(experiment: Experiment, seed: u64, threads: usize) -> Result<SimulationRe
     run_experiment(&SimulateOptions {
         experiment,
         machine,
-        seed,
+        seeds: Seeds::one(seed),
         trace: None,
         shard: None,
         sweep: false,
@@ -432,7 +432,7 @@ fn commits_beside_loops_depend_on_who_may_interrupt() {
         let options = SimulateOptions {
             experiment: experiment.clone(),
             machine,
-            seed: 7,
+            seeds: Seeds::one(7),
             trace: None,
             shard: None,
             sweep: false,

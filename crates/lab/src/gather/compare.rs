@@ -9,7 +9,7 @@ use crate::error::{LabError, Result};
 use crate::layout::{grouped, latency};
 use crate::report::{escaped, page};
 use crate::result::write_files;
-use crate::simulate::aligned;
+use crate::simulate::{Spread, aligned};
 
 /// The name of a point's rate in a kind of result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,11 +29,12 @@ impl Kind {
     }
 }
 
-/// A point: what it is called, its rate a second and its 99th percentile in µs.
+/// A point: its name, its rate a second, of a simulation the lowest and highest of the seeds, and its 99th percentile in µs.
 #[derive(Debug, Clone, PartialEq)]
 struct Figure {
     name: String,
     rate: f64,
+    range: Option<(f64, f64)>,
     p99_us: Option<f64>,
 }
 
@@ -47,16 +48,16 @@ pub struct Comparison {
 }
 
 #[derive(Deserialize)]
-struct Points {
-    points: Vec<SimulatedPoint>,
+struct SimulatedCells {
+    cells: Vec<SimulatedCell>,
 }
 
 #[derive(Deserialize)]
-struct SimulatedPoint {
+struct SimulatedCell {
     clients: usize,
     variant: String,
-    tps: f64,
-    p99_us: f64,
+    tps: Spread,
+    p99_us: Spread,
 }
 
 #[derive(Deserialize)]
@@ -87,6 +88,14 @@ struct LatchCell {
     operations: f64,
 }
 
+/// True if the seeds of two points overlap, so that they have no order; points that are equal are told by their ratio.
+fn seeds_overlap(a: &Figure, b: &Figure) -> bool {
+    match (a.range, b.range) {
+        (Some(a), Some(b)) => a != b && a.0 < a.1 && b.0 < b.1 && a.0 <= b.1 && b.0 <= a.1,
+        _ => false,
+    }
+}
+
 /// The result in `directory`: `result.json`, or else `latches.json`.
 fn figures(directory: &Path) -> Result<(Kind, Vec<Figure>)> {
     let path = directory.join("result.json");
@@ -99,23 +108,26 @@ fn figures(directory: &Path) -> Result<(Kind, Vec<Figure>)> {
                 cell.latch, cell.threads, cell.section_ns, cell.read_share
             ),
             rate: cell.operations,
+            range: None,
             p99_us: None,
         };
         return Ok((Kind::Latches, cells.cells.into_iter().map(figure).collect()));
     }
     if super::is_simulation(directory)? {
-        let points: Points = super::read(&path)?;
-        let figure = |point: SimulatedPoint| Figure {
-            name: format!("{} clients, {}", point.clients, point.variant),
-            rate: point.tps,
-            p99_us: Some(point.p99_us),
+        let cells: SimulatedCells = super::read(&path)?;
+        let figure = |cell: SimulatedCell| Figure {
+            name: format!("{} clients, {}", cell.clients, cell.variant),
+            rate: cell.tps.median,
+            range: Some((cell.tps.low, cell.tps.high)),
+            p99_us: Some(cell.p99_us.median),
         };
-        return Ok((Kind::Simulation, points.points.into_iter().map(figure).collect()));
+        return Ok((Kind::Simulation, cells.cells.into_iter().map(figure).collect()));
     }
     let cells: Cells = super::read(&path)?;
     let figure = |cell: BenchCell| Figure {
         name: format!("{}, {} clients, {}", cell.workload, cell.clients, cell.variant),
         rate: cell.tps,
+        range: None,
         p99_us: Some(cell.p99_us),
     };
     Ok((Kind::Bench, cells.cells.into_iter().map(figure).collect()))
@@ -167,6 +179,7 @@ impl Comparison {
                 p99_us.map_or_else(none, latency)
             };
             let ratio = match (a, b) {
+                (Some(a), Some(b)) if seeds_overlap(a, b) => "the seeds overlap".to_owned(),
                 (Some(a), Some(b)) if a.rate > 0.0 => format!("{:.2}", b.rate / a.rate),
                 _ => none(),
             };

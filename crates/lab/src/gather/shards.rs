@@ -1,6 +1,6 @@
 //! The shards of an experiment become the experiment.
 //!
-//! All of them have to be there, of the same experiment, machine and seed. Their pieces go back to where
+//! All of them have to be there, of the same experiment, machine and seeds. Their pieces go back to where
 //! [`Shard`](crate::simulate::Shard) says that they come from: the first piece of each shard, then the second of each, and
 //! so on.
 
@@ -12,7 +12,7 @@ use crate::simulate::SimulationResult;
 /// The whole of which these are all the shards, each with the directory that it comes from.
 ///
 /// # Errors
-/// [`LabError::NotOneResult`], with the directory: not a shard, a shard of another experiment, machine, seed or division,
+/// [`LabError::NotOneResult`], with the directory: not a shard, a shard of another experiment, machine, seeds or division,
 /// a shard twice, one that is missing, or one that lacks pieces.
 pub(super) fn merge(shards: Vec<(PathBuf, SimulationResult)>) -> Result<SimulationResult> {
     let refuse = |directory: &Path, why: String| {
@@ -31,7 +31,7 @@ pub(super) fn merge(shards: Vec<(PathBuf, SimulationResult)>) -> Result<Simulati
         ..first.clone()
     };
     let of = first.shard.map_or(1, |shard| shard.of);
-    let points = whole.experiment.clients.len() * whole.experiment.variants.len();
+    let points = whole.experiment.clients.len() * whole.experiment.variants.len() * whole.seeds.count();
     let (first_directory, mut places) = (first_directory.clone(), vec![None; of]);
     for (directory, result) in shards {
         let Some(shard) = result.shard else {
@@ -40,7 +40,7 @@ pub(super) fn merge(shards: Vec<(PathBuf, SimulationResult)>) -> Result<Simulati
         let differs = [
             ("the experiment", result.experiment != whole.experiment),
             ("the machine", result.machine != whole.machine),
-            ("the seed", result.seed != whole.seed),
+            ("the list of seeds", result.seeds != whole.seeds),
             ("the number of shards", shard.of != of),
         ];
         if let Some((what, _)) = differs.iter().find(|(_, differs)| *differs) {
@@ -87,6 +87,9 @@ pub(super) fn merge(shards: Vec<(PathBuf, SimulationResult)>) -> Result<Simulati
             directory,
             "it has more than another, from which something is missing".to_owned(),
         ),
-        None => Ok(whole),
+        None => {
+            whole.summarize();
+            Ok(whole)
+        }
     }
 }

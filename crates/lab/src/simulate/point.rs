@@ -36,6 +36,8 @@ pub struct Point {
     pub clients: usize,
     /// The variant's name.
     pub variant: String,
+    /// Seed of its random numbers.
+    pub seed: u64,
     /// Transactions (or acquisitions) a simulated second.
     pub tps: f64,
     /// Number of counted transactions.
@@ -44,6 +46,9 @@ pub struct Point {
     pub p50_us: f64,
     /// 99th percentile of the latency, µs.
     pub p99_us: f64,
+    /// CPU time of a transaction (or acquisition) in the measured window, µs: that of the server and of the client, without
+    /// idle time and other programs.
+    pub cpu_us: f64,
     /// Shares of the CPUs' time in the measured window, by activity.
     pub shares: Vec<Share>,
     /// Accesses a transaction that change a cache line which several sessions used, from the end of the warm-up on.
@@ -136,14 +141,18 @@ pub(crate) fn run_point(
     let trace = simulation.take_trace();
     let latency = meter.latency();
     let window = meter.window().unwrap_or(report.account);
+    let not_its_own = window.picoseconds(Activity::Idle) + window.picoseconds(Activity::OtherPrograms);
+    let cpu_us = (window.total() - not_its_own) as f64 / 1e6 / latency.len().max(1) as f64;
     let shared_changes: u64 = report.lines.iter().map(|lines| lines.shared_changes).sum();
     let point = Point {
         clients,
         variant: variant.name.clone(),
+        seed,
         tps: latency.len() as f64 * 1e3 / experiment.measure_ms as f64,
         transactions: latency.len(),
         p50_us: latency.value_at_quantile(0.5) as f64 / 1e3,
         p99_us: latency.value_at_quantile(0.99) as f64 / 1e3,
+        cpu_us,
         shares: Activity::ALL
             .into_iter()
             .filter(|activity| *activity != Activity::OtherPrograms || experiment.busy_loops() > 0)

@@ -7,8 +7,10 @@ use clearway_sim::Activity;
 use crate::error::Result;
 use crate::layout::{grouped, latency};
 use crate::report::{Curve, Curves, curve_legend, curves, escaped, legend, page};
+use crate::simulate::fold::Folded;
 use crate::simulate::point::Point;
 use crate::simulate::run::SimulationResult;
+use crate::simulate::spread::nearest_to_median;
 use crate::simulate::table;
 
 type Colour = (u8, u8, u8);
@@ -42,9 +44,10 @@ pub fn html(result: &SimulationResult) -> Result<String> {
     };
     let _ = writeln!(
         body,
-        "<h2>Throughput</h2>\n<p>{unit} a simulated second over clients. What the model leaves out, and how far it agrees \
+        "<h2>Throughput</h2>\n<p>{unit} a simulated second over clients: medians of {}, with bars from the lowest to the highest. What the model leaves out, and how far it agrees \
          with measurements, is in docs/simulator.md: believe orderings and ratios, with their sensitivity, not absolute \
-         throughput.</p>"
+         throughput.</p>",
+        result.seeds
     );
     throughput(&mut body, result)?;
     body.push_str("<h2>Where the CPUs' time went</h2>\n<p>Shares of all hardware threads' time in the measured window.</p>\n");
@@ -59,9 +62,12 @@ pub fn html(result: &SimulationResult) -> Result<String> {
         "<h2>Hottest lines</h2>\n<p>By structure, over the whole run: how long CPUs waited for a line to travel, for \
          earlier requests to the same line, and how long they polled it.</p>\n",
     );
-    let variants = experiment.variants.len();
-    for point in result.points.iter().rev().take(variants).rev() {
-        hottest(&mut body, point);
+    let folded = Folded::of(result);
+    let of_most_clients = result.cells.len().saturating_sub(experiment.variants.len());
+    for cell in (of_most_clients..result.cells.len()).filter(|cell| folded.shows(*cell)) {
+        if let Some(point) = nearest_to_median(result.points_of(cell)) {
+            hottest(&mut body, point);
+        }
     }
     let _ = writeln!(
         body,
@@ -91,8 +97,8 @@ pub fn html(result: &SimulationResult) -> Result<String> {
     Ok(page(
         &format!("Clearway simulate: {}", experiment.name),
         &format!(
-            "{}. Machine {}, seed {}.",
-            experiment.description, machine.name, result.seed
+            "{}. Machine {}, {}.",
+            experiment.description, machine.name, result.seeds
         ),
         &body,
     ))
@@ -100,16 +106,22 @@ pub fn html(result: &SimulationResult) -> Result<String> {
 
 fn throughput(body: &mut String, result: &SimulationResult) -> Result<()> {
     let experiment = &result.experiment;
-    let mut names: Vec<String> = experiment.variants.iter().map(|v| v.name.clone()).collect();
+    let (variants, folded) = (experiment.variants.len(), Folded::of(result));
+    let shown: Vec<usize> = (0..variants).filter(|variant| folded.shows(*variant)).collect();
+    let mut names: Vec<String> = shown
+        .iter()
+        .map(|variant| folded.name(&experiment.variants[*variant].name, *variant))
+        .collect();
     let single = |tps: f64| (tps, (tps, tps));
-    let mut all: Vec<Curve> = (0..names.len())
+    let mut all: Vec<Curve> = shown
+        .iter()
         .map(|variant| Curve {
             points: result
-                .points
+                .cells
                 .iter()
-                .skip(variant)
-                .step_by(names.len())
-                .map(|point| Some(single(point.tps)))
+                .skip(*variant)
+                .step_by(variants)
+                .map(|cell| Some((cell.tps.median, (cell.tps.low, cell.tps.high))))
                 .collect(),
         })
         .collect();
@@ -138,7 +150,9 @@ fn throughput(body: &mut String, result: &SimulationResult) -> Result<()> {
 
 fn shares(body: &mut String, result: &SimulationResult) {
     body.push_str("<div class=\"scroll\"><table>\n");
-    for point in &result.points {
+    let folded = Folded::of(result);
+    let shown = (0..result.cells.len()).filter(|cell| folded.shows(*cell));
+    for point in shown.filter_map(|cell| nearest_to_median(result.points_of(cell))) {
         let _ = write!(
             body,
             "<tr><td class=\"r\">{}</td><td>{}</td><td><svg viewBox=\"0 0 1000 22\" style=\"width:760px\" role=\"img\" \

@@ -1,8 +1,9 @@
 //! An experiment in pieces, so that several machines share it.
 //!
-//! The pieces of an experiment are numbered from 0: its points, clients outermost and variants innermost, and after them
-//! the changes of a sweep. Shard K of N, from 1, has the pieces K − 1, K − 1 + N, K − 1 + 2 N, and so on. Neighbours are
-//! points of the same number of clients, which take about as long; so the shards take about as long.
+//! The pieces of an experiment are numbered from 0: its points, clients outermost, then variants, then seeds, and after
+//! them the changes of a sweep, each with all its variants and seeds. Shard K of N, from 1, has the pieces K − 1, K − 1 + N,
+//! K − 1 + 2 N, and so on. Neighbours are points of the same number of clients, which take about as long; so the shards
+//! take about as long.
 //!
 //! A point depends on nothing but its own options. So all shards together, put back in the order of the pieces
 //! ([`gather`](crate::gather)), are the result of the whole experiment, byte for byte.

@@ -3,24 +3,48 @@
 use std::fmt::Write;
 
 use crate::layout::{grouped, latency};
+use crate::simulate::fold::Folded;
+use crate::simulate::order::{self, Verdict};
 use crate::simulate::point::Point;
 use crate::simulate::run::SimulationResult;
+use crate::simulate::spread::{Spread, nearest_to_median};
+use crate::simulate::trust;
 
-/// The result as text: a row a point, what its columns mean, the hottest lines at the most clients, the sweep.
+/// The result as text: a row a number of clients and variant, what its columns mean, the order that all seeds share, the
+/// hottest lines at the most clients, the sweep, and how far to trust it.
 pub fn text(result: &SimulationResult) -> String {
     let groups = Groups::of(result);
+    let folded = Folded::of(result);
+    let shown = (0..result.cells.len()).filter(|cell| folded.shows(*cell));
     let mut rows = vec![groups.heading()];
-    rows.extend((0..result.points.len()).map(|number| row(result, number)));
+    rows.extend(shown.filter_map(|cell| row(result, cell)));
     let mut text = aligned(&rows);
+    text.push_str(&folded.text());
     text.push_str(&groups.legend());
+    push_orders(&mut text, result);
     let variants = result.experiment.variants.len();
-    for point in &result.points[result.points.len().saturating_sub(variants)..] {
-        push_hottest(&mut text, point);
+    for cell in result.cells.len().saturating_sub(variants)..result.cells.len() {
+        if let Some(point) = nearest_to_median(result.points_of(cell)).filter(|_| folded.shows(cell)) {
+            push_hottest(&mut text, point);
+        }
     }
     if !result.sweep.is_empty() {
         push_sweep(&mut text, result);
     }
+    let _ = write!(text, "\nHow far to trust it:\n{}", trust::text(result));
     text
+}
+
+/// The order that all seeds share, by number of clients.
+fn push_orders(text: &mut String, result: &SimulationResult) {
+    if result.experiment.variants.len() > 1 {
+        let _ = write!(
+            text,
+            "\nBest first, under {}:\n{}",
+            result.seeds,
+            order::lines(&result.orders)
+        );
+    }
 }
 
 /// The groups of columns that a result has beside those of all.
@@ -47,8 +71,10 @@ impl Groups {
             if self.replay { "workers" } else { "clients" },
             "variant",
             "TPS",
+            "lowest–highest",
             "to the first",
             "published",
+            "CPU time",
             "shared changes",
             "p50",
             "p99",
@@ -77,7 +103,9 @@ impl Groups {
 
     /// The meaning of the columns of each group.
     fn legend(&self) -> String {
-        let mut text = String::new();
+        let mut text = "\nTPS and CPU time of a transaction: medians of the seeds; to the first: ratios of equal seeds; other columns: those of \
+             the seed next to the median\n"
+            .to_owned();
         if self.standby {
             text.push_str(
                 "\nended/s: transactions that replay ended; in snapshots: of the CPU time of the readers' transactions; wait: asleep \
@@ -109,34 +137,41 @@ impl Groups {
     }
 }
 
-/// The row of a point, beside that of the first variant with as many clients.
-fn row(result: &SimulationResult, number: usize) -> Vec<String> {
-    let variants = result.experiment.variants.len();
-    let point = &result.points[number];
-    let base = &result.points[number - number % variants];
+/// The row of a cell, beside the first variant with as many clients.
+fn row(result: &SimulationResult, number: usize) -> Option<Vec<String>> {
+    let cell = &result.cells[number];
+    let point = nearest_to_median(result.points_of(number))?;
     let published = result.experiment.published.as_ref();
     let published = published
-        .filter(|published| published.variant == point.variant)
-        .and_then(|published| published.tps(point.clients));
+        .filter(|published| published.variant == cell.variant)
+        .and_then(|published| published.tps(cell.clients));
     let shares: Vec<String> = point
         .shares
         .iter()
         .filter(|share| share.share >= 0.01)
         .map(|share| format!("{} {:.0}%", share.activity, share.share * 100.0))
         .collect();
+    let none = || "–".to_owned();
+    let is_one = result.seeds.count() == 1;
     let mut row = vec![
-        point.clients.to_string(),
-        point.variant.clone(),
-        grouped(point.tps),
-        if number.is_multiple_of(variants) {
-            "–".to_owned()
+        cell.clients.to_string(),
+        cell.variant.clone(),
+        grouped(cell.tps.median),
+        if is_one {
+            none()
         } else {
-            format!("{:.2}", point.tps / base.tps)
+            format!("{}–{}", grouped(cell.tps.low), grouped(cell.tps.high))
         },
-        published.map_or_else(
-            || "–".to_owned(),
-            |tps| format!("{} ({:+.0}%)", grouped(tps), (point.tps / tps - 1.0) * 100.0),
-        ),
+        cell.to_first
+            .map_or_else(none, |ratio| ratio_text(ratio, cell.verdict, is_one)),
+        published.map_or_else(none, |tps| {
+            format!(
+                "{} ({:+.0}%)",
+                grouped(tps),
+                (cell.tps.median / tps - 1.0) * 100.0
+            )
+        }),
+        cpu_time(cell.cpu_us.median),
         format!("{:.2}", point.shared_changes),
         latency(point.p50_us),
         latency(point.p99_us),
@@ -169,7 +204,26 @@ fn row(result: &SimulationResult, number: usize) -> Vec<String> {
         row.extend([format!("{:.1}", parent.sharers), percent(parent.lock_share)]);
     }
     row.push(shares.join(", "));
-    row
+    Some(row)
+}
+
+/// A ratio to the first variant with its lowest and highest; no number in the place of an order that there is not.
+pub(crate) fn ratio_text(ratio: Spread, verdict: Option<Verdict>, is_one_seed: bool) -> String {
+    let range = format!("{:.2}–{:.2}", ratio.low, ratio.high);
+    match verdict {
+        Some(Verdict::SeedsDisagree) => format!("no order ({range})"),
+        _ if is_one_seed => format!("{:.2}", ratio.median),
+        _ => format!("{:.2} ({range})", ratio.median),
+    }
+}
+
+/// A transaction's CPU time; four digits, since variants differ little at one client.
+fn cpu_time(microseconds: f64) -> String {
+    if microseconds < 1.0 {
+        format!("{:.1} ns", microseconds * 1e3)
+    } else {
+        format!("{microseconds:.2} µs")
+    }
 }
 
 /// The hottest lines of a point and its sleeps.
@@ -210,14 +264,14 @@ fn push_sweep(text: &mut String, result: &SimulationResult) {
     let variants = result.experiment.variants.iter();
     let mut rows = vec![vec!["number".to_owned(), "×".to_owned()]];
     rows[0].extend(variants.map(|variant| format!("{} TPS", variant.name)));
-    rows[0].push("ratio".to_owned());
+    rows[0].push("last to first".to_owned());
     for sweep in &result.sweep {
         let mut row = vec![sweep.number.to_string(), sweep.factor.to_string()];
         row.extend(sweep.tps.iter().map(|tps| grouped(*tps)));
-        row.push(match sweep.tps.as_slice() {
-            [first, .., last] => format!("{:.2}", last / first),
-            _ => "–".to_owned(),
-        });
+        row.push(sweep.last_to_first.map_or_else(
+            || "–".to_owned(),
+            |ratio| ratio_text(ratio, sweep.verdict, result.seeds.count() == 1),
+        ));
         rows.push(row);
     }
     let _ = write!(
@@ -227,7 +281,8 @@ fn push_sweep(text: &mut String, result: &SimulationResult) {
     );
 }
 
-/// Results of one experiment on several machines: the throughput of each variant as a ratio to the first one's.
+/// Results of one experiment on several machines: the throughput of each variant as a ratio to the first one's, and the
+/// variant that is better than all others under every seed.
 pub fn overview(results: &[SimulationResult]) -> String {
     let Some(first) = results.first() else {
         return String::new();
@@ -240,19 +295,15 @@ pub fn overview(results: &[SimulationResult]) -> String {
     }
     rows[0].push("fastest".to_owned());
     for result in results {
-        for points in result.points.chunks(variants.len().max(1)) {
-            let mut row = vec![result.machine.name.clone(), points[0].clients.to_string()];
-            row.push(grouped(points[0].tps));
-            row.extend(
-                points[1..]
-                    .iter()
-                    .map(|point| format!("{:.2}", point.tps / points[0].tps)),
-            );
-            let fastest = points.iter().max_by(|one, other| one.tps.total_cmp(&other.tps));
-            let slowest = points.iter().map(|point| point.tps).fold(f64::INFINITY, f64::min);
-            // A difference below a hundredth has no winner.
-            let ahead = fastest.filter(|point| point.tps > slowest * 1.01);
-            row.push(ahead.map_or_else(|| "–".to_owned(), |point| point.variant.clone()));
+        let is_one = result.seeds.count() == 1;
+        for (cells, order) in result.cells.chunks(variants.len().max(1)).zip(&result.orders) {
+            let mut row = vec![result.machine.name.clone(), cells[0].clients.to_string()];
+            row.push(grouped(cells[0].tps.median));
+            row.extend(cells[1..].iter().map(|cell| match cell.to_first {
+                Some(ratio) => ratio_text(ratio, cell.verdict, is_one),
+                None => "–".to_owned(),
+            }));
+            row.push(order.best().unwrap_or("–").to_owned());
             rows.push(row);
         }
     }

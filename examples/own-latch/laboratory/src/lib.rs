@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use clearway_lab::latches::{LatchBenchResult, OwnLatch, OwnLatchKind, add_latch};
-use clearway_lab::simulate::{Experiment, SimulateOptions, SimulationResult, run_experiment};
+use clearway_lab::simulate::{Experiment, Seeds, SimulateOptions, SimulationResult, run_experiment};
 use clearway_lab::{LatchBenchOptions, Result, run_latch_bench};
 use clearway_latch::SpinPolicy;
 use clearway_machine::{Machine, Native};
@@ -75,7 +75,7 @@ pub fn simulated(clients: Option<Vec<usize>>) -> Result<SimulationResult> {
     run_experiment(&SimulateOptions {
         machine: MachineModel::load(&experiment.machine)?,
         experiment,
-        seed: 1,
+        seeds: Seeds::one(1),
         trace: None,
         sweep: false,
         shard: None,
