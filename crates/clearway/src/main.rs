@@ -12,7 +12,7 @@
 //! | `bench` | `bench.rs`, `bench_latches.rs`, `bench_server.rs` |
 //! | `check` | `check.rs` |
 //! | `mechanisms` | `mechanisms.rs` |
-//! | `simulate` | `simulate.rs` |
+//! | `simulate` | `simulate.rs`, `simulate_machine.rs` |
 //! | `advise` | `advise.rs` |
 //! | `report` | `report.rs` |
 //! | `stub-server` (hidden) | `stub_server.rs` |
@@ -50,6 +50,7 @@ mod serve;
 mod server_log;
 mod signals;
 mod simulate;
+mod simulate_machine;
 mod standby;
 mod stub_server;
 mod supervisor;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use clearway_lab::simulate::{
     Calibration, EXPERIMENTS, Experiment, HereOptions, LatchFamily, Seeds, Shard, SimulateOptions,
     SimulationResult, calibrate, here_text, html, is_cost, json, overview, run_experiment, run_here,
@@ -15,6 +15,7 @@ use clearway_sim::{MachineModel, PRESETS};
 use crate::error::{CommandError, Result};
 use crate::options;
 use crate::output;
+use crate::simulate_machine;
 
 /// Run an experiment on a simulated machine: real latches, log and bookkeeping on a model of caches, sockets and
 /// scheduler
@@ -22,6 +23,7 @@ use crate::output;
 /// The same command gives the same numbers, on any host. What the model holds and leaves out, and how far it agrees
 /// with published measurements, is in docs/simulator.md: believe orderings and ratios, not absolute throughput.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "Examples:\n  \
     clearway simulate list\n  \
     clearway simulate numa-simple-update --out result\n  \
@@ -34,6 +36,8 @@ use crate::output;
     clearway simulate here                             the latches of `bench latches`, on this host and simulated, side by side\n  \
     clearway simulate here --latch lwlock-single-cas --section 0,1us --set coherence.rmw_hit=1")]
 pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// The experiment: a name that `clearway simulate list` shows, a TOML file, or `here`: calibrate, then hold 1 and 2
     /// threads of `clearway bench latches` against their simulation
     #[arg(required_unless_present = "calibrate")]
@@ -74,6 +78,16 @@ pub(crate) struct Arguments {
     here: HereArguments,
 }
 
+/// Commands beside the running of an experiment.
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Descriptions of machines that are not here
+    Machine {
+        #[command(subcommand)]
+        command: simulate_machine::Command,
+    },
+}
+
 #[derive(Debug, Args)]
 #[command(next_help_heading = "With `here`")]
 struct HereArguments {
@@ -111,6 +125,9 @@ impl HereArguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    if let Some(Command::Machine { command }) = &arguments.command {
+        return simulate_machine::run(command);
+    }
     let name = match &arguments.experiment {
         Some(name) if name == "list" => return list(),
         Some(name) if name == "here" => return here(arguments),

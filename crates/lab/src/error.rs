@@ -211,6 +211,16 @@ pub enum LabError {
         /// The fault, with its line.
         message: String,
     },
+    /// A tool's text from which no machine can be made.
+    #[error("{}:{line}: {message}", .path.display())]
+    Import {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The fault.
+        message: String,
+    },
     /// A setting that is none.
     #[error("{message}")]
     Setting {

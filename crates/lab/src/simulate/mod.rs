@@ -22,6 +22,7 @@ mod cost;
 mod experiment;
 mod fold;
 mod hot_parent;
+mod import;
 mod jobs;
 mod latch_mix;
 mod meter;
@@ -53,6 +54,7 @@ pub use experiment::{
     Devices, EXPERIMENTS, Experiment, Parameters, Published, Variant, WorkloadKind, simulated_switches,
 };
 pub use hot_parent::HotParentFigures;
+pub use import::{ImportedMachine, MachineTexts, import_machine};
 pub(crate) use jobs::{Job, run_jobs};
 pub use multixact::MultixactForm;
 pub use order::{Group, Order, Verdict};
