@@ -269,7 +269,7 @@ impl MachineModel {
     pub fn parse(path: &str, text: &str) -> Result<Self, ModelError> {
         let model: Self = toml::from_str(text).map_err(|error| ModelError::Syntax {
             path: path.to_owned(),
-            message: error.to_string(),
+            message: missing_table(text).unwrap_or_else(|| error.to_string()),
         })?;
         model.check()?;
         Ok(model)
@@ -422,6 +422,25 @@ impl MachineModel {
     }
 }
 
+/// The first table that a description, which is TOML otherwise, does not have. It is missed at the end: serde's error
+/// points at the first line, as if the name there were wrong.
+fn missing_table(text: &str) -> Option<String> {
+    let tables: toml::Table = text.parse().ok()?;
+    let lines = text.lines().count();
+    let missing = |table: &str, holds: &str| {
+        let message = format!("line {lines}: the description ends without [{table}], which holds {holds}");
+        (!tables.contains_key(table)).then_some(message)
+    };
+    missing("topology", "sockets and cores_per_socket")
+        .or_else(|| missing("coherence", "the costs of cache lines"))
+        .or_else(|| {
+            missing(
+                "sources",
+                "where each figure is from, as in \"coherence.socket\" = \"measured with …\"",
+            )
+        })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -481,6 +500,15 @@ mod tests {
                 .unwrap_err()
                 .to_string()
                 .contains("rmw_hitt")
+        );
+        let (without, _) = PRESETS[0].1.split_once("\n[sources]").unwrap();
+        let error = MachineModel::parse("mine.toml", without).unwrap_err().to_string();
+        let lines = without.lines().count();
+        assert!(
+            error.starts_with(&format!(
+                "mine.toml: line {lines}: the description ends without [sources]"
+            )),
+            "{error}"
         );
         let text = PRESETS[0].1.replace("pause = ", "pause = -");
         assert!(
