@@ -94,7 +94,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         output::notice(format_args!(
             "calibrating; other load on this host spoils all that follows"
         ));
-        options.machine = calibrate().map_err(LabError::from)?.machine;
+        options.machine = calibrate()?.machine;
     }
     let advice = run_advise(&options)?;
     output::print(format_args!("{}", advice_text(&advice)))?;

@@ -9,7 +9,7 @@ use clearway_lab::simulate::{
     SimulationResult, calibrate, here_text, html, is_cost, json, overview, run_experiment, run_here,
     set_costs, text,
 };
-use clearway_lab::LabError;
+use clearway_lab::{LabError, host_use};
 use clearway_sim::{MachineModel, PRESETS};
 
 use crate::error::{CommandError, Result};
@@ -139,7 +139,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         }
         Some(name) => name,
         None => {
-            let calibration = calibrate().map_err(LabError::from)?;
+            let calibration = calibrated()?;
             let text = toml::to_string(&calibration.machine).map_err(|error| CommandError::Io {
                 what: "writing the description",
                 source: std::io::Error::other(error),
@@ -233,6 +233,22 @@ fn write(result: &SimulationResult, directory: &Path, suffix: &str) -> Result<()
     Ok(())
 }
 
+/// Calibrates this host, and says if other programs use it, before and after.
+fn calibrated() -> Result<Calibration> {
+    let say = |warning: Option<String>| {
+        if let Some(warning) = warning {
+            output::notice(format_args!("{warning}"));
+        }
+    };
+    say(host_use::warning(host_use::share_now(), "other programs use"));
+    clearway_machine::stderr_line(format_args!(
+        "Calibrating; other load on this host spoils all that follows."
+    ));
+    let calibration = calibrate()?;
+    say(host_use::warning(calibration.others_share, "other programs used"));
+    Ok(calibration)
+}
+
 /// Holds this host against its simulation.
 fn here(arguments: &Arguments) -> Result<()> {
     if arguments.machine.is_some()
@@ -274,10 +290,7 @@ fn here(arguments: &Arguments) -> Result<()> {
     options.check()?;
     Calibration::check_settings(&arguments.settings)?;
     options::warn_of_debug_build();
-    clearway_machine::stderr_line(format_args!(
-        "Calibrating; other load on this host spoils all that follows."
-    ));
-    let mut calibration = calibrate().map_err(LabError::from)?;
+    let mut calibration = calibrated()?;
     calibration.set(&arguments.settings)?;
     let result = run_here(&options, &calibration)?;
     output::print(format_args!("{}", here_text(&result)))?;

@@ -230,6 +230,20 @@ pub enum LabError {
     /// A machine's description cannot be used.
     #[error(transparent)]
     Machine(#[from] clearway_sim::ModelError),
+    /// Too few of a calibration's measurements were undisturbed.
+    #[error(
+        "this host is too busy to be calibrated: {undisturbed} of {wanted} measurements were undisturbed{}; end what runs \
+         beside, and try again",
+        .others_share.map_or_else(String::new, |share| format!(", and other programs used {:.0} % of the CPUs", share * 100.0))
+    )]
+    HostTooBusy {
+        /// Measurements that count.
+        undisturbed: usize,
+        /// Measurements that were wanted.
+        wanted: usize,
+        /// The part of the CPUs that other programs used, 0 to 1.
+        others_share: Option<f64>,
+    },
     /// A simulation came to no end.
     #[error("{what}: {source}")]
     Simulation {

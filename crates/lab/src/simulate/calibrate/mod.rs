@@ -15,12 +15,13 @@ mod system;
 
 use std::hint::{black_box, spin_loop};
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clearway_machine::{AtomicWord, Machine, Native, Padded};
 use clearway_sim::{MachineModel, ModelError};
 
 use crate::error::LabError;
+use crate::host_use::{BUSY_SHARE, HostUse};
 use crate::latches::section::Section;
 use crate::simulate::cost::set_costs;
 use crate::stats::median;
@@ -41,6 +42,8 @@ pub struct Calibration {
     pub measured: Vec<(&'static str, f64)>,
     /// The placements of pairs of CPUs, most frequent first. Empty on a host of one CPU.
     pub placements: Vec<Placement>,
+    /// The part of the CPUs that other programs used meanwhile, 0 to 1; `None` where the kernel does not show it.
+    pub others_share: Option<f64>,
     /// The CPUs that this process may use.
     pub(super) cpus: Vec<usize>,
     /// The usual value of [`Probe::alone`].
@@ -49,17 +52,44 @@ pub struct Calibration {
 
 const PROBES: usize = 300;
 
+/// Probes that show which placements there are; fewer do not.
+const PROBES_MIN: usize = 60;
+
+/// Time for all probes. They take two seconds on a quiet host; on a busy one the two threads of a probe wait for each
+/// other's turns, and what few probes find is the scheduler's.
+const TIME_MAX: Duration = Duration::from_secs(15);
+
 /// Nanoseconds. No transfer of a line between two CPUs takes longer. Where one seems to, the host of a
 /// virtual machine runs both CPUs in turn on one of its own, and the other measurements of that moment are
 /// useless too.
 const FARTHEST: f64 = 1_000.0;
 
-/// Measures this host. Takes two or three seconds; other load makes the figures worthless.
-pub fn calibrate() -> Result<Calibration, ModelError> {
+/// Measures this host. Takes two or three seconds; other load makes the figures worthless, and
+/// [`others_share`](Calibration::others_share) says how much there was.
+///
+/// # Errors
+/// [`LabError::HostTooBusy`], after half a minute at most: too few measurements were undisturbed.
+pub fn calibrate() -> Result<Calibration, LabError> {
+    calibrate_within(TIME_MAX)
+}
+
+/// The same with another time for the probes.
+fn calibrate_within(time_max: Duration) -> Result<Calibration, LabError> {
     let machine = MachineModel::load("this")?;
     let cpus = Native::cpus_allowed().map_err(ModelError::Host)?;
+    let before = HostUse::now();
+    let others_share = || HostUse::now()?.share_since(before.as_ref()?);
     let one = OneCpu::measure();
-    let pairs = (cpus.len() > 1 && machine.cpus() > 1).then(|| Pairs::measure(&cpus));
+    let pairs = (cpus.len() > 1 && machine.cpus() > 1).then(|| Pairs::measure(&cpus, time_max));
+    if let Some(pairs) = &pairs
+        && pairs.looks.len() < PROBES_MIN
+    {
+        return Err(LabError::HostTooBusy {
+            undisturbed: pairs.looks.len(),
+            wanted: PROBES,
+            others_share: others_share(),
+        });
+    }
     let mut measured = one.costs().to_vec();
     measured.extend(pairs.iter().flat_map(|pairs| pairs.costs(&one, cpus[0])));
     let mut calibration = Calibration {
@@ -68,6 +98,7 @@ pub fn calibrate() -> Result<Calibration, ModelError> {
         placements: pairs
             .as_ref()
             .map_or(Vec::new(), |pairs| placements(&pairs.looks)),
+        others_share: others_share(),
         cpus,
         alone: pairs.as_ref().map_or(0.0, |pairs| median(&pairs.speeds)),
     };
@@ -150,7 +181,9 @@ struct Pairs {
 }
 
 impl Pairs {
-    fn measure(cpus: &[usize]) -> Self {
+    /// Probes until there are enough, or for `time_max`.
+    fn measure(cpus: &[usize], time_max: Duration) -> Self {
+        let began = Instant::now();
         let word = Padded(<Native as Machine>::U64::new(0));
         let between = SPACINGS.map(Section::calibrate);
         let increment = || {
@@ -167,7 +200,7 @@ impl Pairs {
         });
         let (mut looks, mut woken, mut speeds) = (Vec::new(), Vec::new(), Vec::new());
         for turn in 0..3 * PROBES {
-            if looks.len() == PROBES {
+            if looks.len() == PROBES || began.elapsed() > time_max {
                 break;
             }
             let pair = pair(cpus, turn);
@@ -219,8 +252,16 @@ impl Calibration {
                 *cost = rounded(*nanoseconds);
             }
         }
+        let beside = match self.others_share {
+            Some(share) if share > BUSY_SHARE => {
+                format!(", while other programs used {:.0} % of the CPUs", share * 100.0)
+            }
+            _ => String::new(),
+        };
         for (name, _) in &self.measured {
-            machine.sources.insert((*name).to_owned(), MEASURED.to_owned());
+            machine
+                .sources
+                .insert((*name).to_owned(), format!("{MEASURED}{beside}"));
         }
         machine.description = machine
             .description
@@ -299,5 +340,27 @@ impl Calibration {
             machine.sources.insert((*name).to_owned(), MEASURED.to_owned());
         }
         machine
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A host on which no probe ends in time is said to be busy, in the place of figures.
+    #[test]
+    fn a_host_without_undisturbed_probes_is_not_calibrated() {
+        if Native::cpus_allowed().unwrap().len() < 2 {
+            return;
+        }
+        let error = calibrate_within(Duration::ZERO).unwrap_err();
+        assert!(
+            matches!(error, LabError::HostTooBusy { undisturbed: 0, .. }),
+            "{error}"
+        );
+        assert!(
+            error.to_string().contains("too busy to be calibrated: 0 of 300"),
+            "{error}"
+        );
     }
 }
