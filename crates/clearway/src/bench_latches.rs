@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clearway_lab::latches::table;
-use clearway_lab::{LatchBenchOptions, run_latch_bench};
+use clearway_lab::{LatchBenchOptions, host_use, run_latch_bench};
 use clearway_latch::SpinPolicy;
 
 use crate::error::Result;
@@ -103,6 +103,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         options.estimated_time()?.as_secs_f64().ceil()
     ));
     options::warn_of_debug_build();
+    if let Some(warning) = host_use::warning(host_use::share_now(), "other programs use") {
+        output::notice(format_args!("{warning}"));
+    }
     let result = run_latch_bench(&options)?;
     output::print(format_args!("{}", table::text(&result, arguments.tail)))?;
     output::line(format_args!(

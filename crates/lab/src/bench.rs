@@ -582,6 +582,7 @@ fn cell(workload: String, clients: usize, variant: &str, point: &Gathered, part:
         tps_rounds: part.tps.clone(),
         ratio: None,
         ratio_bounds: None,
+        ratio_spread: None,
         p50_us: percentile_us(&part.latencies.all, 0.5),
         p99_us: percentile_us(&part.latencies.all, 0.99),
         transactions: part.latencies.all.len(),

@@ -167,6 +167,9 @@ pub struct Cell {
     /// The quartiles of these ratios; of fewer than five the least and the greatest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio_bounds: Option<[f64; 2]>,
+    /// Half the range of these ratios, as a share of their median.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio_spread: Option<f64>,
     /// Median latency of a transaction, microseconds, over all rounds.
     pub p50_us: f64,
     /// Its 99th percentile.
@@ -261,11 +264,17 @@ impl BenchResult {
                 }
                 let base = &self.cell(&cell.workload, cell.clients, &base)?.tps_rounds;
                 let rounds = &cell.tps_rounds;
-                stats::paired_ratio(base, rounds).zip(stats::paired_bounds(base, rounds))
+                let bounds = stats::paired_bounds(base, rounds)?;
+                Some((
+                    stats::paired_ratio(base, rounds)?,
+                    (bounds, stats::paired_spread(base, rounds)?),
+                ))
             })
             .collect();
         for (cell, ratio) in self.cells.iter_mut().zip(ratios) {
-            (cell.ratio, cell.ratio_bounds) = ratio.unzip();
+            let (ratio, bounds_and_spread) = ratio.unzip();
+            cell.ratio = ratio;
+            (cell.ratio_bounds, cell.ratio_spread) = bounds_and_spread.unzip();
         }
     }
 }
@@ -275,6 +284,13 @@ impl Cell {
     pub fn is_level(&self) -> bool {
         self.ratio_bounds
             .is_some_and(|[low, high]| (low..=high).contains(&1.0))
+    }
+
+    /// True if the ratio lies within its own spread and the rounds are far apart: it says nothing, though their middle half
+    /// may be on one side of 1.
+    pub fn is_unsteady(&self) -> bool {
+        let both = self.ratio.zip(self.ratio_spread);
+        both.is_some_and(|(ratio, spread)| stats::is_unsteady(ratio, spread))
     }
 }
 
@@ -326,6 +342,7 @@ pub(crate) mod tests {
             tps_rounds: vec![tps * 0.98, tps, tps * 1.02],
             ratio: None,
             ratio_bounds: None,
+            ratio_spread: None,
             p50_us: clients as f64 / tps * 1e6,
             p99_us: clients as f64 / tps * 4e6,
             transactions: tps as u64,
@@ -419,5 +436,15 @@ pub(crate) mod tests {
         assert!(!cell(&[90.0, 102.0, 103.0, 104.0, 105.0]).is_level());
         assert!(cell(&[90.0, 91.0, 103.0, 104.0, 105.0]).is_level());
         assert!(!example().cells[0].is_level());
+        // Rounds of a host that others use: a median of 0.49 that no reader should see as one.
+        let noise = cell(&[12.0, 45.0, 49.0, 80.0, 320.0]);
+        assert!(
+            noise.is_unsteady() && !noise.is_level(),
+            "{:?}",
+            noise.ratio_bounds
+        );
+        assert!(!cell(&[90.0, 102.0, 103.0, 104.0, 105.0]).is_unsteady());
+        // Far from 1, a wide spread leaves the answer as it is.
+        assert!(!cell(&[400.0, 1_000.0, 1_500.0]).is_unsteady());
     }
 }

@@ -41,6 +41,21 @@ pub(crate) fn paired_bounds(base: &[f64], other: &[f64]) -> Option<[f64; 2]> {
     (!ratios.is_empty()).then(|| [quantile(&ratios, outside), quantile(&ratios, 1.0 - outside)])
 }
 
+/// The [`spread`] of the ratios of samples taken side by side.
+pub(crate) fn paired_spread(base: &[f64], other: &[f64]) -> Option<f64> {
+    let ratios = paired_ratios(base, other);
+    (!ratios.is_empty()).then(|| spread(&ratios))
+}
+
+/// The spread from which on ratios are [unsteady](is_unsteady).
+const UNSTEADY: f64 = 0.5;
+
+/// True if a ratio lies within a spread of half of it and more: the host's noise is larger than what it tells apart, whatever
+/// the middle half of the rounds says.
+pub(crate) fn is_unsteady(ratio: f64, spread: f64) -> bool {
+    spread >= UNSTEADY && (ratio - 1.0).abs() < spread * ratio.max(1.0)
+}
+
 /// Ratios whose quartiles bound their middle half. Those of fewer leave out next to nothing, or half of them.
 const QUARTILES_FROM: usize = 5;
 

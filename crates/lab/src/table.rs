@@ -38,10 +38,11 @@ pub fn ratio_head(result: &BenchResult) -> String {
     }
 }
 
-/// The ratio of a cell, or `≈ 1` if the rounds do not say on which side of 1 it is.
+/// The ratio of a cell; `≈ 1` if the rounds do not say on which side of 1 it is, and no number if it lies within a wide spread.
 fn ratio(cell: &Cell) -> String {
     match cell.ratio {
         None => String::new(),
+        Some(_) if cell.is_unsteady() => UNSTEADY.to_owned(),
         Some(_) if cell.is_level() => LEVEL.to_owned(),
         Some(ratio) => format!("{ratio:.2}×"),
     }
@@ -50,12 +51,21 @@ fn ratio(cell: &Cell) -> String {
 /// A ratio within its own spread.
 const LEVEL: &str = "≈ 1";
 
-/// The legend of such ratios; for below a table that has them.
-fn level_legend(result: &BenchResult) -> Option<String> {
-    let any = result.cells.iter().any(Cell::is_level);
-    any.then(|| {
+/// In the place of a ratio that lies within a spread of half of it and more.
+const UNSTEADY: &str = "unsteady";
+
+/// The legends of such ratios; for below a table that has them.
+fn level_legend(result: &BenchResult) -> impl Iterator<Item = String> {
+    let any = |has: fn(&Cell) -> bool| result.cells.iter().any(has);
+    let level = any(|cell| cell.is_level() && !cell.is_unsteady()).then(|| {
         format!("{LEVEL}: the rounds' ratios, or the middle half of five and more, lie on both sides of 1.")
-    })
+    });
+    let unsteady = any(Cell::is_unsteady).then(|| {
+        format!(
+            "{UNSTEADY}: the rounds' ratios are so far apart that their median says nothing; measure longer, or on a quiet host."
+        )
+    });
+    level.into_iter().chain(unsteady)
 }
 
 /// The conditions under which a result was measured that its numbers depend on: the programs that ran beside, and a busy

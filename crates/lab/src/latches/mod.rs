@@ -319,6 +319,7 @@ impl<'a> Grid<'a> {
                         spread: stats::spread(&rates),
                         operations_rounds: rates,
                         ratio: None,
+                        ratio_spread: None,
                         slowest_to_fastest: stats::median(&shares),
                         cpus: stats::median(&cpus),
                         read: ModeWait::merged(rounds.iter().map(|round| &round.read)),

@@ -63,6 +63,9 @@ pub struct LatchCell {
     pub operations_rounds: Vec<f64>,
     /// Median of the ratios to parking_lot's lock of the same kind in the same round, where that was measured too.
     pub ratio: Option<f64>,
+    /// Half the range of these ratios, as a share of their median.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ratio_spread: Option<f64>,
     /// The slowest thread's acquisitions as a share of the fastest's, 0 to 1: the median of the rounds.
     pub slowest_to_fastest: f64,
     /// CPUs that the threads kept busy: the median of the rounds.
@@ -87,17 +90,18 @@ impl LatchBenchResult {
     /// Fills in every cell's ratio to the reference.
     pub(super) fn compare(&mut self) {
         let latches = BenchLatch::all();
-        let ratios: Vec<Option<f64>> = self
+        let ratios: Vec<Option<(f64, f64)>> = self
             .cells
             .iter()
             .map(|cell| {
                 let reference = latches.iter().find(|latch| latch.name == cell.latch)?.reference();
                 let base = self.cell(cell.section_ns, cell.read_share, cell.threads, reference)?;
-                stats::paired_ratio(&base.operations_rounds, &cell.operations_rounds)
+                let (base, rounds) = (&base.operations_rounds, &cell.operations_rounds);
+                stats::paired_ratio(base, rounds).zip(stats::paired_spread(base, rounds))
             })
             .collect();
         for (cell, ratio) in self.cells.iter_mut().zip(ratios) {
-            cell.ratio = ratio;
+            (cell.ratio, cell.ratio_spread) = ratio.unzip();
         }
     }
 }

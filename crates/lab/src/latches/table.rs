@@ -2,6 +2,7 @@
 
 use super::{LatchBenchResult, LatchCell, ModeWait};
 use crate::layout::{latency, lines};
+use crate::stats::is_unsteady;
 
 /// Operations a second with three digits and a unit.
 pub(crate) fn rate(operations: f64) -> String {
@@ -23,9 +24,11 @@ pub(crate) fn section(section_ns: u64) -> String {
 }
 
 fn throughput(cell: &LatchCell) -> String {
-    let ratio = cell
-        .ratio
-        .map_or_else(String::new, |ratio| format!(" {ratio:.2}×"));
+    let ratio = match cell.ratio.zip(cell.ratio_spread) {
+        None => String::new(),
+        Some((ratio, spread)) if is_unsteady(ratio, spread) => " unsteady".to_owned(),
+        Some((ratio, _)) => format!(" {ratio:.2}×"),
+    };
     format!("{}{ratio}", rate(cell.operations))
 }
 
@@ -48,7 +51,7 @@ pub fn text(result: &LatchBenchResult, tail_asked: bool) -> String {
     let mut text = String::new();
     text.push_str(
         "Operations a second, all threads together, and the ratio to parking_lot's lock of the same kind in the same rounds, by \
-         the share of readers:\n\n",
+         the share of readers (unsteady: the rounds' ratios are so far apart that their median says nothing):\n\n",
     );
     text.push_str(&matrix(result, throughput));
     if tail_asked || result.cells.len() <= TAIL_ROWS {
