@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         );
         return Err(CommandError::Usage(text));
     }
-    let config = arguments.config.load()?;
+    let config = arguments.config.load(None)?;
     keep_private(data, config.allow_group_access)?;
     let engine = Engine::open(data, config).map_err(CommandError::database("making", data))?;
     let made = name_superuser(&engine, &arguments.username, password.as_deref());

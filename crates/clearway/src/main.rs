@@ -9,6 +9,7 @@
 //! | `status`, `stop`, `reload` | `running_server.rs` |
 //! | `standby`, `promote`, `rewind` | `standby.rs`, `promote.rs`, `rewind.rs` |
 //! | `node`, `cluster` | `node.rs`, `node_database.rs`, `node_directory.rs`, `node_following.rs`, `cluster.rs` |
+//! | `config` | `config.rs` |
 //! | `bench` | `bench.rs`, `bench_latches.rs`, `bench_server.rs` |
 //! | `check` | `check.rs` |
 //! | `mechanisms` | `mechanisms.rs` |
@@ -28,6 +29,7 @@ mod bench_server;
 mod cert;
 mod check;
 mod cluster;
+mod config;
 mod error;
 mod etcd_options;
 mod init;
@@ -47,6 +49,7 @@ mod rewind;
 mod role;
 mod running_server;
 mod serve;
+mod served;
 mod server_log;
 mod signals;
 mod simulate;
@@ -100,6 +103,7 @@ enum Command {
     Recover(recover::Arguments),
     Node(node::Arguments),
     Cluster(cluster::Arguments),
+    Config(config::Arguments),
     Bench(bench::Arguments),
     Check(check::Arguments),
     Mechanisms(mechanisms::Arguments),
@@ -148,6 +152,7 @@ fn main() -> ExitCode {
         Command::Recover(arguments) => recover::run(arguments),
         Command::Node(arguments) => node::run(arguments),
         Command::Cluster(arguments) => cluster::run(arguments),
+        Command::Config(arguments) => config::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Mechanisms(arguments) => mechanisms::run(arguments),

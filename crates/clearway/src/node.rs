@@ -9,7 +9,6 @@
 //! asked to end does not begin anew, unless the signal comes in the moment between the last look and the execution.
 
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::thread;
@@ -26,9 +25,10 @@ use crate::etcd_options::{EtcdArguments, check_name};
 use crate::metrics::MetricsPage;
 use crate::node_database::{NodeDatabase, NodeDatabaseOptions};
 use crate::node_directory::NodeDirectory;
-use crate::options::{ConfigOptions, duration, keep_private};
+use crate::options::{duration, keep_private};
 use crate::output::notice;
 use crate::serve::{OnPanic, addresses, bind};
+use crate::served::{LISTEN, ServedOptions};
 use crate::server_log;
 use crate::signals::{OnHangUp, handle_signals, survive_file_size_limit};
 use crate::supervisor;
@@ -59,18 +59,6 @@ pub(crate) struct Arguments {
     /// Name of this node, which no other node of the cluster has
     #[arg(long, value_name = "NAME")]
     name: String,
-    /// Data directory
-    #[arg(long, value_name = "DIR")]
-    data: PathBuf,
-    /// Address to listen on, loopback only without TLS
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:5433")]
-    listen: String,
-    /// Directory for a Unix-domain socket, `.s.PGSQL.<port>`
-    #[arg(long, value_name = "DIR")]
-    socket_dir: Option<PathBuf>,
-    /// Port in the Unix-domain socket's name, if it differs from that of --listen
-    #[arg(long, default_value_t = 0, hide_default_value = true)]
-    port: u16,
     /// Connection string by which other nodes follow this one: 'host=… port=… user=…'; if not given, the address of --listen
     #[arg(long, value_name = "CONNINFO")]
     advertise: Option<String>,
@@ -87,7 +75,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 0)]
     synchronous: usize,
     #[command(flatten)]
-    config: ConfigOptions,
+    served: ServedOptions,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -98,19 +86,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             arguments.ttl
         )));
     }
-    let config = arguments.config.load()?;
+    let served = arguments.served.clone();
+    let data = served.data()?;
+    let config = served.load(&data, &data, LISTEN)?;
     server_log::configure(&config);
-    keep_private(&arguments.data, config.allow_group_access)?;
+    keep_private(&data, config.allow_group_access)?;
     let mut etcd = arguments.etcd.client(etcd_patience(arguments))?;
     let on_hang_up = OnHangUp::default();
     let stop = handle_signals(on_hang_up.clone())?;
     survive_file_size_limit()?;
     let deadline = AnswerDeadline::default();
-    let directory = NodeDirectory::new(&arguments.data, &config)?;
+    let directory = NodeDirectory::new(&data, &config)?;
+    // The file of ALTER SYSTEM may only now be where it belongs, and is in the former directory until there is a copy.
+    let config = served.load(&data, &directory.of_clients_files()?, LISTEN)?;
+    server_log::configure(&config);
+    let directory = NodeDirectory::new(&data, &config)?;
     let server = bind(
-        &arguments.listen,
-        arguments.socket_dir.as_deref(),
-        arguments.port,
+        arguments.served.port,
         &directory.of_clients_files()?,
         &config,
         Some(deadline.clone()),
@@ -120,7 +112,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let database = Arc::new(NodeDatabase::new(NodeDatabaseOptions {
         name: arguments.name.clone(),
         directory,
-        config_options: arguments.config.clone(),
+        load: Arc::new(move || served.load(&data, &data, LISTEN)),
         config,
         follow_with: arguments.follow_with.clone(),
         deadline,

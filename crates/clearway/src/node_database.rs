@@ -33,7 +33,6 @@ use crate::error::{CommandError, Result};
 use crate::metrics::MetricsPage;
 use crate::node_directory::{Closed, NodeDirectory};
 use crate::node_following;
-use crate::options::ConfigOptions;
 use crate::output::notice;
 use crate::serve::OnPanic;
 use crate::signals::OnHangUp;
@@ -47,7 +46,8 @@ const PROMOTION_PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct NodeDatabaseOptions {
     pub(crate) name: String,
     pub(crate) directory: NodeDirectory,
-    pub(crate) config_options: ConfigOptions,
+    /// Reads the configuration again.
+    pub(crate) load: Arc<dyn Fn() -> Result<Config> + Send + Sync>,
     pub(crate) config: Config,
     pub(crate) follow_with: String,
     pub(crate) deadline: AnswerDeadline,
@@ -252,10 +252,15 @@ impl NodeDatabase {
     fn opened(&self, server: &Server, engine: &Arc<Engine>, role: Role) {
         notice(format_args!("{}", crate::serve::recovery_line(engine)));
         let on_hang_up = &self.options.on_hang_up;
-        on_hang_up.reload_with(&self.options.config_options, engine, |config, take| {
-            config.synchronous_standby_names.clear();
-            take(config)
-        });
+        let load = Arc::clone(&self.options.load);
+        on_hang_up.reload_with(
+            move || load(),
+            engine,
+            |config, take| {
+                config.synchronous_standby_names.clear();
+                take(config)
+            },
+        );
         self.options.metrics.show(engine);
         server.ready(Arc::clone(engine));
         let mut state = self.state();
@@ -491,7 +496,7 @@ mod tests {
         NodeDatabase::new(NodeDatabaseOptions {
             name: "alice".to_owned(),
             directory: NodeDirectory::new(data, &config).unwrap(),
-            config_options: ConfigOptions::default(),
+            load: Arc::new(|| Ok(Config::default())),
             config,
             follow_with: String::new(),
             deadline: AnswerDeadline::default(),

@@ -12,14 +12,15 @@
 //! A directory is moved aside by renaming it to NAME.former. An earlier one of that name is removed after the rename has
 //! worked: until then the directory has the name NAME.former.new, which the next start completes.
 //!
-//! The files by which the node knows its clients ([`NodeDirectory::kept`]) are no part of a copy. They are taken over from
-//! the directory that was moved aside, before the copy is opened for the first time.
+//! The files by which the node knows its clients, and that of ALTER SYSTEM ([`NodeDirectory::kept`]), are no part of a copy.
+//! They are taken over from the directory that was moved aside, before the copy is opened for the first time.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use clearway_engine::Config;
+use clearway_engine::config::AUTO_FILE;
 use clearway_node::cluster_state::Role;
 use clearway_server::StopSignal;
 use clearway_server::replication::following::FormerPrimary;
@@ -135,17 +136,18 @@ fn moving(source: io::Error) -> CommandError {
 impl NodeDirectory {
     /// The directory `data`. A move that was interrupted is completed, and a copy behind which a kill came.
     pub(crate) fn new(data: &Path, config: &Config) -> Result<NodeDirectory> {
-        let of_clients = [
+        let of_server = [
+            AUTO_FILE,
             &config.hba_file,
             &config.ssl_cert_file,
             &config.ssl_key_file,
             &config.ssl_ca_file,
         ];
-        let is_inside = |name: &&String| !name.is_empty() && Path::new(name).is_relative();
+        let is_inside = |name: &&str| !name.is_empty() && Path::new(name).is_relative();
         let directory = NodeDirectory {
             path: followed(data),
             fsync: config.fsync,
-            kept: of_clients
+            kept: of_server
                 .into_iter()
                 .filter(is_inside)
                 .map(PathBuf::from)

@@ -27,17 +27,23 @@ pub(crate) struct ConfigOptions {
 }
 
 impl ConfigOptions {
-    /// The file, then the preset, then single switches.
-    pub(crate) fn load(&self) -> Result<Config> {
-        let mut config = match &self.config {
-            Some(path) => Config::from_file(path).map_err(CommandError::Config)?,
-            None => Config::default(),
-        };
+    /// The file, then what ALTER SYSTEM wrote into the data directory, then the preset, then single switches.
+    pub(crate) fn load(&self, data: Option<&Path>) -> Result<Config> {
+        let mut config = Config::from_files(self.config.as_deref(), data).map_err(CommandError::Config)?;
         if let Some(preset) = &self.preset {
             config.mechanisms = Mechanisms::preset(preset)?;
+            for switch in Mechanisms::SWITCHES {
+                let key = format!("mechanisms.{}", switch.name);
+                config.origins.set_by_command_line(&key);
+            }
         }
         for setting in &self.settings {
             config.mechanisms.set(setting)?;
+            if let Some((name, _)) = setting.split_once('=') {
+                config
+                    .origins
+                    .set_by_command_line(&format!("mechanisms.{}", name.trim()));
+            }
         }
         Ok(config)
     }

@@ -57,7 +57,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let config = arguments.config.load()?;
+    let config = arguments.config.load(Some(&arguments.data))?;
     let from: ConnInfo = arguments.from.parse()?;
     keep_private(&arguments.data, config.allow_group_access)?;
     let stop = handle_signals(OnHangUp::default())?;

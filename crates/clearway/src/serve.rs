@@ -10,8 +10,9 @@ use clearway_server::{AnswerDeadline, Scheduling, Server, ServerOptions, TlsOpti
 
 use crate::error::{CommandError, Result, plural};
 use crate::metrics::MetricsPage;
-use crate::options::{ConfigOptions, keep_private};
+use crate::options::keep_private;
 use crate::output::notice;
+use crate::served::{LISTEN, ServedOptions, socket_dir};
 use crate::server_log;
 use crate::signals::{OnHangUp, handle_signals, survive_file_size_limit};
 use crate::supervisor;
@@ -32,47 +33,33 @@ use crate::supervisor;
     psql -h 127.0.0.1 -p 5433 postgres\n  \
     pgbench -h /tmp -p 5433 -i -s 10 postgres && pgbench -h /tmp -p 5433 -M prepared -c 16 -T 10 postgres")]
 pub(crate) struct Arguments {
-    /// Data directory
-    #[arg(long, value_name = "DIR")]
-    data: PathBuf,
-    /// Address to listen on, loopback only without TLS; "none" for Unix-domain sockets alone
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:5433")]
-    listen: String,
-    /// Directory for a Unix-domain socket, `.s.PGSQL.<port>`
-    #[arg(long, value_name = "DIR")]
-    socket_dir: Option<PathBuf>,
-    /// Port in the Unix-domain socket's name, if it differs from that of --listen
-    #[arg(long, default_value_t = 0, hide_default_value = true)]
-    port: u16,
     #[command(flatten)]
-    config: ConfigOptions,
+    served: ServedOptions,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let config = arguments.config.load()?;
+    let served = arguments.served.clone();
+    let data = served.data()?;
+    let load = {
+        let data = data.clone();
+        move || served.load(&data, &data, LISTEN)
+    };
+    let config = load()?;
     server_log::configure(&config);
     let on_hang_up = OnHangUp::default();
     let stop = handle_signals(on_hang_up.clone())?;
     survive_file_size_limit()?;
-    keep_private(&arguments.data, config.allow_group_access)?;
-    let server = bind(
-        &arguments.listen,
-        arguments.socket_dir.as_deref(),
-        arguments.port,
-        &arguments.data,
-        &config,
-        None,
-    )?;
+    keep_private(&data, config.allow_group_access)?;
+    let server = bind(arguments.served.port, &data, &config, None)?;
     let metrics = MetricsPage::listen(&config.metrics_listen)?;
     thread::scope(|scope| {
         let _stop_on_panic = OnPanic(|| stop.stop());
         let running = scope.spawn(|| server.run(&stop));
-        let opened =
-            Engine::open(&arguments.data, config).map_err(CommandError::database("opening", &arguments.data));
+        let opened = Engine::open(&data, config).map_err(CommandError::database("opening", &data));
         match opened {
             Ok(engine) => {
                 notice(format_args!("{}", recovery_line(&engine)));
-                on_hang_up.reload(&arguments.config, &engine);
+                on_hang_up.reload(load, &engine);
                 metrics.show(&engine);
                 server.ready(engine);
                 let addresses = addresses(&server);
@@ -97,10 +84,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 /// Takes the sockets of a server, so that clients that come during recovery get an answer (57P03) instead of a refused
-/// connection. `listen` may be "none". Rules for logins that are not understood, or cannot be kept, are an error.
+/// connection. `port` is that in the name of the Unix-domain socket, if it differs. Rules for logins that are not understood, or
+/// cannot be kept, are an error.
 pub(crate) fn bind(
-    listen: &str,
-    socket_dir: Option<&Path>,
     port: u16,
     data: &Path,
     config: &Config,
@@ -109,8 +95,8 @@ pub(crate) fn bind(
     let tls = tls_options(data, config);
     check_rules(data, Path::new(&config.hba_file), tls.as_ref())?;
     Ok(Server::bind_early(ServerOptions {
-        listen: (listen != "none").then(|| listen.to_owned()),
-        socket_dir: socket_dir.map(Path::to_owned),
+        listen: (config.listen != "none").then(|| config.listen.clone()),
+        socket_dir: socket_dir(config).map(Path::to_owned),
         port,
         max_connections: config.max_connections as usize,
         superuser_reserved_connections: config.superuser_reserved_connections as usize,
@@ -131,7 +117,7 @@ pub(crate) fn bind(
 }
 
 /// The files of TLS, if connections may be encrypted.
-fn tls_options(data: &Path, config: &Config) -> Option<TlsOptions> {
+pub(crate) fn tls_options(data: &Path, config: &Config) -> Option<TlsOptions> {
     // An absolute path stays what it is.
     let options = TlsOptions {
         certificate: data.join(&config.ssl_cert_file),

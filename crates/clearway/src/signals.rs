@@ -17,7 +17,6 @@ use signal_hook::iterator::Signals;
 use signal_hook::low_level::signal_name;
 
 use crate::error::{CommandError, Result};
-use crate::options::ConfigOptions;
 use crate::output::notice;
 use crate::server_log;
 use crate::supervisor;
@@ -52,22 +51,25 @@ fn meaningless() -> impl Iterator<Item = i32> {
 pub(crate) struct OnHangUp(Arc<OnceLock<ReloadHook>>);
 
 impl OnHangUp {
-    /// Has SIGHUP and `pg_reload_conf()` read the configuration that `options` name, for `engine`.
-    pub(crate) fn reload(&self, options: &ConfigOptions, engine: &Arc<Engine>) {
-        self.reload_with(options, engine, |config, take| take(config));
+    /// Has SIGHUP and `pg_reload_conf()` read the configuration by `load`, for `engine`.
+    pub(crate) fn reload(
+        &self,
+        load: impl Fn() -> Result<Config> + Send + Sync + 'static,
+        engine: &Arc<Engine>,
+    ) {
+        self.reload_with(load, engine, |config, take| take(config));
     }
 
     /// As [`reload`](Self::reload); `adjust` may change what was read before it has it taken.
     pub(crate) fn reload_with(
         &self,
-        options: &ConfigOptions,
+        load: impl Fn() -> Result<Config> + Send + Sync + 'static,
         engine: &Arc<Engine>,
         adjust: impl Fn(&mut Config, &dyn Fn(&Config) -> Result<Reloaded>) -> Result<Reloaded>
         + Send
         + Sync
         + 'static,
     ) {
-        let options = options.clone();
         let weak = Arc::downgrade(engine);
         let hook: ReloadHook = Arc::new(move || {
             weak.upgrade().is_some_and(|engine| {
@@ -76,7 +78,7 @@ impl OnHangUp {
                     server_log::configure(config);
                     Ok(reloaded)
                 };
-                reload(options.load().and_then(|mut config| adjust(&mut config, &take)))
+                reload(load().and_then(|mut config| adjust(&mut config, &take)))
             })
         });
         let _ = self.0.set(Arc::clone(&hook));

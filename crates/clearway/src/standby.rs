@@ -9,7 +9,7 @@
 //! The server has a stop signal of its own. It is given after the receiver has ended, so that the engine is not closed
 //! under a receiver that writes.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -28,10 +28,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::error::{CommandError, Result};
 use crate::metrics::MetricsPage;
-use crate::options::{ConfigOptions, keep_private};
+use crate::options::keep_private;
 use crate::output::notice;
 use crate::role::{self, Role};
 use crate::serve::{OnPanic, addresses, bind};
+use crate::served::{LISTEN_STANDBY, ServedOptions};
 use crate::server_log;
 use crate::signals::{OnHangUp, handle_signals, survive_file_size_limit};
 use crate::supervisor;
@@ -63,9 +64,6 @@ pub(crate) struct Arguments {
     /// the configuration file counts
     #[arg(long, value_name = "CONNINFO")]
     from: Option<String>,
-    /// Data directory of the standby
-    #[arg(long, value_name = "DIR")]
-    data: PathBuf,
     /// Replication slot to use at the primary; otherwise primary_slot_name of the configuration file
     #[arg(long, value_name = "NAME")]
     slot: Option<String>,
@@ -75,17 +73,8 @@ pub(crate) struct Arguments {
     /// Make a standby of a directory that was promoted, although the server to follow is the one that it followed before
     #[arg(long)]
     rejoin: bool,
-    /// Address to listen on, loopback only without TLS; "none" for Unix-domain sockets alone
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:5434")]
-    listen: String,
-    /// Directory for a Unix-domain socket, `.s.PGSQL.<port>`
-    #[arg(long, value_name = "DIR")]
-    socket_dir: Option<PathBuf>,
-    /// Port in the Unix-domain socket's name, if it differs from that of --listen
-    #[arg(long, default_value_t = 0, hide_default_value = true)]
-    port: u16,
     #[command(flatten)]
-    config: ConfigOptions,
+    served: ServedOptions,
 }
 
 /// The server to follow, from the command line or the configuration file.
@@ -98,8 +87,8 @@ struct Primary {
 
 impl Primary {
     /// The command line counts first, then the configuration file, then what `pg_basebackup -R` has written.
-    fn of(arguments: &Arguments, config: &Config) -> Result<Primary> {
-        let written = WrittenSettings::read(&arguments.data)?;
+    fn of(arguments: &Arguments, data: &Path, config: &Config) -> Result<Primary> {
+        let written = WrittenSettings::read(data)?;
         let first = |given: Option<&String>, configured: &String, written: Option<String>| {
             let configured = (!configured.is_empty()).then_some(configured);
             let text = given.or(configured).cloned().or(written)?;
@@ -144,22 +133,21 @@ impl Primary {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let config = arguments.config.load()?;
+    let served = arguments.served.clone();
+    let data = served.data()?;
+    let load = {
+        let data = data.clone();
+        move || served.load(&data, &data, LISTEN_STANDBY)
+    };
+    let config = load()?;
     server_log::configure(&config);
-    keep_private(&arguments.data, config.allow_group_access)?;
-    let primary = Primary::of(arguments, &config)?;
-    let role = role::of(&arguments.data, &primary.conninfo, arguments.rejoin)?;
+    keep_private(&data, config.allow_group_access)?;
+    let primary = Primary::of(arguments, &data, &config)?;
+    let role = role::of(&data, &primary.conninfo, arguments.rejoin)?;
     let on_hang_up = OnHangUp::default();
     let stop = handle_signals(on_hang_up.clone())?;
     survive_file_size_limit()?;
-    let server = bind(
-        &arguments.listen,
-        arguments.socket_dir.as_deref(),
-        arguments.port,
-        &arguments.data,
-        &config,
-        None,
-    )?;
+    let server = bind(arguments.served.port, &data, &config, None)?;
     let metrics = MetricsPage::listen(&config.metrics_listen)?;
     let server_stop = StopSignal::new().map_err(CommandError::io("creating the stop signal"))?;
     thread::scope(|scope| {
@@ -167,7 +155,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         let running = scope.spawn(|| server.run(&server_stop));
         let ends = || stop.is_stopped() || running.is_finished();
         let opened = |engine: &Arc<Engine>| {
-            on_hang_up.reload(&arguments.config, engine);
+            on_hang_up.reload(load.clone(), engine);
             metrics.show(engine);
         };
         let serving = Serving {
@@ -177,8 +165,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             opened: &opened,
         };
         let followed = match role {
-            Role::Primary { timeline } => lead(&arguments.data, config, timeline, &serving),
-            role => follow(&arguments.data, config, primary, role, &serving),
+            Role::Primary { timeline } => lead(&data, config, timeline, &serving),
+            role => follow(&data, config, primary, role, &serving),
         };
         server_stop.stop();
         match running.join() {

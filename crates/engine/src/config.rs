@@ -15,7 +15,10 @@
 //! `h`); a bare number is refused, since readers disagree what it counts. A name that does not exist is an
 //! error that shows the line and the nearest name that does. docs/settings.md lists them all.
 
+pub(crate) mod files;
 mod units;
+pub(crate) mod unknown_keys;
+pub(crate) mod values;
 
 use std::path::Path;
 
@@ -26,13 +29,14 @@ use serde::{Deserialize, Serialize};
 use crate::logging;
 use crate::mechanisms::Mechanisms;
 use crate::memory;
-use crate::nearest::nearest;
 use crate::settings::Settings;
 use crate::synchronous_commit::SynchronousCommit;
 use clearway_sql::error::{EngineError, SqlState};
 
 pub use crate::logging::{LogDestination, LogLevel, LogStatement, PREFIX_ESCAPES};
+pub use files::{AUTO_FILE, Origin, Origins};
 pub use units::{ByteSize, DelayLimit, SizeLimit, Span};
+pub use values::CHANGEABLE;
 
 /// The kernel's scheduling of a session that wakes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -78,6 +82,12 @@ pub enum SslVersion {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
+    /// The data directory of a server whose command line names none; empty: none.
+    pub data_directory: String,
+    /// The address that a server listens on if its command line says none; empty: that of its command, `none`: no address.
+    pub listen: String,
+    /// The directory of a server's Unix-domain socket if its command line says none; empty: no socket.
+    pub socket_dir: String,
     /// Memory for pages.
     pub shared_buffers: ByteSize,
     /// Memory that the server may have, with everything; 0: nine tenths of the machine's or its control group's.
@@ -194,11 +204,17 @@ pub struct Config {
     pub log_lock_waits: bool,
     /// The variant of each mechanism.
     pub mechanisms: Mechanisms,
+    /// The places of the values, if they come from files.
+    #[serde(skip)]
+    pub origins: Origins,
 }
 
 impl Default for Config {
     fn default() -> Config {
         Config {
+            data_directory: String::new(),
+            listen: String::new(),
+            socket_dir: String::new(),
             shared_buffers: ByteSize::mib(128),
             server_memory: ByteSize::mib(0),
             max_connections: 500,
@@ -257,6 +273,7 @@ impl Default for Config {
             log_temp_files: SizeLimit::Never,
             log_lock_waits: false,
             mechanisms: Mechanisms::default(),
+            origins: Origins::default(),
         }
     }
 }
@@ -264,47 +281,24 @@ impl Default for Config {
 impl Config {
     /// Reads a configuration from TOML.
     pub fn from_toml(text: &str) -> Result<Config, EngineError> {
-        let config: Config = toml::from_str(text).map_err(|error| {
-            let message = error.to_string();
-            let hint = unknown_field(error.message()).and_then(|name| {
-                nearest(name, field_names().iter().map(String::as_str))
-                    .map(|near| format!("Did you mean {near}?"))
-            });
-            let error = EngineError::new(SqlState::CONFIG_FILE_ERROR, message.trim_end().to_owned());
-            match hint {
-                Some(hint) => error.with_hint(hint),
-                None => error,
-            }
-        })?;
+        let config: Config = toml::from_str(text).map_err(|error| unknown_keys::readable(&error))?;
         config.check()?;
         Ok(config)
     }
 
     /// Reads a configuration file.
     pub fn from_file(path: &Path) -> Result<Config, EngineError> {
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            EngineError::new(
-                SqlState::CONFIG_FILE_ERROR,
-                format!(
-                    "could not read configuration file \"{}\": {error}",
-                    path.display()
-                ),
-            )
-        })?;
-        Config::from_toml(&text).map_err(|error| {
-            let with_path = EngineError::new(
-                error.sqlstate(),
-                format!(
-                    "in configuration file \"{}\": {}",
-                    path.display(),
-                    error.message()
-                ),
-            );
-            match error.hint() {
-                Some(hint) => with_path.with_hint(hint),
-                None => with_path,
-            }
-        })
+        Config::from_files(Some(path), None)
+    }
+
+    /// All keys with their values as texts, in one order; a switch is `mechanisms.NAME`.
+    pub fn values(&self) -> Vec<(String, String)> {
+        values::values_of(self)
+    }
+
+    /// The key that is most like `name`, if any is.
+    pub fn nearest_key(name: &str) -> Option<String> {
+        unknown_keys::nearest_key(name)
     }
 
     /// The standbys that commits wait for, if any are named.
@@ -456,15 +450,9 @@ fn connections_max() -> u32 {
     (Native::workers().capacity_at_first() as u32).saturating_sub(OTHER_THREADS)
 }
 
-fn field_names() -> Vec<String> {
-    match toml::Value::try_from(Config::default()) {
-        Ok(toml::Value::Table(table)) => table.keys().cloned().collect(),
-        _ => Vec::new(),
-    }
-}
-
-fn unknown_field(message: &str) -> Option<&str> {
-    message.split_once("unknown field `")?.1.split('`').next()
+/// An error about a configuration file.
+fn file_error(message: String) -> EngineError {
+    EngineError::new(SqlState::CONFIG_FILE_ERROR, message)
 }
 
 #[cfg(test)]
@@ -545,7 +533,18 @@ mod tests {
     fn a_typo_gets_its_line_and_a_suggestion() {
         let error = Config::from_toml("max_connections = 10\nshared_bufers = \"1GB\"").unwrap_err();
         assert!(error.message().contains("line 2"), "{error}");
-        assert_eq!(error.hint(), Some("Did you mean shared_buffers?"));
+        let said = |error: &EngineError| error.message().lines().last().unwrap_or_default().to_owned();
+        assert_eq!(
+            said(&error),
+            "there is no key \"shared_bufers\" (did you mean shared_buffers?)"
+        );
+        let error = Config::from_toml("colour = \"blue\"").unwrap_err();
+        assert_eq!(said(&error), "there is no key \"colour\"");
+        let error = Config::from_toml("[mechanisms]\nlwlok = \"queued\"").unwrap_err();
+        assert_eq!(
+            said(&error),
+            "there is no mechanism \"lwlok\" (did you mean lwlock?)"
+        );
         let error = Config::from_toml("[mechanisms]\nsnapshot = \"snap\"").unwrap_err();
         assert!(error.message().contains("available: scan"), "{error}");
     }

@@ -1,29 +1,6 @@
-//! The configuration in force: its values as texts, and what can change while the server runs.
+//! The configuration in force.
 
 use crate::config::Config;
-
-/// The keys of the configuration that change at run time, sorted.
-pub const CHANGEABLE: [&str; 19] = [
-    "autovacuum_analyze_scale_factor",
-    "autovacuum_analyze_threshold",
-    "autovacuum_vacuum_scale_factor",
-    "autovacuum_vacuum_threshold",
-    "datestyle",
-    "log_checkpoints",
-    "log_connections",
-    "log_destination",
-    "log_disconnections",
-    "log_line_prefix",
-    "log_lock_waits",
-    "log_min_duration_statement",
-    "log_min_messages",
-    "log_statement",
-    "log_temp_files",
-    "synchronous_commit",
-    "synchronous_standby_names",
-    "timezone",
-    "work_mem",
-];
 
 /// The configuration in force, and what of the file waits for a restart.
 #[derive(Debug, Clone)]
@@ -32,67 +9,4 @@ pub(crate) struct InForce {
     pub(crate) pending_restart: Vec<String>,
     /// The time at which it was read, as a timestamptz value.
     pub(crate) read_at_us: i64,
-}
-
-/// The keys whose values differ; those of the mechanisms as `mechanisms.NAME`.
-pub(crate) fn differing(one: &Config, other: &Config) -> Vec<String> {
-    let values = values_of(other);
-    values_of(one)
-        .into_iter()
-        .filter(|(name, value)| !values.contains(&(name.clone(), value.clone())))
-        .map(|(name, _)| name)
-        .collect()
-}
-
-/// All keys with their values as texts.
-pub(crate) fn values_of(config: &Config) -> Vec<(String, String)> {
-    let Ok(toml::Value::Table(table)) = toml::Value::try_from(config) else {
-        return Vec::new();
-    };
-    let mut values = Vec::new();
-    for (name, value) in table {
-        match value {
-            toml::Value::Table(switches) => {
-                let switches = switches.into_iter();
-                values.extend(switches.map(|(switch, value)| (format!("{name}.{switch}"), shown(&value))));
-            }
-            value => values.push((name, shown(&value))),
-        }
-    }
-    values
-}
-
-fn shown(value: &toml::Value) -> String {
-    match value {
-        toml::Value::String(text) => text.clone(),
-        toml::Value::Boolean(true) => "on".to_owned(),
-        toml::Value::Boolean(false) => "off".to_owned(),
-        other => other.to_string(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys_that_differ_are_told_by_name() {
-        let one = Config::default();
-        let mut other = Config::from_toml("max_connections = 20\nwork_mem = \"8MB\"").unwrap();
-        assert_eq!(differing(&one, &other), ["max_connections", "work_mem"]);
-        other.max_connections = one.max_connections;
-        other.work_mem = one.work_mem;
-        assert!(differing(&one, &other).is_empty());
-        other.mechanisms = crate::Mechanisms::preset("classic").unwrap();
-        assert!(differing(&one, &other).contains(&"mechanisms.lwlock".to_owned()));
-    }
-
-    #[test]
-    fn the_keys_that_change_are_keys() {
-        let values = values_of(&Config::default());
-        assert!(CHANGEABLE.is_sorted());
-        for key in CHANGEABLE {
-            assert!(values.iter().any(|(name, _)| name == key), "{key}");
-        }
-    }
 }

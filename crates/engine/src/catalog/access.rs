@@ -433,8 +433,9 @@ impl CatalogState {
     }
 }
 
-/// `pg_authid` and `pg_shadow`, which have verifiers of passwords, and `pg_hba_file_rules`.
-const SECRET_TABLES: [u32; 3] = [1_260, 12_005, 12_114];
+/// `pg_authid` and `pg_shadow`, which have verifiers of passwords, `pg_file_settings` and
+/// `pg_hba_file_rules`.
+const SECRET_TABLES: [u32; 4] = [1_260, 12_005, 12_110, 12_114];
 
 /// The privileges that predefined roles give on all objects of a kind.
 fn by_predefined_role(kind: Kind, roles: &BTreeSet<u32>) -> Privileges {

@@ -107,6 +107,9 @@ pub(crate) struct MembershipEntry {
 /// The role whose member the database's owner is.
 pub(crate) const DATABASE_OWNER: u32 = 6_171;
 
+/// The role whose members read settings that are for superusers.
+pub(crate) const READ_ALL_SETTINGS: u32 = 3_374;
+
 /// The role whose members see what others do.
 pub(crate) const READ_ALL_STATISTICS: u32 = 3_375;
 
@@ -120,7 +123,7 @@ pub(crate) const WRITE_ALL_DATA: u32 = 6_182;
 /// The predefined roles of PostgreSQL 15.
 const PREDEFINED: [(u32, &str); 12] = [
     (3_373, "pg_monitor"),
-    (3_374, "pg_read_all_settings"),
+    (READ_ALL_SETTINGS, "pg_read_all_settings"),
     (READ_ALL_STATISTICS, "pg_read_all_stats"),
     (3_377, "pg_stat_scan_tables"),
     (SIGNAL_BACKEND, "pg_signal_backend"),
@@ -134,7 +137,7 @@ const PREDEFINED: [(u32, &str); 12] = [
 ];
 
 /// The roles that `pg_monitor` is a member of.
-const MONITORED: [u32; 3] = [3_374, READ_ALL_STATISTICS, 3_377];
+const MONITORED: [u32; 3] = [READ_ALL_SETTINGS, READ_ALL_STATISTICS, 3_377];
 
 /// All roles.
 #[derive(Debug, Clone)]

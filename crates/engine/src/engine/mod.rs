@@ -3,6 +3,7 @@
 //!
 //! A session is above the engine, which knows no more of it than its place among the open ones ([`Engine::admit`]).
 
+mod alter_system;
 mod definitions;
 mod locks;
 mod login_rules;
@@ -77,6 +78,8 @@ pub struct Engine {
     reloads: AtomicU64,
     login_rules: LoginRules,
     reload: Reload,
+    /// Held by the session that writes the file of ALTER SYSTEM.
+    altering: Mutex<()>,
     pub(crate) planning_memory: Arc<PlanningMemory>,
     /// The directory of temporary files.
     pub(crate) temporary: Arc<Path>,
@@ -230,6 +233,7 @@ impl Engine {
             reloads: AtomicU64::new(0),
             login_rules: LoginRules::default(),
             reload: Reload::default(),
+            altering: Mutex::default(),
             config,
         })
     }

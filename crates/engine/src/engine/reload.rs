@@ -1,6 +1,6 @@
 //! The configuration is read again while the server runs.
 //!
-//! Some keys change at run time ([`CHANGEABLE`](crate::in_force::CHANGEABLE)); the others are what they were when the engine was opened, and the
+//! Some keys change at run time ([`CHANGEABLE`](crate::config::CHANGEABLE)); the others are what they were when the engine was opened, and the
 //! engine remembers which of them differ by now: they wait for a restart (`pg_settings.pending_restart`). A configuration
 //! that cannot be read or does not pass its checks changes nothing.
 //!
@@ -12,8 +12,9 @@ use std::sync::{Arc, PoisonError};
 
 use crate::clock;
 use crate::config::Config;
+use crate::config::values::{differing, values_of};
 use crate::engine::Engine;
-use crate::in_force::{InForce, differing};
+use crate::in_force::InForce;
 use clearway_sql::error::EngineError;
 
 /// The result of [`Engine::reload`].
@@ -66,6 +67,7 @@ impl Engine {
         taken.log_lock_waits = config.log_lock_waits;
         taken.datestyle.clone_from(&config.datestyle);
         taken.timezone.clone_from(&config.timezone);
+        taken.origins.clone_from(&config.origins);
         let reloaded = Reloaded {
             changed: differing(&in_force.config, &taken),
             pending_restart: differing(&taken, config),
@@ -95,7 +97,7 @@ impl Engine {
 
     /// The value in force of a key of the configuration.
     pub(crate) fn configured(&self, name: &str) -> Option<String> {
-        let values = crate::in_force::values_of(&self.in_force().config);
+        let values = values_of(&self.in_force().config);
         let found = values.into_iter().find(|(key, _)| *key == name);
         found.map(|(_, value)| value)
     }
@@ -109,6 +111,11 @@ impl Engine {
     /// Sets the hook that reads the configuration again when a session calls `pg_reload_conf()`.
     pub fn set_reload(&self, hook: ReloadHook) {
         let _ = self.reload.0.set(hook);
+    }
+
+    /// True if a program has set what reads the configuration again.
+    pub(crate) fn reads_configuration_again(&self) -> bool {
+        self.reload.0.get().is_some()
     }
 
     /// Has the configuration read again; whether that was possible.

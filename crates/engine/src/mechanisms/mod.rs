@@ -230,14 +230,13 @@ pub struct MechanismError(String);
 impl MechanismError {
     fn name(name: &str) -> MechanismError {
         let names: Vec<&str> = Mechanisms::SWITCHES.iter().map(|switch| switch.name).collect();
-        let near = match crate::nearest::nearest(name, names.iter().copied()) {
-            Some(near) => format!(" (did you mean {near}?)"),
-            None => String::new(),
-        };
-        MechanismError(format!(
-            "there is no mechanism \"{name}\"{near}; there are: {}",
-            names.join(", ")
-        ))
+        MechanismError(match crate::nearest::nearest(name, names.iter().copied()) {
+            Some(near) => format!("there is no mechanism \"{name}\" (did you mean {near}?)"),
+            None => format!(
+                "there is no mechanism \"{name}\"; there are: {}",
+                names.join(", ")
+            ),
+        })
     }
 
     fn variant(switch: &SwitchDescription, variant: &str) -> MechanismError {

@@ -64,6 +64,9 @@ impl Session {
                 self.set_transaction(modes, *session, out)?
             }
             ControlStatement::Set { name, value, local } => self.set(name, value.as_deref(), *local, out)?,
+            ControlStatement::AlterSystem { name, value } => {
+                self.engine.alter_system(name.as_deref(), value.as_deref())?;
+            }
             ControlStatement::Reset(Some(name)) => self.set(name, None, false, out)?,
             ControlStatement::Reset(None) => self.settings.reset_all(self.txn.phase != Phase::None),
             ControlStatement::Show(name) => {

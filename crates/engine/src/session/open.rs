@@ -12,7 +12,7 @@ use crate::identity::Identity;
 use crate::interrupt::Interrupts;
 use crate::password::{self, ScramVerifier};
 use crate::session::Session;
-use crate::settings::Settings;
+use crate::settings::{DefaultSource, Settings};
 use crate::spill::SpillOptions;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::function::USER_OID;
@@ -154,9 +154,33 @@ impl Engine {
     pub(super) fn settings_of(&self, info: &SessionInfo) -> Result<Settings> {
         let mut settings = Settings::new();
         let config = &self.in_force().config;
-        settings.set_default("synchronous_commit", config.synchronous_commit.name())?;
-        settings.set_default("synchronous_standby_names", &config.synchronous_standby_names)?;
-        settings.set_default("max_connections", &config.max_connections.to_string())?;
+        let mut configure = |name: &str, value: &str| {
+            let source = match config.origins.of(name) {
+                Some(_) => DefaultSource::File,
+                None => DefaultSource::None,
+            };
+            settings.set_default_from(source, name, value)
+        };
+        configure("synchronous_commit", config.synchronous_commit.name())?;
+        configure("synchronous_standby_names", &config.synchronous_standby_names)?;
+        configure("max_connections", &config.max_connections.to_string())?;
+        let deadlock_timeout = config.deadlock_timeout.duration().as_millis();
+        let deadlock_timeout = deadlock_timeout.clamp(1, i32::MAX as u128);
+        configure("deadlock_timeout", &deadlock_timeout.to_string())?;
+        configure("work_mem", &format!("{}kB", config.work_mem.bytes() >> 10))?;
+        let lock_waits = if config.log_lock_waits { "on" } else { "off" };
+        configure("log_lock_waits", lock_waits)?;
+        configure("log_statement", config.log_statement.word())?;
+        let never = || "-1".to_owned();
+        let duration = config.log_min_duration_statement.duration();
+        let duration =
+            duration.map_or_else(never, |least| least.as_millis().min(i32::MAX as u128).to_string());
+        configure("log_min_duration_statement", &duration)?;
+        let size = config.log_temp_files.bytes();
+        let size = size.map_or_else(never, |least| (least >> 10).min(i32::MAX as u64).to_string());
+        configure("log_temp_files", &size)?;
+        configure("datestyle", &config.datestyle)?;
+        configure("timezone", &config.timezone)?;
         /// Of a huge page.
         const HUGE_MEGABYTES: u64 = 2;
         let shared = config.shared_buffers.bytes().div_ceil(1 << 20);
@@ -171,26 +195,9 @@ impl Engine {
                 &format!("{:04o}", directory.mode() & 0o777),
             )?;
         }
-        let deadlock_timeout = config.deadlock_timeout.duration().as_millis();
-        let deadlock_timeout = deadlock_timeout.clamp(1, i32::MAX as u128);
-        settings.set_default("deadlock_timeout", &deadlock_timeout.to_string())?;
         if self.is_standby() {
             settings.set_default("in_hot_standby", "on")?;
         }
-        settings.set_default("work_mem", &format!("{}kB", config.work_mem.bytes() >> 10))?;
-        let lock_waits = if config.log_lock_waits { "on" } else { "off" };
-        settings.set_default("log_lock_waits", lock_waits)?;
-        settings.set_default("log_statement", config.log_statement.word())?;
-        let never = || "-1".to_owned();
-        let duration = config.log_min_duration_statement.duration();
-        let duration =
-            duration.map_or_else(never, |least| least.as_millis().min(i32::MAX as u128).to_string());
-        settings.set_default("log_min_duration_statement", &duration)?;
-        let size = config.log_temp_files.bytes();
-        let size = size.map_or_else(never, |least| (least >> 10).min(i32::MAX as u64).to_string());
-        settings.set_default("log_temp_files", &size)?;
-        settings.set_default("datestyle", &config.datestyle)?;
-        settings.set_default("timezone", &config.timezone)?;
         if !info.user.is_empty() {
             settings.set_default("session_authorization", &info.user)?;
         }
@@ -198,12 +205,12 @@ impl Engine {
         let role = state.roles().named(&info.user);
         for (name, value) in role.iter().flat_map(|entry| &entry.role.settings) {
             // It was right when it was set.
-            let _ = settings.set_default(name, value);
+            let _ = settings.set_default_from(DefaultSource::Role, name, value);
         }
         let is_superuser = info.user.is_empty() || self.is_superuser(&info.user);
         for (name, value) in &info.settings {
             Settings::check_may_set(name, is_superuser)?;
-            settings.set_default(name, value)?;
+            settings.set_default_from(DefaultSource::Client, name, value)?;
         }
         Ok(settings)
     }

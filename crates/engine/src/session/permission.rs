@@ -91,6 +91,10 @@ impl Session {
                     None => Ok(()),
                 }
             }
+            ControlStatement::AlterSystem { name, .. } => Err(denied(match name {
+                Some(name) => format!("permission denied to set parameter \"{name}\""),
+                None => "permission denied to perform ALTER SYSTEM RESET ALL".to_owned(),
+            })),
             ControlStatement::Checkpoint => {
                 const CHECKPOINT: u32 = 4_544;
                 match state.has_privileges_of(self.identity.current, CHECKPOINT) {

@@ -21,7 +21,7 @@ use crate::server_log::{self, LoggedSession, logged_message, logged_text};
 use crate::session::Session;
 use crate::session::prepared::Prepared;
 use clearway_sql::error::EngineError;
-use clearway_sql::plan::{DefinitionStatement, RowsStatement, Statement};
+use clearway_sql::plan::{ControlStatement, DefinitionStatement, RowsStatement, Statement};
 
 /// A statement that has run, and whose answer may not have left.
 #[derive(Debug)]
@@ -36,7 +36,9 @@ pub(super) struct TimedStatement {
 fn class_of(statement: &Statement) -> LogStatement {
     match statement {
         Statement::Definition(DefinitionStatement::Truncate { .. }) => LogStatement::Mod,
-        Statement::Definition(_) => LogStatement::Ddl,
+        Statement::Definition(_) | Statement::Control(ControlStatement::AlterSystem { .. }) => {
+            LogStatement::Ddl
+        }
         Statement::Rows(RowsStatement::Merge(_)) => LogStatement::Mod,
         Statement::Rows(rows) if rows.changed_table().is_some() => LogStatement::Mod,
         Statement::Rows(_) | Statement::Control(_) => LogStatement::All,

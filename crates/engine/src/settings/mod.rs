@@ -51,6 +51,8 @@ pub(crate) struct Settings {
     changed: Vec<(String, String)>,
     /// Defaults from start-up and from the configuration file, by name.
     defaults: Vec<(String, String)>,
+    /// The sources of `defaults`, in the same order.
+    sources: Vec<DefaultSource>,
     replaced: Vec<Replaced>,
     /// The parts that a commit waits for.
     pub(crate) synchronous_commit: SynchronousCommit,
@@ -102,6 +104,31 @@ pub(crate) struct Settings {
     pub(crate) escape_string_warning: bool,
 }
 
+/// The source of a value that RESET goes back to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DefaultSource {
+    /// Nothing has chosen it.
+    None,
+    /// A file of the configuration.
+    File,
+    /// ALTER ROLE … SET
+    Role,
+    /// The client, when it connected.
+    Client,
+}
+
+impl DefaultSource {
+    /// PostgreSQL's words for it.
+    const fn name(self) -> &'static str {
+        match self {
+            DefaultSource::None => "default",
+            DefaultSource::File => "configuration file",
+            DefaultSource::Role => "user",
+            DefaultSource::Client => "client",
+        }
+    }
+}
+
 fn lookup<'a>(list: &'a [(String, String)], name: &str) -> Option<&'a str> {
     list.iter()
         .find(|(known, _)| known == name)
@@ -122,6 +149,7 @@ impl Settings {
         Settings {
             changed: Vec::new(),
             defaults: Vec::new(),
+            sources: Vec::new(),
             replaced: Vec::new(),
             synchronous_commit: SynchronousCommit::On,
             statement_timeout: None,
@@ -162,8 +190,18 @@ impl Settings {
         }
     }
 
-    /// Makes `value` what RESET goes back to. Read-only settings are set this way too.
+    /// True for the name of a setting.
+    pub(crate) fn is_known(name: &str) -> bool {
+        definition(name).is_some()
+    }
+
+    /// As [`set_default_from`](Self::set_default_from), for a value that nothing has chosen.
     pub(crate) fn set_default(&mut self, name: &str, value: &str) -> Result<()> {
+        self.set_default_from(DefaultSource::None, name, value)
+    }
+
+    /// Makes `value` what RESET goes back to. Read-only settings are set this way too.
+    pub(crate) fn set_default_from(&mut self, source: DefaultSource, name: &str, value: &str) -> Result<()> {
         let name = name.to_ascii_lowercase();
         let value = match definition(&name) {
             Some(definition) if definition.kind == Kind::ReadOnly => value.to_owned(),
@@ -171,8 +209,16 @@ impl Settings {
             None if name.contains('.') => value.to_owned(),
             None => return Err(unrecognized(&name)),
         };
-        self.defaults.retain(|(known, _)| *known != name);
-        self.defaults.push((name.clone(), value));
+        match self.defaults.iter().position(|(known, _)| *known == name) {
+            Some(place) => {
+                self.defaults[place].1 = value;
+                self.sources[place] = source;
+            }
+            None => {
+                self.defaults.push((name.clone(), value));
+                self.sources.push(source);
+            }
+        }
         self.apply(&name);
         Ok(())
     }
@@ -180,6 +226,7 @@ impl Settings {
     /// Takes what RESET goes back to from other settings.
     pub(crate) fn replace_defaults(&mut self, other: &Settings) {
         self.defaults.clone_from(&other.defaults);
+        self.sources.clone_from(&other.sources);
         for (name, _) in &other.defaults {
             self.apply(name);
         }
@@ -187,14 +234,13 @@ impl Settings {
 
     /// The source of a setting's value, in PostgreSQL's words.
     pub(crate) fn source(&self, name: &str) -> &'static str {
-        let is_in = |list: &[(String, String)]| lookup(list, name).is_some();
-        if is_in(&self.changed) {
-            "session"
-        } else if is_in(&self.defaults) {
-            "configuration file"
-        } else {
-            "default"
+        if lookup(&self.changed, name).is_some() {
+            return "session";
         }
+        let place = self.defaults.iter().position(|(known, _)| known == name);
+        place
+            .map_or(DefaultSource::None, |place| self.sources[place])
+            .name()
     }
 
     /// SET; `None` is SET … TO DEFAULT. Returns true if the new value is to be reported to the client.

@@ -127,6 +127,10 @@ impl Binder<'_> {
                 value: value.clone(),
                 local: *local,
             },
+            AlterSystem { name, value } => AlterSystem {
+                name: name.clone(),
+                value: value.clone(),
+            },
             Reset(name) => Reset(name.clone()),
             Show(name) => Show(name.clone()),
             ShowAll => ShowAll,

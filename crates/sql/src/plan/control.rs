@@ -63,6 +63,13 @@ pub enum ControlStatement<S: Stage = Resolved> {
         /// For this transaction only.
         local: bool,
     },
+    /// ALTER SYSTEM SET name = value, ALTER SYSTEM RESET name
+    AlterSystem {
+        /// The key of the configuration, lower case; `None` = ALL, of RESET.
+        name: Option<String>,
+        /// Its value; `None` = DEFAULT, or RESET.
+        value: Option<String>,
+    },
     /// RESET name; `None` = ALL
     Reset(Option<String>),
     /// SHOW name
@@ -173,6 +180,7 @@ impl ControlStatement {
             ControlStatement::Savepoint(_) => "SAVEPOINT",
             ControlStatement::Release(_) => "RELEASE",
             ControlStatement::SetTransaction { .. } | ControlStatement::Set { .. } => "SET",
+            ControlStatement::AlterSystem { .. } => "ALTER SYSTEM",
             ControlStatement::Reset(_) => "RESET",
             ControlStatement::Show(_) | ControlStatement::ShowAll => "SHOW",
             ControlStatement::Vacuum { .. } => "VACUUM",

@@ -20,7 +20,7 @@
 //! | `server` | `pg_database`, `pg_namespace`, `pg_tablespace`, languages, collations |
 //! | `privileges` | the privilege views of the SQL standard |
 //! | `roles` | `pg_authid`, `pg_auth_members` and the views over them |
-//! | `settings` | `pg_settings` |
+//! | `settings`, `file_settings` | `pg_settings`, `pg_file_settings` |
 //! | `activity`, `replication`, `statistics`, `internals` | sessions; followers, slots, a standby; counts; latches and memory |
 //! | `information_schema`, `information_columns` | the views of the SQL standard |
 //! | `definition_text` | definitions as SQL text |
@@ -41,6 +41,7 @@ mod cursors;
 pub(crate) mod definition_text;
 mod dependency;
 mod descriptions;
+mod file_settings;
 pub(crate) mod functions;
 mod information_columns;
 mod information_schema;
@@ -260,6 +261,7 @@ static SHAPES: &[(&Shape, MakeRows)] = &[
     (&system_views::PG_AVAILABLE_EXTENSION_VERSIONS, none),
     (&system_views::PG_AVAILABLE_EXTENSIONS, none),
     (&system_views::PG_CURSORS, cursors::cursors),
+    (&system_views::PG_FILE_SETTINGS, file_settings::settings),
     (&system_views::PG_GROUP, roles::groups),
     (&system_views::PG_INDEXES, relations::indexes),
     (&system_views::PG_LOCKS, locks::locks),

@@ -1,26 +1,12 @@
 //! `pg_settings`: the settings of SHOW, then the other keys of the configuration.
 
 use super::Sources;
-use super::rows::{NULL, Rows, boolean, text, texts};
-use crate::config::Config;
-use crate::in_force::{self, CHANGEABLE};
+use super::rows::{NULL, Rows, boolean, int4, text, texts};
+use crate::catalog::role::READ_ALL_SETTINGS;
+use crate::config::values::{CHANGEABLE, unit_of, values_of};
+use crate::config::{Config, Origin};
 use crate::settings::{in_unit, sentence_of};
 use clearway_sql::value::Value;
-
-/// The unit in which PostgreSQL shows a key of the configuration, or would show one of ours.
-fn unit_of(key: &str) -> Option<&'static str> {
-    Some(match key {
-        "shared_buffers" => "8kB",
-        "max_message_size" | "planning_memory" | "server_memory" => "kB",
-        "max_slot_wal_keep_size" | "max_wal_size" | "wal_keep_size" => "MB",
-        "max_standby_streaming_delay"
-        | "wal_receiver_timeout"
-        | "wal_sender_timeout"
-        | "wal_writer_delay" => "ms",
-        "autovacuum_naptime" | "checkpoint_timeout" | "wal_receiver_status_interval" => "s",
-        _ => return None,
-    })
-}
 
 /// The kind of a value without a unit, as PostgreSQL calls it.
 fn kind_of(value: &str) -> &'static str {
@@ -29,6 +15,21 @@ fn kind_of(value: &str) -> &'static str {
         number if number.parse::<i64>().is_ok() => "integer",
         number if number.parse::<f64>().is_ok() => "real",
         _ => "string",
+    }
+}
+
+/// `sourcefile` and `sourceline` of a key, as far as the role may know them.
+fn place_of(sources: &Sources<'_>, config: &Config, key: &str) -> (Value, Value) {
+    let may_know = || {
+        let reader = sources.identity.current;
+        sources.identity.is_superuser || sources.catalog.has_privileges_of(reader, READ_ALL_SETTINGS)
+    };
+    match config.origins.of(key) {
+        Some(Origin::File { file, line }) if may_know() => (
+            Value::text(file.display().to_string()),
+            int4(i32::try_from(*line).unwrap_or(i32::MAX)),
+        ),
+        _ => (NULL, NULL),
     }
 }
 
@@ -43,6 +44,10 @@ pub(super) fn settings(sources: &Sources<'_>, rows: &mut Rows) {
         .collect();
     for setting in known {
         let key = setting.name.to_ascii_lowercase();
+        let (sourcefile, sourceline) = match setting.source {
+            "configuration file" => place_of(sources, &in_force.config, &key),
+            _ => (NULL, NULL),
+        };
         let context = match setting.context {
             "internal" if CHANGEABLE.contains(&key.as_str()) => "sighup",
             context => context,
@@ -67,16 +72,16 @@ pub(super) fn settings(sources: &Sources<'_>, rows: &mut Rows) {
             ),
             ("boot_val", Value::text(setting.default)),
             ("reset_val", Value::text(setting.reset)),
-            ("sourcefile", NULL),
-            ("sourceline", NULL),
+            ("sourcefile", sourcefile),
+            ("sourceline", sourceline),
             (
                 "pending_restart",
                 boolean(in_force.pending_restart.contains(&key)),
             ),
         ]);
     }
-    let defaults = in_force::values_of(&Config::default());
-    for (key, value) in in_force::values_of(&in_force.config) {
+    let defaults = values_of(&Config::default());
+    for (key, value) in values_of(&in_force.config) {
         if keys.contains(&key) {
             continue;
         }
@@ -84,6 +89,12 @@ pub(super) fn settings(sources: &Sources<'_>, rows: &mut Rows) {
             .iter()
             .find(|(name, _)| *name == key)
             .map(|(_, default)| default);
+        let (sourcefile, sourceline) = place_of(sources, &in_force.config, &key);
+        let source = match in_force.config.origins.of(&key) {
+            None => "default",
+            Some(Origin::File { .. }) => "configuration file",
+            Some(Origin::CommandLine) => "command line",
+        };
         let is_changeable = CHANGEABLE.contains(&key.as_str());
         let unit = unit_of(&key);
         let shown = |value: &str| {
@@ -109,14 +120,7 @@ pub(super) fn settings(sources: &Sources<'_>, rows: &mut Rows) {
                     kind_of(&value)
                 }),
             ),
-            (
-                "source",
-                text(if default == Some(&value) {
-                    "default"
-                } else {
-                    "configuration file"
-                }),
-            ),
+            ("source", text(source)),
             ("min_val", NULL),
             ("max_val", NULL),
             ("enumvals", NULL),
@@ -125,8 +129,8 @@ pub(super) fn settings(sources: &Sources<'_>, rows: &mut Rows) {
                 default.map_or(NULL, |default| Value::text(shown(default))),
             ),
             ("reset_val", Value::text(shown(&value))),
-            ("sourcefile", NULL),
-            ("sourceline", NULL),
+            ("sourcefile", sourcefile),
+            ("sourceline", sourceline),
             (
                 "pending_restart",
                 boolean(in_force.pending_restart.contains(&key)),

@@ -222,7 +222,8 @@ pub(crate) fn parse(text: &str, offset: u32) -> Result<Option<Tree>> {
                         | "role"
                         | "user"
                         | "group"
-                        | "default")
+                        | "default"
+                        | "system")
                 )
             ),
         },
@@ -310,6 +311,7 @@ impl Reader<'_> {
             "alter" if self.eat("schema") => Tree::Definition(self.alter_schema()?),
             "alter" if self.eat("index") => Tree::Definition(self.rename_index()?),
             "alter" if self.eat("view") => Tree::Definition(NamedDefinition::AlterView(self.alter_view()?)),
+            "alter" if self.eat("system") => Tree::Control(self.alter_system()?),
             "alter" => Tree::Definition(self.alter_parameters()?),
             "explain" => {
                 let (statement, options) = self.explain()?;
@@ -585,6 +587,17 @@ mod tests {
             Tree::Control(ControlStatement::Set { name, value: Some(value), local: false }) if name == "synchronous_commit" && value == "off"));
         assert!(matches!(read("set local a.b = 'x', y"),
             Tree::Control(ControlStatement::Set { name, value: Some(value), local: true }) if name == "a.b" && value == "x, y"));
+        assert!(matches!(read("alter system set work_mem to '8MB'"),
+                Tree::Control(ControlStatement::AlterSystem { name: Some(name), value: Some(value) }) if name == "work_mem" && value == "8MB"));
+        assert!(matches!(read("alter system set mechanisms.lwlock = default"),
+                Tree::Control(ControlStatement::AlterSystem { name: Some(name), value: None }) if name == "mechanisms.lwlock"));
+        assert!(matches!(
+            read("alter system reset all"),
+            Tree::Control(ControlStatement::AlterSystem {
+                name: None,
+                value: None
+            })
+        ));
         assert!(
             matches!(read("set time zone 'UTC'"), Tree::Control(ControlStatement::Set { name, .. }) if name == "timezone")
         );

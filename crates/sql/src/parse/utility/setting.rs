@@ -100,6 +100,39 @@ impl Reader<'_> {
         if zone_clause && self.eat("interval") {
             return self.zone_by_interval(local);
         }
+        Ok(ControlStatement::Set {
+            name,
+            value: Some(self.setting_values()?),
+            local,
+        })
+    }
+
+    /// ALTER SYSTEM, behind both words.
+    pub(super) fn alter_system(&mut self) -> Result<ControlStatement<AsRead>> {
+        if self.eat("reset") {
+            let name = match self.eat("all") {
+                true => None,
+                false => Some(self.setting_name()?),
+            };
+            return Ok(ControlStatement::AlterSystem { name, value: None });
+        }
+        self.expect("set")?;
+        let name = self.setting_name()?;
+        if !(self.eat_symbol('=') || self.eat("to")) {
+            return Err(self.syntax_error());
+        }
+        let value = match self.eat("default") {
+            true => None,
+            false => Some(self.setting_values()?),
+        };
+        Ok(ControlStatement::AlterSystem {
+            name: Some(name),
+            value,
+        })
+    }
+
+    /// The values of a setting, as one text.
+    fn setting_values(&mut self) -> Result<String> {
         let mut values = Vec::new();
         loop {
             let negative = self.eat_symbol('-');
@@ -117,14 +150,9 @@ impl Reader<'_> {
                 }
             });
             if !self.eat_symbol(',') {
-                break;
+                return Ok(values.join(", "));
             }
         }
-        Ok(ControlStatement::Set {
-            name,
-            value: Some(values.join(", ")),
-            local,
-        })
     }
 
     /// SET ROLE and SET SESSION AUTHORIZATION, behind their words; `nothing` is the word for none.

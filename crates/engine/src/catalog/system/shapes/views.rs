@@ -27,6 +27,13 @@ pub(crate) const PG_CURSORS: Shape = Shape::view(
     "name text, statement text, is_holdable bool, is_binary bool, is_scrollable bool, creation_time timestamptz",
 );
 
+/// `pg_file_settings`
+pub(crate) const PG_FILE_SETTINGS: Shape = Shape::view(
+    12_110,
+    "pg_file_settings",
+    "sourcefile text, sourceline int4, seqno int4, name text, setting text, applied bool, error text",
+);
+
 /// `pg_group`
 pub(crate) const PG_GROUP: Shape =
     Shape::view(12_010, "pg_group", "groname name, grosysid oid, grolist _oid");

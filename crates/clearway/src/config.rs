@@ -1,0 +1,148 @@
+//! `clearway config`: what a server would make of its configuration, without a server.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use clearway_engine::config::Origin;
+use clearway_engine::{CHANGEABLE, Config};
+use clearway_server::check_rules;
+
+use crate::error::{CommandError, Result, plural};
+use crate::options::ConfigOptions;
+use crate::output;
+use crate::serve::tls_options;
+
+/// Read a configuration as a server would, and tell what it says
+///
+/// With a data directory, what ALTER SYSTEM wrote there counts too, and pg_hba.conf and the files of TLS are checked. A running
+/// server has the same in pg_settings and pg_file_settings, and takes a changed file by "clearway reload".
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    clearway config check --config clearway.toml --data /var/tmp/clearway\n  \
+    clearway config show --config clearway.toml work_mem mechanisms.lwlock\n  \
+    clearway config diff --data /var/tmp/clearway")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Tell whether a server would start with it; exit code 1 if not
+    Check(Source),
+    /// List all keys with their values, and where each value comes from
+    Show {
+        #[command(flatten)]
+        source: Source,
+        /// Keys to show; all, if none is named
+        #[arg(value_name = "KEY")]
+        keys: Vec<String>,
+    },
+    /// List the keys whose values are not the defaults, and what a change of each needs
+    Diff(Source),
+}
+
+#[derive(Debug, Args)]
+struct Source {
+    /// Data directory; otherwise data_directory of the configuration file
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    #[command(flatten)]
+    config: ConfigOptions,
+}
+
+impl Source {
+    fn read(&self) -> Result<(Config, Option<PathBuf>)> {
+        let data = match &self.data {
+            Some(data) => Some(data.clone()),
+            None => {
+                let configured = self.config.load(None)?.data_directory;
+                (!configured.is_empty()).then(|| configured.into())
+            }
+        };
+        Ok((self.config.load(data.as_deref())?, data))
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    match &arguments.command {
+        Command::Check(source) => check(source),
+        Command::Show { source, keys } => show(&source.read()?.0, keys),
+        Command::Diff(source) => diff(&source.read()?.0),
+    }
+}
+
+fn check(source: &Source) -> Result<()> {
+    let (config, data) = source.read()?;
+    if let Some(data) = &data {
+        let tls = tls_options(data, &config);
+        check_rules(data, Path::new(&config.hba_file), tls.as_ref())?;
+    }
+    let set = config
+        .values()
+        .iter()
+        .filter(|(key, _)| config.origins.of(key).is_some())
+        .count();
+    let files: Vec<String> = config
+        .origins
+        .files()
+        .iter()
+        .map(|file| file.display().to_string())
+        .collect();
+    match files.is_empty() {
+        true => output::line(format_args!("sound: no file, all defaults")),
+        false => output::line(format_args!(
+            "sound: {} in {}",
+            plural(set, "key"),
+            files.join(" and ")
+        )),
+    }
+}
+
+/// The place of a key's value, in words.
+fn place_of(config: &Config, key: &str) -> String {
+    match config.origins.of(key) {
+        None => "default".to_owned(),
+        Some(Origin::CommandLine) => "command line".to_owned(),
+        Some(Origin::File { file, line }) => format!("{}:{line}", file.display()),
+    }
+}
+
+fn show(config: &Config, keys: &[String]) -> Result<()> {
+    let values = config.values();
+    if let Some(key) = keys
+        .iter()
+        .find(|key| !values.iter().any(|(known, _)| known == *key))
+    {
+        let near =
+            Config::nearest_key(key).map_or_else(String::new, |near| format!(" (did you mean {near}?)"));
+        return Err(CommandError::Usage(format!("there is no key \"{key}\"{near}")));
+    }
+    for (key, value) in values {
+        if keys.is_empty() || keys.contains(&key) {
+            output::line(format_args!("{key} = {value}    # {}", place_of(config, &key)))?;
+        }
+    }
+    Ok(())
+}
+
+fn diff(config: &Config) -> Result<()> {
+    let defaults = Config::default().values();
+    let differing = config
+        .values()
+        .into_iter()
+        .zip(defaults)
+        .filter(|(value, default)| value != default);
+    for ((key, value), (_, default)) in differing {
+        let needs = if CHANGEABLE.contains(&&*key) {
+            "reload"
+        } else {
+            "restart"
+        };
+        let place = place_of(config, &key);
+        output::line(format_args!(
+            "{key}: {default} -> {value}    # {place}; a change needs a {needs}"
+        ))?;
+    }
+    Ok(())
+}
