@@ -356,8 +356,7 @@ impl ActivitySlot {
     pub(crate) fn begin_statement(&self, query: &Arc<str>, now_us: i64) {
         self.set_worker();
         self.query_start.store(now_us, Ordering::Relaxed);
-        self.state_change.store(now_us, Ordering::Relaxed);
-        self.state.store(SessionState::Active as u32, Ordering::Relaxed);
+        self.change_state(SessionState::Active as u32, now_us);
         self.next_state.store(NO_STATE, Ordering::Relaxed);
         // Relaxed: the session's own thread is the only one that reads and writes it.
         if self.shown_text.load(Ordering::Relaxed) != query.as_ptr().addr() {
@@ -410,8 +409,22 @@ impl ActivitySlot {
 
     /// The session's thread waits for its client.
     pub(crate) fn set_state(&self, state: SessionState, now_us: i64) {
+        self.change_state(state as u32, now_us);
+    }
+
+    /// The session is in another state, or again in the same, from now on: the time in the one before is counted.
+    #[inline]
+    fn change_state(&self, state: u32, now_us: i64) {
+        let elapsed_us = now_us - self.state_change.load(Ordering::Relaxed);
+        match SessionState::from_number(self.state.load(Ordering::Relaxed)) {
+            SessionState::Idle => {}
+            SessionState::Active => self.counts.was_active(elapsed_us),
+            SessionState::IdleInTransaction | SessionState::IdleInFailedTransaction => {
+                self.counts.was_idle_in_transaction(elapsed_us);
+            }
+        }
         self.state_change.store(now_us, Ordering::Relaxed);
-        self.state.store(state as u32, Ordering::Relaxed);
+        self.state.store(state, Ordering::Relaxed);
     }
 
     /// The session is going to wait for its client, when its answer has left: a session that waits before its answer is
@@ -427,14 +440,27 @@ impl ActivitySlot {
         let state = self.next_state.load(Ordering::Relaxed);
         if state != NO_STATE {
             self.next_state.store(NO_STATE, Ordering::Relaxed);
-            self.state_change.store(now_us(), Ordering::Relaxed);
-            self.state.store(state, Ordering::Relaxed);
+            self.change_state(state, now_us());
         }
     }
 
     /// The session sends the log, or analyzes tables in the background, from now on.
     pub(crate) fn set_backend_type(&self, backend_type: BackendType) {
         self.backend_type.store(backend_type as u32, Ordering::Relaxed);
+    }
+
+    /// The session closes: it is counted, if it is a client's.
+    pub(crate) fn count_close(&self, now_us: i64) {
+        if self.backend_type() == BackendType::Client {
+            let is_killed = self.cancel.load(Ordering::Relaxed) == CancelReason::Terminate as u32;
+            self.counts.closes(now_us - self.backend_start, is_killed);
+        }
+    }
+
+    /// The time for which a client's session has been open; `None` for another one.
+    pub(crate) fn open_us(&self, now_us: i64) -> Option<u64> {
+        (self.backend_type() == BackendType::Client)
+            .then(|| u64::try_from(now_us - self.backend_start).unwrap_or(0))
     }
 
     /// The kind of session.

@@ -37,47 +37,82 @@ impl TemporaryFiles {
     }
 }
 
-/// The counts of one session, or of all that have closed.
-#[derive(Debug, Default)]
-pub(crate) struct SessionCounts {
-    commits: AtomicU64,
-    rollbacks: AtomicU64,
-    hit: AtomicU64,
-    read: AtomicU64,
-    written: AtomicU64,
-    statements: AtomicU64,
-    errors: AtomicU64,
-    rows: AtomicU64,
-    deadlocks: AtomicU64,
-    temporary_files: AtomicU64,
-    temporary_bytes: AtomicU64,
+macro_rules! counts {
+    ($($(#[$of:meta])+ $count:ident,)*) => {
+        /// The counts of one session, or of all that have closed.
+        #[derive(Debug, Default)]
+        pub(crate) struct SessionCounts {
+            $($count: AtomicU64,)*
+        }
+
+        /// Counts as they were at a moment.
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+        pub(crate) struct CountedWork {
+            $($(#[$of])+ pub(crate) $count: u64,)*
+        }
+
+        impl SessionCounts {
+            /// The counts now.
+            pub(crate) fn now(&self) -> CountedWork {
+                CountedWork {
+                    $($count: self.$count.load(Ordering::Relaxed),)*
+                }
+            }
+
+            /// Adds the counts of a session that closes; one session at a time.
+            pub(crate) fn take_over(&self, session: &SessionCounts) {
+                let closed = session.now();
+                $(add(&self.$count, closed.$count);)*
+            }
+        }
+
+        impl std::ops::AddAssign for CountedWork {
+            fn add_assign(&mut self, other: CountedWork) {
+                $(self.$count += other.$count;)*
+            }
+        }
+    };
 }
 
-/// Counts as they were at a moment.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct CountedWork {
+counts! {
     /// Transactions that committed, those that only read among them.
-    pub(crate) commits: u64,
+    commits,
     /// Transactions that rolled back.
-    pub(crate) rollbacks: u64,
+    rollbacks,
     /// Pages used: see [`PageCounts`], of which a read without a pin is no part.
-    pub(crate) hit: u64,
+    hit,
     /// Pages read from their files.
-    pub(crate) read: u64,
+    read,
     /// Pages written to their files, or added to them.
-    pub(crate) written: u64,
+    written,
     /// Statements that ended without an error,
-    pub(crate) statements: u64,
+    statements,
     /// and with one.
-    pub(crate) errors: u64,
+    errors,
     /// Rows in the tags of statements.
-    pub(crate) rows: u64,
+    rows,
+    /// Rows that transactions had inserted at their end, those that rolled back among them,
+    inserted,
+    /// updated,
+    updated,
+    /// and deleted.
+    deleted,
     /// Errors that ended a deadlock.
-    pub(crate) deadlocks: u64,
+    deadlocks,
     /// Temporary files,
-    pub(crate) temporary_files: u64,
+    temporary_files,
     /// and the bytes written to them.
-    pub(crate) temporary_bytes: u64,
+    temporary_bytes,
+    /// Microseconds in which a statement ran, up to its answer,
+    active_us,
+    /// and in which a transaction was open without one.
+    idle_in_transaction_us,
+    /// Sessions of clients, which a session counts when it closes,
+    sessions,
+    /// microseconds that they were open,
+    session_us,
+    /// and those that an administrator ended.
+    sessions_killed,
 }
 
 /// Adds to a count that no other thread writes.
@@ -122,53 +157,33 @@ impl SessionCounts {
         add(&self.deadlocks, 1);
     }
 
-    /// The counts now.
-    pub(crate) fn now(&self) -> CountedWork {
-        CountedWork {
-            commits: self.commits.load(Ordering::Relaxed),
-            rollbacks: self.rollbacks.load(Ordering::Relaxed),
-            hit: self.hit.load(Ordering::Relaxed),
-            read: self.read.load(Ordering::Relaxed),
-            written: self.written.load(Ordering::Relaxed),
-            statements: self.statements.load(Ordering::Relaxed),
-            errors: self.errors.load(Ordering::Relaxed),
-            rows: self.rows.load(Ordering::Relaxed),
-            deadlocks: self.deadlocks.load(Ordering::Relaxed),
-            temporary_files: self.temporary_files.load(Ordering::Relaxed),
-            temporary_bytes: self.temporary_bytes.load(Ordering::Relaxed),
-        }
+    /// The session's transaction, which has ended, had inserted, updated and deleted so many rows.
+    pub(crate) fn rows_changed(&self, inserted: u64, updated: u64, deleted: u64) {
+        add(&self.inserted, inserted);
+        add(&self.updated, updated);
+        add(&self.deleted, deleted);
     }
 
-    /// Adds the counts of a session that closes; one thread at a time.
-    pub(crate) fn take_over(&self, session: &SessionCounts) {
-        let closed = session.now();
-        add(&self.commits, closed.commits);
-        add(&self.rollbacks, closed.rollbacks);
-        add(&self.hit, closed.hit);
-        add(&self.read, closed.read);
-        add(&self.written, closed.written);
-        add(&self.statements, closed.statements);
-        add(&self.errors, closed.errors);
-        add(&self.rows, closed.rows);
-        add(&self.deadlocks, closed.deadlocks);
-        add(&self.temporary_files, closed.temporary_files);
-        add(&self.temporary_bytes, closed.temporary_bytes);
+    /// The session was at work for so long. A clock that was set back counts nothing.
+    #[inline]
+    pub(crate) fn was_active(&self, elapsed_us: i64) {
+        add(&self.active_us, u64::try_from(elapsed_us).unwrap_or(0));
     }
-}
 
-impl std::ops::AddAssign for CountedWork {
-    fn add_assign(&mut self, other: CountedWork) {
-        self.commits += other.commits;
-        self.rollbacks += other.rollbacks;
-        self.hit += other.hit;
-        self.read += other.read;
-        self.written += other.written;
-        self.statements += other.statements;
-        self.errors += other.errors;
-        self.rows += other.rows;
-        self.deadlocks += other.deadlocks;
-        self.temporary_files += other.temporary_files;
-        self.temporary_bytes += other.temporary_bytes;
+    /// The session's transaction was open for so long without a statement.
+    #[inline]
+    pub(crate) fn was_idle_in_transaction(&self, elapsed_us: i64) {
+        add(
+            &self.idle_in_transaction_us,
+            u64::try_from(elapsed_us).unwrap_or(0),
+        );
+    }
+
+    /// The session of a client closes, which was open for so long.
+    pub(crate) fn closes(&self, open_us: i64, is_killed: bool) {
+        add(&self.sessions, 1);
+        add(&self.session_us, u64::try_from(open_us).unwrap_or(0));
+        add(&self.sessions_killed, u64::from(is_killed));
     }
 }
 
@@ -186,6 +201,10 @@ mod tests {
         session.statement_failed();
         session.rows_told(7);
         session.deadlock_ended();
+        session.was_active(3);
+        session.was_active(-7);
+        session.was_idle_in_transaction(5);
+        session.closes(9, true);
         closed.take_over(&session);
         closed.take_over(&session);
         let sum = closed.now();
@@ -194,5 +213,7 @@ mod tests {
             (sum.statements, sum.errors, sum.rows, sum.deadlocks),
             (2, 2, 14, 2)
         );
+        assert_eq!((sum.active_us, sum.idle_in_transaction_us), (6, 10));
+        assert_eq!((sum.sessions, sum.session_us, sum.sessions_killed), (2, 18, 2));
     }
 }

@@ -60,3 +60,68 @@ fn the_server_s_own_threads_have_rows() {
     }
     assert_eq!(query(&mut alice, rows), shown);
 }
+
+#[test]
+fn the_database_s_row_has_what_its_sessions_have_done() {
+    let fixture = Fixture::new("create table t (a int primary key)");
+    let mut alice = fixture.session();
+    let columns = "tup_inserted, tup_updated, tup_deleted, temp_files, deadlocks, sessions, sessions_killed";
+    let mut counts = || -> Vec<i64> {
+        let row = query(&mut alice, &format!("select {columns} from pg_stat_database"));
+        row.split('|').map(|count| count.parse().unwrap()).collect()
+    };
+    let before = counts();
+    let mut bob = fixture.session();
+    query(&mut bob, "insert into t select generate_series(1, 5)");
+    query(
+        &mut bob,
+        "begin; update t set a = a + 10 where a > 3; delete from t where a = 1",
+    );
+    query(&mut bob, "rollback");
+    query(
+        &mut bob,
+        "set work_mem = '64kB'; select count(*) from (select n from generate_series(1, 20000) n order by 1 offset 0) s",
+    );
+    let after: Vec<i64> = counts()
+        .iter()
+        .zip(&before)
+        .map(|(after, before)| after - before)
+        .collect();
+    // What a transaction that rolls back has changed counts too, as in PostgreSQL.
+    assert_eq!(after, [5, 2, 1, 1, 0, 1, 0]);
+    query(&mut bob, "begin; select pg_sleep(0.02)");
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    query(&mut bob, "rollback");
+    drop(bob);
+    let after: Vec<i64> = counts()
+        .iter()
+        .zip(&before)
+        .map(|(after, before)| after - before)
+        .collect();
+    assert_eq!(after[5], 1, "a session that has closed is counted once");
+    let times = "active_time >= 20, idle_in_transaction_time >= 20, session_time >= active_time + idle_in_transaction_time";
+    assert_eq!(
+        query(&mut alice, &format!("select {times} from pg_stat_database")),
+        "t|t|t"
+    );
+}
+
+#[test]
+fn scans_of_an_index_are_counted_for_it_and_for_its_table() {
+    let fixture = Fixture::new(
+        "create table t (a int primary key, b int); create index t_b on t (b); create table plain (a int);
+         insert into t select n, n from generate_series(1, 100) n",
+    );
+    let (mut alice, mut bob) = (fixture.session(), fixture.session());
+    for n in 1..=10 {
+        query(&mut bob, &format!("select * from t where a = {n}"));
+    }
+    query(&mut bob, "set enable_seqscan = off");
+    query(&mut bob, "select count(*) from t where b between 3 and 5");
+    query(&mut bob, "select * from plain");
+    drop(bob);
+    let indexes = "select indexrelname, idx_scan from pg_stat_user_indexes order by 1";
+    assert_eq!(query(&mut alice, indexes), "t_b|1, t_pkey|10");
+    let tables = "select relname, idx_scan from pg_stat_user_tables order by 1";
+    assert_eq!(query(&mut alice, tables), "plain|, t|11");
+}

@@ -52,7 +52,7 @@ pub(crate) mod user_types;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use clearway_machine::invariant;
 use clearway_storage::heap::Tid;
@@ -95,8 +95,30 @@ pub(crate) struct TableRuntime {
     pub(crate) deleted: AtomicU64,
     /// Scans of the whole table that were begun since the start.
     pub(crate) scans: AtomicU64,
+    /// Scans by an index that were begun since the start, by the index's number.
+    index_scans: Mutex<Vec<(u32, u64)>>,
     pub(crate) vacuums: Maintenances,
     pub(crate) analyzes: Maintenances,
+}
+
+impl TableRuntime {
+    /// Adds scans of an index that were begun.
+    pub(crate) fn count_index_scans(&self, index: u32, scans: u64) {
+        let mut counts = self.index_scans.lock().unwrap_or_else(PoisonError::into_inner);
+        match counts.iter_mut().find(|(known, _)| *known == index) {
+            Some((_, count)) => *count += scans,
+            None => counts.push((index, scans)),
+        }
+    }
+
+    /// Scans of an index that were begun, or of all indexes of the table.
+    pub(crate) fn index_scans(&self, index: Option<u32>) -> u64 {
+        let counts = self.index_scans.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = counts
+            .iter()
+            .filter(|(known, _)| index.is_none_or(|index| index == *known));
+        wanted.map(|(_, count)| count).sum()
+    }
 }
 
 /// Runs of VACUUM or ANALYZE.

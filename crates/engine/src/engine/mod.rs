@@ -357,6 +357,7 @@ impl Engine {
         self.storage.proc_array.detach(proc);
         let mut sessions = self.sessions();
         if let Some(session) = sessions.remove(&process_id) {
+            session.slot.count_close(clock::now_us());
             self.closed_sessions.take_over(&session.slot.counts);
         }
     }
@@ -414,8 +415,13 @@ impl Engine {
     pub(crate) fn counted_work(&self) -> CountedWork {
         let sessions = self.sessions();
         let mut sum = self.closed_sessions.now();
+        let now_us = clock::now_us();
         for session in sessions.values() {
             sum += session.slot.counts.now();
+            if let Some(open_us) = session.slot.open_us(now_us) {
+                sum.sessions += 1;
+                sum.session_us += open_us;
+            }
         }
         sum
     }

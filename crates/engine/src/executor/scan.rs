@@ -148,6 +148,9 @@ impl ScanRows {
                     Ok(true) => {
                         let mut tids = std::mem::take(&mut execution.scratch.tids);
                         tids.clear();
+                        execution
+                            .txn
+                            .count_index_scan(table.oid, table.indexes[*index].oid);
                         BTree::new(table.indexes[*index].rel)
                             .lookup(execution.storage, &key, &mut tids)
                             .map_err(storage_error)
@@ -168,6 +171,9 @@ impl ScanRows {
             }
             (access @ (AccessPath::Points { index, .. } | AccessPath::Range { index, .. }), _) => {
                 let mut ranges = access.key_ranges(table, &execution.eval)?;
+                execution
+                    .txn
+                    .count_index_scan(table.oid, table.indexes[*index].oid);
                 let reverse = matches!(access, AccessPath::Range { reverse: true, .. });
                 if reverse {
                     ranges.reverse();

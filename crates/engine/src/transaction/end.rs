@@ -145,7 +145,7 @@ impl Transaction {
         if sees_own {
             self.settle_temporary(true);
         }
-        self.counts.settle(true, &self.catalog, self.overlay.as_ref());
+        self.settle_counts(true);
         self.created.clear();
         for rel in std::mem::take(&mut self.dropped) {
             self.unlink(rel);
@@ -163,6 +163,16 @@ impl Transaction {
             self.seen.excuse(position);
         }
         Ok(outcome)
+    }
+
+    /// Settles what was counted of rows.
+    fn settle_counts(&mut self, committed: bool) {
+        let changed = self
+            .counts
+            .settle(committed, &self.catalog, self.overlay.as_ref());
+        self.slot
+            .counts
+            .rows_changed(changed.inserted, changed.updated, changed.deleted);
     }
 
     /// The part of the commit that waits for the disk.
@@ -191,7 +201,7 @@ impl Transaction {
             Some(xid) => {
                 self.roll_back(xid);
                 self.forget();
-                self.counts.settle(false, &self.catalog, self.overlay.as_ref());
+                self.settle_counts(false);
             }
         }
         self.slot.counts.transaction_ended(false);
@@ -219,7 +229,7 @@ impl Transaction {
             self.storage.locks.release_all(self.proc);
         }
         if self.counts.are_many() {
-            self.counts.settle(true, &self.catalog, self.overlay.as_ref());
+            self.settle_counts(true);
         }
         self.forget();
     }

@@ -525,6 +525,12 @@ impl Transaction {
         self.counts.count_scan(oid);
     }
 
+    /// Counts a scan of a table by an index.
+    #[inline]
+    pub(crate) fn count_index_scan(&mut self, table: u32, index: u32) {
+        self.counts.count_index_scan(table, index);
+    }
+
     /// Counts pieces of a table's long values that were written and deleted.
     pub(crate) fn count_pieces(&self, oid: u32, written: u64, deleted: u64) {
         self.counts.count_pieces(oid, written, deleted);

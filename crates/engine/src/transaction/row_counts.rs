@@ -101,6 +101,14 @@ struct PieceCount {
     deleted: u64,
 }
 
+/// Scans of an index that were begun.
+#[derive(Debug, Clone, Copy)]
+struct IndexScans {
+    table: u32,
+    index: u32,
+    scans: u64,
+}
+
 /// The counts of the running transaction for a table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TableCount {
@@ -112,6 +120,7 @@ pub(super) struct TableCount {
 #[derive(Debug, Default)]
 pub(super) struct RowCounts {
     tables: Vec<RowCount>,
+    index_scans: Vec<IndexScans>,
     counted: u64,
     /// Tables that the running transaction has truncated.
     truncated: Vec<u32>,
@@ -134,6 +143,20 @@ impl RowCounts {
     /// The running statement has begun to read all of a table.
     pub(super) fn count_scan(&mut self, oid: u32) {
         self.table(oid).scans += 1;
+        self.counted += 1;
+    }
+
+    /// The running statement has begun to read a table by an index.
+    #[inline]
+    pub(super) fn count_index_scan(&mut self, table: u32, index: u32) {
+        match self.index_scans.iter_mut().find(|count| count.index == index) {
+            Some(count) => count.scans += 1,
+            None => self.index_scans.push(IndexScans {
+                table,
+                index,
+                scans: 1,
+            }),
+        }
         self.counted += 1;
     }
 
@@ -204,8 +227,14 @@ impl RowCounts {
         self.counted >= COUNTED_MAX
     }
 
-    /// The transaction has ended. Its session sees the tables of `overlay`, temporary ones among them, if it is there.
-    pub(super) fn settle(&mut self, committed: bool, catalog: &Catalog, overlay: Option<&Arc<CatalogState>>) {
+    /// The transaction has ended. Its session sees the tables of `overlay`, temporary ones among them, if it is there. The rows
+    /// that it had changed.
+    pub(super) fn settle(
+        &mut self,
+        committed: bool,
+        catalog: &Catalog,
+        overlay: Option<&Arc<CatalogState>>,
+    ) -> RowChanges {
         let state = || overlay.map_or_else(|| catalog.state(), Arc::clone);
         for oid in self.truncated.drain(..) {
             if committed && let Some(entry) = state().table(oid) {
@@ -220,12 +249,15 @@ impl RowCounts {
                 entry.runtime.dead_pieces.fetch_add(dead, Ordering::Relaxed);
             }
         }
+        let mut changed = RowChanges::default();
         for count in &mut self.tables {
+            changed += count.now;
             count.settle(committed);
         }
         if self.are_many() {
             self.hand_over(&state());
         }
+        changed
     }
 
     /// Adds the counts of ended transactions to the tables'.
@@ -246,6 +278,11 @@ impl RowCounts {
                         total.fetch_add(more, Ordering::Relaxed);
                     }
                 }
+            }
+        }
+        for count in self.index_scans.drain(..) {
+            if let Some(entry) = state.table(count.table) {
+                entry.runtime.count_index_scans(count.index, count.scans);
             }
         }
         self.counted = 0;

@@ -41,12 +41,18 @@ fn count(count: u64) -> Value {
     int8(count.cast_signed())
 }
 
+/// A time that is counted in microseconds, in milliseconds.
+fn milliseconds(us: u64) -> Value {
+    Value::Float8(us as f64 / 1_000.0)
+}
+
 /// A table whose statistics are shown.
 struct Counted {
     oid: u32,
     schema: Arc<str>,
     name: String,
     runtime: Option<Arc<TableRuntime>>,
+    has_indexes: bool,
 }
 
 fn user_tables(sources: &Sources<'_>) -> Vec<Counted> {
@@ -55,6 +61,7 @@ fn user_tables(sources: &Sources<'_>) -> Vec<Counted> {
         schema: Arc::clone(&entry.def.schema.name),
         name: entry.def.name.clone(),
         runtime: Some(Arc::clone(&entry.runtime)),
+        has_indexes: entry.def.all_indexes().next().is_some(),
     };
     sources.catalog.tables().iter().map(counted).collect()
 }
@@ -66,6 +73,7 @@ fn system_tables() -> Vec<Counted> {
         schema: Arc::clone(&table.definition.schema.name),
         name: table.shape.name.to_owned(),
         runtime: None,
+        has_indexes: false,
     });
     counted.collect()
 }
@@ -75,13 +83,17 @@ fn push_tables(tables: Vec<Counted>, rows: &mut Rows) {
         let statistic = |what| table.runtime.as_deref().and_then(|of| of.statistic(what));
         let last = |what| statistic(what).map_or(NULL, Value::TimestampTz);
         let count = |what| statistic(what).map_or(NULL, int8);
+        let index_scans = match &table.runtime {
+            Some(runtime) if table.has_indexes => int8(runtime.index_scans(None).cast_signed()),
+            _ => NULL,
+        };
         rows.push([
             ("relid", oid(table.oid)),
             ("schemaname", text(&table.schema)),
             ("relname", text(&table.name)),
             ("seq_scan", count(TableStatistic::Scans)),
             ("seq_tup_read", NULL),
-            ("idx_scan", NULL),
+            ("idx_scan", index_scans),
             ("idx_tup_fetch", NULL),
             ("n_tup_ins", count(TableStatistic::Inserted)),
             ("n_tup_upd", count(TableStatistic::Updated)),
@@ -163,7 +175,7 @@ pub(super) fn of_indexes(sources: &Sources<'_>, rows: &mut Rows) {
                 ("schemaname", text(&entry.def.schema.name)),
                 ("relname", text(&entry.def.name)),
                 ("indexrelname", text(&index.name)),
-                ("idx_scan", NULL),
+                ("idx_scan", count(entry.runtime.index_scans(Some(index.oid)))),
                 ("idx_tup_read", NULL),
                 ("idx_tup_fetch", NULL),
             ]);
@@ -216,27 +228,30 @@ pub(super) fn of_database(sources: &Sources<'_>, rows: &mut Rows) {
         ("blks_hit", count(work.hit)),
         ("tup_returned", NULL),
         ("tup_fetched", NULL),
-        ("tup_inserted", NULL),
-        ("tup_updated", NULL),
-        ("tup_deleted", NULL),
+        ("tup_inserted", count(work.inserted)),
+        ("tup_updated", count(work.updated)),
+        ("tup_deleted", count(work.deleted)),
         (
             "conflicts",
             int8((conflicts.lock + conflicts.snapshot).cast_signed()),
         ),
-        ("temp_files", NULL),
-        ("temp_bytes", NULL),
-        ("deadlocks", NULL),
+        ("temp_files", count(work.temporary_files)),
+        ("temp_bytes", count(work.temporary_bytes)),
+        ("deadlocks", count(work.deadlocks)),
         ("checksum_failures", NULL),
         ("checksum_last_failure", NULL),
         ("blk_read_time", NULL),
         ("blk_write_time", NULL),
-        ("session_time", NULL),
-        ("active_time", NULL),
-        ("idle_in_transaction_time", NULL),
-        ("sessions", NULL),
+        ("session_time", milliseconds(work.session_us)),
+        ("active_time", milliseconds(work.active_us)),
+        (
+            "idle_in_transaction_time",
+            milliseconds(work.idle_in_transaction_us),
+        ),
+        ("sessions", count(work.sessions)),
         ("sessions_abandoned", NULL),
         ("sessions_fatal", NULL),
-        ("sessions_killed", NULL),
+        ("sessions_killed", count(work.sessions_killed)),
         ("stats_reset", Value::TimestampTz(sources.started_us)),
     ]);
 }
@@ -246,12 +261,17 @@ pub(super) fn of_background_writer(sources: &Sources<'_>, rows: &mut Rows) {
     let checkpoints = sources.storage.checkpoint_counts();
     let work = (sources.counted)();
     let sum = |sum: &AtomicU64| count(sum.load(Ordering::Relaxed));
-    let milliseconds = |sum: &AtomicU64| Value::Float8(sum.load(Ordering::Relaxed) as f64 / 1_000.0);
     rows.push([
         ("checkpoints_timed", sum(&checkpoints.timed)),
         ("checkpoints_req", sum(&checkpoints.requested)),
-        ("checkpoint_write_time", milliseconds(&checkpoints.write_us)),
-        ("checkpoint_sync_time", milliseconds(&checkpoints.sync_us)),
+        (
+            "checkpoint_write_time",
+            milliseconds(checkpoints.write_us.load(Ordering::Relaxed)),
+        ),
+        (
+            "checkpoint_sync_time",
+            milliseconds(checkpoints.sync_us.load(Ordering::Relaxed)),
+        ),
         ("buffers_checkpoint", sum(&checkpoints.pages)),
         // No thread writes pages ahead of the sessions that want their frames.
         ("buffers_clean", int8(0)),
