@@ -500,7 +500,7 @@ fn any_two_of_three_are_needed() {
     other.confirm(&server);
     let mut carol = client(&server, "local");
     let end = format!("{:X}", server.engine.storage().wal.flushed().0 & 0xFFFF_FFFF);
-    let confirmed = format!("select 1 from pg_stat_replication where flush_lsn like '%/{end}'");
+    let confirmed = format!("select 1 from pg_stat_replication where flush_lsn::text like '%/{end}'");
     wait_for("two to have confirmed", || carol.rows(&confirmed).len() == 2);
     assert_silence(&mut alice);
     b.confirm(&server);

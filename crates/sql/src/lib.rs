@@ -75,7 +75,6 @@ pub use context::{EvalContext, SessionFacts};
 pub use expr::Expr;
 pub use foreign_key::{CheckTime, ForeignKeyDef, ReferentialAction};
 pub use function::registered;
-pub use function::shown_position;
 pub use function::styled;
 pub use index::{IndexDef, IndexEntry, IndexKey, IndexMarks, IndexedValue, KeptExpr, KeyOptions};
 pub use lex::{has_word, names_field, names_of_types};

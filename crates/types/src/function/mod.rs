@@ -68,7 +68,6 @@ pub use choice::between_symmetric;
 pub use names::parts_of_name;
 pub use options::columns as option_columns;
 pub use quote::quote_identifier;
-pub use recovery::shown as shown_position;
 pub use resolve::{Overload, best_of};
 pub use resolve::{Unresolved, resolve, resolve_operator};
 pub use row::{FunctionRow, Implementation, Volatility};

@@ -1,4 +1,4 @@
-//! Functions about the server: its log, a standby, its configuration. They give and take positions as text.
+//! Functions about the server: its log, a standby, its configuration. Positions in the log are of type `pg_lsn`.
 
 use std::time::Duration;
 
@@ -10,8 +10,7 @@ use super::row::{FunctionRow, row};
 use crate::context::LogPosition::{self, Flushed, Inserted, Received, Replayed};
 use crate::context::SessionFacts;
 use crate::error::{EngineError, Result, SqlState};
-use crate::value::DataType::{Bool, Int4, Numeric, Text, TimestampTz};
-use crate::value::lsn::{format_lsn, parse_lsn};
+use crate::value::DataType::{Bool, Int4, Numeric, PgLsn, TimestampTz};
 use crate::value::{Numeric as Decimal, Value};
 
 /// A function about the log or a standby.
@@ -51,7 +50,7 @@ pub(super) static ROWS: &[FunctionRow] = &[
         2849,
         "pg_current_wal_lsn",
         &[],
-        Text,
+        PgLsn,
         Session(|x, s| Current(Flushed).call(x, s)),
     )
     .volatile(),
@@ -59,7 +58,7 @@ pub(super) static ROWS: &[FunctionRow] = &[
         3330,
         "pg_current_wal_flush_lsn",
         &[],
-        Text,
+        PgLsn,
         Session(|x, s| Current(Flushed).call(x, s)),
     )
     .volatile(),
@@ -67,7 +66,7 @@ pub(super) static ROWS: &[FunctionRow] = &[
         2852,
         "pg_current_wal_insert_lsn",
         &[],
-        Text,
+        PgLsn,
         Session(|x, s| Current(Inserted).call(x, s)),
     )
     .volatile(),
@@ -75,7 +74,7 @@ pub(super) static ROWS: &[FunctionRow] = &[
         3820,
         "pg_last_wal_receive_lsn",
         &[],
-        Text,
+        PgLsn,
         Session(|x, s| Last(Received).call(x, s)),
     )
     .volatile(),
@@ -83,7 +82,7 @@ pub(super) static ROWS: &[FunctionRow] = &[
         3821,
         "pg_last_wal_replay_lsn",
         &[],
-        Text,
+        PgLsn,
         Session(|x, s| Last(Replayed).call(x, s)),
     )
     .volatile(),
@@ -98,7 +97,7 @@ pub(super) static ROWS: &[FunctionRow] = &[
     row(
         3165,
         "pg_wal_lsn_diff",
-        &[Text, Text],
+        &[PgLsn, PgLsn],
         Numeric,
         Session(|x, s| Difference.call(x, s)),
     ),
@@ -135,16 +134,19 @@ impl RecoveryFunction {
         Ok(match self {
             RecoveryFunction::IsInRecovery => Value::Bool(session.is_in_recovery()),
             RecoveryFunction::Current(_) if session.is_in_recovery() => return Err(in_recovery()),
-            RecoveryFunction::Current(which) | RecoveryFunction::Last(which) => session
-                .log_position(which)
-                .map_or(Value::Null, |position| Value::text(shown(position))),
+            RecoveryFunction::Current(which) | RecoveryFunction::Last(which) => {
+                session.log_position(which).map_or(Value::Null, Value::Lsn)
+            }
             RecoveryFunction::LastReplayedCommit => session
                 .last_replayed_commit()
                 .map_or(Value::Null, Value::TimestampTz),
             RecoveryFunction::ReloadConfiguration => Value::Bool(session.reload_configuration()?),
             RecoveryFunction::Difference => {
-                let of = |at: usize| parse_lsn(arguments[at].as_str().unwrap_or_default()).map(i128::from);
-                Value::Numeric(Decimal::from(of(0)? - of(1)?))
+                let of = |at: usize| match &arguments[at] {
+                    Value::Lsn(position) => i128::from(*position),
+                    _ => unreachable!("an argument has its parameter's type, and is not NULL"),
+                };
+                Value::Numeric(Decimal::from(of(0) - of(1)))
             }
             RecoveryFunction::Promote => {
                 let waits = arguments.first().and_then(Value::as_bool).unwrap_or(true);
@@ -161,13 +163,6 @@ impl RecoveryFunction {
             }
         })
     }
-}
-
-/// A position as PostgreSQL writes it.
-pub fn shown(position: u64) -> String {
-    let mut text = String::new();
-    format_lsn(position, &mut text);
-    text
 }
 
 /// 55000.

@@ -12,7 +12,7 @@ use super::rows::Rows;
 use super::server::DATABASE_OID;
 use crate::catalog::role::READ_ALL_STATISTICS;
 use crate::replication_status::{ConflictCounts, WalReceiverStatus};
-use clearway_sql::value::Value;
+use clearway_sql::value::{Interval, Value};
 
 /// `pg_stat_replication`: a connection that is sent the log.
 pub(super) fn followers(sources: &Sources<'_>, rows: &mut Rows) {
@@ -51,26 +51,21 @@ fn hide(sources: &Sources<'_>, values: &mut [Value]) {
     }
 }
 
-/// A position as PostgreSQL writes it; NULL for none.
+/// A position; NULL for none.
 fn position(position: Option<Lsn>) -> Value {
     position
         .filter(|position| position.0 != 0)
-        .map_or(Value::Null, |Lsn(at)| {
-            Value::text(clearway_sql::shown_position(at))
-        })
+        .map_or(Value::Null, |Lsn(at)| Value::Lsn(at))
 }
 
-/// A time as PostgreSQL writes an interval: hours, minutes and seconds with six decimals.
+/// A time span; NULL for none.
 fn lag(lag: Option<Duration>) -> Value {
     lag.map_or(Value::Null, |lag| {
-        let seconds = lag.as_secs();
-        Value::text(format!(
-            "{:02}:{:02}:{:02}.{:06}",
-            seconds / 3_600,
-            seconds / 60 % 60,
-            seconds % 60,
-            lag.subsec_micros()
-        ))
+        Value::Interval(Interval {
+            months: 0,
+            days: 0,
+            micros: i64::try_from(lag.as_micros()).unwrap_or(i64::MAX),
+        })
     })
 }
 

@@ -1,7 +1,6 @@
 //! The views of `pg_catalog`.
 //!
-//! In those about sessions and replication a position in the log, an address and a time span are text, and a
-//! transaction's number is a bigint.
+//! In those about sessions and replication a transaction's number is a bigint.
 
 use crate::catalog::system::shape::Shape;
 
@@ -112,7 +111,7 @@ pub(crate) const PG_REPLICATION_SLOTS: Shape = Shape::view(
     12_257,
     "pg_replication_slots",
     "slot_name name, plugin name, slot_type text, datoid oid, database name, temporary bool, active bool, \
-     active_pid int4, xmin int8, catalog_xmin int8, restart_lsn text, confirmed_flush_lsn text, wal_status \
+     active_pid int4, xmin int8, catalog_xmin int8, restart_lsn pg_lsn, confirmed_flush_lsn pg_lsn, wal_status \
      text, safe_wal_size int8, two_phase bool",
 );
 
@@ -236,9 +235,9 @@ pub(crate) const PG_STAT_REPLICATION: Shape = Shape::view(
     12_227,
     "pg_stat_replication",
     "pid int4, usesysid oid, usename name, application_name text, client_addr inet, client_hostname text, \
-     client_port int4, backend_start timestamptz, backend_xmin int8, state text, sent_lsn text, write_lsn \
-     text, flush_lsn text, replay_lsn text, write_lag text, flush_lag text, replay_lag \
-     text, sync_priority int4, sync_state text, reply_time timestamptz",
+     client_port int4, backend_start timestamptz, backend_xmin int8, state text, sent_lsn pg_lsn, write_lsn \
+     pg_lsn, flush_lsn pg_lsn, replay_lsn pg_lsn, write_lag interval, flush_lag interval, replay_lag \
+     interval, sync_priority int4, sync_state text, reply_time timestamptz",
 );
 
 /// `pg_stat_replication_slots`
@@ -321,9 +320,9 @@ pub(crate) const PG_STAT_USER_TABLES: Shape = Shape::view(
 pub(crate) const PG_STAT_WAL_RECEIVER: Shape = Shape::view(
     12_236,
     "pg_stat_wal_receiver",
-    "pid int4, status text, receive_start_lsn text, receive_start_tli int4, written_lsn text, flushed_lsn \
-     text, received_tli int4, last_msg_send_time timestamptz, last_msg_receipt_time timestamptz, \
-     latest_end_lsn text, latest_end_time timestamptz, slot_name text, sender_host text, sender_port int4, \
+    "pid int4, status text, receive_start_lsn pg_lsn, receive_start_tli int4, written_lsn pg_lsn, flushed_lsn \
+     pg_lsn, received_tli int4, last_msg_send_time timestamptz, last_msg_receipt_time timestamptz, \
+     latest_end_lsn pg_lsn, latest_end_time timestamptz, slot_name text, sender_host text, sender_port int4, \
      conninfo text",
 );
 
