@@ -2,7 +2,7 @@
 
 mod common;
 
-use clearway_engine::Session;
+use clearway_engine::{Config, Session};
 use common::{Fixture, query};
 
 #[test]
@@ -124,4 +124,31 @@ fn scans_of_an_index_are_counted_for_it_and_for_its_table() {
     assert_eq!(query(&mut alice, indexes), "t_b|1, t_pkey|10");
     let tables = "select relname, idx_scan from pg_stat_user_tables order by 1";
     assert_eq!(query(&mut alice, tables), "plain|, t|11");
+}
+
+#[test]
+fn a_connection_string_is_for_those_who_may_read_all_settings() {
+    let config = Config {
+        primary_conninfo: "host=a password=secret".to_owned(),
+        ..common::config()
+    };
+    let fixture = Fixture::with_config("", config);
+    let mut alice = fixture.session();
+    let rows = "select count(*) from pg_settings where name in ('primary_conninfo', 'hba_file')";
+    assert_eq!(
+        query(&mut alice, "show primary_conninfo"),
+        "host=a password=secret"
+    );
+    assert_eq!(query(&mut alice, rows), "2");
+    common::run(&mut alice, "create role joe");
+    common::run(&mut alice, "set role joe");
+    assert_eq!(query(&mut alice, rows), "0");
+    let mut refused = |sql: &str| common::error(&mut alice, sql).sqlstate().as_str().to_owned();
+    assert_eq!(refused("show primary_conninfo"), "42501");
+    assert_eq!(refused("select current_setting('primary_conninfo')"), "42704");
+    query(
+        &mut alice,
+        "reset role; grant pg_read_all_settings to joe; set role joe",
+    );
+    assert_eq!(query(&mut alice, rows), "2");
 }

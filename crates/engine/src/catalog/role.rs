@@ -108,7 +108,7 @@ pub(crate) struct MembershipEntry {
 pub(crate) const DATABASE_OWNER: u32 = 6_171;
 
 /// The role whose members read settings that are for superusers.
-pub(crate) const READ_ALL_SETTINGS: u32 = 3_374;
+const READ_ALL_SETTINGS: u32 = 3_374;
 
 /// The role whose members see what others do.
 pub(crate) const READ_ALL_STATISTICS: u32 = 3_375;
@@ -291,6 +291,11 @@ impl CatalogState {
     /// True if a role has the privileges of another.
     pub(crate) fn has_privileges_of(&self, member: u32, role: u32) -> bool {
         member == role || self.roles.is_superuser(member) || self.inherited_roles(member).contains(&role)
+    }
+
+    /// True if a role sees the settings that are for superusers.
+    pub(crate) fn sees_all_settings(&self, role: u32) -> bool {
+        self.has_privileges_of(role, READ_ALL_SETTINGS)
     }
 
     /// The roles whose privileges a role has, itself among them.

@@ -45,6 +45,9 @@ pub(crate) fn unit_of(key: &str) -> Option<&'static str> {
     })
 }
 
+/// Keys whose values only superusers see, and members of `pg_read_all_settings`: one may have a password in it.
+pub(crate) const FOR_SUPERUSERS: [&str; 3] = ["data_directory", "hba_file", "primary_conninfo"];
+
 /// The keys whose values differ; those of the mechanisms as `mechanisms.NAME`.
 pub(crate) fn differing(one: &Config, other: &Config) -> Vec<String> {
     let values = values_of(other);

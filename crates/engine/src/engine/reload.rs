@@ -12,7 +12,7 @@ use std::sync::{Arc, PoisonError};
 
 use crate::clock;
 use crate::config::Config;
-use crate::config::values::{differing, values_of};
+use crate::config::values::{FOR_SUPERUSERS, differing, values_of};
 use crate::engine::Engine;
 use crate::in_force::InForce;
 use clearway_sql::error::EngineError;
@@ -95,8 +95,11 @@ impl Engine {
         self.in_force().config.log_connections
     }
 
-    /// The value in force of a key of the configuration.
-    pub(crate) fn configured(&self, name: &str) -> Option<String> {
+    /// The value in force of a key of the configuration; `None` for one that the role may not see.
+    pub(crate) fn configured(&self, name: &str, role: u32) -> Option<String> {
+        if FOR_SUPERUSERS.contains(&name) && !self.catalog.state().sees_all_settings(role) {
+            return None;
+        }
         let values = values_of(&self.in_force().config);
         let found = values.into_iter().find(|(key, _)| *key == name);
         found.map(|(_, value)| value)

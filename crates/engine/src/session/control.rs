@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::catalog::access::denied;
+use crate::config::values::FOR_SUPERUSERS;
 use crate::engine::LockWaits;
 use crate::output::{Notice, Output};
 use crate::session::Session;
@@ -288,7 +290,13 @@ impl Session {
             other => self
                 .settings
                 .show(other)
-                .or_else(|error| self.engine.configured(other).ok_or(error)),
+                .or_else(|error| self.engine.configured(other, self.identity.current).ok_or(error))
+                .map_err(|error| match FOR_SUPERUSERS.contains(&other) {
+                    true => denied(format!(
+                        "must be superuser or have privileges of pg_read_all_settings to examine \"{other}\""
+                    )),
+                    false => error,
+                }),
         }
     }
 

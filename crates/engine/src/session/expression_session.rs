@@ -263,7 +263,7 @@ impl SessionFacts for Facts<'_> {
                 .settings
                 .show(name)
                 .ok()
-                .or_else(|| self.engine.configured(name)),
+                .or_else(|| self.engine.configured(name, self.identity.current)),
         }
     }
 

@@ -2,8 +2,7 @@
 
 use super::Sources;
 use super::rows::{NULL, Rows, boolean, int4, text, texts};
-use crate::catalog::role::READ_ALL_SETTINGS;
-use crate::config::values::{CHANGEABLE, unit_of, values_of};
+use crate::config::values::{CHANGEABLE, FOR_SUPERUSERS, unit_of, values_of};
 use crate::config::{Config, Origin};
 use crate::settings::{in_unit, sentence_of};
 use clearway_sql::value::Value;
@@ -20,12 +19,8 @@ fn kind_of(value: &str) -> &'static str {
 
 /// `sourcefile` and `sourceline` of a key, as far as the role may know them.
 fn place_of(sources: &Sources<'_>, config: &Config, key: &str) -> (Value, Value) {
-    let may_know = || {
-        let reader = sources.identity.current;
-        sources.identity.is_superuser || sources.catalog.has_privileges_of(reader, READ_ALL_SETTINGS)
-    };
     match config.origins.of(key) {
-        Some(Origin::File { file, line }) if may_know() => (
+        Some(Origin::File { file, line }) if sources.catalog.sees_all_settings(sources.identity.current) => (
             Value::text(file.display().to_string()),
             int4(i32::try_from(*line).unwrap_or(i32::MAX)),
         ),
@@ -82,7 +77,9 @@ pub(super) fn settings(sources: &Sources<'_>, rows: &mut Rows) {
     }
     let defaults = values_of(&Config::default());
     for (key, value) in values_of(&in_force.config) {
-        if keys.contains(&key) {
+        if keys.contains(&key)
+            || FOR_SUPERUSERS.contains(&&*key) && !sources.catalog.sees_all_settings(sources.identity.current)
+        {
             continue;
         }
         let default = defaults
