@@ -5,6 +5,9 @@
 //! every statement, and a mutex of its own (never contended but by readers) for the texts. What a session *waits*
 //! for is not kept here: it is read from the worker slot of the thread that serves it.
 
+mod background;
+mod copy_progress;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
@@ -13,10 +16,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::cancel_reason::CancelReason;
 use clearway_machine::{Machine, Native, WaitClass, WaitEvent, WorkerId};
-use clearway_storage::background::{BackgroundKind, BackgroundThread};
 use clearway_txn::{ProcId, TransactionTurn};
 
 use crate::session_counts::SessionCounts;
+pub use background::BackgroundActivity;
+pub(crate) use copy_progress::{CopyProgress, CopyShown, RunningCopy};
 
 /// The most of a statement's text that is shown, in bytes: it is kept after the statement has ended.
 const SHOWN_QUERY_BYTES_MAX: usize = 1_024;
@@ -172,38 +176,6 @@ impl BackendType {
     }
 }
 
-/// A row of `pg_stat_activity` for a thread of the server's own.
-#[derive(Debug, Clone, Copy)]
-pub struct BackgroundActivity {
-    /// A number in place of a process id; no session has it.
-    pub process_id: u32,
-    /// The thread's task.
-    pub kind: BackgroundKind,
-    /// Its start, in microseconds since 2000-01-01 UTC.
-    pub backend_start: i64,
-    /// The class of what it waits for; `None` when on the CPU.
-    pub wait_event_type: Option<&'static str>,
-    /// The name of what it waits for.
-    pub wait_event: Option<&'static str>,
-}
-
-impl BackgroundActivity {
-    pub(crate) fn of(
-        thread: BackgroundThread,
-        event: WaitEvent,
-        first_process_id: u32,
-    ) -> BackgroundActivity {
-        let event = if_it_waits(event);
-        BackgroundActivity {
-            process_id: first_process_id + thread.number,
-            kind: thread.kind,
-            backend_start: thread.start_us,
-            wait_event_type: event.map(|event| event.class().name()),
-            wait_event: event.map(|event| event.name()),
-        }
-    }
-}
-
 /// The event that `worker` waits for, if it waits.
 fn wait_event(worker: WorkerId) -> Option<WaitEvent> {
     if_it_waits(Native::workers().slot(worker).wait_event())
@@ -281,6 +253,8 @@ pub(crate) struct ActivitySlot {
     vacuums_as: AtomicU32,
     /// The work that the session has done, counted.
     pub(crate) counts: SessionCounts,
+    /// The progress of its COPY.
+    pub(crate) copy: CopyProgress,
 }
 
 /// A session shows a place in the lock table that is not its own, for as long as this lives.
@@ -330,6 +304,7 @@ impl ActivitySlot {
             waits_for: AtomicU32::new(0),
             vacuums_as: AtomicU32::new(0),
             counts: SessionCounts::default(),
+            copy: CopyProgress::default(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 mod common;
 
-use clearway_engine::{Config, Session};
+use clearway_engine::{Column, Config, CopyFormat, EngineError, Output, Session, Value};
 use common::{Fixture, query};
 
 #[test]
@@ -151,4 +151,78 @@ fn a_connection_string_is_for_those_who_may_read_all_settings() {
         "reset role; grant pg_read_all_settings to joe; set role joe",
     );
     assert_eq!(query(&mut alice, rows), "2");
+}
+
+/// A client of COPY that has another session look at the progress before each piece.
+struct Watched {
+    watcher: Session,
+    pieces: Vec<&'static str>,
+    seen: Vec<String>,
+}
+
+impl Watched {
+    fn look(&mut self) {
+        let columns = "relid::regclass, command, type, bytes_processed, tuples_processed";
+        let shown = query(
+            &mut self.watcher,
+            &format!("select {columns} from pg_stat_progress_copy"),
+        );
+        self.seen.push(shown);
+    }
+}
+
+impl Output for Watched {
+    fn row_description(&mut self, _: &[Column]) -> Result<(), EngineError> {
+        Ok(())
+    }
+    fn row(&mut self, _: &[Value]) -> Result<(), EngineError> {
+        Ok(())
+    }
+    fn complete(&mut self, _: &str) -> Result<(), EngineError> {
+        Ok(())
+    }
+    fn copy_in_start(&mut self, _: usize, _: CopyFormat) -> Result<(), EngineError> {
+        Ok(())
+    }
+    fn copy_in_read(&mut self, buffer: &mut Vec<u8>) -> Result<bool, EngineError> {
+        self.look();
+        let piece = self.pieces.remove(0);
+        buffer.extend_from_slice(piece.as_bytes());
+        Ok(!self.pieces.is_empty())
+    }
+    fn copy_out_start(&mut self, _: usize, _: CopyFormat) -> Result<(), EngineError> {
+        Ok(())
+    }
+    fn copy_out_data(&mut self, _: &[u8]) -> Result<(), EngineError> {
+        self.look();
+        Ok(())
+    }
+}
+
+#[test]
+fn the_progress_of_a_copy_is_shown_while_it_runs() {
+    let fixture = Fixture::new("create table t (a int)");
+    let mut alice = fixture.session();
+    let mut client = Watched {
+        watcher: fixture.session(),
+        pieces: vec!["1\n2\n", "33\n4", "4\n", ""],
+        seen: Vec::new(),
+    };
+    alice.execute_simple("copy t from stdin", &mut client).unwrap();
+    client.look();
+    let from = |progress: &str| format!("t|COPY FROM|PIPE|{progress}");
+    assert_eq!(
+        client.seen,
+        [&*from("0|0"), &*from("4|2"), &*from("8|3"), &*from("10|4"), ""]
+    );
+    client.seen.clear();
+    alice
+        .execute_simple("copy (select a from t order by a) to stdout", &mut client)
+        .unwrap();
+    client.look();
+    let to = |progress: &str| format!("-|COPY TO|PIPE|{progress}");
+    assert_eq!(
+        client.seen,
+        [&*to("2|0"), &*to("4|1"), &*to("7|2"), &*to("10|3"), ""]
+    );
 }

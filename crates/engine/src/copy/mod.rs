@@ -7,6 +7,7 @@
 
 mod batch;
 mod binary;
+mod counted_output;
 mod data;
 mod entries;
 mod field_value;
@@ -29,6 +30,7 @@ use clearway_sql::registered;
 use clearway_sql::value::{Value, encode_text};
 use clearway_sql::{TableDef, TableKind};
 use clearway_storage::RelId;
+use counted_output::CountedOutput;
 use data::Data;
 use reader::{Fields, RowReader};
 
@@ -49,6 +51,8 @@ pub(crate) fn copy_in(execution: &mut Execution<'_>, plan: &CopyPlan, out: &mut 
         ));
     }
     execution.txn.assign_xid()?;
+    let slot = execution.txn.activity();
+    let shown = slot.copy.begin(plan.direction, table.oid);
     out.copy_in_start(plan.columns.len(), plan.options.format)?;
     let mut data = match plan.options.format {
         CopyFormat::Binary => Data::Rows(BinaryReader::default()),
@@ -68,6 +72,7 @@ pub(crate) fn copy_in(execution: &mut Execution<'_>, plan: &CopyPlan, out: &mut 
         chunk.clear();
         more = out.copy_in_read(&mut chunk)?;
         execution.check_interrupts()?;
+        shown.add_bytes(chunk.len());
         data.push(&chunk)?;
         loop {
             let taken = data.next_row(!more);
@@ -79,8 +84,10 @@ pub(crate) fn copy_in(execution: &mut Execution<'_>, plan: &CopyPlan, out: &mut 
             count += 1;
             if batch.is_full() {
                 batch.store(execution)?;
+                shown.set_rows(count);
             }
         }
+        shown.set_rows(count);
     }
     batch.store(execution)?;
     execution.txn.count_rows(table.oid, RowChanges::inserted(count));
@@ -125,7 +132,11 @@ pub(crate) fn copy_out(execution: &mut Execution<'_>, plan: &CopyPlan, out: &mut
     let Some(query) = &plan.query else {
         return Err(EngineError::internal("COPY TO without a query"));
     };
+    let slot = execution.txn.activity();
+    let relation = plan.table.as_deref().map_or(0, |table| table.oid);
+    let shown = slot.copy.begin(plan.direction, relation);
     out.copy_out_start(query.visible, plan.options.format)?;
+    let out = &mut CountedOutput::new(out, shown);
     if plan.options.format == CopyFormat::Binary {
         return copy_out_binary(execution, query, out);
     }
@@ -142,7 +153,9 @@ pub(crate) fn copy_out(execution: &mut Execution<'_>, plan: &CopyPlan, out: &mut
     let session = execution.eval.session;
     let count = select::run(execution, query, &mut |_, row| {
         if long_line::has_long(row) {
-            return long_line::send_line(row, &query.columns, options, session, out);
+            long_line::send_line(row, &query.columns, options, session, out)?;
+            out.row_sent();
+            return Ok(());
         }
         line.clear();
         for (number, value) in row.iter().enumerate() {
@@ -158,7 +171,9 @@ pub(crate) fn copy_out(execution: &mut Execution<'_>, plan: &CopyPlan, out: &mut
             writer::write_field(&mut line, field, options, (number == 0, quoted));
         }
         line.push(b'\n');
-        out.copy_out_data(&line)
+        out.copy_out_data(&line)?;
+        out.row_sent();
+        Ok(())
     })?;
     out.copy_out_done()?;
     Ok(count)
@@ -166,17 +181,23 @@ pub(crate) fn copy_out(execution: &mut Execution<'_>, plan: &CopyPlan, out: &mut
 
 /// COPY TO STDOUT in the binary format. The header goes with the first row, or with the end if there is none, as clients
 /// expect it.
-fn copy_out_binary(execution: &mut Execution<'_>, query: &SelectPlan, out: &mut dyn Output) -> Result<u64> {
+fn copy_out_binary(
+    execution: &mut Execution<'_>,
+    query: &SelectPlan,
+    out: &mut CountedOutput<'_>,
+) -> Result<u64> {
     let mut data = Vec::new();
     binary::write_header(&mut data);
     let count = select::run(execution, query, &mut |_, row| {
         if long_line::has_long(row) {
             long_line::send_binary_row(&data, row, out)?;
             data.clear();
+            out.row_sent();
             return Ok(());
         }
         binary::write_row(&mut data, row);
         out.copy_out_data(&data)?;
+        out.row_sent();
         data.clear();
         Ok(())
     })?;

@@ -28,7 +28,8 @@ use clearway_storage::{RecoveryReport, Storage, StorageOptions};
 use clearway_txn::{LockOptions, NotificationQueue, ProcId, Serializable, SerializableOptions};
 
 use crate::activity::{
-    ActivitySlot, BackendType, BackgroundActivity, OpenSession, OpenSessions, SessionActivity, SessionInfo,
+    ActivitySlot, BackendType, BackgroundActivity, CopyShown, OpenSession, OpenSessions, SessionActivity,
+    SessionInfo,
 };
 use crate::catalog::Catalog;
 use crate::clock;
@@ -409,6 +410,17 @@ impl Engine {
             BackgroundActivity::of(thread, event, SESSION_NUMBERS + 1)
         };
         self.storage.background.all().into_iter().map(shown).collect()
+    }
+
+    /// The COPY of each session that runs one, with the session's number.
+    pub(crate) fn running_copies(&self) -> Vec<(u32, CopyShown)> {
+        let sessions = self.sessions();
+        let mut copies: Vec<_> = sessions
+            .values()
+            .filter_map(|session| Some((session.slot.process_id, session.slot.copy.shown()?)))
+            .collect();
+        copies.sort_unstable_by_key(|(process_id, _)| *process_id);
+        copies
     }
 
     /// The work of all sessions since the start, those of the server itself among them.

@@ -435,6 +435,7 @@ impl Session {
                 cursors: &|| cursors.listed(),
                 prepared: &|| listed(named),
                 counted: &|| engine.counted_work(),
+                copies: &|| engine.running_copies(),
                 started_us: engine.started_at_us,
                 locks: &|| engine.listed_locks(),
                 database: &engine.config.database,

@@ -520,6 +520,11 @@ impl Transaction {
         self.counts.count(oid, changes);
     }
 
+    /// The part of its session that others see.
+    pub(crate) fn activity(&self) -> Arc<ActivitySlot> {
+        Arc::clone(&self.slot)
+    }
+
     /// Counts a scan of all of a table.
     pub(crate) fn count_scan(&mut self, oid: u32) {
         self.counts.count_scan(oid);

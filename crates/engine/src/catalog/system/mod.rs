@@ -20,6 +20,7 @@
 //! | `server` | `pg_database`, `pg_namespace`, `pg_tablespace`, languages, collations |
 //! | `privileges` | the privilege views of the SQL standard |
 //! | `roles` | `pg_authid`, `pg_auth_members` and the views over them |
+//! | `progress` | `pg_stat_progress_copy` |
 //! | `settings`, `file_settings` | `pg_settings`, `pg_file_settings` |
 //! | `activity`, `replication`, `statistics`, `internals` | sessions; followers, slots, a standby; counts; latches and memory |
 //! | `information_schema`, `information_columns` | the views of the SQL standard |
@@ -52,6 +53,7 @@ mod operator_classes;
 pub(crate) mod operators;
 mod prepared_statements;
 mod privileges;
+mod progress;
 mod relations;
 mod replication;
 mod roles;
@@ -78,7 +80,7 @@ use std::sync::{Arc, LazyLock};
 use clearway_storage::retention::LogRetention;
 use clearway_storage::{Lsn, Storage};
 
-use crate::activity::{BackgroundActivity, SessionActivity};
+use crate::activity::{BackgroundActivity, CopyShown, SessionActivity};
 use crate::catalog::CatalogState;
 use crate::catalog::access::{self, Acl};
 use crate::catalog::role::Role;
@@ -113,6 +115,7 @@ pub(crate) struct Sources<'a> {
     pub(crate) cursors: &'a dyn Fn() -> Vec<ListedCursor>,
     pub(crate) locks: &'a dyn Fn() -> Vec<EngineLock>,
     pub(crate) counted: &'a dyn Fn() -> CountedWork,
+    pub(crate) copies: &'a dyn Fn() -> Vec<(u32, CopyShown)>,
     /// The start of the server, in microseconds since 2000.
     pub(crate) started_us: i64,
     pub(crate) prepared: &'a dyn Fn() -> Vec<ListedStatement>,
@@ -289,6 +292,7 @@ static SHAPES: &[(&Shape, MakeRows)] = &[
     (&system_views::PG_STAT_BGWRITER, statistics::of_background_writer),
     (&system_views::PG_STAT_DATABASE, statistics::of_database),
     (&system_views::PG_STAT_DATABASE_CONFLICTS, replication::conflicts),
+    (&system_views::PG_STAT_PROGRESS_COPY, progress::of_copy),
     (&system_views::PG_STAT_REPLICATION, replication::followers),
     (&system_views::PG_STAT_REPLICATION_SLOTS, none),
     (&system_views::PG_STAT_SSL, activity::ssl),

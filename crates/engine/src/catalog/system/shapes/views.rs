@@ -230,6 +230,14 @@ pub(crate) const PG_STAT_DATABASE_CONFLICTS: Shape = Shape::view(
      int8, confl_deadlock int8",
 );
 
+/// `pg_stat_progress_copy`
+pub(crate) const PG_STAT_PROGRESS_COPY: Shape = Shape::view(
+    12_322,
+    "pg_stat_progress_copy",
+    "pid int4, datid oid, datname name, relid oid, command text, type text, bytes_processed int8, bytes_total int8, \
+     tuples_processed int8, tuples_excluded int8",
+);
+
 /// `pg_stat_replication`
 pub(crate) const PG_STAT_REPLICATION: Shape = Shape::view(
     12_227,
