@@ -67,7 +67,7 @@ __attribute__((noinline)) void writes(void)
 /* The wait acquires the mutex once, and the mutex is not held meanwhile. */
 __attribute__((noinline)) void waits_for_condition(void)
 {
-    struct timespec soon = after(CLOCK_REALTIME, 30);
+    struct timespec soon = after(CLOCK_REALTIME, 500);
     while (pthread_cond_timedwait(&condition, &waited_mutex, &soon) == 0)
         continue;
 }
