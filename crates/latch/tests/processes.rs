@@ -248,6 +248,8 @@ fn role_of_a_child() {
         "once" => once(&view, &worker, LatchMode::Exclusive),
         "once_shared" => once(&view, &worker, LatchMode::Shared),
         "work" => {
+            // All at once, or each would be alone.
+            await_that("all are ready", || data.ready.load(Acquire) == 3);
             for round in 0..2_000 {
                 if round % 4 == 0 {
                     let _held = worker.shared(latch).unwrap();
@@ -256,6 +258,10 @@ fn role_of_a_child() {
                     let _held = worker.exclusive(latch).unwrap();
                     data.check();
                     data.add_one();
+                    if round % 8 == 1 {
+                        // Others find the latch held, and sleep.
+                        std::thread::yield_now();
+                    }
                 }
             }
         }
