@@ -1,8 +1,9 @@
 //! A segment for the tests of this folder.
 
+use core::alloc::Layout;
 use core::ops::Deref;
 use core::ptr::NonNull;
-use std::alloc::{Layout, alloc_zeroed};
+use std::alloc::alloc_zeroed;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::memory::SegmentMemory;
