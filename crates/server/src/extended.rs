@@ -202,7 +202,12 @@ impl Extended {
         let statement = portal.statement.as_ref().ok_or_else(|| no_portal(""))?;
         let mut responder = Responder::new(channel, &portal.formats, scratch);
         let completion = match std::mem::replace(&mut portal.progress, Progress::Done) {
-            Progress::Fresh => session.execute(statement, &portal.params, max_rows, &mut responder)?,
+            Progress::Fresh => {
+                let ran = session.execute(statement, &portal.params, max_rows, &mut responder);
+                // It has run, or keeps its own: what they have on the heap is not kept for a portal that may stay for long.
+                portal.params.clear();
+                ran?
+            }
             Progress::Suspended(rows) => session.resume(rows, max_rows, &mut responder)?,
             Progress::Done if statement.columns().is_some() => {
                 codec::command_complete(&mut channel.out.bytes, "SELECT 0");
@@ -240,6 +245,7 @@ impl Extended {
         session.end_portals();
         self.formats.clear();
         self.unnamed_portal.statement = None;
+        self.unnamed_portal.params.clear();
         self.unnamed_portal.progress = Progress::Fresh;
     }
 

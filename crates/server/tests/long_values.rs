@@ -5,7 +5,7 @@
 
 mod support;
 
-use clearway_engine::{Config, SessionState};
+use clearway_engine::{Config, Engine, SessionState};
 use support::memory::Measured;
 use support::*;
 
@@ -109,13 +109,23 @@ fn statement(sql: &str, is_binary: bool) -> Vec<u8> {
 
 /// A server whose pages are few beside the values that are measured, a client, and what it was greeted with.
 fn server() -> (TestServer, Raw, Vec<Reply>) {
-    let mut config = Config::from_toml("shared_buffers = \"2MB\"").unwrap();
+    server_with("")
+}
+
+/// The same with more lines of configuration.
+fn server_with(lines: &str) -> (TestServer, Raw, Vec<Reply>) {
+    let mut config = Config::from_toml(&format!("shared_buffers = \"2MB\"\n{lines}")).unwrap();
     if let Ok(assignments) = std::env::var("CLEARWAY_MECHANISMS") {
         for assignment in assignments.split(',') {
             config.mechanisms.set(assignment).expect("CLEARWAY_MECHANISMS");
         }
     }
-    let server = TestServer::over_config(config);
+    let message_bytes_max = config.max_message_size.bytes() as u32;
+    let directory = tempfile::tempdir().unwrap();
+    let engine = Engine::open(directory.path(), config).unwrap();
+    let server = TestServer::with_options(engine, directory, |options| {
+        options.message_bytes_max = message_bytes_max;
+    });
     let mut client = server.connect();
     let greeting = client.start(&[("user", "alice")]);
     (server, client, greeting)
@@ -209,6 +219,112 @@ fn a_value_is_in_memory_once_while_it_is_sent() {
         "{} kB are left",
         measured.growth() >> 10
     );
+}
+
+/// Sends a statement, and compares what it sends; the bytes by which memory grew at most.
+fn growth_of(
+    measured: &mut Measured,
+    client: &mut Raw,
+    (sql, sent): (&str, &[u8]),
+    expected: &[Vec<Part>],
+) -> u64 {
+    measured.start();
+    client.send(sent);
+    let others = read_expecting(&mut client.stream, b'D', expected);
+    let error = others.iter().find(|reply| reply.kind == b'E');
+    assert!(error.is_none(), "{sql}: {error:?}");
+    let growth = measured.peak_growth();
+    println!("{sql}: {} kB", growth >> 10);
+    growth
+}
+
+/// A join or a sort keeps the places of values.
+#[test]
+fn a_value_is_in_memory_once_behind_joins_and_sorts() {
+    let mut measured = Measured::alone();
+    let (_server, mut client, _) = server();
+    client.rows("create table l (id int primary key, v text)");
+    client.rows("create table r (id int, l int)");
+    client.rows("alter table l alter v set storage external");
+    let times = BYTES / PATTERN.len();
+    for id in [1, 2] {
+        client.rows(&format!(
+            "insert into l select {id}, repeat('{PATTERN}', {times})"
+        ));
+    }
+    client.rows("insert into r values (1, 1), (2, 2), (3, 9)");
+    let expected = row(&[Part::Repeated(PATTERN, times)]);
+    let mut growth_is_of_one = |client: &mut Raw, sql: &str, rows: usize| {
+        let growth = growth_of(
+            &mut measured,
+            client,
+            (sql, &query(sql)),
+            &vec![expected.clone(); rows],
+        );
+        assert!(
+            growth < (BYTES + BYTES * 3 / 10) as u64,
+            "{sql}: grew by {} kB",
+            growth >> 10
+        );
+    };
+    for method in ["hashjoin", "mergejoin", "nestloop"] {
+        for other in ["hashjoin", "mergejoin", "nestloop"] {
+            client.query(&format!("set enable_{other} = {}", other == method));
+        }
+        growth_is_of_one(&mut client, "select v from l left join r on r.l = l.id", 2);
+        growth_is_of_one(&mut client, "select v from r join l on r.l = l.id", 2);
+    }
+    let filtered = "select v from l join r on r.l = l.id where r.id > 1 and v like '0%' order by r.id";
+    growth_is_of_one(&mut client, filtered, 1);
+    growth_is_of_one(&mut client, "select v from l order by id desc", 2);
+    growth_is_of_one(
+        &mut client,
+        "select v from l where v like '0%' order by id desc",
+        2,
+    );
+}
+
+/// A session that has stored a value, and has no other statement, keeps nothing of it.
+#[test]
+fn a_value_leaves_memory_with_the_statement_that_has_stored_it() {
+    let mut measured = Measured::alone();
+    let (_server, mut client, _) = server_with("max_message_size = \"64MB\"");
+    client.rows("create table t (v text)");
+    client.rows("alter table t alter v set storage external");
+    let times = BYTES / PATTERN.len();
+    let text = PATTERN.repeat(times);
+    let by_bind = |sql: &str| {
+        let bind = bind("", "", &[Some(&text)]);
+        [parse("", sql), bind, execute("", 0), sync()].concat()
+    };
+    let made = format!("insert into t select repeat('{PATTERN}', {times})");
+    // Of a value that the client has sent its message is there too. A text of so many bytes would be refused: its plan could
+    // take more memory than there is.
+    let cases = [
+        (by_bind("insert into t values ($1)"), 0, None),
+        (by_bind("insert into t values ($1) returning v"), 1, None),
+        (query(&made), 0, Some(BYTES)),
+        (query(&format!("{made} returning v")), 1, Some(BYTES)),
+    ];
+    let expected = row(&[Part::Repeated(PATTERN, times)]);
+    for (number, (sent, rows, at_once)) in cases.iter().enumerate() {
+        let name = format!("case {number}");
+        let expected = vec![expected.clone(); *rows];
+        let growth = growth_of(&mut measured, &mut client, (&name, sent), &expected);
+        if let Some(bytes) = at_once {
+            assert!(
+                growth < (bytes + bytes * 3 / 10) as u64,
+                "{name}: grew by {} kB",
+                growth >> 10
+            );
+        }
+        // The buffer of the message is given back when the session reads on.
+        wait_for("what the statement had to be given back", || {
+            measured.growth() < (BYTES / 4) as u64
+        });
+    }
+    let stored = format!("select count(*) from t where length(v) = {BYTES}");
+    assert_eq!(client.value(&stored), cases.len().to_string());
 }
 
 /// The rest of a message of which a part has left follows, and the error behind it; the session goes on.

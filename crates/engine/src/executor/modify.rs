@@ -25,6 +25,7 @@ use clearway_sql::expr::Expr;
 use clearway_sql::plan::{
     ConflictAction, DeletePlan, InsertPlan, InsertSource, LockWaitPolicy, Returning, TableScan, UpdatePlan,
 };
+use clearway_sql::value::sent::is_long;
 use clearway_sql::value::{Decoded, Rewrite, TextsTogether, Value};
 
 /// Runs an INSERT; the number of rows.
@@ -34,10 +35,12 @@ pub(crate) fn insert(
     sink: &mut select::Sink<'_>,
 ) -> Result<u64> {
     let (mut inserted, mut updated, mut selected) = (0, 0, 0);
-    let mut one = |execution: &mut Execution<'_>, exprs: &[Expr], input: &[Value]| -> Result<()> {
+    let mut one = |execution: &mut Execution<'_>, exprs: &[Expr], input: &mut [Value]| -> Result<()> {
         let mut row = execution.scratch.rows.pop().unwrap_or_default();
         Value::clear_row(&mut row);
-        if execution.subqueries.is_empty() {
+        if input.iter().any(is_long) {
+            select::take_row(execution, exprs, input, &mut row)?;
+        } else if execution.subqueries.is_empty() {
             evaluate_row(exprs, input, &execution.eval, &mut row)?;
         } else {
             execution.evaluating(|context| evaluate_row(exprs, input, context, &mut row))?;
@@ -75,7 +78,7 @@ pub(crate) fn insert(
                     given = GivenColumns::Assigned(conflict.action.assignments());
                 }
                 Stored::LeftOut => {
-                    execution.scratch.rows.push(row);
+                    keep_buffer(execution, row);
                     return Ok(());
                 }
             },
@@ -90,23 +93,29 @@ pub(crate) fn insert(
                 row.push(place_value(tid));
                 row.push(Value::Oid(locker.map_or(0, |xid| xid.0 as u32)));
             }
-            send(execution, returning, &row, sink)?;
+            if row.iter().any(is_long) {
+                let mut output = Vec::new();
+                select::take_row(execution, &returning.projection, &mut row, &mut output)?;
+                sink(execution, &output)?;
+            } else {
+                send(execution, returning, &row, sink)?;
+            }
         }
-        execution.scratch.rows.push(row);
+        keep_buffer(execution, row);
         Ok(())
     };
     match &plan.source {
         InsertSource::Rows(rows) => {
             for exprs in rows {
                 execution.tick()?;
-                one(execution, exprs, &[])?;
+                one(execution, exprs, &mut [])?;
             }
         }
         InsertSource::Select {
             select: query,
             columns,
         } => {
-            select::run(execution, query, &mut |execution, row| {
+            select::run_giving(execution, query, &mut |execution, row| {
                 one(execution, columns, row)
             })?;
         }
@@ -118,6 +127,14 @@ pub(crate) fn insert(
     };
     execution.txn.count_rows(plan.table.oid, changes);
     Ok(changes.count() + selected)
+}
+
+/// Keeps the buffer of a row for the next one, without what the row has on the heap: the session may have no other
+/// statement for long.
+#[inline]
+fn keep_buffer(execution: &mut Execution<'_>, mut row: Vec<Value>) {
+    Value::clear_row(&mut row);
+    execution.scratch.rows.push(row);
 }
 
 /// Stores a row and its index entries.

@@ -12,7 +12,7 @@ use clearway_storage::btree::{BTree, Direction, TreeCursor};
 use clearway_storage::heap::{Heap, HeapScan, LockOutcome, Tid, VersionOutcome};
 
 use crate::convert::storage_error;
-use crate::executor::long_values::{restore, restore_columns};
+use crate::executor::long_values::{restore, restore_all_but, restore_columns};
 use crate::executor::{Execution, Queued, heap_rel};
 use clearway_sql::TableKind;
 use clearway_sql::access::KeyRange;
@@ -307,7 +307,8 @@ impl ScanRows {
         }
     }
 
-    /// Restores the row's long values, those that WHERE does not read only if it is satisfied; `false` if it is not.
+    /// Restores the row's long values, those that WHERE does not read only if it is satisfied; `false` if it is not. Those
+    /// that are left to a later stage are there as they are stored, also if WHERE reads them.
     #[cold]
     fn restore(&mut self, execution: &mut Execution<'_>, plan: &TableScan) -> Result<bool> {
         self.has_restored = true;
@@ -324,13 +325,22 @@ impl ScanRows {
                     read.insert(*column);
                 }
             });
+            let late: Vec<(u16, Value)> = plan
+                .late
+                .iter()
+                .filter(|column| read.contains(*column))
+                .map(|column| (column, self.row[usize::from(column)].clone()))
+                .collect();
             restore_columns(storage, interrupts, table, &read, &mut self.row)?;
             if !filter.passes(&self.row, &execution.eval)? {
                 execution.removed = execution.removed.wrapping_add(1);
                 return Ok(false);
             }
+            for (column, stored) in late {
+                self.row[usize::from(column)] = stored;
+            }
         }
-        restore(storage, interrupts, table, &mut self.row)?;
+        restore_all_but(storage, interrupts, table, &plan.late, &mut self.row)?;
         Ok(true)
     }
 

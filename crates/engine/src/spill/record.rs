@@ -51,7 +51,7 @@ pub(crate) fn write_value(value: &Value, out: &mut Vec<u8>) {
         Value::Bytes(_) => BYTES,
         Value::Json(_) => JSON,
         Value::Jsonb(_) => JSONB,
-        Value::Stored(_) => unreachable!("V4 of `long_values`: rows that are kept have whole values"),
+        Value::Stored(_) => STORED,
     };
     out.push(kind);
     if let Value::Text(text) = value {
@@ -72,13 +72,14 @@ pub(crate) fn write_value(value: &Value, out: &mut Vec<u8>) {
     let start = out.len();
     let counted = matches!(
         kind,
-        NUMERIC | ARRAY | RECORD | COMPOSITE | INET | CIDR | BYTES | JSON | JSONB
+        NUMERIC | ARRAY | RECORD | COMPOSITE | INET | CIDR | BYTES | JSON | JSONB | STORED
     );
     if counted {
         out.extend_from_slice(&[0; 4]);
     }
     match value {
         Value::Jsonb(json) => out.extend_from_slice(json.bytes()),
+        Value::Stored(stored) => out.extend_from_slice(stored),
         other => encode_binary(other, out),
     }
     if counted {
@@ -179,6 +180,8 @@ const TEXT: u8 = 7;
 const BYTES: u8 = 21;
 const JSON: u8 = 22;
 const JSONB: u8 = 23;
+/// The place of a long value.
+const STORED: u8 = 30;
 const INET: u8 = 26;
 const CIDR: u8 = 27;
 /// The array's type follows.
@@ -236,6 +239,10 @@ pub(crate) fn read_value(bytes: &mut &[u8]) -> Result<Value> {
             let length = read_u32(bytes)? as usize;
             let json = Jsonb::from_bytes(take(bytes, length)?).ok_or_else(damaged)?;
             return Ok(Value::Jsonb(json));
+        }
+        STORED => {
+            let length = read_u32(bytes)? as usize;
+            return Ok(Value::Stored(take(bytes, length)?.into()));
         }
         BYTES => (DataType::Bytea, read_u32(bytes)? as usize),
         ENUM => {
@@ -363,6 +370,16 @@ mod tests {
                 DataType::Numeric
             ),
         ]
+    }
+
+    #[test]
+    fn a_place_survives() {
+        let row = [Value::Stored([2; 27].into()), Value::Int4(1)];
+        let (mut bytes, mut read) = (Vec::new(), Vec::new());
+        write_row(&row, &mut bytes);
+        read_row(&mut &bytes[..], &mut read).unwrap();
+        assert_eq!(read, row);
+        assert!(read_row(&mut &bytes[..20], &mut read).is_err());
     }
 
     proptest! {

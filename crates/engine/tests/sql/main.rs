@@ -21,6 +21,7 @@ mod explain;
 mod folding;
 mod indexes_and_sequences;
 mod json_records;
+mod late_values;
 mod merge_joins;
 mod names;
 mod network;

@@ -583,6 +583,7 @@ fn whole_table(table: Arc<TableDef>, columns: &[u16]) -> SelectPlan {
             filter: None,
             recheck: None,
             needed,
+            late: ColumnSet::new(),
         }),
         aggregate: None,
         windows: None,
@@ -597,6 +598,7 @@ fn whole_table(table: Arc<TableDef>, columns: &[u16]) -> SelectPlan {
         lock: None,
         locked: None,
         has_subqueries: false,
+        late: Vec::new(),
         columns: described,
     }
 }

@@ -41,6 +41,7 @@ impl SelectPlan {
                 lock: None,
                 locked: None,
                 has_subqueries: false,
+                late: Vec::new(),
                 columns: Vec::new(),
             };
             plan.source = Source::Measured(Box::new(MeasuredSource {

@@ -76,10 +76,10 @@ pub use rows::{
     RowAssignments, RowCheck, RowsStatement, UpdatePlan,
 };
 pub use select::{
-    AggregatePlan, FrameBound, FrameExclusion, FrameUnit, JoinKind, KeyJoin, LockStrength, LockWaitPolicy,
-    LockedRows, LockedTable, LoopJoin, MeasuredNode, MeasuredSource, MergeJoin, Node, Recheck, RecursivePlan,
-    RowLock, RowsPlan, SelectPlan, Series, SetCall, SetFunctions, SetOperator, SetPlan, Source, TableScan,
-    WindowCall, WindowFrame, WindowPlan, WindowStage,
+    AggregatePlan, FrameBound, FrameExclusion, FrameUnit, JoinKind, KeyJoin, LateColumn, LockStrength,
+    LockWaitPolicy, LockedRows, LockedTable, LoopJoin, MeasuredNode, MeasuredSource, MergeJoin, Node,
+    Recheck, RecursivePlan, RowLock, RowsPlan, SelectPlan, Series, SetCall, SetFunctions, SetOperator,
+    SetPlan, Source, TableScan, WindowCall, WindowFrame, WindowPlan, WindowStage,
 };
 pub use sequence::{AlterSequencePlan, CreateSequence, SequenceChange, SequenceColumn};
 pub use stage::{Resolved, Stage};

@@ -23,12 +23,14 @@ impl ReadColumns {
         });
     }
 
+    /// True if a column is among them.
+    pub(super) fn contains(&self, column: u16) -> bool {
+        self.0.get(usize::from(column)).is_some_and(|read| *read)
+    }
+
     /// Those of a leaf or of several, in order.
     pub(super) fn within(&self, ranges: impl Iterator<Item = std::ops::Range<u16>>) -> Vec<u16> {
-        ranges
-            .flatten()
-            .filter(|column| self.0.get(usize::from(*column)).is_some_and(|read| *read))
-            .collect()
+        ranges.flatten().filter(|column| self.contains(*column)).collect()
     }
 }
 

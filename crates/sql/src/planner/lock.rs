@@ -114,6 +114,7 @@ fn locked_table(leaf: &Leaf, kept: &[u16]) -> Option<LockedTable> {
             filter: None,
             recheck: None,
             needed,
+            late: ColumnSet::new(),
         },
         base: leaf.base,
         place,

@@ -28,6 +28,7 @@
 //! | `alternatives` | conditions on one side that follow from an OR over several |
 //! | `equal` | expressions of several relations that are equal |
 //! | `columns` | the columns that later stages read |
+//! | `late` | the columns whose long values are restored late |
 //! | `windows` | columns for the calls over windows |
 
 mod alternatives;
@@ -38,6 +39,7 @@ mod equal;
 pub(crate) mod facts;
 pub(crate) mod fold;
 mod join;
+mod late;
 mod leaves;
 mod lock;
 mod merge;
@@ -151,6 +153,7 @@ impl<'c> Planner<'c> {
             lock: None,
             locked: None,
             has_subqueries: false,
+            late: Vec::new(),
             columns,
         };
         windows::place(&mut plan, windows, width)?;
@@ -189,9 +192,11 @@ impl<'c> Planner<'c> {
                 Source::Rows(Box::new(RowsPlan {
                     node: self.relation(from, conditions, read)?,
                     width,
+                    late: Vec::new(),
                 }))
             }
         };
+        late::place(&mut plan);
         Ok(plan)
     }
 }
@@ -271,6 +276,7 @@ impl Planner<'_> {
             rows: RowsPlan {
                 node: self.relation(from, conditions, columns)?,
                 width,
+                late: Vec::new(),
             },
             recheck: all(recheck),
             row_queries: Vec::new(),

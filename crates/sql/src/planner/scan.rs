@@ -87,6 +87,7 @@ pub(crate) fn plan_scan(
         filter,
         recheck,
         needed,
+        late: ColumnSet::new(),
     }
 }
 

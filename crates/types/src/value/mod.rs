@@ -191,6 +191,7 @@ impl Value {
             Value::Bytes(bytes) => bytes.len(),
             Value::Json(text) => text.len(),
             Value::Jsonb(json) => json.bytes().len(),
+            Value::Stored(stored) => stored.len(),
             Value::Numeric(number) => number.heap_bytes(),
             Value::Array(array) => array.heap_bytes(),
             Value::Record(record) => record.heap_bytes(),

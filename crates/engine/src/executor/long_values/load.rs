@@ -3,6 +3,7 @@
 use clearway_sql::TableDef;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::memory;
+use clearway_sql::plan::LateColumn;
 use clearway_sql::value::long::{Restoring, StoredForm};
 use clearway_sql::value::row_value::value_of;
 use clearway_sql::value::{ColumnSet, Decoded, Value};
@@ -25,6 +26,56 @@ pub(crate) fn restore(
         restore_value(storage, interrupts, table, column as u16, value)?;
     }
     Ok(())
+}
+
+/// Restores the values of a row but those of some columns.
+pub(crate) fn restore_all_but(
+    storage: &Storage,
+    interrupts: &Interrupts,
+    table: &TableDef,
+    left: &ColumnSet,
+    row: &mut [Value],
+) -> Result<()> {
+    for (column, value) in row.iter_mut().enumerate().take(table.columns.len()) {
+        if !left.contains(column as u16) {
+            restore_value(storage, interrupts, table, column as u16, value)?;
+        }
+    }
+    Ok(())
+}
+
+impl Execution<'_> {
+    /// Restores the values of late columns in a row; what stood in their places goes to `places`, with their columns.
+    #[inline]
+    pub(crate) fn restore_late(
+        &self,
+        late: &[LateColumn],
+        row: &mut [Value],
+        places: &mut Vec<(u16, Value)>,
+    ) -> Result<()> {
+        let is_stored = |late: &LateColumn| matches!(row.get(usize::from(late.at)), Some(Value::Stored(_)));
+        if late.iter().any(is_stored) {
+            return self.restore_late_here(late, row, places);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn restore_late_here(
+        &self,
+        late: &[LateColumn],
+        row: &mut [Value],
+        places: &mut Vec<(u16, Value)>,
+    ) -> Result<()> {
+        for LateColumn { at, table, column } in late {
+            let value = &mut row[usize::from(*at)];
+            if let Value::Stored(_) = value {
+                places.push((*at, value.clone()));
+                restore_value(self.storage, self.interrupts, table, *column, value)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Restores the values of some columns of a row.

@@ -14,6 +14,7 @@
 //! it returns. A row that changed while its lock was waited for is looked at again (READ COMMITTED) and projected
 //! anew, but keeps its place in the order.
 
+mod input;
 mod lock;
 mod project;
 pub(crate) mod rows;
@@ -25,30 +26,41 @@ use crate::executor::Execution;
 use crate::executor::group::{By, Distinct, GroupRows, Grouping};
 use crate::executor::measure::{Loop, Stretch};
 use crate::executor::place::place_of;
-use crate::executor::scan::ScanRows;
-use crate::executor::series::SeriesRows;
 use crate::spill::record::{read_row, read_u64, write_row, write_sort_key};
 use crate::spill::{Sorted, Sorter};
 use clearway_sql::Expr;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::{
-    AggregatePlan, Counter, LockedRows, LockedTable, MeasuredSource, SelectPlan, Source, StageCounters,
+    AggregatePlan, Counter, LockedRows, LockedTable, SelectPlan, Source, StageCounters,
 };
-use clearway_sql::value::{DataType, Value};
+use clearway_sql::value::{DataType, TextsTogether, Value};
+use input::Input;
+pub(crate) use project::take_row;
 use project::{project, project_taking};
-use rows::Rows;
 use windows::WindowRows;
 
 /// Receives output rows.
 pub(crate) type Sink<'s> = dyn FnMut(&mut Execution<'_>, &[Value]) -> Result<()> + 's;
 
+/// Receives output rows, and may take values out of them.
+pub(crate) type TakingSink<'s> = dyn FnMut(&mut Execution<'_>, &mut [Value]) -> Result<()> + 's;
+
 /// Runs a SELECT; the number of rows that went to `sink`.
 pub(crate) fn run(execution: &mut Execution<'_>, plan: &SelectPlan, sink: &mut Sink<'_>) -> Result<u64> {
+    run_giving(execution, plan, &mut |execution, row| sink(execution, row))
+}
+
+/// The same, of rows that nothing reads behind the sink.
+pub(crate) fn run_giving(
+    execution: &mut Execution<'_>,
+    plan: &SelectPlan,
+    sink: &mut TakingSink<'_>,
+) -> Result<u64> {
     let mut rows = Select::default();
     rows.start(execution, plan)?;
     let mut sent = 0;
     while rows.next(execution, plan)? {
-        sink(execution, rows.row(plan))?;
+        sink(execution, rows.row_mut(plan))?;
         sent += 1;
     }
     rows.close(execution);
@@ -257,7 +269,10 @@ impl Select {
                 last.extend_from_slice(key);
             }
             let tid = read_tid(&mut payload);
+            // First, so that long values of the row before are not there beside the next one's.
+            self.output.clear();
             read_row(&mut payload, &mut self.output)?;
+            restore_output(execution, plan, &mut self.output)?;
             count(plan, |counters| &counters.sort);
             return Ok(Some(tid));
         }
@@ -353,6 +368,17 @@ impl Select {
     }
 }
 
+/// Restores the long values of a row that comes out of sorting; 54000 when they are too long together.
+fn restore_output(execution: &Execution<'_>, plan: &SelectPlan, output: &mut [Value]) -> Result<()> {
+    let mut places = Vec::new();
+    execution.restore_late(&plan.late, output, &mut places)?;
+    if places.is_empty() {
+        return Ok(());
+    }
+    let mut texts = TextsTogether::default();
+    output.iter().try_for_each(|value| texts.add(value))
+}
+
 /// Writes the place of a row of the sorter: a byte that tells if it has one, block, slot.
 fn write_tid(tid: Option<Tid>, out: &mut Vec<u8>) {
     let Some(tid) = tid else { return out.push(0) };
@@ -415,68 +441,6 @@ fn group(execution: &mut Execution<'_>, plan: &SelectPlan, aggregate: &Aggregate
     execution.evaluating(|context| grouping.finish(By { context, interrupts }, aggregate))
 }
 
-/// The source of the rows that are projected.
-#[derive(Debug, Default)]
-enum Input {
-    /// No more, or none at all.
-    #[default]
-    Done,
-    /// One empty row.
-    OneRow,
-    /// `generate_series`
-    Series(SeriesRows),
-    /// A table, and how many rows have come from it.
-    Table { rows: ScanRows, passed: u64 },
-    /// Grouping
-    Groups(Box<GroupRows>),
-    /// Operators over one row.
-    Rows(Box<RowsInput>),
-    /// Any of these, measured.
-    Measured(Box<MeasuredInput>),
-    /// Windows over one of the others.
-    Windows(Box<WindowRows>),
-}
-
-/// Operators and the row that they work on.
-#[derive(Debug)]
-struct RowsInput {
-    rows: Rows,
-    row: Vec<Value>,
-}
-
-/// An input that is measured.
-#[derive(Debug)]
-struct MeasuredInput {
-    input: Input,
-    current: Loop,
-}
-
-impl MeasuredInput {
-    fn open(execution: &mut Execution<'_>, measured: &MeasuredSource) -> Result<MeasuredInput> {
-        let counters = &measured.counters;
-        let stretch = Stretch::begin(execution, counters.what);
-        let input = Input::open(execution, &measured.plan)?;
-        let ns = stretch.end(execution, &counters.source);
-        Ok(MeasuredInput {
-            input,
-            current: Loop::opened(&counters.source, ns),
-        })
-    }
-
-    fn next(
-        &mut self,
-        execution: &mut Execution<'_>,
-        measured: &MeasuredSource,
-    ) -> Result<Option<Option<Tid>>> {
-        let counters = &measured.counters;
-        let stretch = Stretch::begin(execution, counters.what);
-        let found = self.input.next(execution, &measured.plan)?;
-        let ns = stretch.end(execution, &counters.source);
-        self.current.asked(&counters.source, ns, found.is_some());
-        Ok(found)
-    }
-}
-
 /// Counts a row that a stage above the source gives, if it is measured.
 fn count(plan: &SelectPlan, of: fn(&StageCounters) -> &Counter) {
     if let Source::Measured(measured) = &plan.source {
@@ -500,100 +464,4 @@ fn measuring<T>(
     let ns = stretch.end(execution, counter);
     Loop::opened(counter, ns).asked(counter, 0, false);
     Ok(done)
-}
-
-impl Input {
-    fn open(execution: &mut Execution<'_>, plan: &SelectPlan) -> Result<Input> {
-        Ok(match &plan.source {
-            Source::Measured(measured) => {
-                Input::Measured(Box::new(MeasuredInput::open(execution, measured)?))
-            }
-            Source::OneRow => Input::OneRow,
-            Source::Rows(rows) => {
-                let mut row = vec![Value::Null; rows.width];
-                Input::Rows(Box::new(RowsInput {
-                    rows: Rows::open(execution, &rows.node, &mut row)?,
-                    row,
-                }))
-            }
-            Source::Series(series) => match SeriesRows::open(&execution.eval, series, &[])? {
-                Some(rows) => Input::Series(rows),
-                None => Input::Done,
-            },
-            Source::Table(scan) => Input::Table {
-                rows: ScanRows::open(execution, scan)?,
-                passed: 0,
-            },
-        })
-    }
-
-    /// Goes to the next row: where it lies, if it lies in a table; `None` at the end.
-    fn next(&mut self, execution: &mut Execution<'_>, plan: &SelectPlan) -> Result<Option<Option<Tid>>> {
-        match (&mut *self, &plan.source, &plan.aggregate) {
-            (Input::Table { rows, passed }, Source::Table(scan), _) => {
-                if plan.stop_after.is_some_and(|most| *passed >= most) {
-                    return Ok(None);
-                }
-                let found = rows.next(execution, scan)?;
-                *passed += 1;
-                return Ok(found.map(Some));
-            }
-            (Input::Series(rows), Source::Series(series), _) => {
-                return Ok(rows.next(execution, series)?.then_some(None));
-            }
-            (Input::Groups(rows), _, Some(aggregate)) => {
-                while rows.next(aggregate)? {
-                    execution.tick()?;
-                    let row = rows.row();
-                    let passes = match &aggregate.having {
-                        None => true,
-                        Some(having) => execution.evaluating(|context| having.passes(row, context))?,
-                    };
-                    if passes {
-                        count(plan, |counters| &counters.aggregate);
-                        return Ok(Some(None));
-                    }
-                }
-            }
-            (Input::Rows(input), Source::Rows(rows), _) => {
-                let found = input.rows.next(execution, &rows.node, &mut input.row)?;
-                return Ok(found.then_some(None));
-            }
-            (Input::Measured(input), Source::Measured(measured), _) => {
-                return input.next(execution, measured);
-            }
-            (Input::Windows(rows), _, _) => {
-                return Ok(rows.next(execution, plan)?.then_some(None));
-            }
-            (Input::OneRow, _, _) => {
-                *self = Input::Done;
-                return Ok(Some(None));
-            }
-            _ => {}
-        }
-        Ok(None)
-    }
-
-    /// The current row, if it is one of a table whose long values were restored.
-    fn restored_row(&mut self) -> Option<&mut [Value]> {
-        match self {
-            Input::Table { rows, .. } if rows.has_restored() => Some(rows.row_mut()),
-            Input::Measured(measured) => measured.input.restored_row(),
-            _ => None,
-        }
-    }
-
-    /// The current row.
-    #[inline]
-    fn row(&self) -> &[Value] {
-        match self {
-            Input::Table { rows, .. } => rows.row(),
-            Input::Series(rows) => &rows.row,
-            Input::Groups(rows) => rows.row(),
-            Input::Rows(input) => &input.row,
-            Input::Measured(measured) => measured.input.row(),
-            Input::Windows(rows) => rows.row(),
-            Input::Done | Input::OneRow => &[],
-        }
-    }
 }

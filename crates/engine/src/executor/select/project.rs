@@ -24,31 +24,64 @@ pub(super) fn project(
     evaluate_row(&plan.projection, row, &execution.eval, output)
 }
 
-/// The same, of a row that nothing reads afterwards.
+/// An input row with long values that were restored.
+pub(super) struct RestoredRow<'r> {
+    pub(super) row: &'r mut [Value],
+    /// The columns that were, if nothing else may be taken out: operators read the others again.
+    pub(super) restored: Option<&'r [(u16, Value)]>,
+}
+
+impl RestoredRow<'_> {
+    /// A column's value, if it may be taken.
+    fn take(&mut self, column: u16) -> Option<Value> {
+        let is_restored = |columns: &[(u16, Value)]| columns.iter().any(|(restored, _)| *restored == column);
+        self.restored
+            .is_none_or(is_restored)
+            .then(|| std::mem::take(&mut self.row[usize::from(column)]))
+    }
+}
+
+/// The same, of a row whose restored values nothing reads afterwards.
 #[cold]
 pub(super) fn project_taking(
     execution: &mut Execution<'_>,
     plan: &SelectPlan,
-    row: &mut [Value],
+    row: RestoredRow<'_>,
     output: &mut Vec<Value>,
 ) -> Result<()> {
     if plan.has_subqueries {
-        return execution.evaluating(|context| take_row(&plan.projection, row, context, output));
+        return execution.evaluating(|context| take(&plan.projection, row, context, output));
     }
-    take_row(&plan.projection, row, &execution.eval, output)
+    take(&plan.projection, row, &execution.eval, output)
 }
 
-fn take_row(
+/// Appends the values of expressions for a row that nothing reads afterwards, and takes columns out of it.
+#[cold]
+pub(crate) fn take_row(
+    execution: &mut Execution<'_>,
     exprs: &[Expr],
     row: &mut [Value],
+    output: &mut Vec<Value>,
+) -> Result<()> {
+    let row = RestoredRow { row, restored: None };
+    execution.evaluating(|context| take(exprs, row, context, output))
+}
+
+fn take(
+    exprs: &[Expr],
+    mut row: RestoredRow<'_>,
     context: &EvalContext<'_>,
     output: &mut Vec<Value>,
 ) -> Result<()> {
     let mut texts = TextsTogether::default();
     for (expr, is_last) in exprs.iter().zip(last_uses(exprs)) {
-        let value = match expr {
-            Expr::Column(column) if is_last => std::mem::take(&mut row[usize::from(*column)]),
-            other => other.eval(row, context)?,
+        let taken = match expr {
+            Expr::Column(column) if is_last => row.take(*column),
+            _ => None,
+        };
+        let value = match taken {
+            Some(value) => value,
+            None => expr.eval(row.row, context)?,
         };
         texts.add(&value)?;
         output.push(value);

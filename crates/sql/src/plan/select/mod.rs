@@ -1,7 +1,8 @@
 //! SELECT: where its rows come from and what becomes of them. Operators of a FROM: `node`; windows: `window`; FOR
-//! UPDATE: `lock`.
+//! UPDATE: `lock`; long values: `late`.
 
 mod backwards;
+mod late;
 mod lock;
 mod node;
 mod window;
@@ -18,6 +19,7 @@ use crate::plan::Column;
 use crate::sort_key::SortKey;
 use crate::value::{ColumnSet, DataType};
 
+pub use late::LateColumn;
 pub use lock::{LockStrength, LockWaitPolicy, LockedRows, LockedTable, Recheck, RowLock};
 pub use node::{
     JoinKind, KeyJoin, LoopJoin, MeasuredNode, MergeJoin, Node, RecursivePlan, RowsPlan, SetOperator, SetPlan,
@@ -55,6 +57,8 @@ pub struct SelectPlan {
     pub locked: Option<Box<LockedRows>>,
     /// True if an expression of the stages above the source has a query inside it.
     pub has_subqueries: bool,
+    /// Output columns whose long values are restored when the row comes out of sorting.
+    pub late: Vec<LateColumn>,
     /// The columns sent.
     pub columns: Vec<Column>,
 }
@@ -72,6 +76,8 @@ pub struct TableScan {
     pub recheck: Option<Expr>,
     /// The columns that any later stage reads, `filter` and `recheck` included.
     pub needed: ColumnSet,
+    /// Those of them whose long values are left as they are stored: a later stage restores what it reads.
+    pub late: ColumnSet,
 }
 
 /// The source of a SELECT's input rows.

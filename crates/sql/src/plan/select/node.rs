@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::explained::{Counter, Measured};
 use crate::expr::Expr;
-use crate::plan::{SelectPlan, Series, SetFunctions, TableScan};
+use crate::plan::{LateColumn, SelectPlan, Series, SetFunctions, TableScan};
 use crate::value::DataType;
 
 /// A FROM as operators, and the width of its row.
@@ -19,6 +19,8 @@ pub struct RowsPlan {
     pub node: Node,
     /// Number of columns of the row.
     pub width: usize,
+    /// Columns of the row whose long values are restored when the topmost operator has a row.
+    pub late: Vec<LateColumn>,
 }
 
 /// An operator.
@@ -156,6 +158,36 @@ impl Node {
         }
     }
 
+    /// Calls `visit` for each expression over the block's row that it evaluates itself.
+    pub(crate) fn each_expression(&self, visit: &mut dyn FnMut(&Expr)) {
+        match self {
+            Node::Table { arguments, .. }
+            | Node::Query { arguments, .. }
+            | Node::Shared { arguments, .. } => {
+                arguments.iter().for_each(visit);
+            }
+            Node::Series { series, .. } => [&series.start, &series.stop]
+                .into_iter()
+                .chain(&series.step)
+                .for_each(visit),
+            Node::Functions { functions, .. } => {
+                let calls = functions.calls.iter();
+                calls.for_each(|call| call.each_argument(&mut *visit));
+            }
+            Node::Values { rows, .. } => rows.iter().flatten().for_each(visit),
+            Node::Gate { condition, .. } | Node::Filter { condition, .. } => visit(condition),
+            Node::Loop(join) => join.condition.iter().for_each(visit),
+            Node::Hash(join) => join.each_expression(visit),
+            Node::Merge(merge) => merge.join.each_expression(visit),
+            Node::OneRow
+            | Node::Set(_)
+            | Node::Recursive(_)
+            | Node::Working { .. }
+            | Node::Change
+            | Node::Measured(_) => {}
+        }
+    }
+
     /// Calls `visit` for each operator that it reads.
     pub(crate) fn each_input<'n>(&'n self, visit: &mut dyn FnMut(&'n Node)) {
         match self {
@@ -230,6 +262,16 @@ pub struct KeyJoin {
     pub keys: Vec<(Expr, Expr, DataType)>,
     /// The rest of ON, over the row.
     pub condition: Option<Expr>,
+}
+
+impl KeyJoin {
+    fn each_expression(&self, visit: &mut dyn FnMut(&Expr)) {
+        for (left, right, _) in &self.keys {
+            visit(left);
+            visit(right);
+        }
+        self.condition.iter().for_each(visit);
+    }
 }
 
 /// A join of sides that are both read in the ascending order of their keys. Rows with a NULL among the keys may stand

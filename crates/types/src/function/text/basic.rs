@@ -127,7 +127,8 @@ fn repeat(arguments: &[Value]) -> Result<Value> {
     let count = int(&arguments[1])?.max(0) as usize;
     let unit = text_of(&arguments[0])?;
     check_length(unit.len().saturating_mul(count))?;
-    Ok(Value::from(&*unit.repeat(count)))
+    // Of exactly that length: it becomes the value, without a copy.
+    Ok(Value::text(unit.repeat(count)))
 }
 
 fn reverse(arguments: &[Value]) -> Result<Value> {
