@@ -111,7 +111,7 @@ fn keys_of_each_length_can_be_loaded() {
             let rel = ctx.storage.create_rel().unwrap();
             BTree::create(ctx.storage, rel).unwrap();
             let tids = (0..).map(|block| Tid { block, slot: 1 });
-            BTree::bulk_load(ctx.storage, rel, keys.iter().zip(tids)).unwrap();
+            BTree::bulk_load(ctx.storage, rel, keys.iter().cloned().zip(tids)).unwrap();
             let mut cursor = BTree::new(rel.0).range(&[], None, Direction::Forward);
             let mut found = Vec::new();
             while cursor.next_entries(ctx.storage, 100, &mut found).unwrap() {}

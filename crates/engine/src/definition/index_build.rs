@@ -118,7 +118,7 @@ struct Entries<'a> {
 }
 
 impl Entries<'_> {
-    fn try_next(&mut self) -> Result<Option<(Vec<u8>, Tid)>> {
+    fn try_next(&mut self) -> Result<Option<(Box<[u8]>, Tid)>> {
         self.count += 1;
         if self.count.is_multiple_of(ROWS_PER_CHECK) {
             self.interrupts.check()?;
@@ -145,14 +145,14 @@ impl Entries<'_> {
                 self.last.extend_from_slice(key);
             }
         }
-        Ok(Some((key.to_vec(), root)))
+        Ok(Some((key.into(), root)))
     }
 }
 
 impl Iterator for &mut Entries<'_> {
-    type Item = (Vec<u8>, Tid);
+    type Item = (Box<[u8]>, Tid);
 
-    fn next(&mut self) -> Option<(Vec<u8>, Tid)> {
+    fn next(&mut self) -> Option<(Box<[u8]>, Tid)> {
         self.try_next().unwrap_or_else(|error| {
             self.error = Some(error);
             None

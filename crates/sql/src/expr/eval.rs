@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::context::EvalContext;
 use crate::error::{EngineError, Result, SqlState};
 use crate::expr::{CompareOp, Expr, domain, row_test};
-use crate::function::check_length;
+use crate::function::{Implementation, check_length};
 use crate::registered::cast_with_names;
 use crate::stack::checkpoint;
 use crate::value::array::elements_of;
@@ -96,6 +96,21 @@ impl Expr {
                 Ok(Value::Null)
             }
             Expr::Call { function, arguments } => {
+                if let Implementation::OfTwo(call) = function.row().implementation
+                    && let [first, second] = &arguments[..]
+                {
+                    return with_both(first, second, row, context, |first, second| {
+                        if function.row().strict && (first.is_null() || second.is_null()) {
+                            return Ok(Value::Null);
+                        }
+                        let value = call(first, second)?;
+                        look_around(
+                            context,
+                            first.heap_bytes() + second.heap_bytes() + value.heap_bytes(),
+                        )?;
+                        Ok(value)
+                    });
+                }
                 let mut around = *context;
                 let mut bytes = 0;
                 let mut values = Vec::with_capacity(arguments.len());

@@ -15,7 +15,7 @@ const FILL: usize = CAPACITY * 9 / 10;
 impl BTree {
     /// Fills an empty tree, made by [`create`](Self::create), with `entries` in ascending order. No other
     /// worker uses the tree.
-    pub fn bulk_load<K: AsRef<[u8]>>(
+    pub fn bulk_load<K: Into<Box<[u8]>>>(
         storage: &impl TreeStorage,
         rel: RelId,
         entries: impl IntoIterator<Item = (K, Tid)>,
@@ -26,7 +26,7 @@ impl BTree {
         {
             let mut level = LevelBuilder::new(storage, rel, 0, first_leaf.take());
             for (key, tid) in entries {
-                let key = key.as_ref();
+                let key = key.into();
                 if key.len() > KEY_MAX {
                     return Err(StorageError::TooLarge {
                         what: "index key",
@@ -34,14 +34,7 @@ impl BTree {
                         max: KEY_MAX,
                     });
                 }
-                level.add(
-                    Entry {
-                        key: key.into(),
-                        tid,
-                        child: 0,
-                    },
-                    &mut above,
-                )?;
+                level.add(Entry { key, tid, child: 0 }, &mut above)?;
             }
             level.finish(&mut above)?;
         }

@@ -149,6 +149,12 @@ impl Function {
         }
         match self.row.implementation {
             Implementation::Pure(call) => call(arguments),
+            Implementation::OfTwo(call) => match arguments {
+                [first, second] => call(first, second),
+                _ => Err(EngineError::internal(
+                    "a function of two arguments was called with others",
+                )),
+            },
             Implementation::Session(call) => call(arguments, context.session),
             Implementation::Typed(call) => call(arguments, self.of),
             Implementation::Coalesce => Err(EngineError::internal("coalesce evaluates its own arguments")),

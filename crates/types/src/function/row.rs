@@ -22,6 +22,8 @@ pub enum Volatility {
 pub enum Implementation {
     /// Of its arguments alone.
     Pure(fn(&[Value]) -> Result<Value>),
+    /// Of its two arguments alone, read where they are: the first may be long, and a small part of it is the answer.
+    OfTwo(fn(&Value, &Value) -> Result<Value>),
     /// Of its arguments and the session.
     Session(fn(&[Value], &dyn SessionFacts) -> Result<Value>),
     /// Of arguments of the one type that the call is about ([`Function::of`](super::Function::of)).

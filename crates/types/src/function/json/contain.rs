@@ -2,7 +2,7 @@
 
 use super::{jsonb_of, texts_of};
 use crate::error::Result;
-use crate::function::row::Implementation::Pure;
+use crate::function::row::Implementation::OfTwo;
 use crate::function::row::{FunctionRow, row};
 use crate::function::text_of;
 use crate::stack;
@@ -14,25 +14,18 @@ const TEXTS: DataType = DataType::array_of(Text);
 
 /// The functions.
 pub(super) static ROWS: &[FunctionRow] = &[
-    row(
-        4046,
-        "jsonb_contains",
-        &[Jsonb, Jsonb],
-        Bool,
-        Pure(|x| contains(&x[0], &x[1])),
-    )
-    .operator("@>"),
+    row(4046, "jsonb_contains", &[Jsonb, Jsonb], Bool, OfTwo(contains)).operator("@>"),
     row(
         4050,
         "jsonb_contained",
         &[Jsonb, Jsonb],
         Bool,
-        Pure(|x| contains(&x[1], &x[0])),
+        OfTwo(|inner, outer| contains(outer, inner)),
     )
     .operator("<@"),
-    row(4047, "jsonb_exists", &[Jsonb, Text], Bool, Pure(exists)).operator("?"),
-    row(4048, "jsonb_exists_any", &[Jsonb, TEXTS], Bool, Pure(exists_any)).operator("?|"),
-    row(4049, "jsonb_exists_all", &[Jsonb, TEXTS], Bool, Pure(exists_all)).operator("?&"),
+    row(4047, "jsonb_exists", &[Jsonb, Text], Bool, OfTwo(exists)).operator("?"),
+    row(4048, "jsonb_exists_any", &[Jsonb, TEXTS], Bool, OfTwo(exists_any)).operator("?|"),
+    row(4049, "jsonb_exists_all", &[Jsonb, TEXTS], Bool, OfTwo(exists_all)).operator("?&"),
 ];
 
 fn contains(outer: &Value, inner: &Value) -> Result<Value> {
@@ -81,19 +74,19 @@ fn has(json: JsonbRef<'_>, wanted: &str) -> bool {
     }
 }
 
-fn exists(arguments: &[Value]) -> Result<Value> {
-    let json = jsonb_of(&arguments[0])?;
-    Ok(Value::Bool(has(json, text_of(&arguments[1])?)))
+fn exists(json: &Value, key: &Value) -> Result<Value> {
+    let json = jsonb_of(json)?;
+    Ok(Value::Bool(has(json, text_of(key)?)))
 }
 
-fn exists_any(arguments: &[Value]) -> Result<Value> {
-    let json = jsonb_of(&arguments[0])?;
-    let mut wanted = texts_of(&arguments[1])?.flatten();
+fn exists_any(json: &Value, keys: &Value) -> Result<Value> {
+    let json = jsonb_of(json)?;
+    let mut wanted = texts_of(keys)?.flatten();
     Ok(Value::Bool(wanted.any(|wanted| has(json, wanted))))
 }
 
-fn exists_all(arguments: &[Value]) -> Result<Value> {
-    let json = jsonb_of(&arguments[0])?;
-    let mut wanted = texts_of(&arguments[1])?.flatten();
+fn exists_all(json: &Value, keys: &Value) -> Result<Value> {
+    let json = jsonb_of(json)?;
+    let mut wanted = texts_of(keys)?.flatten();
     Ok(Value::Bool(wanted.all(|wanted| has(json, wanted))))
 }

@@ -4,7 +4,7 @@ use super::{
     array_of, invalid, json_of, jsonb_of, jsonb_value, place, text_of_json, text_of_jsonb, texts_of,
 };
 use crate::error::Result;
-use crate::function::row::Implementation::Pure;
+use crate::function::row::Implementation::{OfTwo, Pure};
 use crate::function::row::{FunctionRow, row};
 use crate::function::{int, text_of};
 use crate::value::DataType::{Int4, Json, Jsonb, Text};
@@ -16,13 +16,13 @@ const TEXTS: DataType = DataType::array_of(Text);
 
 /// The functions.
 pub(super) static ROWS: &[FunctionRow] = &[
-    row(3947, "json_object_field", &[Json, Text], Json, Pure(json_field)).operator("->"),
+    row(3947, "json_object_field", &[Json, Text], Json, OfTwo(json_field)).operator("->"),
     row(
         3948,
         "json_object_field_text",
         &[Json, Text],
         Text,
-        Pure(|x| json_text(json_field(x)?)),
+        OfTwo(|x, y| json_text(json_field(x, y)?)),
     )
     .operator("->>"),
     row(
@@ -30,7 +30,7 @@ pub(super) static ROWS: &[FunctionRow] = &[
         "json_array_element",
         &[Json, Int4],
         Json,
-        Pure(json_element),
+        OfTwo(json_element),
     )
     .operator("->"),
     row(
@@ -38,16 +38,16 @@ pub(super) static ROWS: &[FunctionRow] = &[
         "json_array_element_text",
         &[Json, Int4],
         Text,
-        Pure(|x| json_text(json_element(x)?)),
+        OfTwo(|x, y| json_text(json_element(x, y)?)),
     )
     .operator("->>"),
-    row(3951, "json_extract_path", &[Json, TEXTS], Json, Pure(json_path)).operator("#>"),
+    row(3951, "json_extract_path", &[Json, TEXTS], Json, OfTwo(json_path)).operator("#>"),
     row(
         3953,
         "json_extract_path_text",
         &[Json, TEXTS],
         Text,
-        Pure(|x| json_text(json_path(x)?)),
+        OfTwo(|x, y| json_text(json_path(x, y)?)),
     )
     .operator("#>>"),
     row(
@@ -55,7 +55,7 @@ pub(super) static ROWS: &[FunctionRow] = &[
         "jsonb_object_field",
         &[Jsonb, Text],
         Jsonb,
-        Pure(|x| Ok(field(x)?.map_or(Value::Null, jsonb_value))),
+        OfTwo(|x, y| Ok(field(x, y)?.map_or(Value::Null, jsonb_value))),
     )
     .operator("->"),
     row(
@@ -63,7 +63,7 @@ pub(super) static ROWS: &[FunctionRow] = &[
         "jsonb_object_field_text",
         &[Jsonb, Text],
         Text,
-        Pure(|x| Ok(field(x)?.map_or(Value::Null, text_of_jsonb))),
+        OfTwo(|x, y| Ok(field(x, y)?.map_or(Value::Null, text_of_jsonb))),
     )
     .operator("->>"),
     row(
@@ -71,7 +71,7 @@ pub(super) static ROWS: &[FunctionRow] = &[
         "jsonb_array_element",
         &[Jsonb, Int4],
         Jsonb,
-        Pure(|x| Ok(element(x)?.map_or(Value::Null, jsonb_value))),
+        OfTwo(|x, y| Ok(element(x, y)?.map_or(Value::Null, jsonb_value))),
     )
     .operator("->"),
     row(
@@ -79,7 +79,7 @@ pub(super) static ROWS: &[FunctionRow] = &[
         "jsonb_array_element_text",
         &[Jsonb, Int4],
         Text,
-        Pure(|x| Ok(element(x)?.map_or(Value::Null, text_of_jsonb))),
+        OfTwo(|x, y| Ok(element(x, y)?.map_or(Value::Null, text_of_jsonb))),
     )
     .operator("->>"),
     row(
@@ -87,7 +87,7 @@ pub(super) static ROWS: &[FunctionRow] = &[
         "jsonb_extract_path",
         &[Jsonb, TEXTS],
         Jsonb,
-        Pure(|x| Ok(at_path(x)?.map_or(Value::Null, jsonb_value))),
+        OfTwo(|x, y| Ok(at_path(x, y)?.map_or(Value::Null, jsonb_value))),
     )
     .operator("#>"),
     row(
@@ -95,7 +95,7 @@ pub(super) static ROWS: &[FunctionRow] = &[
         "jsonb_extract_path_text",
         &[Jsonb, TEXTS],
         Text,
-        Pure(|x| Ok(at_path(x)?.map_or(Value::Null, text_of_jsonb))),
+        OfTwo(|x, y| Ok(at_path(x, y)?.map_or(Value::Null, text_of_jsonb))),
     )
     .operator("#>>"),
     row(3956, "json_array_length", &[Json], Int4, Pure(json_length)),
@@ -121,7 +121,7 @@ pub(super) static ROWS: &[FunctionRow] = &[
         "json_extract_path_text",
         &[Json],
         Text,
-        Pure(|x| along(x, |x| json_text(json_path(x)?))),
+        Pure(|x| along(x, |x, y| json_text(json_path(x, y)?))),
     )
     .variadic(),
     row(
@@ -129,7 +129,7 @@ pub(super) static ROWS: &[FunctionRow] = &[
         "jsonb_extract_path",
         &[Jsonb],
         Jsonb,
-        Pure(|x| along(x, |x| Ok(at_path(x)?.map_or(Value::Null, jsonb_value)))),
+        Pure(|x| along(x, |x, y| Ok(at_path(x, y)?.map_or(Value::Null, jsonb_value)))),
     )
     .variadic(),
     row(
@@ -137,24 +137,24 @@ pub(super) static ROWS: &[FunctionRow] = &[
         "jsonb_extract_path_text",
         &[Jsonb],
         Text,
-        Pure(|x| along(x, |x| Ok(at_path(x)?.map_or(Value::Null, text_of_jsonb)))),
+        Pure(|x| along(x, |x, y| Ok(at_path(x, y)?.map_or(Value::Null, text_of_jsonb)))),
     )
     .variadic(),
 ];
 
 /// The value of a function for a path whose steps are arguments.
-fn along(arguments: &[Value], call: fn(&[Value]) -> Result<Value>) -> Result<Value> {
+fn along(arguments: &[Value], call: fn(&Value, &Value) -> Result<Value>) -> Result<Value> {
     let steps = arguments[1..]
         .iter()
         .map(|step| to_text(step).map_or(Value::Null, Value::text));
     let path = ArrayValue::of(TEXTS, steps.collect())?;
-    call(&[arguments[0].clone(), path.into()])
+    call(&arguments[0], &path.into())
 }
 
 /// The last value of a key of an object.
-fn json_field(arguments: &[Value]) -> Result<Value> {
-    let key = text_of(&arguments[1])?;
-    Ok(match level(json_of(&arguments[0])?)? {
+fn json_field(json: &Value, key: &Value) -> Result<Value> {
+    let key = text_of(key)?;
+    Ok(match level(json_of(json)?)? {
         Level::Object(members) => {
             let found = members.iter().rev().find(|(name, _)| **name == *key);
             found.map_or(Value::Null, |(_, piece)| Value::Json((*piece).into()))
@@ -163,9 +163,9 @@ fn json_field(arguments: &[Value]) -> Result<Value> {
     })
 }
 
-fn json_element(arguments: &[Value]) -> Result<Value> {
-    let index = int(&arguments[1])?;
-    Ok(match level(json_of(&arguments[0])?)? {
+fn json_element(json: &Value, index: &Value) -> Result<Value> {
+    let index = int(index)?;
+    Ok(match level(json_of(json)?)? {
         Level::Array(elements) => {
             let found = place(i64::from(index), elements.len());
             found.map_or(Value::Null, |place| Value::Json(elements[place].into()))
@@ -174,9 +174,9 @@ fn json_element(arguments: &[Value]) -> Result<Value> {
     })
 }
 
-fn json_path(arguments: &[Value]) -> Result<Value> {
-    let mut piece = json_of(&arguments[0])?;
-    for step in texts_of(&arguments[1])? {
+fn json_path(json: &Value, path: &Value) -> Result<Value> {
+    let mut piece = json_of(json)?;
+    for step in texts_of(path)? {
         let Some(step) = step else {
             return Ok(Value::Null);
         };
@@ -213,13 +213,13 @@ fn json_text(value: Value) -> Result<Value> {
     }
 }
 
-fn field(arguments: &[Value]) -> Result<Option<JsonbRef<'_>>> {
-    Ok(jsonb_of(&arguments[0])?.get(text_of(&arguments[1])?))
+fn field<'j>(json: &'j Value, key: &Value) -> Result<Option<JsonbRef<'j>>> {
+    Ok(jsonb_of(json)?.get(text_of(key)?))
 }
 
-fn element(arguments: &[Value]) -> Result<Option<JsonbRef<'_>>> {
-    let json = jsonb_of(&arguments[0])?;
-    let index = i64::from(int(&arguments[1])?);
+fn element<'j>(json: &'j Value, index: &Value) -> Result<Option<JsonbRef<'j>>> {
+    let json = jsonb_of(json)?;
+    let index = i64::from(int(index)?);
     Ok(match json.kind() {
         Kind::Array => place(index, json.count()).and_then(|place| json.at(place)),
         Kind::Object => None,
@@ -228,9 +228,9 @@ fn element(arguments: &[Value]) -> Result<Option<JsonbRef<'_>>> {
     })
 }
 
-fn at_path(arguments: &[Value]) -> Result<Option<JsonbRef<'_>>> {
-    let mut found = jsonb_of(&arguments[0])?;
-    for step in texts_of(&arguments[1])? {
+fn at_path<'j>(json: &'j Value, path: &Value) -> Result<Option<JsonbRef<'j>>> {
+    let mut found = jsonb_of(json)?;
+    for step in texts_of(path)? {
         let next = step.and_then(|step| match found.kind() {
             Kind::Object => found.get(step),
             Kind::Array => place(index(step)?, found.count()).and_then(|place| found.at(place)),

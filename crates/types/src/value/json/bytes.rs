@@ -266,21 +266,46 @@ fn is_whole(bytes: &[u8], depth: u32) -> bool {
         Some(Kind::Number) => Numeric::from_stored(rest).is_some(),
         Some(Kind::String) => std::str::from_utf8(rest).is_ok(),
         Some(kind @ (Kind::Array | Kind::Object)) if depth < DEPTH_MAX => crate::stack::checkpoint(|| {
-            let Some(container) = Container::of(bytes) else {
-                return false;
-            };
-            let keys = match kind {
+            let keys = |container: &Container<'_>| match kind {
                 Kind::Object => container.count,
                 _ => 0,
             };
-            let parts = keys + container.count;
-            let ends = parts.checked_sub(1).map_or(Some(0), |last| container.end(last));
-            ends == Some(container.data.len())
-                && (0..keys).all(|at| container.key(at).is_some())
-                && (keys..parts).all(|at| container.part(at).is_some_and(|part| is_whole(part, depth + 1)))
+            Container::of(bytes).is_some_and(|container| match container.width {
+                1 => are_whole(&container, keys(&container), depth, |[end]: &[u8; 1]| {
+                    usize::from(*end)
+                }),
+                2 => are_whole(&container, keys(&container), depth, |end| {
+                    usize::from(u16::from_le_bytes(*end))
+                }),
+                _ => are_whole(&container, keys(&container), depth, |end| {
+                    u32::from_le_bytes(*end) as usize
+                }),
+            })
         }),
         _ => false,
     }
+}
+
+/// True if the parts of an array or object, the first `keys` of them keys, fill its data and are values. One pass over the
+/// ends, of one width: it runs for each document that is read.
+fn are_whole<const WIDTH: usize>(
+    container: &Container<'_>,
+    keys: usize,
+    depth: u32,
+    end_of: impl Fn(&[u8; WIDTH]) -> usize,
+) -> bool {
+    let mut start = 0;
+    let ends = container.ends.as_chunks::<WIDTH>().0;
+    let parts = ends.iter().enumerate().all(|(at, end)| {
+        let end = end_of(end);
+        let part = container.data.get(start..end);
+        start = end;
+        part.is_some_and(|part| match at < keys {
+            true => std::str::from_utf8(part).is_ok(),
+            false => is_whole(part, depth + 1),
+        })
+    });
+    parts && start == container.data.len()
 }
 
 impl<'b> JsonbRef<'b> {
