@@ -134,12 +134,12 @@ impl Binder<'_> {
                 from: from.clone(),
                 to: to.clone(),
             },
-            WrittenChange::Attributes(actions) => TypeChange::Attributes(
-                actions
-                    .iter()
-                    .map(|(action, _)| attribute_change(action))
-                    .collect::<Result<_>>()?,
-            ),
+            WrittenChange::Attributes(actions) => {
+                let changes = actions.iter().map(|(action, _)| attribute_change(action));
+                let mut changes = changes.collect::<Result<Vec<_>>>()?;
+                changes.sort_by_key(AttributeChange::turn);
+                TypeChange::Attributes(changes)
+            }
             WrittenChange::SetSchema(name) => {
                 TypeChange::SetSchema(self.schema_for(Some(&name.name), "", Some(name.position))?)
             }

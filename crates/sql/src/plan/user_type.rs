@@ -138,7 +138,7 @@ pub enum TypeChange {
         /// Its name from now on.
         to: String,
     },
-    /// ADD, DROP and ALTER ATTRIBUTE
+    /// ADD, DROP and ALTER ATTRIBUTE, by their turns
     Attributes(Vec<AttributeChange>),
     /// SET SCHEMA
     SetSchema(SchemaRef),
@@ -160,6 +160,17 @@ pub enum AttributeChange {
     },
     /// ALTER ATTRIBUTE … TYPE: the attribute as it is from now on
     SetType(Field),
+}
+
+impl AttributeChange {
+    /// Its turn among the actions of its statement, as that of ALTER TABLE's action on a column.
+    pub(crate) fn turn(&self) -> u8 {
+        match self {
+            AttributeChange::Drop { .. } => 0,
+            AttributeChange::SetType(_) => 1,
+            AttributeChange::Add(_) => 2,
+        }
+    }
 }
 
 impl TypeStatement {
