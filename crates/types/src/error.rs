@@ -265,7 +265,7 @@ fn shortened(mut construct: String) -> String {
 }
 
 /// A value in a message: a client may have sent 256 MB of it.
-pub(crate) fn shown(text: &str) -> &str {
+pub fn shown(text: &str) -> &str {
     const BYTES_MAX: usize = 64 << 10;
     &text[..text.floor_char_boundary(BYTES_MAX)]
 }

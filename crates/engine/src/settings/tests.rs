@@ -48,6 +48,29 @@ fn the_page_of_settings_agrees_with_the_code() {
 
 /// An accepted value works; the rest is refused with PostgreSQL's codes and texts.
 #[test]
+fn the_message_about_a_long_value_is_short() {
+    let mut settings = Settings::new();
+    let long = "ä".repeat(1 << 20);
+    for name in [
+        "lock_timeout",
+        "client_min_messages",
+        "datestyle",
+        "client_encoding",
+        "timezone",
+        "lc_monetary",
+    ] {
+        let Err(error) = settings.set(name, Some(&long), false, true) else {
+            panic!("{name} takes it");
+        };
+        assert!(
+            error.message().len() < 66 << 10,
+            "{name}: {} bytes",
+            error.message().len()
+        );
+    }
+}
+
+#[test]
 fn values_out_of_range_or_without_effect_are_refused() {
     let mut settings = Settings::new();
     for (name, value, sqlstate, text) in [

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use crate::settings::definitions::{Definition, Kind};
 use crate::synchronous_commit::SynchronousCommit;
-use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::error::{EngineError, Result, SqlState, shown};
 use clearway_sql::value::datetime::{SessionZone, changed_date_style, shown_date_style};
 
 /// Checks a value and gives it the spelling that SHOW shows.
@@ -34,7 +34,8 @@ pub(super) fn checked(definition: &Definition, value: &str) -> Result<String> {
             Ok(definition.default.to_owned())
         }
         Kind::Only(_) => Err(EngineError::not_supported(format!(
-            "the value \"{value}\" of parameter \"{}\"",
+            "the value \"{}\" of parameter \"{}\"",
+            shown(value),
             definition.shown
         ))
         .with_hint(format!("Only \"{}\" is supported.", definition.default))),
@@ -56,8 +57,10 @@ fn client_encoding(value: &str) -> Result<String> {
     let name = value.trim_matches(['\'', '"']).to_ascii_lowercase();
     match name.replace(['-', '_'], "").as_str() {
         "utf8" | "unicode" | "sqlascii" | "auto" => Ok("UTF8".to_owned()),
-        _ => Err(EngineError::not_supported(format!("client encoding \"{value}\""))
-            .with_hint("Only UTF8 is supported.")),
+        _ => Err(
+            EngineError::not_supported(format!("client encoding \"{}\"", shown(value)))
+                .with_hint("Only UTF8 is supported."),
+        ),
     }
 }
 
@@ -289,6 +292,6 @@ fn show_milliseconds(milliseconds: u64) -> String {
 fn invalid(name: &str, value: &str) -> EngineError {
     EngineError::new(
         SqlState::INVALID_PARAMETER_VALUE,
-        format!("invalid value for parameter \"{name}\": \"{value}\""),
+        format!("invalid value for parameter \"{name}\": \"{}\"", shown(value)),
     )
 }
