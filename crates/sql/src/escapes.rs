@@ -106,12 +106,23 @@ pub fn written_out(
     let mut writer = Writer::of(text);
     let mut counted = Counted::default();
     let mut open: Option<OpenString> = None;
+    // The end of the element in front, if that is a string.
+    let mut string_end = None;
     for (element, range) in elements {
+        let before = string_end.take();
+        if let Element::Text { .. } = element {
+            string_end = Some(range.end);
+        }
         let Element::Text { escapes: true } = element else {
             writer.close(open.take())?;
             continue;
         };
         let is_plain = text.as_bytes()[range.start] == b'\'';
+        if !is_plain && before.is_some_and(|end: usize| goes_on_between(&text.as_bytes()[end..range.start])) {
+            // Without its `E` the string in front would go on in it. The two are a syntax error, which the parser finds.
+            writer.close(open.take())?;
+            continue;
+        }
         let goes_on = is_plain
             && open
                 .as_ref()
@@ -478,6 +489,12 @@ mod tests {
             // Two strings on one line are an error, behind one that goes on too.
             ("'\\t'\n'b' 'c'", "'\tb' 'c'", "'\\t'\n'b' 'c'"),
             ("'a' '\\n'", "'a' '\n'", "'a' '\\n'"),
+            ("'a'\nE'\\x41'", "'a'\nE'\\x41'", "'a'\nE'\\x41'"),
+            (
+                "E'\\x41'\nE'\\x42'\n'c'",
+                "'A'\nE'\\x42'\n'c'",
+                "'A'\nE'\\x42'\n'c'",
+            ),
             ("'a' /* \n */ '\\t'", "'a' /* \n */ '\t'", "'a' /* \n */ '\\t'"),
             (
                 r"b'1\' x'\' n'\'' ab'\''",

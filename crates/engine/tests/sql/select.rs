@@ -5,6 +5,26 @@ use clearway_engine::SqlState;
 use crate::common::{Fixture, error, query, run};
 use crate::shop;
 
+/// A string with an `E` does not go on from the one in the line above.
+#[test]
+fn strings_of_two_kinds_are_no_string() {
+    let fixture = shop();
+    let mut s = fixture.session();
+    for (sql, near) in [
+        ("select 'a'\nE'\\x41'", "E'\\x41'"),
+        ("select 'a'\nE'b'", "E'b'"),
+        ("select E'a'\nE'b'", "E'b'"),
+        ("select E'\\x41'\nE'\\x42'\n'c'", "E'\\x42'"),
+    ] {
+        let found = error(&mut s, sql);
+        assert_eq!(found.sqlstate(), SqlState::SYNTAX_ERROR, "{sql}");
+        let line = sql.find('\n').unwrap() as u32 + 2;
+        assert_eq!(found.position(), Some(line), "{sql}: {}", found.message());
+        assert!(found.message().contains(near), "{sql}: {}", found.message());
+    }
+    assert_eq!(query(&mut s, "select E'\\x41'\n'b', 'a'\n'b'"), "Ab|ab");
+}
+
 /// Texts that sqlparser reads otherwise than PostgreSQL; the answers are PostgreSQL's.
 #[test]
 fn texts_mean_what_they_mean_in_postgresql() {
