@@ -122,9 +122,21 @@ impl Session {
                 let engine = Arc::clone(&self.engine);
                 engine.checkpoint()?;
             }
-            ControlStatement::Prepare { name, types, sql } => {
+            ControlStatement::Prepare {
+                name,
+                types,
+                sql,
+                before,
+            } => {
                 self.check_name_is_free(name)?;
-                let prepared = self.prepare_text(sql.as_str().into(), types)?;
+                // An error is placed in the inner text, then in the whole one, and at last in that of the client.
+                let places = self.client_places.take();
+                let prepared = self.prepare_text(sql.as_str().into(), types);
+                self.client_places = places;
+                let prepared = prepared.map_err(|error| match error.position() {
+                    Some(position) => error.with_position(before + position),
+                    None => error,
+                })?;
                 let text = self.slot.shown_query();
                 self.keep_named(name, prepared, Some(text));
             }

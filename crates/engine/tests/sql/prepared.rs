@@ -2,7 +2,7 @@
 
 use clearway_engine::{Collected, Completion, DataType, Value};
 
-use crate::common::{Fixture, query, run};
+use crate::common::{Fixture, error, query, run};
 use crate::shop;
 
 #[test]
@@ -125,6 +125,27 @@ fn a_portal_gives_its_rows_in_portions() {
     assert_eq!(out.rows.len(), 3);
     assert_eq!(out.tags, ["SELECT 1"]);
     s.sync().unwrap();
+}
+
+/// An error inside the text that PREPARE takes is placed in the text that the client has sent.
+#[test]
+fn an_error_of_prepare_is_placed_in_the_whole_text() {
+    let fixture = shop();
+    let mut s = fixture.session();
+    for sql in [
+        "prepare p as select nope",
+        "prepare p (int, text) as\n select id from items where nope = $1",
+        "select 'é'; prepare p as select nope from items",
+        "prepare p as select E'\\x41\\x42', nope from items",
+        "set datestyle = E'I\\x53O'; prepare p as select E'\\x41', 'é' || nope",
+    ] {
+        let expected = sql.find("nope").map(|at| sql[..at].chars().count() as u32 + 1);
+        let found = error(&mut s, sql);
+        assert_eq!(found.sqlstate().as_str(), "42703", "{sql}");
+        assert_eq!(found.position(), expected, "{sql}");
+    }
+    let found = error(&mut s, "select 1; prepare p as select 1 fromm items i j");
+    assert_eq!((found.sqlstate().as_str(), found.position()), ("42601", Some(39)));
 }
 
 #[test]

@@ -87,10 +87,16 @@ impl Binder<'_> {
                 },
                 None => NoOperation("ANALYZE"),
             },
-            Prepare { name, types, sql } => Prepare {
+            Prepare {
+                name,
+                types,
+                sql,
+                before,
+            } => Prepare {
                 name: name.clone(),
                 types: self.parameter_types(types)?,
                 sql: sql.clone(),
+                before: *before,
             },
             Execute { name, arguments, .. } => Execute {
                 name: name.clone(),

@@ -111,6 +111,8 @@ pub enum ControlStatement<S: Stage = Resolved> {
         types: Vec<S::ParameterType>,
         /// The statement's text.
         sql: String,
+        /// Characters in front of it in the text that the client has sent.
+        before: u32,
     },
     /// EXECUTE name (arguments)
     Execute {

@@ -641,7 +641,7 @@ mod tests {
     #[test]
     fn prepare_and_execute() {
         assert!(matches!(read("prepare p (int, numeric(10, 2)) as select $1"),
-            Tree::Control(ControlStatement::Prepare { name, types, sql })
+            Tree::Control(ControlStatement::Prepare { name, types, sql, before: 35 })
             if name == "p" && types == ["int", "numeric(10, 2)"] && sql == "select $1"));
         assert!(
             matches!(read("execute p (1, 'a')"), Tree::Control(ControlStatement::Execute { arguments: Some(row), .. }) if row.len() == 2)

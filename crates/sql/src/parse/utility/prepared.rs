@@ -46,8 +46,13 @@ impl Reader<'_> {
         }
         self.expect("as")?;
         self.expect_query()?;
-        let (sql, _) = self.rest();
-        Ok(ControlStatement::Prepare { name, types, sql })
+        let (sql, before) = self.rest();
+        Ok(ControlStatement::Prepare {
+            name,
+            types,
+            sql,
+            before,
+        })
     }
 
     pub(super) fn execute(&mut self) -> Result<ControlStatement<AsRead>> {
