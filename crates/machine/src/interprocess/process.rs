@@ -13,7 +13,7 @@ pub struct ProcessId(pub(super) u64);
 
 /// The part of `/proc/PID/stat` that matters here.
 struct Stat {
-    /// True of a process that has ended and whose parent has not asked for it.
+    /// True of a process that has ended and whose parent has not asked for it. Not of one whose first thread alone has ended.
     has_ended: bool,
     start: u32,
 }
@@ -79,10 +79,11 @@ fn parse(stat: &[u8]) -> Option<Stat> {
         .ok()?
         .split_whitespace();
     let state = fields.next()?;
-    // Field 22 of the line; the state is field 3.
-    let start: u64 = fields.nth(18)?.parse().ok()?;
+    // Fields 20 and 22 of the line; the state is field 3.
+    let threads: u64 = fields.nth(16)?.parse().ok()?;
+    let start: u64 = fields.nth(1)?.parse().ok()?;
     Some(Stat {
-        has_ended: matches!(state, "Z" | "X" | "x"),
+        has_ended: matches!(state, "Z" | "X" | "x") && threads <= 1,
         start: start as u32,
     })
 }
@@ -164,10 +165,22 @@ mod tests {
 
     #[test]
     fn a_name_may_hold_what_ends_names() {
-        let line = b"7 (a) Z (b) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4294967299 20";
-        let stat = parse(line).unwrap();
+        let stat = parse(&line('S', 1)).unwrap();
         assert!(!stat.has_ended);
         assert_eq!(stat.start, 3);
         assert!(parse(b"7 (a) Z 1 2").is_none() && parse(b"").is_none());
+    }
+
+    #[test]
+    fn a_process_whose_first_thread_has_ended_lives_while_others_run() {
+        assert!(!parse(&line('Z', 2)).unwrap().has_ended);
+        assert!(parse(&line('Z', 1)).unwrap().has_ended);
+        assert!(parse(&line('X', 0)).unwrap().has_ended);
+    }
+
+    /// A line of the kernel's for a process in that state with so many threads.
+    fn line(state: char, threads: u32) -> Vec<u8> {
+        format!("7 (a) Z (b) {state} 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 {threads} 21 4294967299 23")
+            .into_bytes()
     }
 }
