@@ -48,8 +48,8 @@
 //! calls it for each child that has ended by a signal, and a program without one now and then.
 //!
 //! A broken segment stays broken: it is what PostgreSQL does when a backend dies of a signal. What the dead worker left half
-//! changed is known to the engine alone, and its log repairs it in a segment that is made anew. Each acquisition from then on is
-//! an error; workers that sleep are not woken, so the supervisor ends the processes ([`Segment::processes`]) by a signal.
+//! changed is known to the engine alone, and its log repairs it in a segment that is made anew. Each acquisition that
+//! begins from then on is an error, and a release leaves the latch as it is; workers that sleep or poll go on doing so, hence the supervisor ends the processes ([`Segment::processes`]) by a signal.
 //!
 //! # Why not repair and go on
 //! As with a robust mutex of POSIX, the next taker could be told that the holder has died, and repair what the latch protects. Only

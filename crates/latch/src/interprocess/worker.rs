@@ -1,11 +1,12 @@
 //! The calling thread as a worker of a segment: acquiring and releasing, with the notes of it (S1), and the guards.
 
 use core::marker::PhantomData;
+use core::ptr;
 
-use clearway_machine::{CoreU64, HeldLatch, Registration, SegmentError, WorkerId};
+use clearway_machine::{CoreU64, HeldLatch, Interprocess, Registration, SegmentError, WorkerId};
 
 use super::lwlock::SegmentLwLock;
-use crate::LatchMode;
+use crate::{LatchMode, order};
 
 /// The calling thread as a worker of a segment. Its guards borrow it; dropping it gives its slot back.
 #[derive(Debug)]
@@ -170,8 +171,8 @@ impl<'a> SegmentWorker<'a> {
         Ok(())
     }
 
-    /// Releases what [`acquire`](Self::acquire) acquired in `mode`. Release: the next holder sees what was written. Also in a
-    /// broken segment.
+    /// Releases what [`acquire`](Self::acquire) acquired in `mode`. Release: the next holder sees what was written. In a broken
+    /// segment it clears the worker's note, and the latch itself stays as it is.
     ///
     /// # Errors
     /// [`NotHeld`](SegmentError::NotHeld) if the worker does not hold it so, [`NotRegistered`](SegmentError::NotRegistered)
@@ -189,7 +190,10 @@ impl<'a> SegmentWorker<'a> {
         // S1: the note of the use first, so that the death of a worker whose note of holding is gone is found.
         self.registration.enter(offset);
         let is_held = self.registration.remove_held(held(offset, mode));
-        if is_held {
+        if is_held && self.registration.memory().is_broken() {
+            // The list may be locked by a dead worker, and a release that has to wake would wait for it for ever.
+            order::released::<Interprocess>(ptr::from_ref(&latch.latch).cast());
+        } else if is_held {
             // SAFETY: by the worker's notes it holds the latch in this mode, and by the caller no guard does.
             unsafe { latch.latch.release(mode) };
         }
@@ -255,4 +259,58 @@ guard! {
 guard! {
     /// Holds a [`SegmentLwLock`] in exclusive mode.
     SegmentExclusive, LatchMode::Exclusive
+}
+
+#[cfg(test)]
+mod tests {
+    use core::ptr::NonNull;
+    use core::sync::atomic::Ordering::Relaxed;
+    use core::time::Duration;
+    use std::alloc::{Layout, alloc_zeroed};
+    use std::time::Instant;
+
+    use clearway_machine::AtomicWord;
+
+    use super::*;
+    use crate::LwLockFairnessVariant;
+    use crate::interprocess::{ClassNumber, Segment};
+    use crate::lwlock::state::{HAS_WAITERS, LOCKED};
+
+    const PATIENCE: Duration = Duration::from_secs(120);
+
+    /// Never freed: a thread that waits for ever goes on when the test has failed.
+    fn segment() -> &'static Segment {
+        let size = Segment::size_for(2, 4096);
+        let layout = Layout::from_size_align(size, 4096).unwrap();
+        // SAFETY: not empty.
+        let memory = NonNull::new(unsafe { alloc_zeroed(layout) }).unwrap();
+        // SAFETY: new memory, which is never freed.
+        Box::leak(Box::new(unsafe { Segment::create(memory, size, 2) }.unwrap()))
+    }
+
+    #[test]
+    fn a_release_in_a_broken_segment_waits_for_no_dead_worker() {
+        let segment = segment();
+        let offset = segment.place_lwlock(ClassNumber(1), LwLockFairnessVariant::Barging);
+        let latch = segment.lwlock(offset.unwrap()).unwrap();
+        let holder = std::thread::spawn(move || {
+            let worker = segment.register().unwrap();
+            worker.acquire(latch, LatchMode::Exclusive).unwrap();
+            // Workers sleep on the list, and one has died that had locked it.
+            latch.latch.state.fetch_or(HAS_WAITERS | LOCKED, Relaxed);
+            segment.memory.begin_recovery().unwrap().unwrap().break_for_all();
+            // SAFETY: acquired above.
+            unsafe { worker.release(latch, LatchMode::Exclusive) }.unwrap();
+            assert_eq!(worker.held_count(), 0);
+            assert!(order::held_classes().is_empty());
+            assert!(latch.is_held(), "the word is left as it was");
+        });
+        let start = Instant::now();
+        while !holder.is_finished() {
+            assert!(start.elapsed() < PATIENCE, "the release waits for a dead worker");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        holder.join().unwrap();
+        assert!(segment.processes().is_empty(), "the slot is given back");
+    }
 }
