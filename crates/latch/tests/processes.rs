@@ -8,6 +8,7 @@ mod random;
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsRawFd, FromRawFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Child, Command, Stdio};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU64;
@@ -473,6 +474,14 @@ fn a_process_killed_inside_breaks_the_segment() {
     }
 }
 
+/// Ends a child of `fork` after `checks`, with an error if they panic: a thread that panics as its process's only one ends it with
+/// success.
+fn end_fork(checks: impl FnOnce()) -> ! {
+    let result = catch_unwind(AssertUnwindSafe(checks));
+    // SAFETY: ends the process.
+    unsafe { libc::_exit(i32::from(result.is_err())) }
+}
+
 #[test]
 fn a_child_of_a_fork_is_not_its_parents_worker() {
     let _one = one_at_a_time();
@@ -483,18 +492,18 @@ fn a_child_of_a_fork_is_not_its_parents_worker() {
     // SAFETY: the child uses this thread's data alone, and ends without running what the harness has set up.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        let refused = worker.acquire(latch, LatchMode::Shared) == Err(SegmentError::NotRegistered);
+        let refused = catch_unwind(AssertUnwindSafe(|| worker.acquire(latch, LatchMode::Shared)));
         // A copy of the guard and of the worker: neither releases anything.
         drop(held);
         drop(worker);
-        let again = view.segment.register().unwrap();
-        let excluded = again.try_acquire(latch, LatchMode::Shared) == Ok(false);
-        view.data().ready.store(1, Release);
-        // The parent's latch is none of the child's for the check of the order of latches, either.
-        let waited = again.shared(latch).is_ok();
-        drop(again);
-        // SAFETY: ends the process.
-        unsafe { libc::_exit(i32::from(!(refused && excluded && waited))) };
+        end_fork(|| {
+            assert_eq!(refused.unwrap(), Err(SegmentError::NotRegistered));
+            let again = view.segment.register().unwrap();
+            assert_eq!(again.try_acquire(latch, LatchMode::Shared), Ok(false));
+            view.data().ready.store(1, Release);
+            // The parent's latch is none of the child's for the check of the order of latches, either.
+            assert!(again.shared(latch).is_ok());
+        });
     }
     await_that("the child was refused", || view.data().ready.load(Acquire) == 1);
     assert_eq!(view.segment.processes().len(), 2);
@@ -506,6 +515,36 @@ fn a_child_of_a_fork_is_not_its_parents_worker() {
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
     assert_eq!(status, 0);
     assert!(!latch.is_held());
+}
+
+#[test]
+fn a_copy_of_a_worker_that_has_left_is_not_the_next_worker_of_its_slot() {
+    let _one = one_at_a_time();
+    let view = View::new(LwLockFairnessVariant::Barging);
+    let worker = view.segment.register().unwrap();
+    let slot = worker.id();
+    // SAFETY: the child uses this thread's data alone, and ends without running what the harness has set up.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        end_fork(|| {
+            await_that("the parent has left", || view.data().stop.load(Acquire) == 1);
+            let again = view.segment.register().unwrap();
+            let latch = view.segment.lwlock(view.latch).unwrap();
+            assert_eq!(again.id(), slot);
+            let refused = worker.acquire(latch, LatchMode::Shared);
+            assert_eq!(refused, Err(SegmentError::NotRegistered));
+            // The copy of the parent's.
+            drop(worker);
+            assert!(again.shared(latch).is_ok());
+            assert_eq!(view.segment.processes().len(), 1);
+        });
+    }
+    drop(worker);
+    view.data().stop.store(1, Release);
+    let mut status = 0;
+    // SAFETY: writes the status of the child made above.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0);
 }
 
 #[test]

@@ -11,8 +11,8 @@
 
 use core::marker::PhantomData;
 use core::ptr::{self, NonNull};
-use core::sync::atomic::AtomicPtr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicPtr, AtomicU32};
 
 use super::claim::{Claim, HELD_MAX, HeldLatch};
 use super::error::SegmentError;
@@ -84,8 +84,9 @@ pub(super) struct Attachment {
     pub(super) header: &'static Header,
     pub(super) claims: &'static [Claim],
     pub(super) workers: Workers<Interprocess>,
-    /// Tells it from the process's earlier ones.
-    generation: u32,
+    /// Tells it from the process's earlier ones, and from that of the process which this one is a fork of. 0 before it is
+    /// published.
+    generation: AtomicU32,
 }
 
 // SAFETY: the pointer is to memory whose words are atomics, as what the other fields refer to.
@@ -103,11 +104,19 @@ pub(super) fn attached() -> Option<&'static Attachment> {
     unsafe { ATTACHED.load(Acquire).as_ref() }
 }
 
+/// Makes the attachment of a child of `fork` another than its parent's: a copy of a parent's worker is none of the child's, not
+/// even after the child has got the slot that its parent has left. Called by the child's one thread.
+pub(super) fn renew_in_child() {
+    if let Some(attachment) = attached() {
+        attachment.generation.store(super::next_generation(), Relaxed);
+    }
+}
+
 /// The claim of the calling thread in the process's segment.
 pub(super) fn current_claim() -> Option<&'static Claim> {
     let attachment = attached()?;
     let current = CURRENT.get();
-    if current.generation != attachment.generation {
+    if current.generation != attachment.generation.load(Relaxed) {
         return None;
     }
     attachment.claims.get(current.number as usize)
@@ -116,7 +125,7 @@ pub(super) fn current_claim() -> Option<&'static Claim> {
 /// The number of the calling thread in the process's segment.
 pub(super) fn current_worker() -> Option<WorkerId> {
     let current = CURRENT.get();
-    (current.number != WorkerId::NONE && current.generation == attached()?.generation)
+    (current.number != WorkerId::NONE && current.generation == attached()?.generation.load(Relaxed))
         .then_some(WorkerId(current.number))
 }
 
@@ -245,12 +254,12 @@ impl SegmentMemory {
             header,
             claims,
             workers: Workers::of_slots(slots),
-            generation: 0,
+            generation: AtomicU32::new(0),
         })
     }
 
-    fn publish(mut attachment: Attachment) -> Result<Self, SegmentError> {
-        attachment.generation = super::next_generation();
+    fn publish(attachment: Attachment) -> Result<Self, SegmentError> {
+        attachment.generation.store(super::next_generation(), Relaxed);
         forget_worker_in_children();
         let attachment = Box::into_raw(Box::new(attachment));
         // Release: pairs with the Acquire in `attached`.
@@ -369,7 +378,7 @@ impl SegmentMemory {
             return Err(SegmentError::NoSlot { workers });
         };
         let current = Current {
-            generation: view.generation,
+            generation: view.generation.load(Relaxed),
             number: number as u32,
         };
         CURRENT.set(current);

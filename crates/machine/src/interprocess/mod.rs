@@ -82,10 +82,12 @@ fn next_generation() -> u32 {
 fn forget_worker_in_children() {
     extern "C" fn forget() {
         CURRENT.set(Current::NONE);
+        memory::renew_in_child();
     }
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {
-        // SAFETY: the function may be called in a child: it writes one variable of its thread, which has no destructor.
+        // SAFETY: the function may be called in a child: it writes one variable of its thread, which has no destructor, and
+        // atomics.
         let failed = unsafe { libc::pthread_atfork(None, None, Some(forget)) };
         if failed != 0 {
             crate::fatal(format_args!("no memory to note what a fork has to do"));
