@@ -207,6 +207,10 @@ typedef enum {
    * A reason that this version has no name for.
    */
   CLEARWAY_SEGMENT_OTHER = 16,
+  /**
+   * The process is of another PID namespace or time namespace than the one that made the segment.
+   */
+  CLEARWAY_SEGMENT_OTHER_NAMESPACE = 17,
 } clearway_segment_result_t;
 
 /**
@@ -1191,7 +1195,9 @@ clearway_segment_result_t clearway_segment_lwlock_release(const clearway_segment
 
 /**
  * Finds the workers whose processes have died, and settles what they have left; any process may call it at any time. A
- * supervisor does when a child has ended. `CLEARWAY_SEGMENT_BUSY` while another process does it.
+ * supervisor does when a child has ended. The calling thread takes no latch of the segment: if all that call this wait for a
+ * latch that a dead worker holds, none finds the death. `CLEARWAY_SEGMENT_BUSY` while another process does it. The report is
+ * written in each case, as zeros without a result.
  *
  * # Safety
  * `segment` is a segment, and `report` may be written.
@@ -1209,8 +1215,9 @@ clearway_segment_result_t clearway_segment_recover_dead(const clearway_segment_t
 bool clearway_segment_is_broken(const clearway_segment_t *segment);
 
 /**
- * Writes the numbers of the processes that have workers, dead ones included, to `pids`, `room` of them at most; how many there
- * are. After a break: the processes to end.
+ * Writes the numbers of the processes that have workers and live, the caller's among them, to `pids`, `room` of them at most;
+ * how many there are. After a break: the processes to end. The number of one that ends meanwhile, and whose parent waits for
+ * it, may become a stranger's.
  *
  * # Safety
  * `segment` is a segment, and `room` numbers may be written at `pids`.

@@ -3,7 +3,9 @@
 use std::ffi::{c_char, c_void};
 use std::ptr::{self, NonNull};
 
-use clearway_latch::interprocess::{ClassNumber, Segment, SegmentError, SegmentLwLock, SegmentWorker};
+use clearway_latch::interprocess::{
+    ClassNumber, RecoveryReport, Segment, SegmentError, SegmentLwLock, SegmentWorker,
+};
 use clearway_latch::{LatchMode, LwLockFairnessVariant};
 
 use crate::{at, clearway_class_t, clearway_mode_t};
@@ -65,6 +67,8 @@ pub enum clearway_segment_result_t {
     CLEARWAY_SEGMENT_BUSY = 15,
     /// A reason that this version has no name for.
     CLEARWAY_SEGMENT_OTHER = 16,
+    /// The process is of another PID namespace or time namespace than the one that made the segment.
+    CLEARWAY_SEGMENT_OTHER_NAMESPACE = 17,
 }
 
 use clearway_segment_result_t::*;
@@ -86,6 +90,7 @@ impl From<SegmentError> for clearway_segment_result_t {
             SegmentError::NotHeld => CLEARWAY_SEGMENT_NOT_HELD,
             SegmentError::TooManyHeld => CLEARWAY_SEGMENT_TOO_MANY_HELD,
             SegmentError::Broken => CLEARWAY_SEGMENT_BROKEN,
+            SegmentError::OtherNamespace => CLEARWAY_SEGMENT_OTHER_NAMESPACE,
             _ => CLEARWAY_SEGMENT_OTHER,
         }
     }
@@ -400,7 +405,9 @@ pub unsafe extern "C" fn clearway_segment_lwlock_release(
 }
 
 /// Finds the workers whose processes have died, and settles what they have left; any process may call it at any time. A
-/// supervisor does when a child has ended. `CLEARWAY_SEGMENT_BUSY` while another process does it.
+/// supervisor does when a child has ended. The calling thread takes no latch of the segment: if all that call this wait for a
+/// latch that a dead worker holds, none finds the death. `CLEARWAY_SEGMENT_BUSY` while another process does it. The report is
+/// written in each case, as zeros without a result.
 ///
 /// # Safety
 /// `segment` is a segment, and `report` may be written.
@@ -411,10 +418,10 @@ pub unsafe extern "C" fn clearway_segment_recover_dead(
     report: *mut clearway_segment_report_t,
 ) -> clearway_segment_result_t {
     // SAFETY: the caller's.
-    let found = match unsafe { segment_at(segment) }.recover_dead() {
-        Ok(Some(found)) => found,
-        Ok(None) => return CLEARWAY_SEGMENT_BUSY,
-        Err(error) => return error.into(),
+    let (found, result) = match unsafe { segment_at(segment) }.recover_dead() {
+        Ok(Some(found)) => (found, CLEARWAY_SEGMENT_OK),
+        Ok(None) => (RecoveryReport::default(), CLEARWAY_SEGMENT_BUSY),
+        Err(error) => (RecoveryReport::default(), error.into()),
     };
     let first = found.holders.first();
     let latch = first.and_then(|holder| holder.held.first().map(|held| held.offset).or(holder.changing));
@@ -428,7 +435,7 @@ pub unsafe extern "C" fn clearway_segment_recover_dead(
     };
     // SAFETY: the caller's.
     unsafe { report.write(found) };
-    CLEARWAY_SEGMENT_OK
+    result
 }
 
 /// True once a worker was found dead that held or changed a latch.
@@ -441,8 +448,9 @@ pub unsafe extern "C" fn clearway_segment_is_broken(segment: *const clearway_seg
     unsafe { segment_at(segment) }.is_broken()
 }
 
-/// Writes the numbers of the processes that have workers, dead ones included, to `pids`, `room` of them at most; how many there
-/// are. After a break: the processes to end.
+/// Writes the numbers of the processes that have workers and live, the caller's among them, to `pids`, `room` of them at most;
+/// how many there are. After a break: the processes to end. The number of one that ends meanwhile, and whose parent waits for
+/// it, may become a stranger's.
 ///
 /// # Safety
 /// `segment` is a segment, and `room` numbers may be written at `pids`.
@@ -482,6 +490,9 @@ pub extern "C" fn clearway_segment_result_text(result: clearway_segment_result_t
         CLEARWAY_SEGMENT_BROKEN => c"a worker has died while it held or changed a latch of the segment",
         CLEARWAY_SEGMENT_BUSY => c"another process settles deaths",
         CLEARWAY_SEGMENT_OTHER => c"a reason without a name",
+        CLEARWAY_SEGMENT_OTHER_NAMESPACE => {
+            c"the segment was made in another PID or time namespace than the process's"
+        }
     };
     text.as_ptr()
 }

@@ -141,13 +141,16 @@ int main(void) {
     kill(holding, SIGKILL);
     wait_for(holding, 1);
     uint32_t pids[WORKERS];
-    if (clearway_segment_processes(segment, pids, WORKERS) != 2)
+    if (clearway_segment_processes(segment, pids, WORKERS) != 1 || pids[0] != (uint32_t)getpid())
         return 1;
     expect(clearway_segment_recover_dead(segment, &report), CLEARWAY_SEGMENT_OK, "recover");
     if (report.holders != 1 || report.holder_pid != (uint32_t)holding || report.holder_latch != offset)
         return 1;
     clearway_segment_result_t refused = clearway_segment_lwlock_acquire(worker, &accounts->latch, CLEARWAY_SHARED);
     expect(refused, CLEARWAY_SEGMENT_BROKEN, "a broken segment");
+    expect(clearway_segment_recover_dead(segment, &report), CLEARWAY_SEGMENT_BROKEN, "recover again");
+    if (report.holders != 0 || report.holder_pid != 0 || report.holder_latch != 0)
+        return 1;
     expect(clearway_segment_leave(worker), CLEARWAY_SEGMENT_OK, "leave");
     clearway_segment_detach(segment);
 

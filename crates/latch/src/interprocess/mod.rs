@@ -44,7 +44,8 @@
 //! | held a latch | held | breaks the segment, and says which latches |
 //! | polled for a latch, joined or left a list, released, woke others | changing | breaks the segment: whether it held the latch is not known |
 //!
-//! Until `recover_dead` is called, a dead holder holds, and a dead sleeper keeps the wake-up that reached it. So a supervisor
+//! `recover_dead` is called by a thread that takes no latch of the segment, lest all that could find a death wait for the dead.
+//! Until it is called, a dead holder holds, and a dead sleeper keeps the wake-up that reached it. So a supervisor
 //! calls it for each child that has ended by a signal, and a program without one now and then.
 //!
 //! A broken segment stays broken: it is what PostgreSQL does when a backend dies of a signal. What the dead worker left half
@@ -71,7 +72,9 @@
 //!   pointer to its class. A class is a number here, which each process gives a meaning ([`ClassNumber::set`]). The latches of
 //!   the futex family keep no address, and could be; but a waiter that dies stays counted in their words for ever.
 //! - A process is attached to one segment at a time; a worker holds at most 200 latches.
-//! - Processes are of one PID namespace, and from builds of one version with the same features.
+//! - Processes are of one PID namespace and one time namespace, which `register` checks as far as /proc tells, and from builds of
+//!   one version with the same features.
+//! - A process with workers does not `exec`: it keeps its identity, so its workers would live for ever.
 //!
 //! # Costs
 //! 24 bytes a latch; 1,792 bytes a worker. Beside the latch's own instructions an acquisition and a release write eight words

@@ -1,14 +1,15 @@
 //! Settling the deaths of processes (S2, S3).
 
 use core::time::Duration;
+use std::time::Instant;
 
 use clearway_machine::{Activity, DeadWorker, HeldLatch, ProcessId, Recovery, SegmentError, WorkerId};
 
 use super::segment::Segment;
 use crate::lwlock::RecoveredWaiter;
 
-/// Looks at a worker that is not settled yet, before the caller is told so: a tenth of a second and more.
-const LOOKS_MAX: u32 = 1_000;
+/// The time in which a worker that is not settled yet is looked at again, before the caller is told so.
+const LOOKS_TIME: Duration = Duration::from_millis(100);
 /// The time between two looks.
 const PAUSE: Duration = Duration::from_micros(100);
 
@@ -43,25 +44,26 @@ pub struct DeadHolder {
 
 impl Segment {
     /// Finds the workers whose processes have died, and settles what they have left (see the module's table). Any process may
-    /// call it at any time, a worker or not; a supervisor does when a child has ended. `None` while another process does it.
+    /// call it at any time; a supervisor does when a child has ended. `None` while another process does it.
+    ///
+    /// The calling thread is one that takes no latch of the segment: if all threads that call this wait for a latch that a dead
+    /// worker holds, none finds the death.
     ///
     /// # Errors
-    /// [`Broken`](SegmentError::Broken) if the segment was broken before.
+    /// [`Broken`](SegmentError::Broken) if the segment was broken before; [`OtherNamespace`](SegmentError::OtherNamespace).
     pub fn recover_dead(&self) -> Result<Option<RecoveryReport>, SegmentError> {
         let Some(recovery) = self.memory.begin_recovery()? else {
             return Ok(None);
         };
         let mut report = RecoveryReport::default();
-        for look in 0..LOOKS_MAX {
-            if look > 0 {
-                std::thread::sleep(PAUSE);
-            }
+        let start = Instant::now();
+        loop {
             self.settle(&recovery, &mut report);
-            if report.unsettled == 0 || !report.holders.is_empty() {
-                break;
+            if report.unsettled == 0 || !report.holders.is_empty() || start.elapsed() >= LOOKS_TIME {
+                return Ok(Some(report));
             }
+            std::thread::sleep(PAUSE);
         }
-        Ok(Some(report))
     }
 
     /// One look at all deaths.

@@ -50,7 +50,8 @@ impl Segment {
     /// [`create`](Self::create).
     ///
     /// # Safety
-    /// As of [`create`](Self::create), but that other processes use it through this library.
+    /// As of [`create`](Self::create), but that other processes use it through this library. A file is as long as the mapping:
+    /// the kernel ends a process by `SIGBUS` that reads beyond its end.
     pub unsafe fn attach(memory: NonNull<u8>, size: usize) -> Result<Self, SegmentError> {
         // SAFETY: the caller's.
         let memory = unsafe { SegmentMemory::attach(memory, size, LAYOUT)? };
@@ -61,7 +62,8 @@ impl Segment {
     ///
     /// # Errors
     /// [`NoSlot`](SegmentError::NoSlot) if all are taken, also by the dead that are not settled yet;
-    /// [`AlreadyRegistered`](SegmentError::AlreadyRegistered); [`Broken`](SegmentError::Broken).
+    /// [`AlreadyRegistered`](SegmentError::AlreadyRegistered); [`OtherNamespace`](SegmentError::OtherNamespace);
+    /// [`Broken`](SegmentError::Broken).
     pub fn register(&self) -> Result<SegmentWorker<'_>, SegmentError> {
         let registration = self.memory.register()?;
         order::none_held_within(self.memory.addresses());
@@ -126,7 +128,8 @@ impl Segment {
         self.memory.is_broken()
     }
 
-    /// The processes that have workers, dead ones included until they are settled. After a break: those to be ended.
+    /// The processes that have workers and live, the caller's among them if it has one. After a break: those to be ended, by
+    /// [`ProcessId::kill`], which ends no stranger that has got the number since.
     pub fn processes(&self) -> Vec<ProcessId> {
         self.memory.processes()
     }

@@ -263,10 +263,11 @@ guard! {
 
 #[cfg(test)]
 mod tests {
+    use core::alloc::Layout;
     use core::ptr::NonNull;
     use core::sync::atomic::Ordering::Relaxed;
     use core::time::Duration;
-    use std::alloc::{Layout, alloc_zeroed};
+    use std::alloc::alloc_zeroed;
     use std::time::Instant;
 
     use clearway_machine::AtomicWord;

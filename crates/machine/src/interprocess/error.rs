@@ -56,6 +56,9 @@ pub enum SegmentError {
     NotHeld,
     /// The worker holds as many latches as can be noted.
     TooManyHeld,
+    /// The process is of another PID namespace or time namespace than the one that made the segment: they would take each
+    /// other for dead.
+    OtherNamespace,
     /// A worker has died while it held a latch or changed one: every process has to end, and the segment to be made anew.
     Broken,
 }
@@ -86,6 +89,9 @@ impl fmt::Display for SegmentError {
             Self::NotThere => f.write_str("there is no such latch at this place of the segment"),
             Self::NotHeld => f.write_str("the worker does not hold the latch in this mode"),
             Self::TooManyHeld => f.write_str("the worker holds as many latches as the segment can note"),
+            Self::OtherNamespace => {
+                f.write_str("the segment was made in another PID or time namespace than the process's")
+            }
             Self::Broken => f.write_str(
                 "a worker has died while it held or changed a latch of the segment, which has to be made anew",
             ),

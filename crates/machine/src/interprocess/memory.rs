@@ -11,12 +11,12 @@
 
 use core::marker::PhantomData;
 use core::ptr::{self, NonNull};
-use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicPtr, AtomicU32};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use core::sync::atomic::{AtomicPtr, AtomicU32, compiler_fence};
 
 use super::claim::{Claim, HELD_MAX, HeldLatch};
 use super::error::SegmentError;
-use super::process::ProcessId;
+use super::process::{ProcessId, namespaces_of_caller};
 use super::{CURRENT, Current, Interprocess, forget_worker_in_children};
 use crate::core_words::{CoreU32, CoreU64};
 use crate::{AtomicWord, Padded, WaitEvent, WorkerId, WorkerSlot, Workers};
@@ -25,7 +25,7 @@ use crate::{AtomicWord, Padded, WaitEvent, WorkerId, WorkerSlot, Workers};
 const MAGIC: u64 = u64::from_le_bytes(*b"clearway");
 
 /// The version of the layout. Raised with each change of header, claim or slot that does not change a size.
-const LAYOUT: u64 = 1;
+const LAYOUT: u64 = 2;
 
 /// The least alignment of a segment, and of what lies in it between the parts.
 const ALIGNMENT: usize = 128;
@@ -45,6 +45,8 @@ pub(super) struct Header {
     broken: CoreU32,
     /// Offset of the first byte that is not taken.
     free: CoreU64,
+    /// Those in which the identities of processes are meant.
+    pub(super) namespaces: [CoreU64; 2],
     /// 0, or the process that settles deaths.
     pub(super) recoverer: CoreU64,
 }
@@ -81,6 +83,8 @@ impl Parts {
 pub(super) struct Attachment {
     base: NonNull<u8>,
     size: usize,
+    /// Offset of the part for latches and data.
+    first: usize,
     pub(super) header: &'static Header,
     pub(super) claims: &'static [Claim],
     pub(super) workers: Workers<Interprocess>,
@@ -182,8 +186,10 @@ impl SegmentMemory {
         let base = memory.as_ptr();
         // SAFETY: `check_memory` has seen that all parts fit and are aligned, and the caller that no other process uses them.
         unsafe {
-            // What was here before is no segment any more, before the first of its other words changes.
-            (*base.cast::<Header>()).magic.store(0, Release);
+            // What was here before is no segment any more: a maker that is killed from here on leaves none. A compiler fence is
+            // enough for that (`claim`).
+            (*base.cast::<Header>()).magic.store(0, Relaxed);
+            compiler_fence(SeqCst);
             for number in 0..workers as usize {
                 base.add(parts.claims)
                     .cast::<Claim>()
@@ -199,6 +205,9 @@ impl SegmentMemory {
             header.broken.store(0, Relaxed);
             header.free.store(parts.rest as u64, Relaxed);
             header.recoverer.store(0, Relaxed);
+            for (word, number) in header.namespaces.iter().zip(namespaces_of_caller()) {
+                word.store(number, Relaxed);
+            }
             // Release: pairs with the Acquire in `attach`; a process that sees the magic sees the rest.
             header.magic.store(MAGIC, Release);
         }
@@ -235,7 +244,10 @@ impl SegmentMemory {
             return Err(SegmentError::OtherSize { made, given });
         }
         let workers = header.workers.load(Relaxed);
-        let parts = Parts::of(workers.min(WORKERS_MAX));
+        if workers == 0 || workers > WORKERS_MAX {
+            return Err(SegmentError::NotASegment);
+        }
+        let parts = Parts::of(workers);
         check_memory(memory, size, parts.rest)?;
         if header.broken.load(Relaxed) != 0 {
             return Err(SegmentError::Broken);
@@ -251,6 +263,7 @@ impl SegmentMemory {
         Self::publish(Attachment {
             base: memory,
             size,
+            first: parts.rest,
             header,
             claims,
             workers: Workers::of_slots(slots),
@@ -316,9 +329,8 @@ impl SegmentMemory {
     /// were not.
     pub fn address_of(&self, offset: u64, size: usize) -> Option<NonNull<u8>> {
         let view = self.view();
-        let first = Parts::of(view.claims.len() as u32).rest as u64;
         let end = offset.checked_add(size as u64)?;
-        if offset < first || end > view.header.free.load(Relaxed).min(view.size as u64) {
+        if offset < view.first as u64 || end > view.header.free.load(Relaxed).min(view.size as u64) {
             return None;
         }
         // SAFETY: within the memory.
@@ -330,7 +342,7 @@ impl SegmentMemory {
     pub fn offset_of(&self, address: *const ()) -> Option<u64> {
         let view = self.view();
         let offset = address.addr().wrapping_sub(view.base.as_ptr().addr());
-        (offset >= size_of::<Header>() && offset < view.size).then_some(offset as u64)
+        (offset >= view.first && offset < view.size).then_some(offset as u64)
     }
 
     /// The addresses of the segment in this process.
@@ -347,7 +359,7 @@ impl SegmentMemory {
         self.view().header.broken.load(Acquire) != 0
     }
 
-    /// The processes of all workers, each once.
+    /// The processes of all workers that live, each once, the caller's among them.
     pub fn processes(&self) -> Vec<ProcessId> {
         let mut all = Vec::new();
         for owner in self.view().claims.iter().filter_map(Claim::owner) {
@@ -355,6 +367,8 @@ impl SegmentMemory {
                 all.push(owner);
             }
         }
+        // The number of one that has ended may be a stranger's by now.
+        all.retain(|process| process.is_alive());
         all
     }
 
@@ -362,7 +376,7 @@ impl SegmentMemory {
     ///
     /// # Errors
     /// [`AlreadyRegistered`](SegmentError::AlreadyRegistered), [`Broken`](SegmentError::Broken),
-    /// [`NoSlot`](SegmentError::NoSlot).
+    /// [`NoSlot`](SegmentError::NoSlot), [`OtherNamespace`](SegmentError::OtherNamespace).
     pub fn register(&self) -> Result<Registration<'_>, SegmentError> {
         let view = self.view();
         if current_worker().is_some() {
@@ -371,6 +385,7 @@ impl SegmentMemory {
         if self.is_broken() {
             return Err(SegmentError::Broken);
         }
+        self.check_namespaces()?;
         let process = ProcessId::current();
         let free = view.claims.iter().position(|claim| claim.take(process));
         let Some(number) = free else {
@@ -392,6 +407,17 @@ impl SegmentMemory {
             current,
             not_send: PhantomData,
         })
+    }
+
+    /// An error if the caller means others by the identities of processes in the segment than its maker.
+    pub(super) fn check_namespaces(&self) -> Result<(), SegmentError> {
+        let header = self.view().header;
+        let of_maker = header.namespaces.each_ref().map(|word| word.load(Relaxed));
+        let differ = |(one, other): (u64, u64)| one != other && one != 0 && other != 0;
+        if of_maker.into_iter().zip(namespaces_of_caller()).any(differ) {
+            return Err(SegmentError::OtherNamespace);
+        }
+        Ok(())
     }
 
     pub(super) fn break_for_all(&self) {

@@ -6,6 +6,7 @@
 
 use core::ffi::c_int;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 
 /// A process: its number in the low half, the low 32 bits of its start time in the high half. Never 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -49,6 +50,18 @@ impl ProcessId {
         }
     }
 
+    /// Ends the process by `SIGKILL`. `false` if it has ended before. No other process that has its number since is ended.
+    ///
+    /// # Errors
+    /// Those of `pidfd_open` and `pidfd_send_signal`: no permission, or a kernel without them (before Linux 5.3).
+    pub fn kill(self) -> io::Result<bool> {
+        match Descriptor::of(self.pid())? {
+            // After the descriptor, as in `is_alive`.
+            Some(descriptor) if self.is_of_start_now() && !descriptor.has_ended() => descriptor.kill(),
+            _ => Ok(false),
+        }
+    }
+
     fn is_of_start_now(self) -> bool {
         stat_of(self.pid()).is_none_or(|stat| {
             let known = stat.start != 0 && self.start() != 0;
@@ -65,6 +78,13 @@ impl ProcessId {
         let answer = unsafe { libc::kill(self.pid() as libc::pid_t, 0) };
         answer == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
     }
+}
+
+/// Numbers of the PID namespace and of the time namespace of the caller, which say what numbers and start times of processes mean.
+/// 0: unknown, as without /proc.
+pub(super) fn namespaces_of_caller() -> [u64; 2] {
+    ["/proc/self/ns/pid", "/proc/self/ns/time"]
+        .map(|path| std::fs::metadata(path).map_or(0, |namespace| namespace.ino()))
 }
 
 /// Reads `/proc/PID/stat`. `None` if there is none or it cannot be read.
@@ -110,6 +130,21 @@ impl Descriptor {
         }
     }
 
+    /// `false`: the process has ended.
+    fn kill(&self) -> io::Result<bool> {
+        let no_details = core::ptr::null::<libc::siginfo_t>();
+        // SAFETY: the call takes numbers, and a null for details.
+        let answer =
+            unsafe { libc::syscall(libc::SYS_pidfd_send_signal, self.0, libc::SIGKILL, no_details, 0) };
+        if answer == 0 {
+            return Ok(true);
+        }
+        match io::Error::last_os_error() {
+            error if error.raw_os_error() == Some(libc::ESRCH) => Ok(false),
+            error => Err(error),
+        }
+    }
+
     fn has_ended(&self) -> bool {
         let mut poll = libc::pollfd {
             fd: self.0,
@@ -150,7 +185,8 @@ mod tests {
             !earlier.is_alive() && !earlier.is_alive_by_number(),
             "the number alone"
         );
-        child.kill().unwrap();
+        assert!(!earlier.kill().unwrap() && id.is_alive());
+        assert!(id.kill().unwrap());
         // Until it has ended, but its number is not free yet.
         let options = libc::WEXITED | libc::WNOWAIT;
         // SAFETY: all zero is a value of these plain numbers.
@@ -158,8 +194,9 @@ mod tests {
         // SAFETY: writes what ended.
         let waited = unsafe { libc::waitid(libc::P_PID, child.id(), &raw mut ended, options) };
         assert_eq!(waited, 0);
-        assert!(!id.is_alive() && !id.is_alive_by_number());
+        assert!(!id.is_alive() && !id.is_alive_by_number() && !id.kill().unwrap());
         child.wait().unwrap();
+        assert!(!id.kill().unwrap());
         assert!(!id.is_alive() && !id.is_alive_by_number());
     }
 

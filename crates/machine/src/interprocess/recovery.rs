@@ -12,7 +12,8 @@ impl SegmentMemory {
     /// Becomes the one that settles deaths, until the result is dropped. `None` while another process does.
     ///
     /// # Errors
-    /// [`Broken`](SegmentError::Broken), also if a process has died that was settling deaths.
+    /// [`Broken`](SegmentError::Broken), also if a process has died that was settling deaths;
+    /// [`OtherNamespace`](SegmentError::OtherNamespace).
     pub fn begin_recovery(&self) -> Result<Option<Recovery<'_>>, SegmentError> {
         self.begin_recovery_if(ProcessId::is_alive)
     }
@@ -22,6 +23,7 @@ impl SegmentMemory {
         &self,
         is_alive: impl Fn(ProcessId) -> bool,
     ) -> Result<Option<Recovery<'_>>, SegmentError> {
+        self.check_namespaces()?;
         let recoverer = &self.view().header.recoverer;
         let me = ProcessId::current();
         loop {
@@ -107,7 +109,8 @@ impl Recovery<'_> {
     /// Gives the slot of a dead worker to the next.
     ///
     /// # Safety
-    /// The worker is among [`dead`](Self::dead), and on no latch's list, and no other worker is about to post it.
+    /// The worker is among [`dead`](Self::dead), and neither on a latch's list nor taken off one and about to be told so. A post
+    /// that comes after that belongs to no wait.
     pub unsafe fn free(&self, dead: &DeadWorker) {
         let view = self.memory.view();
         clear(view.workers.slot(dead.worker));
@@ -136,7 +139,7 @@ mod tests {
     fn a_slot_that_has_gone_to_another_process_meanwhile_is_not_dead() {
         let memory = memory();
         let claims = memory.view().claims;
-        assert!(claims[0].take(OTHER) && claims[1].take(OTHER));
+        assert!(claims[..3].iter().all(|claim| claim.take(OTHER)));
         claims[1].enter(64);
         let recovery = memory.begin_recovery().unwrap().unwrap();
         let dead = recovery.dead_if(|process| {
@@ -149,12 +152,13 @@ mod tests {
             }
             process != OTHER
         });
-        let left = DeadWorker {
-            worker: WorkerId(1),
-            process: OTHER,
-            activity: Activity::Changing(64),
-        };
-        assert_eq!(dead, [left]);
+        let left =
+            [(1, Activity::Changing(64)), (2, Activity::Outside)].map(|(number, activity)| DeadWorker {
+                worker: WorkerId(number),
+                process: OTHER,
+                activity,
+            });
+        assert_eq!(dead, left);
     }
 
     #[test]
@@ -173,6 +177,21 @@ mod tests {
         });
         drop(begun.unwrap().expect("the right is free"));
         assert!(!memory.is_broken());
+    }
+
+    #[test]
+    fn a_process_of_another_namespace_is_refused() {
+        let memory = memory();
+        for word in &memory.view().header.namespaces {
+            let number = word.swap(1, Release);
+            assert_eq!(memory.register().unwrap_err(), SegmentError::OtherNamespace);
+            assert_eq!(memory.begin_recovery().unwrap_err(), SegmentError::OtherNamespace);
+            // Unknown to the maker.
+            word.store(0, Release);
+            assert!(memory.register().is_ok());
+            word.store(number, Release);
+            assert!(memory.begin_recovery().unwrap().is_some());
+        }
     }
 
     #[test]

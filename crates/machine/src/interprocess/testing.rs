@@ -15,7 +15,7 @@ pub(super) const THIRD: ProcessId = ProcessId(0x7fff_fff2);
 
 const SIZE: usize = 8192;
 
-/// A segment with two workers. A process has one at a time, so its tests follow one another. Fields are dropped in this order.
+/// A segment with three workers. A process has one at a time, so its tests follow one another. Fields are dropped in this order.
 pub(super) struct Memory {
     segment: SegmentMemory,
     _one: MutexGuard<'static, ()>,
@@ -36,6 +36,6 @@ pub(super) fn memory() -> Memory {
     // SAFETY: not empty.
     let bytes = NonNull::new(unsafe { alloc_zeroed(layout) }).unwrap();
     // SAFETY: bytes of its own, which are never freed.
-    let segment = unsafe { SegmentMemory::create(bytes, SIZE, 2, 0) }.unwrap();
+    let segment = unsafe { SegmentMemory::create(bytes, SIZE, 3, 0) }.unwrap();
     Memory { segment, _one: one }
 }
