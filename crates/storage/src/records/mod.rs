@@ -20,7 +20,7 @@
 //! | file | holds |
 //! | --- | --- |
 //! | `meaning` | kinds and payloads, decoded |
-//! | `own` | the program's redo and its part of a checkpoint |
+//! | `own` | the program's redo, and the error for what nothing here replays |
 //! | `apply` | what a record does, and the policy |
 //! | `pages` | changing pages |
 
