@@ -2,11 +2,12 @@
 
 #[path = "support/chosen.rs"]
 mod chosen;
+#[path = "support/directory_content.rs"]
+mod directory_content;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -15,25 +16,10 @@ use clearway_storage::heap::{Heap, TxnContext};
 use clearway_storage::wal::segment_name::{FIRST_TIMELINE, segment_name};
 use clearway_storage::{Reader, RelId, Storage, StorageError, StorageOptions};
 use clearway_txn::Snapshot;
+use directory_content::content;
 
 fn options() -> StorageOptions {
     chosen::small_database(4)
-}
-
-/// Every file below `dir` with its content; a directory has none.
-fn content(dir: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
-    let mut found = BTreeMap::new();
-    for entry in fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            found.extend(content(&path));
-            found.insert(path, None);
-        } else {
-            let bytes = fs::read(&path).unwrap();
-            found.insert(path, Some(bytes));
-        }
-    }
-    found
 }
 
 /// Opening `dir` fails in every way and at every attempt, and changes nothing.

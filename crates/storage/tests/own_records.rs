@@ -5,8 +5,12 @@
 
 #[path = "support/chosen.rs"]
 mod chosen;
+#[path = "support/copied_log.rs"]
+mod copied_log;
 #[path = "support/crash.rs"]
 mod crash;
+#[path = "support/directory_content.rs"]
+mod directory_content;
 #[path = "support/standby_copy.rs"]
 mod standby_copy;
 
@@ -22,9 +26,14 @@ use clearway_storage::standby::ReplayVariant;
 use clearway_storage::wal::Wal;
 use clearway_storage::wal::own_records::{OwnError, OwnRecord, OwnRecords};
 use clearway_storage::wal::record::{self, RecordKind};
-use clearway_storage::{Lsn, PageId, Result, StandbyOptions, Storage, StorageError, StorageOptions};
+use clearway_storage::{
+    Lsn, PageId, RecoveryPoint, RecoveryTarget, Result, StandbyOptions, Storage, StorageError, StorageOptions,
+};
 use clearway_txn::Xid;
+use copied_log::copy_log;
 use crash::crash;
+use directory_content::content;
+use sha2::{Digest, Sha256};
 use standby_copy::{NUMBER, Observer, Sender, copy_database, numbered_pages};
 
 const WORD_ADDED: RecordKind = RecordKind::own(3);
@@ -189,24 +198,52 @@ fn no_word_is_lost_between_a_checkpoint_and_the_log() {
     }
 }
 
+/// Each page that the log holds stays in memory, and is in no file: the pool is larger than in [`options`].
+fn open_with_room(dir: &Path) -> (Arc<Storage>, Arc<Words>) {
+    let words = Words::open(&dir.join("words"));
+    let options = StorageOptions {
+        buffer_bytes: 8 << 20,
+        ..options(&words)
+    };
+    let (storage, _) = Storage::open(&dir.join("database"), options).unwrap();
+    (storage, words)
+}
+
+/// More pages than a small database has frames, so that its replay would write some of them to the file before it comes
+/// to the record behind them.
+const PAGES: u32 = 400;
+
+/// Opening `dir` without the program is refused for its record, and no byte of a file changes.
+#[track_caller]
+fn assert_refused<T>(dir: &Path, open: impl Fn() -> Result<T>) {
+    let before = content(dir);
+    for attempt in 0..2 {
+        let Err(error) = open() else {
+            panic!("{}: it was opened", dir.display());
+        };
+        assert!(matches!(error, StorageError::UnknownRecord { .. }), "{error}");
+        assert_eq!(error.sqlstate(), "55000");
+        assert!(error.to_string().contains("is of kind Own(3)"), "{error}");
+        let after = content(dir);
+        let names = before.keys().chain(after.keys());
+        let changed: Vec<_> = names
+            .filter(|name| before.get(*name) != after.get(*name))
+            .collect();
+        assert!(changed.is_empty(), "attempt {attempt} has changed {changed:?}");
+    }
+}
+
 #[test]
 fn a_log_that_nothing_replays_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let (storage, words) = open(dir.path()).unwrap();
-    // There is a change before it, which would be replayed.
-    numbered_pages(&storage, 1);
+    let (storage, words) = open_with_room(dir.path());
+    numbered_pages(&storage, PAGES);
     let end = words.add(&storage, Xid::INVALID, "heron").unwrap();
     storage.wal.flush(end);
     crash(storage);
     let database = dir.path().join("database");
-    let data = || fs::read(database.join("control")).unwrap();
-    let before = data();
+    assert_refused(&database, || Storage::open(&database, chosen::small_database(16)));
     let refused = |options| Storage::open(&database, options).unwrap_err();
-    let error = refused(chosen::small_database(16));
-    assert!(matches!(error, StorageError::UnknownRecord { .. }), "{error}");
-    assert_eq!(error.sqlstate(), "55000");
-    assert!(error.to_string().contains("is of kind Own(3)"), "{error}");
-    assert_eq!(data(), before, "nothing was changed");
     // The program's error is what the opening says.
     words.fails.store(true, Ordering::Relaxed);
     let error = refused(options(&words));
@@ -226,6 +263,50 @@ fn a_log_that_nothing_replays_is_refused() {
     let error = refused(options(&words));
     assert!(matches!(error, StorageError::UnknownRecord { .. }), "{error}");
     assert!(error.to_string().contains("is of kind Unknown(11)"), "{error}");
+}
+
+/// A list of a copy's files that names none of them, as the copy's first start wants to find it.
+fn empty_list() -> String {
+    let listed = "{ \"PostgreSQL-Backup-Manifest-Version\": 1,\n\"Files\": [\n],\n";
+    let sum = Sha256::digest(listed.as_bytes());
+    let digits: String = sum.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{listed}\"Manifest-Checksum\": \"{digits}\"}}\n")
+}
+
+/// A copy of a program's database that another program opens as a standby, or as one to be recovered, is refused and stays
+/// what it was: the file that asks for a standby and the list of its files are there, and its own program opens it.
+#[test]
+fn a_copy_that_is_refused_has_got_no_role() {
+    let dir = tempfile::tempdir().unwrap();
+    let (primary, words) = open(dir.path()).unwrap();
+    let copy_dir = dir.path().join("copy");
+    copy_database(&primary, &copy_dir);
+    numbered_pages(&primary, PAGES);
+    let end = words.add(&primary, Xid::INVALID, "heron").unwrap();
+    primary.wal.flush(end);
+    crash(primary);
+    // The log behind the backup's end, as an archive would have it.
+    copy_log(&dir.path().join("database/pg_wal"), &copy_dir.join("pg_wal"));
+    let (signal, list) = (copy_dir.join("standby.signal"), copy_dir.join("backup_manifest"));
+    fs::write(&signal, "").unwrap();
+    fs::write(&list, empty_list()).unwrap();
+
+    let without = || chosen::small_database(16);
+    assert_refused(&copy_dir, || {
+        Storage::open_standby(&copy_dir, without(), chosen::standby())
+    });
+    let target = RecoveryTarget {
+        archive: None,
+        point: RecoveryPoint::End,
+    };
+    assert_refused(&copy_dir, || Storage::recover_to(&copy_dir, without(), &target));
+
+    fs::remove_file(&signal).unwrap();
+    let copied = Words::open(&dir.path().join("words of the copy"));
+    let (copy, _) = Storage::open(&copy_dir, options(&copied)).unwrap();
+    assert_eq!(copied.all(), ["heron"]);
+    assert!(!list.exists(), "it was opened, and its files have changed");
+    crash(copy);
 }
 
 /// A checkpoint whose part of the program fails is none: recovery begins where it would have begun before.

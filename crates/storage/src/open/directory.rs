@@ -1,4 +1,4 @@
-//! Step 1: the directory and its control file.
+//! Step 1: the directory and its control file. Step 3: its role.
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -18,9 +18,11 @@ pub(super) struct EnteredDirectory {
     pub(super) control_file: ControlFile,
     /// The content of the control file as it was found.
     pub(super) control: Control,
+    /// The directory is a copy that was never opened, and its files are those of its list.
+    is_checked_copy: bool,
 }
 
-/// Enters the directory. It has the role in which it is opened from then on.
+/// Enters the directory. What it holds stays as it is, save for what a database that was never used has left.
 pub(super) fn enter(opening: &Opening<'_>) -> Result<EnteredDirectory> {
     let (disk, dir, fsync) = (&*opening.disk, opening.dir, opening.options.fsync);
     let (lock, content) = data_directory::enter(disk, dir, opening.open_as.if_missing(), fsync)?;
@@ -29,19 +31,10 @@ pub(super) fn enter(opening: &Opening<'_>) -> Result<EnteredDirectory> {
         lock,
         control_file,
         control,
+        is_checked_copy: false,
     };
     entered.refuse_a_standbys(opening)?;
-    let changes_it = opening.open_as.changes_it();
-    if control.backup_end > Lsn(0) && copy_manifest::check_copy(disk, dir)? && changes_it {
-        // Replay changes the files, and may be interrupted.
-        copy_manifest::set_aside(disk, dir)?;
-    }
-    if opening.open_as.standby().is_some() {
-        entered.become_a_standbys()?;
-    }
-    if changes_it {
-        remove_signal(disk, dir)?;
-    }
+    entered.is_checked_copy = control.backup_end > Lsn(0) && copy_manifest::check_copy(disk, dir)?;
     Ok(entered)
 }
 
@@ -62,7 +55,24 @@ impl EnteredDirectory {
         Ok(())
     }
 
-    /// Before anything else: from here on it is no database of its own any more.
+    /// Gives the directory the role in which it is opened. A log that is refused has to be found before: the directory stays
+    /// as it is then (O6 of `wal::own_records`), and a copy that was to be a standby is still a database.
+    pub(super) fn take_role(&mut self, opening: &Opening<'_>) -> Result<()> {
+        if !opening.open_as.changes_it() {
+            return Ok(());
+        }
+        let (disk, dir) = (&*opening.disk, opening.dir);
+        if self.is_checked_copy {
+            // Replay changes the files, and may be interrupted.
+            copy_manifest::set_aside(disk, dir)?;
+        }
+        if opening.open_as.standby().is_some() {
+            self.become_a_standbys()?;
+        }
+        remove_signal(disk, dir)
+    }
+
+    /// Before a file is changed: from here on it is no database of its own any more.
     fn become_a_standbys(&mut self) -> Result<()> {
         if self.control.state == State::Standby {
             return Ok(());

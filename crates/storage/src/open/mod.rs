@@ -1,10 +1,12 @@
 //! Opening a data directory.
 //!
 //! # Steps
-//! 1. Lock the directory, and read its control file; a new database gets one. A directory of the wrong role is refused.
-//!    From here on the control file says that a standby's directory is one (`directory`).
-//! 2. Find the end of the log, and what was handed out before it (`log`, `recovery`).
-//! 3. Open the relations' files with the lengths that the log tells, and make the directory's names durable (`files`).
+//! 1. Lock the directory, and read its control file; a new database gets one. A directory of the wrong role is refused
+//!    (`directory`).
+//! 2. Find the end of the log, and what was handed out before it (`log`, `recovery`). A log that nothing replays is refused:
+//!    up to here, what the directory had before is as it was.
+//! 3. Give the directory its role: from here on the control file says that a standby's directory is one (`directory`).
+//!    Open the relations' files with the lengths that the log tells, and make the directory's names durable (`files`).
 //! 4. Make the [`Storage`] of its parts (`assemble`, and `standby_files` for a standby).
 //! 5. Replay the log: as a database, which has a checkpoint and its threads then (`database`), or as a standby (`standby`).
 //!
@@ -103,8 +105,9 @@ impl<'a> Opening<'a> {
     }
 
     fn open(self) -> Result<(Arc<Storage>, RecoveryReport)> {
-        let directory = directory::enter(&self)?;
+        let mut directory = directory::enter(&self)?;
         let log = log::find(&self, &directory)?;
+        directory.take_role(&self)?;
         let files = files::open(&self, &directory, &log)?;
         let opened = assemble::assemble(self, directory, log, files)?;
         if opened.storage.standby().is_some() {

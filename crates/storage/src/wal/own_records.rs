@@ -24,8 +24,8 @@
 //! - O5: each record of the log from the redo position on is handed to `redo`, in the order of the log, by one worker at a
 //!   time; on a standby after all that is before it has been replayed, whichever workers replay.
 //! - O6: a log with a record that nothing here replays is refused before anything is changed: one of the program's own if the
-//!   directory is opened without [`OwnRecords`], one of a kind that this version does not know in any case. A standby that is
-//!   sent one replays what is before it and stops there.
+//!   directory is opened without [`OwnRecords`], one of a kind that this version does not know in any case. Log that a
+//!   recovery to a point has taken from an archive stays. A standby that is sent one replays what is before it and stops there.
 //!
 //! # What it does not do
 //! Base backups and rewinds carry pages and the log. Of the program's own files the program takes care: it copies them
