@@ -675,6 +675,7 @@ mod tests {
         };
         let unknown = refused("log_flash", &[], &[]);
         assert!(unknown.contains("did you mean log_flush?"), "{unknown}");
+        let unknown = refused("carburettor", &[], &[]);
         for switch in Mechanisms::SWITCHES {
             assert!(unknown.contains(switch.name), "{unknown}");
             if let [only] = switch.variants {

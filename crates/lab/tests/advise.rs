@@ -252,7 +252,11 @@ fn mistakes_are_answered_with_what_there_is() {
     );
     wrong(
         &|it| it.switches = vec!["lwlok".to_owned()],
-        &["lwlok", "lwlock", "log_flush"],
+        &["lwlok", "did you mean lwlock?"],
+    );
+    wrong(
+        &|it| it.switches = vec!["carburettor".to_owned()],
+        &["carburettor", "lwlock", "log_flush"],
     );
     wrong(
         &|it| it.switches = vec!["time_slice".to_owned()],
