@@ -4,6 +4,9 @@
 //! masked too: what is shown is for reading, and a word too few does no harm. The text of a statement that was cut may end
 //! inside the string, which then reaches to the end. A string with a backslash ends at one place or another, as the settings
 //! of its session have it: a text that has such a string is masked from the first PASSWORD to its end.
+//!
+//! A password is in a connection string as well, behind `password=` or before the `@` of a URI: a string with one is masked
+//! whole.
 
 use std::borrow::Cow;
 
@@ -12,23 +15,30 @@ use crate::lex::{Element, Elements};
 /// The word behind which a password stands.
 const WORD: &str = "password";
 
+/// The characters before the user and the host of a URI.
+const AUTHORITY: &str = "://";
+
 /// The text in place of a password.
 const MASK: &str = "'********'";
 
 /// A statement's text without the passwords in it.
 pub fn masked(text: &str) -> Cow<'_, str> {
-    let Some(first) = first_word(text.as_bytes()) else {
+    let first = first_word(text.as_bytes());
+    if first.is_none() && !text.contains(AUTHORITY) {
         return Cow::Borrowed(text);
-    };
+    }
     let mut shown = String::new();
     let (mut copied, mut is_behind) = (0, false);
     if has_plain_backslash(text) {
-        let shown = &text[..first + WORD.len()];
-        return Cow::Owned(format!("{shown} {MASK}"));
+        let end = match first {
+            Some(first) => first + WORD.len(),
+            None => text.find(AUTHORITY).unwrap_or(text.len()),
+        };
+        return Cow::Owned(format!("{} {MASK}", &text[..end]));
     }
     for (element, range) in Elements::of(text) {
         let is_text = matches!(element, Element::Text { .. } | Element::DollarQuoted { .. });
-        if is_behind && is_text {
+        if is_text && (is_behind || is_secret_connection(&text[range.clone()])) {
             shown.push_str(&text[copied..range.start]);
             shown.push_str(MASK);
             copied = range.end;
@@ -37,6 +47,23 @@ pub fn masked(text: &str) -> Cow<'_, str> {
     }
     shown.push_str(&text[copied..]);
     Cow::Owned(shown)
+}
+
+/// True if a connection string, with its quotation marks, has a password in it: `password = …`, or a URI with `user:…@`.
+fn is_secret_connection(text: &str) -> bool {
+    let mut rest = text;
+    while let Some(at) = first_word(rest.as_bytes()) {
+        rest = &rest[at + WORD.len()..];
+        if rest.trim_start().starts_with('=') {
+            return true;
+        }
+    }
+    text.split_once(AUTHORITY).is_some_and(|(_, behind)| {
+        let authority = behind.split(['/', '?']).next().unwrap_or(behind);
+        authority
+            .rsplit_once('@')
+            .is_some_and(|(user, _)| user.contains(':'))
+    })
 }
 
 /// True if a string without `E` has a backslash.
@@ -84,6 +111,23 @@ mod tests {
                 "select 'a\\b', $$password '********'",
             ),
             ("alter role joe password null", "alter role joe password null"),
+            (
+                "alter system set primary_conninfo = 'host=p user=r password=secret'",
+                "alter system set primary_conninfo = '********'",
+            ),
+            (
+                "alter system set primary_conninfo to $$host=p PassWord = 'secret'$$; select 1",
+                "alter system set primary_conninfo to '********'; select 1",
+            ),
+            (
+                "alter system set primary_conninfo = 'postgresql://r:secret@p:5433/d?x=y'",
+                "alter system set primary_conninfo = '********'",
+            ),
+            (
+                "select 'postgresql://r@p:5433/d', 'http://a/b:c@d', 'no password here = x'",
+                "select 'postgresql://r@p:5433/d', 'http://a/b:c@d', 'no password here = x'",
+            ),
+            ("set x = 'a\\b://r:secret@p'", "set x = 'a\\b '********'"),
             ("select 'password', x from t", "select 'password', x from t"),
         ] {
             assert_eq!(masked(text), shown);
