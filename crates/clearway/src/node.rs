@@ -31,7 +31,6 @@ use crate::serve::{OnPanic, addresses, bind};
 use crate::served::{LISTEN, ServedOptions};
 use crate::server_log;
 use crate::signals::{OnHangUp, handle_signals, survive_file_size_limit};
-use crate::supervisor;
 
 /// The time that sessions have to be told that they end.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -143,7 +142,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             server_stop.stop();
         };
         let _on_panic = OnPanic(&end_all);
-        supervisor::ready(&addresses(&server));
         let ended = run::run(options, &mut etcd, &*database, &shown);
         database.answer_until_the_end(&ended);
         let mut failure = None;

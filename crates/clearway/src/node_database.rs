@@ -34,8 +34,9 @@ use crate::metrics::MetricsPage;
 use crate::node_directory::{Closed, NodeDirectory};
 use crate::node_following;
 use crate::output::notice;
-use crate::serve::OnPanic;
+use crate::serve::{OnPanic, addresses};
 use crate::signals::OnHangUp;
+use crate::supervisor;
 
 /// The time between two attempts to follow a node that does not answer.
 const RETRY: Duration = Duration::from_secs(1);
@@ -263,6 +264,7 @@ impl NodeDatabase {
         );
         self.options.metrics.show(engine);
         server.ready(Arc::clone(engine));
+        supervisor::ready(&addresses(server));
         let mut state = self.state();
         (state.role, state.engine) = (role, Some(Arc::clone(engine)));
     }

@@ -133,16 +133,17 @@ pub(crate) fn handle_signals(on_hang_up: OnHangUp) -> Result<StopSignal> {
                     // It comes every second from now on, to the hard limit, at which the kernel ends the process.
                     SIGXCPU => {
                         if !given.is_stopped() {
-                            given.stop();
                             supervisor::stopping();
+                            given.stop();
                             notice(format_args!(
                                 "the limit of CPU time (ulimit -t) is reached: shutting down"
                             ));
                         }
                     }
                     SIGTERM | SIGINT if !given.is_stopped() => {
-                        given.stop();
+                        // Before the process can end.
                         supervisor::stopping();
+                        given.stop();
                         notice(format_args!(
                             "shutting down (once more to stop without a checkpoint)"
                         ));

@@ -2,8 +2,8 @@
 //!
 //! | told | when |
 //! | --- | --- |
-//! | `READY=1`, with the addresses | clients are answered: recovery is over, or a standby's copy is there |
-//! | `RELOADING=1`, then `READY=1` | the configuration was read again, whether it was taken or not |
+//! | `READY=1`, with the addresses | clients are answered: recovery is over, or a standby's copy is there; of a node, each time |
+//! | `RELOADING=1`, then `READY=1` | the configuration is read again, and was, by SIGHUP; whether it was taken or not |
 //! | `STOPPING=1` | the shutdown has begun |
 //!
 //! A supervisor that asks names a socket in `NOTIFY_SOCKET`; without that nothing is told. One that does not listen is no

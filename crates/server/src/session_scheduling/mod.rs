@@ -84,15 +84,15 @@ impl SessionScheduling {
 }
 
 /// The policy of sessions as it is chosen now. Under the registry's mutex.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ChosenPolicy {
     choice: Choice,
     /// The sessions that interrupt while the others wait.
     preferred: Preferred,
     /// The nice value of sessions that are not preferred.
     nice: i32,
-    /// The process has been told that it may not lower a nice value.
-    may_not_lower: bool,
+    /// The lowest nice value that the process may give, as far as it has been told.
+    lowest: i32,
     /// The configuration gives sessions a slice, which they keep.
     has_slice: bool,
 }
@@ -107,6 +107,12 @@ pub(crate) struct SessionThread {
     pub(crate) messages: u64,
 }
 
+impl Default for ChosenPolicy {
+    fn default() -> Self {
+        Self::of(Scheduling::default())
+    }
+}
+
 impl ChosenPolicy {
     /// The policy that this configuration begins with.
     pub(crate) fn of(scheduling: Scheduling) -> Self {
@@ -114,7 +120,7 @@ impl ChosenPolicy {
             choice: Choice::Wait,
             preferred: Preferred::default(),
             nice: Native::nice_of(Native::this_thread()).unwrap_or(0),
-            may_not_lower: false,
+            lowest: NICE_MIN,
             has_slice: scheduling.time_slice == TimeSliceVariant::Short,
         }
     }
@@ -128,23 +134,33 @@ impl ChosenPolicy {
         }
     }
 
-    fn choose(&mut self, choice: Choice, sessions: impl Iterator<Item = ThreadId>) {
+    fn choose(&mut self, choice: Choice, sessions: &[SessionThread]) {
         self.choice = choice;
-        let had_more = std::mem::take(&mut self.preferred).nice != 0;
+        let before = std::mem::take(&mut self.preferred);
+        let mut failed = None;
         for session in sessions {
-            let nice = match had_more {
-                true => Native::set_nice_of(session, self.nice),
-                false => Ok(()),
-            };
-            if let Err(error) = nice.and_then(|()| self.set(session)) {
-                warn!("sessions keep their scheduling: {error}");
-                return;
+            if before.nice != 0 && before.sessions.contains(&session.number) {
+                failed = Native::set_nice_of(session.thread, self.nice).err().or(failed);
             }
+            failed = self.set(session.thread).err().or(failed);
+        }
+        if let Some(error) = failed {
+            warn!("sessions keep their scheduling: {error}");
         }
     }
 
     /// Those sessions interrupt from now on, and all others wait as the choice has it.
     fn prefer(&mut self, preferred: Preferred, sessions: &[SessionThread]) {
+        self.prefer_by(preferred, sessions, &Native::set_nice_of);
+    }
+
+    /// As [`prefer`](Self::prefer), with the call that sets a nice value.
+    fn prefer_by(
+        &mut self,
+        preferred: Preferred,
+        sessions: &[SessionThread],
+        set_nice: &dyn Fn(ThreadId, i32) -> io::Result<()>,
+    ) {
         let all_interrupt = self.choice != Choice::Wait;
         // None is preferred then, so that none is set to wait.
         if all_interrupt {
@@ -166,26 +182,34 @@ impl ChosenPolicy {
             let nice_before = if was { before.nice } else { 0 };
             let nice = if is { self.preferred.nice } else { 0 };
             if nice != nice_before {
-                self.set_nice(session.thread, nice);
+                self.set_nice(session.thread, nice, set_nice);
             }
         }
     }
 
-    /// Gives a session the nice value that is `nice` more than the others have.
-    fn set_nice(&mut self, session: ThreadId, nice: i32) {
-        if nice < 0 && self.may_not_lower {
-            return;
-        }
-        match Native::set_nice_of(session, (self.nice + nice).max(NICE_MIN)) {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                self.may_not_lower = true;
-                info!(
-                    "sessions that commit beside many that read have no larger share of the CPUs than those: the \
-                     server may not lower a thread's nice value (CAP_SYS_NICE, or LimitNICE=-10 in its unit)"
-                );
+    /// Gives a session the nice value that is `nice` more than the others have, or the lowest that the process may give.
+    fn set_nice(&mut self, session: ThreadId, nice: i32, set_nice: &dyn Fn(ThreadId, i32) -> io::Result<()>) {
+        let lowest = self.lowest;
+        loop {
+            let wanted = (self.nice + nice).max(self.lowest);
+            match set_nice(session, wanted) {
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied && wanted < self.nice => {
+                    self.lowest = wanted + 1;
+                }
+                Err(error) => {
+                    warn!("a session keeps its share of the CPUs: {error}");
+                    break;
+                }
+                Ok(()) => break,
             }
-            Err(error) => warn!("a session keeps its share of the CPUs: {error}"),
-            Ok(()) => {}
+        }
+        if self.lowest > lowest {
+            info!(
+                "sessions that commit beside many that read get a nice value of {} at the least, of {} that they would be \
+                 given: the server may not lower it further (CAP_SYS_NICE, or LimitNICE=-10 in its unit)",
+                self.lowest,
+                self.nice + nice
+            );
         }
     }
 
@@ -250,14 +274,19 @@ impl Adaptation {
         let now = self.began.elapsed();
         if let Some(choice) = self.rule.look(now, cpu_time, sessions.len(), &samples) {
             debug!("sessions {choice:?}: {}", self.rule);
-            policy.choose(choice, sessions.iter().map(|session| session.thread));
+            policy.choose(choice, sessions);
+            self.sleepers = Sleepers::default();
         }
-        let there: HashSet<u64> = sessions.iter().map(|session| session.number).collect();
-        let preferred = self
-            .sleepers
-            .look(now, &samples, |number| there.contains(&number));
-        debug!("preferred: {preferred:?}; {}", self.sleepers);
-        policy.prefer(preferred, sessions);
+        if policy.choice == Choice::Wait {
+            let there: HashSet<u64> = sessions.iter().map(|session| session.number).collect();
+            let preferred = self
+                .sleepers
+                .look(now, &samples, |number| there.contains(&number));
+            if preferred != policy.preferred {
+                debug!("preferred: {preferred:?}; {}", self.sleepers);
+            }
+            policy.prefer(preferred, sessions);
+        }
         // Each is sampled twice: what it did between two looks is what counts.
         if self.rule.has_compared() {
             self.next_sampled = (self.next_sampled + count) % sessions.len();
@@ -267,7 +296,7 @@ impl Adaptation {
 
 #[cfg(test)]
 mod tests {
-    use std::iter;
+    use std::cell::RefCell;
     use std::sync::mpsc;
     use std::thread;
 
@@ -295,7 +324,7 @@ mod tests {
         });
         let id = said.recv().unwrap();
         for choice in choices {
-            policy.choose(*choice, iter::once(id));
+            policy.choose(*choice, &[numbered(1, id)]);
         }
         go.send(()).unwrap();
         session.join().unwrap()
@@ -317,21 +346,20 @@ mod tests {
         );
     }
 
+    fn numbered(number: u64, thread: ThreadId) -> SessionThread {
+        SessionThread {
+            number,
+            thread,
+            messages: 0,
+        }
+    }
+
     /// The policy of a session that waits under SCHED_BATCH after `choose` has been done to a policy with it.
     fn after_each(choose: impl Fn(&mut ChosenPolicy, SessionThread) + Sync) -> u32 {
         let mut policy = ChosenPolicy::default();
         let session = || {
             Native::set_scheduling(SchedulingPolicy::Batch).unwrap();
-            let thread = Native::this_thread();
-            let messages = 0;
-            choose(
-                &mut policy,
-                SessionThread {
-                    number: 1,
-                    thread,
-                    messages,
-                },
-            );
+            choose(&mut policy, numbered(1, Native::this_thread()));
             policy_of_this_thread()
         };
         thread::scope(|scope| scope.spawn(session).join().unwrap())
@@ -351,13 +379,13 @@ mod tests {
         assert_eq!(after_each(ends), BATCH);
         let again = |policy: &mut ChosenPolicy, session: SessionThread| {
             prefer(policy, session);
-            policy.choose(Choice::Wait, iter::once(session.thread));
+            policy.choose(Choice::Wait, &[session]);
             assert_eq!(policy_of_this_thread(), BATCH);
             prefer(policy, session);
         };
         assert_eq!(after_each(again), NORMAL);
         let while_all_interrupt = |policy: &mut ChosenPolicy, session: SessionThread| {
-            policy.choose(Choice::Interrupt, iter::once(session.thread));
+            policy.choose(Choice::Interrupt, &[session]);
             prefer(policy, session);
             prefer_another(policy, session);
         };
@@ -371,29 +399,55 @@ mod tests {
         }
     }
 
-    /// Mutations that it should catch: a session keeps its share when it is preferred no more; when all interrupt.
+    /// Sets nice values as far down as `lowest`, and notes those that were set.
+    fn allowed_to(lowest: i32, set: &RefCell<Vec<i32>>) -> impl Fn(ThreadId, i32) -> io::Result<()> {
+        move |_, nice| match nice < lowest {
+            true => Err(io::ErrorKind::PermissionDenied.into()),
+            false => {
+                set.borrow_mut().push(nice);
+                Ok(())
+            }
+        }
+    }
+
+    /// Mutation that it should catch: a session keeps its share when it is preferred no more.
     #[test]
-    fn a_preferred_session_has_a_larger_share_where_that_is_allowed() {
+    fn a_preferred_session_has_as_large_a_share_as_the_process_may_give() {
+        let (id, other) = (
+            numbered(1, Native::this_thread()),
+            numbered(2, Native::this_thread()),
+        );
+        for (lowest, expected) in [(-20, [-5, -10, 0, -10, 0]), (-7, [-5, -7, 0, -7, 0]), (0, [0; 5])] {
+            let set = RefCell::new(Vec::new());
+            let may = allowed_to(lowest, &set);
+            let mut policy = ChosenPolicy::default();
+            policy.nice = 0;
+            for (session, nice) in [(1, -5), (1, -10), (1, 0), (1, -10), (2, 0)] {
+                policy.prefer_by(preferred(session, nice), &[id], &may);
+            }
+            assert_eq!(*set.borrow(), expected, "{lowest}");
+            // What the process has learned counts for the next session too.
+            set.borrow_mut().clear();
+            policy.prefer_by(preferred(2, -10), &[other], &may);
+            assert_eq!(*set.borrow(), [(-10).max(lowest)]);
+        }
+    }
+
+    /// Mutation that it should catch: a session keeps its share when all interrupt.
+    #[test]
+    fn a_choice_takes_the_larger_share_back() {
         after_each(|policy, session| {
             let own = Native::nice_of(session.thread).unwrap();
             policy.nice = own;
-            let nice = || Native::nice_of(session.thread).unwrap() - own;
             policy.prefer(preferred(1, -5), &[session]);
-            let allowed = if policy.may_not_lower { 0 } else { -5 };
-            assert_eq!(nice(), allowed);
-            policy.prefer(preferred(1, -10), &[session]);
-            assert_eq!(nice(), allowed * 2);
-            policy.prefer(preferred(1, 0), &[session]);
-            assert_eq!(nice(), 0);
-            policy.prefer(preferred(1, -5), &[session]);
-            policy.prefer(preferred(2, -5), &[session]);
-            assert_eq!(nice(), 0);
-            policy.prefer(preferred(1, -5), &[session]);
-            policy.choose(Choice::Interrupt, iter::once(session.thread));
-            assert_eq!(nice(), 0);
-            policy.choose(Choice::Wait, iter::once(session.thread));
-            policy.prefer(preferred(1, -5), &[session]);
-            assert_eq!(nice(), allowed);
+            policy.choose(Choice::Interrupt, &[session]);
+            assert_eq!(Native::nice_of(session.thread).unwrap(), own);
+            // A process that may not lower a value can raise one.
+            policy.choose(Choice::Wait, &[session]);
+            policy.nice = own + 1;
+            policy.prefer_by(preferred(1, -1), &[session], &|_, _| Ok(()));
+            policy.choose(Choice::Interrupt, &[session]);
+            assert_eq!(Native::nice_of(session.thread).unwrap(), own + 1);
         });
     }
 
@@ -401,7 +455,7 @@ mod tests {
     #[test]
     fn a_session_that_comes_takes_the_policy_that_was_chosen_before() {
         let mut policy = ChosenPolicy::default();
-        policy.choose(Choice::Interrupt, iter::empty());
+        policy.choose(Choice::Interrupt, &[]);
         let comes = || {
             Native::set_scheduling(SchedulingPolicy::Batch).unwrap();
             policy.take();

@@ -15,7 +15,8 @@
 //! 2. If those that sleep have at most [`FEW`] of all turns, they are preferred more, by one of the [`STEPS`]; by all of
 //!    them if they have at most [`VERY_FEW`]; beyond [`FEW_STILL`] less, by one. So few commit beside many readers with a share that lies between the two, and where most
 //!    sessions commit none is preferred: each would interrupt another one's commit, and none gain.
-//! 3. A step is taken only after one that sleeps was compared anew: what the last step has done is seen first.
+//! 3. A step after which they had more than [`FEW_STILL`] is not taken again for [`OVERSHOT`]: one step can be the whole way.
+//! 4. A step is taken only after one that sleeps was compared anew: what the last step has done is seen first.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -50,8 +51,11 @@ struct Known {
     sleeps: bool,
 }
 
+/// The time for which a step that was too large is not taken again.
+const OVERSHOT: Duration = Duration::from_secs(10);
+
 /// The sessions that are preferred.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Preferred {
     /// Their numbers.
     pub(super) sessions: HashSet<u64>,
@@ -65,6 +69,8 @@ pub(super) struct Sleepers {
     sessions: HashMap<u64, Known>,
     /// The number of steps taken.
     steps: usize,
+    /// The number of steps that was too large, and when.
+    overshot: Option<(usize, Duration)>,
 }
 
 impl fmt::Display for Sleepers {
@@ -95,14 +101,19 @@ impl Sleepers {
             is_news |= self.compare(now, *sample);
         }
         let share = self.share_of_sleepers();
+        let most = match self.overshot {
+            Some((steps, at)) if now.saturating_sub(at) < OVERSHOT => steps - 1,
+            _ => STEPS.len(),
+        };
         if share == 0.0 {
             self.steps = 0;
         } else if is_news && share <= VERY_FEW {
-            self.steps = STEPS.len();
+            self.steps = most;
         } else if is_news && share <= FEW {
-            self.steps = (self.steps + 1).min(STEPS.len());
-        } else if is_news && share > FEW_STILL {
-            self.steps = self.steps.saturating_sub(1);
+            self.steps = (self.steps + 1).min(most);
+        } else if is_news && share > FEW_STILL && self.steps > 0 {
+            self.overshot = Some((self.steps, now));
+            self.steps -= 1;
         }
         let Some(step) = self.steps.checked_sub(1) else {
             return Preferred::default();
@@ -247,6 +258,29 @@ mod tests {
             assert_eq!(server.preferred(&among_six(150)), (vec![0], nice));
         }
         assert_eq!(server.preferred(&among_six(400)), (vec![], 0));
+    }
+
+    /// Mutation that it should catch: a step that was too large is taken again.
+    #[test]
+    fn a_step_that_was_too_large_is_not_taken_again_at_once() {
+        let mut server = Server::default();
+        // The commits of one among six, by its nice value: a step makes three times as many.
+        let commits = |nice| match nice {
+            0 => 40,
+            -5 => 80,
+            _ => 240,
+        };
+        let among_six = |nice| [(commits(nice), 2), READS, READS, READS, READS, READS];
+        let mut nice = 0;
+        let mut changes = 0;
+        for _ in 0..40 {
+            let next = server.preferred(&among_six(nice)).1;
+            changes += usize::from(next != nice);
+            nice = next;
+        }
+        // Down to -10 and back: each is tried once, and once more in 8 s.
+        assert!(changes <= 4, "{changes}");
+        assert_eq!(nice, -5);
     }
 
     /// Mutation that it should catch: very few come in small steps.
