@@ -1,7 +1,8 @@
 //! Answers to single requests over HTTP/1.1, for programs that look at a server now and then.
 //!
 //! `GET`, `HEAD` and `OPTIONS` are answered, and the connection is closed. Requests are read one at a time, with limits for
-//! their time and length: a client that is slow costs the next one a second, two if it does not read either.
+//! their time and length. A client has a second to send its request and one to read the answer, however many parts either comes
+//! in: a slow one costs the next one two seconds at most.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -12,7 +13,7 @@ use tracing::warn;
 
 use crate::error::{NodeError, Result};
 
-/// The time that a client has for its request.
+/// The time that a client has for its request, and again for the answer.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The longest request.
 const REQUEST_BYTES_MAX: usize = 8 << 10;
@@ -65,16 +66,24 @@ pub fn serve(
     Ok(bound)
 }
 
+/// The time until `deadline`; an error when it has passed.
+fn left_until(deadline: Instant) -> io::Result<Duration> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    // A timeout of zero would be none at all.
+    match left.is_zero() {
+        true => Err(io::ErrorKind::TimedOut.into()),
+        false => Ok(left),
+    }
+}
+
 fn talk(mut client: TcpStream, answer: &impl Fn(&str) -> Response) -> io::Result<()> {
     let deadline = Instant::now() + PATIENCE;
-    client.set_write_timeout(Some(PATIENCE))?;
     let mut bytes = Vec::new();
     let response = loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() || bytes.len() >= REQUEST_BYTES_MAX {
+        if bytes.len() >= REQUEST_BYTES_MAX {
             return Ok(());
         }
-        client.set_read_timeout(Some(left))?;
+        client.set_read_timeout(Some(left_until(deadline)?))?;
         let mut part = [0; 1024];
         match client.read(&mut part)? {
             0 => return Ok(()),
@@ -84,7 +93,21 @@ fn talk(mut client: TcpStream, answer: &impl Fn(&str) -> Response) -> io::Result
             break response;
         }
     };
-    client.write_all(response.as_bytes())
+    write_until(&mut client, response.as_bytes(), Instant::now() + PATIENCE)
+}
+
+/// Writes everything before `deadline`. The socket's timeout is one write's, and a client that takes a little at a time has many.
+fn write_until(client: &mut TcpStream, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
+    while !bytes.is_empty() {
+        client.set_write_timeout(Some(left_until(deadline)?))?;
+        match client.write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => bytes = &bytes[count..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// The response to a request; `None` while it is not whole.
@@ -167,5 +190,36 @@ mod tests {
         let mut answer = String::new();
         client.read_to_string(&mut answer).unwrap();
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    }
+
+    /// A client that takes its answer in small parts gets none after its time, and the next client is answered.
+    #[test]
+    fn a_client_that_reads_slowly_holds_up_none_for_long() {
+        let long = |path: &str| Response {
+            status: OK,
+            content_type: "text/plain",
+            body: "x".repeat(if path == "/long" { 64 << 20 } else { 1 }),
+        };
+        let address = serve("127.0.0.1:0", "long", long).unwrap();
+        let mut slow = TcpStream::connect(address).unwrap();
+        slow.write_all(b"GET /long HTTP/1.0\r\n\r\n").unwrap();
+        let read_slowly = thread::spawn(move || {
+            let (mut taken, mut part) = (0, [0; 64 << 10]);
+            // An error is the end too: the connection was given up.
+            while let Ok(count @ 1..) = slow.read(&mut part) {
+                taken += count;
+                // Three megabytes a second at most: time enough for each write, and 20 s for all of them.
+                thread::sleep(Duration::from_millis(20));
+            }
+            taken
+        });
+        // The slow one is served first: it was accepted first.
+        let mut client = TcpStream::connect(address).unwrap();
+        client.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).unwrap();
+        assert!(answer.ends_with("\r\n\r\nx"), "{answer}");
+        let taken = read_slowly.join().unwrap();
+        assert!(taken < 64 << 20, "it got everything, {taken} bytes");
     }
 }
