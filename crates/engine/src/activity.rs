@@ -202,6 +202,15 @@ impl OpenSession {
 /// The open sessions, by number.
 pub(crate) type OpenSessions = HashMap<u32, OpenSession>;
 
+/// The open sessions by their places in the lock table ([`OpenSession::locks_as`]): for a caller that looks up many.
+pub(crate) fn sessions_by_place(sessions: &OpenSessions) -> HashMap<ProcId, &OpenSession> {
+    let places = sessions.values().flat_map(|session| {
+        let places = [Some(session.proc), session.slot.vacuums_as()];
+        places.into_iter().flatten().map(move |place| (place, session))
+    });
+    places.collect()
+}
+
 /// Makes a session that waits for its client find its connection ended.
 struct EndOfConnection(Box<dyn Fn() + Send + Sync>);
 

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use clearway_txn::ListedMark;
 
 use super::Engine;
+use crate::activity::sessions_by_place;
 use crate::catalog::system::{EngineLock, LockedObject};
 use crate::clock;
 use crate::interrupt::CancelReason;
@@ -43,8 +44,9 @@ impl Engine {
                 });
             }
         }
+        let by_place = sessions_by_place(&sessions);
         for lock in listed {
-            let session = sessions.values().find(|session| session.locks_as(lock.proc));
+            let session = by_place.get(&lock.proc);
             let running = session.and_then(|session| session.slot.transaction());
             rows.push(EngineLock {
                 object: LockedObject::Table(lock.tag),
@@ -58,9 +60,7 @@ impl Engine {
         }
         let marks: HashSet<ListedMark> = self.serializable.listed().into_iter().collect();
         for mark in marks {
-            let session = mark
-                .proc
-                .and_then(|proc| sessions.values().find(|session| session.proc == proc));
+            let session = mark.proc.and_then(|proc| by_place.get(&proc));
             let running = session.filter(|_| mark.runs);
             let number = running.and_then(|session| session.slot.transaction());
             rows.push(EngineLock {
@@ -86,10 +86,8 @@ impl Engine {
             return Vec::new();
         };
         let blockers = self.serializable.blockers_of_safe_snapshot(session.proc);
-        let number = |proc| {
-            let found = sessions.values().find(|session| session.proc == proc);
-            found.map(|session| session.slot.process_id.cast_signed())
-        };
+        let by_place = sessions_by_place(&sessions);
+        let number = |proc| Some(by_place.get(&proc)?.slot.process_id.cast_signed());
         blockers.into_iter().filter_map(number).collect()
     }
 
@@ -100,13 +98,17 @@ impl Engine {
         let Some(session) = sessions.get(&process_id) else {
             return Vec::new();
         };
+        let blockers = self.waited_for(&sessions, session.proc);
+        if blockers.is_empty() {
+            return Vec::new();
+        }
+        let by_place = sessions_by_place(&sessions);
         let number = |proc| {
-            let found = sessions.values().find(|session| session.proc == proc);
+            let found = by_place.get(&proc);
             // As PostgreSQL shows what is no session.
             found.map_or(0, |session| session.slot.process_id.cast_signed())
         };
-        let blockers = self.waited_for(&sessions, session.proc).into_iter();
-        blockers.map(number).collect()
+        blockers.into_iter().map(number).collect()
     }
 
     /// The name that the client of a session has logged in with.

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use clearway_sql::error::{EngineError, SqlState};
 use clearway_txn::ProcId;
 
-use crate::activity::OpenSessions;
+use crate::activity::{OpenSessions, sessions_by_place};
 use crate::engine::Engine;
 use crate::lock_wait::WaitCircle;
 
@@ -34,8 +34,12 @@ impl Engine {
             }
             found.extend(session.slot.waits_for());
         }
+        if found.is_empty() {
+            return found;
+        }
+        let by_place = sessions_by_place(sessions);
         for proc in &mut found {
-            if let Some(session) = sessions.values().find(|session| session.locks_as(*proc)) {
+            if let Some(session) = by_place.get(proc) {
                 *proc = session.proc;
             }
         }
