@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::sample::{Latch, Sample, Session, Standby};
+use super::waiters;
 
 /// The figures of an interval.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -70,7 +71,6 @@ impl Figures {
     /// moment.
     pub(super) fn between(before: &Sample, after: &Sample, waits: &WaitCounts) -> Figures {
         let seconds = (after.now - before.now).max(1e-3);
-        let added = |before: f64, after: f64| if after >= before { after - before } else { after };
         let rate = |before: f64, after: f64| added(before, after) / seconds;
         let own = waits.moments as f64 + 1.0;
         let commits = (added(before.commits, after.commits) - own).max(0.0);
@@ -138,41 +138,29 @@ impl Figures {
             "latches": latches.collect::<Vec<_>>(),
         })
     }
-
-    /// The sessions that wait for `pid`, and those that wait for them.
-    pub(super) fn waiters(&self, pid: i64) -> usize {
-        let mut found = vec![pid];
-        let mut at = 0;
-        while at < found.len() {
-            let blocker = found[at];
-            let waiters = self
-                .sessions
-                .iter()
-                .filter(|session| session.blockers.contains(&blocker) && !found.contains(&session.pid));
-            let waiters: Vec<_> = waiters.map(|session| session.pid).collect();
-            found.extend(waiters);
-            at += 1;
-        }
-        found.len() - 1
-    }
 }
 
 /// Those that others wait for come first, then active ones, then those that keep a transaction open; the longest first.
-fn in_order(sessions: &[Session]) -> Vec<Session> {
-    let blocks = |pid: i64| sessions.iter().any(|session| session.blockers.contains(&pid));
+pub(super) fn in_order(sessions: &[Session]) -> Vec<Session> {
     let rank = |session: &Session| match session {
-        _ if blocks(session.pid) && session.blockers.is_empty() => 0,
+        _ if session.waiters > 0 && session.blockers.is_empty() => 0,
         _ if session.is_active() => 1,
         _ if session.is_idle_in_transaction() => 2,
         _ => 3,
     };
     let mut ordered = sessions.to_vec();
+    waiters::count(&mut ordered);
     ordered.sort_by(|a, b| {
         rank(a)
             .cmp(&rank(b))
             .then(b.statement_seconds.total_cmp(&a.statement_seconds))
     });
     ordered
+}
+
+/// The increase of a counter; one that is less than it was has begun anew.
+fn added(before: f64, after: f64) -> f64 {
+    if after >= before { after - before } else { after }
 }
 
 fn latches_between(before: &[Latch], after: &[Latch]) -> Vec<Latch> {
@@ -187,8 +175,8 @@ fn latches_between(before: &[Latch], after: &[Latch]) -> Vec<Latch> {
         .map(|latch| {
             let (conflicts, sleeps) = earlier(latch);
             Latch {
-                conflicts: (latch.conflicts - conflicts).max(0.0),
-                sleeps: (latch.sleeps - sleeps).max(0.0),
+                conflicts: added(conflicts, latch.conflicts),
+                sleeps: added(sleeps, latch.sleeps),
                 ..latch.clone()
             }
         })
@@ -277,20 +265,8 @@ mod tests {
         let figures = Figures::between(&Sample::default(), &after, &WaitCounts::default());
         let order: Vec<_> = figures.sessions.iter().map(|session| session.pid).collect();
         assert_eq!(order, [4, 3, 2, 5, 1]);
-        assert_eq!(
-            (figures.waiters(4), figures.waiters(2), figures.waiters(1)),
-            (2, 1, 0)
-        );
-    }
-
-    #[test]
-    fn a_circle_of_waits_has_an_end() {
-        let after = Sample {
-            sessions: vec![session(1, "active", 1.0, &[2]), session(2, "active", 1.0, &[1])],
-            ..Sample::default()
-        };
-        let figures = Figures::between(&Sample::default(), &after, &WaitCounts::default());
-        assert_eq!(figures.waiters(1), 1);
+        let waiters: Vec<_> = figures.sessions.iter().map(|session| session.waiters).collect();
+        assert_eq!(waiters, [2, 0, 1, 0, 0]);
     }
 
     #[test]
@@ -307,5 +283,8 @@ mod tests {
             &[latch("a", 5.0, 1.0), latch("b", 9.0, 0.0), latch("c", 3.0, 2.0)],
         );
         assert_eq!(latches, [latch("c", 3.0, 2.0), latch("b", 2.0, 0.0)]);
+        // The counters have begun anew.
+        let latches = latches_between(&[latch("a", 50.0, 10.0)], &[latch("a", 3.0, 2.0)]);
+        assert_eq!(latches, [latch("a", 3.0, 2.0)]);
     }
 }

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | one look: the server's views, by SQL | `sample` |
 //! | the figures of an interval, also as JSON | `figures` |
+//! | how many wait for each session | `waiters` |
 //! | what the operator looks at, and the keys | `view` |
 //! | figures as text of a terminal | `screen` |
 //! | the terminal | `terminal` |
@@ -16,6 +17,7 @@ mod sample;
 mod screen;
 mod terminal;
 mod view;
+mod waiters;
 
 use std::io::{self, IsTerminal, Write};
 use std::thread;

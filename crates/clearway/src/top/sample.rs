@@ -78,6 +78,8 @@ pub(super) struct Session {
     pub(super) transaction_seconds: Option<f64>,
     /// The sessions that keep the lock it waits for.
     pub(super) blockers: Vec<i64>,
+    /// The number of sessions that wait for it, directly or behind others; [`waiters`](super::waiters) counts them.
+    pub(super) waiters: usize,
     pub(super) statement: String,
 }
 
@@ -198,6 +200,7 @@ fn session(row: &Row<'_>) -> Session {
         statement_seconds: row.count("statement_seconds").max(0.0),
         transaction_seconds: row.number("transaction_seconds"),
         blockers: blockers.split(',').filter_map(|pid| pid.parse().ok()).collect(),
+        waiters: 0,
         statement: row.word("query"),
     }
 }

@@ -1,5 +1,7 @@
 //! The figures as text of a terminal, 80 columns wide at least.
 
+use std::collections::HashSet;
+
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -30,7 +32,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, figures: &Figures, view: &View, server
     frame.render_widget(Paragraph::new(bar_lines(figures)), bars);
     match (view.page, view.session(figures)) {
         (Page::Sessions, Some(session)) if view.is_open => {
-            let text = Paragraph::new(whole(session, figures)).wrap(Wrap { trim: false });
+            let lines = whole(session, figures, usize::from(body.height));
+            let text = Paragraph::new(lines).wrap(Wrap { trim: false });
             frame.render_widget(text, body);
         }
         (Page::Sessions, _) => {
@@ -47,9 +50,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, figures: &Figures, view: &View, server
 /// standbys.
 pub(super) fn text(figures: &Figures, server: &str, width: u16) -> String {
     let mut shown = figures.clone();
-    shown.sessions.retain(|session| {
-        session.is_active() || session.is_idle_in_transaction() || figures.waiters(session.pid) > 0
-    });
+    shown
+        .sessions
+        .retain(|session| session.is_active() || session.is_idle_in_transaction() || session.waiters > 0);
     let waits = shown.waits.len().clamp(1, WAITS_MAX) as u16;
     let mut lines = Vec::new();
     let mut render = |height: usize, part: &dyn Fn(Rect, &mut Buffer)| {
@@ -164,7 +167,7 @@ fn sessions(figures: &Figures) -> Table<'_> {
             true => time(session.statement_seconds),
             false => session.transaction_seconds.map(time).unwrap_or_default(),
         };
-        let waiters = figures.waiters(session.pid);
+        let waiters = session.waiters;
         let row = Row::new([
             Cell::from(format!("{:>7}", session.pid)),
             Cell::from(session.user.as_str()),
@@ -253,8 +256,9 @@ fn standbys(figures: &Figures) -> Table<'_> {
     Table::new(rows, widths).header(heading(["STANDBY", "STATE", "SYNC", "    BEHIND", "REPLAY LAG"]))
 }
 
-/// A session with all that is known of it, and the sessions that it waits for, each under the one that waits for it.
-fn whole<'f>(session: &'f Session, figures: &'f Figures) -> Vec<Line<'f>> {
+/// A session with all that is known of it, and the sessions that it waits for, each under one that waits for it and once;
+/// about so many lines at most.
+fn whole<'f>(session: &'f Session, figures: &'f Figures, lines_max: usize) -> Vec<Line<'f>> {
     let place = match session.client.as_str() {
         "" => "this machine",
         client => client,
@@ -283,7 +287,7 @@ fn whole<'f>(session: &'f Session, figures: &'f Figures) -> Vec<Line<'f>> {
         )),
     ];
     lines.extend(session.statement.lines().map(Line::raw));
-    let mut shown = vec![session.pid];
+    let mut shown = HashSet::from([session.pid]);
     let mut open: Vec<(usize, i64)> = session.blockers.iter().rev().map(|pid| (1, *pid)).collect();
     if !open.is_empty() {
         lines.push(Line::raw(""));
@@ -294,6 +298,12 @@ fn whole<'f>(session: &'f Session, figures: &'f Figures) -> Vec<Line<'f>> {
         )));
     }
     while let Some((depth, pid)) = open.pop() {
+        if lines.len() >= lines_max {
+            break;
+        }
+        if !shown.insert(pid) {
+            continue;
+        }
         let keeper = figures.sessions.iter().find(|session| session.pid == pid);
         let indent = "  ".repeat(depth);
         let line = match keeper {
@@ -306,10 +316,6 @@ fn whole<'f>(session: &'f Session, figures: &'f Figures) -> Vec<Line<'f>> {
             None => format!("{indent}└ {pid}"),
         };
         lines.push(Line::raw(line));
-        if shown.contains(&pid) {
-            continue;
-        }
-        shown.push(pid);
         let further = keeper.into_iter().flat_map(|keeper| keeper.blockers.iter().rev());
         open.extend(further.map(|pid| (depth + 1, *pid)));
     }
@@ -394,6 +400,7 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     use super::*;
+    use crate::top::figures::in_order;
     use crate::top::sample::{Latch, Standby};
 
     fn session(pid: i64, state: &str, wait: (&str, &str), blockers: &[i64], statement: &str) -> Session {
@@ -420,7 +427,7 @@ mod tests {
             log_bytes: 2_469_120.0,
             pages_found: Some(0.998_76),
             waits: vec![("Lock".to_owned(), 2.0), ("CPU".to_owned(), 0.5)],
-            sessions: vec![
+            sessions: in_order(&[
                 session(
                     7,
                     "idle in transaction",
@@ -431,7 +438,7 @@ mod tests {
                 session(8, "active", ("Lock", "tuple"), &[7], "update hot"),
                 session(9, "active", ("Lock", "tuple"), &[8], "update hot"),
                 session(10, "idle", ("Client", "ClientRead"), &[], "commit"),
-            ],
+            ]),
             standbys: vec![Standby {
                 name: "bob".to_owned(),
                 behind: Some(1_500_000.0),
