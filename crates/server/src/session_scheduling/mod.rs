@@ -420,8 +420,10 @@ mod tests {
         for (lowest, expected) in [(-20, [-5, -10, 0, -10, 0]), (-7, [-5, -7, 0, -7, 0]), (0, [0; 5])] {
             let set = RefCell::new(Vec::new());
             let may = allowed_to(lowest, &set);
-            let mut policy = ChosenPolicy::default();
-            policy.nice = 0;
+            let mut policy = ChosenPolicy {
+                nice: 0,
+                ..ChosenPolicy::default()
+            };
             for (session, nice) in [(1, -5), (1, -10), (1, 0), (1, -10), (2, 0)] {
                 policy.prefer_by(preferred(session, nice), &[id], &may);
             }
