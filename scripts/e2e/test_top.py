@@ -1,6 +1,8 @@
-"""`clearway top` in a terminal: one session holds a row, others wait, and the operator finds and ends it."""
+"""`clearway top` in a terminal: one session holds a row, others wait, and the operator finds and ends it; and a server that
+stops, restarts or idles meanwhile."""
 
 import json
+import signal
 import subprocess
 import time
 import unittest
@@ -27,7 +29,7 @@ class Screen:
         return done.stdout
 
     def __enter__(self):
-        command = f"{self.command}; echo ended with $?; sleep {PATIENCE}"
+        command = f"{self.command}; echo ended with $?; stty -a | tr ' ' '\\n' | grep icanon; sleep {PATIENCE}"
         self.tmux("-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", command)
         return self
 
@@ -95,6 +97,57 @@ class Top(unittest.TestCase):
         screen.shows("CONFLICTS/S")
         screen.press("q")
         screen.shows("ended with 0")
+
+    def test_a_server_that_stops_and_restarts(self):
+        tools.need("psql", "tmux")
+        clearway = tools.build()
+        with servers.Clearway(clearway, servers.scratch("top")) as server:
+            server.start()
+            with Screen(f"{clearway} top --interval 300ms", server.environment()) as screen:
+                screen.shows("commits/s")
+                server.stop()
+                text = screen.shows("no answer, trying again")
+                self.assertIn("commits/s", text)
+                screen.press("x")
+                screen.shows("nothing was done: no answer")
+                server.start()
+                screen.shows(lambda text: "no answer" not in text and "q quit" in text)
+            with Screen(f"{clearway} top --interval 300ms", server.environment()) as screen:
+                screen.shows("q quit")
+                server.process.send_signal(signal.SIGSTOP)
+                try:
+                    screen.press("q")
+                    screen.shows("ended with 0")
+                finally:
+                    server.process.send_signal(signal.SIGCONT)
+
+    def test_a_signal_leaves_the_terminal_as_it_was(self):
+        tools.need("psql", "tmux")
+        clearway = tools.build()
+        with servers.Clearway(clearway, servers.scratch("top")) as server:
+            server.start()
+            process = "sh -c 'echo $$ > pid; exec \"$@\"' sh"
+            with Screen(f"cd {server.directory}; {process} {clearway} top", server.environment()) as screen:
+                screen.shows("q quit")
+                pid = (server.directory / "pid").read_text().strip()
+                subprocess.run(["kill", "-TERM", pid], check=True)
+                text = screen.shows("ended with 143")
+                self.assertNotIn("commits/s", text)
+                text = screen.shows("icanon")
+                self.assertNotIn("-icanon", text)
+
+    def test_looks_are_not_counted_and_intervals_join(self):
+        tools.need("psql")
+        clearway = tools.build()
+        with servers.Clearway(clearway, servers.scratch("top")) as server:
+            server.start()
+            command = [clearway, "top", "--json", "--interval", "300ms"]
+            with subprocess.Popen(command, env=server.environment(), stdout=subprocess.PIPE, text=True) as top:
+                intervals = [json.loads(top.stdout.readline()) for _ in range(4)]
+                top.kill()
+            for before, after in zip(intervals, intervals[1:]):
+                self.assertEqual((after["commits"], after["rollbacks"]), (0, 0))
+                self.assertAlmostEqual(after["time"] - before["time"], after["interval_seconds"], places=6)
 
     @staticmethod
     def psql(server, sql):

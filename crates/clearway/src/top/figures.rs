@@ -40,6 +40,8 @@ pub(super) struct Figures {
 /// Counts of active sessions by what they wait for, at several moments.
 #[derive(Debug, Default)]
 pub(super) struct WaitCounts {
+    /// Transactions of our own session beside those of the looks.
+    pub(super) own_transactions: usize,
     moments: usize,
     sessions: BTreeMap<String, f64>,
 }
@@ -68,11 +70,11 @@ impl WaitCounts {
 impl Figures {
     /// The figures between two looks. A counter that is less than it was has begun anew: the server was started, or its
     /// statistics were reset. The transactions of the looks themselves are not counted: the first of the two, and one a
-    /// moment.
+    /// moment; nor other ones of the same session.
     pub(super) fn between(before: &Sample, after: &Sample, waits: &WaitCounts) -> Figures {
         let seconds = (after.now - before.now).max(1e-3);
         let rate = |before: f64, after: f64| added(before, after) / seconds;
-        let own = waits.moments as f64 + 1.0;
+        let own = (waits.moments + 1 + waits.own_transactions) as f64;
         let commits = (added(before.commits, after.commits) - own).max(0.0);
         let (found, read) = (added(before.found, after.found), added(before.read, after.read));
         Figures {
@@ -95,6 +97,11 @@ impl Figures {
             standbys: after.standbys.clone(),
             latches: latches_between(&before.latches, &after.latches),
         }
+    }
+
+    /// False of those that stand for the ones of a server that has not answered yet.
+    pub(super) fn are_there(&self) -> bool {
+        self.seconds > 0.0
     }
 
     /// As an object of JSON. Rates are a second, times are seconds, sizes are bytes.

@@ -5,30 +5,38 @@
 //! | one look: the server's views, by SQL | `sample` |
 //! | the figures of an interval, also as JSON | `figures` |
 //! | how many wait for each session | `waiters` |
+//! | intervals, one after the other | `intervals` |
+//! | the thread that looks | `watch` |
 //! | what the operator looks at, and the keys | `view` |
 //! | figures as text of a terminal | `screen` |
+//! | numbers with units | `units` |
 //! | the terminal | `terminal` |
 //!
 //! It needs nothing but a connection: what it shows, any program can ask the same views for. Its own session and its own
 //! transactions are in none of the figures.
 
 mod figures;
+mod intervals;
 mod sample;
 mod screen;
 mod terminal;
+mod units;
 mod view;
 mod waiters;
+mod watch;
 
 use std::io::{self, IsTerminal, Write};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use clearway_server::StopSignal;
+use clearway_server::replication::receiver::ReceiverError;
 use clearway_server::replication::receiver::client::Client;
 use clearway_server::replication::receiver::conninfo::ConnInfo;
 
-use self::figures::{Figures, WaitCounts};
+use self::intervals::Intervals;
+use self::watch::Watch;
 use crate::error::{CommandError, Result};
 use crate::options::duration;
 
@@ -36,6 +44,8 @@ use crate::options::duration;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The least interval.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
+/// The longest interval: a day. Sums of times and intervals have room.
+const INTERVAL_MAX: Duration = Duration::from_secs(86_400);
 
 /// Watch a running server: what its sessions do and wait for, who keeps them, latches, standbys
 #[derive(Debug, Args)]
@@ -51,7 +61,7 @@ const INTERVAL_MIN: Duration = Duration::from_millis(100);
     Statements of others are shown to superusers and members of pg_read_all_stats."
 )]
 pub(crate) struct Arguments {
-    /// Connection string as psql takes it; what it leaves out is taken from PGHOST, PGPORT, PGUSER, PGDATABASE, PGPASSWORD,
+    /// Connection, in libpq's words or as a URI; what it leaves out is taken from PGHOST, PGPORT, PGUSER, PGDATABASE, PGPASSWORD,
     /// PGPASSFILE, PGSSLMODE and PGSSLROOTCERT, and is 127.0.0.1, 5433, postgres and postgres without those
     #[arg(value_name = "CONNECTION", default_value = "")]
     connection: String,
@@ -67,23 +77,32 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    if arguments.interval < INTERVAL_MIN {
+    if !(INTERVAL_MIN..=INTERVAL_MAX).contains(&arguments.interval) {
         return Err(CommandError::Usage(format!(
-            "--interval {:?} is too short; the least is {INTERVAL_MIN:?}",
+            "--interval {:?} is out of range: from {INTERVAL_MIN:?} to {INTERVAL_MAX:?}",
             arguments.interval
         )));
+    }
+    let on_terminal = !arguments.once && !arguments.json;
+    if on_terminal {
+        terminal::check()?;
     }
     let info = ConnInfo::of_program(&arguments.connection, "clearway top", |name| {
         std::env::var(name).ok()
     })?;
     let stop = StopSignal::new().map_err(CommandError::io("creating the stop signal"))?;
-    let mut client = Client::connect_session(&info, PATIENCE, &stop)?;
+    let client = Client::connect_session(&info, PATIENCE, &stop)?;
     let server = client.address().to_owned();
-    if !arguments.once && !arguments.json {
-        return terminal::show(&mut client, arguments.interval, &server);
+    if on_terminal {
+        let watch = Watch::start(client, info, arguments.interval, stop)?;
+        return terminal::show(&watch, &server);
     }
+    let mut intervals = Intervals::begin(client, arguments.interval)?;
     loop {
-        let figures = interval(&mut client, arguments.interval)?;
+        let figures = intervals.next(|_, until| {
+            thread::sleep(until.saturating_duration_since(Instant::now()));
+            Ok::<_, ReceiverError>(0)
+        })?;
         let text = match arguments.json {
             true => format!("{}\n", figures.json()),
             false => screen::text(&figures, &server, columns()),
@@ -106,16 +125,4 @@ fn columns() -> u16 {
         Ok((columns, _)) if io::stdout().is_terminal() => columns.max(80),
         _ => 132,
     }
-}
-
-/// The figures of an interval that begins now.
-fn interval(client: &mut Client, interval: Duration) -> Result<Figures> {
-    let before = sample::look(client)?;
-    let mut waits = WaitCounts::default();
-    for _ in 0..terminal::MOMENTS {
-        thread::sleep(interval / terminal::MOMENTS);
-        waits.add(sample::waits(client)?);
-    }
-    let after = sample::look(client)?;
-    Ok(Figures::between(&before, &after, &waits))
 }

@@ -11,6 +11,7 @@ use ratatui::widgets::{Cell, Paragraph, Row, Table, TableState, Wrap};
 
 use super::figures::Figures;
 use super::sample::{RUNNING, Session};
+use super::units::{bytes, number, time};
 use super::view::{Order, Page, View};
 
 /// Classes of waits that are shown.
@@ -21,13 +22,19 @@ const BAR: f64 = 40.0;
 /// Draws all of it.
 pub(super) fn draw(frame: &mut Frame<'_>, figures: &Figures, view: &View, server: &str) {
     let waits = figures.waits.len().clamp(1, WAITS_MAX) as u16;
-    let [head, bars, body, foot] = Layout::vertical([
+    // The foot comes first: however low the window is, a question that a key answers is seen.
+    let [rest, foot] = Layout::vertical([Constraint::Fill(1), Constraint::Length(1)]).areas(frame.area());
+    frame.render_widget(Paragraph::new(foot_line(view)), foot);
+    if !figures.are_there() {
+        let title = title(format!("{server}; waiting for its first figures"));
+        return frame.render_widget(Paragraph::new(title), rest);
+    }
+    let [head, bars, body] = Layout::vertical([
         Constraint::Length(5),
         Constraint::Length(waits + 1),
         Constraint::Fill(1),
-        Constraint::Length(1),
     ])
-    .areas(frame.area());
+    .areas(rest);
     frame.render_widget(Paragraph::new(head_lines(figures, server)), head);
     frame.render_widget(Paragraph::new(bar_lines(figures)), bars);
     match (view.page, view.session(figures)) {
@@ -43,7 +50,6 @@ pub(super) fn draw(frame: &mut Frame<'_>, figures: &Figures, view: &View, server
         (Page::Latches, _) => frame.render_widget(latches(figures), body),
         (Page::Standbys, _) => frame.render_widget(standbys(figures), body),
     }
-    frame.render_widget(Paragraph::new(foot_line(view)), foot);
 }
 
 /// All of it as plain text, so many columns wide: every session that is active or has a transaction open, the latches and the
@@ -92,6 +98,11 @@ pub(super) fn text(figures: &Figures, server: &str, width: u16) -> String {
     lines.join("\n") + "\n"
 }
 
+fn title(rest: String) -> Line<'static> {
+    let name = Span::styled("clearway top", Style::new().add_modifier(Modifier::BOLD));
+    Line::from(vec![name, Span::raw("   "), Span::raw(rest)])
+}
+
 fn head_lines<'f>(figures: &'f Figures, server: &'f str) -> Vec<Line<'f>> {
     let role = if figures.is_standby { "standby" } else { "primary" };
     let count =
@@ -102,10 +113,7 @@ fn head_lines<'f>(figures: &'f Figures, server: &'f str) -> Vec<Line<'f>> {
         .pages_found
         .map_or("–".to_owned(), |part| format!("{:.2} %", part * 100.0));
     vec![
-        Line::from(vec![
-            Span::styled("clearway top", Style::new().add_modifier(Modifier::BOLD)),
-            Span::raw(format!("   {role} at {server}, up {}", time(figures.up))),
-        ]),
+        title(format!("{role} at {server}, up {}", time(figures.up))),
         Line::raw(format!(
             "transactions  {} commits/s, {} rollbacks/s, {} deadlocks",
             number(figures.commits),
@@ -324,13 +332,16 @@ fn whole<'f>(session: &'f Session, figures: &'f Figures, lines_max: usize) -> Ve
 
 fn foot_line(view: &View) -> Line<'_> {
     let bold = Style::new().add_modifier(Modifier::BOLD);
-    match (view.asked, &view.message) {
-        (Some(Order::Cancel(pid)), _) => {
+    match (view.asked, &view.message, &view.no_answer) {
+        (Some(Order::Cancel(pid)), ..) => {
             Line::styled(format!("end the statement of session {pid}? y/n"), bold)
         }
-        (Some(Order::Terminate(pid)), _) => Line::styled(format!("end session {pid}? y/n"), bold),
-        (None, Some(message)) => Line::styled(message.as_str(), bold),
-        (None, None) => {
+        (Some(Order::Terminate(pid)), ..) => Line::styled(format!("end session {pid}? y/n"), bold),
+        (None, Some(message), _) => Line::styled(message.as_str(), bold),
+        (None, None, Some(reason)) => {
+            Line::styled(format!("no answer, trying again: {reason}"), bold.fg(Color::Red))
+        }
+        (None, None, None) => {
             Line::raw("1 sessions 2 latches 3 standbys  ↑↓ select  Enter open  c cancel  x end  q quit")
         }
     }
@@ -354,44 +365,6 @@ fn short_state(state: &str) -> &str {
 
 fn one_line(statement: &str) -> String {
     statement.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// Seconds, in three or four characters and a unit.
-fn time(seconds: f64) -> String {
-    match seconds {
-        s if s < 1e-6 => format!("{:.0} ns", s * 1e9),
-        s if s < 1e-3 => format!("{:.1} µs", s * 1e6),
-        s if s < 1.0 => format!("{:.1} ms", s * 1e3),
-        s if s < 100.0 => format!("{s:.1} s"),
-        s if s < 6_000.0 => format!("{:.1} min", s / 60.0),
-        s if s < 172_800.0 => format!("{:.1} h", s / 3_600.0),
-        s => format!("{:.1} d", s / 86_400.0),
-    }
-}
-
-fn bytes(bytes: f64) -> String {
-    match bytes {
-        b if b < 1e3 => format!("{b:.0} B"),
-        b if b < 1e6 => format!("{:.1} kB", b / 1e3),
-        b if b < 1e9 => format!("{:.1} MB", b / 1e6),
-        b => format!("{:.1} GB", b / 1e9),
-    }
-}
-
-/// With commas between thousands, and one decimal where there are no hundreds.
-fn number(number: f64) -> String {
-    if number < 100.0 && number.fract().abs() > 0.05 {
-        return format!("{number:.1}");
-    }
-    let digits = format!("{number:.0}");
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]
@@ -519,6 +492,38 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_question_is_seen_in_a_window_of_any_height() {
+        let view = View {
+            asked: Some(Order::Terminate(7)),
+            ..View::default()
+        };
+        for height in 1..=14 {
+            let mut terminal = Terminal::new(TestBackend::new(80, height)).unwrap();
+            let figures = figures();
+            terminal
+                .draw(|frame| draw(frame, &figures, &view, "here"))
+                .unwrap();
+            let cells = &terminal.backend().buffer().content;
+            let last: String = cells[cells.len() - 80..]
+                .iter()
+                .map(|cell| cell.symbol())
+                .collect();
+            assert_eq!(last.trim_end(), "end session 7? y/n", "{height} lines");
+        }
+    }
+
+    #[test]
+    fn a_server_that_does_not_answer_is_told_of_below_its_last_figures() {
+        let view = View {
+            no_answer: Some("the connection was closed".to_owned()),
+            ..View::default()
+        };
+        let lines = drawn(&view);
+        assert!(lines[10].contains("update hot"), "{lines:?}");
+        assert_eq!(lines[23], "no answer, trying again: the connection was closed");
+    }
+
     /// A client chooses its statement and its names, and must not write to the operator's terminal.
     #[test]
     fn control_characters_do_not_reach_the_terminal() {
@@ -559,23 +564,5 @@ mod tests {
         );
         assert!(!text.contains("commit\n"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    }
-
-    #[test]
-    fn figures_have_few_digits_and_a_unit() {
-        assert_eq!(
-            [0.0, 0.26, 99.0, 1_234.5, 12_345_678.0].map(number),
-            ["0", "0.3", "99", "1,234", "12,345,678"]
-        );
-        assert_eq!(
-            [2e-8, 3.5e-5, 0.25, 99.0, 200.0, 9e3, 5e5].map(time),
-            [
-                "20 ns", "35.0 µs", "250.0 ms", "99.0 s", "3.3 min", "2.5 h", "5.8 d"
-            ]
-        );
-        assert_eq!(
-            [12.0, 1_500.0, 2.5e6, 3e9].map(bytes),
-            ["12 B", "1.5 kB", "2.5 MB", "3.0 GB"]
-        );
     }
 }

@@ -60,6 +60,8 @@ pub(super) struct View {
     pub(super) asked: Option<Order>,
     /// A line about the last order.
     pub(super) message: Option<String>,
+    /// The reason why the figures are old: the server does not answer.
+    pub(super) no_answer: Option<String>,
 }
 
 impl View {
@@ -73,6 +75,24 @@ impl View {
     pub(super) fn row(&self, figures: &Figures) -> Option<usize> {
         let pid = self.selected?;
         figures.sessions.iter().position(|session| session.pid == pid)
+    }
+
+    /// Takes new figures: of the connection of before, or of another one, whose sessions are others. What is open closes when
+    /// its session has ended.
+    pub(super) fn take_figures(&mut self, figures: &Figures, is_same_connection: bool) {
+        self.no_answer = None;
+        if !is_same_connection {
+            (self.selected, self.message) = (None, None);
+        }
+        self.is_open &= self.session(figures).is_some();
+    }
+
+    /// The server does not answer. A question about one of its sessions is dropped: the next connection may number them anew.
+    pub(super) fn lose(&mut self, reason: String) {
+        self.asked = None;
+        if self.no_answer.replace(reason).is_none() {
+            self.message = None;
+        }
     }
 
     /// Obeys a key.
@@ -125,6 +145,7 @@ impl View {
 
     fn ask(&mut self, figures: &Figures, order: fn(i64) -> Order) {
         match self.session(figures) {
+            _ if self.no_answer.is_some() => self.message = Some("nothing was done: no answer".to_owned()),
             Some(session) if self.page == Page::Sessions => self.asked = Some(order(session.pid)),
             _ => self.message = Some("select a session first, with the arrow keys".to_owned()),
         }
@@ -181,6 +202,30 @@ mod tests {
         // It has gone: an order is not given to another.
         let keys = [KeyCode::Char('c'), KeyCode::Char('y')];
         assert_eq!(press(&mut view, &figures(&[9]), &keys), [Action::Nothing; 2]);
+    }
+
+    #[test]
+    fn a_session_that_has_ended_is_not_open() {
+        let mut view = View::default();
+        press(&mut view, &figures(&[7, 9]), &[KeyCode::Down, KeyCode::Enter]);
+        view.take_figures(&figures(&[9, 7]), true);
+        assert!(view.is_open);
+        view.take_figures(&figures(&[9]), true);
+        assert!(!view.is_open);
+        assert_eq!(press(&mut view, &figures(&[9]), &[KeyCode::Esc]), [Action::Quit]);
+    }
+
+    #[test]
+    fn a_lost_connection_takes_its_question_and_its_sessions_along() {
+        let (mut view, figures) = (View::default(), figures(&[7]));
+        press(&mut view, &figures, &[KeyCode::Down, KeyCode::Char('x')]);
+        assert!(view.asked.is_some());
+        view.lose("closed".to_owned());
+        let keys = [KeyCode::Char('y'), KeyCode::Char('x'), KeyCode::Char('y')];
+        assert_eq!(press(&mut view, &figures, &keys), [Action::Nothing; 3]);
+        // Its session 7 is another.
+        view.take_figures(&figures, false);
+        assert_eq!((&view.no_answer, view.selected), (&None, None));
     }
 
     #[test]
