@@ -30,7 +30,7 @@ FLOORS = {
     "horology": (252, 0),
     "enum": (157, 0),
     "domain": (354, 1),
-    "alter_table": (1026, 3),
+    "alter_table": (1023, 3),
     "create_index": (339, 4),
     "generated": (249, 0),
     "copy2": (131, 0),
