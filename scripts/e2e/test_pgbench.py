@@ -78,7 +78,7 @@ class Pgbench(WithServer):
         self.server.stop()
         self.server.configuration.write_text('shared_buffers = "64MB"\nmax_connections = 520\n')
         self.server.start()
-        self.assertGreater(self.tps("-n", "-b", "select-only", "-M", "prepared", "-c", 500, "-j", 4, "-T", 3), 500)
+        self.assertGreater(self.tps("-n", "-b", "select-only", "-M", "prepared", "-c", 500, "-j", 4, "-t", 4), 1_999)
         self.assertGreater(self.tps("-n", "-b", "tpcb-like", "-M", "prepared", "-c", 500, "-j", 4, "-t", 2), 999)
         self.assert_balanced()
 
