@@ -267,7 +267,7 @@ mod tests {
         // The commits of one among six, by its nice value: a step makes three times as many.
         let commits = |nice| match nice {
             0 => 40,
-            -5 => 80,
+            -5 => 60,
             _ => 240,
         };
         let among_six = |nice| [(commits(nice), 2), READS, READS, READS, READS, READS];
@@ -281,6 +281,19 @@ mod tests {
         // Down to -10 and back: each is tried once, and once more in 8 s.
         assert!(changes <= 4, "{changes}");
         assert_eq!(nice, -5);
+    }
+
+    /// Mutation that it should catch: those that stopped committing keep their steps.
+    #[test]
+    fn one_that_begins_again_begins_with_the_first_step() {
+        let mut server = Server::default();
+        let among_six = [(20, 2), READS, READS, READS, READS, READS];
+        for _ in 0..5 {
+            server.preferred(&among_six);
+        }
+        assert_eq!(server.preferred(&among_six), (vec![0], -10));
+        assert_eq!(server.look(&[READS; 6]), NONE);
+        assert_eq!(server.preferred(&among_six), (vec![0], 0));
     }
 
     /// Mutation that it should catch: very few come in small steps.
