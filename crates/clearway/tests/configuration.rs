@@ -97,7 +97,7 @@ fn what_alter_system_writes_holds_after_a_reload_and_a_restart() {
     assert!(server.ended().success());
     let mut client = server.start("", CONFIG);
     assert_eq!(client.value("show max_connections"), "9");
-    // A file that nobody should have changed by hand is refused as a whole, with its line.
+    // The file of ALTER SYSTEM with a line that was written by hand is refused as a whole, and the error names the line.
     fs::write(
         server.data().join("clearway.auto.toml"),
         "work_mem = \"7MB\"\nwrk_mem = \"8MB\"\n",

@@ -28,7 +28,7 @@
 //! - L5. What a lock call does for itself leaves `errno` as it was.
 //! - L6. Nothing is held over a `fork`: the child has the objects' bytes, and the calling thread owns in it what it owned
 //!   (`pthread_self` stays the same). A mutex for which threads of the parent waited counts them still; that costs a system
-//!   call at each release in the child, and nothing else, since each release wakes a sleeper whoever is awake.
+//!   call at each release in the child, and nothing else: a release wakes a sleeper even if another thread is awake.
 //!
 //! # Modules
 //! | file | holds |

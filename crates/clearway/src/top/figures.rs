@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn latches_nobody_waited_for_are_left_out() {
+    fn latches_without_a_wait_are_left_out() {
         let latch = |name: &str, conflicts, sleeps| Latch {
             name: name.to_owned(),
             mode: "exclusive".to_owned(),

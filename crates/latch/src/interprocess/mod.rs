@@ -16,8 +16,10 @@
 //! let size = Segment::size_for(16, 4096);
 //! let layout = Layout::from_size_align(size, 4096).unwrap();
 //! // In a program of many processes: mmap with MAP_SHARED.
+//! // SAFETY: the layout has a size that is not 0.
 //! let memory = NonNull::new(unsafe { alloc_zeroed(layout) }).unwrap();
 //!
+//! // SAFETY: the memory has that size and is zeros; it is given back when all that uses the segment has been dropped.
 //! let segment = unsafe { Segment::create(memory, size, 16) }.unwrap();
 //! let accounts = segment.place_lwlock(ClassNumber(1), LwLockFairnessVariant::Barging).unwrap();
 //!
@@ -28,11 +30,12 @@
 //! assert!(worker.try_acquire(latch, LatchMode::Shared).is_ok_and(|taken| !taken));
 //! drop(held);
 //!
-//! // After the death of a process: by its parent, or by any other.
+//! // After the death of a process, by a thread that takes no latch of the segment: one of its parent, say.
 //! let report = segment.recover_dead().unwrap().unwrap();
 //! assert_eq!((report.asleep, report.outside), (0, 0));
 //! # drop(worker);
 //! # drop(segment);
+//! # // SAFETY: of that layout, and not used any more.
 //! # unsafe { dealloc(memory.as_ptr(), layout) };
 //! ```
 //!
