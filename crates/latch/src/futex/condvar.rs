@@ -22,7 +22,9 @@
 //!   adds is not what the waiter has read.
 //! - C2. The kernel compares `notifications` and queues the sleeper in one step. So a notification between step 1 and the
 //!   sleep keeps the waiter awake, and a later one finds it asleep.
-//! - C3. A wake-up comes after the number has changed, so no waiter that was woken sleeps again.
+//! - C3. A waiter that is woken goes on, whatever the number is. A wake-up may reach a worker that has begun to wait after the
+//!   number had changed, since the kernel wakes workers of a higher priority first. If that one slept again, the one for which
+//!   the wake-up was would sleep on, too.
 //!
 //! A simpler version lets waiters sleep on a flag that the notifier sets and the waiter clears: one waiter clears what
 //! another one needs.
@@ -120,8 +122,9 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SrwCondvar<C, M, P> {
     }
 
     /// Waits for a notification, for `timeout` at most, by a caller with a mutex of any kind, which `give_up` releases, and
-    /// which the caller acquires again when this has returned. If `give_up` returns `false` there is no wait. `awake` is called when the sleep is over, and is the last for which
-    /// the variable is sure to be there ([`waiters`](Self::waiters)). Returns whether the time was over.
+    /// which the caller acquires again when this has returned. If `give_up` returns `false` there is no wait. `awake` is called
+    /// when the sleep is over, and is the last for which the variable is sure to be there ([`waiters`](Self::waiters)). If one
+    /// of them unwinds the caller waits no more. Returns whether the time was over.
     ///
     /// C1 needs that what `give_up` releases is what notifiers hold while they change what is waited for.
     pub fn wait_without(
@@ -133,11 +136,10 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SrwCondvar<C, M, P> {
         let deadline = timeout.and_then(deadline::<M>);
         // Relaxed: C1 is by the mutex, which orders this for every notifier that comes after.
         self.waiters.fetch_add(1, Relaxed);
+        let _counted = Counted(&self.waiters);
         let seen = self.notifications.load(Relaxed);
         let timed_out = give_up() && self.sleep(seen, deadline);
         awake();
-        // Release: pairs with the Acquire in `waiters`; a caller that finds none may free the variable.
-        self.waiters.fetch_sub(1, Release);
         timed_out
     }
 
@@ -150,9 +152,12 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SrwCondvar<C, M, P> {
                 return true;
             }
             let outcome = M::futex_wait(&self.notifications, seen, left.map(Duration::from_nanos));
-            // Also the end on a machine without a clock.
-            if outcome == FutexOutcome::TimedOut {
-                return self.notifications.load(Relaxed) == seen;
+            match outcome {
+                // C3.
+                FutexOutcome::Woken => return false,
+                // Also the end on a machine without a clock.
+                FutexOutcome::TimedOut => return self.notifications.load(Relaxed) == seen,
+                FutexOutcome::Changed => {}
             }
         }
         false
@@ -189,5 +194,15 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SrwCondvar<C, M, P> {
     fn notify_slow(&self, count: u32) -> u32 {
         self.notifications.fetch_add(1, Relaxed);
         M::futex_wake(&self.notifications, count)
+    }
+}
+
+/// A worker that is counted as a waiter until this is dropped.
+struct Counted<'a, W: AtomicWord<u32>>(&'a W);
+
+impl<W: AtomicWord<u32>> Drop for Counted<'_, W> {
+    fn drop(&mut self) {
+        // Release: pairs with the Acquire in `waiters`; a caller that finds none may free the variable.
+        self.0.fetch_sub(1, Release);
     }
 }
