@@ -303,9 +303,9 @@ pub unsafe extern "C" fn pthread_cond_destroy(cond: *mut pthread_cond_t) -> c_in
     unsafe { condition::destroy(Setting::current(), cond) }
 }
 
-/// POSIX's `pthread_cancel`.
+/// POSIX's `pthread_cancel`. Unwinds if the thread cancels itself and may be cancelled at any point.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_cancel(thread: pthread_t) -> c_int {
+pub unsafe extern "C-unwind" fn pthread_cancel(thread: pthread_t) -> c_int {
     // SAFETY: the caller's.
     unsafe { cancellation::cancel(thread) }
 }

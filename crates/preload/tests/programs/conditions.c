@@ -156,6 +156,14 @@ static void cancels_in_vain(void)
     SAY(result == NULL ? 0 : EINVAL);
 }
 
+static void *cancels_itself(void *argument)
+{
+    int old;
+    DO(pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &old));
+    pthread_cancel(pthread_self());
+    return argument;
+}
+
 int main(void)
 {
     errors(&cond, CLOCK_REALTIME, &mutex);
@@ -191,5 +199,10 @@ int main(void)
     for (int i = 0; i < 4; i++)
         cancels(i & 1 ? &cond : NULL, i & 2);
     cancels_in_vain();
+    pthread_t thread;
+    void *result;
+    DO(pthread_create(&thread, NULL, cancels_itself, NULL));
+    DO(pthread_join(thread, &result));
+    SAY(result == PTHREAD_CANCELED ? 0 : EINVAL);
     return 0;
 }
