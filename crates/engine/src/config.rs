@@ -15,6 +15,7 @@
 //! `h`); a bare number is refused, since readers disagree what it counts. A name that does not exist is an
 //! error that shows the line and the nearest name that does. docs/settings.md lists them all.
 
+mod addresses;
 pub(crate) mod files;
 mod units;
 pub(crate) mod unknown_keys;
@@ -317,6 +318,7 @@ impl Config {
         require("database", !self.database.is_empty(), || {
             "must not be empty".to_owned()
         })?;
+        self.check_addresses()?;
         self.check_log()?;
         self.check_replication()?;
         self.check_statements()?;
