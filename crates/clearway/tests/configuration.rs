@@ -80,6 +80,10 @@ fn what_alter_system_writes_holds_after_a_reload_and_a_restart() {
     let mut client = server.start("", CONFIG);
     client.query("alter system set work_mem = '6MB'").unwrap();
     client.query("alter system set max_connections = 9").unwrap();
+    // With that the server would not start.
+    let refused = client.query("alter system set listen = '127.0.0.1'").unwrap_err();
+    assert_eq!(refused.0, "22023");
+    assert!(refused.1.contains("\"listen\": \"127.0.0.1\""), "{refused:?}");
     assert_eq!(client.value("show work_mem"), "5MB");
     assert_eq!(client.value("select pg_reload_conf()"), "t");
     assert_eq!(client.value("show work_mem"), "6MB");
