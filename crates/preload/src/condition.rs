@@ -6,21 +6,28 @@
 //! | 36–39 | waiters, and flags: process-shared, monotonic clock | the flags: the mark (L1) |
 //!
 //! The mutex of a wait is any of ours, or one that libc has: it is released and acquired again as the program itself would.
+//!
+//! A variable that is libc's cannot release a mutex that is ours. A wait that needs that is a poll: it returns early, after a
+//! pause without the mutex, and its caller looks at its condition again.
 
-use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicBool, AtomicU32};
+use core::time::Duration;
 use std::os::raw::c_int;
 
-use libc::{EINVAL, EPERM, ETIMEDOUT, clockid_t, pthread_cond_t, pthread_mutex_t};
+use libc::{ETIMEDOUT, clockid_t, pthread_cond_t, pthread_mutex_t};
 
 use crate::cancellation::{self, Wait};
 use crate::deadline::Deadline;
 use crate::latch::Condvar;
 use crate::layout::{self, COND_MONOTONIC, COND_SHARED};
 use crate::libc_functions as real;
-use crate::platform::yield_now;
+use crate::platform::{sleep, yield_now};
 use crate::setting::Setting;
 use crate::tell::tell;
+
+/// The pause of a wait that is a poll.
+const POLL: Duration = Duration::from_millis(1);
 
 /// The bytes of a condition variable.
 #[repr(C, align(8))]
@@ -79,15 +86,10 @@ unsafe fn wait(
 ) -> Result<c_int, HandedOn> {
     // SAFETY: the caller's.
     let bytes = unsafe { Bytes::at(cond) };
-    if bytes.is_libc(setting) {
-        // SAFETY: the caller's.
-        if unsafe { crate::mutex::is_libc(setting, mutex) } {
-            return Err(HandedOn);
-        }
-        tell(format_args!(
-            "a condition variable that processes share is waited for with a mutex that they do not share: refused"
-        ));
-        return Ok(EINVAL);
+    let is_libc = bytes.is_libc(setting);
+    // SAFETY: the caller's.
+    if is_libc && unsafe { crate::mutex::is_libc(setting, mutex) } {
+        return Err(HandedOn);
     }
     let (deadline, left) = match deadline(bytes.flags.load(Relaxed)) {
         Err(error) => return Ok(error),
@@ -97,9 +99,8 @@ unsafe fn wait(
             Ok(left) => (Some(deadline), Some(left)),
         },
     };
-    // SAFETY: the caller's.
-    if unsafe { crate::mutex::is_of_another(setting, mutex) } {
-        return Ok(EPERM);
+    if is_libc {
+        return Ok(poll(through, deadline, left));
     }
     let (mut unlocked, mut was_cancelled) = (0, false);
     let timed_out = loop {
@@ -133,12 +134,37 @@ unsafe fn wait(
         cancellation::test();
     }
     // By the monotonic clock; the other one may have been set back.
-    let is_late =
-        timed_out && deadline.is_some_and(|deadline| deadline.left().is_ok_and(|left| left.is_zero()));
-    Ok(match locked {
+    Ok(ended(locked, timed_out && is_past(deadline)))
+}
+
+fn is_past(deadline: Option<Deadline>) -> bool {
+    deadline.is_some_and(|deadline| deadline.left().is_ok_and(|left| left.is_zero()))
+}
+
+/// The result of a wait after which locking the mutex has given `locked`.
+fn ended(locked: c_int, is_late: bool) -> c_int {
+    match locked {
         0 if is_late => ETIMEDOUT,
         error => error,
-    })
+    }
+}
+
+/// Pauses without the mutex. Unwinds if a cancellation is pending.
+fn poll(through: &impl Mutex, deadline: Option<Deadline>, left: Option<Duration>) -> c_int {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    if !TOLD.swap(true, Relaxed) {
+        tell(format_args!(
+            "a condition variable that processes share is waited for with a mutex that they do not share: such waits poll"
+        ));
+    }
+    cancellation::test();
+    match through.unlock() {
+        0 => {}
+        // Not the caller's, as libc's mutex says.
+        error => return error,
+    }
+    sleep(left.map_or(POLL, |left| left.min(POLL)));
+    ended(through.lock(), is_past(deadline))
 }
 
 /// Has libc wait.
@@ -246,8 +272,15 @@ pub(crate) unsafe fn destroy(setting: Setting, cond: *mut pthread_cond_t) -> c_i
         // SAFETY: the caller's.
         return unsafe { real::pthread_cond_destroy(cond) };
     }
-    while bytes.variable.waiters() != 0 {
-        yield_now();
+    for round in 0_u32.. {
+        if bytes.variable.waiters() == 0 {
+            break;
+        }
+        // Those of a parent of this process stay counted (L6), and then this has no end.
+        match round {
+            0..100 => yield_now(),
+            _ => sleep(Duration::from_micros(1 << (round - 100).min(15))),
+        }
     }
     0
 }

@@ -1,7 +1,11 @@
 //! libc's own functions of the names that this library exports, for what is handed on.
 //!
-//! Each is looked up at its first use. The lookup takes the loader's own lock, which is none of ours, and allocates nothing when
-//! it finds the name; so it may happen inside of the program's `malloc`. A name without a version is the newest version.
+//! All are looked up when the library is loaded. A lookup takes the loader's lock, and allocates in some versions of glibc: at a
+//! lock call it could wait for a constructor that waits for that call, or be inside of the program's `malloc`. Only a library
+//! that is initialised before this one, and hands a lock on then, has a function looked up at its first use.
+//!
+//! On x86-64 the functions of condition variables exist twice. glibc before 2.36 finds the old ones by a name without a version
+//! (its bug 14932), and those expect a variable of another layout. So the version is named.
 
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -13,38 +17,104 @@ use libc::{
 
 use crate::tell::tell;
 
-/// Looks `name` up in the libraries behind this one.
-#[cold]
-fn find(place: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
-    // SAFETY: a name that ends with a zero.
-    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
-    if found.is_null() {
-        tell(format_args!(
-            "no library has the function {name:?} that a lock is handed on to"
-        ));
-        // SAFETY: ends the process.
-        unsafe { libc::abort() };
+/// A function of the libraries behind this one.
+struct Function {
+    name: &'static CStr,
+    address: AtomicPtr<c_void>,
+}
+
+/// The version of the functions of condition variables.
+const OF_CONDITIONS: Option<&CStr> = if cfg!(target_arch = "x86_64") {
+    Some(c"GLIBC_2.3.2")
+} else {
+    None
+};
+
+impl Function {
+    const fn named(name: &'static CStr) -> Self {
+        Self {
+            name,
+            address: AtomicPtr::new(core::ptr::null_mut()),
+        }
     }
-    place.store(found, Ordering::Relaxed);
-    found
+
+    /// Looks the function up. Null if there is none.
+    fn look_up(&self) -> *mut c_void {
+        let mut found = core::ptr::null_mut();
+        if let Some(version) = OF_CONDITIONS
+            && self.name.to_bytes().starts_with(b"pthread_cond_")
+        {
+            // SAFETY: names that end with a zero.
+            found = unsafe { libc::dlvsym(libc::RTLD_NEXT, self.name.as_ptr(), version.as_ptr()) };
+        }
+        // A function that came later has no such version.
+        if found.is_null() {
+            // SAFETY: as above.
+            found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        }
+        self.address.store(found, Ordering::Relaxed);
+        found
+    }
+
+    /// Ends the process if there is no such function.
+    #[cold]
+    fn look_up_late(&self) -> *mut c_void {
+        let found = self.look_up();
+        if found.is_null() {
+            tell(format_args!(
+                "no library has the function {:?} that a lock is handed on to",
+                self.name
+            ));
+            // SAFETY: ends the process.
+            unsafe { libc::abort() };
+        }
+        found
+    }
+
+    #[inline(always)]
+    fn address(&self) -> *mut c_void {
+        let address = self.address.load(Ordering::Relaxed);
+        if address.is_null() {
+            self.look_up_late()
+        } else {
+            address
+        }
+    }
 }
 
 macro_rules! functions {
-    ($($name:ident($($argument:ident: $type:ty),*);)*) => { $(
+    ($($name:ident($($argument:ident: $type:ty),*);)*) => {
+        /// The functions, each by its own name.
+        #[allow(non_upper_case_globals)]
+        mod functions {
+            use core::ffi::CStr;
+
+            use super::Function;
+
+            $(
+                pub(super) static $name: Function = Function::named(
+                    match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                        Ok(name) => name,
+                        Err(_) => panic!("a name with a zero in it"),
+                    }
+                );
+            )*
+        }
+
+        /// Looks all functions up. A message about one that this libc does not have comes when it is called.
+        pub(crate) fn look_up_all() {
+            $( functions::$name.look_up(); )*
+            // SAFETY: no arguments. The program must not find an error of these look-ups.
+            unsafe { libc::dlerror() };
+        }
+
+        $(
         /// libc's.
         ///
         /// # Safety
         /// As POSIX has it.
         pub(crate) unsafe fn $name($($argument: $type),*) -> c_int {
-            const NAME: &CStr = match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                Ok(name) => name,
-                Err(_) => panic!("a name with a zero in it"),
-            };
-            static PLACE: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
-            let mut found = PLACE.load(Ordering::Relaxed);
-            if found.is_null() {
-                found = find(&PLACE, NAME);
-            }
+            let found = functions::$name.address();
             // SAFETY: POSIX's function of that name, with the arguments that it has. It may be cancelled, and unwinds then.
             let function = unsafe {
                 core::mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn($($type),*) -> c_int>(found)
@@ -52,7 +122,8 @@ macro_rules! functions {
             // SAFETY: the caller's.
             unsafe { function($($argument),*) }
         }
-    )* };
+        )*
+    };
 }
 
 functions! {

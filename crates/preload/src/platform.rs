@@ -118,7 +118,8 @@ pub(crate) fn yield_now() {
     unsafe { libc::sched_yield() };
 }
 
-fn sleep(duration: Duration) {
+/// Sleeps, for `duration` or until a signal.
+pub(crate) fn sleep(duration: Duration) {
     let _errno = SavedErrno::now();
     let time = timespec(duration);
     // SAFETY: the time outlives the call; the rest of it is not wanted.

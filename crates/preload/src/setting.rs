@@ -217,12 +217,14 @@ fn signal_named(name: &CStr) -> Option<c_int> {
     }
 }
 
-/// Reads the settings when the library is loaded, so that a mistake is told of even by a program without locks.
+/// Reads the settings when the library is loaded, so that a mistake is told of even by a program without locks, and looks up
+/// libc's functions.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static AT_LOAD: extern "C" fn() = {
     extern "C" fn at_load() {
         Setting::current();
+        crate::libc_functions::look_up_all();
     }
     at_load
 };

@@ -228,14 +228,15 @@ impl LatchClass {
         })
     }
 
-    /// Counts an acquisition, if the build counts them.
+    /// Counts an acquisition, if the build counts them. Not on a machine whose threads are no workers: its program may not
+    /// allow for the thread-local data and the allocations that counting needs, and the feature may be another crate's wish.
     #[inline]
     pub(crate) fn count<M: Machine>(&'static self, mode: Wait) {
         #[cfg(feature = "count-acquisitions")]
-        if !M::EXPLORED {
+        if M::THREADS_ARE_WORKERS && !M::EXPLORED {
             acquisitions::count(self.place(), mode);
         }
-        let _ = (mode, M::EXPLORED);
+        let _ = (mode, M::THREADS_ARE_WORKERS, M::EXPLORED);
     }
 
     #[cfg(feature = "count-acquisitions")]

@@ -4,7 +4,8 @@
 //! inside of a lock call, where nothing may be allocated (L2).
 //!
 //! # Rules
-//! - T1. A row belongs to a latch once its `latch` is changed from 0, and to a call site once its `site` is. Both change once.
+//! - T1. A row belongs to a latch once its `latch` is changed from 0, and to a call site once its `site` is. Both change once;
+//!   a child of a fork begins with none.
 //! - T2. A search goes on past a row of its latch whose site is another one, and takes a row of its latch without a site by the
 //!   same change as the row's maker. So it waits for no other thread, and no latch and site have two rows.
 //! - T3. A search that finds no room in [`PROBES`] rows counts in [`OTHERS`].
@@ -53,6 +54,29 @@ impl Row {
             wait_ns_max: AtomicU64::new(0),
             hold_ns_max: AtomicU64::new(0),
             waits: [const { AtomicU32::new(0) }; BUCKETS],
+        }
+    }
+
+    fn forget(&self) {
+        let Self {
+            latch,
+            site,
+            mode,
+            acquisitions,
+            contended,
+            waited_ns,
+            wait_ns_max,
+            hold_ns_max,
+            waits,
+        } = self;
+        latch.store(0, Relaxed);
+        site.store(0, Relaxed);
+        mode.store(0, Relaxed);
+        for count in [acquisitions, contended, waited_ns, wait_ns_max, hold_ns_max] {
+            count.store(0, Relaxed);
+        }
+        for count in waits {
+            count.store(0, Relaxed);
         }
     }
 
@@ -137,6 +161,15 @@ pub(super) fn row(latch: usize, site: usize, mode: Mode) -> &'static Row {
         }
         None => &OTHERS,
     }
+}
+
+/// Forgets all rows.
+pub(super) fn forget() {
+    // A look leaves a page that was never written as it is.
+    for row in TABLE.iter().filter(|row| row.latch() != 0) {
+        row.forget();
+    }
+    OTHERS.forget();
 }
 
 /// All rows that have counted something.

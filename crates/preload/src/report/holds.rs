@@ -54,6 +54,14 @@ fn of(latch: usize, claims: bool) -> Option<&'static Hold> {
     None
 }
 
+/// Forgets all holders.
+pub(super) fn forget() {
+    for hold in HOLDS.iter().filter(|hold| hold.latch.load(Relaxed) != 0) {
+        hold.times.store(0, Relaxed);
+        hold.latch.store(0, Relaxed);
+    }
+}
+
 /// The caller has acquired `latch` exclusively, and counted that in `row`.
 pub(super) fn begin(latch: usize, row: &'static Row) {
     let Some(hold) = of(latch, true) else {

@@ -79,6 +79,14 @@ fn acquired(latch: usize, site: usize, mode: Mode, waited: Option<u64>) {
     }
 }
 
+/// Forgets all that was counted, and which latches are held: those that the caller holds count no longer.
+///
+/// Only while no other thread counts.
+fn forget() {
+    counts::forget();
+    holds::forget();
+}
+
 /// The caller is about to release the latch at `latch`.
 #[cold]
 #[inline(never)]

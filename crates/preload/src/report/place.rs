@@ -28,8 +28,10 @@ fn program() -> &'static CStr {
     unsafe { CStr::from_ptr(program_invocation_short_name) }
 }
 
+/// True while a thread writes the table.
+static WRITING: AtomicBool = AtomicBool::new(false);
+
 fn write() {
-    static WRITING: AtomicBool = AtomicBool::new(false);
     // A signal, and an exit in another thread.
     if WRITING.swap(true, Ordering::Acquire) {
         return;
@@ -71,11 +73,22 @@ static AT_EXIT: extern "C" fn() = {
     at_exit
 };
 
-/// Has the table written when the signal comes that the settings name.
+/// A child of a fork begins a table of its own.
+unsafe extern "C" fn begin_again() {
+    super::forget();
+    // Another thread of the parent may have been writing.
+    WRITING.store(false, Ordering::Relaxed);
+}
+
+/// Has the table written when the signal comes that the settings name, and begun again in each child of a fork.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static AT_LOAD: extern "C" fn() = {
     extern "C" fn at_load() {
+        if Setting::current().reports() {
+            // SAFETY: a function that may run in the child. Without memory for it the child goes on with its parent's counts.
+            unsafe { libc::pthread_atfork(None, None, Some(begin_again)) };
+        }
         let Some(signal) = Setting::current().signal() else {
             return;
         };
@@ -83,7 +96,8 @@ static AT_LOAD: extern "C" fn() = {
         let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
         action.sa_sigaction = on_signal as extern "C" fn(c_int) as usize;
         action.sa_flags = libc::SA_RESTART;
-        // SAFETY: a handler that may run at any time: it allocates nothing and takes none of the program's locks.
+        // SAFETY: a handler that may run at any time: it allocates nothing and takes none of the program's locks. It takes the
+        // loader's lock, to find the names of addresses: a thread that holds that one may take it again, another one waits.
         if unsafe { libc::sigaction(signal, &action, core::ptr::null_mut()) } != 0 {
             tell(format_args!(
                 "signal {signal} cannot be handled: no table is written for it"

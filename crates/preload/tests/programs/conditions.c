@@ -13,9 +13,11 @@ static void errors(pthread_cond_t *cond, clockid_t clock, pthread_mutex_t *mutex
     SAY(pthread_cond_timedwait(cond, mutex, &past));
     soon = after(clock, 20);
     int result;
+    errno = 77;
     /* May end early. */
     while ((result = pthread_cond_timedwait(cond, mutex, &soon)) == 0)
         continue;
+    MUST(errno == 77);
     SAY(result);
     MUST(is_past(clock, soon));
     soon = after(CLOCK_MONOTONIC, 20);

@@ -1,13 +1,17 @@
 /* So many acquisitions of each latch in each function; a thread that waits for 50 ms. */
 #include "said.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/wait.h>
 
 pthread_mutex_t quiet_mutex = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t waited_mutex = PTHREAD_MUTEX_INITIALIZER;
 pthread_rwlock_t counted_rwlock = PTHREAD_RWLOCK_INITIALIZER;
 pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
-static int waiter_began;
+pthread_mutex_t left_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_barrier_t left;
+static int waiter;
 
 __attribute__((noinline)) void quiet(void)
 {
@@ -29,10 +33,26 @@ __attribute__((noinline)) void tries(void)
 
 __attribute__((noinline)) void *waits(void *argument)
 {
-    __atomic_store_n(&waiter_began, 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&waiter, gettid(), __ATOMIC_SEQ_CST);
     DO(pthread_mutex_lock(&waited_mutex));
     DO(pthread_mutex_unlock(&waited_mutex));
     return argument;
+}
+
+/* Whether a thread of this process is asleep. */
+static int is_asleep(int thread)
+{
+    char path[64], text[256];
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+    int file = open(path, O_RDONLY);
+    MUST(file >= 0);
+    ssize_t length = read(file, text, sizeof text - 1);
+    MUST(length > 0);
+    close(file);
+    text[length] = 0;
+    char *end = strrchr(text, ')');
+    MUST(end != NULL);
+    return end[2] == 'S';
 }
 
 __attribute__((noinline)) void holds(void)
@@ -41,7 +61,9 @@ __attribute__((noinline)) void holds(void)
     struct timespec pause = {0, 50000000};
     DO(pthread_mutex_lock(&waited_mutex));
     DO(pthread_create(&thread, NULL, waits, NULL));
-    while (!__atomic_load_n(&waiter_began, __ATOMIC_SEQ_CST))
+    while (!__atomic_load_n(&waiter, __ATOMIC_SEQ_CST))
+        sched_yield();
+    while (!is_asleep(waiter))
         sched_yield();
     nanosleep(&pause, NULL);
     DO(pthread_mutex_unlock(&waited_mutex));
@@ -67,7 +89,7 @@ __attribute__((noinline)) void writes(void)
 /* The wait acquires the mutex once, and the mutex is not held meanwhile. */
 __attribute__((noinline)) void waits_for_condition(void)
 {
-    struct timespec soon = after(CLOCK_REALTIME, 500);
+    struct timespec soon = after(CLOCK_REALTIME, 1000);
     while (pthread_cond_timedwait(&condition, &waited_mutex, &soon) == 0)
         continue;
 }
@@ -79,6 +101,47 @@ __attribute__((noinline)) void begins_to_wait(void)
     DO(pthread_mutex_unlock(&waited_mutex));
 }
 
+__attribute__((noinline)) void in_child(void)
+{
+    struct timespec pause = {0, 20000000};
+    for (int i = 0; i < 5; i++) {
+        DO(pthread_mutex_lock(&quiet_mutex));
+        DO(pthread_mutex_unlock(&quiet_mutex));
+    }
+    DO(pthread_mutex_init(&left_mutex, NULL));
+    DO(pthread_mutex_lock(&left_mutex));
+    nanosleep(&pause, NULL);
+    DO(pthread_mutex_unlock(&left_mutex));
+}
+
+static void *leaves_locked(void *argument)
+{
+    DO(pthread_mutex_lock(&left_mutex));
+    pthread_barrier_wait(&left);
+    pthread_barrier_wait(&left);
+    DO(pthread_mutex_unlock(&left_mutex));
+    return argument;
+}
+
+/* Another thread holds a lock at the fork, which the child makes anew. */
+static void forks(void)
+{
+    pthread_t thread;
+    int status;
+    DO(pthread_barrier_init(&left, NULL, 2));
+    DO(pthread_create(&thread, NULL, leaves_locked, NULL));
+    pthread_barrier_wait(&left);
+    pid_t child = fork();
+    MUST(child >= 0);
+    if (child == 0) {
+        in_child();
+        exit(0);
+    }
+    MUST(waitpid(child, &status, 0) == child && status == 0);
+    pthread_barrier_wait(&left);
+    DO(pthread_join(thread, NULL));
+}
+
 int main(void)
 {
     quiet();
@@ -88,5 +151,6 @@ int main(void)
     reads();
     writes();
     begins_to_wait();
+    forks();
     return 0;
 }

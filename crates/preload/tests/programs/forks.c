@@ -2,7 +2,9 @@
    memory meet at locks that say so. */
 #include "said.h"
 
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 static pthread_mutex_t plain = PTHREAD_MUTEX_INITIALIZER;
@@ -54,6 +56,50 @@ static void exits_well(pid_t child)
     int status;
     MUST(waitpid(child, &status, 0) == child);
     MUST(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static int never;
+
+static void *waits_for_ever(void *argument)
+{
+    DO(pthread_mutex_lock(&plain));
+    never = 1;
+    for (;;)
+        DO(pthread_cond_wait(&cond, &plain));
+    return argument;
+}
+
+static double seconds(struct timeval of_user, struct timeval of_system)
+{
+    return of_user.tv_sec + of_system.tv_sec + (of_user.tv_usec + of_system.tv_usec) / 1e6;
+}
+
+/* A child whose parent had a waiter destroys the variable: that has no end, and takes no CPU. */
+static void destroys(void)
+{
+    pthread_t thread;
+    struct timespec pause = {0, 400000000};
+    struct rusage used;
+    int is_waiting = 0, status;
+    DO(pthread_create(&thread, NULL, waits_for_ever, NULL));
+    while (!is_waiting) {
+        DO(pthread_mutex_lock(&plain));
+        is_waiting = never;
+        DO(pthread_mutex_unlock(&plain));
+    }
+    fflush(stdout);
+    pid_t child = fork();
+    MUST(child >= 0);
+    if (child == 0) {
+        pthread_cond_destroy(&cond);
+        _exit(1);
+    }
+    nanosleep(&pause, NULL);
+    MUST(kill(child, SIGKILL) == 0);
+    MUST(wait4(child, &status, 0, &used) == child);
+    MUST(WIFSIGNALED(status));
+    MUST(seconds(used.ru_utime, used.ru_stime) < 0.1);
+    puts("a destruction sleeps");
 }
 
 struct shared {
@@ -154,5 +200,6 @@ int main(int count_of_arguments, char **arguments)
     }
     puts("children have counted");
     processes();
+    destroys();
     return 0;
 }

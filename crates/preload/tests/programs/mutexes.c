@@ -20,7 +20,9 @@ static void *unlock(void *mutex)
 static void *timedlock(void *mutex)
 {
     struct timespec at = after(CLOCK_REALTIME, 20);
+    errno = 77;
     int result = pthread_mutex_timedlock(mutex, &at);
+    MUST(errno == 77);
     MUST(result != ETIMEDOUT || is_past(CLOCK_REALTIME, at));
     return (void *)(intptr_t)result;
 }
@@ -28,7 +30,9 @@ static void *timedlock(void *mutex)
 static void *clocklock(void *mutex)
 {
     struct timespec at = after(CLOCK_MONOTONIC, 20);
+    errno = 77;
     int result = pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &at);
+    MUST(errno == 77);
     MUST(result != ETIMEDOUT || is_past(CLOCK_MONOTONIC, at));
     return (void *)(intptr_t)result;
 }

@@ -24,7 +24,9 @@ static void *trywrlock(void *rwlock)
     static void *name(void *rwlock) \
     { \
         struct timespec at = after(clock, 20); \
+        errno = 77; \
         int result = call; \
+        MUST(errno == 77); \
         MUST(result != ETIMEDOUT || is_past(clock, at)); \
         if (result == 0) \
             DO(pthread_rwlock_unlock(rwlock)); \
