@@ -60,6 +60,7 @@ macro_rules! futex_table {
         /// Ends the calling thread's life if it is to die here.
         fn die_if(end: $crate::DeathInWait) {
             if DYING.with(|dying| dying.get()) == Some(end) {
+                $crate::asleep::forget_failure();
                 std::panic::resume_unwind(Box::new(end));
             }
         }
@@ -72,7 +73,8 @@ macro_rules! futex_table {
                 .unwrap_or_else(std::sync::PoisonError::into_inner)
         }
 
-        /// A futex wait, in which the thread may die.
+        /// A futex wait of the caller's caller, in which the thread may die.
+        #[track_caller]
         fn wait(
             address: usize,
             look: impl FnOnce() -> u32,
@@ -86,6 +88,7 @@ macro_rules! futex_table {
         }
 
         /// Sleeps on `address` while `look`, which reads the word there, returns `expected`.
+        #[track_caller]
         fn wait_alive(
             address: usize,
             look: impl FnOnce() -> u32,
@@ -122,6 +125,10 @@ macro_rules! futex_table {
                     None => FutexOutcome::Woken,
                 };
             }
+            let thread = $checker::thread::current();
+            let named = thread.name().map(str::to_owned);
+            let named = named.unwrap_or_else(|| format!("{:?}", thread.id()));
+            let _note = $crate::asleep::Note::of(named, address, expected, core::panic::Location::caller());
             while !woken.load(Ordering::Relaxed) {
                 $checker::thread::park();
             }

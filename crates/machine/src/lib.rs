@@ -69,6 +69,8 @@ mod watchdog;
 mod zeroed_pages;
 
 #[cfg(any(feature = "loom", feature = "shuttle"))]
+mod asleep;
+#[cfg(any(feature = "loom", feature = "shuttle"))]
 mod futex_table;
 #[cfg(feature = "loom")]
 mod loom_machine;

@@ -15,6 +15,12 @@
 //! a wake-up may come before. Sleepers return without a cause only where a test calls [`Loom::interrupt`] or
 //! [`Loom::end_waits_early`].
 //!
+//! # A failed execution
+//! After a deadlock or a failed assertion all threads unwind, and the guards that they drop release their latches. Words of
+//! this machine do nothing then, since an access to loom would be a panic within a panic: a load finds 0, and an exchange
+//! succeeds. What is loom's own, such as its `Arc`, still makes one, so a test shares by `std::sync::Arc`. After loom's
+//! message of a deadlock the workers that are asleep are listed with their lines.
+//!
 //! # `SeqCst` accesses
 //! Loom treats them as acquire/release. What a protocol needs of them is mostly one thing: a thread's `SeqCst` load comes
 //! after its own `SeqCst` write of another word. So before such a load this machine makes a `SeqCst` fence, if the thread
@@ -29,6 +35,7 @@ use std::sync::Arc;
 use loom::sync::Mutex;
 use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
+use crate::asleep::{is_unwinding, watch_panics};
 use crate::atomic::forward_atomic_pointer;
 use crate::futex_table::futex_table;
 use crate::{
@@ -80,17 +87,27 @@ macro_rules! loom_word {
         // SAFETY: the inner word's own methods, with orders at least as strong.
         unsafe impl AtomicWord<$value> for $wrapper {
             fn new(value: $value) -> Self {
+                watch_panics();
                 Self(<$inner>::new(value))
             }
             fn load(&self, order: Ordering) -> $value {
+                if is_unwinding() {
+                    return 0;
+                }
                 order_load(order);
                 self.0.load(order)
             }
             fn store(&self, value: $value, order: Ordering) {
+                if is_unwinding() {
+                    return;
+                }
                 self.0.store(value, order);
                 note_write(order);
             }
             fn swap(&self, value: $value, order: Ordering) -> $value {
+                if is_unwinding() {
+                    return 0;
+                }
                 let before = self.0.swap(value, order);
                 note_write(order);
                 before
@@ -102,6 +119,9 @@ macro_rules! loom_word {
                 success: Ordering,
                 failure: Ordering,
             ) -> Result<$value, $value> {
+                if is_unwinding() {
+                    return Ok(current);
+                }
                 let result = self.0.compare_exchange(current, new, success, failure);
                 if result.is_ok() {
                     note_write(success);
@@ -115,6 +135,9 @@ macro_rules! loom_word {
                 success: Ordering,
                 failure: Ordering,
             ) -> Result<$value, $value> {
+                if is_unwinding() {
+                    return Ok(current);
+                }
                 let result = self.0.compare_exchange_weak(current, new, success, failure);
                 if result.is_ok() {
                     note_write(success);
@@ -126,6 +149,9 @@ macro_rules! loom_word {
     };
     (@modify $value:ty, $($method:ident),*) => {$(
         fn $method(&self, value: $value, order: Ordering) -> $value {
+            if is_unwinding() {
+                return 0;
+            }
             let before = self.0.$method(value, order);
             note_write(order);
             before
@@ -224,6 +250,9 @@ unsafe impl Machine for Loom {
     type Data<T> = LoomData<T>;
 
     fn fence(order: Ordering) {
+        if is_unwinding() {
+            return;
+        }
         loom::sync::atomic::fence(order);
     }
 
@@ -236,16 +265,27 @@ unsafe impl Machine for Loom {
         loom::thread::yield_now();
     }
 
+    #[track_caller]
     fn futex_wait(word: &LoomU32, expected: u32, timeout: Option<Duration>) -> FutexOutcome {
+        if is_unwinding() {
+            return FutexOutcome::Woken;
+        }
         let address = core::ptr::from_ref(word).addr();
         wait(address, || word.0.load(Ordering::Relaxed), expected, timeout)
     }
 
     fn futex_wake(word: &LoomU32, count: u32) -> u32 {
+        if is_unwinding() {
+            return 0;
+        }
         wake(core::ptr::from_ref(word).addr(), count)
     }
 
+    #[track_caller]
     fn futex_wait_half(word: &LoomU64, half: Half, expected: u32, timeout: Option<Duration>) -> FutexOutcome {
+        if is_unwinding() {
+            return FutexOutcome::Woken;
+        }
         let address = core::ptr::from_ref(word).addr() + half.offset();
         wait(
             address,
@@ -256,6 +296,9 @@ unsafe impl Machine for Loom {
     }
 
     fn futex_wake_half(word: &LoomU64, half: Half, count: u32) -> u32 {
+        if is_unwinding() {
+            return 0;
+        }
         wake(core::ptr::from_ref(word).addr() + half.offset(), count)
     }
 

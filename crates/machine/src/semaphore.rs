@@ -61,6 +61,7 @@ impl<M: Machine> Semaphore<M> {
     }
 
     /// Consumes a post, sleeping until there is one.
+    #[cfg_attr(any(feature = "loom", feature = "shuttle"), track_caller)]
     pub fn wait(&self) {
         while !self.try_wait() {
             M::futex_wait(&self.posts, 0, None);

@@ -154,6 +154,7 @@ unsafe impl Machine for Shuttle {
         shuttle::thread::yield_now();
     }
 
+    #[track_caller]
     fn futex_wait(word: &ShuttleU32, expected: u32, timeout: Option<Duration>) -> FutexOutcome {
         let address = core::ptr::from_ref(word).addr();
         wait(address, || word.0.load(Ordering::SeqCst), expected, timeout)
@@ -163,6 +164,7 @@ unsafe impl Machine for Shuttle {
         wake(core::ptr::from_ref(word).addr(), count)
     }
 
+    #[track_caller]
     fn futex_wait_half(
         word: &ShuttleU64,
         half: Half,

@@ -223,6 +223,7 @@ impl<M: Machine> WaitQueue<M> {
     /// Sleeps until another worker has taken the caller, `worker`, off the queue and posted it. Returns the
     /// number of surplus posts, which the caller gives back by [`repost`](Self::repost). Called without the
     /// owner's lock.
+    #[cfg_attr(any(feature = "loom", feature = "shuttle"), track_caller)]
     pub fn sleep(worker: WorkerId, event: WaitEvent) -> u32 {
         let me = slot::<M>(worker.0);
         let _wait = WaitScope::<M>::enter(event);

@@ -51,6 +51,7 @@ impl<M: Machine, K: ClassHandle> LwLock<M, K> {
     }
 
     /// Sleeps until taken off the list. Returns the number of posts that belong to the worker's other waits.
+    #[cfg_attr(any(feature = "loom", feature = "shuttle"), track_caller)]
     pub(super) fn sleep(&self, worker: WorkerId) -> u32 {
         WaitQueue::<M>::sleep(worker, self.class().wait_event)
     }

@@ -1,15 +1,17 @@
 //! The ticket latch under loom: every schedule of two and three workers within a bound of preemptions, under weak
 //! memory.
 //!
-//! A worker that is left asleep shows as a deadlock, and data that the latch did not order as a causality violation.
+//! A worker that is left asleep shows as a deadlock, below which its line is named, and data that the latch did not order as a
+//! causality violation. The latch is shared by std's `Arc`: loom's own would be asked again while a failed test unwinds.
 //!
 //! Seen to catch: either fence of T2 taken out (deadlock); either `Acquire` or the `Release` made `Relaxed`
 //! (causality). `mutations/ticket.toml` has them, and `scripts/mutations --only own-latch` runs them.
 //!
 //! `cargo test -p own-latch --features loom --test loom_ticket --release`
 
+use std::sync::Arc;
+
 use clearway_machine::{DataCell, Loom, Machine};
-use loom::sync::Arc;
 use loom::thread;
 use own_latch::TicketLatch;
 
@@ -18,6 +20,9 @@ struct Shared {
     latch: TicketLatch<Loom>,
     data: <Loom as Machine>::Data<u64>,
 }
+
+// SAFETY: the data is reached under the latch only, which is what the test checks.
+unsafe impl Sync for Shared {}
 
 /// The first `early` sleeps of each worker end though none has woken it.
 fn every_schedule(workers: u64, times: u64, early: u32, preemptions: usize) {
