@@ -1,0 +1,46 @@
+//! Each lock of the benches excludes, and has the modes that its entry says.
+
+#[path = "../benches/locks/mod.rs"]
+mod locks;
+
+use std::time::Duration;
+
+use clearway_peers::measure::Point;
+use clearway_peers::schedule::measure_all;
+use clearway_peers::section::Section;
+
+#[test]
+fn each_lock_excludes_and_has_its_modes() {
+    let subjects = locks::subjects();
+    let mut names: Vec<_> = subjects.iter().map(|subject| subject.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), subjects.len());
+    for reads_percent in [0, 50, 100] {
+        let point = Point {
+            threads: 3,
+            section: Section::of(Duration::from_nanos(100)),
+            reads_percent,
+            duration: Duration::from_millis(5),
+            seed: 1,
+        };
+        let cells = measure_all(&subjects, &point, 1).unwrap();
+        let with_readers = subjects.iter().filter(|subject| subject.has_readers).count();
+        let measured = if reads_percent == 0 {
+            subjects.len()
+        } else {
+            with_readers
+        };
+        assert_eq!(cells.len(), measured, "{reads_percent} %");
+        for cell in cells {
+            let figures = cell.rounds[0];
+            let modes = [figures.read.is_some(), figures.write.is_some()];
+            assert_eq!(
+                modes,
+                [reads_percent > 0, reads_percent < 100],
+                "{}",
+                cell.subject.name
+            );
+        }
+    }
+}
