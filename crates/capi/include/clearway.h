@@ -435,14 +435,6 @@ typedef struct {
 } clearway_read_biased_held_t;
 
 /**
- * A reader-writer latch in a segment. Made by `clearway_segment_lwlock_init`, anywhere in the memory of
- * `clearway_segment_reserve`.
- */
-typedef struct {
-  uint32_t words[6];
-} clearway_segment_lwlock_t;
-
-/**
  * The findings of `clearway_segment_recover_dead`.
  */
 typedef struct {
@@ -471,6 +463,14 @@ typedef struct {
    */
   uint64_t holder_latch;
 } clearway_segment_report_t;
+
+/**
+ * A reader-writer latch in a segment. Made by `clearway_segment_lwlock_init`, anywhere in the memory of
+ * `clearway_segment_reserve`.
+ */
+typedef struct {
+  uint32_t words[6];
+} clearway_segment_lwlock_t;
 
 /**
  * A latch with three modes. Idle when its bytes are zero. Not recursive.
@@ -1150,6 +1150,44 @@ void *clearway_segment_address(const clearway_segment_t *segment, uint64_t offse
 void clearway_segment_set_class(uint8_t number, const clearway_class_t *class_);
 
 /**
+ * Finds the workers whose processes have died, and settles what they have left; any process may call it at any time. A
+ * supervisor does when a child has ended. The calling thread takes no latch of the segment: if all that call this wait for a
+ * latch that a dead worker holds, none finds the death. `CLEARWAY_SEGMENT_BUSY` while another process does it. The report is
+ * written in each case, as zeros without a result.
+ *
+ * # Safety
+ * `segment` is a segment, and `report` may be written.
+ */
+CLEARWAY_MUST_USE
+clearway_segment_result_t clearway_segment_recover_dead(const clearway_segment_t *segment,
+                                                        clearway_segment_report_t *report);
+
+/**
+ * True once a worker was found dead that held or changed a latch.
+ *
+ * # Safety
+ * `segment` is a segment.
+ */
+bool clearway_segment_is_broken(const clearway_segment_t *segment);
+
+/**
+ * Writes the numbers of the processes that have workers and live, the caller's among them, to `pids`, `room` of them at most;
+ * how many there are. After a break: the processes to end. The number of one that ends meanwhile, and whose parent waits for
+ * it, may become a stranger's.
+ *
+ * # Safety
+ * `segment` is a segment, and `room` numbers may be written at `pids`.
+ */
+uintptr_t clearway_segment_processes(const clearway_segment_t *segment,
+                                     uint32_t *pids,
+                                     uintptr_t room);
+
+/**
+ * The meaning of a result, in English. Never NULL.
+ */
+const char *clearway_segment_result_text(clearway_segment_result_t result);
+
+/**
  * Makes an idle latch of the class with this number.
  *
  * # Safety
@@ -1194,42 +1232,44 @@ clearway_segment_result_t clearway_segment_lwlock_release(const clearway_segment
                                                           clearway_mode_t mode);
 
 /**
- * Finds the workers whose processes have died, and settles what they have left; any process may call it at any time. A
- * supervisor does when a child has ended. The calling thread takes no latch of the segment: if all that call this wait for a
- * latch that a dead worker holds, none finds the death. `CLEARWAY_SEGMENT_BUSY` while another process does it. The report is
- * written in each case, as zeros without a result.
+ * Takes the latch exclusively (`acquired`), or sleeps until a wake-up reaches the caller and returns without it. For work that
+ * one worker does for all: the others see whether theirs is done, and call again if not.
  *
  * # Safety
- * `segment` is a segment, and `report` may be written.
+ * As of `clearway_segment_lwlock_acquire`; `acquired` may be written.
  */
 CLEARWAY_MUST_USE
-clearway_segment_result_t clearway_segment_recover_dead(const clearway_segment_t *segment,
-                                                        clearway_segment_report_t *report);
+clearway_segment_result_t clearway_segment_lwlock_acquire_or_wait(const clearway_segment_worker_t *worker,
+                                                                  clearway_segment_lwlock_t *latch,
+                                                                  bool *acquired);
 
 /**
- * True once a worker was found dead that held or changed a latch.
+ * Waits until no worker holds the latch exclusively, or `variable` differs from `old` (`changed`): then its value is written to
+ * `value`. A variable is changed by the holder of its latch alone.
  *
  * # Safety
- * `segment` is a segment.
+ * `worker` is the calling thread's, `latch` leads to a latch, `variable` to a number in the segment that is changed by
+ * `clearway_segment_lwlock_update_var` alone; `value` and `changed` may be written.
  */
-bool clearway_segment_is_broken(const clearway_segment_t *segment);
+CLEARWAY_MUST_USE
+clearway_segment_result_t clearway_segment_lwlock_wait_for_var(const clearway_segment_worker_t *worker,
+                                                               clearway_segment_lwlock_t *latch,
+                                                               uint64_t *variable,
+                                                               uint64_t old,
+                                                               uint64_t *value,
+                                                               bool *changed);
 
 /**
- * Writes the numbers of the processes that have workers and live, the caller's among them, to `pids`, `room` of them at most;
- * how many there are. After a break: the processes to end. The number of one that ends meanwhile, and whose parent waits for
- * it, may become a stranger's.
+ * Sets `variable` and wakes the workers that wait for it. `CLEARWAY_SEGMENT_NOT_HELD` unless the caller holds the latch
+ * exclusively: then nothing is set.
  *
  * # Safety
- * `segment` is a segment, and `room` numbers may be written at `pids`.
+ * `worker` is the calling thread's, `latch` leads to a latch; `variable` is as for `clearway_segment_lwlock_wait_for_var`.
  */
-uintptr_t clearway_segment_processes(const clearway_segment_t *segment,
-                                     uint32_t *pids,
-                                     uintptr_t room);
-
-/**
- * The meaning of a result, in English. Never NULL.
- */
-const char *clearway_segment_result_text(clearway_segment_result_t result);
+clearway_segment_result_t clearway_segment_lwlock_update_var(const clearway_segment_worker_t *worker,
+                                                             clearway_segment_lwlock_t *latch,
+                                                             uint64_t *variable,
+                                                             uint64_t value);
 
 /**
  * Takes the latch in shared mode: with other readers and one updater.

@@ -27,6 +27,7 @@ mod mutex;
 mod proc_array;
 mod read_biased;
 mod segment;
+mod segment_lwlock;
 mod sux;
 
 pub use adaptive::*;
@@ -38,6 +39,7 @@ pub use mutex::*;
 pub use proc_array::*;
 pub use read_biased::*;
 pub use segment::*;
+pub use segment_lwlock::*;
 pub use sux::*;
 
 /// The latch at `place`.

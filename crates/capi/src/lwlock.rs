@@ -53,13 +53,13 @@ unsafe fn lwlock_at<'a>(latch: *mut clearway_lwlock_t) -> &'a LwLock {
 }
 
 /// # Safety
-/// `variable` leads to a number that threads change by this library's functions alone.
-unsafe fn variable_at<'a>(variable: *mut u64) -> &'a CoreU64 {
+/// `variable` leads to a number that is changed by this library's functions alone.
+pub(crate) unsafe fn variable_at<'a>(variable: *mut u64) -> &'a CoreU64 {
     // SAFETY: of the same form, as is checked above.
     unsafe { at(variable.cast_const().cast()) }
 }
 
-fn mode_of(mode: clearway_mode_t) -> LatchMode {
+pub(crate) fn mode_of(mode: clearway_mode_t) -> LatchMode {
     match mode {
         clearway_mode_t::CLEARWAY_SHARED => LatchMode::Shared,
         clearway_mode_t::CLEARWAY_EXCLUSIVE => LatchMode::Exclusive,

@@ -1,33 +1,17 @@
-//! Latches between processes: `Segment`, `SegmentWorker` and `SegmentLwLock` of `clearway_latch::interprocess`.
+//! Memory that processes share, for latches between them: `Segment` and `SegmentWorker` of `clearway_latch::interprocess`.
 
 use std::ffi::{c_char, c_void};
 use std::ptr::{self, NonNull};
 
-use clearway_latch::interprocess::{
-    ClassNumber, RecoveryReport, Segment, SegmentError, SegmentLwLock, SegmentWorker,
-};
-use clearway_latch::{LatchMode, LwLockFairnessVariant};
+use clearway_latch::interprocess::{ClassNumber, RecoveryReport, Segment, SegmentError, SegmentWorker};
 
-use crate::{at, clearway_class_t, clearway_mode_t};
+use crate::{at, clearway_class_t};
 
 /// Memory that processes share, with latches in it, as one process sees it. A process has one at a time.
 pub struct clearway_segment_t(Segment);
 
 /// A thread as a worker of a segment.
 pub struct clearway_segment_worker_t(SegmentWorker<'static>);
-
-/// A reader-writer latch in a segment. Made by `clearway_segment_lwlock_init`, anywhere in the memory of
-/// `clearway_segment_reserve`.
-#[repr(C)]
-#[derive(Debug)]
-pub struct clearway_segment_lwlock_t {
-    words: [u32; 6],
-}
-
-const _: () = {
-    assert!(size_of::<clearway_segment_lwlock_t>() == size_of::<SegmentLwLock>());
-    assert!(align_of::<clearway_segment_lwlock_t>() == align_of::<SegmentLwLock>());
-};
 
 /// The result of a function of segments.
 #[repr(C)]
@@ -96,20 +80,8 @@ impl From<SegmentError> for clearway_segment_result_t {
     }
 }
 
-fn result_of(result: Result<(), SegmentError>) -> clearway_segment_result_t {
+pub(crate) fn result_of(result: Result<(), SegmentError>) -> clearway_segment_result_t {
     result.map_or_else(Into::into, |()| CLEARWAY_SEGMENT_OK)
-}
-
-/// Workers that may pass those that wait for a latch in a segment.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum clearway_segment_fairness_t {
-    /// All.
-    CLEARWAY_SEGMENT_BARGING = 0,
-    /// All, until a sleeper has waited for a millisecond: it has the next turn.
-    CLEARWAY_SEGMENT_HAND_OVER = 1,
-    /// As `CLEARWAY_SEGMENT_HAND_OVER`, and none passes a writer that claims the latch.
-    CLEARWAY_SEGMENT_WRITER_CLAIMS = 2,
 }
 
 /// The findings of `clearway_segment_recover_dead`.
@@ -140,24 +112,9 @@ unsafe fn segment_at<'a>(segment: *const clearway_segment_t) -> &'a Segment {
 /// # Safety
 /// `worker` was made by `clearway_segment_register` and has not left.
 #[inline(always)]
-unsafe fn worker_at<'a>(worker: *const clearway_segment_worker_t) -> &'a SegmentWorker<'static> {
+pub(crate) unsafe fn worker_at<'a>(worker: *const clearway_segment_worker_t) -> &'a SegmentWorker<'static> {
     // SAFETY: the caller's.
     &unsafe { at(worker) }.0
-}
-
-/// # Safety
-/// `latch` leads to a latch that was made.
-#[inline(always)]
-unsafe fn lwlock_at<'a>(latch: *mut clearway_segment_lwlock_t) -> &'a SegmentLwLock {
-    // SAFETY: of the same form, as is checked above.
-    unsafe { at(latch.cast_const().cast()) }
-}
-
-fn mode_of(mode: clearway_mode_t) -> LatchMode {
-    match mode {
-        clearway_mode_t::CLEARWAY_SHARED => LatchMode::Shared,
-        clearway_mode_t::CLEARWAY_EXCLUSIVE => LatchMode::Exclusive,
-    }
 }
 
 /// Writes a made segment to `segment`, or NULL.
@@ -332,76 +289,6 @@ pub unsafe extern "C" fn clearway_segment_address(
 pub unsafe extern "C" fn clearway_segment_set_class(number: u8, class: *const clearway_class_t) {
     // SAFETY: the caller's.
     ClassNumber(number).set(unsafe { clearway_class_t::of(class) });
-}
-
-/// Makes an idle latch of the class with this number.
-///
-/// # Safety
-/// `latch` leads into memory that `clearway_segment_reserve` has taken, and no worker uses a latch there; `fairness` is one of
-/// the names.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clearway_segment_lwlock_init(
-    latch: *mut clearway_segment_lwlock_t,
-    class_number: u8,
-    fairness: clearway_segment_fairness_t,
-) {
-    let fairness = match fairness {
-        clearway_segment_fairness_t::CLEARWAY_SEGMENT_BARGING => LwLockFairnessVariant::Barging,
-        clearway_segment_fairness_t::CLEARWAY_SEGMENT_HAND_OVER => LwLockFairnessVariant::HandOver,
-        clearway_segment_fairness_t::CLEARWAY_SEGMENT_WRITER_CLAIMS => LwLockFairnessVariant::WriterClaims,
-    };
-    // SAFETY: the caller's; the sizes are checked above.
-    unsafe { SegmentLwLock::make_at(latch.cast(), ClassNumber(class_number), fairness) };
-}
-
-/// Takes the latch, and waits as long as that takes.
-///
-/// # Safety
-/// `worker` is the calling thread's, `latch` leads to a latch that it does not hold; `mode` is one of the names.
-#[unsafe(no_mangle)]
-#[must_use]
-pub unsafe extern "C" fn clearway_segment_lwlock_acquire(
-    worker: *const clearway_segment_worker_t,
-    latch: *mut clearway_segment_lwlock_t,
-    mode: clearway_mode_t,
-) -> clearway_segment_result_t {
-    // SAFETY: the caller's.
-    let (worker, latch) = unsafe { (worker_at(worker), lwlock_at(latch)) };
-    result_of(worker.acquire(latch, mode_of(mode)))
-}
-
-/// Takes the latch if that needs no waiting; whether it did is written to `taken`.
-///
-/// # Safety
-/// As of `clearway_segment_lwlock_acquire`; `taken` may be written.
-#[unsafe(no_mangle)]
-#[must_use]
-pub unsafe extern "C" fn clearway_segment_lwlock_try_acquire(
-    worker: *const clearway_segment_worker_t,
-    latch: *mut clearway_segment_lwlock_t,
-    mode: clearway_mode_t,
-    taken: *mut bool,
-) -> clearway_segment_result_t {
-    // SAFETY: the caller's.
-    let (worker, latch) = unsafe { (worker_at(worker), lwlock_at(latch)) };
-    let result = worker.try_acquire(latch, mode_of(mode));
-    // SAFETY: the caller's.
-    unsafe { taken.write(result == Ok(true)) };
-    result_of(result.map(drop))
-}
-
-/// Releases the latch.
-///
-/// # Safety
-/// `worker` is the calling thread's, and `latch` leads to a latch.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn clearway_segment_lwlock_release(
-    worker: *const clearway_segment_worker_t,
-    latch: *mut clearway_segment_lwlock_t,
-    mode: clearway_mode_t,
-) -> clearway_segment_result_t {
-    // SAFETY: the caller's; there are no guards in C.
-    result_of(unsafe { worker_at(worker).release(lwlock_at(latch), mode_of(mode)) })
 }
 
 /// Finds the workers whose processes have died, and settles what they have left; any process may call it at any time. A

@@ -15,7 +15,10 @@ enum { WORKERS = 16, CHILDREN = 4, ROUNDS = 20000 };
 struct accounts {
     clearway_segment_lwlock_t latch;
     unsigned long long from, to;
-    int inside; /* a child holds the latch and stays */
+    uint64_t flushed; /* the latch's variable */
+    int told;         /* children that have seen it change */
+    int done;         /* times that a worker has done the work of all */
+    int inside;       /* a child holds the latch and stays */
 };
 
 static clearway_segment_t *segment;
@@ -49,6 +52,32 @@ static pid_t transferring(unsigned rounds) {
     clearway_segment_worker_t *worker = work();
     for (unsigned round = 0; round < rounds; round++)
         transfer(worker);
+    expect(clearway_segment_leave(worker), CLEARWAY_SEGMENT_OK, "leave");
+    _exit(0);
+}
+
+/* A child that waits until 7 is flushed, by a holder that keeps the latch; then until the work of all is done. */
+static pid_t waiting_for_others(void) {
+    pid_t child = fork();
+    if (child != 0)
+        return child;
+    clearway_segment_worker_t *worker = work();
+    uint64_t seen = 0;
+    bool changed = true;
+    while (seen < 7 && changed)
+        expect(clearway_segment_lwlock_wait_for_var(worker, &accounts->latch, &accounts->flushed, seen, &seen, &changed),
+               CLEARWAY_SEGMENT_OK, "wait for a variable");
+    if (seen != 7)
+        _exit(1);
+    __atomic_add_fetch(&accounts->told, 1, __ATOMIC_RELEASE);
+    while (__atomic_load_n(&accounts->done, __ATOMIC_ACQUIRE) == 0) {
+        bool acquired;
+        expect(clearway_segment_lwlock_acquire_or_wait(worker, &accounts->latch, &acquired), CLEARWAY_SEGMENT_OK, "or wait");
+        if (acquired) {
+            accounts->done += accounts->done == 0;
+            expect(clearway_segment_lwlock_release(worker, &accounts->latch, CLEARWAY_EXCLUSIVE), CLEARWAY_SEGMENT_OK, "release");
+        }
+    }
     expect(clearway_segment_leave(worker), CLEARWAY_SEGMENT_OK, "leave");
     _exit(0);
 }
@@ -110,9 +139,28 @@ int main(void) {
     if (accounts->from != 1 || accounts->to != (unsigned long long)CHILDREN * ROUNDS)
         return 1;
 
+    /* A process waits for what the holder says, and the holder keeps the latch. */
+    clearway_segment_worker_t *worker = work();
+    expect(clearway_segment_lwlock_acquire(worker, &accounts->latch, CLEARWAY_EXCLUSIVE), CLEARWAY_SEGMENT_OK, "acquire");
+    for (unsigned at = 0; at < CHILDREN; at++)
+        children[at] = waiting_for_others();
+    await_state(children[0], 'S', 50);
+    for (uint64_t flushed = 3; flushed <= 7; flushed += 4)
+        expect(clearway_segment_lwlock_update_var(worker, &accounts->latch, &accounts->flushed, flushed), CLEARWAY_SEGMENT_OK,
+               "update");
+    while (__atomic_load_n(&accounts->told, __ATOMIC_ACQUIRE) < CHILDREN)
+        usleep(100);
+    expect(clearway_segment_lwlock_release(worker, &accounts->latch, CLEARWAY_EXCLUSIVE), CLEARWAY_SEGMENT_OK, "release");
+    for (unsigned at = 0; at < CHILDREN; at++)
+        wait_for(children[at], 0);
+    if (accounts->done != 1)
+        return 1;
+    expect(clearway_segment_lwlock_update_var(worker, &accounts->latch, &accounts->flushed, 8), CLEARWAY_SEGMENT_NOT_HELD, "update");
+    if (accounts->flushed != 7)
+        return 1;
+
     /* A process that is killed while it sleeps on the latch takes no wake-up with it. */
     clearway_segment_report_t report;
-    clearway_segment_worker_t *worker = work();
     expect(clearway_segment_lwlock_acquire(worker, &accounts->latch, CLEARWAY_EXCLUSIVE), CLEARWAY_SEGMENT_OK, "acquire");
     pid_t waiting = transferring(1);
     /* It polls before it sleeps. A sleep between two polls is short: one that lasts is the latch's. */
