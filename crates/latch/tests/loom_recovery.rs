@@ -10,7 +10,9 @@
 mod explore;
 
 use clearway_latch::{LatchClass, LatchMode, LwLock, LwLockFairnessVariant, LwLockOptions, RecoveredWaiter};
-use clearway_machine::{DataCell, DeathInWait, Loom, Machine, Switch, WaitEvent, WaitQueue, WorkerId};
+use clearway_machine::{
+    AtomicWord, DataCell, DeathInWait, Loom, Machine, Switch, WaitEvent, WaitQueue, WorkerId,
+};
 use explore::explore;
 use loom::sync::Arc;
 use loom::thread;
@@ -19,6 +21,7 @@ static CLASS: LatchClass = LatchClass::new("loom", WaitEvent::UserLatch, 0);
 
 struct Shared {
     latch: LwLock<Loom>,
+    variable: <Loom as Machine>::U64,
     data: <Loom as Machine>::Data<u64>,
 }
 
@@ -32,6 +35,7 @@ impl Shared {
                     ..LwLockOptions::default()
                 },
             ),
+            variable: AtomicWord::new(0),
             data: DataCell::new(0),
         })
     }
@@ -149,5 +153,73 @@ fn loom_the_wake_up_of_a_worker_that_dies_woken_goes_on() {
         dead_waiter(*fairness, EXCLUSIVES, DeathInWait::AfterSleep, First::Release, 2);
         dead_waiter(*fairness, READER_DIES, DeathInWait::AfterSleep, First::Release, 1);
         dead_waiter(*fairness, WRITER_DIES, DeathInWait::AfterSleep, First::Release, 1);
+    }
+}
+
+/// The wait of a worker that does not want the latch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Until {
+    /// `acquire_or_wait`, which takes it only if it is free at once.
+    Free,
+    /// `wait_for_var`.
+    Changed,
+}
+
+/// As `dead_waiter`, but that Dora waits so, and Alice changes the variable before she releases. Emil wants the latch.
+fn dead_onlooker(until: Until, end: DeathInWait, first: First, preemptions: usize) {
+    explore(preemptions, move || {
+        Loom::workers();
+        let shared = Shared::new(LwLockFairnessVariant::Barging);
+        shared.latch.acquire(LatchMode::Exclusive);
+        let dying = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                let me = Loom::worker();
+                let lived = Loom::run_until_death(end, || match until {
+                    Until::Free => drop(shared.latch.acquire_or_wait()),
+                    Until::Changed => {
+                        let _ = shared.latch.wait_for_var(&shared.variable, 0);
+                    }
+                });
+                lived.is_none().then_some(me)
+            })
+        };
+        let waiting = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || shared.use_in(LatchMode::Exclusive))
+        };
+        let change_and_release = || {
+            shared.latch.update_var(&shared.variable, 1);
+            // SAFETY: acquired above.
+            unsafe { shared.latch.release(LatchMode::Exclusive) };
+        };
+        if first == First::Recovery {
+            shared.stand_in_for(dying.join().unwrap().expect("the latch is held until later"));
+            change_and_release();
+        } else {
+            change_and_release();
+            if let Some(dead) = dying.join().unwrap() {
+                shared.stand_in_for(dead);
+            }
+        }
+        waiting.join().unwrap();
+        shared.use_in(LatchMode::Exclusive);
+        assert!(!shared.latch.is_held(), "a dead worker holds the latch");
+    });
+}
+
+#[test]
+fn loom_a_worker_that_dies_waiting_for_a_free_latch_or_a_variable_is_taken_off() {
+    for until in [Until::Free, Until::Changed] {
+        dead_onlooker(until, DeathInWait::BeforeSleep, First::Recovery, 1);
+    }
+}
+
+#[test]
+fn loom_a_worker_that_dies_waiting_for_a_free_latch_or_a_variable_holds_up_none() {
+    for until in [Until::Free, Until::Changed] {
+        for end in [DeathInWait::BeforeSleep, DeathInWait::AfterSleep] {
+            dead_onlooker(until, end, First::Release, 1);
+        }
     }
 }

@@ -166,6 +166,17 @@ impl<M: Machine> WorkerSlot<M> {
         }
     }
 
+    /// Makes the slot of a worker that waits for nothing as new, but for whose it is. A post that is still on its way to it
+    /// belongs to no wait, and the next worker passes it by (the queue's surplus posts).
+    pub(crate) fn clear(&self) {
+        while self.semaphore.try_wait() {}
+        // The next worker has counted and learned nothing yet.
+        self.adaptive.clear();
+        self.spins_per_delay.store(0, Ordering::Relaxed);
+        self.wait_event
+            .store(WaitEvent::Running as u32, Ordering::Relaxed);
+    }
+
     /// The event that the worker waits for at this instant. Relaxed: a sample, ordered with nothing.
     pub fn wait_event(&self) -> WaitEvent {
         WaitEvent::from_number(self.wait_event.load(Ordering::Relaxed))

@@ -20,7 +20,7 @@ use core::sync::atomic::Ordering;
 
 use crate::core_words::{CoreU32, CoreU64};
 use crate::growing_table::{Entries, GrowingTable};
-use crate::{AtomicWord, Bare, Machine, Padded, WaitEvent, WaitQueue, WorkerId, WorkerSlot};
+use crate::{AtomicWord, Bare, Machine, Padded, WaitQueue, WorkerId, WorkerSlot};
 
 /// The free slots in `Workers::room`; the bits above count segments.
 const FREE: u64 = SEGMENT - 1;
@@ -285,9 +285,6 @@ impl<M: Machine> Workers<M> {
             0,
             "a worker that waits gives its slot back"
         );
-        while slot.semaphore.try_wait() {}
-        // The next worker has counted nothing yet.
-        slot.adaptive.clear();
         // The worker's learned budget enters the estimate that new workers start from. Concurrent updates may
         // overwrite each other, which a running mean tolerates.
         let spins = slot.spins_per_delay.load(Ordering::Relaxed);
@@ -295,10 +292,8 @@ impl<M: Machine> Workers<M> {
             let estimate = self.spins_per_delay_estimate.load(Ordering::Relaxed);
             self.spins_per_delay_estimate
                 .store(estimate - estimate / 16 + spins, Ordering::Relaxed);
-            slot.spins_per_delay.store(0, Ordering::Relaxed);
         }
-        slot.wait_event
-            .store(WaitEvent::Running as u32, Ordering::Relaxed);
+        slot.clear();
         slot.claimed.store(0, Ordering::Release);
         // Release: pairs with the Acquire in `claim`. After the slot: what is counted can be found (W1).
         self.room.fetch_add(1, Ordering::Release);

@@ -87,6 +87,8 @@ mod class;
 mod lwlock;
 mod recovery;
 mod segment;
+#[cfg(test)]
+mod testing;
 mod worker;
 
 pub use clearway_machine::{HeldLatch, Interprocess, ProcessId, SegmentError};

@@ -122,3 +122,82 @@ impl Segment {
         unsafe { latch.latch.recover_waiter(worker) == RecoveredWaiter::Settled }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use core::sync::atomic::Ordering::Relaxed;
+
+    use clearway_machine::AtomicWord;
+
+    use super::super::testing::{one_at_a_time, segment};
+    use super::super::{ClassNumber, SegmentLwLock};
+    use super::*;
+    use crate::lwlock::state::{HAS_WAITERS, LOCKED};
+    use crate::{LatchMode, LwLockFairnessVariant};
+
+    const PATIENCE: Duration = Duration::from_secs(120);
+
+    fn await_that(what: &str, holds: impl Fn() -> bool) {
+        let start = Instant::now();
+        while !holds() {
+            assert!(start.elapsed() < PATIENCE, "in vain: {what}");
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// A child of `fork` that sleeps on the list of `latch`, which the caller holds.
+    fn sleeping_child(segment: &Segment, latch: &SegmentLwLock) -> libc::pid_t {
+        // SAFETY: the child uses this thread's data alone, and ends without running what the harness has set up.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let acquired = segment
+                .register()
+                .is_ok_and(|worker| worker.acquire(latch, LatchMode::Exclusive).is_ok());
+            // SAFETY: ends the process.
+            unsafe { libc::_exit(i32::from(acquired)) };
+        }
+        await_that("the child is on the list", || {
+            latch.latch.state.load(Relaxed) & (HAS_WAITERS | LOCKED) == HAS_WAITERS
+        });
+        // From there it enters no sleep but the latch's.
+        await_that("the child sleeps", || {
+            let stat = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap();
+            stat[stat.rfind(')').unwrap()..].starts_with(") S")
+        });
+        child
+    }
+
+    #[test]
+    fn a_worker_that_died_asleep_is_unsettled_while_one_that_is_stopped_has_the_list_locked() {
+        let _one = one_at_a_time();
+        let segment = segment(2);
+        let offset = segment.place_lwlock(ClassNumber(1), LwLockFairnessVariant::Barging);
+        let latch = segment.lwlock(offset.unwrap()).unwrap();
+        let worker = segment.register().unwrap();
+        worker.acquire(latch, LatchMode::Exclusive).unwrap();
+        let child = sleeping_child(&segment, latch);
+        // SAFETY: the number of a child that has not been waited for.
+        assert_eq!(unsafe { libc::kill(child, libc::SIGKILL) }, 0);
+        // SAFETY: no status is asked for.
+        assert_eq!(unsafe { libc::waitpid(child, core::ptr::null_mut(), 0) }, child);
+        // As one leaves it that lives and is stopped.
+        latch.latch.state.fetch_or(LOCKED, Relaxed);
+        let unsettled = RecoveryReport {
+            unsettled: 1,
+            ..RecoveryReport::default()
+        };
+        assert_eq!(segment.recover_dead(), Ok(Some(unsettled)));
+        assert!(!segment.is_broken());
+        // It goes on.
+        latch.latch.state.fetch_and(!LOCKED, Relaxed);
+        let settled = RecoveryReport {
+            asleep: 1,
+            ..RecoveryReport::default()
+        };
+        assert_eq!(segment.recover_dead(), Ok(Some(settled)));
+        assert_eq!(latch.latch.state.load(Relaxed) & (HAS_WAITERS | LOCKED), 0);
+        // SAFETY: acquired above.
+        unsafe { worker.release(latch, LatchMode::Exclusive) }.unwrap();
+        assert!(!latch.is_held());
+    }
+}

@@ -263,35 +263,27 @@ guard! {
 
 #[cfg(test)]
 mod tests {
-    use core::alloc::Layout;
-    use core::ptr::NonNull;
     use core::sync::atomic::Ordering::Relaxed;
     use core::time::Duration;
-    use std::alloc::alloc_zeroed;
     use std::time::Instant;
 
     use clearway_machine::AtomicWord;
 
     use super::*;
     use crate::LwLockFairnessVariant;
+    use crate::interprocess::testing::{one_at_a_time, segment};
     use crate::interprocess::{ClassNumber, Segment};
     use crate::lwlock::state::{HAS_WAITERS, LOCKED};
 
     const PATIENCE: Duration = Duration::from_secs(120);
 
-    /// Never freed: a thread that waits for ever goes on when the test has failed.
-    fn segment() -> &'static Segment {
-        let size = Segment::size_for(2, 4096);
-        let layout = Layout::from_size_align(size, 4096).unwrap();
-        // SAFETY: not empty.
-        let memory = NonNull::new(unsafe { alloc_zeroed(layout) }).unwrap();
-        // SAFETY: new memory, which is never freed.
-        Box::leak(Box::new(unsafe { Segment::create(memory, size, 2) }.unwrap()))
-    }
-
     #[test]
     fn a_release_in_a_broken_segment_waits_for_no_dead_worker() {
-        let segment = segment();
+        let _one = one_at_a_time();
+        // Not freed if the test fails: a thread that waits for ever goes on then.
+        let made = Box::into_raw(Box::new(segment(2)));
+        // SAFETY: made above, and freed below.
+        let segment: &'static Segment = unsafe { &*made };
         let offset = segment.place_lwlock(ClassNumber(1), LwLockFairnessVariant::Barging);
         let latch = segment.lwlock(offset.unwrap()).unwrap();
         let holder = std::thread::spawn(move || {
@@ -313,5 +305,7 @@ mod tests {
         }
         holder.join().unwrap();
         assert!(segment.processes().is_empty(), "the slot is given back");
+        // SAFETY: the thread that has used it has ended.
+        drop(unsafe { Box::from_raw(made) });
     }
 }

@@ -19,7 +19,7 @@ use super::error::SegmentError;
 use super::process::{ProcessId, namespaces_of_caller};
 use super::{CURRENT, Current, Interprocess, forget_worker_in_children};
 use crate::core_words::{CoreU32, CoreU64};
-use crate::{AtomicWord, Padded, WaitEvent, WorkerId, WorkerSlot, Workers};
+use crate::{AtomicWord, Padded, WorkerId, WorkerSlot, Workers};
 
 /// "clearway" as bytes of a little-endian number.
 const MAGIC: u64 = u64::from_le_bytes(*b"clearway");
@@ -527,18 +527,15 @@ impl Drop for Registration<'_> {
             return;
         }
         CURRENT.set(Current::NONE);
-        clear(self.memory.view().workers.slot(self.worker()));
-        self.claim.give_back();
+        give_back(self.memory.view(), self.worker());
     }
 }
 
-/// Makes the slot of a worker that waits for nothing as new. A post that is still on its way to it belongs to no wait, and
-/// the next worker passes it by (the queue's surplus posts).
-pub(super) fn clear(slot: &WorkerSlot<Interprocess>) {
-    while slot.semaphore.try_wait() {}
-    slot.adaptive.clear();
-    slot.spins_per_delay.store(0, Relaxed);
+/// Gives the slot of `worker`, which waits for nothing, to the next.
+pub(super) fn give_back(view: &Attachment, worker: WorkerId) {
+    let slot = view.workers.slot(worker);
+    slot.clear();
     slot.waiting.store(0, Relaxed);
-    slot.wait_event.store(WaitEvent::Running as u32, Relaxed);
     slot.claimed.store(0, Relaxed);
+    view.claims[worker.0 as usize].give_back();
 }

@@ -4,7 +4,7 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 
 use super::claim::{Activity, HeldLatch};
 use super::error::SegmentError;
-use super::memory::{SegmentMemory, clear};
+use super::memory::{SegmentMemory, give_back};
 use super::process::ProcessId;
 use crate::{AtomicWord, WorkerId};
 
@@ -112,9 +112,7 @@ impl Recovery<'_> {
     /// The worker is among [`dead`](Self::dead), and neither on a latch's list nor taken off one and about to be told so. A post
     /// that comes after that belongs to no wait.
     pub unsafe fn free(&self, dead: &DeadWorker) {
-        let view = self.memory.view();
-        clear(view.workers.slot(dead.worker));
-        view.claims[dead.worker.0 as usize].give_back();
+        give_back(self.memory.view(), dead.worker);
     }
 
     /// From now on no process can use the segment.
