@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
+use clearway_peers::host::HostUse;
 use clearway_peers::losses::losses;
 use clearway_peers::measure::Point;
 use clearway_peers::schedule::{Subject, measure_all};
@@ -106,6 +107,7 @@ fn bench(arguments: &Arguments) -> Result<(), String> {
     let subjects = arguments.subjects()?;
     let places = arguments.places();
     let mut lost = Vec::new();
+    let before = HostUse::now();
     println!("{CELLS_HEAD}");
     for &place in &places {
         let point = Point {
@@ -120,14 +122,23 @@ fn bench(arguments: &Arguments) -> Result<(), String> {
         cells
             .iter()
             .for_each(|cell| println!("{}", cell_line(place, cell)));
-        lost.extend(losses(&cells).iter().map(|loss| loss_line(place, loss)));
+        lost.extend(losses(&cells).into_iter().map(|loss| (place, loss)));
     }
+    let steady = lost.iter().filter(|(_, loss)| loss.is_steady()).count();
     println!(
-        "\n{} lost figures at {} points:\n\n{LOSSES_HEAD}",
+        "\n{} lost figures at {} points, {steady} of them in three quarters of the rounds:\n\n{LOSSES_HEAD}",
         lost.len(),
         places.len()
     );
-    lost.iter().for_each(|line| println!("{line}"));
+    for (place, loss) in &lost {
+        println!("{}", loss_line(*place, loss));
+    }
     println!("\nNo write was torn or lost.");
+    if let Some((before, after)) = before.zip(HostUse::now()) {
+        println!(
+            "Other programs kept {:.2} CPUs busy.",
+            before.others_until(&after)
+        );
+    }
     Ok(())
 }

@@ -20,8 +20,10 @@
 //! - P4: a mode that makes more than 1 of 32 acquisitions is timed once in 64 times its share of them, any other always.
 //!   The clock's own cost, some 20 to 40 ns, is in each time.
 //! - P5: a cell is *lost* to another lock if that one makes more than 1.1 times the acquisitions, or its 99th percentile of
-//!   readers or writers is below half of ours ([`losses`]).
+//!   readers or writers is below half of ours ([`losses`]). A loss is *steady* if three quarters of the rounds show it.
+//! - P6: the bench ends with the CPUs that other programs kept busy ([`host`]).
 
+pub mod host;
 pub mod losses;
 pub mod measure;
 pub mod schedule;

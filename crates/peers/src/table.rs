@@ -57,7 +57,7 @@ pub fn cell_line(place: Place, cell: &Cell) -> String {
         percentile(write, p99),
         percentile(write, p999),
         cell.median(|figures| Some(figures.cpu_ns))
-            .map_or_else(String::new, time),
+            .map_or_else(String::new, cpu_time),
     )
 }
 
@@ -97,6 +97,15 @@ fn time(ns: f64) -> String {
         ns if ns < 1e6 => three_digits(ns / 1e3, "µs"),
         ns if ns < 1e9 => three_digits(ns / 1e6, "ms"),
         ns => three_digits(ns / 1e9, "s"),
+    }
+}
+
+/// As `time`, with a tenth of a nanosecond.
+fn cpu_time(ns: f64) -> String {
+    if ns < 1e3 {
+        three_digits(ns, "ns")
+    } else {
+        time(ns)
     }
 }
 
@@ -156,6 +165,10 @@ mod tests {
         assert_eq!(
             [7.0, 1_500.0, 33e6, 2e9].map(time),
             ["7 ns", "1.50 µs", "33.0 ms", "2.00 s"]
+        );
+        assert_eq!(
+            [5.25, 33.0, 1_500.0].map(cpu_time),
+            ["5.25 ns", "33.0 ns", "1.50 µs"]
         );
     }
 }
