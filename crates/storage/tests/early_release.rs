@@ -8,6 +8,7 @@ mod chosen;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clearway_machine::Watchdog;
 use clearway_storage::btree::{BTree, InsertOutcome};
 use clearway_storage::heap::{DeleteOutcome, Heap, Tid, TxnContext, UpdateOutcome, VersionOutcome};
 use clearway_storage::vacuum::vacuum;
@@ -351,4 +352,74 @@ fn a_crash_leaves_the_newest_durable_version_or_a_later_one() {
     });
     table.storage.wal.flush(end);
     assert_eq!(replaces(third), Some(vec![]));
+}
+
+/// A row that is updated again and again, by commits that do not wait for the disk. The log writer sleeps until it is asked.
+#[test]
+fn a_page_that_only_the_disk_keeps_full_asks_for_a_flush() {
+    let _watchdog = Watchdog::over_test();
+    let table = Table::new();
+    let log = &table.storage.wal;
+    let (mut newest, mut asked) = (table.row, Lsn(0));
+    for number in 0..1_000 {
+        (newest, _) = table.commit_without_a_wait(|table, ctx| table.replace(ctx, newest, NEW));
+        if log.wanted() > asked {
+            asked = log.wanted();
+            while log.flushed() < asked {
+                std::thread::yield_now();
+            }
+        }
+        assert_eq!(newest.block, table.row.block, "update {number} found no room");
+    }
+    assert!(asked > Lsn(0));
+}
+
+/// Without a log writer: an update that finds its page full of versions that only the disk keeps flushes by itself.
+#[test]
+fn an_update_waits_for_the_room_of_many_versions() {
+    let table = Table::new();
+    table.storage.stop_threads();
+    let log = &table.storage.wal;
+    let (mut newest, before) = (table.row, log.flushed());
+    for number in 0..1_000 {
+        (newest, _) = table.commit_without_a_wait(|table, ctx| table.replace(ctx, newest, NEW));
+        assert_eq!(newest.block, table.row.block, "update {number} found no room");
+    }
+    assert!(log.flushed() > before);
+}
+
+/// Five long versions fill the page.
+#[test]
+fn an_update_does_not_wait_for_the_room_of_a_few_versions() {
+    let table = Table::new();
+    table.storage.stop_threads();
+    let log = &table.storage.wal;
+    let (mut newest, before) = (table.row, log.flushed());
+    for number in 1..=6 {
+        assert_eq!(newest.block, table.row.block, "update {number} found no room");
+        let update = |table: &Table, ctx: &TxnContext<'_>| {
+            table.heap().update(ctx, newest, &[7; 1_500], true).unwrap()
+        };
+        match table.commit_without_a_wait(update).0 {
+            UpdateOutcome::Updated { tid, .. } => newest = tid,
+            outcome => panic!("{outcome:?}"),
+        }
+    }
+    assert_ne!(newest.block, table.row.block);
+    assert_eq!(log.flushed(), before, "an update has waited for the disk");
+    assert!(log.wanted() > Lsn(0));
+}
+
+/// Nothing is asked for where each commit waits for the disk.
+#[test]
+fn a_row_of_durable_versions_asks_for_nothing() {
+    let table = Table::new();
+    let mut newest = table.row;
+    for _ in 0..1_000 {
+        let end;
+        (newest, end) = table.commit_without_a_wait(|table, ctx| table.replace(ctx, newest, NEW));
+        table.storage.wal.flush(end);
+    }
+    assert_eq!(newest.block, table.row.block);
+    assert_eq!(table.storage.wal.wanted(), Lsn(0));
 }

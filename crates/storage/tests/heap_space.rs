@@ -477,3 +477,36 @@ fn vacuum_comes_back_for_what_it_has_not_freed() {
     table.check();
     table.storage.stop_threads();
 }
+
+/// While a transaction keeps all of its versions, a row leaves its page. A look-up of it later prunes what it finds there.
+#[test]
+fn a_look_up_prunes_what_a_row_has_left_behind() {
+    let mut table = Table::new();
+    table.insert(1, 20);
+    let root = table.rows[0].0;
+    let holder = table.storage.proc_array.attach().unwrap();
+    let held = table.storage.assign_xid(holder).unwrap();
+    let mut newest = root;
+    while newest.block == root.block {
+        newest = table.transact(
+            |ctx| match table.heap().update(ctx, newest, &[7; 20], true).unwrap() {
+                UpdateOutcome::Updated { tid, .. } => tid,
+                outcome => panic!("{outcome:?}"),
+            },
+        );
+    }
+    let is_seen = || table.transact(|ctx| table.heap().fetch(ctx, root, |_, _| ()).unwrap().is_some());
+    let removed_by_vacuum = || {
+        let horizon = table.storage.proc_array.horizon();
+        let stats = vacuum(&table.storage, table.rel, &[], horizon, &|| false).unwrap();
+        stats.removed_versions
+    };
+    assert!(!is_seen());
+    table.storage.abort(holder, held).unwrap();
+    table.storage.proc_array.detach(holder);
+    assert!(!is_seen());
+    assert_eq!(removed_by_vacuum(), 0, "the look-up left versions to vacuum");
+    // What vacuum finds where nothing has looked.
+    let seen = table.transact(|ctx| table.heap().fetch(ctx, newest, |_, row| row.to_vec()).unwrap());
+    assert_eq!(seen, Some(vec![7; 20]));
+}

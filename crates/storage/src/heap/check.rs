@@ -14,10 +14,10 @@ use crate::buffer::PageShared;
 use crate::buffer::page_view::HintedPage;
 use crate::error::findings::Findings;
 use crate::error::{Result, StorageError};
+use crate::heap::chain::{chain, chain_start};
 use crate::heap::layout::{
     self, HEAP_ONLY, LINE_POINTER, LOCK_ONLY, Line, TUPLE_HEADER, Tuple, line, lines, slot_count,
 };
-use crate::heap::scan::{chain, chain_start};
 use crate::heap::visibility::next_in_chain;
 use crate::heap::{Heap, Tid};
 use crate::page::{self, PAGE_HEADER, PAGE_SIZE, PageId, PageKind};

@@ -11,7 +11,7 @@
 //! them as well.
 
 use crate::error::Result;
-use crate::heap::scan::{chain, chain_start};
+use crate::heap::chain::{chain, chain_start};
 use crate::heap::{Heap, Tid, TxnContext};
 
 use clearway_txn::Xid;

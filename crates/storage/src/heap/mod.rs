@@ -37,13 +37,16 @@
 //! | `pieces` | byte strings longer than a page |
 //! | `check` | whether a page keeps these rules |
 
+mod chain;
 pub(crate) mod check;
 pub(crate) mod compaction;
 mod header;
 mod insert;
 mod kept_versions;
 pub(crate) mod layout;
+mod left_behind;
 mod lock;
+mod once_durable;
 mod page_run;
 mod pieces;
 pub(crate) mod prune;

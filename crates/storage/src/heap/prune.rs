@@ -16,9 +16,10 @@ use smallvec::SmallVec;
 
 use crate::buffer::PageExclusive;
 use crate::error::Result;
+use crate::heap::chain::chain;
 use crate::heap::compaction::compact;
 use crate::heap::layout::{HEAP_ONLY, LINE_POINTER, Line, Tuple, lines};
-use crate::heap::scan::chain;
+use crate::heap::once_durable::OnceDurable;
 use crate::heap::visibility::{Removable, is_settled, removable, rolled_back};
 use crate::page::{self, PAGE_SIZE};
 use crate::storage::Storage;
@@ -28,6 +29,8 @@ use crate::storage::Storage;
 pub(crate) struct Pruned {
     /// Versions removed.
     pub(crate) removed: usize,
+    /// Versions that only the disk keeps.
+    pub(crate) once_durable: OnceDurable,
 }
 
 /// Some of a page's line pointers.
@@ -62,6 +65,7 @@ struct Findings {
     replaced: SmallVec<[(u16, Line); 4]>,
     removed: usize,
     newest_deleter: Xid,
+    once_durable: OnceDurable,
 }
 
 impl Findings {
@@ -73,11 +77,31 @@ impl Findings {
         tuple: &Tuple<'_>,
         horizon: Xid,
     ) -> Result<bool> {
-        let reason = removable(storage, page, tuple, horizon)?;
-        if let Some(Removable::DeletedBy(deleter)) = reason {
-            self.newest_deleter = self.newest_deleter.max(deleter);
+        match removable(storage, page, tuple, horizon)? {
+            Removable::No => return Ok(false),
+            Removable::OnceDurable(position) => {
+                self.once_durable.add(position);
+                return Ok(false);
+            }
+            Removable::NeverSeen => {}
+            Removable::DeletedBy(deleter) => self.newest_deleter = self.newest_deleter.max(deleter),
         }
-        Ok(reason.is_some())
+        Ok(true)
+    }
+
+    /// Counts a version behind one that only the disk keeps, if it is another such one.
+    #[cold]
+    fn count_kept(
+        &mut self,
+        storage: &Storage,
+        page: &PageExclusive<'_>,
+        tuple: &Tuple<'_>,
+        horizon: Xid,
+    ) -> Result<()> {
+        if let Removable::OnceDurable(position) = removable(storage, page, tuple, horizon)? {
+            self.once_durable.add(position);
+        }
+        Ok(())
     }
 
     fn remove(&mut self, slot: u16) {
@@ -107,6 +131,7 @@ pub(crate) fn prune(storage: &Storage, page: &mut PageExclusive<'_>, horizon: Xi
     }
     Ok(Pruned {
         removed: found.removed,
+        once_durable: found.once_durable,
     })
 }
 
@@ -132,6 +157,7 @@ fn look(storage: &Storage, page: &PageExclusive<'_>, horizon: Xid) -> Result<Fin
             }
         }
         let (mut first_live, mut removes_front) = (None, false);
+        let kept_by_disk = found.once_durable.count();
         for (slot, tuple) in chain(hinted, start) {
             visited.insert(slot);
             if first_live.is_none() && found.is_removable(storage, page, &tuple, horizon)? {
@@ -139,8 +165,10 @@ fn look(storage: &Storage, page: &PageExclusive<'_>, horizon: Xid) -> Result<Fin
                 removes_front = true;
             } else if first_live.is_some() && rolled_back(storage, page, &tuple, horizon)? {
                 found.remove(slot);
-            } else {
-                first_live.get_or_insert(slot);
+            } else if first_live.is_none() {
+                first_live = Some(slot);
+            } else if found.once_durable.count() > kept_by_disk {
+                found.count_kept(storage, page, &tuple, horizon)?;
             }
         }
         // Without a version at all: a Redirect to one that was rolled back and removed below.

@@ -44,12 +44,12 @@ use clearway_txn::Xid;
 use crate::buffer::PageExclusive;
 use crate::change::AtomicChange;
 use crate::error::Result;
+use crate::heap::chain::chain;
 use crate::heap::insert::free_line_pointer;
 use crate::heap::layout::{
     ENDED_SHIFT, HEAP_ONLY, LINE_POINTER, Line, PAGE_FLAGS, free_space, line_offset, line_words, slot_count,
     tuple_size,
 };
-use crate::heap::scan::chain;
 use crate::heap::visibility::{Removable, removable};
 use crate::page::{self, LOWER};
 use crate::storage::Storage;
@@ -132,9 +132,9 @@ impl Room {
             return Ok(None);
         };
         let deleter = match removable(storage, page, &tuple, horizon)? {
-            Some(Removable::DeletedBy(deleter)) => deleter,
-            Some(Removable::NeverSeen) => Xid::INVALID,
-            None => return Ok(None),
+            Removable::DeletedBy(deleter) => deleter,
+            Removable::NeverSeen => Xid::INVALID,
+            Removable::No | Removable::OnceDurable(_) => return Ok(None),
         };
         Ok(Some(Room {
             root,

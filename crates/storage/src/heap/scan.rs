@@ -4,11 +4,12 @@ use clearway_txn::{InTheWay, RowLockMode, Xid};
 
 use crate::buffer::FrameRing;
 use crate::buffer::PageShared;
-use crate::buffer::page_view::HintedPage;
 use crate::error::Result;
-use crate::heap::layout::{HEAP_ONLY, Line, Tuple, line, slot_count};
+use crate::heap::chain::{chain, chain_start};
+use crate::heap::layout::{Tuple, slot_count};
+use crate::heap::left_behind;
 use crate::heap::row_lock::row_lock_mode;
-use crate::heap::visibility::{self, Liveness, WriterConflict, liveness, next_in_chain, writer_conflict};
+use crate::heap::visibility::{self, Liveness, WriterConflict, liveness, writer_conflict};
 use crate::heap::{Heap, Tid, TxnContext};
 use crate::page::{self, PageId};
 
@@ -28,31 +29,6 @@ pub enum VersionOutcome<R> {
         /// The version that replaced it.
         latest: Tid,
     },
-}
-
-/// The slot of the first version in the HOT chain of `root`; `None` if the root leads nowhere.
-pub(crate) fn chain_start(page: HintedPage<'_>, root: u16) -> Option<u16> {
-    match line(page.front(), root) {
-        Line::Redirect(slot) => Some(slot),
-        // R1: a heap-only tuple here means that the slot has been used again.
-        Line::Normal { offset, length } => (!Tuple::new(page, offset, length).has(HEAP_ONLY)).then_some(root),
-        Line::Unused | Line::Dead => None,
-    }
-}
-
-/// The versions of a HOT chain, oldest first.
-pub(crate) fn chain(page: HintedPage<'_>, start: u16) -> impl Iterator<Item = (u16, Tuple<'_>)> {
-    let mut next = Some((start, None::<u64>));
-    std::iter::from_fn(move || {
-        let (slot, expected) = next?;
-        let tuple = Tuple::at(page, slot)?;
-        // R2.
-        if expected.is_some_and(|xmax| xmax != tuple.xmin()) {
-            return None;
-        }
-        next = next_in_chain(&tuple).map(|slot| (slot, Some(tuple.xmax())));
-        Some((slot, tuple))
-    })
 }
 
 /// The row that stands where another is wanted.
@@ -137,6 +113,7 @@ impl Heap {
         let Some(start) = chain_start(hinted, root.slot) else {
             return Ok(None);
         };
+        let mut passed = 0;
         for (slot, tuple) in chain(hinted, start) {
             if visibility::visible(ctx, &page, &tuple)? {
                 return Ok(Some(read(
@@ -147,6 +124,10 @@ impl Heap {
                     tuple.row(),
                 )));
             }
+            passed += 1;
+        }
+        if passed >= left_behind::LONG {
+            left_behind::prune_chain(ctx, page, start)?;
         }
         Ok(None)
     }

@@ -11,13 +11,15 @@ use crate::heap::layout::{
     CMAX, HEAP_ONLY, HOT_UPDATED, INFOMASK, KEY_KEPT, LOCK_ONLY, MAY_RETURN, NEXT, Tuple, XMAX, XMAX_BITS,
     encode_tuple, free_space,
 };
+use crate::heap::once_durable;
 use crate::heap::prune;
 use crate::heap::replace::{Room, note_ended};
 use crate::heap::row_changes::{Done, RowChanges};
 use crate::heap::row_lock::{key_kept, row_lock_mode};
 use crate::heap::visibility::{WriterConflict, writer_conflict};
 use crate::heap::{Heap, Tid, TxnContext};
-use crate::page::{self, PageId, PageKind};
+use crate::page::{self, Lsn, PageId, PageKind};
+use crate::storage::Storage;
 use crate::storage::page_room::PageRoomVariant;
 
 /// The columns that an update changes.
@@ -187,6 +189,41 @@ enum Refused {
     Replaced(Tid),
 }
 
+/// Room for a new version on its predecessor's page.
+enum Found {
+    /// At the end of the tuples.
+    Free,
+    /// The place of a dead version.
+    Place(Room),
+    /// There will be some once the log is durable up to here.
+    OnceDurable(Lsn),
+    None,
+}
+
+/// Looks for room on a full page for a row of `length` bytes: the place of a dead version if `replaces`, or what pruning
+/// frees.
+#[inline]
+fn make_room(
+    storage: &Storage,
+    page: &mut PageExclusive<'_>,
+    length: usize,
+    replaces: bool,
+) -> Result<Found> {
+    // Pruning is a change of its own, and the page stays latched, so what conflicts with the caller does not change.
+    let horizon = storage.proc_array.horizon();
+    if replaces && let Some(room) = Room::find(storage, page, length, horizon)? {
+        return Ok(Found::Place(room));
+    }
+    let pruned = prune::prune(storage, page, horizon)?;
+    if fits(page.header(), length) {
+        return Ok(Found::Free);
+    }
+    Ok(pruned
+        .once_durable
+        .awaited(storage)
+        .map_or(Found::None, Found::OnceDurable))
+}
+
 impl Heap {
     /// Replaces the version at `tid`.
     #[inline]
@@ -226,30 +263,32 @@ impl Heap {
                 });
             }
             let replaces = ctx.storage.options.page_room == PageRoomVariant::Replace;
-            let mut room = None;
-            if !fits(page.header(), row.len()) {
-                // Pruning is a change of its own, and the page stays latched, so what conflicts with the caller does
-                // not change.
-                let horizon = ctx.storage.proc_array.horizon();
-                if replaces {
-                    room = Room::find(ctx.storage, &page, row.len(), horizon)?;
-                }
-                if room.is_none() {
-                    prune::prune(ctx.storage, &mut page, horizon)?;
-                }
+            let found = match fits(page.header(), row.len()) {
+                true => Found::Free,
+                false => make_room(ctx.storage, &mut page, row.len(), replaces)?,
+            };
+            if let Found::OnceDurable(position) = found {
+                drop((new_page, page, change));
+                ctx.storage.wal.flush(position);
+                continue;
             }
             let mut tuple = ByteBuffer::take();
-            if room.is_some() || fits(page.header(), row.len()) {
+            if let Found::Free | Found::Place(_) = found {
                 let heap_only = if hot_allowed { HEAP_ONLY } else { 0 };
                 encode_tuple(ctx.writing_xid().0, ctx.command, heap_only, row, &mut tuple);
-                let slot = match room {
-                    Some(room) => room.take(ctx.storage, &mut change, &mut page, &tuple),
-                    None => place(&mut change, &mut page, &tuple),
+                let free = free_space(page.header());
+                let in_place = matches!(found, Found::Place(_));
+                let slot = match found {
+                    Found::Place(room) => room.take(ctx.storage, &mut change, &mut page, &tuple),
+                    _ => place(&mut change, &mut page, &tuple),
                 };
                 let new = Tid {
                     block: tid.block,
                     slot,
                 };
+                if once_durable::became_scarce(free, free_space(page.header())) {
+                    once_durable::ask_for_inserter(ctx.storage, &page, tid.slot);
+                }
                 let hot_updated = if hot_allowed { HOT_UPDATED } else { 0 };
                 mark(
                     ctx,
@@ -262,7 +301,7 @@ impl Heap {
                 rows.follow(self.place(tid), self.place(new));
                 ctx.note_inserted(page.page_id(), slot);
                 if replaces && hot_allowed {
-                    note_ended(&mut change, &mut page, tid.slot, room.is_some());
+                    note_ended(&mut change, &mut page, tid.slot, in_place);
                 }
                 change.finish()?;
                 return Ok(UpdateOutcome::Updated {

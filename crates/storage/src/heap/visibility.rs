@@ -13,6 +13,7 @@ use crate::heap::layout::{
     XMIN_COMMITTED, stands_alone,
 };
 use crate::heap::{Tid, TxnContext};
+use crate::page::Lsn;
 use crate::storage::Storage;
 
 /// A latched page on which hints can be set.
@@ -301,44 +302,49 @@ pub(crate) fn is_settled(infomask: u16, xmax: Xid) -> bool {
         && (infomask & (LOCK_ONLY | XMAX_ABORTED) != 0 || !xmax.is_valid())
 }
 
-/// The reason why no snapshot of this database can see a version.
+/// The answer to the question if a version may be removed, and the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Removable {
+    /// A snapshot of this database may see it.
+    No,
+    /// No snapshot can, but a reader is to find it until the log is durable up to here, where its deleter has committed
+    /// (L5 of `commit::lock_release`).
+    OnceDurable(Lsn),
     /// Its inserter rolled back, or has deleted it itself: no other transaction ever sees it.
     NeverSeen,
     /// This transaction deleted it and committed, below the horizon. A standby's snapshots may still see it.
     DeletedBy(Xid),
 }
 
-/// The reason why no snapshot can see the version (R4); `None` if one may.
+/// Tells if the version may be removed: if no snapshot can see it (R4), and no answer needs it.
 pub(crate) fn removable(
     storage: &Storage,
     page: &impl Hints,
     tuple: &Tuple<'_>,
     horizon: Xid,
-) -> Result<Option<Removable>> {
+) -> Result<Removable> {
     if rolled_back(storage, page, tuple, horizon)? {
-        return Ok(Some(Removable::NeverSeen));
+        return Ok(Removable::NeverSeen);
     }
     if !tuple.has(XMIN_COMMITTED) && Xid(tuple.xmin()) >= horizon {
-        return Ok(None);
+        return Ok(Removable::No);
     }
     let xmax = Xid(tuple.xmax());
     if !xmax.is_valid() || tuple.has(LOCK_ONLY | XMAX_ABORTED) || xmax >= horizon {
-        return Ok(None);
+        return Ok(Removable::No);
     }
     if !tuple.has(XMAX_COMMITTED) && final_state(storage, xmax)? != TransactionState::Committed {
-        return Ok(None);
+        return Ok(Removable::No);
     }
     // A deleter below the horizon has left the array, so it is found if it is not durable.
-    if storage.position_if_early(xmax).is_some() {
-        return Ok(None);
+    if let Some(position) = storage.position_if_early(xmax) {
+        return Ok(Removable::OnceDurable(position));
     }
-    Ok(Some(if xmax == Xid(tuple.xmin()) {
+    Ok(if xmax == Xid(tuple.xmin()) {
         Removable::NeverSeen
     } else {
         Removable::DeletedBy(xmax)
-    }))
+    })
 }
 
 /// True if the version is its row's newest committed one: what a new snapshot sees. Changes of transactions that still

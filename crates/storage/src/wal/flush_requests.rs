@@ -216,6 +216,20 @@ impl<M: Machine> FlushRequests<M> {
         }
     }
 
+    /// Asks for the log to be durable up to `upto` soon, and does not wait. A flush that is under way is left to it: the
+    /// log writer finds the position when it is woken next.
+    pub(super) fn ask_soon(&self, log: &impl AwaitedLog, upto: u64) {
+        if log.durable() >= upto || self.wanted.load(Relaxed) >= upto {
+            return;
+        }
+        self.raise_wanted(upto);
+        if !log.is_under_way() {
+            // Pairs with the fence in `writer_sleeps`. What is lost by a race is asked for again.
+            M::fence(SeqCst);
+            self.wake_writer();
+        }
+    }
+
     fn raise_wanted(&self, upto: u64) {
         let mut wanted = self.wanted.load(Relaxed);
         while wanted < upto {

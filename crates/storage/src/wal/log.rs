@@ -351,6 +351,12 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
         Lsn(self.output.requests.wanted())
     }
 
+    /// Asks the log writer to make everything before `upto` durable, and does not wait. If there is none, or another worker
+    /// flushes, the position is one of those that the next flush takes along.
+    pub fn flush_soon(&self, upto: Lsn) {
+        self.output.requests.ask_soon(self, upto.0);
+    }
+
     /// Wakes the log writer, if it sleeps. What it is to find was written before.
     pub fn wake_log_writer(&self) {
         // Pairs with the fence in `writer_sleeps`.
