@@ -1,6 +1,7 @@
 """The scripts that compare speed: that they run to their table, and what they say of wrong options."""
 
 import json
+import re
 import subprocess
 import unittest
 
@@ -56,6 +57,15 @@ class Compare(unittest.TestCase):
         self.assertEqual(len(rows), 2 * 2)
         for row in rows:
             self.assertGreater(float(row.split()[-1].replace(",", "")), 1, row)
+
+    def test_short_curves_of_growth_end_with_tables(self):
+        done = compare("compare-growth", "--smoke", "--curves", "rows,waiters,standby", "--postgres", "15")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        names = re.findall(r"^([a-z]+, [a-z ]+)\n[a-z ]+ +PostgreSQL 15, ", done.stdout, re.MULTILINE)
+        self.assertEqual(names, [
+            "rows, read", "rows, update", "waiters, update", "standby, update", "standby, lag", "standby, catching up",
+        ], done.stdout)
+        self.assertIn("clearway check found nothing", done.stdout)
 
     def test_a_short_comparison_of_a_hot_parent_ends_with_a_table(self):
         done = compare("compare-hot-parent", "--smoke", "--postgres", "15")

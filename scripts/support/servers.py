@@ -335,6 +335,36 @@ class Postgres(LibpqServer):
         super().kill()
 
 
+class PostgresStandby(Postgres):
+    """A standby of a PostgreSQL, of the same version. It is copied by the server's own functions, since pg_basebackup of
+    Debian refuses a newer server, and the packages of those have none."""
+
+    name = "standby"
+
+    def __init__(self, directory, primary):
+        LibpqServer.__init__(self, directory)
+        self.version = primary.version
+        session = Prompt(primary)
+        session.ask("select pg_backup_start('standby', true);")
+        shutil.copytree(primary.data, self.data, ignore=self.left_out)
+        label = session.ask("select labelfile from pg_backup_stop();")
+        session.close()
+        (self.data / "backup_label").write_text(f"{label}\n")
+        (self.data / "standby.signal").touch()
+        with (self.data / "postgresql.conf").open("a") as configuration:
+            configuration.write(f"primary_conninfo = 'host={primary.sockets} port={primary.port} user={primary.user}'\n")
+            # Of each name the last line counts.
+            configuration.write(f"unix_socket_directories = '{self.sockets}'\nport = {self.port}\n")
+        self.data.chmod(0o700)
+        self.as_user = without_rights("postgres", self.directory, self.sockets, self.data, *self.data.rglob("*"))
+
+    @staticmethod
+    def left_out(directory, names):
+        """What a copy must not have: the log, which it is sent, and the number of the server's process."""
+        inside = pathlib.Path(directory).name == "pg_wal"
+        return [name for name in names if name == "postmaster.pid" or (inside and name != "archive_status")]
+
+
 @contextlib.contextmanager
 def stopped(others):
     """Stops the processes of these servers meanwhile, so that none of them does its background work."""
