@@ -13,7 +13,7 @@
 //! | one structure that all CPUs read and few change | [`AdaptiveLatch`], which finds out; [`ReadBiasedLatch`], which knows | 2,176, 2,304 |
 //! | an exclusive hold that another thread ends, or that its owner takes again | [`SuxLock`] | 16 |
 //! | a few words for a few instructions | [`SpinLatch`] | 16 |
-//! | many processes over one shared memory | [`SegmentLwLock`](interprocess::SegmentLwLock) | 24 |
+//! | many processes over one shared memory | [`SegmentLwLock`](interprocess::SegmentLwLock), `SegmentMutex`, `SegmentRwLock` | 24, 12, 16 |
 //!
 //! # Examples
 //!
@@ -219,9 +219,9 @@ pub use drop_in::{
     Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard,
 };
 pub use futex::{
-    CasLoop, FetchAddBts, HolderProtocol, OneWord, SingleWake, SrwCondvar, SrwMutex, SrwMutexAlgorithm,
-    SrwMutexGuard, SsuxExclusive, SsuxLock, SsuxProtocol, SsuxShared, SsuxUpdate, SuxExclusive,
-    SuxExclusiveForIo, SuxLock, SuxShared, SuxUpdate, SuxUpdateForIo,
+    CasLoop, FetchAddBts, HolderProtocol, LastSleep, OneWord, SingleWake, SrwCondvar, SrwMutex,
+    SrwMutexAlgorithm, SrwMutexGuard, SsuxExclusive, SsuxLock, SsuxProtocol, SsuxShared, SsuxUpdate,
+    SuxExclusive, SuxExclusiveForIo, SuxLock, SuxShared, SuxUpdate, SuxUpdateForIo,
 };
 pub use hybrid::{HybridCell, HybridExclusive, HybridLatch, HybridShared, HybridUpdate, Version, Words};
 pub use latched::{

@@ -69,6 +69,20 @@ impl Waiting {
         }
     }
 
+    /// As [`begin`](Self::begin), or [`begin_within`](Self::begin_within) if there is a limit.
+    #[cfg(feature = "std")]
+    pub(crate) fn begin_for<M: Machine>(
+        class: &'static LatchClass,
+        mode: Wait,
+        address: *const (),
+        timeout: Option<Duration>,
+    ) -> Self {
+        match timeout {
+            Some(timeout) => Self::begin_within::<M>(class, mode, address, timeout),
+            None => Self::begin::<M>(class, mode, address),
+        }
+    }
+
     /// True if the caller should give up, which it asks before it registers and, once registered, before each poll and each
     /// sleep. A wait without a limit reads no clock.
     pub(crate) fn is_over<M: Machine>(&self) -> bool {

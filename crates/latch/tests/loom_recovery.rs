@@ -84,7 +84,7 @@ fn dead_waiter(
             thread::spawn(move || {
                 let me = Loom::worker();
                 Loom::run_until_death(end, || shared.use_in(dora))
-                    .is_none()
+                    .is_err()
                     .then_some(me)
             })
         };
@@ -181,7 +181,7 @@ fn dead_onlooker(until: Until, end: DeathInWait, first: First, preemptions: usiz
                         let _ = shared.latch.wait_for_var(&shared.variable, 0);
                     }
                 });
-                lived.is_none().then_some(me)
+                lived.is_err().then_some(me)
             })
         };
         let waiting = {

@@ -1,251 +1,27 @@
-//! Latches between processes, with processes: children that are programs of their own, map the segment elsewhere, and are killed.
-//!
-//! A child is this test program again, with a role in its environment. The memory is a file without a name that children open by
-//! their parent's descriptor. A parent that waits for what never comes says so after `PATIENCE`.
+//! LwLocks between processes, with processes: children that are programs of their own, map the segment elsewhere, and are killed.
+//! And what is refused.
 
+#[path = "support/child.rs"]
+#[allow(dead_code, reason = "other tests have other needs of it")]
+mod child;
 #[path = "support/random.rs"]
 mod random;
 
-use std::fs::{File, OpenOptions};
-use std::os::fd::{AsRawFd, FromRawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::{Child, Command, Stdio};
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
+use std::sync::Barrier;
+use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU32, AtomicU64};
-use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use clearway_latch::interprocess::{ClassNumber, RecoveryReport, Segment, SegmentError, SegmentWorker};
-use clearway_latch::{LatchClass, LatchMode, LwLockFairnessVariant, SpinPolicy};
-use clearway_machine::{Switch, WaitEvent};
+use child::{
+    CLASS, PATIENCE, Process, STORIES, View, WORKERS, await_that, end_fork, one_at_a_time, ready_child,
+    sleeper,
+};
+use clearway_latch::interprocess::{RecoveryReport, Segment, SegmentError, SegmentMode, SegmentWorker};
+use clearway_latch::{LatchMode, LwLockFairnessVariant};
+use clearway_machine::Switch;
 use random::Random;
-
-const WORKERS: u32 = 8;
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Workers of this class sleep at once.
-static SLEEPS: LatchClass = LatchClass::new("sleeps", WaitEvent::UserLatch, 0).spinning(SpinPolicy::None);
-const CLASS: ClassNumber = ClassNumber(7);
-
-/// The data in the segment beside the latch, which protects `pair`.
-#[repr(C)]
-struct Data {
-    pair: [AtomicU64; 2],
-    /// Children that are about to acquire the latch, or have done so, for the parent.
-    ready: AtomicU64,
-    /// Rounds of the children that live.
-    progress: AtomicU64,
-    stop: AtomicU64,
-}
-
-impl Data {
-    /// The caller holds the latch exclusively.
-    fn add_one(&self) {
-        for word in &self.pair {
-            word.store(word.load(Relaxed) + 1, Relaxed);
-            std::hint::spin_loop();
-        }
-    }
-
-    /// The caller holds the latch.
-    fn check(&self) -> u64 {
-        let [first, second] = [&self.pair[0], &self.pair[1]].map(|word| word.load(Relaxed));
-        assert_eq!(first, second, "a writer is inside, or died there unnoticed");
-        first
-    }
-}
-
-/// A mapping of a segment's file.
-struct Mapping {
-    address: NonNull<u8>,
-    size: usize,
-}
-
-impl Mapping {
-    /// Maps the file, not at `elsewhere`.
-    fn of(file: &File, size: usize, elsewhere: usize) -> Self {
-        let map = || {
-            let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
-            // SAFETY: a new mapping, at an address that the kernel chooses.
-            let address =
-                unsafe { libc::mmap(ptr::null_mut(), size, protection, flags, file.as_raw_fd(), 0) };
-            assert_ne!(address, libc::MAP_FAILED, "{}", std::io::Error::last_os_error());
-            NonNull::new(address.cast::<u8>()).unwrap()
-        };
-        let mut address = map();
-        if address.addr().get() == elsewhere {
-            // The first mapping stays, so the second is another.
-            address = map();
-        }
-        Self { address, size }
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: mapped by `of`; segments over it are dropped before.
-        unsafe { libc::munmap(self.address.as_ptr().cast(), self.size) };
-    }
-}
-
-/// A process's view of a segment. Fields are dropped in this order.
-struct View {
-    segment: Segment,
-    latch: u64,
-    data: u64,
-    mapping: Mapping,
-    file: File,
-}
-
-impl View {
-    fn new(fairness: LwLockFairnessVariant) -> Self {
-        CLASS.set(&SLEEPS);
-        let size = Segment::size_for(WORKERS, 8192);
-        // SAFETY: the name ends with a zero.
-        let descriptor = unsafe { libc::memfd_create(c"segment".as_ptr(), libc::MFD_CLOEXEC) };
-        assert!(descriptor >= 0);
-        // SAFETY: opened above.
-        let file = unsafe { File::from_raw_fd(descriptor) };
-        file.set_len(size as u64).unwrap();
-        let mapping = Mapping::of(&file, size, 0);
-        // SAFETY: new memory, which lives longer than the segment.
-        let segment = unsafe { Segment::create(mapping.address, size, WORKERS) }.unwrap();
-        let latch = segment.place_lwlock(CLASS, fairness).unwrap();
-        let data = segment.reserve(size_of::<Data>(), align_of::<Data>()).unwrap();
-        Self {
-            segment,
-            latch,
-            data,
-            mapping,
-            file,
-        }
-    }
-
-    fn data(&self) -> &Data {
-        let place = self.segment.address_of(self.data, size_of::<Data>()).unwrap();
-        // SAFETY: reserved for it, zero from the file's making, and used through atomics alone.
-        unsafe { place.cast().as_ref() }
-    }
-
-    fn child(&self, role: &str) -> Process {
-        let child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "role_of_a_child", "--nocapture", "--test-threads=1"])
-            .env("CLEARWAY_ROLE", role)
-            .env(
-                "CLEARWAY_FILE",
-                format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()),
-            )
-            .env(
-                "CLEARWAY_PLACES",
-                format!(
-                    "{} {} {} {}",
-                    self.mapping.size,
-                    self.mapping.address.addr(),
-                    self.latch,
-                    self.data
-                ),
-            )
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        Process(child)
-    }
-
-    /// A child's.
-    fn of_environment() -> Self {
-        CLASS.set(&SLEEPS);
-        let path = std::env::var("CLEARWAY_FILE").unwrap();
-        let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
-        let places = std::env::var("CLEARWAY_PLACES").unwrap();
-        let places: Vec<usize> = places.split(' ').map(|place| place.parse().unwrap()).collect();
-        let [size, of_parent, latch, data] = places[..] else {
-            panic!("{places:?}");
-        };
-        let mapping = Mapping::of(&file, size, of_parent);
-        assert_ne!(mapping.address.addr().get(), of_parent);
-        // SAFETY: the parent's segment, and the mapping lives longer.
-        let segment = unsafe { Segment::attach(mapping.address, size) }.unwrap();
-        Self {
-            segment,
-            latch: latch as u64,
-            data: data as u64,
-            mapping,
-            file,
-        }
-    }
-
-    fn recover(&self) -> RecoveryReport {
-        self.segment
-            .recover_dead()
-            .unwrap()
-            .expect("no other process recovers")
-    }
-
-    /// Calls again while a worker that lives has no CPU to go on; the sum.
-    fn recover_all(&self) -> RecoveryReport {
-        let mut all = RecoveryReport::default();
-        await_that("all deaths are settled", || {
-            let report = self.recover();
-            all.asleep += report.asleep;
-            all.outside += report.outside;
-            all.holders = report.holders;
-            report.unsettled == 0 || !all.holders.is_empty()
-        });
-        all
-    }
-}
-
-/// A child, which is killed if the test ends before it.
-struct Process(Child);
-
-impl Process {
-    fn signal(&self, signal: i32) {
-        // SAFETY: the number of a child that has not been waited for.
-        assert_eq!(unsafe { libc::kill(self.0.id() as i32, signal) }, 0);
-    }
-
-    /// True if all its threads are in the state that the kernel shows so: S asleep, T stopped.
-    fn is_in_state(&self, state: char) -> bool {
-        let threads = std::fs::read_dir(format!("/proc/{}/task", self.0.id())).unwrap();
-        threads.map(Result::unwrap).all(|thread| {
-            let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
-            stat.rfind(')')
-                .is_some_and(|end| stat[end + 1..].trim_start().starts_with(state))
-        })
-    }
-
-    fn kill(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
-
-    fn expect_success(&mut self) {
-        await_that("a child has ended", || self.0.try_wait().unwrap().is_some());
-        assert!(self.0.wait().unwrap().success());
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < PATIENCE, "in vain: {what}");
-        std::thread::sleep(Duration::from_micros(50));
-    }
-}
-
-/// One segment in a process at a time.
-fn one_at_a_time() -> MutexGuard<'static, ()> {
-    static ONE: Mutex<()> = Mutex::new(());
-    ONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Not a test of its own: what a child does.
 #[test]
@@ -317,24 +93,8 @@ fn once(view: &View, worker: &SegmentWorker<'_>, mode: LatchMode) {
     unsafe { worker.release(latch, mode) }.unwrap();
 }
 
-/// Starts a child, and waits until it is a worker.
-fn ready_child(view: &View, role: &str) -> Process {
-    let before = view.data().ready.load(Acquire);
-    let child = view.child(role);
-    await_that("a child is ready", || view.data().ready.load(Acquire) > before);
-    child
-}
-
 fn going_on(view: &View) -> [Process; 2] {
     [ready_child(view, "go_on"), ready_child(view, "go_on")]
-}
-
-/// Starts a child that sleeps on the latch, which the caller holds.
-fn sleeper(view: &View, role: &str) -> Process {
-    let child = ready_child(view, role);
-    // After that it enters no sleep but the latch's.
-    await_that("a child sleeps", || child.is_in_state('S'));
-    child
 }
 
 // Mutation: futexes of all processes are private.
@@ -350,27 +110,11 @@ fn processes_exclude_each_other_at_different_addresses() {
     }
 }
 
-/// The order of what happens to the first sleeper.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Story {
-    /// It dies on the list, and is taken off before the release.
-    KillRecoverRelease,
-    /// It dies on the list, and the release wakes it.
-    KillReleaseRecover,
-    /// The release wakes it, and it dies before it can look: stopped meanwhile, it has not run.
-    StopReleaseKillRecover,
-}
-
 #[test]
 fn the_wake_up_of_a_process_killed_asleep_goes_to_the_next() {
     let _one = one_at_a_time();
-    let stories = [
-        Story::KillRecoverRelease,
-        Story::KillReleaseRecover,
-        Story::StopReleaseKillRecover,
-    ];
     for fairness in LwLockFairnessVariant::ALL {
-        for story in stories {
+        for story in STORIES {
             for role in ["once", "once_shared"] {
                 let view = View::new(*fairness);
                 let worker = view.segment.register().unwrap();
@@ -379,22 +123,7 @@ fn the_wake_up_of_a_process_killed_asleep_goes_to_the_next() {
                     .unwrap();
                 let mut killed = sleeper(&view, role);
                 let mut lives = sleeper(&view, "once");
-                if story == Story::StopReleaseKillRecover {
-                    killed.signal(libc::SIGSTOP);
-                    await_that("the child is stopped", || killed.is_in_state('T'));
-                    drop(held);
-                    killed.kill();
-                    assert_eq!(view.recover().asleep, 1);
-                } else {
-                    killed.kill();
-                    if story == Story::KillRecoverRelease {
-                        assert_eq!(view.recover().asleep, 1);
-                        drop(held);
-                    } else {
-                        drop(held);
-                        assert_eq!(view.recover().asleep, 1);
-                    }
-                }
+                story.happens(&view, &mut killed, || drop(held));
                 lives.expect_success();
                 assert_eq!(view.data().check(), 1, "{fairness:?} {story:?} {role}");
                 assert!(!view.segment.lwlock(view.latch).unwrap().is_held());
@@ -465,12 +194,13 @@ fn a_process_killed_inside_breaks_the_segment() {
         };
         assert_eq!(holder.process.pid(), killed.0.id());
         assert_eq!(holder.changing, None);
-        let held: Vec<_> = holder
-            .held
-            .iter()
-            .map(|held| (held.offset, held.is_exclusive))
-            .collect();
-        assert_eq!(held, [(view.latch, role == "die_inside")]);
+        let held: Vec<_> = holder.held.iter().map(|held| (held.offset, held.mode)).collect();
+        let mode = if role == "die_inside" {
+            SegmentMode::Exclusive
+        } else {
+            SegmentMode::Shared
+        };
+        assert_eq!(held, [(view.latch, mode)]);
         // Nothing goes on in it.
         assert_eq!(
             worker.try_acquire(latch, LatchMode::Shared),
@@ -488,14 +218,6 @@ fn a_process_killed_inside_breaks_the_segment() {
         assert_eq!(attached.unwrap_err(), SegmentError::Broken);
         drop(mapping);
     }
-}
-
-/// Ends a child of `fork` after `checks`, with an error if they panic: a thread that panics as its process's only one ends it with
-/// success.
-fn end_fork(checks: impl FnOnce()) -> ! {
-    let result = catch_unwind(AssertUnwindSafe(checks));
-    // SAFETY: ends the process.
-    unsafe { libc::_exit(i32::from(result.is_err())) }
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn random_deaths(fairness: LwLockFairnessVariant) -> impl Fn() + Send + Sync + '
                         }
                     };
                     Shuttle::run_until_death(end, || live(&shared))
-                        .is_none()
+                        .is_err()
                         .then_some(me)
                 })
             })

@@ -11,6 +11,10 @@ pub enum DeathInWait {
     AfterSleep,
 }
 
+/// The end of a thread of a test in a futex wait on this half of a word.
+#[derive(Debug)]
+pub(crate) struct Death(pub(crate) crate::Half);
+
 /// A sleeper, and `wait` and `wake` over the table `$table`, of the checker `$checker`.
 macro_rules! futex_table {
     ($checker:ident, $table:expr) => {
@@ -44,24 +48,25 @@ macro_rules! futex_table {
             static DYING: core::cell::Cell<Option<$crate::DeathInWait>> = core::cell::Cell::new(None);
         }
 
-        /// Runs `life` until it ends, or until its first futex wait, in which it dies at `end`: then `None`. Nothing of
+        /// Runs `life` until it ends, or until its first futex wait, in which it dies at `end`: then an error. Nothing of
         /// what it was about to do happens, as after a kill.
-        fn run_until_death<R>(end: $crate::DeathInWait, life: impl FnOnce() -> R) -> Option<R> {
+        fn run_until_death<R>(end: $crate::DeathInWait, life: impl FnOnce() -> R) -> Result<R, $crate::Half> {
             DYING.with(|dying| dying.set(Some(end)));
             let lived = std::panic::catch_unwind(core::panic::AssertUnwindSafe(life));
             DYING.with(|dying| dying.set(None));
-            match lived {
-                Ok(result) => Some(result),
-                Err(cause) if cause.is::<$crate::DeathInWait>() => None,
-                Err(cause) => std::panic::resume_unwind(cause),
-            }
+            lived.map_err(
+                |cause| match cause.downcast::<$crate::futex_table::Death>() {
+                    Ok(death) => death.0,
+                    Err(cause) => std::panic::resume_unwind(cause),
+                },
+            )
         }
 
         /// Ends the calling thread's life if it is to die here.
-        fn die_if(end: $crate::DeathInWait) {
+        fn die_if(end: $crate::DeathInWait, half: $crate::Half) {
             if DYING.with(|dying| dying.get()) == Some(end) {
                 $crate::asleep::forget_failure();
-                std::panic::resume_unwind(Box::new(end));
+                std::panic::resume_unwind(Box::new($crate::futex_table::Death(half)));
             }
         }
 
@@ -73,17 +78,18 @@ macro_rules! futex_table {
                 .unwrap_or_else(std::sync::PoisonError::into_inner)
         }
 
-        /// A futex wait of the caller's caller, in which the thread may die.
+        /// A futex wait of the caller's caller on this half of a word, in which the thread may die.
         #[track_caller]
         fn wait(
+            half: $crate::Half,
             address: usize,
             look: impl FnOnce() -> u32,
             expected: u32,
             timeout: Option<Duration>,
         ) -> FutexOutcome {
-            die_if($crate::DeathInWait::BeforeSleep);
+            die_if($crate::DeathInWait::BeforeSleep, half);
             let outcome = wait_alive(address, look, expected, timeout);
-            die_if($crate::DeathInWait::AfterSleep);
+            die_if($crate::DeathInWait::AfterSleep, half);
             outcome
         }
 

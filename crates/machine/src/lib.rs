@@ -98,8 +98,8 @@ pub use worker_table::{WaitBucket, WakeUps, WorkerMemory, Workers};
 
 #[cfg(feature = "std")]
 pub use interprocess::{
-    Activity, DeadWorker, HELD_MAX, HeldLatch, Interprocess, ProcessId, Recovery, Registration, SegmentError,
-    SegmentMemory,
+    Activity, DeadWorker, HELD_MAX, HeldLatch, Interprocess, LatchSleep, ProcessId, Recovery, Registration,
+    SegmentError, SegmentMemory, SegmentMode,
 };
 #[cfg(feature = "std")]
 pub use last_words::tell_of_fatal_signals;

@@ -126,9 +126,10 @@ impl Shuttle {
         end_waits_early(count);
     }
 
-    /// Runs `life` until it ends, or until its first futex wait, in which the calling thread dies at `end`: then `None`.
+    /// Runs `life` until it ends, or until its first futex wait, in which the calling thread dies at `end`: then the half of the
+    /// word on which it waited, the lower one for a word of 32 bits.
     /// The thread's frames are unwound, so what the case tests has no destructors with effects there.
-    pub fn run_until_death<R>(end: DeathInWait, life: impl FnOnce() -> R) -> Option<R> {
+    pub fn run_until_death<R>(end: DeathInWait, life: impl FnOnce() -> R) -> Result<R, Half> {
         run_until_death(end, life)
     }
 }
@@ -157,7 +158,13 @@ unsafe impl Machine for Shuttle {
     #[track_caller]
     fn futex_wait(word: &ShuttleU32, expected: u32, timeout: Option<Duration>) -> FutexOutcome {
         let address = core::ptr::from_ref(word).addr();
-        wait(address, || word.0.load(Ordering::SeqCst), expected, timeout)
+        wait(
+            Half::Low,
+            address,
+            || word.0.load(Ordering::SeqCst),
+            expected,
+            timeout,
+        )
     }
 
     fn futex_wake(word: &ShuttleU32, count: u32) -> u32 {
@@ -173,6 +180,7 @@ unsafe impl Machine for Shuttle {
     ) -> FutexOutcome {
         let address = core::ptr::from_ref(word).addr() + half.offset();
         wait(
+            half,
             address,
             || half.of(word.0.load(Ordering::SeqCst)),
             expected,

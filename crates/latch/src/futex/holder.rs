@@ -49,6 +49,9 @@
 //!   from a sleep for no reason clears a flag that was set for another; then one worker more than necessary
 //!   is woken. A call that returned because the word had changed is no sleep: it consumed no wake, and clears
 //!   nothing.
+//! - H6. A worker that has died asleep, in memory that processes share, is registered, or owns the word and waits for readers.
+//!   Another worker leaves or releases in its place, as one that has slept (H4), so it passes on the wake that the dead one may
+//!   have consumed (`recovery`).
 //!
 //! A simpler version has a flag "there are waiters" in place of the count. It must wake one waiter and set
 //! the flag again on its behalf on every pass. The count spares both and makes the release a single
@@ -136,14 +139,14 @@ pub struct HolderWord<P: HolderProtocol, M: Machine, W: WordStorage<M> = OwnWord
 }
 
 impl<P: HolderProtocol, M: Machine, W: WordStorage<M> + ConstStorage> HolderWord<P, M, W> {
-    pub(super) const IDLE: Self = Self {
+    pub(crate) const IDLE: Self = Self {
         word: W::IDLE,
         protocol: PhantomData,
     };
 }
 
 impl<P: HolderProtocol, M: Machine, W: WordStorage<M>> HolderWord<P, M, W> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             word: W::new(),
             protocol: PhantomData,
@@ -152,19 +155,19 @@ impl<P: HolderProtocol, M: Machine, W: WordStorage<M>> HolderWord<P, M, W> {
 
     /// The word now. Relaxed.
     #[inline]
-    pub(super) fn look(&self) -> u64 {
+    pub(crate) fn look(&self) -> u64 {
         self.word.load(Relaxed)
     }
 
     #[inline]
-    pub(super) fn is_held(&self) -> bool {
+    pub(crate) fn is_held(&self) -> bool {
         self.look() & HOLDER != 0
     }
 
     /// Takes the word if it is idle. Acquire: pairs with the Release in `release`; what earlier owners wrote
     /// is visible.
     #[inline(always)]
-    pub(super) fn take_idle(&self, marks: u64) -> bool {
+    pub(crate) fn take_idle(&self, marks: u64) -> bool {
         self.word
             .compare_exchange(0, HOLDER | marks | UNIT, Acquire)
             .is_ok()
@@ -172,7 +175,7 @@ impl<P: HolderProtocol, M: Machine, W: WordStorage<M>> HolderWord<P, M, W> {
 
     /// Takes the word if it has no owner, ahead of any waiters.
     #[inline]
-    pub(super) fn try_take(&self, marks: u64) -> bool {
+    pub(crate) fn try_take(&self, marks: u64) -> bool {
         self.take_idle(marks) || self.try_take_from(self.look(), marks)
     }
 
@@ -194,7 +197,7 @@ impl<P: HolderProtocol, M: Machine, W: WordStorage<M>> HolderWord<P, M, W> {
 
     /// Takes the word, polling and sleeping as long as it takes, or until the wait is over. Returns whether it was taken.
     #[must_use]
-    pub(super) fn take_slow(&self, waiting: &mut Waiting, marks: u64) -> bool {
+    pub(crate) fn take_slow(&self, waiting: &mut Waiting, marks: u64) -> bool {
         // Not registered while polling, so that a release makes no call for this worker.
         loop {
             let seen = self.look();
@@ -307,7 +310,7 @@ impl<P: HolderProtocol, M: Machine, W: WordStorage<M>> HolderWord<P, M, W> {
 
     /// Gives the word back and wakes one waiter.
     #[inline(always)]
-    pub(super) fn release(&self, marks: u64) {
+    pub(crate) fn release(&self, marks: u64) {
         let held = HOLDER | marks | UNIT;
         // Release: pairs with the Acquire of the next owner.
         let before = self.word.fetch_sub(held, Release);
@@ -450,7 +453,7 @@ impl<P: HolderProtocol, M: Machine, W: WordStorage<M>> HolderWord<P, M, W> {
     /// Unregisters a worker that leaves with its wait over, or as a reader inside. If it has `slept`, it may have consumed
     /// a wake meant for another worker, and passes it on (H4).
     #[cold]
-    fn unregister(&self, unit: u64, slept: bool) {
+    pub(super) fn unregister(&self, unit: u64, slept: bool) {
         if slept {
             self.clear_waking();
         }

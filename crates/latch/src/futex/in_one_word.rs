@@ -52,7 +52,7 @@ impl SsuxProtocol for OneWord {
 /// One reader inside.
 const INSIDE: u64 = 1 << 32;
 /// The owner sleeps until the readers inside have left.
-const OWNER_SLEEPS: u64 = 1 << 63;
+pub(super) const OWNER_SLEEPS: u64 = 1 << 63;
 /// All readers inside.
 const ALL_INSIDE: u64 = !WORD & !OWNER_SLEEPS;
 
@@ -63,7 +63,7 @@ fn inside(word: u64) -> u32 {
 
 /// See the module's documentation.
 #[derive(Debug)]
-pub struct InOneWord<P: HolderProtocol, M: Machine>(HolderWord<P, M, WordBesideReaders<M>>);
+pub struct InOneWord<P: HolderProtocol, M: Machine>(pub(super) HolderWord<P, M, WordBesideReaders<M>>);
 
 impl<P: HolderProtocol, M: Machine<U64 = CoreU64>> ConstState for InOneWord<P, M> {
     const IDLE: Self = Self(HolderWord::IDLE);
@@ -102,6 +102,11 @@ impl<P: HolderProtocol, M: Machine> InOneWord<P, M> {
         if before & (OWNER_SLEEPS | ALL_INSIDE) == OWNER_SLEEPS | INSIDE {
             self.0.word.wake_owner();
         }
+    }
+
+    /// The owner that slept until readers have left does not sleep any more.
+    pub(super) fn wake_up_as_owner(&self) {
+        self.0.word.fetch_clear(OWNER_SLEEPS, Relaxed);
     }
 
     fn owned(before: u64) -> Readers {
@@ -256,7 +261,7 @@ impl<P: HolderProtocol, M: Machine> SsuxState<M> for InOneWord<P, M> {
         if inside(seen) != 0 {
             self.0.word.sleep_on_readers(waiting, seen);
         }
-        self.0.word.fetch_clear(OWNER_SLEEPS, Relaxed);
+        self.wake_up_as_owner();
     }
 
     #[inline(always)]

@@ -13,19 +13,21 @@
 //!
 //! | file | holds |
 //! | --- | --- |
-//! | `holder` | the word of a mutex: holder bit, waiters, rules H1 to H5, and the three variants that change it |
+//! | `holder` | the word of a mutex: holder bit, waiters, rules H1 to H6, and the three variants that change it |
 //! | `storage` | where that word is stored: in 32 bits of its own, or beside a count of readers |
 //! | `srw_mutex` | SrwMutex and its guard |
 //! | `condvar` | SrwCondvar, rules C1 to C3 |
-//! | `ssux_lock` | SsuxLock, rules S2 to S5; its guards and their transitions; attempts that last for a time |
+//! | `ssux_lock` | SsuxLock, rules S2 to S5; its waits; its guards and their transitions; attempts that last for a time |
 //! | `ssux_state` | the contract of its state |
 //! | `in_one_word`, `in_two_words` | variants of the state: all in 64 bits, or in two words as InnoDB has it (S1) |
 //! | `sux_lock` | SuxLock, rules O1 to O3; its guards |
+//! | `recovery` | standing in for a worker that has died asleep (H6) |
 
 mod condvar;
 mod holder;
 mod in_one_word;
 mod in_two_words;
+mod recovery;
 mod srw_mutex;
 mod ssux_lock;
 mod ssux_state;
@@ -33,9 +35,18 @@ mod storage;
 mod sux_lock;
 
 pub use condvar::SrwCondvar;
+#[cfg(feature = "std")]
+pub(crate) use holder::HolderWord;
 pub use holder::{CasLoop, FetchAddBts, HolderProtocol, SingleWake, SrwMutexAlgorithm};
+#[cfg(feature = "std")]
+pub(crate) use in_one_word::InOneWord;
 pub use in_one_word::OneWord;
+pub use recovery::LastSleep;
 pub use srw_mutex::{SrwMutex, SrwMutexGuard};
+#[cfg(feature = "std")]
+pub(crate) use ssux_lock::SsuxWaits;
 pub use ssux_lock::{SsuxExclusive, SsuxLock, SsuxShared, SsuxUpdate};
 pub use ssux_state::{ConstState, SsuxProtocol};
+#[cfg(feature = "std")]
+pub(crate) use ssux_state::{Readers, SsuxState};
 pub use sux_lock::{SuxExclusive, SuxExclusiveForIo, SuxLock, SuxShared, SuxUpdate, SuxUpdateForIo};

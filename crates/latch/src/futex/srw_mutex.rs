@@ -90,6 +90,11 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SrwMutex<C, M, P> {
         self.word.is_held()
     }
 
+    /// For the worker that stands in for a dead one.
+    pub(super) fn word(&self) -> &HolderWord<P, M> {
+        &self.word
+    }
+
     fn address(&self) -> *const () {
         core::ptr::from_ref(self).cast()
     }

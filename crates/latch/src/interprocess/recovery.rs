@@ -3,7 +3,9 @@
 use core::time::Duration;
 use std::time::Instant;
 
-use clearway_machine::{Activity, DeadWorker, HeldLatch, ProcessId, Recovery, SegmentError, WorkerId};
+use clearway_machine::{
+    Activity, DeadWorker, HeldLatch, LatchSleep, ProcessId, Recovery, SegmentError, WorkerId,
+};
 
 use super::segment::Segment;
 use crate::lwlock::RecoveredWaiter;
@@ -82,8 +84,8 @@ impl Segment {
         for dead in &dead {
             match dead.activity {
                 Activity::Outside => report.outside += 1,
-                Activity::Asleep(offset) => {
-                    if !self.stand_in(dead.worker, offset) {
+                Activity::Asleep(sleep) => {
+                    if !self.stand_in(dead.worker, sleep) {
                         report.unsettled += 1;
                         continue;
                     }
@@ -101,8 +103,10 @@ impl Segment {
     fn as_holder(&self, recovery: &Recovery<'_>, dead: &DeadWorker) -> Option<DeadHolder> {
         let changing = match dead.activity {
             Activity::Outside => return None,
-            Activity::Asleep(offset) if self.lwlock(offset).is_ok() => return None,
-            Activity::Asleep(offset) | Activity::Changing(offset) => (offset != 0).then_some(offset),
+            Activity::Asleep(sleep) if self.is_latch(sleep.offset) => return None,
+            Activity::Asleep(LatchSleep { offset, .. }) | Activity::Changing(offset) => {
+                (offset != 0).then_some(offset)
+            }
         };
         Some(DeadHolder {
             worker: dead.worker,
@@ -112,14 +116,28 @@ impl Segment {
         })
     }
 
-    /// Stands in for a worker that has died asleep on the latch at `offset`. `false`: it is not settled yet (S3).
-    fn stand_in(&self, worker: WorkerId, offset: u64) -> bool {
-        let Ok(latch) = self.lwlock(offset) else {
-            return false;
-        };
-        // SAFETY: the worker's process is dead, and by its notes it was in the sleep of a wait for this latch (P3), which is of
-        // the variant `single-cas` (S4). One process settles deaths at a time, and frees the slot after this.
-        unsafe { latch.latch.recover_waiter(worker) == RecoveredWaiter::Settled }
+    fn is_latch(&self, offset: u64) -> bool {
+        self.lwlock(offset).is_ok() || self.mutex(offset).is_ok() || self.rwlock(offset).is_ok()
+    }
+
+    /// Stands in for a worker that has died in `sleep`. `false`: it is not settled yet (S3).
+    fn stand_in(&self, worker: WorkerId, sleep: LatchSleep) -> bool {
+        // The worker's process is dead, and by its notes it was in the sleep of a wait for this latch (P3, P4) and held none. One
+        // process settles deaths at a time, and frees the slot after this.
+        if let Ok(mutex) = self.mutex(sleep.offset) {
+            // SAFETY: as above.
+            unsafe { mutex.recover_waiter() };
+            return true;
+        }
+        if let Ok(rwlock) = self.rwlock(sleep.offset) {
+            // SAFETY: as above.
+            unsafe { rwlock.recover_waiter(sleep) };
+            return true;
+        }
+        self.lwlock(sleep.offset).is_ok_and(|lwlock| {
+            // SAFETY: as above; the latch is of the variant `single-cas` (S4).
+            unsafe { lwlock.latch.recover_waiter(worker) == RecoveredWaiter::Settled }
+        })
     }
 }
 

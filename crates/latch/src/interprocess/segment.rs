@@ -6,12 +6,15 @@ use clearway_machine::{ProcessId, SegmentError, SegmentMemory};
 
 use super::class::ClassNumber;
 use super::lwlock::SegmentLwLock;
+use super::mutex::SegmentMutex;
+use super::placed::Placed;
+use super::rwlock::SegmentRwLock;
 use super::worker::SegmentWorker;
 use crate::lwlock::options::LwLockFairnessVariant;
 use crate::order;
 
 /// The number of the layout of the latches. Raised with each change of their words or their protocol.
-const LAYOUT: u32 = 1 << 1 | cfg!(feature = "count-acquisitions") as u32;
+const LAYOUT: u32 = 2 << 1 | cfg!(feature = "count-acquisitions") as u32;
 
 /// Memory that processes share, with latches in it. See the module for an example.
 #[derive(Debug)]
@@ -79,12 +82,31 @@ impl Segment {
         class: ClassNumber,
         fairness: LwLockFairnessVariant,
     ) -> Result<u64, SegmentError> {
-        let offset = self.reserve(size_of::<SegmentLwLock>(), align_of::<SegmentLwLock>())?;
-        let place = self
-            .address_of(offset, size_of::<SegmentLwLock>())
-            .ok_or(SegmentError::NotThere)?;
+        self.place(SegmentLwLock::idle(class, fairness))
+    }
+
+    /// Makes a mutex, and returns its offset.
+    ///
+    /// # Errors
+    /// [`NoRoom`](SegmentError::NoRoom).
+    pub fn place_mutex(&self, class: ClassNumber) -> Result<u64, SegmentError> {
+        self.place(SegmentMutex::idle(class))
+    }
+
+    /// Makes a latch with shared, update and exclusive modes, and returns its offset.
+    ///
+    /// # Errors
+    /// [`NoRoom`](SegmentError::NoRoom).
+    pub fn place_rwlock(&self, class: ClassNumber) -> Result<u64, SegmentError> {
+        self.place(SegmentRwLock::idle(class))
+    }
+
+    fn place<L: Placed>(&self, latch: L) -> Result<u64, SegmentError> {
+        let offset = self.reserve(size_of::<L>(), align_of::<L>())?;
+        let place = self.address_of(offset, size_of::<L>());
+        let place = place.ok_or(SegmentError::NotThere)?;
         // SAFETY: bytes of that size and alignment that no other has.
-        unsafe { SegmentLwLock::make_at(place.cast().as_ptr(), class, fairness) };
+        unsafe { place.cast().write(latch) };
         Ok(offset)
     }
 
@@ -93,14 +115,33 @@ impl Segment {
     /// # Errors
     /// [`NotThere`](SegmentError::NotThere) if none was made there.
     pub fn lwlock(&self, offset: u64) -> Result<&SegmentLwLock, SegmentError> {
-        let place = self
-            .address_of(offset, size_of::<SegmentLwLock>())
-            .ok_or(SegmentError::NotThere)?;
-        if !place.cast::<SegmentLwLock>().is_aligned() {
+        self.latch(offset)
+    }
+
+    /// The mutex at `offset`.
+    ///
+    /// # Errors
+    /// [`NotThere`](SegmentError::NotThere) if none was made there.
+    pub fn mutex(&self, offset: u64) -> Result<&SegmentMutex, SegmentError> {
+        self.latch(offset)
+    }
+
+    /// The latch with shared, update and exclusive modes at `offset`.
+    ///
+    /// # Errors
+    /// [`NotThere`](SegmentError::NotThere) if none was made there.
+    pub fn rwlock(&self, offset: u64) -> Result<&SegmentRwLock, SegmentError> {
+        self.latch(offset)
+    }
+
+    fn latch<L: Placed>(&self, offset: u64) -> Result<&L, SegmentError> {
+        let place = self.address_of(offset, size_of::<L>());
+        let place = place.ok_or(SegmentError::NotThere)?.cast::<L>();
+        if !place.is_aligned() {
             return Err(SegmentError::NotThere);
         }
         // SAFETY: in the segment, and aligned; the kind is looked at before anything else, and is a word of any value.
-        let latch: &SegmentLwLock = unsafe { place.cast().as_ref() };
+        let latch: &L = unsafe { place.as_ref() };
         if latch.is_made() {
             Ok(latch)
         } else {
@@ -118,7 +159,7 @@ impl Segment {
     }
 
     /// The address, in this process, of `size` bytes at `offset`. `None` if they were not taken by
-    /// [`reserve`](Self::reserve) or [`place_lwlock`](Self::place_lwlock).
+    /// [`reserve`](Self::reserve), or for a latch.
     pub fn address_of(&self, offset: u64, size: usize) -> Option<NonNull<u8>> {
         self.memory.address_of(offset, size)
     }

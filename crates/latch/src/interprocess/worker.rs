@@ -1,9 +1,9 @@
-//! The calling thread as a worker of a segment: acquiring and releasing, with the notes of it (S1), and the guards.
+//! The calling thread as a worker of a segment: the notes of what it does (S1), and LwLocks with their guards.
 
 use core::marker::PhantomData;
 use core::ptr;
 
-use clearway_machine::{CoreU64, HeldLatch, Interprocess, Registration, SegmentError, WorkerId};
+use clearway_machine::{CoreU64, HeldLatch, Interprocess, Registration, SegmentError, SegmentMode, WorkerId};
 
 use super::lwlock::SegmentLwLock;
 use crate::{LatchMode, order};
@@ -34,9 +34,9 @@ impl<'a> SegmentWorker<'a> {
         self.registration.is_current() && self.held_count() > 0
     }
 
-    /// The offset of a latch that this worker may use now.
+    /// The offset of the latch at `address`, which this worker may use now.
     #[inline]
-    fn offset_of(&self, latch: &SegmentLwLock) -> Result<u64, SegmentError> {
+    fn offset_of(&self, address: *const ()) -> Result<u64, SegmentError> {
         if !self.registration.is_current() {
             return Err(SegmentError::NotRegistered);
         }
@@ -44,16 +44,78 @@ impl<'a> SegmentWorker<'a> {
         if memory.is_broken() {
             return Err(SegmentError::Broken);
         }
-        memory.offset_of(latch.address()).ok_or(SegmentError::NotThere)
+        memory.offset_of(address).ok_or(SegmentError::NotThere)
     }
 
-    /// As `offset_of`, for a latch that the worker will hold.
+    /// Notes that the worker is about to acquire the latch at `address`, until [`Acquiring::end`].
     #[inline]
-    fn offset_of_wanted(&self, latch: &SegmentLwLock) -> Result<u64, SegmentError> {
+    pub(super) fn begin_acquiring(
+        &self,
+        address: *const (),
+        mode: SegmentMode,
+    ) -> Result<Acquiring<'_>, SegmentError> {
         if !self.registration.has_room() {
             return Err(SegmentError::TooManyHeld);
         }
-        self.offset_of(latch)
+        let offset = self.offset_of(address)?;
+        let latch = HeldLatch { offset, mode };
+        // S1.
+        self.registration.enter(latch);
+        Ok(Acquiring {
+            registration: &self.registration,
+            latch,
+        })
+    }
+
+    /// Notes that the latch at `address` is not held any more, and releases it by `release`, which is told whether the segment
+    /// is broken: then the latch itself stays as it is, since a release that has to wake could wait for a dead worker for ever.
+    #[inline]
+    pub(super) fn release_by(
+        &self,
+        address: *const (),
+        mode: SegmentMode,
+        release: impl FnOnce(bool),
+    ) -> Result<(), SegmentError> {
+        if !self.registration.is_current() {
+            return Err(SegmentError::NotRegistered);
+        }
+        let offset = self.registration.memory().offset_of(address);
+        let offset = offset.ok_or(SegmentError::NotThere)?;
+        let latch = HeldLatch { offset, mode };
+        // S1: the note of the use first, so that the death of a worker whose note of holding is gone is found.
+        self.registration.enter(latch);
+        let is_held = self.registration.remove_held(latch);
+        if is_held {
+            release(self.registration.memory().is_broken());
+        }
+        self.registration.leave();
+        if is_held {
+            Ok(())
+        } else {
+            Err(SegmentError::NotHeld)
+        }
+    }
+
+    /// Changes the mode in which the worker holds the latch at `address`, by `change`, which returns whether it did.
+    pub(super) fn change_by(
+        &self,
+        address: *const (),
+        [before, after]: [SegmentMode; 2],
+        change: impl FnOnce() -> bool,
+    ) -> Result<bool, SegmentError> {
+        let offset = self.offset_of(address)?;
+        let latch = HeldLatch { offset, mode: before };
+        if !self.registration.holds(latch) {
+            return Err(SegmentError::NotHeld);
+        }
+        // Held in the one mode or in the other at each instant, so a death is found.
+        self.registration.enter(HeldLatch { offset, mode: after });
+        let changed = change();
+        if changed {
+            self.registration.change_held(latch, after);
+        }
+        self.registration.leave();
+        Ok(changed)
     }
 
     /// Acquires the latch in shared mode, waiting as long as it takes.
@@ -91,12 +153,9 @@ impl<'a> SegmentWorker<'a> {
     /// [`TooManyHeld`](SegmentError::TooManyHeld). The latch is not acquired then.
     #[track_caller]
     pub fn acquire(&self, latch: &SegmentLwLock, mode: LatchMode) -> Result<(), SegmentError> {
-        let offset = self.offset_of_wanted(latch)?;
-        // S1.
-        self.registration.enter(offset);
+        let acquiring = self.begin_acquiring(latch.address(), mode_of(mode))?;
         latch.latch.acquire(mode);
-        self.note_held(offset, mode);
-        self.registration.leave();
+        acquiring.end(true);
         Ok(())
     }
 
@@ -106,14 +165,8 @@ impl<'a> SegmentWorker<'a> {
     /// Those of [`acquire`](Self::acquire).
     #[track_caller]
     pub fn try_acquire(&self, latch: &SegmentLwLock, mode: LatchMode) -> Result<bool, SegmentError> {
-        let offset = self.offset_of_wanted(latch)?;
-        self.registration.enter(offset);
-        let acquired = latch.latch.try_acquire(mode);
-        if acquired {
-            self.note_held(offset, mode);
-        }
-        self.registration.leave();
-        Ok(acquired)
+        let acquiring = self.begin_acquiring(latch.address(), mode_of(mode))?;
+        Ok(acquiring.end(latch.latch.try_acquire(mode)))
     }
 
     /// Acquires the latch exclusively (`true`), or sleeps until a wake-up reaches the caller, and returns `false` without it
@@ -123,14 +176,9 @@ impl<'a> SegmentWorker<'a> {
     /// Those of [`acquire`](Self::acquire).
     #[track_caller]
     pub fn acquire_or_wait(&self, latch: &SegmentLwLock) -> Result<bool, SegmentError> {
-        let offset = self.offset_of_wanted(latch)?;
-        self.registration.enter(offset);
+        let acquiring = self.begin_acquiring(latch.address(), SegmentMode::Exclusive)?;
         let acquired = latch.latch.acquire_or_wait().map(core::mem::forget).is_some();
-        if acquired {
-            self.note_held(offset, LatchMode::Exclusive);
-        }
-        self.registration.leave();
-        Ok(acquired)
+        Ok(acquiring.end(acquired))
     }
 
     /// Waits until the latch is not held exclusively (`None`), or `variable` differs from `old` (its value). Acquire.
@@ -143,8 +191,9 @@ impl<'a> SegmentWorker<'a> {
         variable: &CoreU64,
         old: u64,
     ) -> Result<Option<u64>, SegmentError> {
-        let offset = self.offset_of(latch)?;
-        self.registration.enter(offset);
+        let offset = self.offset_of(latch.address())?;
+        let mode = SegmentMode::Shared;
+        self.registration.enter(HeldLatch { offset, mode });
         let result = latch.latch.wait_for_var(variable, old);
         self.registration.leave();
         Ok(result.err())
@@ -161,14 +210,11 @@ impl<'a> SegmentWorker<'a> {
         variable: &CoreU64,
         value: u64,
     ) -> Result<(), SegmentError> {
-        let offset = self.offset_of(latch)?;
-        if !self.registration.holds(held(offset, LatchMode::Exclusive)) {
-            return Err(SegmentError::NotHeld);
-        }
-        self.registration.enter(offset);
-        latch.latch.update_var(variable, value);
-        self.registration.leave();
-        Ok(())
+        self.change_by(latch.address(), [SegmentMode::Exclusive; 2], || {
+            latch.latch.update_var(variable, value);
+            false
+        })
+        .map(drop)
     }
 
     /// Releases what [`acquire`](Self::acquire) acquired in `mode`. Release: the next holder sees what was written. In a broken
@@ -182,39 +228,40 @@ impl<'a> SegmentWorker<'a> {
     /// No guard of the latch is used later: it was acquired without one, or its guard is forgotten.
     #[inline]
     pub unsafe fn release(&self, latch: &SegmentLwLock, mode: LatchMode) -> Result<(), SegmentError> {
-        if !self.registration.is_current() {
-            return Err(SegmentError::NotRegistered);
-        }
-        let offset = self.registration.memory().offset_of(latch.address());
-        let offset = offset.ok_or(SegmentError::NotThere)?;
-        // S1: the note of the use first, so that the death of a worker whose note of holding is gone is found.
-        self.registration.enter(offset);
-        let is_held = self.registration.remove_held(held(offset, mode));
-        if is_held && self.registration.memory().is_broken() {
-            // The list may be locked by a dead worker, and a release that has to wake would wait for it for ever.
-            order::released::<Interprocess>(ptr::from_ref(&latch.latch).cast());
-        } else if is_held {
-            // SAFETY: by the worker's notes it holds the latch in this mode, and by the caller no guard does.
-            unsafe { latch.latch.release(mode) };
-        }
-        self.registration.leave();
-        if is_held {
-            Ok(())
-        } else {
-            Err(SegmentError::NotHeld)
-        }
-    }
-
-    #[inline]
-    fn note_held(&self, offset: u64, mode: LatchMode) {
-        self.registration.add_held(held(offset, mode));
+        self.release_by(latch.address(), mode_of(mode), |is_broken| {
+            if is_broken {
+                order::released::<Interprocess>(ptr::from_ref(&latch.latch).cast());
+            } else {
+                // SAFETY: by the worker's notes it holds the latch in this mode, and by the caller no guard does.
+                unsafe { latch.latch.release(mode) };
+            }
+        })
     }
 }
 
-fn held(offset: u64, mode: LatchMode) -> HeldLatch {
-    HeldLatch {
-        offset,
-        is_exclusive: mode == LatchMode::Exclusive,
+fn mode_of(mode: LatchMode) -> SegmentMode {
+    match mode {
+        LatchMode::Shared => SegmentMode::Shared,
+        LatchMode::Exclusive => SegmentMode::Exclusive,
+    }
+}
+
+/// An acquisition that is noted (S1).
+#[must_use]
+pub(super) struct Acquiring<'a> {
+    registration: &'a Registration<'a>,
+    latch: HeldLatch,
+}
+
+impl Acquiring<'_> {
+    /// The acquisition has ended; whether the worker holds the latch now, which this returns.
+    #[inline]
+    pub(super) fn end(self, acquired: bool) -> bool {
+        if acquired {
+            self.registration.add_held(self.latch);
+        }
+        self.registration.leave();
+        acquired
     }
 }
 

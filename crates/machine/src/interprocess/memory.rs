@@ -14,7 +14,7 @@ use core::ptr::{self, NonNull};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicPtr, AtomicU32, compiler_fence};
 
-use super::claim::{Claim, HELD_MAX, HeldLatch};
+use super::claim::{Claim, HELD_MAX, HeldLatch, SegmentMode};
 use super::error::SegmentError;
 use super::process::{ProcessId, namespaces_of_caller};
 use super::{CURRENT, Current, Interprocess, forget_worker_in_children};
@@ -25,7 +25,7 @@ use crate::{AtomicWord, Padded, WorkerId, WorkerSlot, Workers};
 const MAGIC: u64 = u64::from_le_bytes(*b"clearway");
 
 /// The version of the layout. Raised with each change of header, claim or slot that does not change a size.
-const LAYOUT: u64 = 2;
+const LAYOUT: u64 = 3;
 
 /// The least alignment of a segment, and of what lies in it between the parts.
 const ALIGNMENT: usize = 128;
@@ -472,10 +472,11 @@ impl Registration<'_> {
         CURRENT.get() == self.current
     }
 
-    /// Notes that the worker is about to use the latch at `offset`, until [`leave`](Self::leave).
+    /// Notes that the worker is about to use the latch, in the mode in which it wants it, holds it or will hold it, until
+    /// [`leave`](Self::leave).
     #[inline(always)]
-    pub fn enter(&self, offset: u64) {
-        self.claim.enter(offset);
+    pub fn enter(&self, latch: HeldLatch) {
+        self.claim.enter(latch);
     }
 
     /// The use has ended.
@@ -507,6 +508,13 @@ impl Registration<'_> {
     #[inline(always)]
     pub fn add_held(&self, latch: HeldLatch) {
         self.claim.add_held(latch);
+    }
+
+    /// Notes that the worker, which is using the latch, holds it in `mode` from now on. `false` if it did not hold it as
+    /// `before`.
+    #[inline(always)]
+    pub fn change_held(&self, before: HeldLatch, mode: SegmentMode) -> bool {
+        self.claim.change_held(before, mode)
     }
 
     /// Notes that the worker, which is using the latch, is about to release it. `false` if it does not hold it so.

@@ -8,15 +8,15 @@
 //! | --- | --- |
 //! | `memory` | the form of a segment, attaching to it, taking a slot |
 //! | `recovery` | the right to settle deaths, and who is dead |
-//! | `claim` | who owns a slot, and what a worker was doing if it dies (rules P1 to P3) |
+//! | `claim` | who owns a slot, and what a worker was doing if it dies (rules P1 to P4) |
 //! | `process` | the identity of a process, and whether it is alive |
 //! | `error` | the errors |
 //!
-//! # Rules, besides P1 to P3
-//! - P4: a process is attached to one segment at a time, since a machine has one table of workers.
-//! - P5: a thread is a worker from [`SegmentMemory::register`] until the result is dropped. A child of `fork` inherits the
+//! # Rules, besides P1 to P4
+//! - P5: a process is attached to one segment at a time, since a machine has one table of workers.
+//! - P6: a thread is a worker from [`SegmentMemory::register`] until the result is dropped. A child of `fork` inherits the
 //!   mapping and the attachment, not the worker: the thread that lives on in it registers anew.
-//! - P6: one process settles deaths at a time. If it dies of that, or if a dead worker held a latch or was about to change one,
+//! - P7: one process settles deaths at a time. If it dies of that, or if a dead worker held a latch or was about to change one,
 //!   the segment is broken for good.
 //!
 //! # What it does not do
@@ -38,7 +38,7 @@ use core::sync::atomic::Ordering::{self, Relaxed};
 use core::time::Duration;
 use std::sync::Once;
 
-pub use self::claim::{Activity, HELD_MAX, HeldLatch};
+pub use self::claim::{Activity, HELD_MAX, HeldLatch, LatchSleep, SegmentMode};
 pub use self::error::SegmentError;
 pub use self::memory::{Registration, SegmentMemory};
 pub use self::process::ProcessId;
@@ -78,7 +78,7 @@ fn next_generation() -> u32 {
     LAST.fetch_add(1, Relaxed) + 1
 }
 
-/// From now on the thread that goes on in a child of `fork` is no worker there (P5).
+/// From now on the thread that goes on in a child of `fork` is no worker there (P6).
 fn forget_worker_in_children() {
     extern "C" fn forget() {
         CURRENT.set(Current::NONE);
@@ -95,14 +95,14 @@ fn forget_worker_in_children() {
     });
 }
 
-/// Notes a sleep for as long as it lives (P3).
+/// Notes a sleep for as long as it lives (P3, P4).
 struct Asleep(Option<&'static claim::Claim>);
 
 impl Asleep {
-    fn begin() -> Self {
+    fn begin(half: Half) -> Self {
         let claim = memory::current_claim();
         if let Some(claim) = claim {
-            claim.note_asleep(true);
+            claim.note_asleep(half);
         }
         Self(claim)
     }
@@ -111,7 +111,7 @@ impl Asleep {
 impl Drop for Asleep {
     fn drop(&mut self) {
         if let Some(claim) = self.0 {
-            claim.note_asleep(false);
+            claim.note_awake();
         }
     }
 }
@@ -146,7 +146,7 @@ unsafe impl Machine for Interprocess {
     }
 
     fn futex_wait(word: &CoreU32, expected: u32, timeout: Option<Duration>) -> FutexOutcome {
-        let _noted = Asleep::begin();
+        let _noted = Asleep::begin(Half::Low);
         native::wait(&word.0, expected, timeout, Reach::AllProcesses)
     }
 
@@ -155,7 +155,7 @@ unsafe impl Machine for Interprocess {
     }
 
     fn futex_wait_half(word: &CoreU64, half: Half, expected: u32, timeout: Option<Duration>) -> FutexOutcome {
-        let _noted = Asleep::begin();
+        let _noted = Asleep::begin(half);
         let word = native::half_for_the_kernel(&word.0, half);
         native::wait(word, expected, timeout, Reach::AllProcesses)
     }

@@ -1,4 +1,4 @@
-//! The right to settle deaths, and the dead workers (P6).
+//! The right to settle deaths, and the dead workers (P7).
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 
@@ -130,23 +130,32 @@ impl Drop for Recovery<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::claim::SegmentMode;
     use super::super::testing::{OTHER, THIRD, memory};
     use super::*;
+    use crate::Half;
+
+    fn shared(offset: u64) -> HeldLatch {
+        HeldLatch {
+            offset,
+            mode: SegmentMode::Shared,
+        }
+    }
 
     #[test]
     fn a_slot_that_has_gone_to_another_process_meanwhile_is_not_dead() {
         let memory = memory();
         let claims = memory.view().claims;
         assert!(claims[..3].iter().all(|claim| claim.take(OTHER)));
-        claims[1].enter(64);
+        claims[1].enter(shared(64));
         let recovery = memory.begin_recovery().unwrap().unwrap();
         let dead = recovery.dead_if(|process| {
             if process == OTHER {
                 // Its thread leaves before it ends, and the next worker sleeps at once.
                 claims[0].give_back();
                 assert!(claims[0].take(THIRD));
-                claims[0].enter(128);
-                claims[0].note_asleep(true);
+                claims[0].enter(shared(128));
+                claims[0].note_asleep(Half::Low);
             }
             process != OTHER
         });

@@ -38,12 +38,14 @@
 
 mod guards;
 mod timed;
+mod waits;
 
 use core::marker::PhantomData;
 
 use clearway_machine::{Host, Machine};
 
 pub use self::guards::{SsuxExclusive, SsuxShared, SsuxUpdate};
+pub(crate) use self::waits::SsuxWaits;
 use super::in_one_word::OneWord;
 use super::ssux_state::{ConstState, Readers, SsuxProtocol, SsuxState};
 use crate::class::{ClassOf, Unclassed, Wait};
@@ -161,6 +163,11 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
         self.is_owned() || self.shared_holders() != 0
     }
 
+    /// For the worker that stands in for a dead one.
+    pub(super) fn state(&self) -> &P::State<M> {
+        &self.state
+    }
+
     fn address(&self) -> *const () {
         core::ptr::from_ref(self).cast()
     }
@@ -249,42 +256,9 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
             return;
         }
         let mut waiting = self.begin(Wait::Shared);
-        let entered = self.enter_slow(&mut waiting);
+        let entered = self.state.enter_slow(&mut waiting);
         debug_assert!(entered, "a wait without a limit was given up");
         waiting.finish::<M>();
-    }
-
-    /// Enters as a reader, waiting as long as it takes, or until the wait is over. Returns whether it did so.
-    #[must_use]
-    fn enter_slow(&self, waiting: &mut Waiting) -> bool {
-        // Not registered while polling, so that a release makes no call for this worker.
-        loop {
-            if self.state.is_open() && self.state.enter() {
-                return true;
-            }
-            if !waiting.poll::<M>() {
-                break;
-            }
-        }
-        if waiting.is_over::<M>() {
-            return false;
-        }
-        self.state.register_reader();
-        let mut slept = false;
-        let entered = loop {
-            if self.state.enter() {
-                break true;
-            }
-            if waiting.is_over::<M>() {
-                break false;
-            }
-            // A woken worker polls again.
-            if !waiting.poll::<M>() {
-                slept = self.state.sleep_while_exclusive(waiting, slept);
-            }
-        };
-        self.state.unregister_reader(slept);
-        entered
     }
 
     /// Releases what was acquired in shared mode.
@@ -368,53 +342,18 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
             return;
         }
         let mut waiting = self.begin(Wait::Exclusive);
-        let taken = self.take_exclusive(&mut waiting);
+        let taken = self.state.take_exclusive_slow(&mut waiting);
         debug_assert!(taken, "a wait without a limit was given up");
         waiting.finish::<M>();
-    }
-
-    /// Acquires in exclusive mode, waiting as long as it takes, or until the wait is over. Returns whether it did so.
-    #[must_use]
-    fn take_exclusive(&self, waiting: &mut Waiting) -> bool {
-        match self.state.take_exclusive(waiting) {
-            Some(Readers::None) => true,
-            Some(Readers::Inside) => {
-                let drained = self.drain(waiting);
-                if !drained {
-                    self.state.release_update();
-                }
-                drained
-            }
-            None => false,
-        }
     }
 
     #[cold]
     #[inline(never)]
     fn drain_slow(&self) {
         let mut waiting = self.begin(Wait::Exclusive);
-        let drained = self.drain(&mut waiting);
+        let drained = self.state.drain(&mut waiting);
         debug_assert!(drained, "a wait without a limit was given up");
         waiting.finish::<M>();
-    }
-
-    /// Waits until the readers inside have left. If the wait is over before that, the latch is left in update mode, and the
-    /// result is `false`.
-    #[must_use]
-    fn drain(&self, waiting: &mut Waiting) -> bool {
-        waiting.poll_as_owner::<M>();
-        loop {
-            if self.state.readers_left() == 0 {
-                return true;
-            }
-            if waiting.is_over::<M>() {
-                self.state.withdraw_exclusive();
-                return false;
-            }
-            if !waiting.poll::<M>() {
-                self.state.sleep_until_readers_leave(waiting);
-            }
-        }
     }
 
     /// Acquires in exclusive mode without a guard, if that needs no waiting.

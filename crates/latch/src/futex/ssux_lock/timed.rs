@@ -11,7 +11,7 @@ use core::time::Duration;
 
 use clearway_machine::Machine;
 
-use super::{SsuxExclusive, SsuxLock, SsuxShared, SsuxUpdate};
+use super::{SsuxExclusive, SsuxLock, SsuxShared, SsuxUpdate, SsuxWaits};
 use crate::class::{ClassOf, Wait};
 use crate::futex::ssux_state::{Readers, SsuxProtocol, SsuxState};
 use crate::waiting::Waiting;
@@ -41,7 +41,7 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
     #[track_caller]
     pub(crate) fn try_acquire_shared_for(&self, timeout: Duration) -> bool {
         self.try_acquire_shared()
-            || self.wait_within(Wait::Shared, timeout, |waiting| self.enter_slow(waiting))
+            || self.wait_within(Wait::Shared, timeout, |waiting| self.state.enter_slow(waiting))
     }
 
     #[track_caller]
@@ -53,7 +53,9 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
     #[track_caller]
     pub(crate) fn try_acquire_exclusive_for(&self, timeout: Duration) -> bool {
         self.try_acquire_exclusive()
-            || self.wait_within(Wait::Exclusive, timeout, |waiting| self.take_exclusive(waiting))
+            || self.wait_within(Wait::Exclusive, timeout, |waiting| {
+                self.state.take_exclusive_slow(waiting)
+            })
     }
 
     /// From update mode, which the caller holds, to exclusive mode, if the readers inside leave within `timeout`. Returns
@@ -66,7 +68,7 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
             return true;
         }
         let mut waiting = self.begin_within(Wait::Exclusive, timeout);
-        let drained = self.drain(&mut waiting);
+        let drained = self.state.drain(&mut waiting);
         waiting.finish::<M>();
         drained
     }
