@@ -232,6 +232,24 @@ typedef enum {
 } clearway_segment_fairness_t;
 
 /**
+ * The mode in which a worker holds a `clearway_segment_rwlock_t`, or wants it.
+ */
+typedef enum {
+  /**
+   * With others that hold it shared, and one in update mode.
+   */
+  CLEARWAY_SEGMENT_SHARED = 0,
+  /**
+   * With others that hold it shared, and as the only one that may become exclusive.
+   */
+  CLEARWAY_SEGMENT_UPDATE = 1,
+  /**
+   * Alone.
+   */
+  CLEARWAY_SEGMENT_EXCLUSIVE = 2,
+} clearway_segment_mode_t;
+
+/**
  * An adaptive latch. It is 2,176 bytes, on cache lines of its own.
  */
 typedef struct clearway_adaptive_t clearway_adaptive_t;
@@ -471,6 +489,21 @@ typedef struct {
 typedef struct {
   uint32_t words[6];
 } clearway_segment_lwlock_t;
+
+/**
+ * A mutex in a segment. Made by `clearway_segment_mutex_init`, anywhere in the memory of `clearway_segment_reserve`.
+ */
+typedef struct {
+  uint32_t words[3];
+} clearway_segment_mutex_t;
+
+/**
+ * A latch with shared, update and exclusive modes in a segment. Made by `clearway_segment_rwlock_init`, anywhere in the memory
+ * of `clearway_segment_reserve`.
+ */
+typedef struct {
+  uint64_t words[2];
+} clearway_segment_rwlock_t;
 
 /**
  * A latch with three modes. Idle when its bytes are zero. Not recursive.
@@ -1270,6 +1303,102 @@ clearway_segment_result_t clearway_segment_lwlock_update_var(const clearway_segm
                                                              clearway_segment_lwlock_t *latch,
                                                              uint64_t *variable,
                                                              uint64_t value);
+
+/**
+ * Makes an idle mutex of the class with this number.
+ *
+ * # Safety
+ * `mutex` leads into memory that `clearway_segment_reserve` has taken, and no worker uses a latch there.
+ */
+void clearway_segment_mutex_init(clearway_segment_mutex_t *mutex, uint8_t class_number);
+
+/**
+ * Takes the mutex, and waits as long as that takes.
+ *
+ * # Safety
+ * `worker` is the calling thread's, `mutex` leads to a mutex that it does not hold.
+ */
+CLEARWAY_MUST_USE
+clearway_segment_result_t clearway_segment_mutex_lock(const clearway_segment_worker_t *worker,
+                                                      clearway_segment_mutex_t *mutex);
+
+/**
+ * Takes the mutex within so many nanoseconds, at once or not at all for 0; whether it did is written to `taken`.
+ *
+ * # Safety
+ * As of `clearway_segment_mutex_lock`; `taken` may be written.
+ */
+CLEARWAY_MUST_USE
+clearway_segment_result_t clearway_segment_mutex_try_lock_for(const clearway_segment_worker_t *worker,
+                                                              clearway_segment_mutex_t *mutex,
+                                                              uint64_t nanoseconds,
+                                                              bool *taken);
+
+/**
+ * Releases the mutex.
+ *
+ * # Safety
+ * `worker` is the calling thread's, and `mutex` leads to a mutex.
+ */
+clearway_segment_result_t clearway_segment_mutex_unlock(const clearway_segment_worker_t *worker,
+                                                        clearway_segment_mutex_t *mutex);
+
+/**
+ * Makes an idle latch of the class with this number.
+ *
+ * # Safety
+ * `latch` leads into memory that `clearway_segment_reserve` has taken, and no worker uses a latch there.
+ */
+void clearway_segment_rwlock_init(clearway_segment_rwlock_t *latch, uint8_t class_number);
+
+/**
+ * Takes the latch, and waits as long as that takes.
+ *
+ * # Safety
+ * `worker` is the calling thread's, `latch` leads to a latch that it does not hold; `mode` is one of the names.
+ */
+CLEARWAY_MUST_USE
+clearway_segment_result_t clearway_segment_rwlock_acquire(const clearway_segment_worker_t *worker,
+                                                          clearway_segment_rwlock_t *latch,
+                                                          clearway_segment_mode_t mode);
+
+/**
+ * Takes the latch within so many nanoseconds, at once or not at all for 0; whether it did is written to `taken`.
+ *
+ * # Safety
+ * As of `clearway_segment_rwlock_acquire`; `taken` may be written.
+ */
+CLEARWAY_MUST_USE
+clearway_segment_result_t clearway_segment_rwlock_try_acquire_for(const clearway_segment_worker_t *worker,
+                                                                  clearway_segment_rwlock_t *latch,
+                                                                  clearway_segment_mode_t mode,
+                                                                  uint64_t nanoseconds,
+                                                                  bool *taken);
+
+/**
+ * From the mode `before`, in which the worker holds the latch, to `after`; whether it did is written to `changed`. From update to
+ * exclusive mode it waits until the readers inside have left. From shared to update mode it fails if another worker is the
+ * owner, and from shared to exclusive mode always: two that waited so would wait for each other.
+ *
+ * # Safety
+ * `worker` is the calling thread's, `latch` leads to a latch; the modes are of the names, and `changed` may be written.
+ */
+CLEARWAY_MUST_USE
+clearway_segment_result_t clearway_segment_rwlock_change(const clearway_segment_worker_t *worker,
+                                                         clearway_segment_rwlock_t *latch,
+                                                         clearway_segment_mode_t before,
+                                                         clearway_segment_mode_t after,
+                                                         bool *changed);
+
+/**
+ * Releases the latch.
+ *
+ * # Safety
+ * `worker` is the calling thread's, `latch` leads to a latch; `mode` is one of the names.
+ */
+clearway_segment_result_t clearway_segment_rwlock_release(const clearway_segment_worker_t *worker,
+                                                          clearway_segment_rwlock_t *latch,
+                                                          clearway_segment_mode_t mode);
 
 /**
  * Takes the latch in shared mode: with other readers and one updater.

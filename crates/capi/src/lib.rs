@@ -28,6 +28,8 @@ mod proc_array;
 mod read_biased;
 mod segment;
 mod segment_lwlock;
+mod segment_mutex;
+mod segment_rwlock;
 mod sux;
 
 pub use adaptive::*;
@@ -40,6 +42,8 @@ pub use proc_array::*;
 pub use read_biased::*;
 pub use segment::*;
 pub use segment_lwlock::*;
+pub use segment_mutex::*;
+pub use segment_rwlock::*;
 pub use sux::*;
 
 /// The latch at `place`.

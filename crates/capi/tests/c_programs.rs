@@ -87,7 +87,7 @@ fn programs_in_c_and_cpp_compile_without_a_warning_and_run() {
         }
         count += 1;
     }
-    assert_eq!(count, 7);
+    assert_eq!(count, 8);
 }
 
 /// A program that was linked with the library asks the loader for it by a name with the number of its interface.
