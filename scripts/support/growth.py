@@ -46,16 +46,8 @@ def pgbench(server, arguments, script, clients, *more, **environment):
 
 def memory_kib(server):
     """What the server's processes have for themselves, with their shares of what they share."""
-    children = {}
-    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            # The name, in brackets, may hold blanks.
-            parent = int(stat.read_text().rsplit(")", 1)[1].split()[1])
-            children.setdefault(parent, []).append(int(stat.parent.name))
-    total, left = 0, [server.process.pid]
-    while left:
-        process = left.pop()
-        left += children.get(process, [])
+    total = 0
+    for process in servers.processes(server):
         with contextlib.suppress(OSError):
             rollup = pathlib.Path(f"/proc/{process}/smaps_rollup").read_text()
             total += int(re.search(r"^Pss: +([0-9]+)", rollup, re.MULTILINE).group(1))
@@ -63,7 +55,8 @@ def memory_kib(server):
 
 
 class Curve:
-    """`unit`: of the sizes. `measures`: by name, the unit of a number, whether more of it is better, and the function."""
+    """`unit`: of the sizes. `measures`: by name, the unit of a number, and the function, which returns None where it has
+    nothing new to say in a further round."""
 
     def __init__(self, arguments):
         self.arguments = arguments
@@ -131,21 +124,21 @@ def start_session(server):
 class Idle(Curve):
     """Sessions that do nothing, beside a few that read; the memory of such a session."""
 
-    name, unit, sizes = "idle", "idle sessions", [1, 10, 100, 500, 1_000, 2_000]
+    name, unit, sizes = "idle", "idle sessions", [10, 100, 500, 1_000, 2_000]
 
     def __init__(self, arguments):
         super().__init__(arguments)
         self.sessions = {}
         self.before = {}
         self.measures = {"read": ("TPS", self.read), "memory": ("KiB a session", self.memory)}
-        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
     def grow(self, server, size):
         if server.name not in self.sessions:
             server.sql("create table few as select g as id, 0 as number from generate_series(1, 1000) g")
             server.sql("alter table few add primary key (id)")
             self.sessions[server.name] = []
+            # What the first clients make the server keep is not an idle session's.
+            self.read(server, 0)
             self.before[server.name] = memory_kib(server)
         sessions = self.sessions[server.name]
         while len(sessions) < size:
@@ -261,7 +254,7 @@ class Relations(Curve):
         return pgbench(server, self.arguments, script, CLIENTS, "-M", "simple")
 
     def create(self, server, _):
-        return self.created[server.name]
+        return self.created.pop(server.name, None)
 
     def end(self, server):
         session = servers.Prompt(server)
@@ -303,7 +296,7 @@ class Log(Curve):
 
 class Standby(Curve):
     """Clients that update rows of a server with a standby on the same machine: what the standby has still to replay when
-    they end, and how long that takes it."""
+    they end, and how long that takes it. Both are seen by psql, which takes some milliseconds."""
 
     name, unit, sizes = "standby", "clients", [1, 4, 16, 64]
     rows = 100_000
@@ -355,5 +348,7 @@ NEEDS = ["psql", "pgbench", "setpriv"]
 
 
 def need():
-    """Installs what the curves need."""
+    """Installs what the curves need, and raises the limit of open files for two thousand sessions."""
     tools.need(*NEEDS)
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -365,16 +365,37 @@ class PostgresStandby(Postgres):
         return [name for name in names if name == "postmaster.pid" or (inside and name != "archive_status")]
 
 
+def processes(server):
+    """The numbers of a server's process and of all its children."""
+    children = {}
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            # The name, in brackets, may hold blanks.
+            parent = int(stat.read_text().rsplit(")", 1)[1].split()[1])
+            children.setdefault(parent, []).append(int(stat.parent.name))
+    found, left = [], [server.process.pid]
+    while left:
+        found.append(left.pop())
+        left += children.get(found[-1], [])
+    return found
+
+
 @contextlib.contextmanager
 def stopped(others):
     """Stops the processes of these servers meanwhile, so that none of them does its background work."""
-    for server in others:
-        server.process.send_signal(signal.SIGSTOP)
+    everything = [process for server in others for process in processes(server)]
+
+    def tell(what):
+        for process in everything:
+            # One of them may have ended since.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, what)
+
+    tell(signal.SIGSTOP)
     try:
         yield
     finally:
-        for server in others:
-            server.process.send_signal(signal.SIGCONT)
+        tell(signal.SIGCONT)
 
 
 def scratch(prefix):

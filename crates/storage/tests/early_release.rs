@@ -377,6 +377,7 @@ fn a_page_that_only_the_disk_keeps_full_asks_for_a_flush() {
 /// Without a log writer: an update that finds its page full of versions that only the disk keeps flushes by itself.
 #[test]
 fn an_update_waits_for_the_room_of_many_versions() {
+    let _watchdog = Watchdog::over_test();
     let table = Table::new();
     table.storage.stop_threads();
     let log = &table.storage.wal;

@@ -506,7 +506,6 @@ fn a_look_up_prunes_what_a_row_has_left_behind() {
     table.storage.proc_array.detach(holder);
     assert!(!is_seen());
     assert_eq!(removed_by_vacuum(), 0, "the look-up left versions to vacuum");
-    // What vacuum finds where nothing has looked.
     let seen = table.transact(|ctx| table.heap().fetch(ctx, newest, |_, row| row.to_vec()).unwrap());
     assert_eq!(seen, Some(vec![7; 20]));
 }

@@ -288,12 +288,18 @@ impl<M: Machine> Commits<M> {
         self.are_early
     }
 
+    /// True if a commit is secured as soon as it is durable: no standby is named that has to have it.
+    pub fn are_secured_by_the_disk(&self) -> bool {
+        self.replication
+            .as_ref()
+            .is_none_or(|replication| !replication.is_configured())
+    }
+
     /// True if readers look commits up: under `early`, and under `after-flush` while standbys are named (L7 of
     /// `lock_release`).
     #[inline]
     pub fn are_looked_up(&self) -> bool {
-        let names_standbys = |replication: &Arc<SyncReplication<M>>| replication.is_configured();
-        self.are_early || self.replication.as_ref().is_some_and(names_standbys)
+        self.are_early || !self.are_secured_by_the_disk()
     }
 
     /// True if a snapshot taken before the call may see a commit that is not secured.

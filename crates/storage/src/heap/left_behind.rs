@@ -5,8 +5,8 @@
 //! sessions update leaves a hundred of them on each page: a session that waits for the row keeps all that the others make
 //! meanwhile.
 //!
-//! So a look-up that has passed at least [`LONG`] versions of a chain, and seen none of them, prunes the page, if no snapshot
-//! needs the first of them any more. It holds no latch then. What stays is a line pointer, which the next look-up reads in
+//! So a look-up that has passed at least [`LONG`] versions of a chain, and seen none of them, prunes the page, if the
+//! first of them is removable. It holds no latch then. What stays is a line pointer, which the next look-up reads in
 //! place of the chain.
 //!
 //! A look-up does not fail because the log has no room: then the chain stays. A standby prunes nothing: it follows its
@@ -14,13 +14,12 @@
 //!
 //! Origin: PostgreSQL prunes pages in scans as well, those that are nearly full.
 
-use clearway_txn::Xid;
-
 use crate::buffer::PageShared;
-use crate::error::{Result, StorageError};
+use crate::error::Result;
 use crate::heap::TxnContext;
 use crate::heap::layout::Tuple;
 use crate::heap::prune::prune;
+use crate::heap::visibility::{Removable, removable};
 
 /// The least number of versions in vain that a look at the horizon is worth, and an exclusive latch.
 pub(super) const LONG: usize = 16;
@@ -33,8 +32,10 @@ pub(super) fn prune_chain(ctx: &TxnContext<'_>, page: PageShared<'_>, first: u16
         return Ok(());
     }
     let horizon = storage.proc_array.horizon();
-    let is_needed = |tuple: Tuple<'_>| Xid(tuple.xmax()) >= horizon;
-    if Tuple::at(page.hinted(), first).is_none_or(is_needed) {
+    let Some(first) = Tuple::at(page.hinted(), first) else {
+        return Ok(());
+    };
+    if let Removable::No | Removable::OnceDurable(_) = removable(storage, &page, &first, horizon)? {
         return Ok(());
     }
     let id = page.page_id();
@@ -44,7 +45,7 @@ pub(super) fn prune_chain(ctx: &TxnContext<'_>, page: PageShared<'_>, first: u16
         prune(storage, &mut page, horizon)
     });
     match pruned {
-        Ok(_) | Err(StorageError::DiskFull { .. } | StorageError::FileTooLarge { .. }) => Ok(()),
-        Err(error) => Err(error),
+        Err(error) if !error.wants_room() => Err(error),
+        _ => Ok(()),
     }
 }

@@ -8,15 +8,16 @@
 //!
 //! So an update asks the log writer for a flush, or waits for one:
 //! 1. It asks when it leaves less than [`SCARCE`] of its page free, if the version that it has replaced was made by a commit
-//!    that is not durable yet. That is once for each time that the page is filled, and early enough for most disks.
-//! 2. On a full page where only the disk keeps [`MANY`] versions, it waits, without a latch, and then finds room. So [`MANY`]
-//!    updates at least share a wait.
-//! 3. On a full page with fewer of them it asks, and takes another page.
+//!    that is not durable yet. That is once for each time that the page is filled.
+//! 2. A HOT update on a full page where only the disk keeps [`MANY`] versions waits, without a latch, and looks again. So
+//!    [`MANY`] updates at least share a wait. It waits once: others may take the room that it has waited for. Like a commit
+//!    that waits for the disk it is in the kernel meanwhile, and cannot be told to stop.
+//! 3. On a full page with fewer of them it asks, and takes another page. So does an update of an indexed column, which makes
+//!    index entries wherever it goes.
 //!
-//! No update waits twice for one position: what is not removable although the log is durable waits for standbys
-//! (`Commits::secured`), or for a snapshot.
-//!
-//! Updates of many rows neither ask nor wait: the version that one of them replaces is old, and durable.
+//! Rules 2 and 3 count the versions of a page, of one row or of several. A chain counts from its first version on, so where
+//! sessions wait for the disk by themselves there are at most as many as sessions. While standbys are named no update
+//! waits: what the disk has is not secured (L6).
 
 use clearway_txn::Xid;
 
@@ -51,13 +52,13 @@ impl OnceDurable {
         self.count
     }
 
-    /// Rules 2 and 3, for a page without room: where the log has to be durable before the update goes on. `None`: it takes
-    /// another page.
-    pub(super) fn awaited(self, storage: &Storage) -> Option<Lsn> {
-        if self.count == 0 || storage.wal.flushed() >= self.position {
+    /// Rules 2 and 3, for a page without room: where the log has to be durable before the update goes on, if it `may_wait`.
+    /// `None`: it takes another page.
+    pub(super) fn awaited(self, storage: &Storage, may_wait: bool) -> Option<Lsn> {
+        if self.count == 0 {
             return None;
         }
-        if self.count >= MANY {
+        if may_wait && self.count >= MANY && storage.are_secured_by_the_disk() {
             return Some(self.position);
         }
         storage.wal.flush_soon(self.position);
@@ -71,7 +72,8 @@ pub(super) fn became_scarce(before: usize, after: usize) -> bool {
     before >= SCARCE && after < SCARCE
 }
 
-/// Rule 1, the second half: the version that the update has replaced is the one at `slot`.
+/// Rule 1, the second half: the version that the update has replaced is the one at `slot`. One of its own transaction has
+/// no position.
 #[cold]
 pub(super) fn ask_for_inserter(storage: &Storage, page: &PageExclusive<'_>, slot: u16) {
     if let Some(replaced) = Tuple::at(page.hinted(), slot)

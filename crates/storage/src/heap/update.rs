@@ -200,18 +200,20 @@ enum Found {
     None,
 }
 
-/// Looks for room on a full page for a row of `length` bytes: the place of a dead version if `replaces`, or what pruning
-/// frees.
+/// Looks for room on a full page for a row of `length` bytes: the place of a dead version, or what pruning
+/// frees; if it `may_wait`, also room that a flush of the log brings.
 #[inline]
 fn make_room(
     storage: &Storage,
     page: &mut PageExclusive<'_>,
     length: usize,
-    replaces: bool,
+    may_wait: bool,
 ) -> Result<Found> {
     // Pruning is a change of its own, and the page stays latched, so what conflicts with the caller does not change.
     let horizon = storage.proc_array.horizon();
-    if replaces && let Some(room) = Room::find(storage, page, length, horizon)? {
+    if storage.options.page_room == PageRoomVariant::Replace
+        && let Some(room) = Room::find(storage, page, length, horizon)?
+    {
         return Ok(Found::Place(room));
     }
     let pruned = prune::prune(storage, page, horizon)?;
@@ -220,7 +222,7 @@ fn make_room(
     }
     Ok(pruned
         .once_durable
-        .awaited(storage)
+        .awaited(storage, may_wait)
         .map_or(Found::None, Found::OnceDurable))
 }
 
@@ -250,6 +252,7 @@ impl Heap {
         let key_kept = key_kept(mode);
         let rows = ctx.storage.locks.rows();
         let mut other: Option<u32> = None;
+        let mut may_wait = hot_allowed;
         loop {
             ctx.prepare_notes(2)?;
             let mut change = ctx.storage.begin_change(ctx.writing_xid())?;
@@ -265,11 +268,12 @@ impl Heap {
             let replaces = ctx.storage.options.page_room == PageRoomVariant::Replace;
             let found = match fits(page.header(), row.len()) {
                 true => Found::Free,
-                false => make_room(ctx.storage, &mut page, row.len(), replaces)?,
+                false => make_room(ctx.storage, &mut page, row.len(), may_wait)?,
             };
             if let Found::OnceDurable(position) = found {
                 drop((new_page, page, change));
                 ctx.storage.wal.flush(position);
+                may_wait = false;
                 continue;
             }
             let mut tuple = ByteBuffer::take();

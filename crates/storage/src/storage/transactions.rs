@@ -136,6 +136,11 @@ impl Storage {
         self.commits.position_if_early(xid, &self.wal)
     }
 
+    /// True if a commit is secured as soon as it is durable.
+    pub(crate) fn are_secured_by_the_disk(&self) -> bool {
+        self.commits.are_secured_by_the_disk()
+    }
+
     /// The status of `xid` in the commit log, for checks, which tell no client. The caller has made sure that it is not
     /// running.
     #[inline]

@@ -216,17 +216,12 @@ impl<M: Machine> FlushRequests<M> {
         }
     }
 
-    /// Asks for the log to be durable up to `upto` soon, and does not wait. A flush that is under way is left to it: the
-    /// log writer finds the position when it is woken next.
+    /// Asks for the log to be durable up to `upto`, and does not wait. Without a log writer the position is durable with the
+    /// next flush.
     pub(super) fn ask_soon(&self, log: &impl AwaitedLog, upto: u64) {
-        if log.durable() >= upto || self.wanted.load(Relaxed) >= upto {
-            return;
-        }
-        self.raise_wanted(upto);
-        if !log.is_under_way() {
-            // Pairs with the fence in `writer_sleeps`. What is lost by a race is asked for again.
-            M::fence(SeqCst);
-            self.wake_writer();
+        if log.durable() < upto && self.wanted.load(Relaxed) < upto {
+            // No session depends on it, so none has to flush in the log writer's place.
+            let _ = self.ask(upto);
         }
     }
 

@@ -346,13 +346,14 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
         LogWriter { log: self }
     }
 
-    /// Up to where workers in [`wait_flushed`](Self::wait_flushed) have asked for a flush.
+    /// Up to where workers have asked for a flush, in [`wait_flushed`](Self::wait_flushed) or by
+    /// [`flush_soon`](Self::flush_soon).
     pub fn wanted(&self) -> Lsn {
         Lsn(self.output.requests.wanted())
     }
 
-    /// Asks the log writer to make everything before `upto` durable, and does not wait. If there is none, or another worker
-    /// flushes, the position is one of those that the next flush takes along.
+    /// Asks the log writer to make everything before `upto` durable, and does not wait. If there is none, the position is
+    /// durable with the next flush.
     pub fn flush_soon(&self, upto: Lsn) {
         self.output.requests.ask_soon(self, upto.0);
     }
