@@ -241,9 +241,9 @@ pub mod wal;
 
 pub use backup::received_copy;
 pub use buffer::{
-    BufferClockVariant, BufferMapVariant, BufferPool, BufferPoolOptions, CountedPages, FrameRing, PageCounts,
-    PageDevice, PageExclusive, PageLatchVariant, PageReadVariant, PageShared, PageUpdate, PagesOnDisk,
-    PinnedPage, RacyPage,
+    BufferClockVariant, BufferMapVariant, BufferPool, BufferPoolOptions, FrameRing, PageCounts, PageDevice,
+    PageExclusive, PageLatchVariant, PageReadVariant, PageShared, PageUpdate, PagesOnDisk, PinnedPage,
+    RacyPage,
 };
 pub use change::{AtomicChange, ChangeLog};
 pub use commit::{

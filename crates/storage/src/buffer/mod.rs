@@ -66,7 +66,7 @@ pub use page_counts::PageCounts;
 pub use page_device::{PageDevice, PagesOnDisk};
 pub use page_guard::{PageExclusive, PageShared, PageUpdate, PinnedPage};
 pub use page_latch::PageLatchVariant;
-pub use page_read::{CountedPages, PageReadVariant};
+pub use page_read::PageReadVariant;
 pub use pool::{BufferPool, BufferPoolOptions};
 pub(crate) use racy::RacyCopy;
 pub use racy::RacyPage;

@@ -14,7 +14,7 @@ use super::map::{BufferMap, BufferMapVariant, Insertion, PinnedFrame};
 use super::page_counts::PageCounts;
 use super::page_latch::PageLatchVariant;
 use super::page_memory::PageMemory;
-use super::page_read::{CountedPages, PageReadVariant, Pages, ReadMode};
+use super::page_read::{PageReadVariant, Pages};
 use super::page_view::PageView;
 use super::pin::{CHANGED, DIRTY, REDIRTIED, VALID};
 use super::ring::FrameRing;
@@ -74,7 +74,6 @@ pub struct BufferPool<M: Machine = Native, D: PageDevice = PagesOnDisk> {
     map: BufferMap<M>,
     clock: Clock<M>,
     options: BufferPoolOptions,
-    read_mode: ReadMode,
     device: D,
     memory: PageMemory,
     pin_wait: PinWait,
@@ -124,7 +123,6 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
             map: BufferMap::new(options.map, count, options.lwlock),
             clock: Clock::new(options.clock, count, options.lwlock),
             options,
-            read_mode: ReadMode::new(options.page_read),
             device,
             memory,
             pin_wait: PinWait::default(),
@@ -181,7 +179,7 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
     /// the module `page_read`. `None` if that is what `read` returned on the page as it was at one instant.
     #[inline]
     pub fn read<R>(&self, page: PageId, read: impl FnMut(RacyPage<'_>) -> Option<R>) -> Result<Option<R>> {
-        self.read_mode.variant().read(self, page, read)
+        self.options.page_read.read(self, page, read)
     }
 
     /// True if [`read`](Self::read) does without page latches. If not, a caller that reads many values of a page is
@@ -194,12 +192,7 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
     /// True if [`read`](Self::read) writes nothing to the frame of a page in memory.
     #[inline]
     pub fn reads_unpinned(&self) -> bool {
-        self.read_mode.variant() == PageReadVariant::Optimistic
-    }
-
-    /// Counts all pages that are used, in [`PageCounts`], until the guard is dropped.
-    pub fn count_pages(&self) -> CountedPages<'_> {
-        self.read_mode.pin_all()
+        self.options.page_read == PageReadVariant::Optimistic
     }
 
     /// Pins a page that is about to be replaced as a whole (replay): what its file holds is not read.

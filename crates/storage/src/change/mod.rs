@@ -41,7 +41,7 @@ use crate::change::byte_buffers::ByteBuffer;
 use crate::error::Result;
 use crate::page::{self, Lsn, PAGE_SIZE, PageId, PageKind, get_u16, get_u32};
 use crate::wal::record::RecordKind;
-use crate::wal::{LogDevice, RedoMoved, Wal};
+use crate::wal::{LogCounts, LogDevice, RedoMoved, Wal};
 
 const DELTAS: u8 = 0;
 const IMAGE: u8 = 1;
@@ -65,6 +65,9 @@ pub trait ChangeLog {
         payload: &[u8],
         built_for: Lsn,
     ) -> std::result::Result<Lsn, RedoMoved>;
+
+    /// Notes that the last record has so many whole pages, one at least.
+    fn logged_images(&self, _images: u64) {}
 }
 
 impl<M: Machine, D: LogDevice> ChangeLog for Wal<M, D> {
@@ -87,6 +90,10 @@ impl<M: Machine, D: LogDevice> ChangeLog for Wal<M, D> {
         built_for: Lsn,
     ) -> std::result::Result<Lsn, RedoMoved> {
         self.insert(kind, xid, payload, built_for)
+    }
+
+    fn logged_images(&self, images: u64) {
+        self.logged_images(images);
     }
 }
 
@@ -192,16 +199,22 @@ impl<'s, M: Machine, L: ChangeLog> AtomicChange<'s, M, L> {
         let mut redo = self.log.redo();
         let mut payload = ByteBuffer::take();
         payload.reserve(self.pages.iter().map(|page| page.deltas.len() + 16).sum());
+        let mut images;
         let lsn = loop {
             payload.clear();
+            images = 0;
             for changed in &self.pages {
-                changed.encode(redo, &mut payload);
+                images += u64::from(changed.encode(redo, &mut payload));
             }
             match self.log.insert(RecordKind::CHANGE, self.xid, &payload, redo) {
                 Ok(lsn) => break lsn,
                 Err(RedoMoved(now)) => redo = now,
             }
         };
+        if images > 0 {
+            LogCounts::add_images(images);
+            self.log.logged_images(images);
+        }
         for changed in self.pages.drain(..) {
             // SAFETY: the guards' owner is inside `finish`. References to the header of a page under the exclusive latch are
             // given out in this crate alone, and none is in use over a `finish` (`PageExclusive`).
@@ -224,7 +237,8 @@ impl<M: Machine, L: ChangeLog> Drop for AtomicChange<'_, M, L> {
 }
 
 impl<M: Machine> ChangedPage<M> {
-    fn encode(&self, redo: Lsn, payload: &mut Vec<u8>) {
+    /// Adds the page's part to a record; true if it is the whole page.
+    fn encode(&self, redo: Lsn, payload: &mut Vec<u8>) -> bool {
         let page = self.frame.page_id();
         payload.extend_from_slice(&page.rel.0.to_le_bytes());
         payload.extend_from_slice(&page.block.to_le_bytes());
@@ -235,7 +249,7 @@ impl<M: Machine> ChangedPage<M> {
         if first_change || self.deltas.len() > lower + PAGE_SIZE - upper {
             // R1.
             encode_image(&bytes[..], payload);
-            return;
+            return true;
         }
         if let Some((kind, special)) = self.fresh {
             payload.push(FRESH);
@@ -246,6 +260,7 @@ impl<M: Machine> ChangedPage<M> {
         }
         payload.extend_from_slice(&self.count.to_le_bytes());
         payload.extend_from_slice(&self.deltas);
+        false
     }
 }
 

@@ -3,7 +3,7 @@
 use super::Storage;
 #[cfg(doc)]
 use crate::buffer::BufferPool;
-use crate::buffer::{CountedPages, FrameRing, PinnedPage, RacyPage};
+use crate::buffer::{FrameRing, PinnedPage, RacyPage};
 use crate::error::Result;
 use crate::page::{PageId, RelId};
 
@@ -11,11 +11,6 @@ impl Storage {
     /// Waits for a buffer, while all are pinned, ask this function in the thread that waits whether to stop.
     pub fn set_stop_asked(&self, stop_asked: fn() -> bool) {
         self.pool.set_stop_asked(stop_asked);
-    }
-
-    /// [`BufferPool::count_pages`].
-    pub fn count_pages(&self) -> CountedPages<'_> {
-        self.pool.count_pages()
     }
 
     /// [`BufferPool::reads_optimistically`].

@@ -13,6 +13,8 @@ use super::flush::{FlushOptions, Flushed, Flusher, LogFlushVariant};
 use super::flush_requests::{AwaitedLog, LogWait, NoLogWriter, StopWhen};
 use super::insert::{InsertedRecord, Insertion, InsertionOptions, LogInsertVariant, RedoMoved};
 use super::link::LogLink;
+use super::log_counts::LogCounts;
+use super::log_totals::LogTotals;
 use super::output::LogOutput;
 use super::record::{self, RecordKind};
 use super::reserve::{LogReserveVariant, Reservation};
@@ -210,6 +212,16 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
         self.output.syncs()
     }
 
+    /// Counts of the log since it was opened.
+    pub fn totals(&self) -> LogTotals {
+        self.output.statistics.totals(self.output.syncs())
+    }
+
+    /// A change has logged so many whole pages.
+    pub(crate) fn logged_images(&self, images: u64) {
+        self.output.statistics.logged_images(images);
+    }
+
     /// Pages last changed before this need a full image with their next change.
     pub fn redo(&self) -> Lsn {
         Lsn(self.insertion.redo())
@@ -251,9 +263,9 @@ impl<M: Machine, D: LogDevice> Wal<M, D> {
             size: size as u64,
             order,
         };
-        self.insertion
-            .insert(&self.reservation, built_for.0, &record)
-            .map(Lsn)
+        let end = self.insertion.insert(&self.reservation, built_for.0, &record)?;
+        LogCounts::add_record(size as u64);
+        Ok(Lsn(end))
     }
 
     /// Inserts a record that does not depend on the redo position.
@@ -456,6 +468,7 @@ impl<M: Machine, D: LogDevice, O: RecordOrder> InsertedRecord for BuiltRecord<'_
 
     #[cold]
     fn wait_for_room(&self, end: u64) {
+        self.log.output.statistics.found_full();
         self.log.flush(Lsn(end - self.log.output.ring.size() as u64));
     }
 

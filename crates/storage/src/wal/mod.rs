@@ -15,6 +15,7 @@
 //! | [`flush::wake`] | switch `log_wake`: which worker wakes a group of commits that is durable |
 //! | `flush_requests` | flushes that a session leaves to the log writer, so that it can be told to stop |
 //! | `log` | the log as its users see it |
+//! | `log_counts`, `log_totals` | what each thread writes into the log; what was written in all |
 //! | `ring` | the buffer between the two |
 //! | `reserved_bound` | how far the log is reserved at most, for sessions that ask for room on the disk |
 //! | `output` | the way to the device: `written`, `durable`, room on the disk |
@@ -43,7 +44,9 @@ mod flush_requests;
 pub mod insert;
 pub mod link;
 mod log;
+mod log_counts;
 pub mod log_digest;
+mod log_totals;
 mod output;
 pub mod own_records;
 pub mod reader;
@@ -62,6 +65,8 @@ pub use flush::wake::LogWakeVariant;
 pub use flush_requests::LogWait;
 pub use insert::{LogInsertVariant, RedoMoved};
 pub use log::{LogOptions, LogWriter, RecordOrder, Wal};
+pub use log_counts::LogCounts;
+pub use log_totals::LogTotals;
 pub use reserve::LogReserveVariant;
 pub use segment_name::SEGMENT_SIZE;
 

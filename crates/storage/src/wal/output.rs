@@ -6,6 +6,7 @@ use clearway_machine::{AtomicWord, Machine, Padded};
 
 use super::flush_requests::FlushRequests;
 use super::link::LogLink;
+use super::log_totals::LogStatistics;
 use super::reserved_bound::ReservedBound;
 use super::ring::Ring;
 use super::{LogDevice, SEGMENT_SIZE};
@@ -23,6 +24,7 @@ pub(super) struct LogOutput<M: Machine, D: LogDevice> {
     pub(super) reserved_bound: ReservedBound<M>,
     /// Syncs so far.
     syncs: Padded<M::U64>,
+    pub(super) statistics: Padded<LogStatistics>,
     /// Those that wait for `durable` to move.
     pub(super) requests: FlushRequests<M>,
 }
@@ -66,6 +68,7 @@ impl<M: Machine, D: LogDevice> LogOutput<M, D> {
             room_on_disk: M::U64::new(0),
             reserved_bound: ReservedBound::new(end),
             syncs: Padded(M::U64::new(0)),
+            statistics: Padded::default(),
             requests: FlushRequests::new(),
         }
     }
@@ -112,8 +115,9 @@ impl<M: Machine, D: LogDevice> LogOutput<M, D> {
             let link = LogLink(self.written.link.load(Relaxed));
             // SAFETY: whole, as the caller says; this worker alone reads them, and they are not written out yet (R3). The
             // last write ended with a record.
-            let (end, next) = unsafe { self.ring.enter_links(start, end, link) };
-            self.written.link.store(next.0, Relaxed);
+            let linked = unsafe { self.ring.enter_links(start, end, link) };
+            let end = linked.end;
+            self.written.link.store(linked.next.0, Relaxed);
             // SAFETY: complete, as the caller says; not overwritten before `written` moves past it (R3).
             let written = unsafe {
                 self.ring
@@ -122,6 +126,7 @@ impl<M: Machine, D: LogDevice> LogOutput<M, D> {
             if let Err(error) = written {
                 fail("write", error);
             }
+            self.statistics.wrote(linked.count, end - start);
             // Release: pairs with the Acquire in `lacks_room`; from here on these places may be overwritten.
             self.written.position.store(end, Release);
         }

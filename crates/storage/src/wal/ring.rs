@@ -16,6 +16,16 @@ pub(super) struct Ring<M: Machine> {
     words: Box<[M::Data<[u8; WORD]>]>,
 }
 
+/// Records that have got their links.
+pub(super) struct LinkedRecords {
+    /// The end of the last of them, which may be behind what was asked for.
+    pub(super) end: u64,
+    /// The link of the record that begins there.
+    pub(super) next: LogLink,
+    /// Their number.
+    pub(super) count: u64,
+}
+
 // SAFETY: a word is written by the one worker that reserved its position (R1), and read by the one worker
 // that writes the log out, after the insertion protocol has shown the word complete; that protocol orders the
 // two.
@@ -87,14 +97,15 @@ impl<M: Machine> Ring<M> {
     }
 
     /// Enters the links of the records that begin from `start` on and before `end`, the first of which gets `link` (K2 of the
-    /// links). The end of the last of them, which may be behind `end`, and the link of the record that begins there.
+    /// links).
     ///
     /// # Safety
     /// A record begins at `start`. These records are whole and visible to the caller (R1), and no other worker reads or
     /// changes them until they are written out (R3).
-    pub(super) unsafe fn enter_links(&self, start: u64, end: u64, mut link: LogLink) -> (u64, LogLink) {
+    pub(super) unsafe fn enter_links(&self, start: u64, end: u64, mut link: LogLink) -> LinkedRecords {
         let mask = self.words.len() - 1;
         let mut at = start;
+        let mut count = 0;
         while at < end {
             // Two words of a line that was fetched to be written out.
             M::charge(Work::Nanos(8));
@@ -115,8 +126,13 @@ impl<M: Machine> Ring<M> {
             place.with_mut(|word| unsafe { *word = linked });
             link = link.after(u32::from_le_bytes([c0, c1, c2, c3]));
             at += length.next_multiple_of(WORD) as u64;
+            count += 1;
         }
-        (at, link)
+        LinkedRecords {
+            end: at,
+            next: link,
+            count,
+        }
     }
 
     /// Hands the bytes from `start` to `end` to `write`, with their positions, in one or two pieces.

@@ -64,7 +64,6 @@
 //! | `Heap::fetch` | a look, which copies a settled chain; else pinned and latched | pinned and latched |
 //! | cursors over ranges, scans of heaps, all that changes pages | pinned and latched | pinned and latched |
 
-mod mode;
 mod optimistic;
 mod pinned;
 
@@ -74,9 +73,6 @@ use super::frame::Frame;
 use super::{PinnedPage, RacyPage};
 use crate::error::Result;
 use crate::page::PageId;
-
-pub use mode::CountedPages;
-pub(super) use mode::ReadMode;
 
 switch! {
     /// The way in which a descent, and the lookup of a row, read a page.

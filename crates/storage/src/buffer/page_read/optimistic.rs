@@ -62,6 +62,7 @@ use clearway_machine::Machine;
 use super::{Pages, pinned};
 use crate::buffer::RacyPage;
 use crate::buffer::frame::Frame;
+use crate::buffer::page_counts::PageCounts;
 use crate::error::Result;
 use crate::page::PageId;
 
@@ -80,6 +81,10 @@ pub(super) fn read<M: Machine, R>(
     for _ in 0..attempts::<M>() {
         let Some(frame) = pages.find(page) else { break };
         if let Some(result) = read_unpinned(frame, page, &mut read) {
+            // A caller that gets nothing pins the page, which counts it.
+            if result.is_some() {
+                PageCounts::add_hit();
+            }
             return Ok(result);
         }
         M::spin_hint();
