@@ -117,7 +117,7 @@ class Monitoring(unittest.TestCase):
             'clearway_standby_lag_seconds{application_name="berlin"}',
             'clearway_slot_active{slot="berlin"} == 1',
             f'clearway_is_standby{{instance="127.0.0.1:{self.ports[1]}"}} == 1',
-            "clearway_wal_flushed_bytes_total > 0",
+            "clearway_wal_flushed_bytes > 0",
         ):
             self.prometheus.until(expression, lambda: self.prometheus.values(expression))
 

@@ -1,20 +1,23 @@
 //! `clearway config`: what a server would make of its configuration, without a server.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use clearway_engine::config::Origin;
 use clearway_engine::{CHANGEABLE, Config};
-use clearway_server::check_rules;
+use clearway_server::replication::receiver::conninfo::ConnInfo;
+use clearway_server::{Server, check_rules};
 
 use crate::error::{CommandError, Result, plural};
 use crate::options::ConfigOptions;
 use crate::output;
-use crate::serve::tls_options;
+use crate::serve::server_options;
+use crate::served::LISTEN;
 
 /// Read a configuration as a server would, and tell what it says
 ///
-/// With a data directory, what ALTER SYSTEM wrote there counts too, and pg_hba.conf and the files of TLS are checked. A running
+/// With a data directory, what ALTER SYSTEM wrote there counts too, and the address, pg_hba.conf and the files of TLS are checked,
+/// as without one they cannot be. A running
 /// server has the same in pg_settings and pg_file_settings, and takes a changed file by "clearway reload".
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -73,10 +76,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 fn check(source: &Source) -> Result<()> {
-    let (config, data) = source.read()?;
+    let (mut config, data) = source.read()?;
+    if config.listen.is_empty() {
+        LISTEN.clone_into(&mut config.listen);
+    }
     if let Some(data) = &data {
-        let tls = tls_options(data, &config);
-        check_rules(data, Path::new(&config.hba_file), tls.as_ref())?;
+        let options = server_options(0, data, &config, None);
+        check_rules(data, &options.hba_file, options.tls.as_ref())?;
+        Server::check(&options)?;
+    }
+    if !config.primary_conninfo.is_empty() {
+        config.primary_conninfo.parse::<ConnInfo>()?;
     }
     let set = config
         .values()
@@ -86,7 +96,6 @@ fn check(source: &Source) -> Result<()> {
     let files: Vec<String> = config
         .origins
         .files()
-        .iter()
         .map(|file| file.display().to_string())
         .collect();
     match files.is_empty() {

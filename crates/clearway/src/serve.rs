@@ -92,9 +92,19 @@ pub(crate) fn bind(
     config: &Config,
     answer_deadline: Option<AnswerDeadline>,
 ) -> Result<Server> {
-    let tls = tls_options(data, config);
-    check_rules(data, Path::new(&config.hba_file), tls.as_ref())?;
-    Ok(Server::bind_early(ServerOptions {
+    let options = server_options(port, data, config, answer_deadline);
+    check_rules(data, &options.hba_file, options.tls.as_ref())?;
+    Ok(Server::bind_early(options)?)
+}
+
+/// The options of a server of the directory `data`.
+pub(crate) fn server_options(
+    port: u16,
+    data: &Path,
+    config: &Config,
+    answer_deadline: Option<AnswerDeadline>,
+) -> ServerOptions {
+    ServerOptions {
         listen: (config.listen != "none").then(|| config.listen.clone()),
         socket_dir: socket_dir(config).map(Path::to_owned),
         port,
@@ -111,13 +121,13 @@ pub(crate) fn bind(
         },
         message_bytes_max: config.max_message_size.bytes() as u32,
         hba_file: PathBuf::from(&config.hba_file),
-        tls,
+        tls: tls_options(data, config),
         answer_deadline,
-    })?)
+    }
 }
 
 /// The files of TLS, if connections may be encrypted.
-pub(crate) fn tls_options(data: &Path, config: &Config) -> Option<TlsOptions> {
+fn tls_options(data: &Path, config: &Config) -> Option<TlsOptions> {
     // An absolute path stays what it is.
     let options = TlsOptions {
         certificate: data.join(&config.ssl_cert_file),

@@ -73,6 +73,40 @@ fn the_command_says_what_a_server_would_make_of_its_files() {
     assert!(code != 0 && said.contains("pg_hba.conf"), "{said}");
 }
 
+/// The check finds what the start would.
+#[test]
+fn the_check_finds_addresses_files_and_connections_with_which_a_server_does_not_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, data) = (
+        directory.path().join("clearway.toml"),
+        directory.path().join("data"),
+    );
+    fs::create_dir(&data).unwrap();
+    let checked = |text: &str| {
+        fs::write(&file, text).unwrap();
+        let (file, data) = (file.to_str().unwrap(), data.to_str().unwrap());
+        config(&["check", "--config", file, "--data", data])
+    };
+    for (text, told) in [
+        ("listen = \"0.0.0.0:5433\"", "0.0.0.0:5433"),
+        ("listen = \"none\"", "nothing to listen on"),
+        ("socket_dir = \"/nowhere/at/all\"", "/nowhere/at/all"),
+        ("ssl = \"on\"", "server.crt"),
+        ("primary_conninfo = \"nonsense\"", "nonsense"),
+    ] {
+        let (code, said) = checked(text);
+        assert!(code != 0 && said.contains(told), "{text}: {said}");
+    }
+    for text in [
+        "listen = \"127.0.0.1:5433\"",
+        "listen = \"none\"\nsocket_dir = \"/tmp\"",
+        "primary_conninfo = \"host=127.0.0.1 port=5433 user=alice\"",
+    ] {
+        let (code, said) = checked(text);
+        assert!(code == 0 && said.starts_with("sound: "), "{text}: {said}");
+    }
+}
+
 #[test]
 fn what_alter_system_writes_holds_after_a_reload_and_a_restart() {
     let directory = tempfile::tempdir().unwrap();

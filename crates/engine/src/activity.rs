@@ -7,6 +7,7 @@
 
 mod background;
 mod copy_progress;
+mod glance;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,6 +22,7 @@ use clearway_txn::{ProcId, TransactionTurn};
 use crate::session_counts::SessionCounts;
 pub use background::BackgroundActivity;
 pub(crate) use copy_progress::{CopyProgress, CopyShown, RunningCopy};
+pub(crate) use glance::SessionGlance;
 
 /// The most of a statement's text that is shown, in bytes: it is kept after the statement has ended.
 const SHOWN_QUERY_BYTES_MAX: usize = 1_024;

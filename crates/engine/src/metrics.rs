@@ -2,14 +2,19 @@
 //!
 //! [`METRICS`] names them all: the base of a name, without the `_total` that a counter's name ends with, and the unit last.
 //! Counters count since the engine was opened. [`Engine::metrics`] reads what the engine counts anyway; nothing is counted for
-//! the reader's sake, and a reading takes the list of sessions for a moment and nothing else that they wait for.
+//! the reader's sake. A reading takes the mutex of the list of sessions twice, for their counts and for their states, and that
+//! of followers and slots twice, which no session waits for that runs statements. Of a session's texts it takes the name of one
+//! that sends the log, and no other text.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use crate::activity::SessionActivity;
+use crate::activity::SessionGlance;
 use crate::clock;
 use crate::engine::Engine;
+use crate::session_counts::CountedWork;
+use clearway_storage::Lsn;
+use clearway_storage::retention::FollowerProgress;
 
 /// The kind of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +85,7 @@ metrics! {
     IS_STANDBY = Gauge "clearway_is_standby" [] "1 while the server is a standby, 0 while it is a primary";
     TRANSACTIONS = Counter "clearway_transactions" ["outcome"] "Transactions that ended: commit or rollback";
     STATEMENTS = Counter "clearway_statements" ["outcome"] "Statements that ended: ok or error";
-    ROWS = Counter "clearway_rows" [] "Rows that statements returned or changed, as their tags count them";
+    ROWS = Counter "clearway_rows" [] "Rows that statements returned or changed";
     DEADLOCKS = Counter "clearway_deadlocks" [] "Deadlocks that an error ended";
     CONFLICTS = Counter "clearway_recovery_conflicts" ["reason"] "Statements of a standby that replay ended: lock or snapshot";
     SESSIONS = Gauge "clearway_sessions" ["state"] "Sessions by their state";
@@ -93,16 +98,16 @@ metrics! {
     BUFFER_WRITES = Counter "clearway_buffer_writes" ["by"] "Pages written to files: by sessions, or by checkpoints";
     TEMPORARY_FILES = Counter "clearway_temporary_files" [] "Temporary files that statements made";
     TEMPORARY_BYTES = Counter "clearway_temporary_bytes" [] "Bytes written to temporary files";
-    WAL_BYTES = Counter "clearway_wal_bytes" [] "Position of the end of the log, in bytes since the database was made";
-    WAL_FLUSHED = Counter "clearway_wal_flushed_bytes" [] "Position up to which the log is durable";
+    WAL_END = Gauge "clearway_wal_end_bytes" [] "Position of the end of the log, in bytes since the database was made; a promotion or a rewind may take it back";
+    WAL_FLUSHED = Gauge "clearway_wal_flushed_bytes" [] "Position up to which the log is durable; likewise";
     WAL_SYNCS = Counter "clearway_wal_syncs" [] "Syncs of the log";
     WAL_SINCE_CHECKPOINT = Gauge "clearway_wal_since_redo_bytes" [] "Log that a recovery would replay";
-    CHECKPOINTS = Counter "clearway_checkpoints" ["reason"] "Checkpoints: due by time, or requested by a statement or the size of the log";
-    CHECKPOINT_WRITE = Counter "clearway_checkpoint_write_seconds" [] "Time that checkpoints took to write pages";
-    CHECKPOINT_SYNC = Counter "clearway_checkpoint_sync_seconds" [] "Time that checkpoints took to make files durable";
+    CHECKPOINTS = Counter "clearway_checkpoints" ["reason"] "Checkpoints, and restartpoints of a standby: due by time, or requested by a statement or the size of the log";
+    CHECKPOINT_WRITE = Counter "clearway_checkpoint_write_seconds" [] "Time that these took to write pages";
+    CHECKPOINT_SYNC = Counter "clearway_checkpoint_sync_seconds" [] "Time that these took to make files durable";
     STANDBYS = Gauge "clearway_standbys" ["sync_state"] "Standbys that are sent the log, by their part in synchronous commits";
-    STANDBY_LAG_BYTES = Gauge "clearway_standby_lag_bytes" ["application_name", "pid"] "Durable log that a standby has not replayed";
-    STANDBY_LAG_SECONDS = Gauge "clearway_standby_lag_seconds" ["application_name", "pid"] "Age of the log that a standby replayed last, when it said so; 0 if it lacks nothing";
+    STANDBY_LAG_BYTES = Gauge "clearway_standby_lag_bytes" ["application_name", "pid"] "Durable log that a standby has not replayed; of an archive, which replays none, nothing is said";
+    STANDBY_LAG_SECONDS = Gauge "clearway_standby_lag_seconds" ["application_name", "pid"] "Age of the oldest log that a standby was sent and has not replayed, or if that is more of what it replayed last, when it said so; 0 if it lacks nothing";
     SLOT_KEPT = Gauge "clearway_slot_kept_bytes" ["slot"] "Durable log that a replication slot keeps";
     SLOT_ACTIVE = Gauge "clearway_slot_active" ["slot"] "1 while a standby uses the slot";
     LATCH_CONFLICTS = Counter "clearway_latch_conflicts" ["class", "mode"] "Acquisitions of latches of the process that found them taken";
@@ -149,20 +154,21 @@ impl Engine {
     /// All metrics with their values, in the order of [`METRICS`].
     pub fn metrics(&self) -> Vec<Reading> {
         let mut readings = Readings::default();
-        let sessions = self.activity();
+        let work = self.counted_work();
+        let sessions = self.glances();
+        let followers = self.storage().retention.followers();
         readings.one(&START, (self.started_at_us + EPOCH_2000_US) as f64 / 1e6);
         readings.one(&IS_STANDBY, f64::from(u8::from(self.is_standby())));
-        self.read_work(&mut readings);
-        self.read_sessions(&sessions, &mut readings);
-        self.read_pages(&mut readings);
+        self.read_work(&work, &mut readings);
+        self.read_sessions(&sessions, &followers, &mut readings);
+        self.read_pages(&work, &mut readings);
         self.read_log(&mut readings);
-        self.read_replication(&sessions, &mut readings);
+        self.read_replication(&sessions, &followers, &mut readings);
         read_latches(&mut readings);
         readings.0
     }
 
-    fn read_work(&self, readings: &mut Readings) {
-        let work = self.counted_work();
+    fn read_work(&self, work: &CountedWork, readings: &mut Readings) {
         readings.by(
             &TRANSACTIONS,
             [("commit", work.commits), ("rollback", work.rollbacks)],
@@ -177,7 +183,12 @@ impl Engine {
         );
     }
 
-    fn read_sessions(&self, sessions: &[SessionActivity], readings: &mut Readings) {
+    fn read_sessions(
+        &self,
+        sessions: &[SessionGlance],
+        followers: &[FollowerProgress],
+        readings: &mut Readings,
+    ) {
         use crate::activity::SessionState as S;
         let states = [
             S::Idle,
@@ -189,8 +200,8 @@ impl Engine {
         readings.by(&SESSIONS, states.map(|state| (state.name(), of(state))));
         let mut waits: BTreeMap<(&str, &str), u64> = BTreeMap::new();
         for session in sessions.iter().filter(|session| session.state == S::Active) {
-            if let (Some(class), Some(event)) = (session.wait_event_type, session.wait_event) {
-                *waits.entry((class, event)).or_default() += 1;
+            if let Some(event) = session.wait {
+                *waits.entry((event.class().name(), event.name())).or_default() += 1;
             }
         }
         let labels = |((class, event), count): ((&str, &str), u64)| {
@@ -198,7 +209,6 @@ impl Engine {
         };
         readings.put(&WAITS, waits.into_iter().map(labels));
         readings.one(&SESSIONS_MAX, f64::from(self.config().max_connections));
-        let followers = self.storage().retention.followers();
         let needed = followers
             .iter()
             .filter_map(|follower| follower.xmin.map(|xmin| xmin.0));
@@ -220,8 +230,7 @@ impl Engine {
         readings.one(&TRANSACTION_SECONDS, seconds(age_us));
     }
 
-    fn read_pages(&self, readings: &mut Readings) {
-        let work = self.counted_work();
+    fn read_pages(&self, work: &CountedWork, readings: &mut Readings) {
         let checkpoints = self.storage().checkpoint_counts();
         readings.one(&BUFFER_HITS, work.hit as f64);
         readings.one(&BUFFER_READS, work.read as f64);
@@ -236,18 +245,18 @@ impl Engine {
 
     fn read_log(&self, readings: &mut Readings) {
         let storage = self.storage();
-        // The redo position first: it does not pass what is reserved.
-        let redo = storage.wal.redo();
+        // First: it does not pass the end that is read after it.
+        let start = storage.recovery_start();
         let flushed = storage.durable_log_end();
         let end = if self.is_standby() {
             flushed
         } else {
             storage.wal.reserved().max(flushed)
         };
-        readings.one(&WAL_BYTES, end.0 as f64);
+        readings.one(&WAL_END, end.0 as f64);
         readings.one(&WAL_FLUSHED, flushed.0 as f64);
         readings.one(&WAL_SYNCS, self.log_syncs() as f64);
-        readings.one(&WAL_SINCE_CHECKPOINT, end.0.saturating_sub(redo.0) as f64);
+        readings.one(&WAL_SINCE_CHECKPOINT, end.0.saturating_sub(start.0) as f64);
         let checkpoints = storage.checkpoint_counts();
         let count = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
         let reasons = [
@@ -259,10 +268,13 @@ impl Engine {
         readings.one(&CHECKPOINT_SYNC, seconds(count(&checkpoints.sync_us)));
     }
 
-    fn read_replication(&self, sessions: &[SessionActivity], readings: &mut Readings) {
-        let retention = &self.storage().retention;
+    fn read_replication(
+        &self,
+        sessions: &[SessionGlance],
+        followers: &[FollowerProgress],
+        readings: &mut Readings,
+    ) {
         let flushed = self.storage().durable_log_end();
-        let followers = retention.followers();
         let standbys = || followers.iter().filter(|follower| !follower.is_backup);
         let mut states: BTreeMap<&str, u64> = BTreeMap::new();
         for follower in standbys() {
@@ -274,25 +286,28 @@ impl Engine {
         readings.put(&STANDBYS, by_state);
         let labels = |process_id: u32| {
             let session = sessions.iter().find(|session| session.process_id == process_id);
-            let name = session.map_or(String::new(), |session| session.application_name.clone());
-            vec![name, process_id.to_string()]
+            let name = session.and_then(|session| session.follower_name.clone());
+            vec![name.unwrap_or_default(), process_id.to_string()]
         };
-        let bytes = |replayed: clearway_storage::Lsn| flushed.0.saturating_sub(replayed.0);
+        // An archive says what it has written, and never what it has replayed.
+        let replaying =
+            || standbys().filter(|follower| follower.reply_time.is_none() || follower.replayed > Lsn(0));
+        let bytes = |replayed: Lsn| flushed.0.saturating_sub(replayed.0);
         readings.put(
             &STANDBY_LAG_BYTES,
-            standbys().map(|follower| (labels(follower.process_id), bytes(follower.replayed) as f64)),
+            replaying().map(|follower| (labels(follower.process_id), bytes(follower.replayed) as f64)),
         );
         readings.put(
             &STANDBY_LAG_SECONDS,
-            standbys().map(|follower| {
+            replaying().filter_map(|follower| {
                 let lag = follower.lags.replayed.filter(|_| bytes(follower.replayed) > 0);
-                (
-                    labels(follower.process_id),
-                    lag.map_or(0.0, |lag| lag.as_secs_f64()),
-                )
+                // Nothing is known of one that was sent nothing and has said nothing.
+                let is_known = lag.is_some() || follower.reply_time.is_some();
+                let seconds = lag.map_or(0.0, |lag| lag.as_secs_f64());
+                is_known.then(|| (labels(follower.process_id), seconds))
             }),
         );
-        let slots = retention.slots();
+        let slots = self.storage().retention.slots();
         let kept = slots.iter().filter(|slot| !slot.lost).filter_map(|slot| {
             let kept = flushed.0.saturating_sub(slot.restart?.0);
             Some((vec![slot.name.clone()], kept as f64))
@@ -423,7 +438,7 @@ mod tests {
             before("clearway_temporary_files", &[]),
         );
         let (log, rollbacks) = (
-            before("clearway_wal_bytes", &[]),
+            before("clearway_wal_end_bytes", &[]),
             before("clearway_transactions", &["rollback"]),
         );
 
@@ -447,7 +462,7 @@ mod tests {
         assert_eq!(before("clearway_rows", &[]) - rows, 3_002.0);
         assert_eq!(before("clearway_temporary_files", &[]) - files, 1.0);
         assert!(before("clearway_temporary_bytes", &[]) >= 300_000.0);
-        assert!(before("clearway_wal_bytes", &[]) - log > 300_000.0);
+        assert!(before("clearway_wal_end_bytes", &[]) - log > 300_000.0);
         assert_eq!(before("clearway_transactions", &["rollback"]) - rollbacks, 2.0);
         // What a session has done is counted when it is gone.
         drop(session);

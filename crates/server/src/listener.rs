@@ -49,6 +49,23 @@ struct UnixSocket {
 }
 
 impl Listeners {
+    /// An error if there is nothing to listen on, or a place where no socket can be.
+    pub(crate) fn check(options: &ServerOptions) -> Result<()> {
+        if let Some(listen) = &options.listen {
+            addresses_of(listen, options.tls.is_some())?;
+        }
+        match &options.socket_dir {
+            Some(directory) => match std::fs::metadata(directory).map(|found| found.is_dir()) {
+                Ok(true) => Ok(()),
+                Ok(false) => Err(io::ErrorKind::NotADirectory.into()),
+                Err(error) => Err(error),
+            }
+            .map_err(|error| ServerError::io(format!("listening in {}", directory.display()), error)),
+            None if options.listen.is_none() => Err(ServerError::NothingToListenOn),
+            None => Ok(()),
+        }
+    }
+
     pub(crate) fn bind(options: &ServerOptions) -> Result<Listeners> {
         let mut tcp = Vec::new();
         if let Some(listen) = &options.listen {

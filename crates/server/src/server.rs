@@ -77,6 +77,13 @@ impl Server {
         })
     }
 
+    /// An error if the files of TLS are not good, or the addresses are not what a server may listen on: what
+    /// [`bind_early`](Self::bind_early) finds, without taking a socket.
+    pub fn check(options: &ServerOptions) -> Result<()> {
+        options.tls.clone().map(TlsFiles::open).transpose()?;
+        Listeners::check(options)
+    }
+
     /// Gives the server its engine: from now on clients are served. A second call changes nothing.
     pub fn ready(&self, engine: Arc<Engine>) {
         engine.connections_may_be_encrypted(self.encrypts);

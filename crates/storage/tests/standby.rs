@@ -328,8 +328,14 @@ fn a_standby_goes_on_where_its_log_ends() {
             sender.send(1_000 + 8 * round as usize);
             if round % 3 == 2 {
                 sender.catch_up();
-                // A restartpoint.
+                // A restartpoint: a start would replay from where the primary's would.
+                let before = copy.recovery_start();
                 copy.checkpoint().unwrap();
+                if round % 2 == 0 {
+                    assert!(copy.recovery_start() > before);
+                    assert_eq!(copy.recovery_start(), primary.storage.recovery_start());
+                    assert!(copy.checkpoint_counts().pages.load(Ordering::Relaxed) > 0);
+                }
             }
             drop(sender);
             crash(copy);

@@ -44,7 +44,8 @@ pub enum Origin {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Origins {
     by_key: BTreeMap<String, Origin>,
-    files: Vec<Arc<Path>>,
+    file: Option<Arc<Path>>,
+    auto: Option<Arc<Path>>,
 }
 
 impl Origins {
@@ -55,9 +56,14 @@ impl Origins {
         self.by_key.get(key).or_else(|| self.by_key.get(whole?))
     }
 
-    /// The files that were read, in the order in which they count.
-    pub fn files(&self) -> &[Arc<Path>] {
-        &self.files
+    /// The configuration file, if one was read (layer 2).
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// The files that were read; one that comes later counts more.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        [&self.file, &self.auto].into_iter().flatten().map(AsRef::as_ref)
     }
 
     /// The value of this key is the command line's.
@@ -224,11 +230,11 @@ impl Config {
         let mut whole = Table::new();
         let mut origins = Origins::default();
         let auto = data.map(|data| data.join(AUTO_FILE));
-        let layers: [(Option<PathBuf>, bool); 2] = [(file.map(Path::to_owned), true), (auto, false)];
-        for (path, is_required) in layers {
+        let layers: [(Option<PathBuf>, bool); 2] = [(file.map(Path::to_owned), false), (auto, true)];
+        for (path, is_auto) in layers {
             let Some(path) = path else { continue };
             let Some(text) = text_of(&path)? else {
-                if is_required {
+                if !is_auto {
                     let missing = io::Error::from(io::ErrorKind::NotFound);
                     return Err(file_error(format!(
                         "could not read configuration file \"{}\": {missing}",
@@ -245,10 +251,15 @@ impl Config {
                     .by_key
                     .insert(key.name, Origin::File { file, line: key.line });
             }
-            origins.files.push(path);
+            let layer = if is_auto {
+                &mut origins.auto
+            } else {
+                &mut origins.file
+            };
+            *layer = Some(path);
         }
-        let mut config = from_table(whole).map_err(|error| match origins.files.as_slice() {
-            [only] => in_file(only, &error),
+        let mut config = from_table(whole).map_err(|error| match (&origins.file, &origins.auto) {
+            (Some(only), None) | (None, Some(only)) => in_file(only, &error),
             _ => error,
         })?;
         config.origins = origins;
@@ -294,7 +305,8 @@ mod tests {
         assert_eq!(place_of("mechanisms.snapshot"), Some((file.clone(), 7)));
         assert_eq!(place_of("mechanisms.proc_clear"), Some((file.clone(), 6)));
         assert_eq!(place_of("shared_buffers"), None);
-        assert_eq!(config.origins.files(), [file.into(), auto.into()]);
+        assert_eq!(config.origins.file(), Some(&*file));
+        assert_eq!(config.origins.files().collect::<Vec<_>>(), [&*file, &*auto]);
     }
 
     #[test]

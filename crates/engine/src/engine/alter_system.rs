@@ -170,7 +170,8 @@ impl Engine {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::path::PathBuf;
+    use std::sync::{Arc, Barrier};
 
     use super::*;
     use crate::{Collected, SessionInfo};
@@ -300,6 +301,61 @@ mod tests {
         }
         drop(session);
         assert!(!place.path().join(AUTO_FILE).exists());
+        engine.shutdown().unwrap();
+    }
+
+    /// `pg_file_settings` lists a key once, by whatever path the directory was opened.
+    #[test]
+    fn a_key_of_a_directory_with_a_relative_path_is_listed_once() {
+        let place = tempfile::tempdir().unwrap();
+        let here = std::env::current_dir().unwrap();
+        let root: PathBuf = here.components().skip(1).map(|_| "..").collect();
+        let relative = root.join(place.path().strip_prefix("/").unwrap());
+        let engine = opened(&relative);
+        run(&engine, "alter system set work_mem = '9MB'").unwrap();
+        run(&engine, "select pg_reload_conf()").unwrap();
+        let file = std::path::absolute(relative.join(AUTO_FILE)).unwrap();
+        assert_eq!(
+            run(&engine, "select sourcefile, name, applied from pg_file_settings").unwrap(),
+            format!("{}|work_mem|t", file.display())
+        );
+        engine.shutdown().unwrap();
+    }
+
+    /// Mutation that it should catch (`crates/engine/mutations/alter_system.toml`): the lock is released before the file is
+    /// read.
+    #[test]
+    fn sessions_that_alter_at_once_keep_what_each_has_written() {
+        const ROUNDS: u32 = 25;
+        let place = tempfile::tempdir().unwrap();
+        let engine = opened(place.path());
+        let barrier = Barrier::new(2);
+        let alter = |key: &str, value: &dyn Fn(u32) -> String| {
+            let mut failed = Vec::new();
+            for round in 1..=ROUNDS {
+                barrier.wait();
+                let altered = run(&engine, &format!("alter system set {key} = '{}'", value(round)));
+                failed.extend(altered.err());
+                // Both have written.
+                barrier.wait();
+                let text = fs::read_to_string(place.path().join(AUTO_FILE)).unwrap();
+                let table = text.parse::<Table>().unwrap();
+                if key_in(&table, key) != Some(&Value::String(value(round))) {
+                    failed.push(EngineError::internal(format!("{key} of round {round} is lost")));
+                }
+            }
+            failed
+        };
+        std::thread::scope(|scope| {
+            let sessions = [
+                scope.spawn(|| alter("work_mem", &|round| format!("{round}MB"))),
+                scope.spawn(|| alter("wal_sender_timeout", &|round| format!("{round}s"))),
+            ];
+            for session in sessions {
+                let failed = session.join().unwrap();
+                assert!(failed.is_empty(), "{failed:?}");
+            }
+        });
         engine.shutdown().unwrap();
     }
 

@@ -29,7 +29,7 @@ use clearway_txn::{LockOptions, NotificationQueue, ProcId, Serializable, Seriali
 
 use crate::activity::{
     ActivitySlot, BackendType, BackgroundActivity, CopyShown, OpenSession, OpenSessions, SessionActivity,
-    SessionInfo,
+    SessionGlance, SessionInfo,
 };
 use crate::catalog::Catalog;
 use crate::clock;
@@ -407,6 +407,15 @@ impl Engine {
     pub fn background_activity(&self) -> Vec<BackgroundActivity> {
         let shown = |thread: BackgroundThread| {
             let event = self.storage.background_wait(&thread);
+    /// The states of all sessions, without their texts.
+    pub(crate) fn glances(&self) -> Vec<SessionGlance> {
+        let glance = |session: &OpenSession| {
+            let xmin = self.storage.proc_array.xmin_of(session.proc);
+            session.slot.glance(xmin.map(|xmin| xmin.0))
+        };
+        self.sessions().values().map(glance).collect()
+    }
+
             BackgroundActivity::of(thread, event, SESSION_NUMBERS + 1)
         };
         self.storage.background.all().into_iter().map(shown).collect()

@@ -57,9 +57,13 @@ impl Storage {
     fn make_restartpoint(&self, standby: &Standby, checkpoint: ReplayedCheckpoint) -> Result<Control> {
         let started = Instant::now();
         self.commit_log.flush_all().map_err(storage_error)?;
+        let writing = Instant::now();
         let pages = self.pool.write_all()?;
+        let syncing = Instant::now();
         self.files.sync_all()?;
         self.make_own_durable(checkpoint.redo)?;
+        self.checkpoint_counts()
+            .wrote(pages, syncing - writing, syncing.elapsed());
         let control = Control {
             redo: checkpoint.redo,
             log_end: checkpoint.end,
@@ -90,12 +94,13 @@ pub(crate) fn restartpoint_loop(storage: Weak<Storage>, standby: Arc<Standby>) {
             continue;
         };
         let grown = checkpoint.redo.0.saturating_sub(last_redo.0);
-        let is_due = last.elapsed() >= storage.options.checkpoint_timeout
-            || grown >= storage.options.wal_bytes_max && last_redo != Lsn(0);
+        let is_time = last.elapsed() >= storage.options.checkpoint_timeout;
+        let is_due = is_time || grown >= storage.options.wal_bytes_max && last_redo != Lsn(0);
         if last_redo == Lsn(0) {
             last_redo = checkpoint.redo;
         }
         if is_due {
+            storage.checkpoint_counts().begun(is_time);
             match storage.run_restartpoint(&standby) {
                 Ok(_) => last_redo = checkpoint.redo,
                 Err(error) => {

@@ -1,6 +1,6 @@
 //! State that the background threads of an open database share.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -25,6 +25,22 @@ pub struct CheckpointCounts {
     pub write_us: AtomicU64,
     /// The time that making the data files durable has taken, in microseconds.
     pub sync_us: AtomicU64,
+}
+
+impl CheckpointCounts {
+    /// One begins: it is due by the time, or is asked for.
+    pub(crate) fn begun(&self, by_time: bool) {
+        let count = if by_time { &self.timed } else { &self.requested };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One has written pages, and made them durable.
+    pub(crate) fn wrote(&self, pages: u64, write: Duration, sync: Duration) {
+        self.pages.fetch_add(pages, Ordering::Relaxed);
+        for (sum, time) in [(&self.write_us, write), (&self.sync_us, sync)] {
+            sum.fetch_add(time.as_micros() as u64, Ordering::Relaxed);
+        }
+    }
 }
 
 /// The background threads' shared state.

@@ -34,7 +34,7 @@ pub(crate) mod settled_pages;
 mod transactions;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
@@ -77,6 +77,8 @@ pub struct Storage {
     pub(crate) pool: BufferPool,
     pub(crate) files: Arc<DataFiles>,
     pub(crate) control: Mutex<ControlFile>,
+    /// The redo position in `control`.
+    recovery_start: AtomicU64,
     pub(crate) next_rel: AtomicU32,
     pub(crate) background_state: Arc<BackgroundState>,
     /// Its background threads, and those that others run for it.
@@ -137,6 +139,7 @@ impl From<StorageParts> for Storage {
             sync_replication: parts.sync_replication,
             pool: parts.pool,
             files: parts.files,
+            recovery_start: AtomicU64::new(parts.control_file.content().redo.0),
             control: Mutex::new(parts.control_file),
             next_rel: AtomicU32::new(parts.next_rel),
             background_state: Arc::default(),

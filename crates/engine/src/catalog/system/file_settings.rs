@@ -60,11 +60,9 @@ pub(super) fn settings(sources: &Sources<'_>, rows: &mut Rows) {
     let in_force = (sources.in_force)();
     let data = sources.storage.dir();
     let auto = data.join(AUTO_FILE);
-    let files = in_force.config.origins.files();
-    let file = files
-        .iter()
-        .map(AsRef::as_ref)
-        .find(|file: &&Path| **file != *auto);
+    // As pg_settings shows it.
+    let auto = std::path::absolute(&auto).unwrap_or(auto);
+    let file = in_force.config.origins.file();
     let mut written = Vec::new();
     for file in file.into_iter().chain([&*auto]) {
         read(file, &mut written);

@@ -140,7 +140,7 @@ impl Follower {
             progress.flushed = newer(progress.flushed, flushed);
             progress.replayed = newer(progress.replayed, replayed);
             progress.reply_time = Some(reply_time);
-            progress.lags = entered.lag_samples.said(
+            entered.lag_samples.said(
                 progress.written,
                 progress.flushed,
                 progress.replayed,

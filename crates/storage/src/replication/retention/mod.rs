@@ -38,6 +38,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
 
 use clearway_txn::Xid;
 
@@ -106,7 +107,7 @@ pub struct FollowerProgress {
     pub reply_time: Option<i64>,
     /// The oldest xid that it asks the horizon to be held back for.
     pub xmin: Option<Xid>,
-    /// Its lags.
+    /// Its lags when it was looked at.
     pub lags: FollowerLags,
     /// The state of the standby for commits,
     pub sync_state: SyncState,
@@ -433,6 +434,7 @@ impl LogRetention {
     /// All followers, in the order in which they came.
     pub fn followers(&self) -> Vec<FollowerProgress> {
         let state = self.lock();
+        let now = Instant::now();
         let listed = state.followers.values().filter(|entered| !entered.is_own);
         let shown = listed.map(|entered| {
             let (sync_state, sync_priority) = match entered.standby {
@@ -440,6 +442,7 @@ impl LogRetention {
                 None => (SyncState::Async, 0),
             };
             FollowerProgress {
+                lags: entered.lag_samples.at(now),
                 sync_state,
                 sync_priority,
                 ..entered.progress
