@@ -132,6 +132,8 @@ pub struct SessionActivity {
     pub memory_bytes: u64,
     /// The kind of session.
     pub backend_type: BackendType,
+    /// The number of its last statement, if it is counted in `pg_stat_statements`.
+    pub query_id: Option<i64>,
     /// The text of its last statement, its first 1,024 bytes.
     pub query: String,
 }
@@ -242,6 +244,8 @@ pub(crate) struct ActivitySlot {
     query_start: AtomicI64,
     state_change: AtomicI64,
     transaction_id: AtomicU64,
+    /// The number of its last statement among all, if that was counted; 0: none.
+    statement_number: AtomicI64,
     /// The number of its transaction among those of the session; 0 outside of one.
     transaction_number: AtomicU64,
     end_of_connection: OnceLock<EndOfConnection>,
@@ -304,6 +308,7 @@ impl ActivitySlot {
             query_start: AtomicI64::new(0),
             state_change: AtomicI64::new(now),
             transaction_id: AtomicU64::new(0),
+            statement_number: AtomicI64::new(0),
             transaction_number: AtomicU64::new(0),
             end_of_connection: OnceLock::new(),
             cancel: AtomicU32::new(0),
@@ -352,6 +357,8 @@ impl ActivitySlot {
 
     #[inline(never)]
     fn show_text(&self, query: &Arc<str>) {
+        // Until the new one's is known.
+        self.statement_number.store(0, Ordering::Relaxed);
         let mut texts = self.texts.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let address = if query.len() > SHOWN_QUERY_BYTES_MAX {
             texts.query = query[..query.floor_char_boundary(SHOWN_QUERY_BYTES_MAX)].into();
@@ -361,6 +368,12 @@ impl ActivitySlot {
             texts.query.as_ptr().addr()
         };
         self.shown_text.store(address, Ordering::Relaxed);
+    }
+
+    /// The number of the statement whose text is shown.
+    #[inline]
+    pub(crate) fn set_statement_number(&self, number: i64) {
+        self.statement_number.store(number, Ordering::Relaxed);
     }
 
     /// Shows that the session waits for another one's transaction, by other means than a lock.
@@ -579,6 +592,7 @@ impl ActivitySlot {
             xmin: None,
             memory_bytes: self.memory_bytes.load(Ordering::Relaxed),
             backend_type: self.backend_type(),
+            query_id: Some(self.statement_number.load(Ordering::Relaxed)).filter(|number| *number != 0),
             query,
         }
     }

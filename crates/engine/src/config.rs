@@ -31,6 +31,7 @@ use crate::logging;
 use crate::mechanisms::Mechanisms;
 use crate::memory;
 use crate::settings::Settings;
+use crate::statement_statistics::StatementTracking;
 use crate::synchronous_commit::SynchronousCommit;
 use clearway_sql::error::{EngineError, SqlState};
 
@@ -203,6 +204,8 @@ pub struct Config {
     pub log_temp_files: SizeLimit,
     /// True if the log tells of waits for locks of more than `deadlock_timeout`.
     pub log_lock_waits: bool,
+    /// The statements that are counted in the view of this name, and their number.
+    pub pg_stat_statements: StatementTracking,
     /// The variant of each mechanism.
     pub mechanisms: Mechanisms,
     /// The places of the values, if they come from files.
@@ -273,6 +276,7 @@ impl Default for Config {
             log_min_duration_statement: DelayLimit::Never,
             log_temp_files: SizeLimit::Never,
             log_lock_waits: false,
+            pg_stat_statements: StatementTracking::default(),
             mechanisms: Mechanisms::default(),
             origins: Origins::default(),
         }
@@ -416,6 +420,11 @@ impl Config {
         let fits = (64 << 10..=1 << 30).contains(&size.bytes());
         require("max_message_size", fits, || {
             format!("is {size}, but must be 64kB to 1GB")
+        })?;
+        let most = self.pg_stat_statements.max;
+        let fits = (100..=100_000).contains(&most);
+        require("pg_stat_statements.max", fits, || {
+            format!("is {most}, but must be 100 to 100000")
         })?;
         let mut settings = Settings::new();
         settings.set_default("datestyle", &self.datestyle)?;
@@ -561,16 +570,20 @@ mod tests {
             .next()
             .expect("the section's end");
         let rows: Vec<&str> = section.lines().filter(|line| line.starts_with("| `")).collect();
-        let Ok(toml::Value::Table(mut keys)) = toml::Value::try_from(Config::default()) else {
+        let Ok(toml::Value::Table(keys)) = toml::Value::try_from(Config::default()) else {
             panic!("a configuration is a table");
         };
-        let mechanisms = keys.remove("mechanisms").expect("the mechanisms");
-        let mechanisms = mechanisms.as_table().expect("a table").clone();
-        let mechanisms = mechanisms
-            .into_iter()
-            .map(|(name, value)| (format!("mechanisms.{name}"), value));
+        let keys = keys.into_iter().flat_map(|(name, value)| match value {
+            toml::Value::Table(group) => {
+                let group = group.into_iter();
+                group
+                    .map(|(key, value)| (format!("{name}.{key}"), value))
+                    .collect()
+            }
+            value => vec![(name, value)],
+        });
         let mut expected = 0;
-        for (name, default) in keys.into_iter().chain(mechanisms) {
+        for (name, default) in keys {
             let row = format!("| `{name}` | `{default}` |");
             let found = rows.iter().filter(|line| line.starts_with(&row)).count();
             assert_eq!(found, 1, "docs/settings.md lacks the row: {row} … |");
@@ -605,6 +618,9 @@ mod tests {
         assert!(Config::from_toml("datestyle = \"german\"\ntimezone = \"Europe/Berlin\"").is_ok());
         assert!(Config::from_toml("datestyle = \"french\"").is_err());
         assert!(Config::from_toml("timezone = \"Europe/Nowhere\"").is_err());
+        assert!(Config::from_toml("pg_stat_statements.max = 99").is_err());
+        assert!(Config::from_toml("pg_stat_statements.track = \"all\"").is_err());
+        assert!(Config::from_toml("[pg_stat_statements]\nmax = 100\ntrack = \"top\"").is_ok());
         assert!(Config::from_toml("wal_receiver_timeout = \"1ms\"").is_err());
         assert!(Config::from_toml("wal_receiver_status_interval = 0").is_err());
     }

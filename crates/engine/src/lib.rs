@@ -122,6 +122,7 @@ pub mod session;
 mod session_counts;
 mod settings;
 mod spill;
+mod statement_statistics;
 
 mod synchronous_commit;
 mod transaction;
@@ -144,4 +145,5 @@ pub use replication_status::WalReceiverStatus;
 pub use session::{
     AnswerGate, Completion, Portal, Prepared, ReceivedNotification, Session, TransactionStatus,
 };
+pub use statement_statistics::{StatementTracking, TrackedStatements};
 pub use synchronous_commit::SynchronousCommit;

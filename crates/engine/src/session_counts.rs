@@ -79,7 +79,7 @@ counts! {
     commits,
     /// Transactions that rolled back.
     rollbacks,
-    /// Pages used: see [`PageCounts`], of which a read without a pin is no part.
+    /// Pages found in memory: see [`PageCounts`].
     hit,
     /// Pages read from their files.
     read,
@@ -89,7 +89,7 @@ counts! {
     statements,
     /// and with one.
     errors,
-    /// Rows in the tags of statements.
+    /// Rows in the tags of statements, and those that portals have sent before their tags.
     rows,
     /// Rows that transactions had inserted at their end, those that rolled back among them,
     inserted,
@@ -150,6 +150,12 @@ impl SessionCounts {
     #[inline]
     pub(crate) fn rows_told(&self, rows: u64) {
         add(&self.rows, rows);
+    }
+
+    /// The rows so far.
+    #[inline]
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows.load(Ordering::Relaxed)
     }
 
     /// An error of the session has ended a deadlock.

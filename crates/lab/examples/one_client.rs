@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | `load DIRECTORY` | makes a database with pgbench's tables, scale 1, in which many rows have been updated |
 //! | `run DIRECTORY WORKLOAD COUNT [CHOICE …]` | warms up, then runs that many transactions in `measured` |
+//! | `run … statements=top` | the same, and counts the statements in `pg_stat_statements` |
 //! | `choices` | lists what CHOICE can be: a preset, or a variant beside the others of the preset `clearway` |
 
 use std::error::Error;
@@ -12,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clearway_engine::config::{ByteSize, Span};
-use clearway_engine::{Config, Engine, EngineError, MechanismError, Mechanisms};
+use clearway_engine::{Config, Engine, EngineError, MechanismError, Mechanisms, TrackedStatements};
 use clearway_lab::workload::Workload;
 use clearway_lab::workload::pgbench::{self, Balances, Client};
 
@@ -34,10 +35,14 @@ fn open(
     directory: &Path,
     synchronous_commit: bool,
     mechanisms: Mechanisms,
+    track: TrackedStatements,
 ) -> Result<Arc<Engine>, EngineError> {
+    let mut pg_stat_statements = Config::default().pg_stat_statements;
+    pg_stat_statements.track = track;
     Engine::open(
         directory,
         Config {
+            pg_stat_statements,
             shared_buffers: ByteSize::mib(128),
             checkpoint_timeout: Span::from_secs(3_600),
             autovacuum: false,
@@ -95,7 +100,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         ["load", directory] => {
             // Under `lock_release = early` what is pruned depends on how far the log writer has come, and so would the
             // pages that are measured.
-            let engine = open(Path::new(directory), false, Mechanisms::CLASSIC)?;
+            let nothing = TrackedStatements::None;
+            let engine = open(Path::new(directory), false, Mechanisms::CLASSIC, nothing)?;
             pgbench::load(&engine, SCALE, &mut |_| ())?;
             run(
                 &mut Client::new(&engine, Workload::SimpleUpdate, SCALE, 1)?,
@@ -105,7 +111,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         ["choices"] => choices().iter().for_each(|choice| println!("{choice}")),
         ["run", directory, workload, count, ref choices @ ..] => {
-            let engine = open(Path::new(directory), true, chosen(choices)?)?;
+            let (statements, choices): (Vec<&str>, Vec<&str>) = choices
+                .iter()
+                .copied()
+                .partition(|choice| *choice == "statements=top");
+            let track = match statements.is_empty() {
+                true => TrackedStatements::None,
+                false => TrackedStatements::Top,
+            };
+            let engine = open(Path::new(directory), true, chosen(&choices)?, track)?;
             Balances::read(&engine)?;
             let mut client = Client::new(&engine, Workload::from_name(workload)?, SCALE, 2)?;
             run(&mut client, WARM_UP)?;

@@ -44,6 +44,10 @@ pub trait SessionFacts {
     fn promote(&self, patience: Option<std::time::Duration>) -> Result<bool>;
     /// Has the server read its configuration again; whether it could.
     fn reload_configuration(&self) -> Result<bool>;
+    /// Forgets the counts of the statements of a role, of a database and of a number; 0: of each.
+    fn reset_statements(&self, _role: u32, _database: u32, _number: i64) -> Result<()> {
+        Err(EngineError::internal("statements are counted outside a session"))
+    }
     /// Notes a notification, which the transaction's commit sends.
     fn notify(&self, _channel: &str, _payload: &str) -> Result<()> {
         Err(EngineError::internal("a notification outside a session"))

@@ -3,7 +3,7 @@
 use super::Config;
 
 /// The keys of the configuration that change at run time, sorted.
-pub const CHANGEABLE: [&str; 19] = [
+pub const CHANGEABLE: [&str; 20] = [
     "autovacuum_analyze_scale_factor",
     "autovacuum_analyze_threshold",
     "autovacuum_vacuum_scale_factor",
@@ -19,6 +19,7 @@ pub const CHANGEABLE: [&str; 19] = [
     "log_min_messages",
     "log_statement",
     "log_temp_files",
+    "pg_stat_statements.track",
     "synchronous_commit",
     "synchronous_standby_names",
     "timezone",

@@ -41,6 +41,7 @@ use crate::memory;
 use crate::planning_memory::PlanningMemory;
 use crate::session_counts::{CountedWork, SessionCounts};
 use crate::spill;
+use crate::statement_statistics::StatementStatistics;
 use crate::transaction::Transaction;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use login_rules::LoginRules;
@@ -72,6 +73,8 @@ pub struct Engine {
     in_force: RwLock<Arc<InForce>>,
     /// The time at which it was opened, as a timestamptz value.
     pub(crate) started_at_us: i64,
+    /// Times, pages and log of statements.
+    pub(crate) statements: StatementStatistics,
     /// The work of sessions that have closed.
     closed_sessions: SessionCounts,
     /// True if the server in front of it encrypts connections that ask for it.
@@ -229,6 +232,7 @@ impl Engine {
                 read_at_us: clock::now_us(),
             })),
             started_at_us: clock::now_us(),
+            statements: StatementStatistics::new(config.pg_stat_statements.max),
             closed_sessions: SessionCounts::default(),
             encrypts: AtomicBool::new(false),
             reloads: AtomicU64::new(0),
@@ -403,10 +407,6 @@ impl Engine {
         all
     }
 
-    /// The activity of the server's own threads, in the order in which they began. Their numbers are none of a session.
-    pub fn background_activity(&self) -> Vec<BackgroundActivity> {
-        let shown = |thread: BackgroundThread| {
-            let event = self.storage.background_wait(&thread);
     /// The states of all sessions, without their texts.
     pub(crate) fn glances(&self) -> Vec<SessionGlance> {
         let glance = |session: &OpenSession| {
@@ -416,6 +416,10 @@ impl Engine {
         self.sessions().values().map(glance).collect()
     }
 
+    /// The activity of the server's own threads, in the order in which they began. Their numbers are none of a session.
+    pub fn background_activity(&self) -> Vec<BackgroundActivity> {
+        let shown = |thread: BackgroundThread| {
+            let event = self.storage.background_wait(&thread);
             BackgroundActivity::of(thread, event, SESSION_NUMBERS + 1)
         };
         self.storage.background.all().into_iter().map(shown).collect()

@@ -69,6 +69,9 @@ impl Session {
             ControlStatement::AlterSystem { name, value } => {
                 self.engine.alter_system(name.as_deref(), value.as_deref())?;
             }
+            ControlStatement::CreateExtension { name, if_not_exists } => {
+                self.extension_is_there(name, *if_not_exists, out)?;
+            }
             ControlStatement::Reset(Some(name)) => self.set(name, None, false, out)?,
             ControlStatement::Reset(None) => self.settings.reset_all(self.txn.phase != Phase::None),
             ControlStatement::Show(name) => {
@@ -200,6 +203,16 @@ impl Session {
             ControlStatement::NoOperation(_) => {}
         }
         out.complete(statement.tag())
+    }
+
+    /// CREATE EXTENSION of one that is built in: 42710, or a notice.
+    fn extension_is_there(&self, name: &str, if_not_exists: bool, out: &mut dyn Output) -> Result<()> {
+        let code = SqlState::DUPLICATE_OBJECT;
+        let told = format!("extension \"{name}\" already exists");
+        match if_not_exists {
+            true => self.notice(&Notice::new("NOTICE", code, format!("{told}, skipping")), out),
+            false => Err(EngineError::new(code, told)),
+        }
     }
 
     pub(super) fn set(

@@ -33,7 +33,7 @@ use clearway_machine::{Native, WaitEvent, WaitScope};
 use clearway_sql::catalog_facts::CatalogFacts;
 use clearway_sql::context::{AdvisoryLock, LogPosition, RowVersion};
 use clearway_sql::error::{EngineError, Result, SqlState};
-use clearway_sql::function::USER_OID;
+use clearway_sql::function::{DATABASE_OID, USER_OID};
 use clearway_sql::plan::IsolationLevel;
 use clearway_sql::{SessionFacts, TableKind};
 use clearway_txn::ProcId;
@@ -323,6 +323,17 @@ impl SessionFacts for Facts<'_> {
     fn reload_configuration(&self) -> Result<bool> {
         self.require_superuser("pg_reload_conf")?;
         Ok(self.engine.request_reload())
+    }
+
+    fn reset_statements(&self, role: u32, database: u32, number: i64) -> Result<()> {
+        self.require_superuser("pg_stat_statements_reset")?;
+        if database == 0 || database == DATABASE_OID {
+            let given = (role != 0).then_some(role);
+            self.engine
+                .statements
+                .reset(given, (number != 0).then_some(number));
+        }
+        Ok(())
     }
 
     fn notify(&self, channel: &str, payload: &str) -> Result<()> {

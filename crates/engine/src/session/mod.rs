@@ -35,6 +35,7 @@
 //! | `permission` | privileges on what a statement reads and changes |
 //! | `references` | foreign keys: their checks and actions, at a statement's end and at the commit |
 //! | `sequence_locks` | the sequences that the transaction has counted by |
+//! | `statement_counts` | what the session's statements take, for `pg_stat_statements` |
 //! | `statement_log` | statements and errors in the server's log |
 //! | `serial_values` | the numbers that a session has got from sequences |
 
@@ -65,6 +66,7 @@ mod schema_elements;
 mod sequence_locks;
 mod serial_values;
 mod simple;
+mod statement_counts;
 mod statement_log;
 mod statement_memory;
 mod text_cache;

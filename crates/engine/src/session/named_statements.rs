@@ -26,6 +26,13 @@ pub(super) struct NamedStatement {
     from_sql: Option<Arc<str>>,
 }
 
+impl NamedStatement {
+    /// The statement.
+    pub(super) fn prepared(&self) -> &Prepared {
+        &self.prepared
+    }
+}
+
 /// The rows of `pg_prepared_statements`.
 pub(super) fn listed(named: &HashMap<String, NamedStatement>) -> Vec<ListedStatement> {
     let statements = named.iter().map(|(name, statement)| ListedStatement {

@@ -179,6 +179,9 @@ impl Engine {
         let size = config.log_temp_files.bytes();
         let size = size.map_or_else(never, |least| (least >> 10).min(i32::MAX as u64).to_string());
         configure("log_temp_files", &size)?;
+        let tracking = &config.pg_stat_statements;
+        configure("pg_stat_statements.max", &tracking.max.to_string())?;
+        configure("pg_stat_statements.track", tracking.track.word())?;
         configure("datestyle", &config.datestyle)?;
         configure("timezone", &config.timezone)?;
         /// Of a huge page.

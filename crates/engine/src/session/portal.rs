@@ -24,7 +24,7 @@ use crate::executor::subquery::SubqueryResults;
 use crate::executor::{Execution, InnerPlans};
 use crate::output::Output;
 use crate::session::named_output::NamedOutput;
-use crate::session::prepared::CachedPlan;
+use crate::session::prepared::{CachedPlan, Prepared};
 use crate::session::{Completion, Session};
 use crate::spill::Sorted;
 use crate::spill::record::read_row;
@@ -38,6 +38,8 @@ use clearway_storage::heap::Tid;
 #[derive(Debug)]
 pub struct Portal {
     pub(crate) text: Arc<str>,
+    /// The statement, unless it is a cursor's query.
+    pub(crate) prepared: Option<Arc<Prepared>>,
     pub(crate) cached: Arc<CachedPlan>,
     pub(crate) params: Vec<Value>,
     pub(crate) rows: PortalRows,
@@ -169,9 +171,18 @@ impl Session {
             return Err(self.fail(ended_with_its_transaction()));
         }
         self.txn.begin_answer(true, &self.settings);
+        let counted = self
+            .settings
+            .counts_statements
+            .then(|| portal.prepared.clone())
+            .flatten();
+        let counted = counted.map(|prepared| (self.begin_counts(&prepared), prepared));
         match self.resume_inner(portal, max_rows, out) {
             Ok(completion) => {
                 self.end_answer(false)?;
+                if let Some((meter, prepared)) = &counted {
+                    self.add_to_counts(prepared, meter);
+                }
                 Ok(completion)
             }
             Err(error) => Err(self.fail(error)),
@@ -207,6 +218,7 @@ impl Session {
         self.txn.exchange_snapshot(&mut portal.snapshot);
         let (sent, more) = sent?;
         if more {
+            self.slot.counts.rows_told(sent);
             self.txn.end_statement();
             return Ok(Completion::Suspended(portal));
         }

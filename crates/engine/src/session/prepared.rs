@@ -20,6 +20,7 @@ use crate::planning_memory::{PlanningMemory, Reservation};
 use crate::session::command_tag::{CountedTags, counted_tags};
 use crate::session::named_output::has_names;
 use crate::settings::PlanningSettings;
+use crate::statement_statistics::CountedStatement;
 use crate::{definition, executor};
 use clearway_sql::catalog::TableKind;
 use clearway_sql::error::{EngineError, Result, SqlState};
@@ -313,6 +314,10 @@ pub struct Prepared {
     plan: Mutex<Option<Arc<CachedPlan>>>,
     /// Its last use, by its session's count.
     used: AtomicU64,
+    /// Its number among all statements, once it is known.
+    number: OnceLock<i64>,
+    /// The entry in which its calls were counted last.
+    pub(super) entry: Mutex<Option<Arc<CountedStatement>>>,
     /// Its part of its session's memory for statements, for as long as it lives.
     charge: OnceLock<Charge>,
 }
@@ -343,6 +348,8 @@ impl Prepared {
             date_times: view.viewer.planning.date_times.clone(),
             plan: Mutex::new(Some(Arc::new(CachedPlan::new(plan, view, memory)))),
             used: AtomicU64::new(0),
+            number: OnceLock::new(),
+            entry: Mutex::default(),
             charge: OnceLock::new(),
         })
     }
@@ -389,6 +396,17 @@ impl Prepared {
     /// The statement that it executes.
     pub(super) fn executed_statement(&self) -> Option<&str> {
         self.executed_statement.as_deref()
+    }
+
+    /// Its number among all statements, by its text without constants.
+    #[inline]
+    pub(super) fn number(&self) -> i64 {
+        *self.number.get_or_init(|| sql::normalised(&self.text).number)
+    }
+
+    /// Its text without constants.
+    pub(super) fn normalised_text(&self) -> String {
+        sql::normalised(&self.text).text
     }
 
     /// The statement's text.

@@ -83,6 +83,10 @@ impl Session {
         }
         self.changed.get_mut().clear();
         self.warnings.get_mut().clear();
+        let meter = self
+            .settings
+            .counts_statements
+            .then(|| self.begin_counts(prepared));
         let result = self
             .tell_of_promotion(out)
             .and_then(|()| self.run_inner(prepared, params, request, out, last))
@@ -91,6 +95,9 @@ impl Session {
             Ok(completion) => {
                 self.end_answer(last)?;
                 self.slot.counts.statement_ended();
+                if let Some(meter) = &meter {
+                    self.end_counts(prepared, meter);
+                }
                 if self.settings.log_min_duration.is_some() {
                     self.time_statement(&prepared.text);
                 }
@@ -199,11 +206,13 @@ impl Session {
                 let portal = Portal {
                     results,
                     text: Arc::clone(&prepared.text),
+                    prepared: Some(Arc::clone(prepared)),
                     cached,
                     params: params.to_vec(),
                     rows: *rows,
                     snapshot: self.txn.portal_snapshot(),
                 };
+                self.slot.counts.rows_told(u64::from(request.max_rows));
                 self.txn.end_statement();
                 return Ok(Completion::Suspended(Box::new(portal)));
             }
@@ -435,6 +444,7 @@ impl Session {
                 cursors: &|| cursors.listed(),
                 prepared: &|| listed(named),
                 counted: &|| engine.counted_work(),
+                statements: &engine.statements,
                 copies: &|| engine.running_copies(),
                 started_us: engine.started_at_us,
                 locks: &|| engine.listed_locks(),

@@ -1,6 +1,7 @@
 //! The list of settings: names, kinds of values, defaults.
 
 use crate::logging::LogStatement;
+use crate::statement_statistics::TrackedStatements;
 
 /// The check of a setting's text.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -92,11 +93,12 @@ const LOCALES: &[&str] = &["", "c", "posix", "c.utf-8", "c.utf8", "en_us.utf-8",
 const KILOBYTES_MAX: u64 = i32::MAX as u64;
 
 /// Settings that only superusers change: others would hide from the log what they do.
-pub(super) const OF_SUPERUSERS: [&str; 4] = [
+pub(super) const OF_SUPERUSERS: [&str; 5] = [
     "log_lock_waits",
     "log_min_duration_statement",
     "log_statement",
     "log_temp_files",
+    "pg_stat_statements.track",
 ];
 
 /// All settings, sorted by name.
@@ -238,6 +240,12 @@ pub(super) static DEFINITIONS: &[Definition] = &[
         "password_encryption",
         Kind::Only(&["scram-sha-256"]),
         "scram-sha-256",
+    ),
+    setting("pg_stat_statements.max", Kind::ReadOnly, "5000"),
+    setting(
+        "pg_stat_statements.track",
+        Kind::Word(TrackedStatements::WORDS),
+        "none",
     ),
     setting(
         "plan_cache_mode",

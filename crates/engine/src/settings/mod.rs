@@ -70,6 +70,8 @@ pub(crate) struct Settings {
     pub(crate) log_min_duration: Option<Duration>,
     /// and the bytes of a temporary file from which on it is.
     pub(crate) log_temp_files: Option<u64>,
+    /// True if the statements are counted in `pg_stat_statements`.
+    pub(crate) counts_statements: bool,
     /// The time that a client may be silent outside of a transaction.
     pub(crate) idle_session_timeout: Option<Duration>,
     /// The time that a client may be silent in a transaction.
@@ -159,6 +161,7 @@ impl Settings {
             log_statement: LogStatement::None,
             log_min_duration: None,
             log_temp_files: None,
+            counts_statements: false,
             idle_session_timeout: None,
             idle_in_transaction_timeout: None,
             search_path: Arc::new(SearchPath::parse("\"$user\", public")),
@@ -445,6 +448,7 @@ impl Settings {
                 self.log_min_duration = least.map(Duration::from_millis);
             }
             "log_temp_files" => self.log_temp_files = parse_kilobytes(value).map(|size| size << 10),
+            "pg_stat_statements.track" => self.counts_statements = value != "none",
             "idle_session_timeout" => self.idle_session_timeout = timeout(value),
             "idle_in_transaction_session_timeout" => self.idle_in_transaction_timeout = timeout(value),
             "search_path" => self.search_path = Arc::new(SearchPath::parse(value)),

@@ -32,6 +32,7 @@ mod roles;
 mod schemas;
 mod select;
 mod settings;
+mod statements;
 mod temporary;
 mod transactions;
 mod views;

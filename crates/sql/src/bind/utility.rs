@@ -133,6 +133,10 @@ impl Binder<'_> {
                 value: value.clone(),
                 local: *local,
             },
+            CreateExtension { name, if_not_exists } => CreateExtension {
+                name: name.clone(),
+                if_not_exists: *if_not_exists,
+            },
             AlterSystem { name, value } => AlterSystem {
                 name: name.clone(),
                 value: value.clone(),

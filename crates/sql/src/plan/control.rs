@@ -70,6 +70,13 @@ pub enum ControlStatement<S: Stage = Resolved> {
         /// Its value; `None` = DEFAULT, or RESET.
         value: Option<String>,
     },
+    /// CREATE EXTENSION of one that is always there.
+    CreateExtension {
+        /// Its name.
+        name: String,
+        /// IF NOT EXISTS
+        if_not_exists: bool,
+    },
     /// RESET name; `None` = ALL
     Reset(Option<String>),
     /// SHOW name
@@ -183,6 +190,7 @@ impl ControlStatement {
             ControlStatement::Release(_) => "RELEASE",
             ControlStatement::SetTransaction { .. } | ControlStatement::Set { .. } => "SET",
             ControlStatement::AlterSystem { .. } => "ALTER SYSTEM",
+            ControlStatement::CreateExtension { .. } => "CREATE EXTENSION",
             ControlStatement::Reset(_) => "RESET",
             ControlStatement::Show(_) | ControlStatement::ShowAll => "SHOW",
             ControlStatement::Vacuum { .. } => "VACUUM",

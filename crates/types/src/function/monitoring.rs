@@ -6,7 +6,7 @@ use super::row::{FunctionRow, row};
 use crate::catalog_facts::{IndexOrder, TableStatistic};
 use crate::context::SessionFacts;
 use crate::error::Result;
-use crate::value::DataType::{Bool, Int4, Int8, Oid, Text, TimestampTz, Xid};
+use crate::value::DataType::{Bool, Int4, Int8, Oid, Text, TimestampTz, Void, Xid};
 use crate::value::Value;
 
 /// A count of a table.
@@ -54,6 +54,23 @@ pub(super) static ROWS: &[FunctionRow] = &[
     count!(1932, "pg_stat_get_tuples_updated", Updated),
     count!(1933, "pg_stat_get_tuples_deleted", Deleted),
     count!(1928, "pg_stat_get_numscans", Scans),
+    // Of PostgreSQL's extension: one function with defaults.
+    row(
+        0,
+        "pg_stat_statements_reset",
+        &[],
+        Void,
+        Session(reset_statements),
+    )
+    .volatile(),
+    row(
+        0,
+        "pg_stat_statements_reset",
+        &[Oid, Oid, Int8],
+        Void,
+        Session(reset_statements),
+    )
+    .volatile(),
     row(1181, "age", &[Xid], Int4, Session(age)).stable(),
     // No row is locked by a number that stands for several transactions.
     row(3939, "mxid_age", &[Xid], Int4, Pure(|x| age_before(1, x))).stable(),
@@ -92,6 +109,14 @@ fn statistic(
 ) -> Result<Value> {
     let found = session.catalog()?.table_statistic(oid_of(&arguments[0])?, what);
     Ok(found.map_or(Value::Null, value))
+}
+
+/// Forgets the counts of statements.
+fn reset_statements(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    let number = |at: usize| arguments.get(at).map_or(Ok(0), oid_of);
+    let statement = arguments.get(2).and_then(Value::as_i64).unwrap_or(0);
+    session.reset_statements(number(0)?, number(1)?, statement)?;
+    Ok(Value::text(""))
 }
 
 /// The number of transactions since one, which is shown by the low half of its number.

@@ -87,7 +87,7 @@ fn whole_row(session: SessionActivity, role: u32) -> Vec<Value> {
             .transaction_id
             .map_or(Value::Null, |xid| Value::Int8(xid as i64)),
         session.xmin.map_or(Value::Null, |xmin| Value::Int8(xmin as i64)),
-        Value::Null,
+        session.query_id.map_or(Value::Null, Value::Int8),
         Value::text(session.query.as_str()),
         Value::text(session.backend_type.name()),
     ]

@@ -17,6 +17,7 @@
 //! | `sequences` | `pg_sequence`, `pg_sequences`, and each sequence read like a table |
 //! | `triggers` | `pg_trigger` |
 //! | `types`, `functions`, `aggregates`, `operators`, `operator_classes` | `pg_type`; `pg_proc`; `pg_aggregate`; `pg_operator`, `pg_cast`; `pg_am`, `pg_opclass`, `pg_opfamily` |
+//! | `statements` | `pg_stat_statements`, and the extensions |
 //! | `server` | `pg_database`, `pg_namespace`, `pg_tablespace`, languages, collations |
 //! | `privileges` | the privilege views of the SQL standard |
 //! | `roles` | `pg_authid`, `pg_auth_members` and the views over them |
@@ -63,6 +64,7 @@ pub(crate) mod server;
 mod settings;
 pub(crate) mod shape;
 mod shapes;
+mod statements;
 mod statistics;
 mod triggers;
 pub(crate) mod types;
@@ -90,6 +92,7 @@ use crate::login_rule::LoginRuleLine;
 use crate::replication_status::{ConflictCounts, WalReceiverStatus};
 use crate::session_counts::CountedWork;
 use crate::settings::Settings;
+use crate::statement_statistics::StatementStatistics;
 use clearway_sql::function::USER_OID;
 use clearway_sql::value::{DataType, Value};
 use clearway_sql::{CatalogView, TableDef};
@@ -115,6 +118,7 @@ pub(crate) struct Sources<'a> {
     pub(crate) cursors: &'a dyn Fn() -> Vec<ListedCursor>,
     pub(crate) locks: &'a dyn Fn() -> Vec<EngineLock>,
     pub(crate) counted: &'a dyn Fn() -> CountedWork,
+    pub(crate) statements: &'a StatementStatistics,
     pub(crate) copies: &'a dyn Fn() -> Vec<(u32, CopyShown)>,
     /// The start of the server, in microseconds since 2000.
     pub(crate) started_us: i64,
@@ -220,7 +224,7 @@ static SHAPES: &[(&Shape, MakeRows)] = &[
     (&catalogs::PG_DESCRIPTION, descriptions::descriptions),
     (&catalogs::PG_ENUM, types::labels),
     (&catalogs::PG_EVENT_TRIGGER, none),
-    (&catalogs::PG_EXTENSION, none),
+    (&catalogs::PG_EXTENSION, statements::extensions),
     (&catalogs::PG_FOREIGN_DATA_WRAPPER, none),
     (&catalogs::PG_FOREIGN_SERVER, none),
     (&catalogs::PG_FOREIGN_TABLE, none),
@@ -261,8 +265,11 @@ static SHAPES: &[(&Shape, MakeRows)] = &[
     (&catalogs::PG_TS_TEMPLATE, none),
     (&catalogs::PG_TYPE, types::types),
     (&catalogs::PG_USER_MAPPING, none),
-    (&system_views::PG_AVAILABLE_EXTENSION_VERSIONS, none),
-    (&system_views::PG_AVAILABLE_EXTENSIONS, none),
+    (
+        &system_views::PG_AVAILABLE_EXTENSION_VERSIONS,
+        statements::available_versions,
+    ),
+    (&system_views::PG_AVAILABLE_EXTENSIONS, statements::available),
     (&system_views::PG_CURSORS, cursors::cursors),
     (&system_views::PG_FILE_SETTINGS, file_settings::settings),
     (&system_views::PG_GROUP, roles::groups),
@@ -296,6 +303,8 @@ static SHAPES: &[(&Shape, MakeRows)] = &[
     (&system_views::PG_STAT_REPLICATION, replication::followers),
     (&system_views::PG_STAT_REPLICATION_SLOTS, none),
     (&system_views::PG_STAT_SSL, activity::ssl),
+    (&system_views::PG_STAT_STATEMENTS, statements::statements),
+    (&system_views::PG_STAT_STATEMENTS_INFO, statements::info),
     (&system_views::PG_STAT_SUBSCRIPTION, none),
     (&system_views::PG_STAT_SUBSCRIPTION_STATS, none),
     (&system_views::PG_STAT_SYS_INDEXES, none),

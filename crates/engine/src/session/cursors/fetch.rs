@@ -249,6 +249,11 @@ impl Session {
             return Err(self.fail(cannot_run(name)));
         }
         self.txn.begin_answer(true, &self.settings);
+        let counted = match &cursor.described {
+            Described::Prepared(prepared) if self.settings.counts_statements => Some(Arc::clone(prepared)),
+            _ => None,
+        };
+        let counted = counted.map(|prepared| (self.begin_counts(&prepared), prepared));
         let most = match max_rows {
             0 => u64::MAX,
             rows => u64::from(rows),
@@ -263,12 +268,17 @@ impl Session {
             if cursor.position.is_at_end {
                 self.set_portal_tag(cursor, rows);
                 out.complete(self.tag.as_str())?;
+            } else {
+                self.slot.counts.rows_told(rows);
             }
             Ok(!cursor.position.is_at_end)
         });
         match sent {
             Ok(more) => {
                 self.end_answer(false)?;
+                if let Some((meter, prepared)) = &counted {
+                    self.add_to_counts(prepared, meter);
+                }
                 Ok(more)
             }
             Err(error) => Err(self.fail(error)),
@@ -285,7 +295,10 @@ impl Session {
                 let cached = Arc::clone(cached);
                 self.set_tag(&cached, Some(rows));
             }
-            _ => self.tag.count("SELECT", rows),
+            _ => {
+                self.slot.counts.rows_told(rows);
+                self.tag.count("SELECT", rows);
+            }
         }
     }
 }

@@ -288,6 +288,7 @@ impl Session {
             kept: (backwards == Backwards::Keeps).then(|| Kept::new(&self.spill)),
             portal: Box::new(Portal {
                 text: Arc::clone(text),
+                prepared: None,
                 cached,
                 params: params.to_vec(),
                 rows: PortalRows::Unopened(Arc::clone(select)),

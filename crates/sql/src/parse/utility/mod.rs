@@ -13,6 +13,7 @@ pub(crate) mod create_table;
 mod cursor;
 mod domain;
 mod explain;
+mod extension;
 mod grant;
 mod lock;
 mod maintenance;
@@ -232,6 +233,7 @@ pub(crate) fn parse(text: &str, offset: u32) -> Result<Option<Tree>> {
         {
             true
         }
+        "create" if extension::creates_built_in(&head) => true,
         "create" if begins_sequence(&words) || role::begins_create(&words) => true,
         _ => create_table::is_create_table(&words),
     };
@@ -300,6 +302,7 @@ impl Reader<'_> {
             "alter" if self.eat("domain") => Tree::Definition(NamedDefinition::Type(self.alter_domain()?)),
             "create" if self.eat("type") => Tree::Definition(NamedDefinition::Type(self.create_type()?)),
             "alter" if self.eat("type") => Tree::Definition(NamedDefinition::Type(self.alter_type()?)),
+            "create" if self.eat("extension") => Tree::Control(self.create_extension()?),
             "create" if self.eat("schema") => Tree::Definition(self.create_schema()?),
             "create" if self.begins_sequence() => {
                 Tree::Definition(NamedDefinition::CreateSequence(self.create_sequence()?))

@@ -264,6 +264,29 @@ pub(crate) const PG_STAT_SSL: Shape = Shape::view(
      issuer_dn text",
 );
 
+/// `pg_stat_statements`, of PostgreSQL's extension; the number is ours
+pub(crate) const PG_STAT_STATEMENTS: Shape = Shape::view(
+    12_911,
+    "pg_stat_statements",
+    "userid oid, dbid oid, toplevel bool, queryid int8, query text, plans int8, total_plan_time float8, \
+     min_plan_time float8, max_plan_time float8, mean_plan_time float8, stddev_plan_time float8, calls int8, \
+     total_exec_time float8, min_exec_time float8, max_exec_time float8, mean_exec_time float8, \
+     stddev_exec_time float8, rows int8, shared_blks_hit int8, shared_blks_read int8, shared_blks_dirtied int8, \
+     shared_blks_written int8, local_blks_hit int8, local_blks_read int8, local_blks_dirtied int8, \
+     local_blks_written int8, temp_blks_read int8, temp_blks_written int8, blk_read_time float8, \
+     blk_write_time float8, temp_blk_read_time float8, temp_blk_write_time float8, wal_records int8, wal_fpi int8, \
+     wal_bytes numeric, jit_functions int8, jit_generation_time float8, jit_inlining_count int8, \
+     jit_inlining_time float8, jit_optimization_count int8, jit_optimization_time float8, jit_emission_count int8, \
+     jit_emission_time float8",
+);
+
+/// `pg_stat_statements_info`, likewise
+pub(crate) const PG_STAT_STATEMENTS_INFO: Shape = Shape::view(
+    12_912,
+    "pg_stat_statements_info",
+    "dealloc int8, stats_reset timestamptz",
+);
+
 /// `pg_stat_subscription`
 pub(crate) const PG_STAT_SUBSCRIPTION: Shape = Shape::view(
     12_244,
