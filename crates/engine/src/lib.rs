@@ -117,6 +117,7 @@ pub mod output;
 pub mod password;
 pub mod planning_memory;
 mod replication_status;
+mod server_counts;
 pub mod server_log;
 pub mod session;
 mod session_counts;

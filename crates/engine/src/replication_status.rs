@@ -38,8 +38,18 @@ pub struct WalReceiverStatus {
 }
 
 /// Numbers of statements and transactions that replay has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ConflictCounts {
     pub(crate) lock: u64,
     pub(crate) snapshot: u64,
+}
+
+impl ConflictCounts {
+    /// Those since an earlier reading.
+    pub(crate) fn since(self, before: ConflictCounts) -> ConflictCounts {
+        ConflictCounts {
+            lock: self.lock.saturating_sub(before.lock),
+            snapshot: self.snapshot.saturating_sub(before.snapshot),
+        }
+    }
 }

@@ -66,6 +66,15 @@ macro_rules! counts {
             }
         }
 
+        impl CountedWork {
+            /// The work since an earlier reading.
+            pub(crate) fn since(&self, before: &CountedWork) -> CountedWork {
+                CountedWork {
+                    $($count: self.$count.saturating_sub(before.$count),)*
+                }
+            }
+        }
+
         impl std::ops::AddAssign for CountedWork {
             fn add_assign(&mut self, other: CountedWork) {
                 $(self.$count += other.$count;)*

@@ -44,6 +44,10 @@ pub trait SessionFacts {
     fn promote(&self, patience: Option<std::time::Duration>) -> Result<bool>;
     /// Has the server read its configuration again; whether it could.
     fn reload_configuration(&self) -> Result<bool>;
+    /// Resets the counts of the database, or of one table; of the server, if it is named.
+    fn reset_counts(&self, _of: CountsToReset<'_>) -> Result<()> {
+        Err(EngineError::internal("counts are reset outside a session"))
+    }
     /// Forgets the counts of the statements of a role, of a database and of a number; 0: of each.
     fn reset_statements(&self, _role: u32, _database: u32, _number: i64) -> Result<()> {
         Err(EngineError::internal("statements are counted outside a session"))
@@ -97,6 +101,17 @@ pub trait SessionFacts {
     }
     /// The catalog, as the session sees it.
     fn catalog(&self) -> Result<&dyn CatalogFacts>;
+}
+
+/// Counts that a function resets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CountsToReset<'a> {
+    /// Of the database and all its tables.
+    Database,
+    /// Of the table of this number.
+    Relation(u32),
+    /// Of a part of the server, by PostgreSQL's name of it.
+    Server(&'a str),
 }
 
 /// The header of a version of a row: transactions and commands, by their numbers.

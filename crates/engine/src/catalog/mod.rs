@@ -111,6 +111,21 @@ impl TableRuntime {
         }
     }
 
+    /// Sets what is counted for readers alone to 0. What decides when the table is vacuumed and analyzed stays.
+    pub(crate) fn reset_counts(&self) {
+        for count in [&self.inserted, &self.updated, &self.deleted, &self.scans] {
+            count.store(0, Ordering::Relaxed);
+        }
+        let mut index_scans = self.index_scans.lock().unwrap_or_else(PoisonError::into_inner);
+        index_scans.clear();
+        for runs in [&self.vacuums, &self.analyzes] {
+            for runs in [&runs.requested, &runs.automatic] {
+                runs.count.store(0, Ordering::Relaxed);
+                runs.last_us.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+
     /// Scans of an index that were begun, or of all indexes of the table.
     pub(crate) fn index_scans(&self, index: Option<u32>) -> u64 {
         let counts = self.index_scans.lock().unwrap_or_else(PoisonError::into_inner);

@@ -10,6 +10,7 @@ mod login_rules;
 mod orphans;
 pub(crate) mod reload;
 mod standby;
+mod statistics_reset;
 mod vacuum;
 mod wait_circle;
 
@@ -47,6 +48,7 @@ use clearway_sql::error::{EngineError, Result, SqlState};
 use login_rules::LoginRules;
 use reload::Reload;
 use standby::StandbyEngine;
+use statistics_reset::StatisticsReset;
 use vacuum::VacuumWorker;
 pub(crate) use vacuum::{BACKGROUND_LOCK_TIMEOUT, LockWaits};
 pub(crate) use wait_circle::{CircleLooks, LooksInTurn};
@@ -75,6 +77,8 @@ pub struct Engine {
     pub(crate) started_at_us: i64,
     /// Times, pages and log of statements.
     pub(crate) statements: StatementStatistics,
+    /// The counts when they were last reset.
+    statistics_reset: StatisticsReset,
     /// The work of sessions that have closed.
     closed_sessions: SessionCounts,
     /// True if the server in front of it encrypts connections that ask for it.
@@ -233,6 +237,7 @@ impl Engine {
             })),
             started_at_us: clock::now_us(),
             statements: StatementStatistics::new(config.pg_stat_statements.max),
+            statistics_reset: StatisticsReset::new(),
             closed_sessions: SessionCounts::default(),
             encrypts: AtomicBool::new(false),
             reloads: AtomicU64::new(0),

@@ -31,7 +31,7 @@ use crate::settings::Settings;
 use crate::transaction::PendingNotifications;
 use clearway_machine::{Native, WaitEvent, WaitScope};
 use clearway_sql::catalog_facts::CatalogFacts;
-use clearway_sql::context::{AdvisoryLock, LogPosition, RowVersion};
+use clearway_sql::context::{AdvisoryLock, CountsToReset, LogPosition, RowVersion};
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::function::{DATABASE_OID, USER_OID};
 use clearway_sql::plan::IsolationLevel;
@@ -323,6 +323,26 @@ impl SessionFacts for Facts<'_> {
     fn reload_configuration(&self) -> Result<bool> {
         self.require_superuser("pg_reload_conf")?;
         Ok(self.engine.request_reload())
+    }
+
+    fn reset_counts(&self, of: CountsToReset<'_>) -> Result<()> {
+        match of {
+            CountsToReset::Database => {
+                self.require_superuser("pg_stat_reset")?;
+                self.engine.reset_database_counts();
+            }
+            CountsToReset::Relation(oid) => {
+                self.require_superuser("pg_stat_reset_single_table_counters")?;
+                if let Some(table) = self.engine.catalog.state().table(oid) {
+                    table.runtime.reset_counts();
+                }
+            }
+            CountsToReset::Server(target) => {
+                self.require_superuser("pg_stat_reset_shared")?;
+                self.engine.reset_shared_counts(target)?;
+            }
+        }
+        Ok(())
     }
 
     fn reset_statements(&self, role: u32, database: u32, number: i64) -> Result<()> {

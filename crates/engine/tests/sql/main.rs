@@ -31,6 +31,7 @@ mod registered;
 mod roles;
 mod schemas;
 mod select;
+mod server_counts;
 mod settings;
 mod statements;
 mod temporary;

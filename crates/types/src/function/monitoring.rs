@@ -4,7 +4,7 @@ use super::catalog::{oid_of, text_of};
 use super::row::Implementation::{Pure, Session};
 use super::row::{FunctionRow, row};
 use crate::catalog_facts::{IndexOrder, TableStatistic};
-use crate::context::SessionFacts;
+use crate::context::{CountsToReset, SessionFacts};
 use crate::error::Result;
 use crate::value::DataType::{Bool, Int4, Int8, Oid, Text, TimestampTz, Void, Xid};
 use crate::value::Value;
@@ -54,6 +54,16 @@ pub(super) static ROWS: &[FunctionRow] = &[
     count!(1932, "pg_stat_get_tuples_updated", Updated),
     count!(1933, "pg_stat_get_tuples_deleted", Deleted),
     count!(1928, "pg_stat_get_numscans", Scans),
+    row(2274, "pg_stat_reset", &[], Void, Session(reset_database)).volatile(),
+    row(3775, "pg_stat_reset_shared", &[Text], Void, Session(reset_server)).volatile(),
+    row(
+        3776,
+        "pg_stat_reset_single_table_counters",
+        &[Oid],
+        Void,
+        Session(reset_relation),
+    )
+    .volatile(),
     // Of PostgreSQL's extension: one function with defaults.
     row(
         0,
@@ -109,6 +119,21 @@ fn statistic(
 ) -> Result<Value> {
     let found = session.catalog()?.table_statistic(oid_of(&arguments[0])?, what);
     Ok(found.map_or(Value::Null, value))
+}
+
+fn reset_database(_: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    session.reset_counts(CountsToReset::Database)?;
+    Ok(Value::text(""))
+}
+
+fn reset_server(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    session.reset_counts(CountsToReset::Server(text_of(&arguments[0])?))?;
+    Ok(Value::text(""))
+}
+
+fn reset_relation(arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
+    session.reset_counts(CountsToReset::Relation(oid_of(&arguments[0])?))?;
+    Ok(Value::text(""))
 }
 
 /// Forgets the counts of statements.

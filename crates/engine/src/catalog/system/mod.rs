@@ -80,6 +80,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use clearway_storage::retention::LogRetention;
+use clearway_storage::wal::LogTotals;
 use clearway_storage::{Lsn, Storage};
 
 use crate::activity::{BackgroundActivity, CopyShown, SessionActivity};
@@ -90,7 +91,7 @@ use crate::identity::Identity;
 use crate::in_force::InForce;
 use crate::login_rule::LoginRuleLine;
 use crate::replication_status::{ConflictCounts, WalReceiverStatus};
-use crate::session_counts::CountedWork;
+use crate::server_counts::{DatabaseCounts, Since, WriterCounts};
 use crate::settings::Settings;
 use crate::statement_statistics::StatementStatistics;
 use clearway_sql::function::USER_OID;
@@ -117,11 +118,12 @@ pub(crate) struct Sources<'a> {
     pub(crate) in_force: &'a dyn Fn() -> Arc<InForce>,
     pub(crate) cursors: &'a dyn Fn() -> Vec<ListedCursor>,
     pub(crate) locks: &'a dyn Fn() -> Vec<EngineLock>,
-    pub(crate) counted: &'a dyn Fn() -> CountedWork,
+    pub(crate) database_counts: &'a dyn Fn() -> Since<DatabaseCounts>,
+    pub(crate) writer_counts: &'a dyn Fn() -> Since<WriterCounts>,
+    pub(crate) log_counts: &'a dyn Fn() -> Since<LogTotals>,
+    pub(crate) archiver_reset_us: &'a dyn Fn() -> i64,
     pub(crate) statements: &'a StatementStatistics,
     pub(crate) copies: &'a dyn Fn() -> Vec<(u32, CopyShown)>,
-    /// The start of the server, in microseconds since 2000.
-    pub(crate) started_us: i64,
     pub(crate) prepared: &'a dyn Fn() -> Vec<ListedStatement>,
     pub(crate) database: &'a str,
     /// The name that the client has logged in with.
@@ -312,6 +314,7 @@ static SHAPES: &[(&Shape, MakeRows)] = &[
     (&system_views::PG_STAT_USER_FUNCTIONS, none),
     (&system_views::PG_STAT_USER_INDEXES, statistics::of_indexes),
     (&system_views::PG_STAT_USER_TABLES, statistics::of_user_tables),
+    (&system_views::PG_STAT_WAL, statistics::of_log),
     (&system_views::PG_STAT_WAL_RECEIVER, replication::receiver),
     (&system_views::PG_STATIO_ALL_INDEXES, statistics::pages_of_indexes),
     (

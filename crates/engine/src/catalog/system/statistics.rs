@@ -7,8 +7,9 @@ use super::rows::{NULL, Rows, int4, int8, oid, text};
 use super::server::DATABASE_OID;
 use super::{SYSTEM_TABLES, Sources, sequences};
 use crate::catalog::{Runs, TableRuntime};
+use crate::server_counts::DatabaseCounts;
 use clearway_sql::catalog_facts::TableStatistic;
-use clearway_sql::value::Value;
+use clearway_sql::value::{Numeric, Value};
 
 impl TableRuntime {
     /// A statistic of the table; `None` for one that is not kept, and for the time of what was never done.
@@ -215,9 +216,9 @@ pub(super) fn pages_of_sequences(sources: &Sources<'_>, rows: &mut Rows) {
 
 /// `pg_stat_database`
 pub(super) fn of_database(sources: &Sources<'_>, rows: &mut Rows) {
-    let conflicts = (sources.conflicts)();
     let sessions = (sources.activity)().len();
-    let work = (sources.counted)();
+    let since = (sources.database_counts)();
+    let DatabaseCounts { work, conflicts } = since.counts;
     rows.push([
         ("datid", oid(DATABASE_OID)),
         ("datname", text(sources.database)),
@@ -252,40 +253,54 @@ pub(super) fn of_database(sources: &Sources<'_>, rows: &mut Rows) {
         ("sessions_abandoned", NULL),
         ("sessions_fatal", NULL),
         ("sessions_killed", count(work.sessions_killed)),
-        ("stats_reset", Value::TimestampTz(sources.started_us)),
+        ("stats_reset", Value::TimestampTz(since.reset_us)),
     ]);
 }
 
 /// `pg_stat_bgwriter`
 pub(super) fn of_background_writer(sources: &Sources<'_>, rows: &mut Rows) {
-    let checkpoints = sources.storage.checkpoint_counts();
-    let work = (sources.counted)();
-    let sum = |sum: &AtomicU64| count(sum.load(Ordering::Relaxed));
+    let since = (sources.writer_counts)();
+    let counts = since.counts;
     rows.push([
-        ("checkpoints_timed", sum(&checkpoints.timed)),
-        ("checkpoints_req", sum(&checkpoints.requested)),
-        (
-            "checkpoint_write_time",
-            milliseconds(checkpoints.write_us.load(Ordering::Relaxed)),
-        ),
-        (
-            "checkpoint_sync_time",
-            milliseconds(checkpoints.sync_us.load(Ordering::Relaxed)),
-        ),
-        ("buffers_checkpoint", sum(&checkpoints.pages)),
+        ("checkpoints_timed", count(counts.timed)),
+        ("checkpoints_req", count(counts.requested)),
+        ("checkpoint_write_time", milliseconds(counts.write_us)),
+        ("checkpoint_sync_time", milliseconds(counts.sync_us)),
+        ("buffers_checkpoint", count(counts.pages)),
         // No thread writes pages ahead of the sessions that want their frames.
         ("buffers_clean", int8(0)),
         ("maxwritten_clean", int8(0)),
-        ("buffers_backend", count(work.written)),
+        ("buffers_backend", count(counts.written)),
         // Checkpoints alone make data files durable.
         ("buffers_backend_fsync", int8(0)),
-        ("buffers_alloc", count(work.read)),
-        ("stats_reset", Value::TimestampTz(sources.started_us)),
+        ("buffers_alloc", count(counts.read)),
+        ("stats_reset", Value::TimestampTz(since.reset_us)),
+    ]);
+}
+
+/// `pg_stat_wal`: of the log that this server has written itself, which is none on a standby.
+pub(super) fn of_log(sources: &Sources<'_>, rows: &mut Rows) {
+    let since = (sources.log_counts)();
+    let totals = since.counts;
+    rows.push([
+        ("wal_records", count(totals.records)),
+        ("wal_fpi", count(totals.images)),
+        (
+            "wal_bytes",
+            Value::Numeric(Numeric::from(i128::from(totals.bytes))),
+        ),
+        ("wal_buffers_full", count(totals.full)),
+        ("wal_write", count(totals.writes)),
+        ("wal_sync", count(totals.syncs)),
+        // No write or sync is timed.
+        ("wal_write_time", NULL),
+        ("wal_sync_time", NULL),
+        ("stats_reset", Value::TimestampTz(since.reset_us)),
     ]);
 }
 
 /// `pg_stat_archiver`: nothing archives the log.
-pub(super) fn of_archiver(_: &Sources<'_>, rows: &mut Rows) {
+pub(super) fn of_archiver(sources: &Sources<'_>, rows: &mut Rows) {
     rows.push([
         ("archived_count", int8(0)),
         ("last_archived_wal", NULL),
@@ -293,6 +308,6 @@ pub(super) fn of_archiver(_: &Sources<'_>, rows: &mut Rows) {
         ("failed_count", int8(0)),
         ("last_failed_wal", NULL),
         ("last_failed_time", NULL),
-        ("stats_reset", NULL),
+        ("stats_reset", Value::TimestampTz((sources.archiver_reset_us)())),
     ]);
 }

@@ -347,6 +347,14 @@ pub(crate) const PG_STAT_USER_TABLES: Shape = Shape::view(
      int8, analyze_count int8, autoanalyze_count int8",
 );
 
+/// `pg_stat_wal`
+pub(crate) const PG_STAT_WAL: Shape = Shape::view(
+    12_293,
+    "pg_stat_wal",
+    "wal_records int8, wal_fpi int8, wal_bytes numeric, wal_buffers_full int8, wal_write int8, wal_sync int8, \
+     wal_write_time float8, wal_sync_time float8, stats_reset timestamptz",
+);
+
 /// `pg_stat_wal_receiver`
 pub(crate) const PG_STAT_WAL_RECEIVER: Shape = Shape::view(
     12_236,
