@@ -7,16 +7,18 @@
 use std::time::Instant;
 
 use clearway_storage::PageCounts;
+use clearway_storage::wal::LogCounts;
 
 use crate::executor::Execution;
 use crate::spill::BlockCounts;
 use clearway_sql::plan::{Counter, Measured, PageCounters};
 
-/// Pages and blocks that the calling thread has used.
+/// Pages and blocks that the calling thread has used, and log that it has written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Used {
     pages: PageCounts,
     temporary: BlockCounts,
+    log: LogCounts,
 }
 
 impl Used {
@@ -25,6 +27,7 @@ impl Used {
         Used {
             pages: PageCounts::of_thread(),
             temporary: BlockCounts::of_thread(),
+            log: LogCounts::of_thread(),
         }
     }
 
@@ -39,6 +42,10 @@ impl Used {
         Counter::add(&counters.written, pages.written);
         Counter::add(&counters.temporary_read, temporary.read);
         Counter::add(&counters.temporary_written, temporary.written);
+        let log = now.log.since(self.log);
+        Counter::add(&counters.log_records, log.records);
+        Counter::add(&counters.log_images, log.images);
+        Counter::add(&counters.log_bytes, log.bytes);
     }
 }
 
@@ -55,7 +62,7 @@ impl Stretch {
     pub(crate) fn begin(execution: &Execution<'_>, what: Measured) -> Stretch {
         Stretch {
             started: what.timing.then(Instant::now),
-            used: what.buffers.then(Used::now),
+            used: what.counts_work().then(Used::now),
             removed: execution.removed,
         }
     }

@@ -12,7 +12,7 @@ use clearway_sql::plan::{Counter, MeasuredStatement, RowsStatement};
 pub(crate) fn run(execution: &mut Execution<'_>, measured: &MeasuredStatement) -> Result<f64> {
     measured.tree.reset();
     let what = measured.tree.measured();
-    let used = what.buffers.then(Used::now);
+    let used = what.counts_work().then(Used::now);
     let mut sent: u64 = 0;
     let started = Instant::now();
     let mut first_ns = 0;

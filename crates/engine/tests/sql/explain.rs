@@ -147,7 +147,8 @@ fn options_are_checked() {
         ("format yaml", "ERROR 0A000"),
         ("format other", "ERROR 22023"),
         ("buffers", "done"),
-        ("wal, analyze", "ERROR 0A000"),
+        ("wal", "ERROR 22023"),
+        ("settings", "ERROR 0A000"),
         ("analyze maybe", "ERROR 42601"),
         ("speed", "ERROR 42601"),
     ] {
@@ -230,6 +231,47 @@ fn buffers_are_counted_for_each_operator() {
     assert!(blocks.contains(" written="), "{shown}");
     let shown = query(&mut s, "explain (analyze, costs off) select count(v) from t");
     assert!(!shown.contains("Buffers"), "{shown}");
+}
+
+#[test]
+fn the_log_is_counted_for_the_statement() {
+    let fixture = fixture();
+    let mut s = fixture.session();
+    query(
+        &mut s,
+        "create table logged (id int primary key, v int); insert into logged values (1, 1)",
+    );
+    query(&mut s, "checkpoint");
+    let update = |options: &str| format!("explain ({options}, costs off) update logged set v = v + 1");
+    let text = |s: &mut _| query(s, &update("analyze, wal, timing off, summary off"));
+    let first = text(&mut s);
+    let line = |answer: &str| {
+        let found = answer
+            .split(", ")
+            .filter(|line| line.contains("WAL: "))
+            .map(str::trim);
+        found.map(str::to_owned).collect::<Vec<_>>()
+    };
+    // One record, and in it the page as a whole, since none was logged since the checkpoint.
+    assert_eq!(line(&first).len(), 1, "{first}");
+    assert!(
+        line(&first)[0].starts_with("WAL: records=1 fpi=1 bytes="),
+        "{first}"
+    );
+    let second = text(&mut s);
+    assert!(line(&second)[0].starts_with("WAL: records=1 bytes="), "{second}");
+    let shown = json(&query(&mut s, &update("analyze, wal, format json")));
+    assert_eq!(
+        (&shown["Plan"]["WAL Records"], &shown["Plan"]["WAL FPI"]),
+        (&1.into(), &0.into())
+    );
+    assert!(shown["Plan"]["WAL Bytes"].as_u64().unwrap() > 0, "{shown}");
+    assert_eq!(shown["Plan"]["Plans"][0].get("WAL Records"), None, "{shown}");
+    // A statement that only reads has no line.
+    let read = query(&mut s, "explain (analyze, wal) select * from logged");
+    assert!(!read.contains("WAL"), "{read}");
+    let plain = json(&query(&mut s, &update("analyze, format json")));
+    assert_eq!(plain["Plan"].get("WAL Records"), None, "{plain}");
 }
 
 #[test]

@@ -15,11 +15,11 @@ pub struct Counter {
     pub startup_ns: AtomicU64,
     /// Time until the last row, of all loops.
     pub total_ns: AtomicU64,
-    /// Pages that it used, and what is below it.
+    /// Pages that it used and log that it wrote, and what is below it.
     pub pages: PageCounters,
 }
 
-/// The counts of pages.
+/// The counts of pages, and of log.
 #[derive(Debug, Default)]
 pub struct PageCounters {
     /// Found in memory.
@@ -34,11 +34,17 @@ pub struct PageCounters {
     pub temporary_read: AtomicU64,
     /// Blocks of temporary files that were written.
     pub temporary_written: AtomicU64,
+    /// Records that were written to the log,
+    pub log_records: AtomicU64,
+    /// whole pages in them,
+    pub log_images: AtomicU64,
+    /// and their bytes.
+    pub log_bytes: AtomicU64,
 }
 
 impl PageCounters {
     /// All counts, in the order in which they are shown.
-    pub(crate) fn all(&self) -> [&AtomicU64; 6] {
+    pub(crate) fn all(&self) -> [&AtomicU64; 9] {
         [
             &self.hit,
             &self.read,
@@ -46,6 +52,9 @@ impl PageCounters {
             &self.written,
             &self.temporary_read,
             &self.temporary_written,
+            &self.log_records,
+            &self.log_images,
+            &self.log_bytes,
         ]
     }
 }
@@ -57,6 +66,15 @@ pub struct Measured {
     pub timing: bool,
     /// Pages.
     pub buffers: bool,
+    /// The log that is written.
+    pub wal: bool,
+}
+
+impl Measured {
+    /// True if pages or log are counted.
+    pub fn counts_work(self) -> bool {
+        self.buffers || self.wal
+    }
 }
 
 impl Counter {

@@ -24,6 +24,8 @@ pub struct ExplainOptions {
     pub costs: Option<bool>,
     /// Show the pages that were read.
     pub buffers: bool,
+    /// Show what was written to the log.
+    pub wal: bool,
     /// Read the clock in each operator; with ANALYZE true if not given.
     pub timing: Option<bool>,
     /// Show the times of planning and execution; with ANALYZE true if not given.
@@ -35,13 +37,14 @@ pub struct ExplainOptions {
 impl ExplainOptions {
     /// The error of options that do not go together.
     pub(crate) fn check(&self) -> Result<()> {
-        if self.timing == Some(true) && !self.analyze {
-            return Err(EngineError::new(
+        let asked = [("WAL", self.wal), ("TIMING", self.timing == Some(true))];
+        match asked.into_iter().find(|(_, is_asked)| *is_asked && !self.analyze) {
+            Some((name, _)) => Err(EngineError::new(
                 SqlState::INVALID_PARAMETER_VALUE,
-                "EXPLAIN option TIMING requires ANALYZE",
-            ));
+                format!("EXPLAIN option {name} requires ANALYZE"),
+            )),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// True if costs are shown.
@@ -59,6 +62,7 @@ impl ExplainOptions {
         Measured {
             timing: self.reads_clock(),
             buffers: self.analyze && self.buffers,
+            wal: self.analyze && self.wal,
         }
     }
 
@@ -82,6 +86,7 @@ impl ExplainOptions {
             on("verbose", Some(self.verbose)),
             on("costs", self.costs),
             on("buffers", Some(self.buffers)),
+            on("wal", Some(self.wal)),
             on("timing", self.timing),
             on("summary", self.summary),
             Some(match self.format {

@@ -142,12 +142,22 @@ impl PlanTree {
             let line = buffers_line(node.pages());
             lines.extend(line.map(|line| format!("{indent}Buffers: {line}")));
         }
+        if self.shows_log(node) {
+            let line = log_line(node.pages());
+            lines.extend(line.map(|line| format!("{indent}WAL: {line}")));
+        }
         for input in &node.inputs {
             if let Some(name) = &input.of_query {
                 lines.push(format!("{indent}{name}"));
             }
             checkpoint(|| self.text(input, depth + 1, lines));
         }
+    }
+
+    /// True for the operator at the top, if the log is counted. The rows that the others give are changed while they are asked for
+    /// more, so their counts are not their own.
+    fn shows_log(&self, node: &ShownNode) -> bool {
+        self.options.measured().wal && std::ptr::eq(node, &raw const self.top)
     }
 
     /// The rows that a node's own condition has taken away, for each of its loops.
@@ -170,7 +180,8 @@ impl PlanTree {
         let mut out = "[\n  {\n    \"Plan\": ".to_owned();
         self.json_node(&self.top, 2, &mut out);
         if self.options.buffers {
-            let planning = buffer_members([0; 6]).map(|(name, count)| format!("      \"{name}\": {count}"));
+            let planning =
+                buffer_members(Pages::default()).map(|(name, count)| format!("      \"{name}\": {count}"));
             let _ = write!(out, ",\n    \"Planning\": {{\n{}\n    }}", planning.join(",\n"));
         }
         if self.options.shows_summary() {
@@ -229,6 +240,16 @@ impl PlanTree {
                 add(name, count.to_string());
             }
         }
+        if self.shows_log(node) {
+            let [.., records, images, bytes] = node.pages();
+            for (name, count) in [
+                ("WAL Records", records),
+                ("WAL FPI", images),
+                ("WAL Bytes", bytes),
+            ] {
+                add(name, count.to_string());
+            }
+        }
         out.push_str("{\n");
         for (at, (name, value)) in members.iter().enumerate() {
             let comma = if at == 0 { "" } else { ",\n" };
@@ -276,8 +297,9 @@ impl ShownNode {
     }
 }
 
-/// Pages found in memory, read, dirtied and written, and blocks of temporary files read and written.
-type Pages = [u64; 6];
+/// Pages found in memory, read, dirtied and written, blocks of temporary files read and written, and records, whole pages and
+/// bytes of the log.
+type Pages = [u64; 9];
 
 impl ShownNode {
     /// The pages that it and what is below it have used: as for times, those of its inputs are among them.
@@ -305,7 +327,7 @@ fn buffers_line(pages: Pages) -> Option<String> {
         let shown: Vec<String> = counted.map(|(name, count)| format!("{name}={count}")).collect();
         (!shown.is_empty()).then(|| format!("{kind} {}", shown.join(" ")))
     };
-    let (shared, temporary) = pages.split_at(4);
+    let (shared, temporary) = pages[..6].split_at(4);
     let groups = [
         group("shared", &["hit", "read", "dirtied", "written"], shared),
         group("temp", &["read", "written"], temporary),
@@ -314,9 +336,21 @@ fn buffers_line(pages: Pages) -> Option<String> {
     (!shown.is_empty()).then(|| shown.join(", "))
 }
 
+/// The log that was written, as the text shows it; none if nothing was.
+fn log_line(pages: Pages) -> Option<String> {
+    let [.., records, images, bytes] = pages;
+    let counted = [("records", records), ("fpi", images), ("bytes", bytes)];
+    let shown: Vec<String> = counted
+        .into_iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(name, count)| format!("{name}={count}"))
+        .collect();
+    (!shown.is_empty()).then(|| shown.join(" "))
+}
+
 /// Pages as JSON shows them. Pages of temporary tables are among the shared ones.
 fn buffer_members(
-    [hit, read, dirtied, written, temporary_read, temporary_written]: Pages,
+    [hit, read, dirtied, written, temporary_read, temporary_written, ..]: Pages,
 ) -> [(&'static str, u64); 10] {
     [
         ("Shared Hit Blocks", hit),

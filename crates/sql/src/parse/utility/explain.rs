@@ -40,8 +40,8 @@ fn set(options: &mut ExplainOptions, option: &UtilityOption) -> Result<()> {
         "timing" => options.timing = Some(option.is_on()?),
         "summary" => options.summary = Some(option.is_on()?),
         "settings" if option.is_on()? => return refused("SETTINGS"),
-        "wal" if option.is_on()? => return refused("WAL"),
-        "settings" | "wal" => {}
+        "wal" => options.wal = option.is_on()?,
+        "settings" => {}
         "format" => {
             options.format = match option.text()? {
                 "text" => ExplainFormat::Text,
