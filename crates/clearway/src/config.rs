@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use clearway_engine::config::Origin;
-use clearway_engine::{CHANGEABLE, Config};
+use clearway_engine::Config;
+use clearway_engine::config::{Origin, is_changeable};
 use clearway_server::replication::receiver::conninfo::ConnInfo;
 use clearway_server::{Server, check_rules};
 
@@ -137,17 +137,14 @@ fn show(config: &Config, keys: &[String]) -> Result<()> {
 
 fn diff(config: &Config) -> Result<()> {
     let defaults = Config::default().values();
-    let differing = config
-        .values()
-        .into_iter()
-        .zip(defaults)
-        .filter(|(value, default)| value != default);
-    for ((key, value), (_, default)) in differing {
-        let needs = if CHANGEABLE.contains(&&*key) {
-            "reload"
-        } else {
-            "restart"
-        };
+    for (key, value) in config.values() {
+        let default = defaults.iter().find(|(known, _)| *known == key);
+        // That of a session's setting is in the server, not in the configuration.
+        let default = default.map_or("", |(_, default)| default.as_str());
+        if value == default {
+            continue;
+        }
+        let needs = if is_changeable(&key) { "reload" } else { "restart" };
         let place = place_of(config, &key);
         output::line(format_args!(
             "{key}: {default} -> {value}    # {place}; a change needs a {needs}"

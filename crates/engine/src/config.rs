@@ -17,6 +17,7 @@
 
 mod addresses;
 pub(crate) mod files;
+pub(crate) mod session_settings;
 mod units;
 pub(crate) mod unknown_keys;
 pub(crate) mod values;
@@ -37,8 +38,9 @@ use clearway_sql::error::{EngineError, SqlState};
 
 pub use crate::logging::{LogDestination, LogLevel, LogStatement, PREFIX_ESCAPES};
 pub use files::{AUTO_FILE, Origin, Origins};
+pub use session_settings::{SessionSettings, SettingText, setting_of_key};
 pub use units::{ByteSize, DelayLimit, SizeLimit, Span};
-pub use values::CHANGEABLE;
+pub use values::{CHANGEABLE, is_changeable};
 
 /// The kernel's scheduling of a session that wakes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -206,6 +208,8 @@ pub struct Config {
     pub log_lock_waits: bool,
     /// The statements that are counted in the view of this name, and their number.
     pub pg_stat_statements: StatementTracking,
+    /// Values of SQL settings for sessions that set no other.
+    pub settings: SessionSettings,
     /// The variant of each mechanism.
     pub mechanisms: Mechanisms,
     /// The places of the values, if they come from files.
@@ -277,6 +281,7 @@ impl Default for Config {
             log_temp_files: SizeLimit::Never,
             log_lock_waits: false,
             pg_stat_statements: StatementTracking::default(),
+            settings: SessionSettings::default(),
             mechanisms: Mechanisms::default(),
             origins: Origins::default(),
         }
@@ -326,6 +331,7 @@ impl Config {
         self.check_log()?;
         self.check_replication()?;
         self.check_statements()?;
+        self.check_session_settings()?;
         let prefix = logging::check_prefix(&self.log_line_prefix);
         require("log_line_prefix", prefix.is_ok(), || prefix.unwrap_err())?;
         self.check_maintenance()

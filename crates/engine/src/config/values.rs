@@ -1,6 +1,7 @@
 //! The values of a configuration as texts, and which of its keys can change while the server runs.
 
 use super::Config;
+use super::session_settings::setting_of_key;
 
 /// The keys of the configuration that change at run time, sorted.
 pub const CHANGEABLE: [&str; 20] = [
@@ -25,6 +26,11 @@ pub const CHANGEABLE: [&str; 20] = [
     "timezone",
     "work_mem",
 ];
+
+/// True for a key whose value changes at run time: one of these, or of a SQL setting.
+pub fn is_changeable(key: &str) -> bool {
+    CHANGEABLE.contains(&key) || setting_of_key(key).is_some()
+}
 
 /// The unit in which PostgreSQL shows a key of the configuration, or would show one of ours.
 pub(crate) fn unit_of(key: &str) -> Option<&'static str> {
@@ -51,12 +57,15 @@ pub(crate) const FOR_SUPERUSERS: [&str; 3] = ["data_directory", "hba_file", "pri
 
 /// The keys whose values differ; those of the mechanisms as `mechanisms.NAME`.
 pub(crate) fn differing(one: &Config, other: &Config) -> Vec<String> {
-    let values = values_of(other);
-    values_of(one)
-        .into_iter()
-        .filter(|(name, value)| !values.contains(&(name.clone(), value.clone())))
-        .map(|(name, _)| name)
-        .collect()
+    let (values, others) = (values_of(one), values_of(other));
+    let is_other = |(name, _): &&(String, String)| !values.iter().any(|(known, _)| known == name);
+    let added: Vec<_> = others
+        .iter()
+        .filter(is_other)
+        .map(|(name, _)| name.clone())
+        .collect();
+    let changed = values.into_iter().filter(|value| !others.contains(value));
+    changed.map(|(name, _)| name).chain(added).collect()
 }
 
 /// All keys with their values as texts.

@@ -1,12 +1,14 @@
 //! ALTER SYSTEM: the keys that are written into [`AUTO_FILE`] of the data directory.
 //!
-//! 1. The key must be one of the configuration, and the value one that it takes beside those in force.
+//! 1. The key must be one of the configuration, or a setting that sessions can change (`settings.NAME` in the file), and the value
+//!    one that it takes beside those in force.
 //! 2. The file is read, changed, and written under another name, which is made durable.
 //! 3. It gets its name. So a kill leaves the old file or the new one, never a part.
 //!
 //! Nothing changes before the configuration is read again ([`reload`](super::reload)), or the server is started again. A
 //! lock keeps sessions apart that alter at once: each finds what the one before it has written.
 
+use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -15,6 +17,7 @@ use std::sync::PoisonError;
 use toml::{Table, Value};
 
 use crate::config::files::{AUTO_FILE, from_table, key_in, set_key_in, text_of};
+use crate::config::session_settings::{key_of_setting, setting_of_key};
 use crate::config::unknown_keys::nearest_key;
 use crate::config::values::unit_of;
 use crate::config::{ByteSize, Config};
@@ -62,6 +65,14 @@ fn value_like(key: &str, like: &Value, text: &str) -> Option<Value> {
     }
 }
 
+/// The key of what ALTER SYSTEM names: a key of the configuration, or a setting of sessions.
+fn key_of(name: &str) -> Cow<'_, str> {
+    match Settings::is_for_sessions(name) {
+        true => Cow::Owned(key_of_setting(name)),
+        false => Cow::Borrowed(name),
+    }
+}
+
 /// The error of a key that there is not.
 fn unknown(name: &str) -> EngineError {
     if Settings::is_known(name) {
@@ -69,8 +80,7 @@ fn unknown(name: &str) -> EngineError {
             SqlState::from_code("55P02"),
             format!("parameter \"{name}\" cannot be changed"),
         )
-        .with_detail("It is no key of the configuration.")
-        .with_hint("ALTER ROLE … SET gives it a value for all sessions of a role.");
+        .with_detail("It is no key of the configuration.");
     }
     let error = EngineError::new(
         SqlState::UNDEFINED_OBJECT,
@@ -124,6 +134,8 @@ impl Engine {
         match name {
             None => written.clear(),
             Some(name) => {
+                let key = key_of(name);
+                let name = &*key;
                 let value = value.map(|value| self.checked_value(name, value)).transpose()?;
                 if value.is_none() && key_in(&written, name).is_none() {
                     self.require_key(name)?;
@@ -144,6 +156,9 @@ impl Engine {
                 format!("parameter \"{name}\" cannot be changed"),
             ));
         }
+        if setting_of_key(name).is_some_and(Settings::is_for_sessions) {
+            return Ok(Value::String(String::new()));
+        }
         let table = table_of(&Config::default())?;
         match key_in(&table, name) {
             Some(value) if !value.is_table() => Ok(value.clone()),
@@ -154,9 +169,10 @@ impl Engine {
     /// A value that the key takes.
     fn checked_value(&self, name: &str, text: &str) -> Result<Value> {
         let refused = || {
+            let shown = setting_of_key(name).unwrap_or(name);
             EngineError::new(
                 SqlState::INVALID_PARAMETER_VALUE,
-                format!("invalid value for parameter \"{name}\": \"{text}\""),
+                format!("invalid value for parameter \"{shown}\": \"{text}\""),
             )
         };
         let like = self.require_key(name)?;
@@ -227,6 +243,34 @@ mod tests {
              mechanisms.lwlock|queued|configuration file|t\nshared_buffers|2048|configuration file|t\n\
              work_mem|9216|configuration file|t"
         );
+        // A setting of sessions.
+        run(&engine, "alter system set lock_timeout = '7s'").unwrap();
+        run(&engine, "alter system set enable_seqscan to off").unwrap();
+        run(&engine, "select pg_reload_conf()").unwrap();
+        assert_eq!(run(&engine, "show lock_timeout").unwrap(), "7s");
+        let told = "select name, setting, source, context, sourceline is not null, pending_restart from pg_settings \
+                    where name in ('lock_timeout', 'enable_seqscan') order by name";
+        assert_eq!(
+            run(&engine, told).unwrap(),
+            "enable_seqscan|off|configuration file|user|t|f\nlock_timeout|7000|configuration file|user|t|f"
+        );
+        let written = "select name, setting, applied, error is null from pg_file_settings \
+                       where name in ('lock_timeout', 'enable_seqscan') order by name";
+        assert_eq!(
+            run(&engine, written).unwrap(),
+            "enable_seqscan|off|t|t\nlock_timeout|7s|t|t"
+        );
+        assert_eq!(
+            run(
+                &engine,
+                "select count(*) from pg_settings where name like 'settings.%'"
+            )
+            .unwrap(),
+            "0"
+        );
+        run(&engine, "alter system reset lock_timeout").unwrap();
+        run(&engine, "select pg_reload_conf()").unwrap();
+        assert_eq!(run(&engine, "show lock_timeout").unwrap(), "0");
         run(&engine, "alter system reset work_mem").unwrap();
         run(&engine, "alter system reset work_mem").unwrap();
         run(&engine, "select pg_reload_conf()").unwrap();
@@ -267,6 +311,12 @@ mod tests {
                 "22023",
                 "does not exist",
             ),
+            (
+                "alter system set lock_timeout = 'soon'",
+                "22023",
+                "\"lock_timeout\": \"soon\"",
+            ),
+            ("alter system set role = 'joe'", "55P02", "cannot be changed"),
             (
                 "alter system set server_version = '16'",
                 "55P02",

@@ -66,6 +66,7 @@ impl Engine {
         taken.log_temp_files = config.log_temp_files;
         taken.log_lock_waits = config.log_lock_waits;
         taken.pg_stat_statements.track = config.pg_stat_statements.track;
+        taken.settings.clone_from(&config.settings);
         taken.datestyle.clone_from(&config.datestyle);
         taken.timezone.clone_from(&config.timezone);
         taken.origins.clone_from(&config.origins);

@@ -184,6 +184,9 @@ impl Engine {
         configure("pg_stat_statements.track", tracking.track.word())?;
         configure("datestyle", &config.datestyle)?;
         configure("timezone", &config.timezone)?;
+        for (name, value) in &config.settings.0 {
+            settings.set_default_from(DefaultSource::File, name, &value.0)?;
+        }
         /// Of a huge page.
         const HUGE_MEGABYTES: u64 = 2;
         let shared = config.shared_buffers.bytes().div_ceil(1 << 20);

@@ -101,6 +101,20 @@ pub(super) const OF_SUPERUSERS: [&str; 5] = [
     "pg_stat_statements.track",
 ];
 
+/// Settings whose defaults are keys of the configuration.
+pub(super) const KEYS_OF_CONFIGURATION: [&str; 10] = [
+    "datestyle",
+    "deadlock_timeout",
+    "log_lock_waits",
+    "log_min_duration_statement",
+    "log_statement",
+    "log_temp_files",
+    "pg_stat_statements.track",
+    "synchronous_commit",
+    "timezone",
+    "work_mem",
+];
+
 /// All settings, sorted by name.
 pub(super) static DEFINITIONS: &[Definition] = &[
     reported("application_name", "application_name", Kind::Text, ""),

@@ -28,7 +28,7 @@ use clearway_sql::plan::IsolationLevel;
 use clearway_sql::settings::PlannerSettings;
 use clearway_sql::value::datetime::in_force::DateTimeSettings;
 use clearway_sql::value::text::SHORTEST;
-use definitions::{DEFINITIONS, Definition, Kind, definition};
+use definitions::{DEFINITIONS, Definition, KEYS_OF_CONFIGURATION, Kind, definition};
 use values::{checked, date_style, parse_kilobytes};
 
 pub(crate) use definitions::level;
@@ -196,6 +196,18 @@ impl Settings {
     /// True for the name of a setting.
     pub(crate) fn is_known(name: &str) -> bool {
         definition(name).is_some()
+    }
+
+    /// True for a setting that a session can change, and whose default the configuration may say as `settings.NAME`: it is no
+    /// key of its own, and no role.
+    pub(crate) fn is_for_sessions(name: &str) -> bool {
+        let is_of_client = matches!(
+            name,
+            "application_name" | "client_encoding" | "role" | "session_authorization"
+        );
+        let is_of_transaction = name.starts_with("transaction_");
+        definition(name).is_some_and(|definition| definition.kind != Kind::ReadOnly)
+            && !(is_of_client || is_of_transaction || KEYS_OF_CONFIGURATION.contains(&name))
     }
 
     /// As [`set_default_from`](Self::set_default_from), for a value that nothing has chosen.

@@ -4,7 +4,8 @@ use super::Sources;
 use super::rows::{NULL, Rows, boolean, int4, text};
 use crate::config::Config;
 use crate::config::files::{AUTO_FILE, from_table, key_in, keys_of, set_key_in, text_of};
-use crate::config::values::{CHANGEABLE, differing};
+use crate::config::session_settings::setting_of_key;
+use crate::config::values::{differing, is_changeable};
 use clearway_sql::value::Value;
 use std::path::{Path, PathBuf};
 use toml::Table;
@@ -77,7 +78,7 @@ pub(super) fn settings(sources: &Sources<'_>, rows: &mut Rows) {
         let waits = of
             .name
             .as_ref()
-            .is_some_and(|name| is_last && waiting.contains(name) && !CHANGEABLE.contains(&&**name));
+            .is_some_and(|name| is_last && waiting.contains(name) && !is_changeable(name));
         let fault = of.fault.as_deref().or(waits.then_some(WAITS));
         let number = |number: usize| int4(i32::try_from(number).unwrap_or(i32::MAX));
         let optional = |value: &Option<String>| value.as_deref().map_or(NULL, text);
@@ -85,7 +86,12 @@ pub(super) fn settings(sources: &Sources<'_>, rows: &mut Rows) {
             ("sourcefile", Value::text(of.file.display().to_string())),
             ("sourceline", of.line.map_or(NULL, number)),
             ("seqno", number(place + 1)),
-            ("name", optional(&of.name)),
+            (
+                "name",
+                of.name
+                    .as_deref()
+                    .map_or(NULL, |name| text(setting_of_key(name).unwrap_or(name))),
+            ),
             ("setting", optional(&of.value)),
             ("applied", boolean(is_last && fault.is_none() && fresh.is_ok())),
             ("error", fault.map_or(NULL, text)),

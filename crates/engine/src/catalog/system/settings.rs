@@ -2,6 +2,7 @@
 
 use super::Sources;
 use super::rows::{NULL, Rows, boolean, int4, text, texts};
+use crate::config::session_settings::{key_of_setting, setting_of_key};
 use crate::config::values::{CHANGEABLE, FOR_SUPERUSERS, unit_of, values_of};
 use crate::config::{Config, Origin};
 use crate::settings::{in_unit, sentence_of};
@@ -19,7 +20,8 @@ fn kind_of(value: &str) -> &'static str {
 
 /// `sourcefile` and `sourceline` of a key, as far as the role may know them.
 fn place_of(sources: &Sources<'_>, config: &Config, key: &str) -> (Value, Value) {
-    match config.origins.of(key) {
+    let origins = &config.origins;
+    match origins.of(key).or_else(|| origins.of(&key_of_setting(key))) {
         Some(Origin::File { file, line }) if sources.catalog.sees_all_settings(sources.identity.current) => (
             Value::text(file.display().to_string()),
             int4(i32::try_from(*line).unwrap_or(i32::MAX)),
@@ -78,6 +80,7 @@ pub(super) fn settings(sources: &Sources<'_>, rows: &mut Rows) {
     let defaults = values_of(&Config::default());
     for (key, value) in values_of(&in_force.config) {
         if keys.contains(&key)
+            || setting_of_key(&key).is_some()
             || FOR_SUPERUSERS.contains(&&*key) && !sources.catalog.sees_all_settings(sources.identity.current)
         {
             continue;
