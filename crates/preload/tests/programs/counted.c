@@ -1,7 +1,6 @@
 /* So many acquisitions of each latch in each function; a thread that waits for 50 ms. */
 #include "said.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -39,22 +38,6 @@ __attribute__((noinline)) void *waits(void *argument)
     return argument;
 }
 
-/* Whether a thread of this process is asleep. */
-static int is_asleep(int thread)
-{
-    char path[64], text[256];
-    snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
-    int file = open(path, O_RDONLY);
-    MUST(file >= 0);
-    ssize_t length = read(file, text, sizeof text - 1);
-    MUST(length > 0);
-    close(file);
-    text[length] = 0;
-    char *end = strrchr(text, ')');
-    MUST(end != NULL);
-    return end[2] == 'S';
-}
-
 __attribute__((noinline)) void holds(void)
 {
     pthread_t thread;
@@ -63,7 +46,7 @@ __attribute__((noinline)) void holds(void)
     DO(pthread_create(&thread, NULL, waits, NULL));
     while (!__atomic_load_n(&waiter, __ATOMIC_SEQ_CST))
         sched_yield();
-    while (!is_asleep(waiter))
+    while (!is_asleep("/proc/self/task", waiter))
         sched_yield();
     nanosleep(&pause, NULL);
     DO(pthread_mutex_unlock(&waited_mutex));

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #endif
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
@@ -72,6 +73,23 @@ static inline int is_past(clockid_t clock, struct timespec at)
     struct timespec now;
     clock_gettime(clock, &now);
     return now.tv_sec > at.tv_sec || (now.tv_sec == at.tv_sec && now.tv_nsec >= at.tv_nsec);
+}
+
+/* Whether a process, or a thread of this one, is asleep: the kernel's file `stat` of it is in `directory`. */
+static inline int is_asleep(const char *directory, int number)
+{
+    char path[64], text[256];
+    snprintf(path, sizeof path, "%s/%d/stat", directory, number);
+    int file = open(path, O_RDONLY);
+    MUST(file >= 0);
+    ssize_t length = read(file, text, sizeof text - 1);
+    MUST(length > 0);
+    close(file);
+    text[length] = 0;
+    /* Behind the name, which may hold anything. */
+    char *end = strrchr(text, ')');
+    MUST(end != NULL);
+    return end[2] == 'S';
 }
 
 /* Runs `act` in another thread; what it returns. */
