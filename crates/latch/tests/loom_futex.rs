@@ -90,6 +90,12 @@ fn run<L: Send + Sync + 'static>(
     }
 }
 
+/// Neither a holder nor a mark is left.
+fn is_idle(latch: &impl std::fmt::Debug) {
+    let left = format!("{latch:?}");
+    assert!(left.contains("0x00000000"), "not idle: {left}");
+}
+
 /// Seen to catch, here and below: any of the four ways to take the word, or its release, `Relaxed`; a lost
 /// `lock bts` that counts as won (causality); a release that makes no wake-up call, a sleeper that does not
 /// register, `WAKING` left set by a woken worker (deadlock).
@@ -100,6 +106,7 @@ fn mutex_once_each<C: ClassOf, P: HolderProtocol>(workers: usize, preemptions: u
             let _guard = shared.latch.exclusive();
             shared.add_one();
         });
+        is_idle(&shared.latch);
         let _guard = shared.latch.exclusive();
         assert_eq!(shared.read(), workers as u64);
     });
@@ -134,7 +141,7 @@ fn mutex_to_be_freed<C: ClassOf, P: HolderProtocol>(workers: usize, preemptions:
             // SAFETY: held, by a guard that is forgotten.
             unsafe { shared.latch.release_to_be_freed() };
         });
-        assert!(!shared.latch.is_held());
+        is_idle(&shared.latch);
         let _guard = shared.latch.exclusive();
         assert_eq!(shared.read(), workers as u64);
     });
@@ -341,7 +348,7 @@ fn ssux_with_early_ends<C: ClassOf, P: SsuxProtocol>(steps: &'static [Step], ear
         for thread in threads {
             thread.join().unwrap();
         }
-        assert!(!shared.latch.is_held());
+        is_idle(&shared.latch);
         let _guard = shared.latch.try_exclusive().expect("no holder is left");
         assert_eq!(shared.read(), u64::from(written.load(Relaxed)));
     });
@@ -374,6 +381,78 @@ fn ssux_recursive_reader<C: ClassOf, P: SsuxProtocol>(preemptions: usize) {
     });
 }
 
+/// A latch, and how many readers have met under it.
+type Meeting<C, P> = (Ssux<C, P>, <Loom as Machine>::U32);
+
+/// Reads, and goes on only when another worker reads too.
+fn meet<C: ClassOf, P: SsuxProtocol>(shared: &Shared<Meeting<C, P>>) {
+    let (latch, inside) = &shared.latch;
+    latch.acquire_shared_recursive();
+    let before = shared.read();
+    inside.fetch_add(1, Relaxed);
+    Loom::futex_wake(inside, 1);
+    while inside.load(Relaxed) != 2 {
+        Loom::futex_wait(inside, 1, None);
+    }
+    assert_eq!(shared.read(), before, "a worker wrote beside a reader");
+    // SAFETY: held.
+    unsafe { latch.release_shared() };
+}
+
+/// Writes, by a worker that holds the latch exclusively, and releases it.
+fn write_and_release<C: ClassOf, P: SsuxProtocol>(shared: &Shared<Meeting<C, P>>) {
+    shared.add_one();
+    // SAFETY: held by the caller.
+    unsafe { shared.latch.0.release_exclusive() };
+}
+
+/// Nothing is left of two readers that have met and of two exclusives.
+fn is_idle_after_two<C: ClassOf, P: SsuxProtocol>(shared: &Shared<Meeting<C, P>>) {
+    is_idle(&shared.latch.0);
+    let _guard = shared.latch.0.exclusive();
+    assert_eq!(shared.read(), 2);
+}
+
+/// Two readers meet while an exclusive is released and wanted again by the same worker.
+///
+/// Seen to catch: readers that are woken without a change of the word; a mark that its reader leaves behind.
+fn ssux_readers_meet<C: ClassOf, P: SsuxProtocol>(preemptions: usize) {
+    explore(preemptions, move || {
+        let shared = Shared::new((Ssux::<C, P>::idle(), <Loom as Machine>::U32::new(0)));
+        shared.latch.0.acquire_exclusive();
+        run(&shared, 3, |number, shared| {
+            // The last, so that a reader is preempted less often before it has found the latch held.
+            if number == 2 {
+                write_and_release(shared);
+                shared.latch.0.acquire_exclusive();
+                write_and_release(shared);
+            } else {
+                meet(shared);
+            }
+        });
+        is_idle_after_two(&shared);
+    });
+}
+
+/// As this, and the second exclusive is another worker's, which may get the wake-up of the first one's release.
+///
+/// Seen to catch: an exclusive that waits for readers, and wakes none that may enter beside them (deadlock).
+fn ssux_readers_meet_past_another<C: ClassOf, P: SsuxProtocol>(preemptions: usize) {
+    explore(preemptions, move || {
+        let shared = Shared::new((Ssux::<C, P>::idle(), <Loom as Machine>::U32::new(0)));
+        shared.latch.0.acquire_exclusive();
+        run(&shared, 4, |number, shared| match number {
+            0 => write_and_release(shared),
+            1 => {
+                shared.latch.0.acquire_exclusive();
+                write_and_release(shared);
+            }
+            _ => meet(shared),
+        });
+        is_idle_after_two(&shared);
+    });
+}
+
 /// Two exclusives and a reader, of which the exclusives release so that the latch may be freed.
 fn ssux_to_be_freed<C: ClassOf>(preemptions: usize) {
     explore(preemptions, move || {
@@ -389,7 +468,7 @@ fn ssux_to_be_freed<C: ClassOf>(preemptions: usize) {
                 unsafe { shared.latch.release_exclusive_to_be_freed() };
             }
         });
-        assert!(!shared.latch.is_held());
+        is_idle(&shared.latch);
         let _guard = shared.latch.exclusive();
         assert_eq!(shared.read(), 2);
     });
@@ -566,6 +645,26 @@ for_each! { [to_be_freed_cas_loop: CasLoop, to_be_freed_fetch_add: FetchAddBts, 
 for_each! { [recursive_one_word: OneWord, recursive_two_words: SingleWake] {
     loom_ssux_reader => ssux_recursive_reader::<Sleeps>(3);
 } }
+
+#[test]
+fn loom_readers_meet_in_one_word() {
+    ssux_readers_meet::<Sleeps, OneWord>(1);
+}
+
+#[test]
+fn loom_readers_meet_in_two_words() {
+    ssux_readers_meet::<Sleeps, SingleWake>(1);
+}
+
+#[test]
+fn loom_readers_meet_past_another_in_one_word() {
+    ssux_readers_meet_past_another::<Sleeps, OneWord>(0);
+}
+
+#[test]
+fn loom_readers_meet_past_another_in_two_words() {
+    ssux_readers_meet_past_another::<Sleeps, FetchAddBts>(0);
+}
 
 #[test]
 fn loom_ssux_exclusive_to_be_freed() {

@@ -141,8 +141,10 @@ pub(crate) unsafe fn read_by(
     }
     Some(acquire_by(bytes, deadline, |left| match left {
         None => bytes.try_enter(),
-        // No reader was inside, so the caller is none.
-        Some(left) => bytes.try_enter() || bytes.latch.try_lock_shared_for(left).is_some(),
+        Some(left) if bytes.flags.load(Relaxed) == layout::WRITERS_FIRST => {
+            bytes.latch.try_lock_shared_for(left).is_some()
+        }
+        Some(left) => bytes.latch.try_acquire_shared_recursive_for(left),
     }))
 }
 

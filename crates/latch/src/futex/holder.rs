@@ -8,7 +8,8 @@
 //! | 30 | `HOLDER` | a worker owns the word |
 //! | 29 | `EXCLUSIVE` | the owner excludes readers too (SsuxLock only) |
 //! | 15–28 | `READERS` | readers that wait until `EXCLUSIVE` is clear (SsuxLock only) |
-//! | 0–14 | `UNITS` | the owner, and the workers that wait to own; in a mutex without readers they may reach bit 28 |
+//! | 14 | `RECURSIVE` | a registered reader that may enter beside readers is about to sleep (SsuxLock only) |
+//! | 0–13 | `UNITS` | the owner, and the workers that wait to own; in a mutex without readers they may reach bit 28 |
 //!
 //! The word is alone in 32 bits, or is the lower half of 64 bits whose upper half counts the readers inside
 //! (`storage`). Nothing here depends on which.
@@ -85,6 +86,8 @@ pub(super) const HOLDER: u64 = 1 << 30;
 pub(super) const EXCLUSIVE: u64 = 1 << 29;
 /// One worker that owns or wants to own.
 pub(super) const UNIT: u64 = 1;
+/// A waiting reader may enter beside readers, and is about to sleep.
+const RECURSIVE: u64 = 1 << 14;
 /// One waiting reader.
 pub(super) const READER: u64 = 1 << 15;
 /// All waiting readers.
@@ -92,7 +95,7 @@ pub(super) const READERS: u64 = (1 << 29) - READER;
 /// The whole word.
 pub(super) const WORD: u64 = (1 << 32) - 1;
 
-const _: () = assert!(HOLDER ^ EXCLUSIVE ^ WAKING ^ READERS ^ (READER - UNIT) == WORD);
+const _: () = assert!(HOLDER ^ EXCLUSIVE ^ WAKING ^ READERS ^ RECURSIVE ^ (RECURSIVE - UNIT) == WORD);
 
 /// The instructions by which the word of an [`SrwMutex`](crate::SrwMutex) is changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -442,6 +445,37 @@ impl<P: HolderProtocol, M: Machine, W: WordStorage<M>> HolderWord<P, M, W> {
         } else {
             M::spin_hint();
             false
+        }
+    }
+
+    /// Puts a registered reader that may enter beside readers to sleep, if the word excludes readers and none is inside, which
+    /// `is_empty` says of the word. `slept`: it has slept before. Returns whether it slept now.
+    pub(super) fn sleep_while_empty(
+        &self,
+        waiting: &mut Waiting,
+        slept: bool,
+        is_empty: impl FnOnce(u64) -> bool,
+    ) -> bool {
+        if slept {
+            self.clear_waking();
+        }
+        // S6. Acquire: pairs with the Release in `release`; a reader that comes after an exclusive's release sees that it has
+        // admitted readers.
+        let seen = self.word.fetch_or(RECURSIVE, Acquire) | RECURSIVE;
+        if seen & EXCLUSIVE != 0 && is_empty(seen) {
+            self.word.sleep(waiting, seen)
+        } else {
+            M::spin_hint();
+            false
+        }
+    }
+
+    /// The caller is inside, or waits for readers that are: wakes those that may enter beside them (S6).
+    pub(super) fn wake_recursive_readers(&self) {
+        // A reader that this look misses sets the mark after it, and looks for readers inside after that.
+        if self.look() & RECURSIVE != 0 && self.word.fetch_clear(RECURSIVE, Relaxed) & RECURSIVE != 0 {
+            // All, as in `wake_sleeping_readers`.
+            self.word.wake(u32::MAX);
         }
     }
 

@@ -200,6 +200,15 @@ impl<P: HolderProtocol, M: Machine> SsuxState<M> for InOneWord<P, M> {
         self.0.sleep_while_exclusive(waiting, slept)
     }
 
+    fn sleep_while_empty(&self, waiting: &mut Waiting, slept: bool) -> bool {
+        self.0
+            .sleep_while_empty(waiting, slept, |seen| seen & ALL_INSIDE == 0)
+    }
+
+    fn wake_recursive_readers(&self) {
+        self.0.wake_recursive_readers();
+    }
+
     fn unregister_reader(&self, slept: bool) {
         self.0.unregister_reader(slept);
     }

@@ -200,6 +200,16 @@ impl<P: HolderProtocol, M: Machine> SsuxState<M> for InTwoWords<P, M> {
         self.writer.sleep_while_exclusive(waiting, slept)
     }
 
+    fn sleep_while_empty(&self, waiting: &mut Waiting, slept: bool) -> bool {
+        // Before the owner has set `WRITER` the reader can enter.
+        self.writer
+            .sleep_while_empty(waiting, slept, |_| self.readers.load(Relaxed) == WRITER)
+    }
+
+    fn wake_recursive_readers(&self) {
+        self.writer.wake_recursive_readers();
+    }
+
     fn unregister_reader(&self, slept: bool) {
         self.writer.unregister_reader(slept);
     }

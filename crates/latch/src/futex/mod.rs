@@ -17,7 +17,7 @@
 //! | `storage` | where that word is stored: in 32 bits of its own, or beside a count of readers |
 //! | `srw_mutex` | SrwMutex and its guard |
 //! | `condvar` | SrwCondvar, rules C1 to C3 |
-//! | `ssux_lock` | SsuxLock, rules S2 to S5; its waits; its guards and their transitions; attempts that last for a time |
+//! | `ssux_lock` | SsuxLock, rules S2 to S6; its waits; its guards and their transitions; attempts that last for a time |
 //! | `ssux_state` | the contract of its state |
 //! | `in_one_word`, `in_two_words` | variants of the state: all in 64 bits, or in two words as InnoDB has it (S1) |
 //! | `sux_lock` | SuxLock, rules O1 to O3; its guards |

@@ -51,6 +51,11 @@ pub trait SsuxState<M: Machine>: core::fmt::Debug + Send + Sync + 'static {
     /// Puts a registered reader to sleep if readers are excluded. `slept`: it has slept before. Returns
     /// whether it slept now.
     fn sleep_while_exclusive(&self, waiting: &mut Waiting, slept: bool) -> bool;
+    /// Puts a registered reader that may enter beside readers to sleep, if readers are excluded and none is inside. `slept`:
+    /// it has slept before. Returns whether it slept now.
+    fn sleep_while_empty(&self, waiting: &mut Waiting, slept: bool) -> bool;
+    /// The caller is inside, or the owner that waits for readers inside: wakes the readers that may enter beside them.
+    fn wake_recursive_readers(&self);
     /// Unregisters a reader, and if it has `slept`, passes on the wake that it may have consumed.
     fn unregister_reader(&self, slept: bool);
 

@@ -77,6 +77,41 @@ static void reads_twice(pthread_rwlock_t *rwlock)
     DO(pthread_join(thread, NULL));
 }
 
+static pthread_rwlock_t *met_under;
+static pthread_barrier_t met;
+
+static void *meets(void *timed)
+{
+    struct timespec later = after(CLOCK_REALTIME, 3600000);
+    DO(timed ? pthread_rwlock_timedrdlock(met_under, &later) : pthread_rwlock_rdlock(met_under));
+    int result = pthread_barrier_wait(&met);
+    MUST(result == 0 || result == PTHREAD_BARRIER_SERIAL_THREAD);
+    DO(pthread_rwlock_unlock(met_under));
+    return NULL;
+}
+
+/* Threads that have waited for one writer read together, and may wait for each other, though another writer waits. */
+static void readers_meet(pthread_rwlock_t *rwlock)
+{
+    enum { READERS = 3 };
+    pthread_t readers[READERS], another;
+    struct timespec pause = {0, 10000000};
+    met_under = rwlock;
+    DO(pthread_barrier_init(&met, NULL, READERS));
+    for (int round = 0; round < 4; round++) {
+        DO(pthread_rwlock_wrlock(rwlock));
+        for (int i = 0; i < READERS; i++)
+            DO(pthread_create(&readers[i], NULL, meets, i == round % 4 ? rwlock : NULL));
+        DO(pthread_create(&another, NULL, writer, rwlock));
+        nanosleep(&pause, NULL);
+        DO(pthread_rwlock_unlock(rwlock));
+        for (int i = 0; i < READERS; i++)
+            DO(pthread_join(readers[i], NULL));
+        DO(pthread_join(another, NULL));
+    }
+    DO(pthread_barrier_destroy(&met));
+}
+
 static void exercise(pthread_rwlock_t *rwlock)
 {
     struct timespec later = after(CLOCK_REALTIME, 10000), none = {0, 1000000000}, past = {0, 0};
@@ -134,6 +169,7 @@ int main(void)
 {
     exercise(&plain);
     reads_twice(&plain);
+    readers_meet(&plain);
     exercise(&writers_first);
     for (int shared = 0; shared < 2; shared++) {
         pthread_rwlockattr_t attributes;
@@ -144,6 +180,7 @@ int main(void)
         SAY(pthread_rwlock_init(&rwlock, &attributes));
         exercise(&rwlock);
         reads_twice(&rwlock);
+        readers_meet(&rwlock);
         SAY(pthread_rwlock_wrlock(&rwlock));
         SAY(pthread_rwlock_init(&rwlock, &attributes));
         exercise(&rwlock);

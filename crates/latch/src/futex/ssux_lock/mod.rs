@@ -25,13 +25,18 @@
 //!   and no release comes before its own.
 //! - S5. Only the owner sleeps until readers have left. The last reader to leave while the owner is marked
 //!   sees the mark, and wakes it.
+//! - S6. Readers that may hold the lock already (`acquire_shared_recursive`) enter beside each other though an exclusive waits,
+//!   so one of them sleeps only while an exclusive is owned and no reader is inside. Before it looks at both it sets a mark
+//!   in the word that it sleeps on. An owner that has to wait for readers, and such a reader when it leaves its wait, clear
+//!   the mark, and then wake all: a reader that is not asleep yet finds the word changed. *So none of them is asleep while an
+//!   exclusive waits for another one of them, which may wait for it.*
 //!
 //! # What it promises
 //! Writers have priority: once a writer owns the lock, it waits for the readers inside at that moment and no
 //! others. Workers that want U or X have no order among each other. A reader's wait has no bound while
 //! writers keep coming.
 //!
-//! Limits: 16,383 readers and 32,767 writers can wait for one lock at a time.
+//! Limits: 16,383 readers and 16,383 writers can wait for one lock at a time.
 //!
 //! Origin: InnoDB's `ssux_lock_impl` (Marko Mäkelä, MariaDB 10.6). The mark and what follows from it, and the
 //! state in one word, are ours.
@@ -225,16 +230,25 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
     }
 
     /// Acquires in shared mode without a guard, by a worker that may hold the latch in shared mode already. It enters beside
-    /// an exclusive that waits for readers to leave, so it cannot wait for one that waits for itself. For that it gives up
-    /// the priority of writers: one waits as long as such readers follow each other.
+    /// an exclusive that waits for readers to leave, so it cannot wait for one that waits for itself, nor for one that waits for
+    /// another worker that entered so and waits for the caller. For that it gives up the priority of writers: one waits as
+    /// long as such readers follow each other.
     #[inline]
     #[track_caller]
     pub fn acquire_shared_recursive(&self) {
         if !self.state.enter_beside_readers() {
-            // No reader is inside, so the caller is none.
-            self.acquire_shared_slow();
+            self.acquire_shared_recursive_slow();
         }
         self.note_acquired(Wait::Shared);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn acquire_shared_recursive_slow(&self) {
+        let mut waiting = self.begin(Wait::Shared);
+        let entered = self.state.enter_recursive_slow(&mut waiting);
+        debug_assert!(entered, "a wait without a limit was given up");
+        waiting.finish::<M>();
     }
 
     /// As [`acquire_shared_recursive`](Self::acquire_shared_recursive), if that needs no waiting.

@@ -44,6 +44,16 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
             || self.wait_within(Wait::Shared, timeout, |waiting| self.state.enter_slow(waiting))
     }
 
+    /// As [`acquire_shared_recursive`](Self::acquire_shared_recursive), if that takes no longer than `timeout`. Returns whether
+    /// it did so.
+    #[track_caller]
+    pub fn try_acquire_shared_recursive_for(&self, timeout: Duration) -> bool {
+        self.try_acquire_shared_recursive()
+            || self.wait_within(Wait::Shared, timeout, |waiting| {
+                self.state.enter_recursive_slow(waiting)
+            })
+    }
+
     #[track_caller]
     pub(crate) fn try_acquire_update_for(&self, timeout: Duration) -> bool {
         self.try_acquire_update()

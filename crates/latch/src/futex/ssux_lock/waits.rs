@@ -10,12 +10,33 @@ use crate::waiting::Waiting;
 
 /// The waits of a state. Each returns whether it got what it waited for before `waiting` was over.
 pub(crate) trait SsuxWaits<M: Machine>: SsuxState<M> {
+    /// Enters as a reader by one attempt; if it is `RECURSIVE`, also beside readers for which an exclusive waits (S6).
+    fn enters<const RECURSIVE: bool>(&self) -> bool {
+        if RECURSIVE {
+            self.enter_beside_readers()
+        } else {
+            self.enter()
+        }
+    }
+
     /// Enters as a reader, waiting as long as it takes, or until the wait is over.
     #[must_use]
     fn enter_slow(&self, waiting: &mut Waiting) -> bool {
+        self.enter_waiting::<false>(waiting)
+    }
+
+    /// As `enter_slow`, and also beside readers for which an exclusive waits.
+    #[must_use]
+    fn enter_recursive_slow(&self, waiting: &mut Waiting) -> bool {
+        self.enter_waiting::<true>(waiting)
+    }
+
+    /// As `enters`, waiting as long as it takes, or until the wait is over.
+    #[must_use]
+    fn enter_waiting<const RECURSIVE: bool>(&self, waiting: &mut Waiting) -> bool {
         // Not registered while polling, so that a release makes no call for this worker.
         loop {
-            if self.is_open() && self.enter() {
+            if (RECURSIVE || self.is_open()) && self.enters::<RECURSIVE>() {
                 return true;
             }
             if !waiting.poll::<M>() {
@@ -28,7 +49,7 @@ pub(crate) trait SsuxWaits<M: Machine>: SsuxState<M> {
         self.register_reader();
         let mut slept = false;
         let entered = loop {
-            if self.enter() {
+            if self.enters::<RECURSIVE>() {
                 break true;
             }
             if waiting.is_over::<M>() {
@@ -36,9 +57,16 @@ pub(crate) trait SsuxWaits<M: Machine>: SsuxState<M> {
             }
             // A woken worker polls again.
             if !waiting.poll::<M>() {
-                slept = self.sleep_while_exclusive(waiting, slept);
+                slept = if RECURSIVE {
+                    self.sleep_while_empty(waiting, slept)
+                } else {
+                    self.sleep_while_exclusive(waiting, slept)
+                };
             }
         };
+        if RECURSIVE {
+            self.wake_recursive_readers();
+        }
         self.unregister_reader(slept);
         entered
     }
@@ -63,6 +91,7 @@ pub(crate) trait SsuxWaits<M: Machine>: SsuxState<M> {
     /// in update mode.
     #[must_use]
     fn drain(&self, waiting: &mut Waiting) -> bool {
+        self.wake_recursive_readers();
         waiting.poll_as_owner::<M>();
         loop {
             if self.readers_left() == 0 {
