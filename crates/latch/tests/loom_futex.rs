@@ -630,9 +630,9 @@ for_each! { [one_word_only: OneWord] {
     loom_ssux_shared_that_updates_lets_readers_in => ssux_shared_that_updates_lets_readers_in::<Sleeps>(2);
 } }
 
-// The second wake of H5 takes three preemptions. One worker is registered and not yet asleep when a release
-// finds no sleeper; a third worker acquires; the first goes to sleep; the third releases without a wake-up
-// because of `WAKING`. Seen to catch: no second wake (deadlock).
+// H5 takes three preemptions. One worker is registered and not yet asleep when a release finds no sleeper; a third worker
+// acquires; the first goes to sleep; the third releases without a wake-up because of `WAKING`. Seen to catch: a worker that
+// has not slept and goes to sleep with `WAKING` set (deadlock).
 for_each! { [mutex_three_preemptions: SingleWake] {
     loom_mutex_of_three => mutex_once_each::<Sleeps>(3, 3);
 } }

@@ -3,8 +3,8 @@
 //! Overlap inside a latch is seen by the data cell, a sleeper left behind as a deadlock. A failing schedule
 //! is printed and can be replayed with `shuttle::replay`.
 //!
-//! Seen to catch a mutation that needs more workers than loom has here: `WAKING` left set by a release that
-//! found no sleeper (deadlock). Loom shows the second wake of H5, with three preemptions.
+//! Seen to catch a mutation that needs more workers than loom has here: a reader that goes to sleep with `WAKING` set
+//! (deadlock). Loom shows the same of a writer, with three preemptions.
 //!
 //! `cargo test -p clearway-latch --features shuttle --test shuttle_futex --release`
 

@@ -18,21 +18,20 @@
 //!   and that a static initialiser has: the kind of a mutex, the flag "process-shared" of the others. So libc initialises all
 //!   objects but spinlocks; it leaves zeros where the latch is, and zeros are an idle latch. An object that is zeroed, copied
 //!   while idle, or initialised again is therefore idle, whatever was at its address before: nothing is kept by address.
-//! - L2. The latch, the owner and its count lie in the object's own bytes. There is no other memory but static
-//!   tables, and 12 KiB for the latches' counters of waits, which the first wait of the process has the system map. So nothing
-//!   here calls an allocator, and a program's own `malloc` may use these locks. Nor is there thread-local data, nor anything to
-//!   give back when a thread ends.
+//! - L2. The latch, the owner and its count lie in the object's own bytes. There is no other memory but static tables, and 12 KiB
+//!   for the latches' counters of waits, which the first wait of the process has the system map. So nothing here calls an
+//!   allocator, and a program's own `malloc` may use these locks. Nor is there thread-local data, nor anything to give back when
+//!   a thread ends.
 //! - L3. Once a release has let the next holder in, the object is not accessed any more: the next holder may free it. So
 //!   mutexes and exclusives are released by `release_to_be_freed`, and a variable is destroyed when no waiter is counted.
 //! - L4. The owner of a recursive or checked mutex, and of an exclusively held rwlock, is written by the holder alone, between
 //!   its acquisition and its release. So a thread that reads its own number there, even Relaxed, is the holder.
 //! - L5. What a lock call does for itself leaves `errno` as it was.
 //! - L6. Nothing is held over a `fork`: the child has the objects' bytes, and the calling thread owns in it what it owned
-//!   (`pthread_self` stays the same). A mutex for which threads of the parent waited counts them still; that costs a system
-//!   call at each release in the child, and nothing else: a release wakes a sleeper even if another thread is awake. An rwlock
-//!   may be copied with the mark that a waiter is awake. Until a waiter of the child has cleared it, a reader that ends its
-//!   wait passes no wake-up on; each release by a writer wakes one all the same. A condition variable for which threads of the
-//!   parent waited counts them still, and its destruction in the child waits for them without an end, as in glibc.
+//!   (`pthread_self` stays the same). A latch for which threads of the parent waited counts them still; that costs system calls
+//!   at releases in the child. A mark that a woken waiter is awake may be copied, too; a waiter of the child clears it before it
+//!   sleeps. A condition variable for which threads of the parent waited counts them still, and its destruction in the child
+//!   waits for them without an end, as in glibc.
 //!
 //! # Modules
 //! | file | holds |

@@ -42,17 +42,17 @@
 //! - H4. A worker that consumes a wake looks. Either it becomes an owner, whose release wakes the next, or it
 //!   sees an owner, whose release does. A reader that leaves, and a worker that gives up because its time is over,
 //!   wakes one of the workers left if the word has no owner (see `unregister`).
-//! - H5. (single-wake) While `WAKING` is set, some worker is awake that will look once more after clearing
-//!   it. It is the worker that the flag's setter woke. It polls, and clears the flag when it has become the
-//!   owner (its own release is still to come) or before the look that makes it sleep again. If the kernel
-//!   found no sleeper to wake, the setter clears the flag, and *then* wakes one more without it, since in
-//!   between a worker may have gone to sleep and a release may have woken no worker. A worker that returns
-//!   from a sleep for no reason clears a flag that was set for another; then one worker more than necessary
-//!   is woken. A call that returned because the word had changed is no sleep: it consumed no wake, and clears
-//!   nothing.
+//! - H5. (single-wake) A release that leaves registered workers sets `WAKING`, and then calls the kernel. While the flag is set
+//!   no release calls: that call is still to come, or some registered worker is awake. A registered worker that sees the flag
+//!   clears it before the look that makes it sleep, and when it has become the owner, whether it was woken or not. So if the
+//!   call finds no sleeper, all registered workers are awake, and none of them goes to sleep while the flag is set. A worker
+//!   that unregisters as the last one clears it. Cleared too early, the flag lets a release wake one worker more than necessary.
+//!   A call that returned because the word had changed is no sleep: it consumed no wake, and clears nothing.
 //! - H6. A worker that has died asleep, in memory that processes share, is registered, or owns the word and waits for readers.
 //!   Another worker leaves or releases in its place, as one that has slept (H4), so it passes on the wake that the dead one may
 //!   have consumed (`recovery`).
+//! - H7. A release may be the last access to the word ("to be freed"): the setter of the flag need not look whether its call
+//!   found a sleeper. Under single-wake such a release sets the flag in the step that gives the word back.
 //!
 //! A simpler version has a flag "there are waiters" in place of the count. It must wake one waiter and set
 //! the flag again on its behalf on every pass. The count spares both and makes the release a single
@@ -226,7 +226,7 @@ impl<P: HolderProtocol, M: Machine, W: WordStorage<M>> HolderWord<P, M, W> {
                         // Only the owner changes this bit, so it need not be set together with the other.
                         self.word.fetch_or(marks, Relaxed);
                     }
-                    if slept {
+                    if slept || before & WAKING != 0 {
                         self.clear_waking();
                     }
                     // `before` has this worker's unit; it may have readers.
@@ -241,7 +241,7 @@ impl<P: HolderProtocol, M: Machine, W: WordStorage<M>> HolderWord<P, M, W> {
                 // Woken, with WAKING set: a release meanwhile makes no call.
                 seen = self.look();
             } else {
-                if slept {
+                if slept || seen & WAKING != 0 {
                     seen = self.clear_waking();
                     if seen & HOLDER == 0 {
                         continue;
@@ -328,12 +328,18 @@ impl<P: HolderProtocol, M: Machine, W: WordStorage<M>> HolderWord<P, M, W> {
         }
     }
 
-    /// As `release`, by a caller after which the next owner may free the word: the subtraction is the last access to it. A
-    /// waiter is woken even if another one is awake already, since `WAKING` could not be taken back (H5); so the flag plays no
-    /// part here, as under `FetchAddBts`.
+    /// As `release`, by a caller after which the next owner may free the word: the change is the last access to it. Under
+    /// `SingleWake` the same step sets `WAKING` (H7).
     #[inline(always)]
     pub(super) fn release_to_be_freed(&self, marks: u64) {
         let own = HOLDER | marks | UNIT;
+        if P::ALGORITHM == SrwMutexAlgorithm::SingleWake {
+            // Release: pairs with the Acquire of the next owner.
+            if let Err(found) = self.word.compare_exchange(own, 0, Release) {
+                self.release_marking(own, found);
+            }
+            return;
+        }
         // Release: pairs with the Acquire of the next owner.
         let before = self.word.fetch_sub(own, Release);
         debug_assert_eq!(
@@ -343,6 +349,28 @@ impl<P: HolderProtocol, M: Machine, W: WordStorage<M>> HolderWord<P, M, W> {
         );
         if before != own {
             self.wake_at_the_address();
+        }
+    }
+
+    /// Releases the word, seen as `seen`, and sets `WAKING` in the same step if a worker is registered.
+    #[cold]
+    #[inline(never)]
+    fn release_marking(&self, own: u64, mut seen: u64) {
+        loop {
+            debug_assert_eq!(
+                seen & (HOLDER | EXCLUSIVE),
+                own & (HOLDER | EXCLUSIVE),
+                "released, not held"
+            );
+            let left = seen - own;
+            let is_alone = left & WORD & !WAKING == 0;
+            let new = if is_alone { left & !WAKING } else { left | WAKING };
+            // Release: pairs with the Acquire of the next owner.
+            match self.word.compare_exchange_weak(seen, new, Release) {
+                Ok(_) if new & !left & WAKING != 0 => return self.wake_at_the_address(),
+                Ok(_) => return,
+                Err(found) => seen = found,
+            }
         }
     }
 
@@ -373,6 +401,11 @@ impl<P: HolderProtocol, M: Machine, W: WordStorage<M>> HolderWord<P, M, W> {
             return;
         }
         loop {
+            if seen & WORD == WAKING {
+                // H5: the last one that was registered has left.
+                self.word.fetch_clear(WAKING, Relaxed);
+                return;
+            }
             // An owner's release will wake. A woken worker will look, and its release, or its leaving, will
             // wake.
             if seen & (HOLDER | WAKING) != 0 || seen & WORD == 0 {
@@ -383,15 +416,7 @@ impl<P: HolderProtocol, M: Machine, W: WordStorage<M>> HolderWord<P, M, W> {
                 Err(found) => seen = found,
             }
         }
-        if self.word.wake(1) != 0 {
-            return;
-        }
-        // H5: all registered workers were awake at the call. But one may have gone to sleep since, and an
-        // owner may have released without a wake-up because of the flag.
-        let before = self.word.fetch_clear(WAKING, Relaxed);
-        if before & HOLDER == 0 && before & WORD & !WAKING != 0 {
-            self.word.wake(1);
-        }
+        self.word.wake(1);
     }
 
     // The rest is for the SsuxLock.
@@ -434,11 +459,15 @@ impl<P: HolderProtocol, M: Machine, W: WordStorage<M>> HolderWord<P, M, W> {
     /// whether it slept now.
     pub(super) fn sleep_while_exclusive(&self, waiting: &mut Waiting, slept: bool) -> bool {
         // Acquire: pairs with the Release in `release` and `unmark_exclusive`.
-        let seen = if slept {
+        let mut seen = if slept {
             self.clear_waking()
         } else {
             self.word.load(Acquire)
         };
+        if seen & WAKING != 0 {
+            // H5.
+            seen = self.clear_waking();
+        }
         let excluded = seen & EXCLUSIVE != 0;
         if excluded {
             self.word.sleep(waiting, seen)
@@ -456,13 +485,14 @@ impl<P: HolderProtocol, M: Machine, W: WordStorage<M>> HolderWord<P, M, W> {
         slept: bool,
         is_empty: impl FnOnce(u64) -> bool,
     ) -> bool {
-        if slept {
+        if slept || self.look() & WAKING != 0 {
             self.clear_waking();
         }
         // S6. Acquire: pairs with the Release in `release`; a reader that comes after an exclusive's release sees that it has
         // admitted readers.
         let seen = self.word.fetch_or(RECURSIVE, Acquire) | RECURSIVE;
-        if seen & EXCLUSIVE != 0 && is_empty(seen) {
+        // H5: a worker that sees `WAKING` clears it first.
+        if seen & (EXCLUSIVE | WAKING) == EXCLUSIVE && is_empty(seen) {
             self.word.sleep(waiting, seen)
         } else {
             M::spin_hint();

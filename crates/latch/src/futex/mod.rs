@@ -13,7 +13,7 @@
 //!
 //! | file | holds |
 //! | --- | --- |
-//! | `holder` | the word of a mutex: holder bit, waiters, rules H1 to H6, and the three variants that change it |
+//! | `holder` | the word of a mutex: holder bit, waiters, rules H1 to H7, and the three variants that change it |
 //! | `storage` | where that word is stored: in 32 bits of its own, or beside a count of readers |
 //! | `srw_mutex` | SrwMutex and its guard |
 //! | `condvar` | SrwCondvar, rules C1 to C3 |

@@ -166,7 +166,7 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SrwMutex<C, M, P> {
     /// is one access to the word, and after that at most a wake-up by its address.
     ///
     /// That is what POSIX asks of `pthread_mutex_unlock`, and what the release of a guard, which looks at the word again, does
-    /// not promise. A release with waiters always makes a system call, under [`SingleWake`] too.
+    /// not promise.
     ///
     /// # Safety
     /// The caller holds the mutex, without a guard or by one that it has forgotten.
