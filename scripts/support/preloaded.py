@@ -15,6 +15,9 @@ from . import servers, sysbench, tools
 from .mariadb import Mariadb
 
 CLIENTS = 16
+# Steps of lock_pairs that take about as long, and those with which it does nothing but lock.
+MICROSECOND = 500
+NOTHING = -1
 
 
 def preloading(library, latch):
@@ -60,9 +63,9 @@ class Compressor:
 class Pairs:
     """Acquisitions of one lock by a program of ours."""
 
-    def __init__(self, scratch, smoke, kind, threads):
+    def __init__(self, scratch, smoke, kind, threads, steps=0):
         self.program = scratch / "lock_pairs"
-        self.arguments = [kind, str(threads), "20" if smoke else "300"]
+        self.arguments = [kind, str(threads), "20" if smoke else "300", str(steps)]
         if not self.program.exists():
             source = pathlib.Path(__file__).with_name("lock_pairs.c")
             subprocess.run(["cc", "-O2", "-pthread", "-o", self.program, source], check=True)
@@ -210,11 +213,16 @@ class Sysbench:
 
 
 PROGRAMS = {
-    "one mutex, 1 thread": lambda *scratch: Pairs(*scratch, "m", 1),
-    "one recursive mutex, 1 thread": lambda *scratch: Pairs(*scratch, "c", 1),
-    "one rwlock, 1 reader": lambda *scratch: Pairs(*scratch, "r", 1),
-    "one rwlock, 1 writer": lambda *scratch: Pairs(*scratch, "w", 1),
+    "one mutex, 1 thread": lambda *scratch: Pairs(*scratch, "m", 1, NOTHING),
+    "one recursive mutex, 1 thread": lambda *scratch: Pairs(*scratch, "c", 1, NOTHING),
+    "one rwlock, 1 reader": lambda *scratch: Pairs(*scratch, "r", 1, NOTHING),
+    "one rwlock, 1 writer": lambda *scratch: Pairs(*scratch, "w", 1, NOTHING),
+    "one mutex, 2 threads": lambda *scratch: Pairs(*scratch, "m", 2),
     "one mutex, 8 threads": lambda *scratch: Pairs(*scratch, "m", 8),
+    "one mutex, 32 threads": lambda *scratch: Pairs(*scratch, "m", 32),
+    "one mutex for 1 us, 2 threads": lambda *scratch: Pairs(*scratch, "m", 2, MICROSECOND),
+    "one mutex for 1 us, 8 threads": lambda *scratch: Pairs(*scratch, "m", 8, MICROSECOND),
+    "one mutex for 1 us, 32 threads": lambda *scratch: Pairs(*scratch, "m", 32, MICROSECOND),
     "one rwlock, 8 readers": lambda *scratch: Pairs(*scratch, "r", 8),
     "one rwlock, 8 writers": lambda *scratch: Pairs(*scratch, "w", 8),
     "pigz -p 4": lambda *scratch: Compressor(*scratch, ["pigz", "-n", "-p", "4", "-2", "-c"]),

@@ -84,7 +84,7 @@ acquisitions! {
 unsafe extern "C-unwind" fn mutex_lock_first(mutex: *mut pthread_mutex_t, site: usize) -> c_int {
     let setting = Setting::known();
     // SAFETY: the caller's, here and below.
-    if setting.is_ours_uncounted() && unsafe { mutex::try_lock_normal(setting, mutex) } {
+    if setting.is_ours_uncounted() && unsafe { mutex::try_lock_default(setting, mutex) } {
         return 0;
     }
     // SAFETY: as above.
@@ -239,7 +239,7 @@ unsafe fn mutex_unlock(setting: Setting, mutex: *mut pthread_mutex_t) -> c_int {
 pub unsafe extern "C" fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int {
     let setting = Setting::known();
     // SAFETY: the caller's, here and below.
-    if setting.is_ours_uncounted() && unsafe { mutex::unlock_normal(setting, mutex) } {
+    if setting.is_ours_uncounted() && unsafe { mutex::unlock_default(setting, mutex) } {
         return 0;
     }
     // SAFETY: as above.

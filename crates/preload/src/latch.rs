@@ -1,14 +1,13 @@
 //! The latches that may stand under a mutex, behind one contract.
 //!
 //! Only latches that are idle when their bytes are zero, fit into a mutex, and can be released so that the next holder may
-//! free them (L3). `SingleWake` and an `SsuxLock` in two words cannot be released so without losing what distinguishes them;
-//! an `LwLock` has a list of waiters, so it needs a worker's number of each thread.
+//! free them (L3). An `SsuxLock` in two words cannot be released so; an `LwLock` has a list of waiters, so it needs a worker's number of each thread.
 
 use core::time::Duration;
 
 use clearway_latch::lock_api::{RawMutex, RawMutexTimed, RawRwLock, RawRwLockTimed};
 use clearway_latch::{
-    CasLoop, ClassOf, FetchAddBts, HolderProtocol, LatchClass, SrwCondvar, SrwMutex, SsuxLock,
+    CasLoop, ClassOf, FetchAddBts, HolderProtocol, LatchClass, SingleWake, SrwCondvar, SrwMutex, SsuxLock,
 };
 use clearway_machine::{Bare, WaitEvent};
 
@@ -24,6 +23,7 @@ impl ClassOf for Preloaded {
 }
 
 pub(crate) type FetchAdd = SrwMutex<Preloaded, Bare, FetchAddBts>;
+pub(crate) type WakesOne = SrwMutex<Preloaded, Bare, SingleWake>;
 pub(crate) type Cas = SrwMutex<Preloaded, Bare, CasLoop>;
 pub(crate) type Ssux = SsuxLock<Preloaded, Bare>;
 pub(crate) type Condvar = SrwCondvar<Preloaded, Bare, FetchAddBts>;

@@ -17,7 +17,7 @@ use std::os::raw::c_int;
 use libc::{EAGAIN, EBUSY, EDEADLK, EPERM, ETIMEDOUT, pthread_mutex_t};
 
 use crate::deadline::Deadline;
-use crate::latch::{Cas, Exclusive, FetchAdd, Ssux};
+use crate::latch::{Cas, Exclusive, FetchAdd, Ssux, WakesOne};
 use crate::layout;
 use crate::libc_functions as real;
 use crate::setting::{Choice, Setting};
@@ -82,6 +82,12 @@ impl Bytes {
         }
     }
 
+    /// True for the kind that most mutexes are of, which is ours.
+    #[inline(always)]
+    fn is_default(&self) -> bool {
+        self.kind.load(Relaxed) == 0
+    }
+
     /// L4.
     #[inline]
     fn is_owned_by_caller(&self) -> bool {
@@ -94,11 +100,19 @@ impl Bytes {
         let latch = (&raw const self.latch).cast::<()>();
         // SAFETY, here and below: of the size and alignment of the latch, which is idle when it is zero, and of this type for
         // the life of the process.
-        match setting.choice() {
+        let choice = setting.choice();
+        // One comparison for the default, where a `match` is a jump through a table.
+        if choice == Choice::SingleWake {
+            // SAFETY: as above.
+            return act.on(unsafe { &*latch.cast::<WakesOne>() });
+        }
+        match choice {
             // SAFETY: as above.
             Choice::FetchAddBts => act.on(unsafe { &*latch.cast::<FetchAdd>() }),
             // SAFETY: as above.
             Choice::CasLoop => act.on(unsafe { &*latch.cast::<Cas>() }),
+            // SAFETY: as above.
+            Choice::SingleWake => act.on(unsafe { &*latch.cast::<WakesOne>() }),
             // SAFETY: as above. Mutexes of libc do not come here.
             Choice::Ssux | Choice::Libc => act.on(unsafe { &*latch.cast::<Ssux>() }),
         }
@@ -191,24 +205,24 @@ fn acquire_owned(bytes: &Bytes, kind: Kind, if_own: c_int, acquire: impl FnOnce(
     result
 }
 
-/// Acquires a mutex that is ours and normal, if that needs no waiting. Returns whether it did so.
+/// Acquires a mutex of the default type, if that needs no waiting. Returns whether it did so.
 #[inline(always)]
-pub(crate) unsafe fn try_lock_normal(setting: Setting, mutex: *mut pthread_mutex_t) -> bool {
+pub(crate) unsafe fn try_lock_default(setting: Setting, mutex: *mut pthread_mutex_t) -> bool {
     // SAFETY: the caller's.
     let bytes = unsafe { Bytes::at(mutex) };
-    bytes.kind(setting) == Kind::Normal && bytes.with(setting, TryAcquire)
+    bytes.is_default() && bytes.with(setting, TryAcquire)
 }
 
-/// Releases a mutex that is ours and normal. Returns whether it is.
+/// Releases a mutex of the default type. Returns whether it is of that type.
 #[inline(always)]
-pub(crate) unsafe fn unlock_normal(setting: Setting, mutex: *mut pthread_mutex_t) -> bool {
+pub(crate) unsafe fn unlock_default(setting: Setting, mutex: *mut pthread_mutex_t) -> bool {
     // SAFETY: the caller's.
     let bytes = unsafe { Bytes::at(mutex) };
-    let is_normal = bytes.kind(setting) == Kind::Normal;
-    if is_normal {
+    let is_default = bytes.is_default();
+    if is_default {
         bytes.with(setting, Release);
     }
-    is_normal
+    is_default
 }
 
 /// `pthread_mutex_lock`.

@@ -27,12 +27,15 @@ pub(crate) enum Choice {
     FetchAddBts = 2,
     /// An `SrwMutex` changed by compare-and-swap.
     CasLoop = 3,
+    /// An `SrwMutex` changed by instructions that cannot fail, whose releases wake no thread while a woken one is awake.
+    SingleWake = 4,
     /// The exclusive mode of an `SsuxLock`.
-    Ssux = 4,
+    Ssux = 5,
 }
 
 /// Names, as in `clearway bench latches`.
-const NAMES: [(&CStr, Choice); 4] = [
+const NAMES: [(&CStr, Choice); 5] = [
+    (c"srw-single-wake", Choice::SingleWake),
     (c"srw-fetch-add-bts", Choice::FetchAddBts),
     (c"srw-cas-loop", Choice::CasLoop),
     (c"ssux", Choice::Ssux),
@@ -40,7 +43,7 @@ const NAMES: [(&CStr, Choice); 4] = [
 ];
 
 /// Without `CLEARWAY_LATCH`.
-const DEFAULT: Choice = Choice::FetchAddBts;
+const DEFAULT: Choice = Choice::SingleWake;
 
 /// Set in the word if the acquisitions are counted.
 const REPORTS: u32 = 1 << 8;
@@ -92,7 +95,8 @@ impl Setting {
         match self.0 & 0xff {
             2 => Choice::FetchAddBts,
             3 => Choice::CasLoop,
-            4 => Choice::Ssux,
+            4 => Choice::SingleWake,
+            5 => Choice::Ssux,
             _ => Choice::Libc,
         }
     }
@@ -137,7 +141,7 @@ impl Setting {
                 None => refuse(
                     c"CLEARWAY_LATCH",
                     name,
-                    "srw-fetch-add-bts, srw-cas-loop, ssux or libc",
+                    "srw-single-wake, srw-fetch-add-bts, srw-cas-loop, ssux or libc",
                 ),
             },
         };

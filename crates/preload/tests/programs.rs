@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// The names of `CLEARWAY_LATCH`.
-const OURS: [&str; 3] = ["srw-fetch-add-bts", "srw-cas-loop", "ssux"];
+const OURS: [&str; 4] = ["srw-single-wake", "srw-fetch-add-bts", "srw-cas-loop", "ssux"];
 
 /// The library, which cargo has built for this test.
 fn library() -> PathBuf {
@@ -188,12 +188,12 @@ fn a_child_owns_what_its_thread_owned() {
 fn a_setting_that_means_nothing_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let program = compiled("counted.c", directory.path());
-    let refused = run(&program, Some("srw-single-wake"), &[]);
+    let refused = run(&program, Some("srw-two-words"), &[]);
     assert_eq!(refused.status.code(), Some(1));
     assert_eq!(
         String::from_utf8_lossy(&refused.stderr),
-        "libclearway_pthread: CLEARWAY_LATCH is srw-single-wake, which is none of srw-fetch-add-bts, srw-cas-loop, ssux or \
-         libc\n"
+        "libclearway_pthread: CLEARWAY_LATCH is srw-two-words, which is none of srw-single-wake, srw-fetch-add-bts, \
+         srw-cas-loop, ssux or libc\n"
     );
     let setting = [
         ("CLEARWAY_REPORT", "stderr"),
