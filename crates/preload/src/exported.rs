@@ -21,12 +21,12 @@ exported! {
     pthread_mutex_trylock(mutex: *mut pthread_mutex_t), 1 => mutex_trylock;
     pthread_mutex_timedlock(mutex: *mut pthread_mutex_t, at: *const timespec), 2 => mutex_timedlock;
     pthread_mutex_clocklock(mutex: *mut pthread_mutex_t, clock: clockid_t, at: *const timespec), 3 => mutex_clocklock;
-    pthread_rwlock_rdlock(rwlock: *mut pthread_rwlock_t), 1 => rwlock_rdlock;
+    pthread_rwlock_rdlock(rwlock: *mut pthread_rwlock_t), 1 => rwlock_rdlock_first;
     pthread_rwlock_tryrdlock(rwlock: *mut pthread_rwlock_t), 1 => rwlock_tryrdlock;
     pthread_rwlock_timedrdlock(rwlock: *mut pthread_rwlock_t, at: *const timespec), 2 => rwlock_timedrdlock;
     pthread_rwlock_clockrdlock(rwlock: *mut pthread_rwlock_t, clock: clockid_t, at: *const timespec), 3
         => rwlock_clockrdlock;
-    pthread_rwlock_wrlock(rwlock: *mut pthread_rwlock_t), 1 => rwlock_wrlock;
+    pthread_rwlock_wrlock(rwlock: *mut pthread_rwlock_t), 1 => rwlock_wrlock_first;
     pthread_rwlock_trywrlock(rwlock: *mut pthread_rwlock_t), 1 => rwlock_trywrlock;
     pthread_rwlock_timedwrlock(rwlock: *mut pthread_rwlock_t, at: *const timespec), 2 => rwlock_timedwrlock;
     pthread_rwlock_clockwrlock(rwlock: *mut pthread_rwlock_t, clock: clockid_t, at: *const timespec), 3
@@ -80,15 +80,25 @@ acquisitions! {
     spin_lock, spin_trylock, pthread_spinlock_t, Mode::Spin, spin::lock, spin::try_lock;
 }
 
-/// `mutex_lock`, for the usual mutex that is free, in few instructions.
-unsafe extern "C-unwind" fn mutex_lock_first(mutex: *mut pthread_mutex_t, site: usize) -> c_int {
-    let setting = Setting::known();
-    // SAFETY: the caller's, here and below.
-    if setting.is_ours_uncounted() && unsafe { mutex::try_lock_default(setting, mutex) } {
-        return 0;
-    }
-    // SAFETY: as above.
-    unsafe { mutex_lock(mutex, site) }
+/// Acquisitions of the usual object that is free, in few instructions.
+macro_rules! first_attempts {
+    ($($name:ident, $type:ty, $try_lock:path, $lock:path;)*) => { $(
+        unsafe extern "C-unwind" fn $name(object: *mut $type, site: usize) -> c_int {
+            let setting = Setting::known();
+            // SAFETY: the caller's, here and below.
+            if setting.is_ours_uncounted() && unsafe { $try_lock(setting, object) } {
+                return 0;
+            }
+            // SAFETY: as above.
+            unsafe { $lock(object, site) }
+        }
+    )* };
+}
+
+first_attempts! {
+    mutex_lock_first, pthread_mutex_t, mutex::try_lock_default, mutex_lock;
+    rwlock_rdlock_first, pthread_rwlock_t, rwlock::try_read_ours, rwlock_rdlock;
+    rwlock_wrlock_first, pthread_rwlock_t, rwlock::try_write_ours, rwlock_wrlock;
 }
 
 /// The two forms of an acquisition with a time limit.
@@ -256,11 +266,15 @@ pub unsafe extern "C" fn pthread_mutex_destroy(mutex: *mut pthread_mutex_t) -> c
 /// POSIX's `pthread_rwlock_unlock`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_rwlock_unlock(rwlock: *mut pthread_rwlock_t) -> c_int {
+    // SAFETY: the caller's, here and below.
+    if Setting::known().is_ours_uncounted() && unsafe { rwlock::unlock_ours(rwlock) } {
+        return 0;
+    }
     let setting = Setting::current();
     if setting.reports() {
         report::releases(rwlock.addr());
     }
-    // SAFETY: the caller's.
+    // SAFETY: as above.
     unsafe { rwlock::unlock(setting, rwlock) }
 }
 

@@ -65,6 +65,20 @@ impl Bytes {
         self.writer.load(Relaxed) == caller()
     }
 
+    /// Releases what the caller holds.
+    #[inline(always)]
+    fn release(&self) {
+        if self.latch.is_held_exclusively() {
+            self.writer.store(0, Relaxed);
+            // SAFETY: held exclusively, and then by the caller alone.
+            unsafe { self.latch.release_exclusive_to_be_freed() };
+        } else if self.latch.shared_holders() > 0 {
+            // SAFETY: held shared, by the caller among others.
+            unsafe { self.latch.release_shared() };
+        }
+    }
+
+    #[inline(always)]
     fn try_enter(&self) -> bool {
         if self.flags.load(Relaxed) == layout::WRITERS_FIRST {
             self.latch.try_acquire_shared()
@@ -72,6 +86,38 @@ impl Bytes {
             self.latch.try_acquire_shared_recursive()
         }
     }
+}
+
+/// Acquires a lock that is ours for reading, if that needs no waiting. Returns whether it did so.
+#[inline(always)]
+pub(crate) unsafe fn try_read_ours(_setting: Setting, rwlock: *mut pthread_rwlock_t) -> bool {
+    // SAFETY: the caller's.
+    let bytes = unsafe { Bytes::at(rwlock) };
+    bytes.shared.load(Relaxed) == 0 && bytes.try_enter()
+}
+
+/// Acquires a lock that is ours for writing, if that needs no waiting. Returns whether it did so.
+#[inline(always)]
+pub(crate) unsafe fn try_write_ours(_setting: Setting, rwlock: *mut pthread_rwlock_t) -> bool {
+    // SAFETY: the caller's.
+    let bytes = unsafe { Bytes::at(rwlock) };
+    let is_written = bytes.shared.load(Relaxed) == 0 && bytes.latch.try_acquire_exclusive();
+    if is_written {
+        bytes.writer.store(caller(), Relaxed);
+    }
+    is_written
+}
+
+/// Releases a lock that is ours. Returns whether it is.
+#[inline(always)]
+pub(crate) unsafe fn unlock_ours(rwlock: *mut pthread_rwlock_t) -> bool {
+    // SAFETY: the caller's.
+    let bytes = unsafe { Bytes::at(rwlock) };
+    let is_ours = bytes.shared.load(Relaxed) == 0;
+    if is_ours {
+        bytes.release();
+    }
+    is_ours
 }
 
 /// Acquires for the caller by `attempt`, at once or for the time that is left until the deadline. As under glibc, a time that
@@ -210,13 +256,6 @@ pub(crate) unsafe fn unlock(setting: Setting, rwlock: *mut pthread_rwlock_t) -> 
         // SAFETY: the caller's.
         return unsafe { real::pthread_rwlock_unlock(rwlock) };
     }
-    if bytes.latch.is_held_exclusively() {
-        bytes.writer.store(0, Relaxed);
-        // SAFETY: held exclusively, and then by the caller alone.
-        unsafe { bytes.latch.release_exclusive_to_be_freed() };
-    } else if bytes.latch.shared_holders() > 0 {
-        // SAFETY: held shared, by the caller among others.
-        unsafe { bytes.latch.release_shared() };
-    }
+    bytes.release();
     0
 }
