@@ -256,56 +256,87 @@ fn kind_of(byte: u8) -> Option<Kind> {
     KINDS.get(usize::from(byte & 15)).copied()
 }
 
-/// True if the bytes are a value: all that reading it in place relies on.
+/// True if the bytes are a value: all that reading it in place relies on. It runs for each document that is read.
+#[inline]
 fn is_whole(bytes: &[u8], depth: u32) -> bool {
     let Some((first, rest)) = bytes.split_first() else {
         return false;
     };
     match kind_of(*first) {
         Some(Kind::Null | Kind::False | Kind::True) => rest.is_empty(),
-        Some(Kind::Number) => Numeric::from_stored(rest).is_some(),
-        Some(Kind::String) => std::str::from_utf8(rest).is_ok(),
-        Some(kind @ (Kind::Array | Kind::Object)) if depth < DEPTH_MAX => crate::stack::checkpoint(|| {
-            let keys = |container: &Container<'_>| match kind {
-                Kind::Object => container.count,
-                _ => 0,
-            };
-            Container::of(bytes).is_some_and(|container| match container.width {
-                1 => are_whole(&container, keys(&container), depth, |[end]: &[u8; 1]| {
-                    usize::from(*end)
-                }),
-                2 => are_whole(&container, keys(&container), depth, |end| {
-                    usize::from(u16::from_le_bytes(*end))
-                }),
-                _ => are_whole(&container, keys(&container), depth, |end| {
-                    u32::from_le_bytes(*end) as usize
-                }),
-            })
-        }),
-        _ => false,
+        Some(Kind::Number) => Numeric::is_stored(rest),
+        Some(Kind::String) => is_text(rest),
+        Some(kind @ (Kind::Array | Kind::Object)) => is_whole_container(bytes, kind, depth),
+        None => false,
     }
 }
 
+fn is_whole_container(bytes: &[u8], kind: Kind, depth: u32) -> bool {
+    if depth >= DEPTH_MAX {
+        return false;
+    }
+    crate::stack::checkpoint(|| {
+        let Some(container) = Container::of(bytes) else {
+            return false;
+        };
+        let keys = match kind {
+            Kind::Object => container.count,
+            _ => 0,
+        };
+        match container.width {
+            1 => are_whole(&container, keys, depth, |[end]: &[u8; 1]| usize::from(*end)),
+            2 => are_whole(&container, keys, depth, |end| {
+                usize::from(u16::from_le_bytes(*end))
+            }),
+            _ => are_whole(&container, keys, depth, |end| u32::from_le_bytes(*end) as usize),
+        }
+    })
+}
+
 /// True if the parts of an array or object, the first `keys` of them keys, fill its data and are values. One pass over the
-/// ends, of one width: it runs for each document that is read.
+/// ends, of one width. The keys are looked at as one text, which no key may end in the midst of a character of.
 fn are_whole<const WIDTH: usize>(
     container: &Container<'_>,
     keys: usize,
     depth: u32,
     end_of: impl Fn(&[u8; WIDTH]) -> usize,
 ) -> bool {
+    let Some((of_keys, of_values)) = container.ends.as_chunks::<WIDTH>().0.split_at_checked(keys) else {
+        return false;
+    };
     let mut start = 0;
-    let ends = container.ends.as_chunks::<WIDTH>().0;
-    let parts = ends.iter().enumerate().all(|(at, end)| {
+    if let Some(last) = of_keys.last() {
+        let text = container.data.get(..end_of(last));
+        let Some(text) = text.and_then(|text| std::str::from_utf8(text).ok()) else {
+            return false;
+        };
+        let are_keys = of_keys.iter().all(|end| {
+            let before = std::mem::replace(&mut start, end_of(end));
+            before <= start && text.is_char_boundary(start)
+        });
+        if !are_keys {
+            return false;
+        }
+    }
+    let are_values = of_values.iter().all(|end| {
         let end = end_of(end);
         let part = container.data.get(start..end);
         start = end;
-        part.is_some_and(|part| match at < keys {
-            true => std::str::from_utf8(part).is_ok(),
-            false => is_whole(part, depth + 1),
-        })
+        part.is_some_and(|part| is_whole(part, depth + 1))
     });
-    parts && start == container.data.len()
+    are_values && start == container.data.len()
+}
+
+/// True if bytes are UTF-8. Most texts are short and ASCII: eight bytes at a time tell that.
+#[inline]
+fn is_text(bytes: &[u8]) -> bool {
+    const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
+    let (words, rest) = bytes.as_chunks::<8>();
+    let high = words
+        .iter()
+        .fold(0, |high, word| high | u64::from_ne_bytes(*word));
+    let last = rest.iter().fold(0, |high, byte| high | byte);
+    (high & HIGH_BITS | u64::from(last & 0x80)) == 0 || std::str::from_utf8(bytes).is_ok()
 }
 
 impl<'b> JsonbRef<'b> {

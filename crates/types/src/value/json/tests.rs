@@ -86,6 +86,45 @@ proptest! {
 }
 
 #[test]
+fn a_text_that_is_not_utf_8_and_a_key_that_is_none_are_refused() {
+    for length in 1..40 {
+        let value = Jsonb::of(&Json::Array(vec![Json::String("a".repeat(length).into())])).unwrap();
+        let start = value.bytes().len() - length;
+        for at in start..value.bytes().len() {
+            let mut bytes = value.bytes().to_vec();
+            bytes[at] = 0xff;
+            assert_eq!(Jsonb::from_bytes(&bytes), None, "byte {at} of {length}");
+        }
+    }
+    let members = ["\u{e4}", "\u{f6}"].map(|key| (key.into(), Json::Bool(true)));
+    let object = Jsonb::of(&Json::Object(members.into())).unwrap();
+    // Behind kind and count: the ends of the keys, 2 and 4, and of the values, 5 and 6.
+    assert_eq!(object.bytes()[2..6], [2, 4, 5, 6]);
+    let with = |place: usize, end: u8| {
+        let mut bytes = object.bytes().to_vec();
+        bytes[place] = end;
+        Jsonb::from_bytes(&bytes)
+    };
+    assert_eq!(with(2, 2), Some(object.clone()));
+    // In the midst of a character, or behind what follows.
+    for (place, end) in [
+        (2, 1),
+        (2, 3),
+        (2, 5),
+        (3, 1),
+        (3, 3),
+        (3, 5),
+        (3, 7),
+        (4, 3),
+        (4, 6),
+        (5, 5),
+        (5, 7),
+    ] {
+        assert_eq!(with(place, end), None, "an end of {end} at {place}");
+    }
+}
+
+#[test]
 fn every_key_of_an_object_is_found() {
     let members =
         (0..700).map(|number: i64| (format!("{:x}", number * 37).into(), Json::Number(number.into())));

@@ -349,6 +349,17 @@ impl Numeric {
         out.extend_from_slice(&head.to_le_bytes());
     }
 
+    /// True if [`from_stored`](Self::from_stored) reads a number from these bytes.
+    #[inline]
+    pub(crate) fn is_stored(bytes: &[u8]) -> bool {
+        let Some((head, digits)) = bytes.split_first_chunk::<2>() else {
+            return false;
+        };
+        let is_number = u16::from_le_bytes(*head) & STORED_NAN == 0;
+        // Every mantissa of so few bytes is one.
+        is_number && digits.len() <= 8 || Numeric::from_stored(bytes).is_some()
+    }
+
     /// Reads what [`Numeric::to_stored`] wrote: two bytes (bits 0–13 the scale, bit 14 "no number", bit 15 the sign),
     /// then the mantissa's bytes, least significant first, without leading zeros. `None` when the bytes are damaged.
     pub(crate) fn from_stored(bytes: &[u8]) -> Option<Numeric> {
