@@ -64,8 +64,14 @@ pub struct TextName {
 pub struct ViewUse {
     /// The table's number.
     pub table: u32,
-    /// The attribute's number, from 1; 0 for the table itself.
+    /// The attribute's number, from 1; 0 for the table itself, and [`ViewUse::ROW_TYPE`] for the type of its rows.
     pub column: u16,
+}
+
+impl ViewUse {
+    /// In the place of an attribute's number: the type of the table's rows, which the view's text names. No table has so many
+    /// attributes.
+    pub const ROW_TYPE: u16 = u16::MAX;
 }
 
 /// A constraint that a view needs.

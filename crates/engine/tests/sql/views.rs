@@ -383,6 +383,38 @@ fn temporary_views_go_with_their_session() {
     );
 }
 
+/// Without the table its text could not be read.
+#[test]
+fn a_view_that_names_the_type_of_a_tables_rows_goes_with_the_table() {
+    let fixture = Fixture::new("create table p (a int, b text)");
+    fixture.play(
+        "alice: create temp table t (a int) => CREATE TABLE
+         alice: create view of_cast as select (null::t).a as a, cast(null as t[]) as b => CREATE VIEW
+         alice: create view of_columns as select (x.r).a from json_to_record('{\"r\": {\"a\": 7}}') as x (r t) => CREATE VIEW
+         alice: create view over as select a from of_columns => CREATE VIEW
+         alice: select * from over => 7
+         alice: select relname, relpersistence from pg_class where relname like 'of_%' or relname = 'over' order by 1 => of_cast|t, of_columns|t, over|t
+         alice: drop table t => ERROR 2BP01
+         alice: begin => BEGIN
+         alice: drop table t cascade => DROP TABLE
+         alice: select count(*) from pg_class where relpersistence = 't' => 0
+         alice: rollback => ROLLBACK
+         alice: select * from over => 7
+         bob: select * from over => ERROR 42P01
+         bob: create view of_cast as select (null::p).b, (select count(*) from p) => CREATE VIEW
+         bob: create view of_literal as select p '(1,x)' as p => CREATE VIEW
+         bob: select p from of_literal => (1,x)
+         bob: select view_name from information_schema.view_table_usage where table_name = 'p' => of_cast
+         bob: select count(*) from pg_depend where refclassid = 'pg_type'::regclass and refobjid = 'p'::regtype and deptype = 'n' => 3
+         bob: drop table p => ERROR 2BP01
+         bob: drop table p cascade => DROP TABLE
+         bob: select * from of_cast => ERROR 42P01
+         bob: select * from of_literal => ERROR 42P01",
+    );
+    let fixture = fixture.restarted();
+    fixture.play("alice: select count(*) from pg_class where relname like 'of_%' => 0");
+}
+
 /// A query over a view sees the columns that the view had when the query was stored.
 #[test]
 fn a_view_over_a_view_that_gets_a_column_keeps_its_own() {

@@ -42,7 +42,7 @@ impl Binder<'_> {
         scope: &mut Scope,
         position: Option<u32>,
     ) -> Result<Typed> {
-        match self.data_type(data_type) {
+        match self.data_type_in_query(data_type) {
             Ok((wanted @ DataType::Array(_), _)) if tree.named => {
                 self.array_of(&tree.elem, Some(wanted), scope, position)
             }

@@ -55,7 +55,7 @@ impl Binder<'_> {
             },
             ast::Expr::Value(value) => self.literal(value),
             ast::Expr::TypedString(typed) => {
-                let (data_type, typmod) = self.data_type(&typed.data_type)?;
+                let (data_type, typmod) = self.data_type_in_query(&typed.data_type)?;
                 let literal = self.literal(&typed.value)?;
                 self.cast_explicitly(literal, data_type, typmod, at(self))
             }
@@ -204,7 +204,7 @@ impl Binder<'_> {
     }
 
     fn cast(&mut self, input: Typed, data_type: &ast::DataType, position: Option<u32>) -> Result<Typed> {
-        let (data_type, typmod) = match self.data_type(data_type) {
+        let (data_type, typmod) = match self.data_type_in_query(data_type) {
             Ok(known) => known,
             // Types that values have, but no columns.
             Err(error) => match data_type.to_string().to_ascii_lowercase().as_str() {

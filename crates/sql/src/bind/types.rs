@@ -53,6 +53,15 @@ impl Binder<'_> {
         type_name::written(tree)
     }
 
+    /// The same inside of a query or an expression: a view notes the row types that its text names.
+    pub(super) fn data_type_in_query(&mut self, tree: &ast::DataType) -> Result<(DataType, i32)> {
+        let (data_type, typmod) = self.data_type(tree)?;
+        if let Some(view) = &mut self.view {
+            view.note_type(data_type);
+        }
+        Ok((data_type, typmod))
+    }
+
     /// The type a text names.
     pub(super) fn type_named(&self, text: &str) -> Result<DataType> {
         Ok(type_name::type_of_text(text)?.0)

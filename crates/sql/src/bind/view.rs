@@ -26,7 +26,8 @@ use crate::plan::{
 use crate::query::{Block, Rows};
 use crate::stack::{Deep, with_stack_for};
 use crate::value::datetime::in_force as date_times;
-use crate::value::format_type;
+use crate::value::user_type::ROW_TYPE_OFFSET;
+use crate::value::{DataType, format_type};
 use crate::view::{ConstraintUse, NamedTable, ViewDef, ViewUse};
 
 /// A view's query after it was bound.
@@ -63,6 +64,22 @@ impl ViewBinding {
             self.uses.insert(ViewUse {
                 table,
                 column: column.cast_unsigned(),
+            });
+        }
+    }
+
+    /// Notes a type that the query names, if it is that of a relation's rows, or of arrays of them.
+    pub(super) fn note_type(&mut self, data_type: DataType) {
+        let mut of = data_type;
+        while let Some(element) = of.element() {
+            of = element;
+        }
+        if let DataType::Composite(oid) = of
+            && let Some(table) = oid.get().checked_sub(ROW_TYPE_OFFSET)
+        {
+            self.uses.insert(ViewUse {
+                table,
+                column: ViewUse::ROW_TYPE,
             });
         }
     }
@@ -538,7 +555,8 @@ fn refuse_changes(query: &ast::Query) -> Result<()> {
     Ok(())
 }
 
-/// True if a view's query reads a temporary table, so that the view is temporary too; 0A000 for what it cannot read.
+/// True if a view's query reads a temporary table or names the type of its rows, so that the view is temporary too; 0A000 for
+/// what it cannot read.
 fn reads_temporary(binding: &ViewBinding, catalog: &dyn CatalogView) -> Result<bool> {
     /// The first number of what users make.
     const FIRST_USER_OID: u32 = 16_384;
@@ -552,16 +570,24 @@ fn reads_temporary(binding: &ViewBinding, catalog: &dyn CatalogView) -> Result<b
             return Err(EngineError::not_supported("a view over a sequence"));
         }
     }
-    Ok(temporary)
+    let mut row_types = binding
+        .uses
+        .iter()
+        .filter(|used| used.column == ViewUse::ROW_TYPE);
+    let is_temporary = |used: &ViewUse| {
+        let relation = catalog.table_numbered(used.table);
+        relation.is_some_and(|relation| relation.schema.is_temporary())
+    };
+    Ok(temporary || row_types.any(is_temporary))
 }
 
 /// The tables and columns that a query uses; a table of which columns are used does not stand there by itself.
 fn without_whole_tables(uses: &BTreeSet<ViewUse>) -> Vec<ViewUse> {
     let has_columns = |table: u32| {
         uses.range(
-            ViewUse { table, column: 1 }..=ViewUse {
+            ViewUse { table, column: 1 }..ViewUse {
                 table,
-                column: u16::MAX,
+                column: ViewUse::ROW_TYPE,
             },
         )
         .next()

@@ -5,7 +5,9 @@ use super::dependency::{PG_CLASS_OID, PG_CONSTRAINT_OID, PG_NAMESPACE_OID, depen
 use super::relations::view_text;
 use super::rows::{Rows, boolean, oid, text};
 use crate::catalog::TableEntry;
-use clearway_sql::TableDef;
+use clearway_sql::value::user_type::ROW_TYPE_OFFSET;
+use clearway_sql::view::ViewUse;
+use clearway_sql::{ObjectAddress, TableDef};
 
 /// The number of `pg_rewrite`.
 const PG_REWRITE_OID: u32 = 2_618;
@@ -41,12 +43,11 @@ pub(super) fn dependencies(sources: &Sources<'_>, rows: &mut Rows) {
         depends(rows, rule, relation, "i");
         for used in &view.uses {
             if sources.catalog.table(used.table).is_some() {
-                depends(
-                    rows,
-                    rule,
-                    (PG_CLASS_OID, used.table, i32::from(used.column)),
-                    "n",
-                );
+                let on = match used.column {
+                    ViewUse::ROW_TYPE => (ObjectAddress::PG_TYPE, used.table + ROW_TYPE_OFFSET, 0),
+                    column => (PG_CLASS_OID, used.table, i32::from(column)),
+                };
+                depends(rows, rule, on, "n");
             }
         }
         for used in &view.constraints {
@@ -59,7 +60,9 @@ pub(super) fn dependencies(sources: &Sources<'_>, rows: &mut Rows) {
 fn each_use(sources: &Sources<'_>, mut work: impl FnMut(&TableDef, &TableEntry, &[u16])) {
     for entry in sources.catalog.views() {
         let Some(view) = &entry.def.view else { continue };
-        for uses in view.uses.chunk_by(|one, other| one.table == other.table) {
+        let is_read = |used: &&ViewUse| used.column != ViewUse::ROW_TYPE;
+        let read: Vec<ViewUse> = view.uses.iter().filter(is_read).copied().collect();
+        for uses in read.chunk_by(|one, other| one.table == other.table) {
             if let Some(table) = sources.catalog.table(uses[0].table) {
                 let columns: Vec<u16> = uses
                     .iter()

@@ -296,7 +296,7 @@ impl Binder<'_> {
     }
 
     /// The type of a column of a column definition list.
-    fn declared_type(&self, declaration: &ast::TableAliasColumnDef) -> Result<(DataType, i32)> {
+    fn declared_type(&mut self, declaration: &ast::TableAliasColumnDef) -> Result<(DataType, i32)> {
         let Some(tree) = &declaration.data_type else {
             return Err(EngineError::new(
                 SqlState::SYNTAX_ERROR,
@@ -307,7 +307,7 @@ impl Binder<'_> {
         match tree.to_string().to_ascii_lowercase().as_str() {
             "record" => Ok((DataType::Record, NO_TYPMOD)),
             "record[]" => Ok((DataType::array_of(DataType::Record), NO_TYPMOD)),
-            _ => self.data_type(tree),
+            _ => self.data_type_in_query(tree),
         }
     }
 
@@ -333,7 +333,7 @@ impl Binder<'_> {
             let Some(tree) = &declaration.data_type else {
                 continue;
             };
-            let (data_type, typmod) = self.data_type(tree)?;
+            let (data_type, typmod) = self.data_type_in_query(tree)?;
             let key = normal(&declaration.name);
             let call = Expr::Call {
                 function: records::column_of(data_type, function.is_set),
