@@ -284,6 +284,54 @@ fn a_value_is_in_memory_once_behind_joins_and_sorts() {
     );
 }
 
+/// A group or a window keeps the places of values, and DISTINCT their digests. An aggregate keeps a value.
+#[test]
+fn a_value_is_in_memory_once_behind_groups_and_windows() {
+    let mut measured = Measured::alone();
+    let (_server, mut client, _) = server();
+    client.rows("create table l (id int primary key, v text)");
+    client.rows("alter table l alter v set storage external");
+    let times = BYTES / PATTERN.len();
+    for id in [1, 2, 3] {
+        let value = format!("repeat('{PATTERN}', {times}) || {} ", id % 2);
+        client.rows(&format!("insert into l select {id}, {value}"));
+    }
+    let value = |id: usize| {
+        [
+            Part::Repeated(PATTERN, times),
+            bytes((id % 2).to_string().as_bytes()),
+        ]
+    };
+    let numbered = |id: usize| {
+        let length = (BYTES + 1) as u32;
+        let front = [&[0, 2][..], &length.to_be_bytes()].concat();
+        let behind = [&[0, 0, 0, 1][..], id.to_string().as_bytes()].concat();
+        [&[Part::Bytes(front)], &value(id)[..], &[Part::Bytes(behind)]].concat()
+    };
+    let of = |ids: &[usize]| ids.iter().map(|id| row(&value(*id))).collect::<Vec<_>>();
+    let all: Vec<_> = [1, 2, 3].map(numbered).into();
+    let ranked = "select v from (select v, rank() over (order by id) n from l) x where n > 0";
+    let chained = "select v from l where id < 3 union all select v from l where id = 3";
+    let cases = [
+        ("select v from l group by v", of(&[1, 2]), 1),
+        ("select v from l group by v having count(*) > 1", of(&[1]), 1),
+        ("select v, id from l group by id, v", all.clone(), 1),
+        ("select distinct v from l", of(&[1, 2]), 1),
+        ("select v, row_number() over (order by id) from l", all, 1),
+        (ranked, of(&[1, 2, 3]), 1),
+        (chained, of(&[1, 2, 3]), 1),
+        ("select max(v) from l", of(&[1]), 2),
+    ];
+    for (sql, expected, copies) in cases {
+        let growth = growth_of(&mut measured, &mut client, (sql, &query(sql)), &expected);
+        assert!(
+            growth < (copies * BYTES + BYTES * 3 / 10) as u64,
+            "{sql}: grew by {} kB",
+            growth >> 10
+        );
+    }
+}
+
 /// A session that has stored a value, and has no other statement, keeps nothing of it.
 #[test]
 fn a_value_leaves_memory_with_the_statement_that_has_stored_it() {

@@ -27,6 +27,9 @@
 //! With grouping sets each row goes into a group of each set. The number of the set is the beginning of a group's key, so
 //! that all sets share the table, the bound and the sorter; an empty set has its group from the start.
 //!
+//! A key's bytes tell equal values from others and have no order: of a long value they are its digest. A key that is late
+//! (`long_values`) is restored as long as that takes, and its group keeps the place of the value.
+//!
 //! A call that takes its rows in an order (DISTINCT, ORDER BY, WITHIN GROUP) is given none until the end. What it takes
 //! goes to one sorter for all groups and calls, by group, call and the order's keys. There equals stand side by side, and
 //! a call that is DISTINCT takes the first of them. A set keeps the keys that such calls have seen while the bound allows
@@ -35,6 +38,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::executor::key_hash::KeyHash;
+use crate::executor::long_values::restored;
 use crate::executor::{Execution, evaluate_row};
 use crate::interrupt::Interrupts;
 use crate::memory;
@@ -44,8 +48,9 @@ use clearway_sql::aggregate::{Accumulator, AggregateCall};
 use clearway_sql::context::EvalContext;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::AggregatePlan;
-use clearway_sql::value::key::encode_value;
-use clearway_sql::value::{DataType, Value, encode_key};
+use clearway_sql::value::key::encode_identity;
+use clearway_sql::value::{DataType, Value, encode_identities};
+use clearway_storage::Storage;
 
 /// Memory of a hash table's entry beside its content: its share of the table, which is up to half empty, and the
 /// allocator's addition to its key.
@@ -90,11 +95,26 @@ struct Group {
     waiting: Box<[i64]>,
 }
 
-/// The context of grouping: it evaluates expressions, and ends early.
+/// The context of grouping: it evaluates expressions, restores long values, and ends early.
 #[derive(Clone, Copy)]
 pub(crate) struct By<'b> {
     pub(crate) context: &'b EvalContext<'b>,
+    pub(crate) storage: &'b Storage,
     pub(crate) interrupts: &'b Interrupts,
+}
+
+impl<'b> By<'b> {
+    pub(crate) fn of(
+        context: &'b EvalContext<'b>,
+        storage: &'b Storage,
+        interrupts: &'b Interrupts,
+    ) -> By<'b> {
+        By {
+            context,
+            storage,
+            interrupts,
+        }
+    }
 }
 
 /// Takes rows into groups.
@@ -174,8 +194,8 @@ impl Grouping {
         evaluate_row(&plan.keys, row, by.context, &mut keys)?;
         if plan.sets.is_empty() {
             self.key.clear();
-            for (value, data_type) in keys.iter().zip(&plan.key_types) {
-                encode_value(value, *data_type, &mut self.key);
+            for (number, value) in keys.iter().enumerate() {
+                push_key(by, plan, number, value, &mut self.key)?;
             }
             self.take_by_key(by, plan, 0, &mut keys, row)?;
             self.keys = keys;
@@ -187,7 +207,7 @@ impl Grouping {
             self.key.clear();
             self.key.extend_from_slice(&set_bytes(number));
             for key in set.iter().map(|key| usize::from(*key)) {
-                encode_value(&keys[key], plan.key_types[key], &mut self.key);
+                push_key(by, plan, key, &keys[key], &mut self.key)?;
                 of_set[key] = keys[key].clone();
             }
             self.take_by_key(by, plan, number, &mut of_set, row)?;
@@ -368,6 +388,20 @@ impl Arguments {
     }
 }
 
+/// Appends the bytes that tell the values of a key from each other. One that is late is restored as long as that takes.
+#[inline]
+fn push_key(by: By<'_>, plan: &AggregatePlan, number: usize, value: &Value, key: &mut Vec<u8>) -> Result<()> {
+    let data_type = plan.key_types[number];
+    if !matches!(value, Value::Stored(_)) {
+        encode_identity(value, data_type, key);
+        return Ok(());
+    }
+    let late = plan.late_keys.iter().find(|late| usize::from(late.at) == number);
+    let late = late.ok_or_else(|| EngineError::internal("a key that is not late is the place of a value"))?;
+    encode_identity(&restored(by.storage, by.interrupts, late, value)?, data_type, key);
+    Ok(())
+}
+
 /// The beginning of the key of a group of this grouping set.
 fn set_bytes(set: usize) -> [u8; 2] {
     (set as u16).to_be_bytes()
@@ -459,9 +493,14 @@ impl GroupRows {
         }
     }
 
-    /// The current row.
+    /// The current row, with the places of long values in the keys that are late.
     pub(crate) fn row(&self) -> &[Value] {
         &self.row
+    }
+
+    /// The same, to restore them, or to take values out: the next row does not need them.
+    pub(crate) fn row_mut(&mut self) -> &mut [Value] {
+        &mut self.row
     }
 }
 
@@ -493,7 +532,7 @@ impl Distinct {
 
     /// True if the row is new, and comes out now. One that is not may still come, from [`rest`](Self::rest).
     pub(crate) fn take(&mut self, execution: &Execution<'_>, row: &[Value]) -> Result<bool> {
-        let key = encode_key(row, &self.types);
+        let key = encode_identities(row, &self.types);
         if self.seen.contains(&key[..]) {
             return Ok(false);
         }

@@ -1,5 +1,5 @@
-//! Long values that joins and sorts hand on by their places: what comes out is what went in, by every method and within
-//! little memory.
+//! Long values that joins, sorts, groups and windows hand on by their places: what comes out is what went in, by every method
+//! and within little memory.
 
 use clearway_engine::{Collected, Completion, Session};
 
@@ -43,6 +43,9 @@ const QUERIES: &[&str] = &[
     "select l.k, l.v, r.k, r.v from l join r on r.l = l.id order by r.id desc, l.id",
     "select l.k, l.v, l.k, l.v, r.k, r.v from l join r on r.l = l.id order by r.id limit 7 offset 3",
     "select l.k, l.v, r.k, r.v from l join r on r.l = l.id order by l.v, r.v",
+    "select a.k, a.v, b.k, b.v from l a join l b on a.v = b.v and b.id > 3",
+    "select l.k, l.v, r.k, r.v from l join r on r.l = l.id and length(r.v) > length(l.v)",
+    "select k, v, k, reverse(reverse(v)) from l order by id desc",
     "select k, v from l order by id desc",
     "select k, v from l order by v, id",
     "select k, v from l where v like 'l2%' order by id desc",
@@ -52,6 +55,22 @@ const QUERIES: &[&str] = &[
     "select l.k, l.v, r.k, r.v from l join r on r.l = l.id order by r.id for update of l",
     "select l.k, lag(l.v, 0) over (order by r.id), r.k, r.v from l join r on r.l = l.id",
     "select l.k, l.v, max(r.k), max(r.v) from l join r on r.l = l.id and r.id = 5 group by l.k, l.v",
+    "select max(k), v from l group by v having count(*) < 9 order by 1",
+    "select k, v from l group by v, k having v like 'l2%'",
+    "select k, v from l group by rollup (k, v)",
+    "select k, v, k, reverse(reverse(v)) from l group by k, v",
+    "select k, v from (select k, v, count(*) n from r group by v, k) x where n = 1",
+    "select l.k, l.v, r.k, r.v from l join r on r.l = l.id group by r.k, l.v, r.v, l.k order by r.k, l.k",
+    "select k, v, max(k), max(v) from l group by k, v",
+    "select k, v, max(k) over w, max(v) over w from l window w as (partition by k)",
+    "select distinct l.k, l.v from l join r on r.l = l.id",
+    "select distinct k, j #>> '{}' from l",
+    "select k, v from (select k, v, row_number() over (order by id desc) n from r) x where n % 3 = 1",
+    "select k, v from (select k, v, j, rank() over (partition by id % 3 order by k) n from l) x order by n, k",
+    "select l.k, l.v, r.k, r.v from l join r on r.l = l.id order by count(*) over (partition by l.id), r.id",
+    "select k, v from l union select k, v from r union select k, v from l",
+    "select k, v from l intersect select k, v from l where id > 3",
+    "select k, v from l except all select k, v from l where id > 3",
     "select k, v from (select l.k, l.v from l join r on r.l = l.id order by r.id limit 9) x",
     "select l.k, l.v, x.k, x.v from l, lateral (select k, v from r where r.l = l.id order by id desc limit 1) x",
     "with x as materialized (select l.k, l.v, r.id from l join r on r.l = l.id) select a.k, a.v, b.k, b.v from x a join x b on b.id = a.id",

@@ -608,6 +608,7 @@ fn whole_table(table: Arc<TableDef>, columns: &[u16]) -> SelectPlan {
         lock: None,
         locked: None,
         has_subqueries: false,
+        late_keys: Vec::new(),
         late: Vec::new(),
         columns: described,
     }

@@ -41,6 +41,7 @@ impl SelectPlan {
                 lock: None,
                 locked: None,
                 has_subqueries: false,
+                late_keys: Vec::new(),
                 late: Vec::new(),
                 columns: Vec::new(),
             };

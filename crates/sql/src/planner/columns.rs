@@ -48,11 +48,20 @@ pub(super) fn read_above(plan: &SelectPlan, width: usize) -> ReadColumns {
                 .chain(of_calls)
                 .for_each(|expr| read.add(expr));
         }
-        None => {
-            plan.projection.iter().for_each(|expr| read.add(expr));
-            let windows = plan.windows.iter();
-            windows.for_each(|stage| stage.each_expression(&mut |expr| read.add(expr)));
-        }
+        None => add_above_groups(plan, &mut read),
     }
     read
+}
+
+/// The columns that the stages above a plan's groups read, of a group row of `width` columns.
+pub(super) fn read_of_groups(plan: &SelectPlan, width: usize) -> ReadColumns {
+    let mut read = ReadColumns::none(width);
+    add_above_groups(plan, &mut read);
+    read
+}
+
+fn add_above_groups(plan: &SelectPlan, read: &mut ReadColumns) {
+    plan.projection.iter().for_each(|expr| read.add(expr));
+    let windows = plan.windows.iter();
+    windows.for_each(|stage| stage.each_expression(&mut |expr| read.add(expr)));
 }

@@ -3,15 +3,20 @@
 //! # Rules
 //! - A column that an operator reads (a key, a condition, an argument) is restored by its scan. Every other one is left as it
 //!   is stored, and restored when the topmost operator has a row, if a stage above reads it.
-//! - A column that the projection only hands to a sort, which does not read it, is restored behind the sort.
+//! - A column that the projection only hands to a sort is restored behind the sort, and if it is a key, as long as the bytes
+//!   of the key are written.
+//! - A column that is only grouped by is restored for as long as its row looks for its group, and again in the group rows
+//!   that come out. One that HAVING or a direct argument reads is not left.
+//! - A column that the windows do not read is restored behind them.
 //! - A SELECT that locks rows projects them anew, from versions that it has read itself: it restores nothing late.
 
 use std::sync::Arc;
 
+use crate::aggregate::AggregateCall;
 use crate::catalog::TableKind;
 use crate::expr::Expr;
-use crate::plan::{LateColumn, Node, SelectPlan, Source, TableScan};
-use crate::planner::columns::{ReadColumns, read_above};
+use crate::plan::{AggregatePlan, LateColumn, Node, SelectPlan, Source, TableScan, WindowStage};
+use crate::planner::columns::{ReadColumns, read_above, read_of_groups};
 use crate::stack::checkpoint;
 use crate::value::ColumnSet;
 
@@ -20,7 +25,11 @@ pub(super) fn place(plan: &mut SelectPlan) {
     if plan.lock.is_some() || plan.locked.is_some() {
         return;
     }
-    let handed_on = handed_to_sort(plan);
+    let handed_on = match (&plan.aggregate, &plan.windows) {
+        (Some(aggregate), _) => only_grouped_by(aggregate),
+        (None, Some(stage)) => passed_by_windows(plan, stage),
+        (None, None) => handed_to_sort(plan),
+    };
     if handed_on.is_empty() && !matches!(plan.source, Source::Rows(_)) {
         return;
     }
@@ -41,32 +50,92 @@ pub(super) fn place(plan: &mut SelectPlan) {
         _ => Vec::new(),
     };
     plan.source = source;
-    let outputs = plan.projection[..plan.visible].iter().enumerate();
-    plan.late = outputs
-        .filter_map(|(at, expr)| match expr {
-            Expr::Column(column) if handed_on.contains(*column) => {
-                let late = left.iter().find(|late| late.at == *column)?;
-                Some(LateColumn {
-                    at: at as u16,
-                    ..late.clone()
-                })
-            }
-            _ => None,
-        })
-        .collect();
+    let handed_on = |column| {
+        let late = left.iter().find(|late| late.at == column)?;
+        handed_on.contains(column).then_some(late)
+    };
+    if let Some(aggregate) = &plan.aggregate {
+        let read = read_of_groups(plan, aggregate.width());
+        let late_keys = at_places(&aggregate.keys, handed_on);
+        if let Some(aggregate) = &mut plan.aggregate {
+            aggregate.late = late_keys.clone();
+            aggregate.late.retain(|key| read.contains(key.at));
+            aggregate.late_keys = late_keys;
+        }
+    } else if let Some(stage) = &mut plan.windows {
+        stage.late = left
+            .iter()
+            .filter_map(|late| handed_on(late.at).cloned())
+            .collect();
+    } else {
+        plan.late_keys = at_places(&plan.projection, handed_on);
+        plan.late = plan.late_keys.clone();
+        plan.late.retain(|late| usize::from(late.at) < plan.visible);
+        let is_key = |at: usize| plan.sort.iter().any(|key| key.column == at);
+        plan.late_keys.retain(|late| is_key(usize::from(late.at)));
+    }
 }
 
-/// The columns of the input row that the projection does nothing with but hand them to the sort, which does not read them.
+/// The late columns among expressions, at their places there.
+fn at_places<'l>(exprs: &[Expr], late: impl Fn(u16) -> Option<&'l LateColumn>) -> Vec<LateColumn> {
+    let places = exprs.iter().enumerate().filter_map(|(at, expr)| match expr {
+        Expr::Column(column) => Some(LateColumn {
+            at: at as u16,
+            ..late(*column)?.clone()
+        }),
+        _ => None,
+    });
+    places.collect()
+}
+
+/// The columns of the input row that are keys of groups, and that nothing else reads before the groups come out.
+fn only_grouped_by(aggregate: &AggregatePlan) -> ColumnSet {
+    let (mut keys, mut read) = (ColumnSet::new(), ColumnSet::new());
+    for key in &aggregate.keys {
+        match key {
+            Expr::Column(column) => keys.insert(*column),
+            other => other.columns(&mut |column| read.insert(column)),
+        }
+    }
+    let mut read_key = |key: u16| {
+        if let Some(Expr::Column(column)) = aggregate.keys.get(usize::from(key)) {
+            read.insert(*column);
+        }
+    };
+    aggregate
+        .having
+        .iter()
+        .chain(aggregate.calls.iter().flat_map(|call| &call.direct))
+        .for_each(|expr| expr.columns(&mut read_key));
+    let of_calls = aggregate.calls.iter().flat_map(AggregateCall::expressions);
+    of_calls.for_each(|expr| expr.columns(&mut |column| read.insert(column)));
+    read.iter().for_each(|column| keys.remove(column));
+    keys
+}
+
+/// The columns of the input row that the projection reads and no window does.
+fn passed_by_windows(plan: &SelectPlan, stage: &WindowStage) -> ColumnSet {
+    let mut passed = ColumnSet::new();
+    for expr in &plan.projection {
+        expr.columns(&mut |column| {
+            if usize::from(column) < stage.base {
+                passed.insert(column);
+            }
+        });
+    }
+    stage.each_expression(&mut |expr| expr.columns(&mut |column| passed.remove(column)));
+    passed
+}
+
+/// The columns of the input row that the projection does nothing with but hand them to the sort.
 fn handed_to_sort(plan: &SelectPlan) -> ColumnSet {
-    let mut handed_on = ColumnSet::new();
-    if plan.sort.is_empty() || plan.distinct || plan.aggregate.is_some() || plan.windows.is_some() {
+    let (mut handed_on, mut read) = (ColumnSet::new(), ColumnSet::new());
+    if plan.sort.is_empty() || plan.distinct {
         return handed_on;
     }
-    let is_key = |at: usize| plan.sort.iter().any(|key| key.column == at);
-    let mut read = ColumnSet::new();
-    for (at, expr) in plan.projection.iter().enumerate() {
+    for expr in &plan.projection {
         match expr {
-            Expr::Column(column) if at < plan.visible && !is_key(at) => handed_on.insert(*column),
+            Expr::Column(column) => handed_on.insert(*column),
             other => other.columns(&mut |column| read.insert(column)),
         }
     }

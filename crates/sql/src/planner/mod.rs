@@ -153,6 +153,7 @@ impl<'c> Planner<'c> {
             lock: None,
             locked: None,
             has_subqueries: false,
+            late_keys: Vec::new(),
             late: Vec::new(),
             columns,
         };

@@ -14,7 +14,11 @@ pub(super) fn place(plan: &mut SelectPlan, windows: Vec<WindowPlan>, width: usiz
         Some(aggregate) => aggregate.width(),
         None => width,
     };
-    plan.windows = Some(Box::new(WindowStage { base, windows }));
+    plan.windows = Some(Box::new(WindowStage {
+        base,
+        windows,
+        late: Vec::new(),
+    }));
     let projection = std::mem::take(&mut plan.projection);
     let placed = projection.into_iter().map(|expr| placed(expr, base));
     plan.projection = placed.collect::<Result<_>>()?;

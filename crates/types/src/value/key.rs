@@ -30,12 +30,19 @@
 //! byte, without the zeros at the end. So any number of digits orders, and equal values of different scale (1.5, 1.50)
 //! give one key.
 
+use sha2::{Digest as _, Sha256};
+
 use crate::value::compare::trim_blanks;
 use crate::value::datetime::time_in_greenwich;
 use crate::value::{DataType, Numeric, Value};
 
 const PRESENT: u8 = 0x01;
 const NULL: u8 = 0x02;
+/// In front of a digest, in keys without an order.
+const DIGEST: u8 = 0x03;
+
+/// The most bytes of a value that stand in a key without an order: longer ones have their digest there.
+const IDENTITY_BYTES_MAX: usize = 4_096;
 
 /// A buffer to reuse from key to key.
 pub type KeyBuffer = Vec<u8>;
@@ -105,6 +112,67 @@ pub fn encode_value(value: &Value, data_type: DataType, key: &mut Vec<u8>) {
         Value::Enum(_, position) => {
             key.extend_from_slice(&((*position as u64) ^ (1 << 63)).to_be_bytes());
         }
+    }
+}
+
+/// The key of several columns that only tells equal values from others: see [`encode_identity`].
+pub fn encode_identities(values: &[Value], types: &[DataType]) -> Vec<u8> {
+    let mut key = Vec::with_capacity(values.len() * 9);
+    for (value, data_type) in values.iter().zip(types) {
+        encode_identity(value, *data_type, &mut key);
+    }
+    key
+}
+
+/// Appends one column of a key that only tells equal values from others: the bytes of [`encode_value`], or if they are
+/// many, `03` and their SHA-256. Such keys have no order, and at most a few kilobytes a column.
+///
+/// Two values with one digest would count as equal; none are known. A string and a `bytea` are digested where they lie; the
+/// bytes of every other value are made first.
+#[inline]
+pub fn encode_identity(value: &Value, data_type: DataType, key: &mut Vec<u8>) {
+    match value {
+        Value::Text(text) if text.len() > IDENTITY_BYTES_MAX => push_identity_of_text(text, data_type, key),
+        Value::Bytes(bytes) if bytes.len() > IDENTITY_BYTES_MAX => push_digest(bytes, key),
+        Value::Json(_) | Value::Jsonb(_) | Value::Array(_) | Value::Record(_) | Value::Numeric(_) => {
+            encode_identity_of_parts(value, data_type, key);
+        }
+        other => encode_value(other, data_type, key),
+    }
+}
+
+#[cold]
+fn push_identity_of_text(text: &str, data_type: DataType, key: &mut Vec<u8>) {
+    let counted = match data_type {
+        DataType::Char => trim_blanks(text),
+        _ => text,
+    };
+    match counted.len() > IDENTITY_BYTES_MAX {
+        true => push_digest(counted.as_bytes(), key),
+        false => {
+            key.push(PRESENT);
+            key.extend_from_slice(counted.as_bytes());
+            key.push(0);
+        }
+    }
+}
+
+fn push_digest(bytes: &[u8], key: &mut Vec<u8>) {
+    key.push(DIGEST);
+    key.extend_from_slice(&Sha256::digest(bytes));
+}
+
+/// [`encode_identity`] of a value with parts. Equal ones may differ in length, so it is their keys that are measured.
+fn encode_identity_of_parts(value: &Value, data_type: DataType, key: &mut Vec<u8>) {
+    let start = key.len();
+    encode_value(value, data_type, key);
+    if key.len() - start > IDENTITY_BYTES_MAX {
+        let digest = Sha256::digest(&key[start..]);
+        key.truncate(start);
+        key.push(DIGEST);
+        key.extend_from_slice(&digest);
+        // Its next use is hardly as long.
+        key.shrink_to(IDENTITY_BYTES_MAX);
     }
 }
 
@@ -181,6 +249,48 @@ mod tests {
 
     fn key(value: Value, data_type: DataType) -> Vec<u8> {
         encode_key(&[value], &[data_type])
+    }
+
+    #[test]
+    fn identities_of_long_values_are_short_and_those_of_equal_values_equal() {
+        let identity = |value: Value, data_type| encode_identities(&[value], &[data_type]);
+        let text = |text: &str| identity(Value::text(text), DataType::Text);
+        for length in [1, IDENTITY_BYTES_MAX, IDENTITY_BYTES_MAX + 1, 1 << 20] {
+            let long = "a".repeat(length);
+            assert_eq!(text(&long), text(&long));
+            assert!(text(&long).len() <= IDENTITY_BYTES_MAX + 2);
+            assert_ne!(text(&long), text(&long.replacen('a', "b", 1)));
+            assert_ne!(text(&long), text(&format!("{long}a")));
+            // Behind another column too.
+            let two = |last: &str| {
+                let values = [Value::text(long.as_str()), Value::text(last)];
+                encode_identities(&values, &[DataType::Text; 2])
+            };
+            assert_ne!(two("c"), two("d"));
+            // Blanks at the end do not count in `char`, however many they are.
+            let padded = |blanks: usize| {
+                let padded = format!("{long}{}", " ".repeat(blanks));
+                identity(Value::text(padded), DataType::Char)
+            };
+            assert_eq!(padded(0), padded(1));
+            assert_eq!(padded(0), padded(5_000));
+        }
+        let json = |text: &str| {
+            identity(
+                crate::value::decode_text(text, DataType::Jsonb, 0).unwrap(),
+                DataType::Jsonb,
+            )
+        };
+        // Equal numbers of different lengths: one value is longer than the bound, the other is not.
+        let (short, long) = ("1", format!("1.{}", "0".repeat(5_000)));
+        assert_eq!(json(short), json(&long));
+        let objects = |number: &str| json(&format!("{{\"a\": \"{}\", \"b\": {number}}}", "x".repeat(8_000)));
+        assert_eq!(objects(short), objects(&long));
+        assert_ne!(objects("1"), objects("2"));
+        assert!(objects("1").len() < 64);
+        let bytes = |byte: u8| identity(Value::Bytes(vec![byte; 5_000].into()), DataType::Bytea);
+        assert_eq!(bytes(0), bytes(0));
+        assert_ne!(bytes(0), bytes(1));
     }
 
     #[test]

@@ -99,7 +99,7 @@ pub use compare::{compare, compare_checked};
 pub use datatype::{CatalogObject, Category, DataType, NO_TYPMOD, format_type};
 pub use datetime::Interval;
 pub use json::Jsonb;
-pub use key::{KeyBuffer, encode_key};
+pub use key::{KeyBuffer, encode_identities, encode_key};
 pub use network::Inet;
 pub use numeric::Numeric;
 pub use record::RecordValue;

@@ -78,6 +78,19 @@ impl Execution<'_> {
     }
 }
 
+/// The value whose place stands in a late column.
+#[cold]
+pub(crate) fn restored(
+    storage: &Storage,
+    interrupts: &Interrupts,
+    late: &LateColumn,
+    place: &Value,
+) -> Result<Value> {
+    let mut value = place.clone();
+    restore_value(storage, interrupts, &late.table, late.column, &mut value)?;
+    Ok(value)
+}
+
 /// Restores the values of some columns of a row.
 pub(crate) fn restore_columns(
     storage: &Storage,

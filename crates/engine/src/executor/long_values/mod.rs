@@ -21,8 +21,8 @@
 //!    apart. Its pieces are written before the row.
 //! 3. A row that is read has its pointers in hand ([`Value::Stored`]), and what reads it *restores* the values that it needs
 //!    ([`load`]): a scan restores those that its condition reads, and the others when the condition is true, but for those
-//!    that are *late*: what is only handed on by joins or a sort is restored behind them (`planner/late.rs` of
-//!    `clearway-sql`). No page is latched meanwhile.
+//!    that are *late*: what is only handed on by joins, a sort or windows, or only grouped by, is restored behind them
+//!    (`planner/late.rs` of `clearway-sql`). No page is latched meanwhile.
 //! 4. An UPDATE leaves the stored forms of columns that it does not assign: a pointer is copied, and no piece is
 //!    written.
 //! 5. When a row is deleted, or replaced by one without its pointer, the pieces are deleted by the same transaction
@@ -33,8 +33,9 @@
 //!   ends the last of them deletes the pieces, and no other row misses them.
 //! - V2: the pieces of a row that was not stored in the end (it has changed meanwhile, or its key was taken) are withdrawn.
 //! - V3: nothing is latched and no page pinned while pieces are read or written.
-//! - V4: no expression and no client meets a [`Value::Stored`]. Operators and sorts have them in the columns that the plan
-//!   calls late, and in no others; the snapshot under which the row was read holds the pieces until they are restored.
+//! - V4: no expression and no client meets a [`Value::Stored`]. Operators, sorts, groups and windows have them in the columns
+//!   that the plan calls late, and in no others; the snapshot under which the row was read holds the pieces until they are
+//!   restored.
 //!
 //! # Memory
 //! A value on its way to the disk is compressed and written block by block from where it is; on its way back it is
@@ -43,11 +44,13 @@
 //! of a table has one copy of it, while the client reads too. All of a row is restored before its message begins, so a
 //! piece that is missing or cannot be read is an error in the row's place, and never half a row.
 //!
-//! Joins and sorts keep the pointers of late columns, and the operators find these in the row again when the next one is
-//! asked for: a value that goes out with several partners is read for each of them. A value that a join or a sort compares,
-//! and one in a grouping, in DISTINCT or in a window, has a copy in what they keep. INSERT takes a long value out of the row
-//! of its SELECT, and RETURNING out of the row that was stored; a value that a parameter or the statement's text holds has a
-//! copy in the row. At the statement's end the session has none of them.
+//! Joins, sorts, groups and windows keep the pointers of late columns, and the operators find these in the row again when the
+//! next one is asked for: a value that goes out with several partners is read for each of them. GROUP BY, DISTINCT and the set
+//! operators tell long values from others by their digests. A copy more is in what these keep: a value that a join compares,
+//! the bytes of a sort's key, an argument of an aggregate or of a window function, a row of UNION, INTERSECT or EXCEPT, and a
+//! row of DISTINCT beyond `work_mem`. INSERT takes a long value out of the row of its SELECT, and RETURNING out of the row that
+//! was stored; a value that a parameter or the statement's text holds has a copy in the row. At the statement's end the session
+//! has none of them.
 //!
 //! # What it does not do
 //! Parts of a value (`substr`, `length`) restore the whole. Values in indexes are whole: a key has 2,600 bytes at most.
@@ -56,7 +59,7 @@ mod load;
 mod replaced;
 mod store;
 
-pub(crate) use load::{restore, restore_all_but, restore_columns, whole_row};
+pub(crate) use load::{restore, restore_all_but, restore_columns, restored, whole_row};
 pub(crate) use replaced::{assigned, delete_of, delete_replaced, encode_new};
 pub(crate) use store::{Written, encode, encode_changed, withdraw};
 

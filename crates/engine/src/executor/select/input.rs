@@ -1,8 +1,9 @@
 //! The source of the rows that a SELECT projects: a table, a series, groups, windows, or operators.
 
 use clearway_sql::error::Result;
-use clearway_sql::plan::{MeasuredSource, RowsPlan, SelectPlan, Source};
+use clearway_sql::plan::{MeasuredSource, Node, RowsPlan, SelectPlan, Source};
 use clearway_sql::value::Value;
+use clearway_sql::value::sent::is_long;
 use clearway_storage::heap::Tid;
 
 use crate::executor::Execution;
@@ -44,6 +45,8 @@ pub(super) struct RowsInput {
     row: Vec<Value>,
     /// The columns of the current row whose long values were restored, and what the operators have there.
     places: Vec<(u16, Value)>,
+    /// True if the operators read nothing of the row that they have given.
+    is_given_up: bool,
 }
 
 impl RowsInput {
@@ -57,6 +60,28 @@ impl RowsInput {
             execution.restore_late(&plan.late, &mut self.row, &mut self.places)?;
         }
         Ok(found)
+    }
+
+    /// See [`Input::restored_row`].
+    fn restored_row(&mut self) -> Option<RestoredRow<'_>> {
+        let restored = match self.places.is_empty() {
+            false => Some(&self.places[..]),
+            true if self.is_given_up && self.row.iter().any(is_long) => None,
+            true => return None,
+        };
+        Some(RestoredRow {
+            row: &mut self.row,
+            restored,
+        })
+    }
+}
+
+/// True if an operator reads nothing of the row that it has given.
+fn is_given_up(node: &Node) -> bool {
+    match node {
+        Node::Query { .. } | Node::Set(_) => true,
+        Node::Filter { input, .. } => is_given_up(input),
+        _ => false,
     }
 }
 
@@ -106,6 +131,7 @@ impl Input {
                     rows: Rows::open(execution, &rows.node, &mut row)?,
                     row,
                     places: Vec::new(),
+                    is_given_up: is_given_up(&rows.node),
                 }))
             }
             Source::Series(series) => match SeriesRows::open(&execution.eval, series, &[])? {
@@ -146,6 +172,7 @@ impl Input {
                         Some(having) => execution.evaluating(|context| having.passes(row, context))?,
                     };
                     if passes {
+                        execution.restore_late(&aggregate.late, rows.row_mut(), &mut Vec::new())?;
                         count(plan, |counters| &counters.aggregate);
                         return Ok(Some(None));
                     }
@@ -169,16 +196,22 @@ impl Input {
         Ok(None)
     }
 
-    /// The current row, if long values of it were restored, which may be taken out.
+    /// The current row, if it has long values that may be taken out: those that were restored, and those of rows that nothing
+    /// else has.
     pub(super) fn restored_row(&mut self) -> Option<RestoredRow<'_>> {
         match self {
             Input::Table { rows, .. } if rows.has_restored() => Some(RestoredRow {
                 row: rows.row_mut(),
                 restored: None,
             }),
-            Input::Rows(input) if !input.places.is_empty() => Some(RestoredRow {
-                row: &mut input.row,
-                restored: Some(&input.places),
+            Input::Rows(input) => input.restored_row(),
+            Input::Groups(rows) if rows.row().iter().any(is_long) => Some(RestoredRow {
+                row: rows.row_mut(),
+                restored: None,
+            }),
+            Input::Windows(rows) if rows.has_restored() => Some(RestoredRow {
+                row: rows.row_mut(),
+                restored: None,
             }),
             Input::Measured(measured) => measured.input.restored_row(),
             _ => None,

@@ -24,6 +24,7 @@ use clearway_storage::heap::Tid;
 
 use crate::executor::Execution;
 use crate::executor::group::{By, Distinct, GroupRows, Grouping};
+use crate::executor::long_values::restored;
 use crate::executor::measure::{Loop, Stretch};
 use crate::executor::place::place_of;
 use crate::spill::record::{read_row, read_u64, write_row, write_sort_key};
@@ -31,7 +32,7 @@ use crate::spill::{Sorted, Sorter};
 use clearway_sql::Expr;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::plan::{
-    AggregatePlan, Counter, LockedRows, LockedTable, SelectPlan, Source, StageCounters,
+    AggregatePlan, Counter, LockedRows, LockedTable, SelectPlan, SortKey, Source, StageCounters,
 };
 use clearway_sql::value::{DataType, TextsTogether, Value};
 use input::Input;
@@ -298,10 +299,10 @@ impl Select {
             key.clear();
             payload.clear();
             if plan.distinct_on > 0 {
-                write_sort_key(&self.output, &plan.sort[..plan.distinct_on], &mut key);
+                self.write_key(execution, plan, &plan.sort[..plan.distinct_on], &mut key)?;
                 payload.extend_from_slice(&(key.len() as u64).to_be_bytes());
             }
-            write_sort_key(&self.output, &plan.sort[plan.distinct_on..], &mut key);
+            self.write_key(execution, plan, &plan.sort[plan.distinct_on..], &mut key)?;
             write_tid(tid.filter(|_| plan.lock.is_some()), &mut payload);
             let written = match &plan.locked {
                 None => plan.visible,
@@ -312,6 +313,36 @@ impl Select {
             sorter.push(&key, &payload, execution.interrupts)?;
         }
         sorter.finish(execution.interrupts)
+    }
+
+    /// Appends the bytes of keys of the row. Long values of those that are late are restored for that, and given up.
+    fn write_key(
+        &self,
+        execution: &Execution<'_>,
+        plan: &SelectPlan,
+        keys: &[SortKey],
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        if plan.late_keys.is_empty() {
+            write_sort_key(&self.output, keys, out);
+            return Ok(());
+        }
+        for key in keys {
+            let value = &self.output[key.column];
+            let late = plan
+                .late_keys
+                .iter()
+                .find(|late| usize::from(late.at) == key.column);
+            match (value, late) {
+                (Value::Stored(_), Some(late)) => {
+                    let value = restored(execution.storage, execution.interrupts, late, value)?;
+                    let at_front = SortKey { column: 0, ..*key };
+                    write_sort_key(&[value], &[at_front], out);
+                }
+                _ => write_sort_key(&self.output, std::slice::from_ref(key), out),
+            }
+        }
+        Ok(())
     }
 
     /// The next projected row that DISTINCT lets through, into `output`.
@@ -425,20 +456,20 @@ fn row_count(
 fn group(execution: &mut Execution<'_>, plan: &SelectPlan, aggregate: &AggregatePlan) -> Result<GroupRows> {
     let mut grouping = Grouping::new(aggregate, execution.spill);
     let mut input = Input::open(execution, plan)?;
-    let interrupts = execution.interrupts;
+    let (storage, interrupts) = (execution.storage, execution.interrupts);
     while input.next(execution, plan)?.is_some() {
         let row = input.row();
         if plan.has_subqueries {
-            execution.evaluating(|context| grouping.take(By { context, interrupts }, aggregate, row))?;
+            execution
+                .evaluating(|context| grouping.take(By::of(context, storage, interrupts), aggregate, row))?;
         } else {
-            let context = &execution.eval;
-            grouping.take(By { context, interrupts }, aggregate, row)?;
+            grouping.take(By::of(&execution.eval, storage, interrupts), aggregate, row)?;
         }
     }
     if let Input::Table { rows, .. } = input {
         rows.close(execution);
     }
-    execution.evaluating(|context| grouping.finish(By { context, interrupts }, aggregate))
+    execution.evaluating(|context| grouping.finish(By::of(context, storage, interrupts), aggregate))
 }
 
 /// Counts a row that a stage above the source gives, if it is measured.

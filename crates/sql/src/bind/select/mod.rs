@@ -345,6 +345,8 @@ impl Binder<'_> {
             groupings,
             calls,
             having,
+            late_keys: Vec::new(),
+            late: Vec::new(),
         }))
     }
 

@@ -57,6 +57,8 @@ pub struct SelectPlan {
     pub locked: Option<Box<LockedRows>>,
     /// True if an expression of the stages above the source has a query inside it.
     pub has_subqueries: bool,
+    /// Columns of the projection that sorting has the places of long values of, as far as they are its keys.
+    pub late_keys: Vec<LateColumn>,
     /// Output columns whose long values are restored when the row comes out of sorting.
     pub late: Vec<LateColumn>,
     /// The columns sent.
@@ -216,6 +218,10 @@ pub struct AggregatePlan {
     pub calls: Vec<AggregateCall>,
     /// HAVING, over the group row: keys, results of aggregates, values of GROUPING.
     pub having: Option<Expr>,
+    /// Keys of which the groups keep the places of long values.
+    pub late_keys: Vec<LateColumn>,
+    /// Those of them that are restored in the group rows that come out, since a stage above reads them.
+    pub late: Vec<LateColumn>,
 }
 
 impl AggregatePlan {

@@ -11,6 +11,7 @@
 
 use crate::aggregate::AggregateCall;
 use crate::expr::Expr;
+use crate::plan::LateColumn;
 use crate::sort_key::SortKey;
 use crate::value::DataType;
 
@@ -21,6 +22,8 @@ pub struct WindowStage {
     pub base: usize,
     /// The windows, in the order in which they are computed.
     pub windows: Vec<WindowPlan>,
+    /// Columns of the row below that no window reads: their long values are restored behind the windows.
+    pub late: Vec<LateColumn>,
 }
 
 impl WindowStage {

@@ -91,7 +91,7 @@ impl RecursiveRows {
         if let Some(term) = &mut self.term {
             while term.next(execution, side)? {
                 execution.tick()?;
-                let values = converted(execution, columns, term.row(side))?;
+                let values = converted(execution, columns, term.row_mut(side))?;
                 let is_new = match &mut self.rounds {
                     Some(rounds) => rounds.take(execution, &values)?,
                     None => true,

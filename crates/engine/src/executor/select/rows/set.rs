@@ -1,14 +1,15 @@
 //! UNION, INTERSECT and EXCEPT.
 //!
-//! UNION ALL gives one side after the other. Everything else sorts the rows of both sides by the bytes of all their
-//! columns, which are equal for rows that are equal, and counts those of each side.
+//! UNION ALL gives one side after the other. Everything else sorts the rows of both sides by the bytes that tell their columns
+//! from others (of a long value its digest), and counts those of each side.
 
 use clearway_sql::error::Result;
 use clearway_sql::plan::{SelectPlan, SetOperator, SetPlan};
-use clearway_sql::value::{Value, encode_key};
+use clearway_sql::value::sent::is_long;
+use clearway_sql::value::{Value, encode_identities};
 
 use crate::executor::Execution;
-use crate::executor::select::Select;
+use crate::executor::select::{Select, take_row};
 use crate::spill::record::{read_row, write_row};
 use crate::spill::{Sorted, Sorter};
 
@@ -45,10 +46,12 @@ impl SetRows {
         for (is_right, (side, columns)) in [(false, &plan.left), (true, &plan.right)] {
             let mut select = Select::open(execution, side)?;
             while select.next(execution, side)? {
-                let values = converted(execution, columns, select.row(side))?;
-                let key = encode_key(&values, &plan.types);
+                let values = converted(execution, columns, select.row_mut(side))?;
+                let key = encode_identities(&values, &plan.types);
                 let mut payload = vec![u8::from(is_right)];
                 write_row(&values, &mut payload);
+                // Before the sorter copies them once more.
+                drop(values);
                 sorter.push(&key, &payload, execution.interrupts)?;
             }
             select.close(execution);
@@ -81,7 +84,7 @@ impl SetRows {
                     None => select.insert(Select::open(execution, side)?),
                 };
                 if running.next(execution, side)? {
-                    for (at, value) in converted(execution, columns, running.row(side))?
+                    for (at, value) in converted(execution, columns, running.row_mut(side))?
                         .into_iter()
                         .enumerate()
                     {
@@ -105,8 +108,12 @@ impl SetRows {
                     }
                 }
                 counted.copies -= 1;
-                for (at, value) in counted.row.iter().enumerate() {
-                    row[base + at].clone_from(value);
+                let is_last = counted.copies == 0;
+                for (place, value) in row[base..].iter_mut().zip(&mut counted.row) {
+                    match is_last {
+                        true => *place = std::mem::take(value),
+                        false => place.clone_from(value),
+                    }
                 }
                 Ok(true)
             }
@@ -114,12 +121,17 @@ impl SetRows {
     }
 }
 
-/// A side's row in the types of the result.
+/// A side's row in the types of the result. Long values are taken out of it.
 pub(super) fn converted(
     execution: &mut Execution<'_>,
     columns: &[clearway_sql::Expr],
-    row: &[Value],
+    row: &mut [Value],
 ) -> Result<Vec<Value>> {
+    if row.iter().any(is_long) {
+        let mut values = Vec::with_capacity(columns.len());
+        take_row(execution, columns, row, &mut values)?;
+        return Ok(values);
+    }
     columns
         .iter()
         .map(|column| column.eval(row, &execution.eval))

@@ -18,7 +18,9 @@
 //!   rows. So each bound is found by going on from where it was, and its rows are read once.
 //! - W2: the state of an aggregate over a frame is the one it has when the frame's rows are taken in their order into a
 //!   fresh one, to the last digit. It goes on from row to row as long as that holds (`aggregates`).
-//! - W3: a window keeps no row of a partition that has ended, and what it keeps for reading does not grow with
+//! - W3: no window reads a column that is late (`long_values`): windows keep the places of its values, which are restored
+//!   in the rows that come out.
+//! - W4: a window keeps no row of a partition that has ended, and what it keeps for reading does not grow with
 //!   the partition.
 //!
 //! | module | job |
@@ -53,6 +55,8 @@ pub(super) struct WindowRows {
     input: Input,
     windows: Vec<Window>,
     row: Vec<Value>,
+    /// True if long values of the row were restored behind the windows.
+    has_restored: bool,
 }
 
 impl WindowRows {
@@ -61,6 +65,7 @@ impl WindowRows {
             input,
             windows: stage.windows.iter().map(Window::new).collect(),
             row: Vec::new(),
+            has_restored: false,
         }
     }
 
@@ -74,12 +79,28 @@ impl WindowRows {
             plan,
             stage,
         };
-        below.next(execution, &mut self.windows, &mut self.row)
+        let found = below.next(execution, &mut self.windows, &mut self.row)?;
+        if found {
+            let mut places = Vec::new();
+            execution.restore_late(&stage.late, &mut self.row, &mut places)?;
+            self.has_restored = !places.is_empty();
+        }
+        Ok(found)
     }
 
     /// The current row.
     pub(super) fn row(&self) -> &[Value] {
         &self.row
+    }
+
+    /// The same, to take values out: the windows keep rows of their own.
+    pub(super) fn row_mut(&mut self) -> &mut [Value] {
+        &mut self.row
+    }
+
+    /// True if long values of the current row were restored behind the windows.
+    pub(super) fn has_restored(&self) -> bool {
+        self.has_restored
     }
 }
 
