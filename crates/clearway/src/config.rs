@@ -139,11 +139,12 @@ fn diff(config: &Config) -> Result<()> {
     let defaults = Config::default().values();
     for (key, value) in config.values() {
         let default = defaults.iter().find(|(known, _)| *known == key);
-        // That of a session's setting is in the server, not in the configuration.
-        let default = default.map_or("", |(_, default)| default.as_str());
-        if value == default {
+        let default = default.map(|(_, default)| default.as_str());
+        if default == Some(value.as_str()) {
             continue;
         }
+        // That of a session's setting is in the server, not in the configuration.
+        let default = default.unwrap_or_default();
         let needs = if is_changeable(&key) { "reload" } else { "restart" };
         let place = place_of(config, &key);
         output::line(format_args!(

@@ -91,7 +91,7 @@ fn the_check_finds_addresses_files_and_connections_with_which_a_server_does_not_
         ("listen = \"0.0.0.0:5433\"", "0.0.0.0:5433"),
         ("listen = \"none\"", "nothing to listen on"),
         ("socket_dir = \"/nowhere/at/all\"", "/nowhere/at/all"),
-        ("ssl = \"on\"", "server.crt"),
+        ("ssl = \"on\"", "server.key"),
         ("primary_conninfo = \"nonsense\"", "nonsense"),
     ] {
         let (code, said) = checked(text);

@@ -154,6 +154,8 @@ pub struct Collected {
     pub tags: Vec<String>,
     /// The notices.
     pub notices: Vec<Notice>,
+    /// The settings that a client is told of, with their new values.
+    pub parameters: Vec<(String, String)>,
     /// The output of COPY TO STDOUT.
     pub copied: Vec<u8>,
     /// The input of COPY FROM STDIN; taken by the first statement that reads.
@@ -175,6 +177,10 @@ impl Output for Collected {
     }
     fn notice(&mut self, notice: &Notice) -> Result<(), EngineError> {
         self.notices.push(notice.clone());
+        Ok(())
+    }
+    fn parameter_status(&mut self, name: &str, value: &str) -> Result<(), EngineError> {
+        self.parameters.push((name.to_owned(), value.to_owned()));
         Ok(())
     }
     fn copy_in_start(&mut self, _columns: usize, _format: CopyFormat) -> Result<(), EngineError> {

@@ -281,6 +281,42 @@ mod tests {
         engine.shutdown().unwrap();
     }
 
+    /// Sessions that were open before follow, too, and tell their clients.
+    #[test]
+    fn an_open_session_follows_what_a_reload_takes_away() {
+        let place = tempfile::tempdir().unwrap();
+        let engine = opened(place.path());
+        let mut session = engine.session(SessionInfo::default()).unwrap();
+        let mut ask = |sql: &str| {
+            let mut out = Collected::default();
+            session.execute_simple(sql, &mut out).map(|()| out.parameters)
+        };
+        for sql in [
+            "alter system set statement_timeout = '50ms'",
+            "alter system set intervalstyle = 'iso_8601'",
+            "select pg_reload_conf()",
+        ] {
+            run(&engine, sql).unwrap();
+        }
+        let told = ask("select 1").unwrap();
+        assert_eq!(told, [("IntervalStyle".to_owned(), "iso_8601".to_owned())]);
+        assert_eq!(
+            ask("select pg_sleep(10)").unwrap_err().sqlstate(),
+            SqlState::from_code("57014")
+        );
+        for sql in [
+            "alter system reset statement_timeout",
+            "alter system reset intervalstyle",
+            "select pg_reload_conf()",
+        ] {
+            run(&engine, sql).unwrap();
+        }
+        let told = ask("select pg_sleep(0.2)").unwrap();
+        assert_eq!(told, [("IntervalStyle".to_owned(), "postgres".to_owned())]);
+        assert_eq!(ask("select 1").unwrap(), []);
+        engine.shutdown().unwrap();
+    }
+
     #[test]
     fn what_cannot_be_is_refused_and_nothing_is_written() {
         let place = tempfile::tempdir().unwrap();

@@ -65,7 +65,15 @@ impl Engine {
     pub(crate) fn analyze_in_background(self: &Arc<Self>, table: &TableDef) -> Result<()> {
         let config = &self.in_force().config;
         let timeout = BACKGROUND_LOCK_TIMEOUT.as_millis();
-        let mut settings = vec![("lock_timeout".to_owned(), timeout.to_string())];
+        // What the configuration says of clients' statements is not said of this one.
+        let own = [
+            ("lock_timeout", timeout.to_string()),
+            ("statement_timeout", "0".to_owned()),
+            ("default_transaction_isolation", "read committed".to_owned()),
+            ("default_transaction_read_only", "off".to_owned()),
+            ("pg_stat_statements.track", "none".to_owned()),
+        ];
+        let mut settings: Vec<_> = own.map(|(name, value)| (name.to_owned(), value)).into();
         if config.synchronous_commit != SynchronousCommit::Off {
             // No standby that is away keeps tables from being analyzed.
             settings.push(("synchronous_commit".to_owned(), "local".to_owned()));

@@ -228,7 +228,8 @@ impl Session {
         // The count first: a reload in between is taken at the next call.
         self.reloads = self.engine.reloads();
         if let Ok(settings) = self.engine.settings_of(&self.info) {
-            self.settings.replace_defaults(&settings);
+            let changed = self.settings.replace_defaults(&settings);
+            self.untold_settings.extend(changed);
         }
     }
 

@@ -53,6 +53,7 @@ impl Session {
         out: &mut dyn Output,
     ) -> Result<Completion, EngineError> {
         self.begin_call();
+        self.tell_settings(out)?;
         self.among_others = false;
         let request = Request {
             describe: false,

@@ -41,7 +41,8 @@ impl Session {
         self.tell_settings(out)
     }
 
-    /// Tells the client of reported settings that were put back.
+    /// Tells the client of reported settings that were put back, or that a reload has changed.
+    #[inline]
     pub(super) fn tell_settings(&mut self, out: &mut dyn Output) -> Result<()> {
         for name in std::mem::take(&mut self.untold_settings) {
             self.report(name, out)?;

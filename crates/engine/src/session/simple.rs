@@ -14,6 +14,8 @@ impl Session {
     /// Runs all statements in `sql`, as one implicit transaction unless they say otherwise.
     pub fn execute_simple(&mut self, sql: &str, out: &mut dyn Output) -> Result<(), EngineError> {
         self.begin_call();
+        // Those that a reload has changed: before a text is read by them.
+        self.tell_settings(out)?;
         let ran = self.run_simple(sql, out);
         self.client_places = None;
         self.end_call();

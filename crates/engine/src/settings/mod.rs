@@ -238,13 +238,24 @@ impl Settings {
         Ok(())
     }
 
-    /// Takes what RESET goes back to from other settings.
-    pub(crate) fn replace_defaults(&mut self, other: &Settings) {
-        self.defaults.clone_from(&other.defaults);
+    /// Takes what RESET goes back to from other settings; the names of those that clients are to be told of.
+    pub(crate) fn replace_defaults(&mut self, other: &Settings) -> Vec<&'static str> {
+        let told = self.reported();
+        let before = std::mem::replace(&mut self.defaults, other.defaults.clone());
         self.sources.clone_from(&other.sources);
-        for (name, _) in &other.defaults {
+        // One that is not among the others goes back to its definition.
+        let gone = before
+            .iter()
+            .filter(|(name, _)| lookup(&other.defaults, name).is_none());
+        for (name, _) in other.defaults.iter().chain(gone) {
             self.apply(name);
         }
+        let reported = DEFINITIONS.iter().filter(|definition| definition.reported);
+        reported
+            .zip(told)
+            .filter(|(definition, (_, before))| self.value(definition.name).unwrap_or_default() != before)
+            .map(|(definition, _)| definition.name)
+            .collect()
     }
 
     /// The source of a setting's value, in PostgreSQL's words.

@@ -314,6 +314,7 @@ mod tests {
         }
         assert_eq!(statistics.removals().0, 0);
         let first = statistics.entry(key(0), String::new);
+        let gone = statistics.entry(key(1), String::new);
         call(&statistics, 0, 5);
         call(&statistics, 40, 0);
         let mut numbers: Vec<_> = statistics.shown().iter().map(|shown| shown.key.number).collect();
@@ -321,7 +322,7 @@ mod tests {
         let expected: Vec<i64> = [0].into_iter().chain(3..=40).collect();
         assert_eq!(numbers, expected);
         assert_eq!(statistics.removals().0, 1);
-        assert!(first.counts(key(0)) && !first.counts(key(1)));
+        assert!(first.counts(key(0)) && !gone.counts(key(1)));
     }
 
     /// Mutation that it should catch: an entry that goes is not marked.

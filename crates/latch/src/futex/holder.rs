@@ -87,7 +87,7 @@ pub(super) const EXCLUSIVE: u64 = 1 << 29;
 /// One worker that owns or wants to own.
 pub(super) const UNIT: u64 = 1;
 /// A waiting reader may enter beside readers, and is about to sleep.
-const RECURSIVE: u64 = 1 << 14;
+pub(super) const RECURSIVE: u64 = 1 << 14;
 /// One waiting reader.
 pub(super) const READER: u64 = 1 << 15;
 /// All waiting readers.

@@ -71,7 +71,11 @@ impl<M: Machine> InOneWord<SingleWake, M> {
     /// Takes back the part of a worker that has died in this sleep (H6).
     pub(crate) fn leave_for_dead(&self, sleep: LastSleep) {
         match sleep {
-            LastSleep::AsReader => self.0.unregister(READER, true),
+            LastSleep::AsReader => {
+                // A reader that may meet others leaves a mark (S6), which is a live one's to clear.
+                self.0.wake_recursive_readers();
+                self.0.unregister(READER, true);
+            }
             LastSleep::ToOwn => self.0.unregister(UNIT, true),
             LastSleep::AsOwner => {
                 self.wake_up_as_owner();
@@ -108,7 +112,7 @@ impl<C: ClassOf, M: Machine> SsuxLock<C, M, OneWord> {
 mod tests {
     use core::sync::atomic::Ordering::Relaxed;
 
-    use super::super::holder::{HOLDER, WAKING};
+    use super::super::holder::{HOLDER, RECURSIVE, WAKING};
     use super::super::in_one_word::OWNER_SLEEPS;
     use super::*;
     use crate::Unclassed;
@@ -118,6 +122,7 @@ mod tests {
         // An owner is woken by readers, without the flag.
         for (sleep, part, woken) in [
             (LastSleep::AsReader, READER, &[0, WAKING][..]),
+            (LastSleep::AsReader, READER | RECURSIVE, &[0, WAKING]),
             (LastSleep::ToOwn, UNIT, &[0, WAKING]),
             (LastSleep::AsOwner, HOLDER | EXCLUSIVE | UNIT | OWNER_SLEEPS, &[0]),
         ] {

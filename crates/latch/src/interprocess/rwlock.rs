@@ -23,7 +23,7 @@ const RWLOCK: u32 = 0x5253_5831;
 /// A latch with shared, update and exclusive modes in a segment, used by a [`SegmentWorker`]. An exclusive waits for the readers
 /// inside when it becomes the owner, and for no later ones; waiters have no other order.
 ///
-/// 16,383 readers and 32,767 others can wait for one at a time.
+/// 16,383 readers and 16,383 others can wait for one at a time.
 //
 // repr(C) because programs that were compiled apart use it.
 #[derive(Debug)]

@@ -20,7 +20,6 @@ thread_local! {
     static RECORDS: Cell<u64> = const { Cell::new(0) };
     static IMAGES: Cell<u64> = const { Cell::new(0) };
     static BYTES: Cell<u64> = const { Cell::new(0) };
-    static TAKEN: Cell<LogCounts> = const { Cell::new(LogCounts { records: 0, images: 0, bytes: 0 }) };
 }
 
 impl LogCounts {
@@ -31,12 +30,6 @@ impl LogCounts {
             images: IMAGES.get(),
             bytes: BYTES.get(),
         }
-    }
-
-    /// That of the calling thread since it has asked for this last: so each record is in one sum.
-    pub fn not_taken() -> LogCounts {
-        let now = LogCounts::of_thread();
-        now.since(TAKEN.replace(now))
     }
 
     /// That since an earlier reading on the same thread.
@@ -112,7 +105,5 @@ mod tests {
         assert!(written.records >= 3 && written.bytes >= begun.bytes + small.bytes + whole.bytes);
         assert!(written.writes >= 1 && written.syncs >= 1);
         assert_eq!(storage.wal.totals().images, 1);
-        assert!(LogCounts::not_taken().records >= 3);
-        assert_eq!(LogCounts::not_taken(), LogCounts::default());
     }
 }
