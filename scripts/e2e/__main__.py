@@ -12,7 +12,7 @@ import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
-from support import tools  # noqa: E402
+from support import servers, tools  # noqa: E402
 
 
 class Timed(unittest.TextTestResult):
@@ -28,6 +28,16 @@ class Timed(unittest.TextTestResult):
         self.stream.flush()
 
 
+class Suite(unittest.TestSuite):
+    """Removes the directories of a class behind its last test."""
+
+    def _tearDownPreviousClass(self, test, result):
+        before = getattr(result, "_previousTestClass", None)
+        super()._tearDownPreviousClass(test, result)
+        if before is not None and before != test.__class__:
+            servers.remove_scratch()
+
+
 def cases(suite, word):
     for part in suite:
         if isinstance(part, unittest.TestSuite):
@@ -40,7 +50,7 @@ def main():
     tools.need("psql", "pgbench", "pg_dump", "sysbench")
     word = sys.argv[1] if len(sys.argv) > 1 else ""
     found = unittest.defaultTestLoader.discover(str(HERE), pattern="test_*.py")
-    suite = unittest.TestSuite(cases(found, word))
+    suite = Suite(cases(found, word))
     if suite.countTestCases() == 0:
         sys.exit(f"no end-to-end test is called anything with {word!r}")
     outcome = unittest.TextTestRunner(verbosity=2, resultclass=Timed).run(suite)

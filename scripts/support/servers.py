@@ -398,11 +398,23 @@ def stopped(others):
         tell(signal.SIGCONT)
 
 
+# Directories that are to go when the script ends, or before.
+_scratch = []
+
+
 def scratch(prefix):
-    """A directory that goes when the script ends; readable for a server that runs as another user."""
-    directory = tempfile.TemporaryDirectory(prefix=f"clearway-{prefix}-")
+    """A directory that goes when the script ends, or with `remove_scratch`; readable for a server that runs as another user."""
+    directory = tempfile.TemporaryDirectory(prefix=f"clearway-{prefix}-", ignore_cleanup_errors=True)
     os.chmod(directory.name, 0o755)
     atexit.register(directory.cleanup)
     # Registered last, run first: no server may still write into it.
     atexit.register(_end_all)
+    _scratch.append(directory)
     return pathlib.Path(directory.name)
+
+
+def remove_scratch():
+    """Ends what runs and removes the directories made so far: those of a whole run are more than a disk may have left."""
+    _end_all()
+    while _scratch:
+        _scratch.pop().cleanup()
