@@ -325,7 +325,10 @@ fn an_idle_log_gets_one_record_of_what_runs() {
         sleep(Duration::from_millis(5));
     }
     let (_, records) = logged(&storage, from);
-    assert_eq!((records[0].oldest_running, records[0].newest_ended), (a, b));
+    assert_eq!(records[0].oldest_running, a);
+    // Bob's commit is in the log before he leaves the array: a list that was made between the two still has him (R2).
+    let ended = records[0].newest_ended == b;
+    assert!(ended || records[0].running.contains(&b), "{:?}", records[0]);
     sleep(Duration::from_millis(2_500));
     let (kinds, records) = logged(&storage, from);
     assert_eq!(records.len(), 1, "an idle log grows: {kinds:?}");
