@@ -366,10 +366,12 @@ impl Transaction {
         if self.isolation == IsolationLevel::Serializable {
             self.ready_serializable_snapshot(interrupts)?;
         }
-        if !uses.is_empty() {
+        self.take_snapshot();
+        if uses.is_empty() {
+            self.leave_replay_alone();
+        } else {
             self.looks_at_tables();
         }
-        self.take_snapshot();
         while let Some(table) = self.unseen_definition(uses)? {
             if kept {
                 return Err(EngineError::new(
@@ -394,6 +396,16 @@ impl Transaction {
             }
         }
         Ok(())
+    }
+
+    /// A statement without tables looks at no row, so on a standby its snapshot keeps none: otherwise replay would wait for
+    /// it, and end it, though it may itself wait for replay (`pg_promote()`). What a transaction or a portal keeps stays.
+    #[inline]
+    fn leave_replay_alone(&self) {
+        let keeps = self.isolation.keeps_snapshot() || self.holds_xmin;
+        if self.storage.is_standby() && !keeps {
+            self.storage.proc_array.clear_xmin(self.proc);
+        }
     }
 
     /// The first table whose definition the snapshot lacks. What was defined before the start has no id; the maker of a

@@ -137,6 +137,37 @@ fn a_running_statement_gives_way() {
     assert_eq!(counts(&pair), "0|2");
 }
 
+/// A statement that looks at no table is in nobody's way, whatever its transaction has looked at before; the snapshot of a
+/// REPEATABLE READ transaction is one that the next statement may look with.
+#[test]
+fn a_statement_without_tables_is_left_alone() {
+    let pair = pair();
+    let mut committed = pair.reader();
+    run(&mut committed, "begin; select count(*) from t");
+    let mut repeatable = pair.reader();
+    run(
+        &mut repeatable,
+        "begin isolation level repeatable read; select count(*) from t",
+    );
+    let sleeps = thread::spawn(move || {
+        query(&mut committed, "select 1 from pg_sleep(3)");
+        run(&mut committed, "select count(*) from t; commit");
+    });
+    let gives_way = thread::spawn(move || error(&mut repeatable, "select pg_sleep(20)"));
+    wait_until("both sleep", || {
+        let activity = pair.standby().activity();
+        let asleep = activity
+            .iter()
+            .filter(|session| session.query.contains("pg_sleep") && session.state.name() == "active");
+        asleep.count() == 2
+    });
+    clean_up(&pair);
+    pair.catch_up();
+    is_conflict(&gives_way.join().unwrap(), "canceling statement", "row versions");
+    sleeps.join().unwrap();
+    assert_eq!(counts(&pair), "0|1");
+}
+
 /// A portal that has sent some of its rows, in an implicit transaction and in a block.
 #[test]
 fn a_suspended_portal_gives_way() {
