@@ -64,6 +64,10 @@ class Curve:
     def grow(self, server, size):
         """Brings the server to this size."""
 
+    def beside(self, server):
+        """The server with the others that belong to it: they stand still while another one is measured."""
+        return [server]
+
     def end(self, server):
         """Gives back what the next curve must not find."""
 
@@ -322,6 +326,9 @@ class Standby(Curve):
             standby = servers.Standby(server.binary, directory, server, server.configuration.read_text(), server.options)
         self.standbys[server.name] = standby.start()
         servers.await_replay(server, standby)
+
+    def beside(self, server):
+        return [server, self.standbys[server.name]]
 
     def update(self, server, size):
         script = f"\\set id random(1, {self.rows})\nupdate followed set number = number + 1 where id = :id;\n"
