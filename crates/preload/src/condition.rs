@@ -149,7 +149,7 @@ fn ended(locked: c_int, is_late: bool) -> c_int {
     }
 }
 
-/// Pauses without the mutex. Unwinds if a cancellation is pending.
+/// Pauses without the mutex. Unwinds if a cancellation is pending, before the pause or behind it, with the mutex (L7).
 fn poll(through: &impl Mutex, deadline: Option<Deadline>, left: Option<Duration>) -> c_int {
     static TOLD: AtomicBool = AtomicBool::new(false);
     if !TOLD.swap(true, Relaxed) {
@@ -164,7 +164,9 @@ fn poll(through: &impl Mutex, deadline: Option<Deadline>, left: Option<Duration>
         error => return error,
     }
     sleep(left.map_or(POLL, |left| left.min(POLL)));
-    ended(through.lock(), is_past(deadline))
+    let locked = through.lock();
+    cancellation::test();
+    ended(locked, is_past(deadline))
 }
 
 /// Has libc wait.

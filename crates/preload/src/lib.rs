@@ -32,6 +32,8 @@
 //!   at releases in the child. A mark that a woken waiter is awake may be copied, too; a waiter of the child clears it before it
 //!   sleeps. A condition variable for which threads of the parent waited counts them still, and its destruction in the child
 //!   waits for them without an end, as in glibc.
+//! - L7. No function is a cancellation point but the waits for a condition, and they unwind only in `cancellation::test`, with
+//!   the mutex. So system calls are made by number (`platform`): libc's functions of their names are cancellation points.
 //!
 //! # Modules
 //! | file | holds |
@@ -43,7 +45,7 @@
 //! | `layout` | where libc keeps its marks |
 //! | `setting` | the environment variables |
 //! | `deadline` | points in time of a clock |
-//! | `platform` | sleeping and waking |
+//! | `platform` | sleeping, waking and writing |
 //! | `libc_functions` | libc's own functions of the same names |
 //! | `call_site` | the address that a call returns to |
 //! | `report` | counting, and the table |

@@ -1,8 +1,9 @@
 //! The machine under the latches: [`Bare`] with Linux's futexes, and without workers.
 //!
 //! The futex latches need no worker's number. Without one a thread has nothing that its end would have to give back, and its
-//! first wait allocates nothing (L2). Each function keeps `errno` (L5).
+//! first wait allocates nothing (L2). Each function keeps `errno` (L5), and none is a cancellation point (L7).
 
+use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::os::raw::c_int;
@@ -123,5 +124,37 @@ pub(crate) fn sleep(duration: Duration) {
     let _errno = SavedErrno::now();
     let time = timespec(duration);
     // SAFETY: the time outlives the call; the rest of it is not wanted.
-    unsafe { libc::nanosleep(&time, ptr::null_mut()) };
+    unsafe {
+        libc::syscall(
+            libc::SYS_nanosleep,
+            &raw const time,
+            ptr::null_mut::<libc::timespec>(),
+        )
+    };
+}
+
+/// Opens the file at `path` for what is written to be appended, and creates it if there is none. `None` if that is refused.
+pub(crate) fn open_to_append(path: &CStr) -> Option<c_int> {
+    let _errno = SavedErrno::now();
+    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_CLOEXEC;
+    // SAFETY: a path that ends with a zero.
+    let descriptor = unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0o644) };
+    c_int::try_from(descriptor)
+        .ok()
+        .filter(|descriptor| *descriptor >= 0)
+}
+
+/// Writes the first of `bytes`. Returns how many were written; `None` if the system refuses them.
+pub(crate) fn write(descriptor: c_int, bytes: &[u8]) -> Option<usize> {
+    let _errno = SavedErrno::now();
+    // SAFETY: the bytes are there for the length of the call.
+    let written = unsafe { libc::syscall(libc::SYS_write, descriptor, bytes.as_ptr(), bytes.len()) };
+    usize::try_from(written).ok()
+}
+
+/// Closes a descriptor that the caller has opened.
+pub(crate) fn close(descriptor: c_int) {
+    let _errno = SavedErrno::now();
+    // SAFETY: the caller's own.
+    unsafe { libc::syscall(libc::SYS_close, descriptor) };
 }

@@ -3,6 +3,8 @@
 use core::fmt::{self, Write};
 use std::os::raw::c_int;
 
+use crate::platform;
+
 /// A file descriptor that text is written to. What the system refuses is lost.
 pub(crate) struct Descriptor {
     descriptor: c_int,
@@ -22,10 +24,8 @@ impl Descriptor {
     pub(crate) fn flush(&mut self) {
         let mut rest = &self.bytes[..self.length];
         while !rest.is_empty() {
-            // SAFETY: the bytes are there for the length of the call.
-            let written = unsafe { libc::write(self.descriptor, rest.as_ptr().cast(), rest.len()) };
-            match usize::try_from(written) {
-                Ok(written) if written > 0 => rest = &rest[written..],
+            match platform::write(self.descriptor, rest) {
+                Some(written) if written > 0 => rest = &rest[written..],
                 _ => break,
             }
         }

@@ -8,6 +8,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::os::raw::{c_char, c_int};
 
 use super::table;
+use crate::platform;
 use crate::setting::Setting;
 use crate::tell::{Descriptor, tell};
 
@@ -39,24 +40,21 @@ fn write() {
     let path = Setting::current().place();
     let is_stderr = path == c"stderr";
     let descriptor = if is_stderr {
-        libc::STDERR_FILENO
+        Some(libc::STDERR_FILENO)
     } else {
-        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_CLOEXEC;
-        // SAFETY: a path that ends with a zero.
-        unsafe { libc::open(path.as_ptr(), flags, 0o644) }
+        platform::open_to_append(path)
     };
-    if descriptor < 0 {
-        tell(format_args!(
-            "the file that CLEARWAY_REPORT names cannot be written"
-        ));
-    } else {
+    if let Some(descriptor) = descriptor {
         let mut out = Descriptor::new(descriptor);
         let _ = table::write(&mut out, program());
         out.flush();
         if !is_stderr {
-            // SAFETY: opened above.
-            unsafe { libc::close(descriptor) };
+            platform::close(descriptor);
         }
+    } else {
+        tell(format_args!(
+            "the file that CLEARWAY_REPORT names cannot be written"
+        ));
     }
     WRITING.store(false, Ordering::Release);
 }

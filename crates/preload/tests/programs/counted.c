@@ -135,5 +135,7 @@ int main(void)
     writes();
     begins_to_wait();
     forks();
+    /* The table is written by no cancellation point. */
+    DO(pthread_cancel(pthread_self()));
     return 0;
 }
