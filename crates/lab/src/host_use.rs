@@ -1,4 +1,5 @@
-//! CPU time that other programs take while a bench measures: a ratio from a busy host may be the host's.
+//! CPU time that other programs take while a bench measures: a ratio from a busy host may be the host's. The bench of
+//! `clearway-peers` takes this file as a module of its own, for it does not depend on the laboratory.
 //!
 //! ```text
 //!   other programs = user + nice + system + stolen time of the CPUs that this process may use
@@ -27,7 +28,7 @@ const KERNEL_THREAD: u64 = 0x0020_0000;
 
 /// Ticks of the kernel up to one instant.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct HostUse {
+pub struct HostUse {
     cpus: CpuTicks,
     own: u64,
     /// By process number.
@@ -44,7 +45,7 @@ struct CpuTicks {
 
 impl HostUse {
     /// The ticks up to now; `None` where the kernel does not show them.
-    pub(crate) fn now() -> Option<HostUse> {
+    pub fn now() -> Option<HostUse> {
         let read = |path: &str| std::fs::read_to_string(path).ok();
         let allowed = allowed_cpus(&read("/proc/self/status")?)?;
         Some(HostUse {
@@ -55,7 +56,7 @@ impl HostUse {
     }
 
     /// The part of the CPUs' time since `earlier` that other programs used, 0 to 1; `None` if no time has passed.
-    pub(crate) fn share_since(&self, earlier: &HostUse) -> Option<f64> {
+    pub fn share_since(&self, earlier: &HostUse) -> Option<f64> {
         let all = self.cpus.all.saturating_sub(earlier.cpus.all);
         let busy = self.cpus.busy.saturating_sub(earlier.cpus.busy);
         let own = self.own.saturating_sub(earlier.own);

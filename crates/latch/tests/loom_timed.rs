@@ -16,6 +16,7 @@ mod explore;
 #[path = "support/sleeps.rs"]
 mod sleeps;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use clearway_latch::{
@@ -23,7 +24,6 @@ use clearway_latch::{
 };
 use clearway_machine::{DataCell, Loom, Machine, Semaphore};
 use explore::explore;
-use loom::sync::Arc;
 use loom::thread;
 use sleeps::Sleeps;
 
@@ -99,6 +99,26 @@ fn mutex_gives_up<P: HolderProtocol>(preemptions: usize) {
         let (shared, added) = run(Mutex::<P>::idle(), &steps);
         let word = format!("{:?}", shared.latch);
         assert!(word.contains("0x00000000"), "a registration is left: {word}");
+        let _guard = shared.latch.exclusive();
+        assert_eq!(shared.read(), added);
+    });
+}
+
+fn lock_to_be_freed<P: HolderProtocol>(shared: &Shared<Mutex<P>>) -> u64 {
+    std::mem::forget(shared.latch.exclusive());
+    let added = shared.add_one();
+    // SAFETY: held, by a guard that is forgotten.
+    unsafe { shared.latch.release_to_be_freed() };
+    added
+}
+
+/// Bob gives up while Alice releases a mutex that may be freed then: her release marks it as one with waiters only while there
+/// are some.
+fn mutex_gives_up_to_be_freed<P: HolderProtocol>(preemptions: usize) {
+    explore(preemptions, || {
+        let (shared, added) = run(Mutex::<P>::idle(), &[lock_to_be_freed::<P>, try_lock_for::<P>]);
+        let word = format!("{:?}", shared.latch);
+        assert!(word.contains("0x00000000"), "a mark is left: {word}");
         let _guard = shared.latch.exclusive();
         assert_eq!(shared.read(), added);
     });
@@ -288,6 +308,7 @@ cases! {
     loom_mutex_gives_up_single_wake: mutex_gives_up::<SingleWake>(2);
     loom_mutex_gives_up_fetch_add: mutex_gives_up::<FetchAddBts>(2);
     loom_mutex_gives_up_cas_loop: mutex_gives_up::<CasLoop>(2);
+    loom_mutex_gives_up_to_be_freed: mutex_gives_up_to_be_freed::<SingleWake>(3);
     loom_writer_gives_up_one_word: ssux_writer_gives_up::<OneWord>(2);
     loom_writer_gives_up_two_words: ssux_writer_gives_up::<SingleWake>(2);
     loom_reader_gives_up_one_word: ssux_reader_gives_up::<OneWord>(2);

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use clearway_peers::host::HostUse;
+use clearway_peers::host_use::HostUse;
 use clearway_peers::losses::losses;
 use clearway_peers::measure::Point;
 use clearway_peers::schedule::{Subject, measure_all};
@@ -134,11 +134,9 @@ fn bench(arguments: &Arguments) -> Result<(), String> {
         println!("{}", loss_line(*place, loss));
     }
     println!("\nNo write was torn or lost.");
-    if let Some((before, after)) = before.zip(HostUse::now()) {
-        println!(
-            "Other programs kept {:.2} CPUs busy.",
-            before.others_until(&after)
-        );
+    let share = before.and_then(|before| HostUse::now()?.share_since(&before));
+    if let Some(share) = share {
+        println!("Other programs used {:.0} % of the CPUs.", share * 100.0);
     }
     Ok(())
 }

@@ -6,8 +6,9 @@
 //! | `cargo bench -p clearway-peers --bench contended` | 1 to 64 threads: throughput, 99th and 99.9th percentiles of readers and writers, CPU time; `-- --help` |
 //! | `cargo bench -p clearway-peers --bench uncontended` | one thread, by criterion: nanoseconds an acquisition and its release |
 //!
-//! `clearway bench latches` measures too, with the simulator beside it. The two share no measuring code, so a mistake of one
-//! shows beside the other; and this one needs no database, so it builds in a minute.
+//! `clearway bench latches` measures too, with the simulator beside it. The two share no code that measures locks, so a mistake
+//! of one shows beside the other; and this one needs no database, so it builds in a minute. Only the look at other programs is
+//! the laboratory's file.
 //!
 //! A *point* is a number of threads, a length of the section and a share of reads. A *cell* is a lock at a point.
 //!
@@ -21,9 +22,10 @@
 //!   The clock's own cost, some 20 to 40 ns, is in each time.
 //! - P5: a cell is *lost* to another lock if that one makes more than 1.1 times the acquisitions, or its 99th percentile of
 //!   readers or writers is below half of ours ([`losses`]). A loss is *steady* if three quarters of the rounds show it.
-//! - P6: the bench ends with the CPUs that other programs kept busy ([`host`]).
+//! - P6: the bench ends with the part of the CPUs that other programs used ([`host_use`]).
 
-pub mod host;
+#[path = "../../lab/src/host_use.rs"]
+pub mod host_use;
 pub mod losses;
 pub mod measure;
 pub mod schedule;

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "children.h"
 #include "clearway.h"
 
 enum { WORKERS = 16, CHILDREN = 4, ROUNDS = 20000 };
@@ -23,13 +23,6 @@ struct accounts {
 
 static clearway_segment_t *segment;
 static struct accounts *accounts;
-
-static void expect(clearway_segment_result_t result, clearway_segment_result_t wanted, const char *what) {
-    if (result != wanted) {
-        fprintf(stderr, "%s: %s\n", what, clearway_segment_result_text(result));
-        exit(1);
-    }
-}
 
 static clearway_segment_worker_t *work(void) {
     clearway_segment_worker_t *worker;
@@ -92,29 +85,6 @@ static pid_t staying(void) {
     __atomic_store_n(&accounts->inside, 1, __ATOMIC_RELEASE);
     for (;;)
         pause();
-}
-
-/* Waits until a process with one thread is in the state that the kernel shows so, for that many looks in a row. */
-static void await_state(pid_t pid, char wanted, int looks) {
-    for (int seen = 0; seen < looks; usleep(1000)) {
-        char path[64], state = '?';
-        snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-        FILE *file = fopen(path, "r");
-        if (file == NULL || fscanf(file, "%*d (%*[^)]) %c", &state) != 1 || state == 'Z') {
-            fprintf(stderr, "a child has ended: %c\n", state);
-            exit(1);
-        }
-        fclose(file);
-        seen = state == wanted ? seen + 1 : 0;
-    }
-}
-
-static void wait_for(pid_t child, int killed) {
-    int status;
-    if (waitpid(child, &status, 0) != child || (killed ? !WIFSIGNALED(status) : status != 0)) {
-        fprintf(stderr, "a child has ended otherwise: %d\n", status);
-        exit(1);
-    }
 }
 
 int main(void) {

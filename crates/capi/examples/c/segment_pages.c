@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "children.h"
 #include "clearway.h"
 
 enum { WORKERS = 8, CHILDREN = 3, ROUNDS = 5000 };
@@ -22,13 +22,6 @@ struct page {
 
 static clearway_segment_t *segment;
 static struct page *page;
-
-static void expect(clearway_segment_result_t result, clearway_segment_result_t wanted, const char *what) {
-    if (result != wanted) {
-        fprintf(stderr, "%s: %s\n", what, clearway_segment_result_text(result));
-        exit(1);
-    }
-}
 
 static void done(clearway_segment_result_t result, const char *what) {
     expect(result, CLEARWAY_SEGMENT_OK, what);
@@ -88,29 +81,6 @@ static pid_t writing(void) {
     _exit(1);
 }
 
-/* Waits until a process with one thread sleeps, for that many looks in a row. */
-static void await_sleep(pid_t pid, int looks) {
-    for (int seen = 0; seen < looks; usleep(1000)) {
-        char path[64], state = '?';
-        snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-        FILE *file = fopen(path, "r");
-        if (file == NULL || fscanf(file, "%*d (%*[^)]) %c", &state) != 1 || state == 'Z') {
-            fprintf(stderr, "a child has ended: %c\n", state);
-            exit(1);
-        }
-        fclose(file);
-        seen = state == 'S' ? seen + 1 : 0;
-    }
-}
-
-static void wait_for(pid_t child, int killed) {
-    int status;
-    if (waitpid(child, &status, 0) != child || (killed ? !WIFSIGNALED(status) : status != 0)) {
-        fprintf(stderr, "a child has ended otherwise: %d\n", status);
-        exit(1);
-    }
-}
-
 int main(void) {
     size_t size = clearway_segment_size(WORKERS, 4096);
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -138,9 +108,9 @@ int main(void) {
     clearway_segment_worker_t *worker = work();
     done(clearway_segment_rwlock_acquire(worker, &page->latch, CLEARWAY_SEGMENT_SHARED), "read");
     pid_t waiting = writing();
-    await_sleep(waiting, 50);
+    await_state(waiting, 'S', 50);
     pid_t next = changing(1);
-    await_sleep(next, 50);
+    await_state(next, 'S', 50);
     kill(waiting, SIGKILL);
     wait_for(waiting, 1);
     done(clearway_segment_recover_dead(segment, &report), "recover");
