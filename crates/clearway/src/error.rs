@@ -51,6 +51,12 @@ pub(crate) enum CommandError {
     /// A node cannot go on.
     #[error("{0}")]
     Node(String),
+    /// There is no such program.
+    #[error("{0}")]
+    NoProgram(String),
+    /// A program cannot be run as was asked.
+    #[error("{0}")]
+    CannotRun(String),
     #[error("{0}")]
     Usage(String),
 }
@@ -64,6 +70,9 @@ impl CommandError {
             // As those of pg_ctl.
             CommandError::NotRunning { .. } => 3,
             CommandError::NoDirectory { .. } => 4,
+            // As those of env, nice and timeout.
+            CommandError::CannotRun(_) => 126,
+            CommandError::NoProgram(_) => 127,
             _ => 1,
         }
     }

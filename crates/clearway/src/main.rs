@@ -16,6 +16,7 @@
 //! | `simulate` | `simulate.rs`, `simulate_machine.rs` |
 //! | `advise` | `advise.rs` |
 //! | `report` | `report.rs` |
+//! | `preload` | `preload/` |
 //! | `stub-server` (hidden) | `stub_server.rs` |
 //! | `other-program` (hidden) | `other_program.rs` |
 
@@ -42,6 +43,7 @@ mod node_following;
 mod options;
 mod other_program;
 mod output;
+mod preload;
 mod promote;
 mod recover;
 mod report;
@@ -80,7 +82,8 @@ use tracing_subscriber::EnvFilter;
         clearway mechanisms --why                   what --set can switch, and why the default is what it is\n  \
         clearway simulate list                      experiments on machines one does not own\n  \
         clearway advise cloud-16 --out clearway.toml    which mechanisms for a machine, by simulation\n  \
-        clearway report --compare before after      two results side by side\n\n\
+        clearway report --compare before after      two results side by side\n  \
+        clearway preload --report stderr -- pigz -p 4 big   which of its locks any program waits for\n\n\
         CLEARWAY_LOG=debug shows more of what happens (error, warn, info, debug, trace); a server has log_min_messages."
 )]
 struct Arguments {
@@ -110,6 +113,7 @@ enum Command {
     Simulate(simulate::Arguments),
     Advise(advise::Arguments),
     Report(report::Arguments),
+    Preload(preload::Arguments),
     StubServer(stub_server::Arguments),
     OtherProgram(other_program::Arguments),
 }
@@ -137,7 +141,10 @@ fn main() -> ExitCode {
         output::last_error(&error);
         return ExitCode::FAILURE;
     }
-    clearway_storage::descriptors::raise_limit();
+    // A program that is run has the limit that its user gave it.
+    if !matches!(arguments.command, Command::Preload(_)) {
+        clearway_storage::descriptors::raise_limit();
+    }
     let outcome = match &arguments.command {
         Command::Init(arguments) => init::run(arguments),
         Command::Cert(arguments) => cert::run(arguments),
@@ -159,6 +166,7 @@ fn main() -> ExitCode {
         Command::Simulate(arguments) => simulate::run(arguments),
         Command::Advise(arguments) => advise::run(arguments),
         Command::Report(arguments) => report::run(arguments),
+        Command::Preload(arguments) => preload::run(arguments),
         Command::StubServer(arguments) => stub_server::run(arguments),
         Command::OtherProgram(arguments) => other_program::run(arguments),
     };
