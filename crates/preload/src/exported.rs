@@ -96,7 +96,7 @@ macro_rules! first_attempts {
 }
 
 first_attempts! {
-    mutex_lock_first, pthread_mutex_t, mutex::try_lock_default, mutex_lock;
+    mutex_lock_first, pthread_mutex_t, mutex::try_lock_usual, mutex_lock;
     rwlock_rdlock_first, pthread_rwlock_t, rwlock::try_read_ours, rwlock_rdlock;
     rwlock_wrlock_first, pthread_rwlock_t, rwlock::try_write_ours, rwlock_wrlock;
 }
@@ -249,7 +249,7 @@ unsafe fn mutex_unlock(setting: Setting, mutex: *mut pthread_mutex_t) -> c_int {
 pub unsafe extern "C" fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int {
     let setting = Setting::known();
     // SAFETY: the caller's, here and below.
-    if setting.is_ours_uncounted() && unsafe { mutex::unlock_default(setting, mutex) } {
+    if setting.is_ours_uncounted() && unsafe { mutex::unlock_usual(setting, mutex) } {
         return 0;
     }
     // SAFETY: as above.
@@ -270,11 +270,17 @@ pub unsafe extern "C" fn pthread_rwlock_unlock(rwlock: *mut pthread_rwlock_t) ->
     if Setting::known().is_ours_uncounted() && unsafe { rwlock::unlock_ours(rwlock) } {
         return 0;
     }
-    let setting = Setting::current();
+    // SAFETY: as above.
+    unsafe { rwlock_unlock(Setting::current(), rwlock) }
+}
+
+/// Releases a reader-writer lock, and counts how long it was held.
+#[inline(never)]
+unsafe fn rwlock_unlock(setting: Setting, rwlock: *mut pthread_rwlock_t) -> c_int {
     if setting.reports() {
         report::releases(rwlock.addr());
     }
-    // SAFETY: as above.
+    // SAFETY: the caller's.
     unsafe { rwlock::unlock(setting, rwlock) }
 }
 

@@ -88,6 +88,12 @@ impl Bytes {
         self.kind.load(Relaxed) == 0
     }
 
+    /// True for a recursive mutex that is ours, without a flag of elision.
+    #[inline(always)]
+    fn is_recursive(&self) -> bool {
+        self.kind.load(Relaxed) == libc::PTHREAD_MUTEX_RECURSIVE
+    }
+
     /// L4.
     #[inline]
     fn is_owned_by_caller(&self) -> bool {
@@ -219,24 +225,44 @@ fn acquire_owned(bytes: &Bytes, kind: Kind, if_own: c_int, acquire: impl FnOnce(
     result
 }
 
-/// Acquires a mutex of the default type, if that needs no waiting. Returns whether it did so.
+/// Acquires a mutex of the default type or a recursive one, if that needs no waiting. Returns whether it did so.
 #[inline(always)]
-pub(crate) unsafe fn try_lock_default(setting: Setting, mutex: *mut pthread_mutex_t) -> bool {
+pub(crate) unsafe fn try_lock_usual(setting: Setting, mutex: *mut pthread_mutex_t) -> bool {
     // SAFETY: the caller's.
     let bytes = unsafe { Bytes::at(mutex) };
-    bytes.is_default() && bytes.with(setting, TryAcquire)
+    if bytes.is_default() {
+        return bytes.with(setting, TryAcquire);
+    }
+    let attempt = || if bytes.with(setting, TryAcquire) { 0 } else { EBUSY };
+    bytes.is_recursive() && acquire_owned(bytes, Kind::Recursive, EBUSY, attempt) == 0
 }
 
-/// Releases a mutex of the default type. Returns whether it is of that type.
+/// Releases a mutex of the default type, or a recursive one of the caller's. Returns whether it is that.
 #[inline(always)]
-pub(crate) unsafe fn unlock_default(setting: Setting, mutex: *mut pthread_mutex_t) -> bool {
+pub(crate) unsafe fn unlock_usual(setting: Setting, mutex: *mut pthread_mutex_t) -> bool {
     // SAFETY: the caller's.
     let bytes = unsafe { Bytes::at(mutex) };
-    let is_default = bytes.is_default();
-    if is_default {
+    if bytes.is_default() {
         bytes.with(setting, Release);
+        return true;
     }
-    is_default
+    let is_own = bytes.is_recursive() && bytes.is_owned_by_caller();
+    if is_own {
+        release_owned(bytes, setting);
+    }
+    is_own
+}
+
+/// Gives back one of the acquisitions of an owner, the caller.
+#[inline(always)]
+fn release_owned(bytes: &Bytes, setting: Setting) {
+    match bytes.again.load(Relaxed).checked_sub(1) {
+        Some(again) => bytes.again.store(again, Relaxed),
+        None => {
+            bytes.owner.store(0, Relaxed);
+            bytes.with(setting, Release);
+        }
+    }
 }
 
 /// `pthread_mutex_lock`.
@@ -302,13 +328,7 @@ pub(crate) unsafe fn unlock(setting: Setting, mutex: *mut pthread_mutex_t) -> c_
             if !bytes.is_owned_by_caller() {
                 return EPERM;
             }
-            match bytes.again.load(Relaxed).checked_sub(1) {
-                Some(again) => bytes.again.store(again, Relaxed),
-                None => {
-                    bytes.owner.store(0, Relaxed);
-                    bytes.with(setting, Release);
-                }
-            }
+            release_owned(bytes, setting);
         }
     }
     0
