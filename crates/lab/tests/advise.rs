@@ -156,7 +156,7 @@ fn what_wins_is_advised_in_a_file_that_the_server_accepts() {
         "turned by",
         "What to believe",
         "To check on the machine itself: scripts/standby-replay",
-        "Not simulated, as in the preset: page_room = replace, relation_locks = fast-path, time_slice = in-process",
+        "Not simulated, as in the preset: page_room = replace, log_sync = fdatasync, relation_locks = fast-path, time_slice = in-process",
         "Not asked, as in the preset: lwlock = single-cas",
     ] {
         assert!(table.contains(part), "{part} is missing in:\n{table}");

@@ -22,7 +22,7 @@ use clearway_latch::{LwLockFairnessVariant, LwLockOptions, LwLockSharedVariant, 
 use clearway_machine::{Switch, SwitchDescription, TimeSliceVariant};
 use clearway_storage::standby::ReplayVariant;
 use clearway_storage::wal::{
-    LogFlushVariant, LogInsertVariant, LogOptions, LogReserveVariant, LogWakeVariant,
+    LogFlushVariant, LogInsertVariant, LogOptions, LogReserveVariant, LogSyncVariant, LogWakeVariant,
 };
 use clearway_storage::{
     BufferClockVariant, BufferMapVariant, BufferPoolOptions, CommitOrderVariant, CommitVariants,
@@ -96,6 +96,7 @@ mechanisms! {
     log_insert: LogInsertVariant,
     log_flush: LogFlushVariant,
     log_wake: LogWakeVariant,
+    log_sync: LogSyncVariant,
     lock_release: LockReleaseVariant,
     commit_order: CommitOrderVariant,
     relation_locks: RelationLocksVariant,
@@ -189,6 +190,7 @@ impl Mechanisms {
             insert: self.log_insert,
             flush: self.log_flush,
             wake: self.log_wake,
+            sync: self.log_sync,
             ..LogOptions::default()
         }
     }

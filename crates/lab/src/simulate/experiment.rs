@@ -6,6 +6,7 @@ use clearway_engine::{MechanismError, Mechanisms};
 use clearway_machine::{Switch, TimeSliceVariant};
 use clearway_sim::Latency;
 use clearway_storage::PageRoomVariant;
+use clearway_storage::wal::LogSyncVariant;
 use clearway_txn::RelationLocksVariant;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -238,9 +239,11 @@ pub struct Variant {
 }
 
 /// The switches that no experiment sets. Of the simulated transactions only point SELECTs and TPC-C's take relation
-/// locks, and as their preset has them; none has a heap page, and a time slice is the simulated system's.
-const NOT_SIMULATED: [&str; 3] = [
+/// locks, and as their preset has them; none has a heap page, the simulated disk has one
+/// kind of sync, and a time slice is the simulated system's.
+const NOT_SIMULATED: [&str; 4] = [
     PageRoomVariant::NAME,
+    LogSyncVariant::NAME,
     RelationLocksVariant::NAME,
     TimeSliceVariant::NAME,
 ];

@@ -117,6 +117,8 @@ pub enum OpenMode {
     Create,
     /// As `Create`, and its old content is discarded.
     Truncate,
+    /// As `Existing`, past the system's cache: what is read and written is whole pages, in memory and in the file.
+    Direct,
 }
 
 /// Held for as long as a directory is locked.
@@ -161,6 +163,12 @@ pub trait DiskFile: Send + Sync + Debug {
     fn sync_data(&self, purpose: SyncPurpose) -> io::Result<()>;
     /// Makes content and length durable.
     fn sync_all(&self, purpose: SyncPurpose) -> io::Result<()>;
+
+    /// Writes all of `bytes` at `offset`, and makes them durable.
+    fn write_durably_at(&self, bytes: &[u8], offset: u64, purpose: SyncPurpose) -> io::Result<()> {
+        self.write_at(bytes, offset)?;
+        self.sync_data(purpose)
+    }
 
     /// Reads all of `bytes` from `offset`; a file that ends before is an error.
     fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {

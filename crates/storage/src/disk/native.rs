@@ -5,13 +5,13 @@
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, Permissions};
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{FallocateFlags, FlockOperation};
-use rustix::io::Errno;
+use rustix::fs::{FallocateFlags, FlockOperation, OFlags};
+use rustix::io::{Errno, ReadWriteFlags};
 
 use crate::disk::{Disk, DiskDirectory, DiskFile, LockHeld, OpenMode, SyncPurpose};
 
@@ -55,10 +55,15 @@ impl Drop for LockedDirectory {
 
 impl Disk for NativeDiskWithModes {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
+        let custom = match mode {
+            OpenMode::Direct => OFlags::DIRECT.bits() as i32,
+            _ => 0,
+        };
         let file = File::options()
             .read(true)
             .write(true)
-            .create(mode != OpenMode::Existing)
+            .custom_flags(custom)
+            .create(matches!(mode, OpenMode::Create | OpenMode::Truncate))
             .truncate(mode == OpenMode::Truncate)
             .mode(self.file_mode())
             .open(path)?;
@@ -193,6 +198,25 @@ impl DiskFile for NativeFile {
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         self.0.write_all_at(bytes, offset)
+    }
+
+    fn write_durably_at(&self, bytes: &[u8], offset: u64, purpose: SyncPurpose) -> io::Result<()> {
+        let mut done = 0;
+        while done < bytes.len() {
+            let rest = [IoSlice::new(&bytes[done..])];
+            match rustix::io::pwritev2(&self.0, &rest, offset + done as u64, ReadWriteFlags::DSYNC) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => done += written,
+                Err(Errno::INTR) => {}
+                // A file system without such writes.
+                Err(Errno::OPNOTSUPP) => {
+                    self.write_at(&bytes[done..], offset + done as u64)?;
+                    return self.sync_data(purpose);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {

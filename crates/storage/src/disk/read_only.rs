@@ -92,7 +92,10 @@ impl Disk for ReadOnlyDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
         let mut names = lock(&self.names);
         let file = match self.file(&mut names, path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound && mode != OpenMode::Existing => {
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound
+                    && matches!(mode, OpenMode::Create | OpenMode::Truncate) =>
+            {
                 let made = Arc::new(CopiedFile::new(None, 0));
                 names.insert(path.to_owned(), Name::File(Arc::clone(&made)));
                 made

@@ -34,6 +34,7 @@ pub(super) fn find(opening: &Opening<'_>, directory: &EnteredDirectory) -> Resul
     });
     let device =
         SegmentFiles::open_on_timeline(Arc::clone(disk), wal_dir.clone(), fsync, Arc::clone(&history))
+            .and_then(|files| files.synced_by(opening.options.log.sync))
             .map_err(|error| StorageError::io("open", &wal_dir, error))?;
     // A standby's directory is also opened to be looked at, without being one.
     let purpose = match opening.open_as.standby() {

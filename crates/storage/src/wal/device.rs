@@ -27,6 +27,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use clearway_machine::{Native, WaitEvent, WaitScope};
 
+use super::log_sync::{BLOCK, BlockWriter, LogSyncVariant};
 use super::segment_descriptors::{OpenSegment, Segment, close_idle};
 use super::segment_name::{
     FIRST_SEGMENT, PARTIAL_SUFFIX, SEGMENT_SIZE, parse_segment_name, segment_name, timeline_of_segment,
@@ -70,6 +71,10 @@ pub struct SegmentFiles {
     dir: PathBuf,
     names: Arc<dyn DiskDirectory>,
     fsync: bool,
+    /// The way in which what is written becomes durable, if `fsync`.
+    sync: LogSyncVariant,
+    /// Under [`LogSyncVariant::Direct`]; held while a worker writes.
+    block_writer: Mutex<BlockWriter>,
     /// Held while segments are made and recycled, which takes long; `segments` is not held meanwhile.
     making: Mutex<()>,
     /// Held while a segment is synced through its first file, which is lane 0's.
@@ -122,12 +127,39 @@ impl SegmentFiles {
             dir,
             names,
             fsync,
+            sync: LogSyncVariant::Fdatasync,
+            block_writer: Mutex::new(BlockWriter::new()),
             making: Mutex::default(),
             syncing_first: Mutex::default(),
             history,
             segments: Mutex::new(segments),
             stale: Mutex::new(stale),
         })
+    }
+
+    /// The same segments, with writes that become durable in this way. An error if the file system has no such writes.
+    pub fn synced_by(mut self, sync: LogSyncVariant) -> io::Result<Self> {
+        self.sync = sync;
+        if self.fsync && sync == LogSyncVariant::Direct {
+            self.try_direct_write()
+                .map_err(|error| no_direct_writes(&self.dir, &error))?;
+        }
+        Ok(self)
+    }
+
+    fn try_direct_write(&self) -> io::Result<()> {
+        // Left behind, it goes with the next start.
+        let path = self.dir.join(format!("direct{NEW_SUFFIX}"));
+        let tried = (|| {
+            self.disk
+                .open(&path, OpenMode::Truncate)?
+                .allocate(0, BLOCK as u64)?;
+            let file = self.disk.open(&path, OpenMode::Direct)?;
+            let write = |blocks: &[u8], at: u64| file.write_at(blocks, at);
+            BlockWriter::new().write(0, &[0; BLOCK], |_, _| Ok(()), write)
+        })();
+        let removed = self.disk.remove_file(&path);
+        tried.and(removed)
     }
 
     /// The directory of the segments.
@@ -214,6 +246,36 @@ impl SegmentFiles {
         segment.of_lane(lane, || self.open_existing(timeline, number))
     }
 
+    /// A segment's file for direct writes.
+    fn direct_file(&self, number: u64) -> io::Result<Arc<dyn DiskFile>> {
+        let mut segments = self.lock();
+        let segment = segments.get_mut(&number).ok_or(io::ErrorKind::NotFound)?;
+        let path = self.path(segment.timeline, number);
+        let opened = segment.direct(|| self.disk.open(&path, OpenMode::Direct));
+        opened.map_err(|error| segment_cannot_be_opened(&path, &error))
+    }
+
+    /// Writes a part of one segment, the one that holds `position`.
+    fn write_in(&self, segment: &OpenSegment, position: u64, bytes: &[u8]) -> io::Result<()> {
+        let offset = position % SEGMENT_SIZE;
+        if !self.fsync || self.sync == LogSyncVariant::Fdatasync {
+            let _wait = WaitScope::<Native>::enter(WaitEvent::WalWrite);
+            return segment.write_at(bytes, offset);
+        }
+        let _wait = WaitScope::<Native>::enter(WaitEvent::WalSync);
+        if self.sync == LogSyncVariant::Dsync {
+            return segment.write_durably_through(&*segment.file, bytes, offset);
+        }
+        let file = self.direct_file(position / SEGMENT_SIZE)?;
+        let mut writer = self
+            .block_writer
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let read = |into: &mut [u8], at: u64| segment.file.read_exact_at(into, at % SEGMENT_SIZE);
+        let write = |blocks: &[u8], at: u64| segment.write_durably_through(&*file, blocks, at % SEGMENT_SIZE);
+        writer.write(position, bytes, read, write)
+    }
+
     /// Makes segment `number` on `timeline`: the first `length` bytes of `content`, and zeros.
     fn make_segment(
         &self,
@@ -264,7 +326,9 @@ impl SegmentFiles {
     }
 
     fn sync_range_in_lane(&self, lane: usize, from: u64, to: u64, purpose: SyncPurpose) -> io::Result<()> {
-        if !self.fsync || from == to {
+        // What this process has logged is durable already, under the other variants.
+        let is_durable = self.sync != LogSyncVariant::Fdatasync && purpose == SyncPurpose::LogFlush;
+        if !self.fsync || from == to || is_durable {
             return Ok(());
         }
         let _wait = WaitScope::<Native>::enter(WaitEvent::WalSync);
@@ -335,10 +399,9 @@ impl LogDevice for SegmentFiles {
     }
 
     fn write(&self, position: u64, bytes: &[u8]) -> io::Result<()> {
-        let _wait = WaitScope::<Native>::enter(WaitEvent::WalWrite);
         let write = || {
-            self.each_part(position, bytes.len(), |segment, offset, range| {
-                segment.write_at(&bytes[range], offset)?;
+            self.each_part(position, bytes.len(), |segment, _, range| {
+                self.write_in(segment, position + range.start as u64, &bytes[range])?;
                 Ok(true)
             })
         };
@@ -411,6 +474,13 @@ impl LogDevice for SegmentFiles {
         self.lock().extend(renamed);
         recycled
     }
+}
+
+fn no_direct_writes(dir: &Path, error: &io::Error) -> io::Error {
+    io::Error::other(format!(
+        "log_sync = direct: the file system of {} cannot write past its cache ({error}); use dsync or fdatasync",
+        dir.display()
+    ))
 }
 
 /// Not `NotFound`, which stands for a segment that was never made: a file that was there is missing.
@@ -537,147 +607,4 @@ impl SegmentFiles {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::path::Path;
-    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-
-    use super::*;
-    use crate::disk::{Faults, FaultyDisk, NativeDisk, Operation};
-    use crate::wal::segment_descriptors::DESCRIPTORS_MAX;
-
-    /// Counts files that are opened and can refuse to open one.
-    #[derive(Debug, Default)]
-    struct Opened {
-        count: AtomicU32,
-        refused: AtomicBool,
-    }
-
-    impl Faults for Opened {
-        fn before(&self, operation: Operation, path: &Path) -> io::Result<()> {
-            if operation == Operation::Open && path.is_file() {
-                if self.refused.load(Ordering::Relaxed) {
-                    return Err(io::Error::other("no descriptors are left"));
-                }
-                self.count.fetch_add(1, Ordering::Relaxed);
-            }
-            Ok(())
-        }
-    }
-
-    fn with_two_segments(opened: &Arc<Opened>) -> (tempfile::TempDir, SegmentFiles) {
-        let dir = tempfile::tempdir().unwrap();
-        let disk = FaultyDisk::new(Arc::new(NativeDisk), Arc::clone(opened) as Arc<dyn Faults>);
-        let files = SegmentFiles::open(Arc::new(disk), dir.path().join("pg_wal"), true).unwrap();
-        files.make_room(0).unwrap();
-        files.make_room(2 * SEGMENT_SIZE - 1).unwrap();
-        (dir, files)
-    }
-
-    // Mutation: every lane syncs through the first file. No further one is opened.
-    #[test]
-    fn each_lane_syncs_a_segment_through_a_file_of_its_own() {
-        let opened = Arc::new(Opened::default());
-        let (_dir, files) = with_two_segments(&opened);
-        let across = (SEGMENT_SIZE - 8, SEGMENT_SIZE + 8);
-        let opened_by = |lane| {
-            let before = opened.count.load(Ordering::Relaxed);
-            files.sync_in_lane(lane, across.0, across.1).unwrap();
-            opened.count.load(Ordering::Relaxed) - before
-        };
-        assert_eq!(
-            [opened_by(0), opened_by(1), opened_by(1), opened_by(0)],
-            [0, 2, 0, 0]
-        );
-        // A segment that is renamed keeps its files.
-        files.forget_before(SEGMENT_SIZE).unwrap();
-        files.write(2 * SEGMENT_SIZE, b"again").unwrap();
-        let before = opened.count.load(Ordering::Relaxed);
-        files
-            .sync_in_lane(1, 2 * SEGMENT_SIZE, 2 * SEGMENT_SIZE + 5)
-            .unwrap();
-        assert_eq!(opened.count.load(Ordering::Relaxed), before);
-    }
-
-    /// Log that is kept costs no descriptors: segments are closed when they are idle, and what was written to them and not
-    /// synced keeps them open.
-    #[test]
-    fn segments_that_are_not_in_use_are_closed() {
-        const COUNT: u64 = DESCRIPTORS_MAX as u64 + 6;
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("pg_wal");
-        std::fs::create_dir(&path).unwrap();
-        for number in 0..COUNT {
-            std::fs::write(path.join(segment_name(1, number)), number.to_le_bytes()).unwrap();
-        }
-        let files = SegmentFiles::open(Arc::new(NativeDisk), path, true).unwrap();
-        let open = || files.lock().values().map(Segment::descriptors).sum::<usize>();
-        assert_eq!(open(), 0);
-        files.write(8, b"unsynced").unwrap();
-        for _ in 0..2 {
-            for number in 0..COUNT {
-                let mut bytes = [0; 8];
-                files.read(number * SEGMENT_SIZE, &mut bytes).unwrap();
-                assert_eq!(u64::from_le_bytes(bytes), number);
-                assert!(open() <= DESCRIPTORS_MAX);
-            }
-        }
-        let first_is_open = || files.lock()[&0].descriptors() > 0;
-        assert!(first_is_open());
-        files.sync_in_lane(1, 8, 16).unwrap();
-        files.read((COUNT - 1) * SEGMENT_SIZE, &mut [0; 8]).unwrap();
-        for number in 0..COUNT {
-            files.read(number * SEGMENT_SIZE, &mut [0; 8]).unwrap();
-        }
-        assert!(!first_is_open());
-    }
-
-    #[test]
-    fn a_lane_that_can_open_no_file_takes_its_turn_at_the_first_one() {
-        let opened = Arc::new(Opened::default());
-        let (_dir, files) = with_two_segments(&opened);
-        opened.refused.store(true, Ordering::Relaxed);
-        files.sync_in_lane(1, 0, 8).unwrap();
-        files.sync_in_lane(0, 8, 16).unwrap();
-        assert_eq!(opened.count.load(Ordering::Relaxed), 0);
-    }
-
-    #[test]
-    fn bytes_cross_segments_and_old_segments_are_recycled() {
-        let dir = tempfile::tempdir().unwrap();
-        let files = SegmentFiles::open(Arc::new(NativeDisk), dir.path().join("pg_wal"), false).unwrap();
-        files.make_room(0).unwrap();
-        files.make_room(2 * SEGMENT_SIZE).unwrap();
-        let position = SEGMENT_SIZE - 3;
-        files.write(position, b"across").unwrap();
-        let again = SegmentFiles::open(Arc::new(NativeDisk), dir.path().join("pg_wal"), false).unwrap();
-        let mut bytes = [0; 6];
-        assert_eq!(again.read(position, &mut bytes).unwrap(), 6);
-        assert_eq!(&bytes, b"across");
-        assert_eq!(
-            again.read(3 * SEGMENT_SIZE - 2, &mut bytes).unwrap(),
-            2,
-            "the log ends with its last segment"
-        );
-        again.forget_before(2 * SEGMENT_SIZE + 5).unwrap();
-        let kept: Vec<_> = again.lock().keys().copied().collect();
-        assert_eq!(kept, [2, 3, 4]);
-    }
-
-    /// A segment that was being made when the process died is made anew. Files that are none of the log's stay.
-    #[test]
-    fn unfinished_segments_are_removed_and_other_files_are_not() {
-        let dir = tempfile::tempdir().unwrap();
-        for name in [
-            "000000010000000000000003.new",
-            "notes",
-            "000000010000000000000001",
-        ] {
-            std::fs::write(dir.path().join(name), b"").unwrap();
-        }
-        let files = SegmentFiles::open(Arc::new(NativeDisk), dir.path().to_owned(), false).unwrap();
-        let mut names = NativeDisk.list(dir.path()).unwrap();
-        names.sort();
-        assert_eq!(names, ["000000010000000000000001", "notes"]);
-        assert!(files.lock().keys().eq(&[1]));
-    }
-}
+mod tests;

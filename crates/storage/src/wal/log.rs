@@ -14,6 +14,7 @@ use super::flush_requests::{AwaitedLog, LogWait, NoLogWriter, StopWhen};
 use super::insert::{InsertedRecord, Insertion, InsertionOptions, LogInsertVariant, RedoMoved};
 use super::link::LogLink;
 use super::log_counts::LogCounts;
+use super::log_sync::LogSyncVariant;
 use super::log_totals::LogTotals;
 use super::output::LogOutput;
 use super::record::{self, RecordKind};
@@ -35,6 +36,8 @@ pub struct LogOptions {
     pub flush: LogFlushVariant,
     /// The worker that wakes a group of commits.
     pub wake: LogWakeVariant,
+    /// The call that makes them durable; obeyed by what makes the log's device ([`SegmentFiles::synced_by`]).
+    pub sync: LogSyncVariant,
     /// Time that a flusher waits for others to join it; zero: it does not wait.
     pub commit_delay: Duration,
     /// Bytes of the ring: a power of two, at most a segment, since recovery clears that much behind the log's
@@ -52,6 +55,7 @@ impl Default for LogOptions {
             insert: LogInsertVariant::default(),
             flush: LogFlushVariant::default(),
             wake: LogWakeVariant::default(),
+            sync: LogSyncVariant::default(),
             commit_delay: Duration::ZERO,
             ring_size: 8 << 20,
             insert_latches: 8,

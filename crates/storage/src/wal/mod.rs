@@ -20,6 +20,7 @@
 //! | `reserved_bound` | how far the log is reserved at most, for sessions that ask for room on the disk |
 //! | `output` | the way to the device: `written`, `durable`, room on the disk |
 //! | `device` | what the log is written to, and the segment files that are that in production |
+//! | `log_sync` | switch `log_sync`: the call that makes bytes durable; writing whole blocks |
 //! | `segment_descriptors` | how many of these files are open |
 //! | [`segment_name`] | how these files are called |
 //! | [`timeline`] | whose log a position belongs to, after promotions and recoveries to a point |
@@ -46,6 +47,7 @@ pub mod link;
 mod log;
 mod log_counts;
 pub mod log_digest;
+mod log_sync;
 mod log_totals;
 mod output;
 pub mod own_records;
@@ -66,6 +68,7 @@ pub use flush_requests::LogWait;
 pub use insert::{LogInsertVariant, RedoMoved};
 pub use log::{LogOptions, LogWriter, RecordOrder, Wal};
 pub use log_counts::LogCounts;
+pub use log_sync::LogSyncVariant;
 pub use log_totals::LogTotals;
 pub use reserve::LogReserveVariant;
 pub use segment_name::SEGMENT_SIZE;

@@ -1,6 +1,7 @@
 //! The descriptors of the log's segments: a limited number of them, however much log is kept.
 //!
-//! A segment that is written, synced or read has a descriptor; one more for the syncs of each lane that has come to it.
+//! A segment that is written, synced or read has a descriptor; one more for the syncs of each lane that has come to it, and
+//! one for direct writes.
 //! The oldest segments lose their descriptors as soon as there are more than [`DESCRIPTORS_MAX`], if no worker uses them and
 //! nothing that was written through them waits for a sync (F2 of `disk::open_files`, for the same reason). So log that
 //! a slot or a standby keeps costs no descriptors, and neither do segments that wait for their turn.
@@ -32,6 +33,20 @@ impl OpenSegment {
         written
     }
 
+    /// Writes through `file`, one of the segment's descriptors; durable when it returns.
+    pub(super) fn write_durably_through(
+        &self,
+        file: &dyn DiskFile,
+        bytes: &[u8],
+        offset: u64,
+    ) -> io::Result<()> {
+        let written = file.write_durably_at(bytes, offset, SyncPurpose::LogFlush);
+        if written.is_err() {
+            self.unsynced.store(true, Ordering::Release);
+        }
+        written
+    }
+
     /// Syncs through `file`, one of the segment's descriptors.
     pub(super) fn sync_through(&self, file: &dyn DiskFile, purpose: SyncPurpose) -> io::Result<()> {
         // Before the sync: a write that comes after this mark was cleared sets it again.
@@ -55,6 +70,8 @@ pub(super) struct Segment {
     pub(super) timeline: u32,
     first: Option<Arc<OpenSegment>>,
     lanes: [Option<Arc<dyn DiskFile>>; SYNC_LANES - 1],
+    /// For writes past the system's cache.
+    direct: Option<Arc<dyn DiskFile>>,
 }
 
 impl Segment {
@@ -64,6 +81,7 @@ impl Segment {
             timeline,
             first: None,
             lanes: std::array::from_fn(|_| None),
+            direct: None,
         }
     }
 
@@ -112,8 +130,20 @@ impl Segment {
         opened.clone()
     }
 
+    /// The descriptor for direct writes.
+    pub(super) fn direct(
+        &mut self,
+        open: impl FnOnce() -> io::Result<Arc<dyn DiskFile>>,
+    ) -> io::Result<Arc<dyn DiskFile>> {
+        match &self.direct {
+            Some(opened) => Ok(Arc::clone(opened)),
+            None => Ok(Arc::clone(self.direct.insert(open()?))),
+        }
+    }
+
     pub(super) fn descriptors(&self) -> usize {
-        usize::from(self.first.is_some()) + self.lanes.iter().flatten().count()
+        let further = self.lanes.iter().flatten().count() + usize::from(self.direct.is_some());
+        usize::from(self.first.is_some()) + further
     }
 
     /// True if no descriptor is in use and none has anything to sync.

@@ -30,6 +30,7 @@ pub fn options() -> StorageOptions {
             || choose(&mut options.log.insert, name, variant)
             || choose(&mut options.log.flush, name, variant)
             || choose(&mut options.log.wake, name, variant)
+            || choose(&mut options.log.sync, name, variant)
             || choose(&mut options.commits.lock_release, name, variant)
             || choose(&mut options.commits.order, name, variant)
             || choose(&mut options.locks.relation_locks, name, variant)

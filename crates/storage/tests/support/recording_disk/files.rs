@@ -47,7 +47,7 @@ impl Disk for RecordingDisk {
                 }
                 inode
             }
-            None if mode == OpenMode::Existing => return Err(not_found(path)),
+            None if matches!(mode, OpenMode::Existing | OpenMode::Direct) => return Err(not_found(path)),
             None => {
                 let inode = state.disk.inodes.len();
                 state.disk.inodes.push(Arc::default());
