@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use clearway_lab::simulate::{
-    Calibration, EXPERIMENTS, Experiment, HereOptions, LatchFamily, Seeds, Shard, SimulateOptions,
+    Calibration, EXPERIMENTS, Experiment, HereOptions, JAMS, LatchFamily, Seeds, Shard, SimulateOptions,
     SimulationResult, calibrate, here_text, html, is_cost, json, overview, run_experiment, run_here,
     set_costs, text,
 };
@@ -314,6 +314,10 @@ fn list() -> Result<()> {
         "  {:20} this host measured and simulated, latch by latch",
         "here"
     ))?;
+    output::line(format_args!("\nJams (docs/jams.md):"))?;
+    for jam in &JAMS {
+        output::line(format_args!("  {:20} {}", jam.full_name(), jam.story))?;
+    }
     output::line(format_args!(
         "\nLatches, for `latch = \"NAME\"` in the file of a latch-mix:"
     ))?;

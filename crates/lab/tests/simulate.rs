@@ -5,8 +5,8 @@ use std::alloc::System;
 use clearway_engine::Mechanisms;
 use clearway_lab::Result;
 use clearway_lab::simulate::{
-    EXPERIMENTS, Experiment, LatchFamily, Point, Seeds, SimulateOptions, SimulationResult, SpinKind, Variant,
-    html, run_experiment, set_costs, simulated_switches, text,
+    EXPERIMENTS, Experiment, JAMS, LatchFamily, OfItsTime, Point, Seeds, SimulateOptions, SimulationResult,
+    SpinKind, Variant, html, run_experiment, set_costs, simulated_switches, text,
 };
 use clearway_machine::Switch;
 use clearway_sim::{Activity, LineAllocator, MachineModel};
@@ -98,6 +98,7 @@ fn preset_and_changes(preset: &str) -> Vec<Variant> {
         spin: SpinKind::default(),
         work_alone: false,
         multixact: None,
+        of_its_time: OfItsTime::default(),
         warm_up_ms: None,
         mechanisms,
     };
@@ -691,4 +692,112 @@ fn the_report_holds_all_of_it() {
     assert!(page.contains("<svg") && page.contains("coherence.cross"));
     assert!(!page.contains("http://") || page.contains("http://www.w3.org/2000/svg"));
     assert!(!page.contains("<script") && !page.contains("NaN"));
+}
+
+/// A jam of the catalogue for a short time: a point for each of these variants.
+fn jam<const N: usize>(name: &str, clients: usize, variants: [&str; N], settings: &[&str]) -> [Point; N] {
+    let mut experiment = Experiment::load(name).unwrap();
+    for setting in ["warm_up_ms=1", "measure_ms=2"].iter().chain(settings) {
+        experiment.set(setting).unwrap();
+    }
+    experiment
+        .variants
+        .retain(|variant| variants.contains(&variant.name.as_str()));
+    experiment.clients = vec![clients];
+    let points = run(experiment, 7, 2).unwrap().points;
+    let names: Vec<&str> = points.iter().map(|point| point.variant.as_str()).collect();
+    assert_eq!(names, variants);
+    points.try_into().unwrap()
+}
+
+fn sleeps_of(point: &Point, event: &str) -> u64 {
+    let waits = point.report.waits.iter().filter(|wait| wait.event == event);
+    waits.map(|wait| wait.count).sum()
+}
+
+/// Until 9.4 reads that miss wait for the list of free frames and the hand, whatever the map; with an atomic hand, for the
+/// latches of the map, of which there were fewer.
+///
+/// Mutation: `map_partitions` that the pool does not get (as many waits with 16 partitions as with 128).
+#[test]
+fn the_buffer_pool_of_its_time_jams_at_its_latches() {
+    let variants = ["9.4", "9.4, chash", "9.4, atomic hand", "9.5"];
+    let [old, chash, few, many] = jam("jam/buffer-mapping", 96, variants, &["work_us=5", "client_us=0"]);
+    for point in [&old, &chash] {
+        assert!(point.tps < 0.5 * many.tps, "{}: {}", point.variant, point.tps);
+        assert!(sleeps_of(point, "LWLock:BufferClock") > 100, "{}", point.variant);
+    }
+    assert_eq!(sleeps_of(&many, "LWLock:BufferClock"), 0);
+    let [few, many] = [few, many].map(|point| sleeps_of(&point, "LWLock:BufferMapping"));
+    assert!(few > 2 * many, "{few} {many}");
+}
+
+/// Groups of 11 to 16 are over one latch, at which those that ask about old transactions meet those that end.
+///
+/// Mutation: `commit_log_banks` that the commit log does not get (as many waits with one bank as with 16).
+#[test]
+fn the_commit_log_of_its_time_has_one_latch() {
+    let mut experiment = Experiment::load("jam/commit-log").unwrap();
+    for setting in [
+        "warm_up_ms=1",
+        "measure_ms=2",
+        "work_us=5",
+        "client_us=0",
+        "status_questions=40",
+    ] {
+        experiment.set(setting).unwrap();
+    }
+    experiment.clients = vec![96];
+    experiment.variants.retain(|variant| variant.name == "11");
+    let mut today = experiment.variants[0].clone();
+    today.of_its_time = OfItsTime::default();
+    "16 banks".clone_into(&mut today.name);
+    experiment.variants.push(today);
+    let points = run(experiment, 7, 2).unwrap().points;
+    let [one, many] = [0, 1].map(|index| sleeps_of(&points[index], "LWLock:CommitLog"));
+    assert!(one > 2 * many, "{one} {many}");
+}
+
+#[test]
+fn every_jam_is_an_experiment_and_a_row_of_the_page() {
+    let page = include_str!("../../../docs/jams.md");
+    for jam in &JAMS {
+        let experiment = Experiment::load(&jam.full_name()).unwrap();
+        assert_eq!(experiment.name, jam.full_name());
+        assert!(experiment.variants.len() > 1 && experiment.clients.len() > 1);
+        assert_eq!(experiment.clients[0], 1, "{}: the price of the cure", jam.name);
+        assert!(page.contains(&format!("`{}`", jam.name)), "{}", jam.name);
+    }
+    let error = Experiment::load("jam/tea").unwrap_err().to_string();
+    assert!(error.contains("latch-queue"), "{error}");
+}
+
+/// A size that no mechanism of the variant has would change nothing, and the figure would be of something else.
+#[test]
+fn a_form_of_its_time_goes_with_its_mechanism() {
+    let text = include_str!("../experiments/by-path/buffer-mapping-2014.toml");
+    let with = |form: &str| {
+        let text = text.replacen("{ map_partitions = 16 }", form, 1);
+        Experiment::parse("it", &text)
+    };
+    assert_eq!(
+        with("{ map_partitions = 8 }").unwrap().variants[0]
+            .of_its_time
+            .map_partitions,
+        Some(8)
+    );
+    for (form, hint) in [
+        ("{ map_partitions = 12 }", "power of two"),
+        ("{ map_partitions = 0 }", "power of two"),
+        ("{ map_partitions = 256 }", "128 at most"),
+        ("{ commit_log_banks = 1 }", "commit_log = banks or group"),
+        ("{ partitions = 16 }", "unknown field"),
+    ] {
+        let error = with(form).unwrap_err().to_string();
+        assert!(error.contains(hint), "{form}: {error}");
+    }
+    let mut experiment = Experiment::parse("it", text).unwrap();
+    experiment.set("buffer_map=chash").unwrap();
+    let sizes = |variant: &Variant| variant.of_its_time != OfItsTime::default();
+    assert!(!experiment.variants.iter().any(sizes));
 }

@@ -171,6 +171,7 @@ impl Mechanisms {
             page_latch: self.page_latch,
             page_read: self.page_read,
             lwlock: self.lwlock_options(),
+            ..BufferPoolOptions::default()
         }
     }
 
@@ -179,6 +180,7 @@ impl Mechanisms {
         CommitLogOptions {
             variant: self.commit_log,
             lwlock: self.lwlock_options(),
+            ..CommitLogOptions::default()
         }
     }
 

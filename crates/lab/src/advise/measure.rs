@@ -7,7 +7,7 @@ use crate::advise::verdict::Cell;
 use crate::advise::workloads::has_replay_beside;
 use crate::error::{LabError, Result};
 use crate::progress::progress_bar;
-use crate::simulate::{Experiment, Job, LatchFamily, Point, SpinKind, Variant, run_jobs};
+use crate::simulate::{Experiment, Job, LatchFamily, OfItsTime, Point, SpinKind, Variant, run_jobs};
 
 /// One workload with one number of clients under some mechanisms.
 pub(super) struct Task {
@@ -93,6 +93,7 @@ fn variant_of(mechanisms: Mechanisms) -> Variant {
         spin: SpinKind::default(),
         work_alone: false,
         multixact: None,
+        of_its_time: OfItsTime::default(),
         warm_up_ms: None,
         mechanisms,
     }

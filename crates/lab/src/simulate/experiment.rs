@@ -14,7 +14,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::error::{LabError, Result};
 use crate::latches::catalogue::LatchFamily;
 use crate::latches::simulated::SpinKind;
+use crate::simulate::jams::{JAM_PREFIX, Jam};
 use crate::simulate::multixact::MultixactForm;
+use crate::simulate::of_its_time::OfItsTime;
 
 /// Name and text of each built-in experiment.
 pub const EXPERIMENTS: [(&str, &str); 16] = [
@@ -145,6 +147,7 @@ impl SwitchCombinations {
             spin: SpinKind::default(),
             work_alone: false,
             multixact: None,
+            of_its_time: OfItsTime::default(),
             warm_up_ms: None,
             mechanisms,
         };
@@ -188,19 +191,26 @@ impl WorkloadKind {
         let is_of_replay =
             ["read_us", "list_us", "change_us", "apart_us", "readers", "scale"].contains(&parameter);
         let is_of_hot_parent = ["parents", "alone_percent"].contains(&parameter);
+        let is_of_statuses = ["status_questions", "status_xids"].contains(&parameter);
         is_of_latch_mix == (self == Self::LatchMix)
             && (self == Self::Mixed || !is_of_mixed)
             && (self == Self::StandbyLongTransaction || !is_of_long_transaction)
             && (self == Self::StandbyReplay || !is_of_replay)
             && (self == Self::HotParent || !is_of_hot_parent)
+            && (self.asks_for_statuses() || !is_of_statuses)
             && (matches!(self, Self::StandbyLongTransaction | Self::StandbyReplay) || !is_of_standby)
-            // A yes or no, and a number of programs.
-            && !["overlap", "arrays", "calls", "beside"].contains(&parameter)
+            // A yes or no, and numbers of programs, levels and sessions.
+            && !["overlap", "arrays", "calls", "beside", "index_levels", "idle_sessions"].contains(&parameter)
     }
 
     /// True if a device takes part: the log's, or that of pages.
     pub(crate) fn uses_devices(self) -> bool {
         self.has_log() || self == Self::ReadNotInBuffers
+    }
+
+    /// True if its transactions may ask how others have ended.
+    fn asks_for_statuses(self) -> bool {
+        matches!(self, Self::SimpleUpdate | Self::TpcbLike | Self::Mixed)
     }
 
     /// True if it writes to the log.
@@ -230,6 +240,9 @@ pub struct Variant {
     /// Of a hot-parent: rows are shared by sets in files, in this form, and `row_locks` has no part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub multixact: Option<MultixactForm>,
+    /// Sizes that its mechanisms had when a published figure was measured.
+    #[serde(default, skip_serializing_if = "OfItsTime::is_empty")]
+    pub of_its_time: OfItsTime,
     /// Its own simulated time before measuring, ms: for mechanisms that try ways before they settle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm_up_ms: Option<u64>,
@@ -312,6 +325,15 @@ pub struct Parameters {
     pub parents: f64,
     /// Transactions that lock their parent FOR UPDATE, %.
     pub alone_percent: f64,
+    /// Of a read-not-in-buffers: pages of an index, all in frames, that a read goes down before its page; 2 at most. The
+    /// first is the same for all.
+    pub index_levels: f64,
+    /// Transactions of which an update asks the commit log how they have ended.
+    pub status_questions: f64,
+    /// The newest xids, among which those are.
+    pub status_xids: f64,
+    /// Further sessions of a workload that writes to the log, or of a point-select, which wait for their clients all the time.
+    pub idle_sessions: f64,
 }
 
 impl Default for Parameters {
@@ -341,6 +363,10 @@ impl Default for Parameters {
             beside: 0.0,
             parents: 1.0,
             alone_percent: 0.0,
+            index_levels: 0.0,
+            status_questions: 0.0,
+            status_xids: 1e6,
+            idle_sessions: 0.0,
         }
     }
 }
@@ -349,13 +375,15 @@ impl Parameters {
     /// The largest value of the parameter of this name. Each parent is a row that this host holds.
     fn most(name: &str) -> f64 {
         match name {
-            "parents" => 1e6,
+            "parents" | "status_xids" => 1e6,
+            "index_levels" => 2.0,
+            "idle_sessions" => 1e5,
             _ => 1e9,
         }
     }
 
     /// Every number by its name.
-    pub fn numbers_mut(&mut self) -> [(&'static str, &mut f64); 24] {
+    pub fn numbers_mut(&mut self) -> [(&'static str, &mut f64); 28] {
         [
             ("work_us", &mut self.work_us),
             ("client_us", &mut self.client_us),
@@ -381,6 +409,10 @@ impl Parameters {
             ("beside", &mut self.beside),
             ("parents", &mut self.parents),
             ("alone_percent", &mut self.alone_percent),
+            ("index_levels", &mut self.index_levels),
+            ("status_questions", &mut self.status_questions),
+            ("status_xids", &mut self.status_xids),
+            ("idle_sessions", &mut self.idle_sessions),
         ]
     }
 }
@@ -431,8 +463,11 @@ impl Published {
 }
 
 impl Experiment {
-    /// A built-in experiment, or the one in a file whose name ends in `.toml`.
+    /// A built-in experiment, a jam of the catalogue (`jam/NAME`), or the experiment in a file whose name ends in `.toml`.
     pub fn load(name: &str) -> Result<Self> {
+        if let Some(jam) = name.strip_prefix(JAM_PREFIX) {
+            return Self::of_jam(Jam::find(jam)?);
+        }
         if name.ends_with(".toml") {
             let path = std::path::Path::new(name);
             let text =
@@ -445,11 +480,33 @@ impl Experiment {
                 what: "experiment",
                 name: name.to_owned(),
                 available: format!(
-                    "{}, here, or the path of a TOML file",
+                    "{}, {JAM_PREFIX}NAME, here, or the path of a TOML file",
                     EXPERIMENTS.map(|(name, _)| name).join(", ")
                 ),
             }),
         }
+    }
+
+    /// The experiment that shows a jam.
+    fn of_jam(jam: &Jam) -> Result<Self> {
+        let name = jam.full_name();
+        let mut experiment = Self::parse(&name, jam.text)?;
+        for setting in jam.settings {
+            experiment.set(setting)?;
+        }
+        let variants = jam.variants.iter().map(|wanted| {
+            let found = experiment.variants.iter().find(|variant| variant.name == *wanted);
+            found.cloned().ok_or_else(|| LabError::ExperimentFile {
+                path: name.clone(),
+                message: format!("there is no variant \"{wanted}\""),
+            })
+        });
+        experiment.variants = variants.collect::<Result<_>>()?;
+        experiment.clients = jam.clients.to_vec();
+        experiment.also_on.clear();
+        jam.story.clone_into(&mut experiment.description);
+        experiment.name = name;
+        Ok(experiment)
     }
 
     /// The experiment that the text of a file describes; `path` is named in errors.
@@ -480,6 +537,17 @@ impl Experiment {
             return Err(wrong(format!(
                 "variant \"{name}\": multixact is for the workload hot-parent"
             )));
+        }
+        for Variant {
+            name,
+            of_its_time,
+            mechanisms,
+            ..
+        } in &experiment.variants
+        {
+            of_its_time
+                .check(mechanisms)
+                .map_err(|mistake| wrong(format!("variant \"{name}\": {mistake}")))?;
         }
         if experiment.measure_ms == 0 {
             return Err(wrong("measure_ms must be 1 at least".to_owned()));
@@ -572,7 +640,9 @@ impl Experiment {
                 what: "a parameter",
                 value: setting.to_owned(),
                 must: match name {
-                    "parents" => "NAME=NUMBER with a number from 0 to 1,000,000",
+                    "parents" | "status_xids" => "NAME=NUMBER with a number from 0 to 1,000,000",
+                    "index_levels" => "NAME=NUMBER with a number from 0 to 2",
+                    "idle_sessions" => "NAME=NUMBER with a number from 0 to 100,000",
                     _ => "NAME=NUMBER with a number from 0 to 1,000,000,000",
                 },
             });
@@ -604,9 +674,11 @@ impl Experiment {
         for variant in self.variants.drain(..) {
             let mut changed = variant.clone();
             changed.mechanisms.set_variant(name, value).map_err(mistake)?;
+            changed.of_its_time = changed.of_its_time.beside(&changed.mechanisms);
             let was_so = changed == variant;
             let twin = kept.iter_mut().find(|(twin, _)| {
                 twin.mechanisms == changed.mechanisms
+                    && twin.of_its_time == changed.of_its_time
                     && (twin.latch, twin.spin, twin.work_alone, twin.multixact)
                         == (changed.latch, changed.spin, changed.work_alone, changed.multixact)
             });

@@ -12,7 +12,8 @@
 //!
 //! Charged: everything else, `work_us` a transaction, in parts that follow the statements: protocol,
 //! planning, executor, B+tree binary searches, tuple work, memory. The parts' proportions are fixed here;
-//! only their sum is calibrated. Left out: relation locks (the fast path touches the session's own lines
+//! only their sum is calibrated. An update asks the commit log about `status_questions` transactions, drawn from the
+//! newest `status_xids`: rows that another one changed carry its xid, and no hint of its end yet. Left out: relation locks (the fast path touches the session's own lines
 //! alone; `point_select` has them), row locks, so that no session waits for another's transaction, extending
 //! relations, checkpoints, vacuum, the visibility map. Of the end of a transaction: publishing definitions and unlinking files, since none are changed.
 //!
@@ -143,7 +144,7 @@ impl Database {
             ..variant.mechanisms.log_options()
         };
         let pages: u32 = tables.iter().map(|(_, pages)| pages).sum();
-        let options = variant.mechanisms.buffer_pool_options();
+        let options = variant.of_its_time.buffer_pool_options(&variant.mechanisms);
         let pool = BufferPool::with_frames(pages as usize, options, TablePages { read: None });
         for &(rel, pages) in tables {
             for block in 0..pages {
@@ -153,11 +154,15 @@ impl Database {
                 }
             }
         }
+        let idle_sessions = parameters.idle_sessions as u32;
         let procs = Arc::new(ProcArray::new(
-            clients as u32,
+            clients as u32 + idle_sessions,
             variant.mechanisms.proc_array_options(),
             Xid(1 << 20),
         ));
+        for _ in 0..idle_sessions {
+            procs.attach().expect("a slot for each session");
+        }
         Self {
             locks: LockManager::with_options(
                 Arc::clone(&procs),
@@ -175,7 +180,10 @@ impl Database {
             procs,
             pool,
             log: Wal::new(disk, log, Lsn(1 << 24), Lsn(1 << 24)),
-            commit_log: CommitLog::new(NoPages, variant.mechanisms.commit_log_options()),
+            commit_log: CommitLog::new(
+                NoPages,
+                variant.of_its_time.commit_log_options(&variant.mechanisms),
+            ),
         }
     }
 
@@ -250,6 +258,9 @@ pub(super) struct Session {
     pub(super) client_ns: u64,
     /// Transactions of a mixed workload that write, of [`PARTS`].
     writing_parts: u64,
+    /// Questions to the commit log in an update, and the newest xids that they are about.
+    status_questions: u64,
+    status_xids: u64,
 }
 
 impl Session {
@@ -294,6 +305,15 @@ impl Session {
         }
         self.database
             .read(ACCOUNTS_INDEX, 1 + INNER_PAGES + leaf, INDEX_PAGE_NS);
+    }
+
+    /// Asks about transactions before `xid` whose end no row says yet.
+    fn ask_for_statuses(&self, xid: Xid) {
+        for _ in 0..self.status_questions {
+            let asked = xid.0 - 1 - random_below(self.status_xids.max(1));
+            let status = self.database.commit_log.get(Xid(asked));
+            status.expect("the devices of a simulation do not fail");
+        }
     }
 
     fn update_row(&self, xid: Xid, rel: RelId, block: u32) {
@@ -345,6 +365,7 @@ impl Session {
         self.descend(account);
         self.meet(LOADER);
         let xid = database.procs.assign_xid(self.proc);
+        self.ask_for_statuses(xid);
         self.update_row(xid, ACCOUNTS, heap_page);
         self.end_statement();
         self.work(16);
@@ -479,6 +500,8 @@ pub(super) fn open(
         percent,
         client_ns,
         writing_parts,
+        status_questions: experiment.parameters.status_questions as u64,
+        status_xids: experiment.parameters.status_xids as u64,
     });
     let sessions = sessions.collect();
     (database, sessions)

@@ -3,7 +3,8 @@
 //! A transaction pins one page, drawn from all pages, reads it under its shared latch, and gives it back. So the map
 //! is asked three times: for the page, for the removal of the one that gives way, and to enter the new one. Between
 //! them run the clock and the frame's I/O latch. The page comes from the kernel's cache: a copy that takes the CPU.
-//! All pages are clean.
+//! All pages are clean. Before, it goes down `index_levels` pages of an index, which are in frames: the root, and one of
+//! [`INNER_PAGES`].
 //!
 //! Left out is everything beside the pool: snapshot, index, relation lock, session. `work_us` and `client_us` are
 //! charged in their place.
@@ -24,12 +25,27 @@ const FRAMES: u32 = 16_384;
 /// 256 GiB: one read in 2,048 finds its page in a frame.
 const PAGES: u64 = 1 << 25;
 const TABLE: RelId = RelId(16);
+const INDEX: RelId = RelId(17);
+/// Pages below the root of the index.
+const INNER_PAGES: u64 = 256;
+/// Uses of an index page before the simulation begins: the clock passes it as long as any.
+const USES: u32 = 8;
+/// Work on an index page, ns.
+const INDEX_PAGE_NS: u64 = 200;
 /// Work on the page under its latch, ns.
 const READ_NS: u64 = 300;
 
 fn page(number: u64) -> PageId {
     PageId {
         rel: TABLE,
+        block: number as u32,
+    }
+}
+
+/// Page 0 is the root.
+fn index_page(number: u64) -> PageId {
+    PageId {
+        rel: INDEX,
         block: number as u32,
     }
 }
@@ -42,13 +58,24 @@ pub(crate) fn spawn(
     meter: &Rc<Meter>,
 ) {
     let parameters = &experiment.parameters;
+    let levels = parameters.index_levels as u64;
     let device = TablePages {
         read: Some(experiment.devices.page_read_us.times(parameters.device_factor)),
     };
     let pool = simulation.enter(|| {
-        let options = variant.mechanisms.buffer_pool_options();
+        let options = variant.of_its_time.buffer_pool_options(&variant.mechanisms);
         let pool = BufferPool::<Simulated, _>::with_frames(FRAMES as usize, options, device);
-        for block in 0..FRAMES {
+        let mut pages = 0;
+        if levels > 0 {
+            pages = 1 + INNER_PAGES as u32;
+            for number in 0..pages {
+                for _ in 0..USES {
+                    pool.pin(index_page(number.into()))
+                        .expect("a frame for each of these pages");
+                }
+            }
+        }
+        for block in 0..FRAMES - pages {
             pool.pin(page(block.into()))
                 .expect("a frame for each of these pages");
         }
@@ -67,6 +94,14 @@ pub(crate) fn spawn(
                 client::work(work_ns);
                 {
                     let _span = span("read");
+                    for level in 0..levels {
+                        let number = level * (1 + random_below(INNER_PAGES));
+                        let read = pool.read(index_page(number), |_| {
+                            Simulated::charge(Work::Nanos(INDEX_PAGE_NS));
+                            Some(())
+                        });
+                        read.expect("pages of the index can be read");
+                    }
                     let pinned = pool.pin(page(random_below(PAGES)));
                     let _page = pinned.expect("more frames than clients").into_shared();
                     Simulated::charge(Work::Nanos(READ_NS));

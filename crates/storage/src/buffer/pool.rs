@@ -10,7 +10,7 @@ use clearway_machine::{Machine, Native, Switch};
 use self::all_pinned::PinWait;
 use super::clock::{BufferClockVariant, Clock};
 use super::frame::{Frame, FrameOptions};
-use super::map::{BufferMap, BufferMapVariant, Insertion, PinnedFrame};
+use super::map::{BufferMap, BufferMapVariant, Insertion, PARTITIONS, PinnedFrame};
 use super::page_counts::PageCounts;
 use super::page_latch::PageLatchVariant;
 use super::page_memory::PageMemory;
@@ -26,10 +26,12 @@ use crate::page::{self, PAGE_SIZE, PageId, PageKind, RelId};
 const MIN_FRAMES: usize = 64;
 
 /// The variants that a pool is built with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BufferPoolOptions {
     /// The switch `buffer_map`.
     pub map: BufferMapVariant,
+    /// Latches of `buffer_map = partitioned`, rounded up to a power of two; 128 by default. Other maps have their own.
+    pub map_partitions: u32,
     /// The switch `buffer_clock`.
     pub clock: BufferClockVariant,
     /// The switch `page_latch`.
@@ -38,6 +40,19 @@ pub struct BufferPoolOptions {
     pub page_read: PageReadVariant,
     /// The options of its LwLocks.
     pub lwlock: LwLockOptions,
+}
+
+impl Default for BufferPoolOptions {
+    fn default() -> Self {
+        Self {
+            map: BufferMapVariant::default(),
+            map_partitions: PARTITIONS,
+            clock: BufferClockVariant::default(),
+            page_latch: PageLatchVariant::default(),
+            page_read: PageReadVariant::default(),
+            lwlock: LwLockOptions::default(),
+        }
+    }
 }
 
 impl BufferPoolOptions {
@@ -120,7 +135,7 @@ impl<M: Machine, D: PageDevice> BufferPool<M, D> {
             frames: (0..count)
                 .map(|number| Frame::new(frame_options, memory.page(number)))
                 .collect(),
-            map: BufferMap::new(options.map, count, options.lwlock),
+            map: BufferMap::new(options.map, count, options.map_partitions, options.lwlock),
             clock: Clock::new(options.clock, count, options.lwlock),
             options,
             device,

@@ -335,7 +335,7 @@ impl<M: Machine, D: StatusDevice> Log<M, D> {
 }
 
 impl<M: Machine, D: StatusDevice> StatusLog<M, D> for Log<M, D> {
-    fn new(device: D, lwlock: LwLockOptions) -> Self {
+    fn new(device: D, _banks: usize, lwlock: LwLockOptions) -> Self {
         Self {
             device,
             slots: (0..Self::SLOTS).map(|_| Slot::new(lwlock)).collect(),

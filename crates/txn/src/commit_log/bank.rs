@@ -3,7 +3,7 @@
 //! The latch's class is CommitLog: shared to read a status, exclusive to set one, held for a few instructions.
 //! CommitLogIo serializes reading and writing the bank's pages (R2) and is held across that, without CommitLog (R5).
 //!
-//! A page has one bank and one slot in it: page `p` of `BANKS` banks is in bank `p % BANKS`, slot `p / BANKS % slots`.
+//! A page has one bank and one slot in it: page `p` of `n` banks is in bank `p % n`, slot `p / n % slots`.
 
 use std::io;
 
@@ -16,18 +16,22 @@ use super::{COMMIT_LOG_PAGE_SIZE, Status, StatusDevice};
 pub(super) static COMMIT_LOG_IO: LatchClass = LatchClass::new("CommitLogIo", WaitEvent::CommitLogWrite, 390);
 static COMMIT_LOG: LatchClass = LatchClass::new("CommitLog", WaitEvent::CommitLog, 400);
 
-/// One of `BANKS` banks.
+/// A bank, one of a power of two.
 #[derive(Debug)]
-pub(super) struct Bank<M: Machine, const BANKS: usize> {
+pub(super) struct Bank<M: Machine> {
+    /// Binary logarithm of the number of banks.
+    banks_log2: u32,
     slots: Latched<Vec<Option<CachedPage>>, M>,
     /// Held while a page is read or written; the buffer is what is being written.
     io: Latched<PageBytes, M>,
 }
 
-impl<M: Machine, const BANKS: usize> Bank<M, BANKS> {
-    /// An empty bank of `slots` slots, a power of two.
-    pub(super) fn new(slots: usize, lwlock: LwLockOptions) -> Self {
+impl<M: Machine> Bank<M> {
+    /// One of `banks` empty banks, with `slots` slots each; both are powers of two.
+    pub(super) fn new(banks: usize, slots: usize, lwlock: LwLockOptions) -> Self {
+        debug_assert!(banks.is_power_of_two() && slots.is_power_of_two());
         Self {
+            banks_log2: banks.trailing_zeros(),
             slots: Latched::new(&COMMIT_LOG, lwlock, (0..slots).map(|_| None).collect()),
             io: Latched::new(&COMMIT_LOG_IO, lwlock, Box::new([0; COMMIT_LOG_PAGE_SIZE])),
         }
@@ -36,7 +40,7 @@ impl<M: Machine, const BANKS: usize> Bank<M, BANKS> {
     #[inline]
     pub(super) fn get(&self, device: &impl StatusDevice, place: &Place) -> io::Result<Status> {
         loop {
-            if let Some(page) = cached::<BANKS>(&self.slots.shared(), place.page) {
+            if let Some(page) = self.cached(&self.slots.shared(), place.page) {
                 return Ok(page.status(place));
             }
             self.fetch(device, place.page)?;
@@ -61,14 +65,28 @@ impl<M: Machine, const BANKS: usize> Bank<M, BANKS> {
 
     /// The pages, under the exclusive latch.
     #[inline]
-    pub(super) fn exclusive(&self) -> ExclusiveBank<'_, M, BANKS> {
-        ExclusiveBank(self.slots.exclusive())
+    pub(super) fn exclusive(&self) -> ExclusiveBank<'_, M> {
+        ExclusiveBank {
+            banks_log2: self.banks_log2,
+            slots: self.slots.exclusive(),
+        }
     }
 
     /// As [`exclusive`](Self::exclusive), if that needs no waiting.
     #[inline]
-    pub(super) fn try_exclusive(&self) -> Option<ExclusiveBank<'_, M, BANKS>> {
-        self.slots.try_exclusive().map(ExclusiveBank)
+    pub(super) fn try_exclusive(&self) -> Option<ExclusiveBank<'_, M>> {
+        let slots = self.slots.try_exclusive()?;
+        Some(ExclusiveBank {
+            banks_log2: self.banks_log2,
+            slots,
+        })
+    }
+
+    #[inline]
+    fn cached<'a>(&self, slots: &'a [Option<CachedPage>], number: u32) -> Option<&'a CachedPage> {
+        slots[slot_of(self.banks_log2, slots.len(), number)]
+            .as_ref()
+            .filter(|page| page.number == number)
     }
 
     /// Writes every page that has changed by now.
@@ -89,7 +107,7 @@ impl<M: Machine, const BANKS: usize> Bank<M, BANKS> {
     #[cold]
     fn fetch(&self, device: &impl StatusDevice, number: u32) -> io::Result<()> {
         let mut buffer = self.io.exclusive();
-        if cached::<BANKS>(&self.slots.shared(), number).is_some() {
+        if self.cached(&self.slots.shared(), number).is_some() {
             return Ok(());
         }
         let mut bytes = Box::new([0; COMMIT_LOG_PAGE_SIZE]);
@@ -99,7 +117,7 @@ impl<M: Machine, const BANKS: usize> Bank<M, BANKS> {
         }
         loop {
             let mut slots = self.slots.exclusive();
-            let slot = slot_of::<BANKS>(slots.len(), number);
+            let slot = slot_of(self.banks_log2, slots.len(), number);
             if !slots[slot].as_ref().is_some_and(CachedPage::is_dirty) {
                 slots[slot] = Some(CachedPage {
                     number,
@@ -147,28 +165,22 @@ impl<M: Machine, const BANKS: usize> Bank<M, BANKS> {
 }
 
 /// A bank under its exclusive latch.
-pub(super) struct ExclusiveBank<'a, M: Machine, const BANKS: usize>(
-    LatchedExclusive<'a, Vec<Option<CachedPage>>, M>,
-);
+pub(super) struct ExclusiveBank<'a, M: Machine> {
+    banks_log2: u32,
+    slots: LatchedExclusive<'a, Vec<Option<CachedPage>>, M>,
+}
 
-impl<M: Machine, const BANKS: usize> ExclusiveBank<'_, M, BANKS> {
+impl<M: Machine> ExclusiveBank<'_, M> {
     /// Page `number`, if it is cached.
     #[inline]
     pub(super) fn page(&mut self, number: u32) -> Option<&mut CachedPage> {
-        let slot = slot_of::<BANKS>(self.0.len(), number);
-        self.0[slot].as_mut().filter(|page| page.number == number)
+        let slot = slot_of(self.banks_log2, self.slots.len(), number);
+        self.slots[slot].as_mut().filter(|page| page.number == number)
     }
 }
 
 #[inline]
-fn slot_of<const BANKS: usize>(slots: usize, number: u32) -> usize {
+fn slot_of(banks_log2: u32, slots: usize, number: u32) -> usize {
     debug_assert!(slots.is_power_of_two());
-    (number as usize / BANKS) & (slots - 1)
-}
-
-#[inline]
-fn cached<const BANKS: usize>(slots: &[Option<CachedPage>], number: u32) -> Option<&CachedPage> {
-    slots[slot_of::<BANKS>(slots.len(), number)]
-        .as_ref()
-        .filter(|page| page.number == number)
+    (number as usize >> banks_log2) & (slots - 1)
 }

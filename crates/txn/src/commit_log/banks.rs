@@ -1,4 +1,4 @@
-//! Banks: the cached pages are dealt out to 16 banks, each under a latch of its own.
+//! Banks: the cached pages are dealt out to banks, each under a latch of its own: 16, or as many as the options say.
 //!
 //! # Invariant
 //! A page belongs to one bank, by its number. So each status is under one latch, as with the baseline, and R1 to R5
@@ -31,30 +31,30 @@ use super::page::{CachedPage, Place};
 use super::{CACHED_PAGES, Status, StatusDevice, StatusLog};
 use crate::Xid;
 
-/// Number of banks. Under a checker as few as it takes to have several.
+/// Number of banks, unless the options say another one. Under a checker as few as it takes to have several.
 pub(super) const BANKS: usize = if cfg!(any(feature = "loom", feature = "shuttle")) {
     2
 } else {
     16
 };
 
-/// The bank of a page.
-#[inline]
-pub(super) fn number_of(page: u32) -> usize {
-    page as usize % BANKS
-}
-
-/// The pages in their banks.
+/// The pages in their banks, a power of two of them.
 #[derive(Debug)]
 pub(super) struct Log<M: Machine, D: StatusDevice> {
     device: D,
-    banks: [Padded<Bank<M, BANKS>>; BANKS],
+    banks: Box<[Padded<Bank<M>>]>,
 }
 
 impl<M: Machine, D: StatusDevice> Log<M, D> {
+    /// The number of a page's bank.
     #[inline]
-    pub(super) fn bank(&self, page: u32) -> &Bank<M, BANKS> {
-        &self.banks[number_of(page)]
+    pub(super) fn number_of(&self, page: u32) -> usize {
+        page as usize & (self.banks.len() - 1)
+    }
+
+    #[inline]
+    pub(super) fn bank(&self, page: u32) -> &Bank<M> {
+        &self.banks[self.number_of(page)]
     }
 
     /// Changes page `number`, reading it first if need be.
@@ -64,11 +64,12 @@ impl<M: Machine, D: StatusDevice> Log<M, D> {
 }
 
 impl<M: Machine, D: StatusDevice> StatusLog<M, D> for Log<M, D> {
-    fn new(device: D, lwlock: LwLockOptions) -> Self {
-        let slots = if M::EXPLORED { 1 } else { CACHED_PAGES / BANKS };
+    fn new(device: D, banks: usize, lwlock: LwLockOptions) -> Self {
+        let slots = if M::EXPLORED { 1 } else { CACHED_PAGES / banks };
+        let bank = |_| Padded(Bank::new(banks, slots, lwlock));
         Self {
             device,
-            banks: std::array::from_fn(|_| Padded(Bank::new(slots, lwlock))),
+            banks: (0..banks).map(bank).collect(),
         }
     }
 

@@ -46,7 +46,7 @@ use clearway_latch::LwLockOptions;
 use clearway_machine::{AtomicWord, Machine, WaitEvent};
 
 use super::bank::ExclusiveBank;
-use super::banks::{self, BANKS};
+use super::banks;
 use super::page::{CachedPage, Place};
 use super::{Status, StatusDevice, StatusLog};
 use crate::Xid;
@@ -95,7 +95,7 @@ impl<M: Machine> Request<M> {
 struct HeldBank<'a, M: Machine> {
     number: usize,
     /// `None` only while one is exchanged for another: no worker holds two.
-    latch: Option<ExclusiveBank<'a, M, BANKS>>,
+    latch: Option<ExclusiveBank<'a, M>>,
 }
 
 /// The banks, and the group that gathers. A worker's number in it is that of its slot.
@@ -109,7 +109,7 @@ impl<M: Machine, D: StatusDevice> Log<M, D> {
     /// Acquires the bank of page `page`.
     fn hold(&self, page: u32) -> HeldBank<'_, M> {
         HeldBank {
-            number: banks::number_of(page),
+            number: self.banks.number_of(page),
             latch: Some(self.banks.bank(page).exclusive()),
         }
     }
@@ -136,7 +136,7 @@ impl<M: Machine, D: StatusDevice> Log<M, D> {
     fn set_for<'a>(&'a self, held: &mut HeldBank<'a, M>, member: u32) {
         let request = self.group.request(member);
         let page = request.place().page;
-        if banks::number_of(page) != held.number {
+        if self.banks.number_of(page) != held.number {
             held.latch = None;
             *held = self.hold(page);
         }
@@ -147,9 +147,9 @@ impl<M: Machine, D: StatusDevice> Log<M, D> {
 }
 
 impl<M: Machine, D: StatusDevice> StatusLog<M, D> for Log<M, D> {
-    fn new(device: D, lwlock: LwLockOptions) -> Self {
+    fn new(device: D, banks: usize, lwlock: LwLockOptions) -> Self {
         Self {
-            banks: banks::Log::new(device, lwlock),
+            banks: banks::Log::new(device, banks, lwlock),
             group: Group::by_worker(WaitEvent::CommitLogGroup, Request::new),
         }
     }

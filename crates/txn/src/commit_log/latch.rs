@@ -20,16 +20,16 @@ use crate::Xid;
 pub(super) struct Log<M: Machine, D: StatusDevice> {
     device: D,
     /// On lines of its own: readers write its latch, and all read the fields beside it in the owner.
-    pages: Padded<Bank<M, 1>>,
+    pages: Padded<Bank<M>>,
 }
 
 impl<M: Machine, D: StatusDevice> StatusLog<M, D> for Log<M, D> {
-    fn new(device: D, lwlock: LwLockOptions) -> Self {
+    fn new(device: D, _banks: usize, lwlock: LwLockOptions) -> Self {
         // Few under a checker, so that walking over them is not all it explores.
         let slots = if M::EXPLORED { 2 } else { CACHED_PAGES };
         Self {
             device,
-            pages: Padded(Bank::new(slots, lwlock)),
+            pages: Padded(Bank::new(1, slots, lwlock)),
         }
     }
 

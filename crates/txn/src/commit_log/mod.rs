@@ -67,8 +67,8 @@ const CACHED_PAGES: usize = 128;
 
 /// The operations of a variant. It is asked about xids from [`Xid::FIRST_NORMAL`] on.
 pub(crate) trait StatusLog<M: Machine, D: StatusDevice> {
-    /// A log over `device`, with nothing cached.
-    fn new(device: D, lwlock: LwLockOptions) -> Self;
+    /// A log over `device`, with nothing cached; a variant with banks has `banks` of them, a power of two.
+    fn new(device: D, banks: usize, lwlock: LwLockOptions) -> Self;
 
     /// The device underneath.
     fn device(&self) -> &D;
@@ -111,18 +111,31 @@ variants! {
 }
 
 impl<M: Machine, D: StatusDevice> Logs<M, D> {
-    fn new(variant: CommitLogVariant, device: D, lwlock: LwLockOptions) -> Self {
-        dispatch!(new variant => StatusLog::new(device, lwlock))
+    fn new(variant: CommitLogVariant, device: D, banks: usize, lwlock: LwLockOptions) -> Self {
+        dispatch!(new variant => StatusLog::new(device, banks, lwlock))
     }
 }
 
 /// The variants that a commit log is built with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommitLogOptions {
     /// The switch `commit_log`.
     pub variant: CommitLogVariant,
+    /// Banks of `banks` and `group`, rounded up to a power of two, 128 at most; 16 by default. With one bank `group` is that of
+    /// PostgreSQL 11 to 16.
+    pub banks: u32,
     /// The options of its LwLocks.
     pub lwlock: LwLockOptions,
+}
+
+impl Default for CommitLogOptions {
+    fn default() -> Self {
+        Self {
+            variant: CommitLogVariant::default(),
+            banks: banks::BANKS as u32,
+            lwlock: LwLockOptions::default(),
+        }
+    }
 }
 
 impl CommitLogOptions {
@@ -203,7 +216,10 @@ impl<M: Machine, D: StatusDevice> CommitLog<M, D> {
     /// A commit log over `device`, with nothing cached.
     pub fn new(device: D, options: impl Into<CommitLogOptions>) -> Self {
         let options = options.into();
-        Self(Logs::new(options.variant, device, options.lwlock))
+        let banks = (options.banks as usize)
+            .clamp(1, CACHED_PAGES)
+            .next_power_of_two();
+        Self(Logs::new(options.variant, device, banks, options.lwlock))
     }
 
     /// The device underneath.

@@ -25,10 +25,23 @@ impl StatusDevice for Arc<Memory> {
     }
 }
 
+/// One bank, which holds all pages, and a number of banks that is rounded up.
+fn with_fewer_banks() -> impl Iterator<Item = CommitLogOptions> {
+    [CommitLogVariant::Banks, CommitLogVariant::Group]
+        .into_iter()
+        .flat_map(|variant| {
+            [1, 3].map(|banks| CommitLogOptions {
+                variant,
+                banks,
+                ..CommitLogOptions::default()
+            })
+        })
+}
+
 #[test]
 fn statuses_survive_eviction_and_flush() {
     let _watchdog = Watchdog::over_test();
-    for options in CommitLogOptions::each_variant() {
+    for options in CommitLogOptions::each_variant().chain(with_fewer_banks()) {
         eprintln!("under {options:?}");
         let memory = Arc::new(Memory::default());
         let log = CommitLog::<Native, _>::new(Arc::clone(&memory), options);

@@ -263,7 +263,7 @@ impl<'m, M: Machine> Chain<'m, M> {
 }
 
 impl<M: Machine> PageMap<M> for Map<M> {
-    fn new(frames: usize, lwlock: LwLockOptions) -> Self {
+    fn new(frames: usize, _partitions: u32, lwlock: LwLockOptions) -> Self {
         let buckets = frames.div_ceil(FRAMES_PER_BUCKET);
         let lines = buckets + frames / slots_used::<M>();
         assert!(
@@ -351,6 +351,7 @@ impl<M: Machine> PageMap<M> for Map<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::buffer::map::PARTITIONS;
     use crate::buffer::map::tests::{Random, frames, own_and_insert, pages_where, take_out};
 
     const FRAMES: u32 = 40;
@@ -361,7 +362,7 @@ mod tests {
     #[test]
     fn a_chain_has_no_holes_and_gives_its_lines_back() {
         let frames = frames(FRAMES);
-        let map = Map::<Native>::new(frames.len(), LwLockOptions::default());
+        let map = Map::<Native>::new(frames.len(), PARTITIONS, LwLockOptions::default());
         let lines_at_first = map.free_lines.exclusive().len();
         let pages = pages_where(FRAMES, |page| map.place(page).bucket == 3);
         let mut random = Random::new();
@@ -390,7 +391,7 @@ mod tests {
     #[test]
     fn a_page_that_is_there_is_found_without_the_latch() {
         let frames = frames(FRAMES);
-        let map = Map::<Native>::new(frames.len(), LwLockOptions::default());
+        let map = Map::<Native>::new(frames.len(), PARTITIONS, LwLockOptions::default());
         let pages = pages_where(20, |page| map.place(page).bucket == 3);
         for (&page, number) in pages.iter().zip(0..) {
             own_and_insert(&map, page, number, &frames);

@@ -55,6 +55,9 @@ use clearway_machine::{Machine, Native, WaitEvent, variants};
 use super::frame::Frame;
 use crate::page::PageId;
 
+/// Partitions of `partitioned`, unless a pool's options say another number.
+pub(super) const PARTITIONS: u32 = 128;
+
 /// The latches on parts of a map.
 static BUFFER_MAPPING: LatchClass = LatchClass::new("BufferMapping", WaitEvent::BufferMapping, 410);
 
@@ -82,8 +85,8 @@ pub(super) enum Insertion<'a, M: Machine> {
 
 /// The operations of a variant. Each function gets all frames, in the order of their numbers.
 pub(super) trait PageMap<M: Machine>: Sized {
-    /// An empty map for pages in `frames` frames.
-    fn new(frames: usize, lwlock: LwLockOptions) -> Self;
+    /// An empty map for pages in `frames` frames; `partitions` is how many parts a map with latches has.
+    fn new(frames: usize, partitions: u32, lwlock: LwLockOptions) -> Self;
 
     /// Pins the frame of `page`; `None` if it is in no frame.
     fn lookup_and_pin<'a>(&self, page: PageId, frames: &'a [Frame<M>]) -> Option<PinnedFrame<'a, M>>;
@@ -107,7 +110,7 @@ pub(super) trait PageMap<M: Machine>: Sized {
 variants! {
     /// The table from page to buffer.
     pub enum BufferMapVariant = "buffer_map", best Concurrent, planned [] {
-        /// 128 partitions, a latch each.
+        /// Partitions with a latch each, 128 of them.
         Partitioned = "partitioned": partitioned::Map<M>,
         /// Lists of nodes, walked without a latch; nodes are used again when no scan can see them.
         Chash = "chash": chash::Map<M>,
@@ -128,9 +131,14 @@ variants! {
 }
 
 impl<M: Machine> BufferMap<M> {
-    /// An empty map for pages in `frames` frames.
-    pub(super) fn new(variant: BufferMapVariant, frames: usize, lwlock: LwLockOptions) -> Self {
-        dispatch!(new variant => PageMap::new(frames, lwlock))
+    /// An empty map for pages in `frames` frames; `partitions` is how many parts `partitioned` has.
+    pub(super) fn new(
+        variant: BufferMapVariant,
+        frames: usize,
+        partitions: u32,
+        lwlock: LwLockOptions,
+    ) -> Self {
+        dispatch!(new variant => PageMap::new(frames, partitions, lwlock))
     }
 }
 

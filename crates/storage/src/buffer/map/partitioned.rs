@@ -1,4 +1,4 @@
-//! The baseline: a hash table in 128 partitions, each under a latch.
+//! The baseline: a hash table in partitions, each under a latch: 128 of them, or as many as the pool's options say.
 //!
 //! A page is found and pinned under its partition's shared latch, inserted and removed under the exclusive one. So M1
 //! and M3 hold: under the exclusive latch no lookup of the partition's pages can add a pin. Other pins are claims: only
@@ -6,6 +6,8 @@
 //!
 //! Costs: an acquisition and a release of the latch for each lookup, two writes to a cache line that one page in 128
 //! shares. For an index root that line is as hot as the root's frame.
+//!
+//! Origin: PostgreSQL since 8.2, with 16 partitions until 9.4 and 128 since 9.5.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -17,8 +19,6 @@ use clearway_machine::{Machine, Native, Padded};
 use super::{BUFFER_MAPPING, Insertion, PageMap, PinnedFrame, hash};
 use crate::buffer::frame::Frame;
 use crate::page::PageId;
-
-const PARTITIONS: usize = 128;
 
 /// Hashes a page as [`hash`] does.
 #[derive(Default)]
@@ -39,7 +39,7 @@ impl Hasher for PageHasher {
 /// Page to frame number.
 type Partition = HashMap<u64, u32, BuildHasherDefault<PageHasher>>;
 
-/// The partitions. No worker holds two.
+/// The partitions, a power of two of them. No worker holds two.
 pub(in crate::buffer) struct Map<M: Machine = Native> {
     partitions: Box<[Padded<Latched<Partition, M>>]>,
 }
@@ -48,15 +48,15 @@ impl<M: Machine> Map<M> {
     /// The table inside uses the hash's low and top bits.
     #[inline]
     fn partition(&self, page: PageId) -> &Latched<Partition, M> {
-        &self.partitions[(hash(page.to_u64()) >> 40) as usize % PARTITIONS]
+        &self.partitions[(hash(page.to_u64()) >> 40) as usize & (self.partitions.len() - 1)]
     }
 }
 
 impl<M: Machine> PageMap<M> for Map<M> {
-    fn new(_frames: usize, lwlock: LwLockOptions) -> Self {
+    fn new(_frames: usize, partitions: u32, lwlock: LwLockOptions) -> Self {
         let partition = || Padded(Latched::new(&BUFFER_MAPPING, lwlock, Partition::default()));
         Self {
-            partitions: (0..PARTITIONS).map(|_| partition()).collect(),
+            partitions: (0..partitions.next_power_of_two()).map(|_| partition()).collect(),
         }
     }
 

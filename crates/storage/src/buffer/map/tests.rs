@@ -72,9 +72,11 @@ fn unpinned(found: PinnedFrame<'_, Native>, frames: &[Frame]) -> (u32, bool) {
 /// Random insertions, lookups and removals, as the pool makes them: an owned frame gets its tag, then its entry.
 #[test]
 fn a_map_agrees_with_a_plain_table() {
-    for &variant in BufferMapVariant::ALL {
+    let default = BufferMapVariant::ALL.iter().map(|&variant| (variant, PARTITIONS));
+    let fewer = [1, 3, 16].map(|partitions| (BufferMapVariant::Partitioned, partitions));
+    for (variant, partitions) in default.chain(fewer) {
         let frames = frames(FRAMES);
-        let map = BufferMap::new(variant, frames.len(), LwLockOptions::default());
+        let map = BufferMap::new(variant, frames.len(), partitions, LwLockOptions::default());
         let mut expected: HashMap<PageId, u32> = HashMap::new();
         let mut free: Vec<u32> = (0..FRAMES).collect();
         let mut random = Random::new();
@@ -123,7 +125,7 @@ fn a_map_agrees_with_a_plain_table() {
 fn a_pinned_page_is_not_removed() {
     for &variant in BufferMapVariant::ALL {
         let frames = frames(FRAMES);
-        let map = BufferMap::new(variant, frames.len(), LwLockOptions::default());
+        let map = BufferMap::new(variant, frames.len(), PARTITIONS, LwLockOptions::default());
         frames[5].set_tag(Some(page(7)));
         assert!(matches!(
             map.insert_or_pin(page(7), 5, &frames),

@@ -179,7 +179,7 @@ impl<M: Machine> Map<M> {
 }
 
 impl<M: Machine> PageMap<M> for Map<M> {
-    fn new(frames: usize, _lwlock: LwLockOptions) -> Self {
+    fn new(frames: usize, _partitions: u32, _lwlock: LwLockOptions) -> Self {
         Self {
             buckets: (0..buckets_for::<M>(frames))
                 .map(|_| M::U32::new(NO_NODE))
@@ -287,6 +287,7 @@ impl<M: Machine> PageMap<M> for Map<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::buffer::map::PARTITIONS;
     use crate::buffer::map::tests::{Random, frames, own_and_insert, pages_where, take_out};
 
     const FRAMES: u32 = 40;
@@ -306,7 +307,7 @@ mod tests {
     #[test]
     fn a_list_is_in_order_and_no_node_is_lost() {
         let frames = frames(FRAMES);
-        let map = Map::<Native>::new(frames.len(), LwLockOptions::default());
+        let map = Map::<Native>::new(frames.len(), PARTITIONS, LwLockOptions::default());
         let pages = pages_where(FRAMES, |page| map.bucket(page) == 3);
         let mut random = Random::new();
         let mut below = |end| random.below(end);
