@@ -314,6 +314,10 @@ fn compare(
             let codec = &entry.def.codec;
             codec.each_pointer(bytes, |pointer| pieces += piece_count(&pointer))?;
             let row = whole_row(session.txn.storage(), interrupts, &entry.def, bytes)?;
+            if let Some(column) = row.iter().position(|value| !value.is_whole()) {
+                let name = &entry.def.columns[column].name;
+                problems.push(format!("a value of column \"{name}\" is damaged"));
+            }
             for (index, wanted) in entry.def.indexes.iter().zip(&mut wanted) {
                 let (entry, key) = entry_of(index, &row)?;
                 if entry != IndexEntry::Absent {

@@ -199,6 +199,16 @@ impl Value {
         }
     }
 
+    /// False if it was read from damaged bytes, as far as reading has not told: of `jsonb`, reading looks at the head alone.
+    pub fn is_whole(&self) -> bool {
+        match self {
+            Value::Jsonb(json) => json.is_whole(),
+            Value::Array(array) => array.elements().iter().all(Value::is_whole),
+            Value::Record(record) => record.fields().iter().all(Value::is_whole),
+            _ => true,
+        }
+    }
+
     /// The answers of IS NULL and of IS NOT NULL: of a record both ask all its fields.
     #[inline]
     pub fn nulls(&self) -> (bool, bool) {

@@ -214,7 +214,7 @@ pub fn value_of(content: Vec<u8>, data_type: DataType) -> Option<Value> {
     Some(match data_type.base() {
         DataType::Bytea => Value::Bytes(content.into()),
         DataType::Json => Value::Json(String::from_utf8(content).ok()?.into()),
-        DataType::Jsonb => Value::Jsonb(Jsonb::from_owned_bytes(content)?),
+        DataType::Jsonb => Value::Jsonb(Jsonb::of_restored(content)?),
         base if base.is_string() => Value::Text(String::from_utf8(content).ok()?.into()),
         base => read_varying(&content, base)?,
     })
@@ -229,7 +229,7 @@ pub(super) fn read_varying(content: &[u8], data_type: DataType) -> Option<Value>
         DataType::Json => Value::Json(std::str::from_utf8(content).ok()?.into()),
         DataType::Inet => Value::Inet(read_inet(content)?),
         DataType::Cidr => Value::Cidr(read_inet(content).filter(|value| value.is_network())?),
-        DataType::Jsonb => Value::Jsonb(Jsonb::from_bytes(content)?),
+        DataType::Jsonb => Value::Jsonb(Jsonb::of_row(content)?),
         DataType::Array(_) | DataType::Int2Vector | DataType::OidVector => {
             read_array(content, data_type, read_element)?.into()
         }

@@ -14,6 +14,11 @@
 //! Counts and ends have the *width* that suffices, 1, 2 or 4 bytes, little-endian; ends count from the first key or
 //! element. Keys are UTF-8, each once, shorter ones first and then in the order of their bytes. So the n-th element is
 //! found by two loads, and a key by a binary search, without reading the rest.
+//!
+//! # Damage
+//! Bytes of a row, and those that are stored apart from it, come from pages whose checksums were right, so only their head is
+//! looked at ([`Jsonb::of_row`]): to read one key of a document costs that key alone. All readers bear bytes of any form: a
+//! part that is none is left out. `clearway check` looks at every part ([`Jsonb::is_whole`]).
 
 use super::{DEPTH_MAX, Json};
 use crate::error::{EngineError, Result, SqlState};
@@ -85,9 +90,20 @@ impl Jsonb {
         is_whole(bytes, 0).then(|| Jsonb(bytes.into()))
     }
 
+    /// The value of bytes of a row; `None` if their head is damaged.
+    #[inline]
+    pub(crate) fn of_row(bytes: &[u8]) -> Option<Jsonb> {
+        has_whole_head(bytes).then(|| Jsonb(bytes.into()))
+    }
+
     /// The same of bytes that become the value's.
-    pub fn from_owned_bytes(bytes: Vec<u8>) -> Option<Jsonb> {
-        is_whole(&bytes, 0).then(|| Jsonb(bytes.into()))
+    pub(crate) fn of_restored(bytes: Vec<u8>) -> Option<Jsonb> {
+        has_whole_head(&bytes).then(|| Jsonb(bytes.into()))
+    }
+
+    /// True if all its parts are values, and fill it.
+    pub fn is_whole(&self) -> bool {
+        is_whole(&self.0, 0)
     }
 
     /// Its bytes.
@@ -256,7 +272,20 @@ fn kind_of(byte: u8) -> Option<Kind> {
     KINDS.get(usize::from(byte & 15)).copied()
 }
 
-/// True if the bytes are a value: all that reading it in place relies on. It runs for each document that is read.
+/// True if the bytes are a scalar, or an array or object whose parts end where it does.
+#[inline]
+fn has_whole_head(bytes: &[u8]) -> bool {
+    match bytes.first().and_then(|first| kind_of(*first)) {
+        Some(Kind::Array | Kind::Object) => Container::of(bytes).is_some_and(|container| {
+            let parts = container.ends.len() / container.width;
+            let end = parts.checked_sub(1).and_then(|last| container.end(last));
+            end.unwrap_or(0) == container.data.len()
+        }),
+        _ => is_whole(bytes, 0),
+    }
+}
+
+/// True if the bytes are a value, with all its parts.
 #[inline]
 fn is_whole(bytes: &[u8], depth: u32) -> bool {
     let Some((first, rest)) = bytes.split_first() else {

@@ -71,18 +71,79 @@ proptest! {
     }
 
     #[test]
-    fn damaged_bytes_are_refused_or_read(tree in tree(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+    fn damaged_bytes_are_refused_or_read(
+        tree in tree(),
+        at in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+        other in values(),
+    ) {
         let mut bytes = Jsonb::of(&tree).unwrap().bytes().to_vec();
         let at = at.index(bytes.len());
         bytes[at] = byte;
-        if let Some(value) = Jsonb::from_bytes(&bytes) {
-            written(&value);
-        }
+        read_all(&bytes, &other);
         bytes.truncate(at);
-        if let Some(value) = Jsonb::from_bytes(&bytes) {
-            written(&value);
+        read_all(&bytes, &other);
+    }
+
+    #[test]
+    fn bytes_of_any_form_are_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..40), other in values()) {
+        read_all(&bytes, &other);
+    }
+}
+
+/// Reads bytes in all ways, if their head is one. A value that is whole comes back.
+fn read_all(bytes: &[u8], other: &Jsonb) {
+    let Some(value) = Jsonb::of_row(bytes) else {
+        assert_eq!(Jsonb::from_bytes(bytes), None);
+        return;
+    };
+    assert_eq!(value.is_whole(), Jsonb::from_bytes(bytes).is_some());
+    let read = value.as_ref();
+    let text = written(&value);
+    let tree = Jsonb::of(&read.tree()).unwrap();
+    let _ = (
+        read.order(other.as_ref()),
+        other.as_ref().order(read),
+        read.order(read),
+    );
+    encode_key(&[Value::Jsonb(value.clone())], &[DataType::Jsonb]);
+    let _ = (blanks(read, 0), read.get("a"), read.at(0), read.key(0));
+    if value.is_whole() && text.is_empty() {
+        panic!("a value has no text");
+    }
+    // The parts that were read are values, whatever the others were.
+    assert!(tree.is_whole());
+}
+
+#[test]
+fn a_head_whose_parts_do_not_end_where_it_does_is_refused() {
+    for text in [
+        "[1, \"a\", [2]]",
+        "{\"a\": 1, \"b\": {}}",
+        "[]",
+        "{}",
+        "\"ab\"",
+        "12.5",
+        "true",
+    ] {
+        let value = jsonb(text);
+        assert_eq!(Jsonb::of_row(value.bytes()), Some(value.clone()), "{text}");
+        let longer = [value.bytes(), b"\xff"].concat();
+        let shorter = &value.bytes()[..value.bytes().len() - 1];
+        for bytes in [&longer[..], shorter] {
+            // Of a number any bytes are one.
+            if !matches!(value.as_ref().kind(), Kind::Number) && !(text.starts_with('"') && bytes == shorter)
+            {
+                assert_eq!(Jsonb::of_row(bytes), None, "{text}: {bytes:?}");
+            }
         }
     }
+    // A part of it is looked at by `is_whole` alone.
+    let mut bytes = jsonb("[1, \"a\"]").bytes().to_vec();
+    *bytes.last_mut().unwrap() = 0xff;
+    let damaged = Jsonb::of_row(&bytes).unwrap();
+    assert!(!damaged.is_whole());
+    assert!(!Value::Jsonb(damaged).is_whole());
 }
 
 #[test]
