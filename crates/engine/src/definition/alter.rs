@@ -591,6 +591,7 @@ impl DefinitionChange<'_, '_, '_> {
                 .checked_at(key.check_time),
             if_not_exists: false,
             concurrently: false,
+            asks_for_hash: false,
         };
         self.create_index(&create)
     }

@@ -103,6 +103,7 @@ impl DefinitionChange<'_, '_, '_> {
         if !self.may_make(&state, entry.def.schema.oid, &spec.name, create.if_not_exists)? {
             return Ok(Done::Nothing);
         }
+        self.tell_access_method(create);
         let rel = self.create_tree(&entry.def.schema)?;
         let index = kept_index::made(spec, rel, &entry.def)?;
         self.put_building(state, entry, index)

@@ -26,6 +26,7 @@ impl DefinitionChange<'_, '_, '_> {
         if !self.may_make(&state, create.table.schema.oid, &spec.name, create.if_not_exists)? {
             return Ok(());
         }
+        self.tell_access_method(create);
         let entry = self.execution.entry(&create.table)?;
         self.require_no_waiting(&entry.def, "CREATE INDEX")?;
         let mut table = (*entry.def).clone();
@@ -52,6 +53,16 @@ impl DefinitionChange<'_, '_, '_> {
         self.replace(&mut state, &entry, table, ReadableBy::NewSnapshots)?;
         self.keep(state, &create.table.schema);
         Ok(())
+    }
+
+    /// A notice if another kind of index was asked for.
+    pub(super) fn tell_access_method(&mut self, create: &CreateIndex) {
+        if create.asks_for_hash {
+            let text = "substituting access method \"btree\" for \"hash\"";
+            self.outcome
+                .notices
+                .push(notice(SqlState::SUCCESS, text.to_owned()));
+        }
     }
 
     /// Enters the rows that there are now into the tree of a new index.

@@ -37,9 +37,13 @@ impl Binder<'_> {
             !create.index_options.is_empty() || !create.alter_options.is_empty(),
             "this option of CREATE INDEX",
         )?;
-        match &create.using {
-            None | Some(ast::IndexType::BTree) => {}
+        let asks_for_hash = match &create.using {
+            None | Some(ast::IndexType::BTree) => false,
+            Some(ast::IndexType::Hash) => true,
             Some(other) => return Err(EngineError::not_supported(format!("USING {other}"))),
+        };
+        if asks_for_hash {
+            require_fit_for_hash(create)?;
         }
         let table = self.table(&create.table_name)?;
         let of_relation = match (&table.view, &table.sequence) {
@@ -100,6 +104,7 @@ impl Binder<'_> {
             },
             if_not_exists: create.if_not_exists,
             concurrently: create.concurrently,
+            asks_for_hash,
         })))
     }
 
@@ -309,6 +314,25 @@ impl KeyNames {
         let mut names = std::iter::once(wanted.clone()).chain(numbered);
         let free = names.find(|name| !self.0.contains(name));
         self.0.push(free.unwrap_or(wanted));
+    }
+}
+
+/// 0A000 for what a hash index cannot do: what is said with USING hash means the same here as in PostgreSQL, or fails.
+fn require_fit_for_hash(create: &ast::CreateIndex) -> Result<()> {
+    let refused = |what: &str| {
+        EngineError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            format!("access method \"hash\" does not support {what}"),
+        )
+    };
+    let options = || create.columns.iter().map(|key| &key.column.options);
+    match () {
+        () if create.unique => Err(refused("unique indexes")),
+        () if !create.include.is_empty() => Err(refused("included columns")),
+        () if create.columns.len() > 1 => Err(refused("multicolumn indexes")),
+        () if options().any(|key| key.sort.is_some()) => Err(refused("ASC/DESC options")),
+        () if options().any(|key| key.nulls_first.is_some()) => Err(refused("NULLS FIRST/LAST options")),
+        () => Ok(()),
     }
 }
 

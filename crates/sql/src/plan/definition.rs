@@ -457,4 +457,6 @@ pub struct CreateIndex {
     pub if_not_exists: bool,
     /// True if others go on to write meanwhile.
     pub concurrently: bool,
+    /// USING hash: the index is a B+tree all the same (a notice tells).
+    pub asks_for_hash: bool,
 }

@@ -125,7 +125,7 @@ fn what_is_not_done_is_named() {
         "create table t(a int check (a > 0) no inherit)",
         "create table t(a int) partition by range (a)",
         "create table t(a money)",
-        "create index on sbtest1 using hash (k)",
+        "create index on sbtest1 using gin (k)",
         "alter table sbtest1 set tablespace apart",
         "create database d",
         "cluster x",
