@@ -172,6 +172,23 @@ impl DefinitionChange<'_, '_, '_> {
         Ok(())
     }
 
+    /// Drops a constraint of a domain, which names a type that goes.
+    pub(super) fn drop_domain_check(&mut self, address: ObjectAddress) -> Result<()> {
+        let state = self.execution.txn.catalog_state();
+        let is_it = |check: &DomainCheck| check.oid == address.object;
+        let found = state.user_types().into_iter().find_map(|of| {
+            let mut checks = of.domain()?.checks.iter();
+            let name = checks.find(|check| is_it(check))?.name.clone();
+            Some((of, name))
+        });
+        let Some((of, name)) = found else { return Ok(()) };
+        let change = DomainChange::DropConstraint {
+            name,
+            if_exists: true,
+        };
+        self.alter_domain(&of, &change)
+    }
+
     /// An error if a table has a value of a domain that the domain does not allow.
     fn look_at_values(&mut self, state: &CatalogState, domain: DataType, what: Looked) -> Result<()> {
         for entry in state.tables() {

@@ -1,9 +1,11 @@
 //! Dropping relations, and what depends on them.
 //!
-//! A foreign key depends on the table that it names rows of, on the columns and on the index. A view depends on the tables
-//! and views that its query reads, and on constraints that let a column stand beside GROUP BY; a table or a view on its
-//! schema. What something depends on is not dropped without it: either both are named, or CASCADE is said. A temporary view
-//! is known to its session alone: what it reads may go, and reading the view is an error from then on.
+//! A foreign key depends on the table that it names rows of, on the columns and on the index. A view depends on the
+//! tables and views that its query reads, and on constraints that let a column stand beside GROUP BY; a table or a view
+//! on its schema; and on a type what has values of it, and what an expression names it in: a default, a generated
+//! column, a CHECK constraint, an index, a domain. What something depends on is not dropped without it: either both are
+//! named, or CASCADE is said. A temporary view is known to its session alone: what it reads may go, and reading the
+//! view is an error from then on.
 //!
 //! [`Dependents`] collects what goes, as PostgreSQL does: from each object that is named, first what depends on it (the
 //! newest first, each with what depends on it in turn), then the object itself. In this order they are dropped; read from
@@ -13,6 +15,8 @@
 //! D2. A view is locked before it is dropped: a statement that reads it has ended, or is planned again and finds it gone.
 //! D3. No expression in a definition that is left names a type that is gone.
 
+use std::sync::Arc;
+
 use clearway_storage::RelId;
 use clearway_txn::LockMode;
 
@@ -20,13 +24,13 @@ use crate::catalog::comment::addresses_of;
 use crate::catalog::owned_sequences::owner_of;
 use crate::catalog::{CatalogState, TableEntry};
 use crate::definition::written_names::{require_none_named, types_that_go};
-use crate::definition::{DefinitionChange, composite, foreign_key, generated, notice, user_type};
+use crate::definition::{DefinitionChange, check, composite, foreign_key, generated, notice, user_type};
 use crate::output::Notice;
 use clearway_sql::catalog_facts::CatalogFacts;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::function::quote_identifier;
-use clearway_sql::value::user_type::ROW_TYPE_OFFSET;
-use clearway_sql::{ObjectAddress, TableDef, TableKind};
+use clearway_sql::value::user_type::{ROW_TYPE_OFFSET, UserType};
+use clearway_sql::{CheckDef, IndexDef, ObjectAddress, TableDef, TableKind};
 
 /// The most objects that an error or a notice lists.
 const LISTED_MAX: usize = 100;
@@ -189,21 +193,56 @@ impl Dependents<'_> {
         }
     }
 
-    /// Makes defaults whose tables or columns go parts of these.
-    fn settle_defaults(&mut self) {
+    /// Makes defaults, CHECK constraints and indexes parts of their tables, columns and domains, where these go.
+    fn settle_parts(&mut self) {
         let gone: Vec<ObjectAddress> = self.targets.iter().map(|target| target.address).collect();
-        let defaults = self
-            .targets
-            .iter_mut()
-            .filter(|target| target.address.catalog == ObjectAddress::PG_ATTRDEF);
-        for default in defaults {
+        for at in 0..self.targets.len() {
+            let wholes = self.wholes_of(self.targets[at].address);
+            self.targets[at].is_part |= wholes.iter().any(|whole| gone.contains(whole));
+        }
+    }
+
+    /// The objects with which a default, a CHECK constraint or an index goes unasked: its table and the columns that it reads,
+    /// or its domain. None for other objects.
+    fn wholes_of(&self, part: ObjectAddress) -> Vec<ObjectAddress> {
+        if part.catalog == ObjectAddress::PG_ATTRDEF {
             let column = ObjectAddress {
                 catalog: ObjectAddress::PG_CLASS,
-                ..default.address
+                ..part
             };
-            let table = ObjectAddress::relation(column.object);
-            default.is_part |= gone.contains(&column) || gone.contains(&table);
+            return vec![column, ObjectAddress::relation(part.object)];
         }
+        if let Some((domain, _)) = self.domain_check(part) {
+            return vec![ObjectAddress::new(ObjectAddress::PG_TYPE, domain.oid.get())];
+        }
+        let Some(owner) = self.state.owner(part.object) else {
+            return Vec::new();
+        };
+        let columns = match (check_of(&owner.def, part), index_of(&owner.def, part)) {
+            (Some(check), _) => check.columns(),
+            (None, Some(index)) => (0..owner.def.columns.len() as u16)
+                .filter(|column| index.names(*column))
+                .collect(),
+            (None, None) => return Vec::new(),
+        };
+        let table = ObjectAddress::relation(owner.def.oid);
+        let columns = columns.into_iter().map(|place| ObjectAddress {
+            column: i32::from(owner.def.attribute_number(place)),
+            ..table
+        });
+        std::iter::once(table).chain(columns).collect()
+    }
+
+    /// The constraint of a domain at this address, and its domain.
+    fn domain_check(&self, address: ObjectAddress) -> Option<(Arc<UserType>, String)> {
+        if address.catalog != ObjectAddress::PG_CONSTRAINT {
+            return None;
+        }
+        self.state.user_types().into_iter().find_map(|of| {
+            let mut checks = of.domain()?.checks.iter();
+            let name = checks.find(|check| check.oid == address.object)?.name.clone();
+            Some((of, name))
+        })
     }
 
     /// 2BP01 for the sequence of an identity column, which goes with the column alone.
@@ -293,12 +332,19 @@ impl Dependents<'_> {
                 relation(reference.child.def.oid)
             );
         }
+        if let Some((_, name)) = self.domain_check(address) {
+            return format!("constraint {}", quote_identifier(&name));
+        }
         let owner = self.state.owner(address.object);
-        let index = owner.and_then(|entry| entry.def.all_indexes().find(|index| index.oid == address.object));
-        match (owner, index) {
-            (Some(owner), Some(index)) => format!(
+        let name = owner.and_then(|entry| {
+            let check = check_of(&entry.def, address).map(|check| &check.name);
+            let mut indexes = entry.def.all_indexes();
+            check.or_else(|| Some(&indexes.find(|index| index.oid == address.object)?.name))
+        });
+        match (owner, name) {
+            (Some(owner), Some(name)) => format!(
                 "constraint {} on {}",
-                quote_identifier(&index.name),
+                quote_identifier(name),
                 relation(owner.def.oid)
             ),
             _ => format!("constraint {}", address.object),
@@ -338,6 +384,18 @@ impl Dependents<'_> {
         let found = found.filter(|(target, _)| !self.goes_with_its_table(target.address));
         found.map(|(target, on)| line(self, target, on)).collect()
     }
+}
+
+/// The CHECK constraint of a table at this address.
+fn check_of(table: &TableDef, address: ObjectAddress) -> Option<&CheckDef> {
+    let mut checks = table.checks.iter().map(|check| &**check);
+    checks.find(|check| check::address(check) == address)
+}
+
+/// The index of a table at this address.
+fn index_of(table: &TableDef, address: ObjectAddress) -> Option<&IndexDef> {
+    let mut indexes = table.all_indexes().map(|index| &**index);
+    indexes.find(|index| ObjectAddress::relation(index.oid) == address)
 }
 
 /// True if a view depends on an object.
@@ -427,10 +485,14 @@ impl DefinitionChange<'_, '_, '_> {
         }
         for address in dropped {
             match address.catalog {
-                ObjectAddress::PG_CONSTRAINT => self.drop_foreign_key(address.object)?,
+                ObjectAddress::PG_CONSTRAINT if state.foreign_key(address.object).is_some() => {
+                    self.drop_foreign_key(address.object)?;
+                }
+                ObjectAddress::PG_CONSTRAINT => self.drop_check_at(address)?,
                 ObjectAddress::PG_ATTRDEF => self.drop_default(address)?,
                 ObjectAddress::PG_TYPE => self.drop_type(address.object)?,
                 _ if address.column != 0 => self.drop_generated(address)?,
+                _ if state.table(address.object).is_none() => self.drop_index_at(address)?,
                 _ => self.drop_relation(address.object)?,
             }
         }
@@ -456,7 +518,7 @@ impl DefinitionChange<'_, '_, '_> {
             found.require_free(*root, roots)?;
             found.add(*root, None, false);
         }
-        found.settle_defaults();
+        found.settle_parts();
         let depending = found.listed(|found, target, on| {
             format!(
                 "{} depends on {}",
@@ -489,16 +551,16 @@ impl DefinitionChange<'_, '_, '_> {
                 });
             }
         }
-        let is_part = |wanted: &ObjectAddress| {
+        // What is named, and parts, are dropped by what names them and with what they are parts of.
+        let is_apart = |wanted: &ObjectAddress| {
             let mut targets = found.targets.iter();
-            targets.any(|target| target.is_part && target.address == *wanted)
+            targets.any(|target| !target.is_part && target.depends_on.is_some() && target.address == *wanted)
         };
         let is_dropped = |address: &ObjectAddress| match address.catalog {
-            // A column that is named is dropped by what names it.
             ObjectAddress::PG_CLASS if address.column != 0 => !roots.contains(address),
-            ObjectAddress::PG_CLASS => state.table(address.object).is_some(),
-            ObjectAddress::PG_CONSTRAINT => state.foreign_key(address.object).is_some(),
-            ObjectAddress::PG_ATTRDEF => !is_part(address),
+            ObjectAddress::PG_CLASS => state.table(address.object).is_some() || is_apart(address),
+            ObjectAddress::PG_CONSTRAINT => state.foreign_key(address.object).is_some() || is_apart(address),
+            ObjectAddress::PG_ATTRDEF => is_apart(address),
             ObjectAddress::PG_TYPE => state.type_entry(address.object).is_some(),
             _ => false,
         };
@@ -508,11 +570,7 @@ impl DefinitionChange<'_, '_, '_> {
 
     /// Drops a column: a generated one, which reads one that goes, or one whose type goes.
     fn drop_generated(&mut self, address: ObjectAddress) -> Result<()> {
-        let (interrupts, timeout) = (self.execution.interrupts, self.execution.lock_timeout);
-        self.execution
-            .txn
-            .lock_relation(address.object, LockMode::AccessExclusive, interrupts, timeout)?;
-        let entry = self.execution.txn.catalog_state().table(address.object).cloned();
+        let entry = self.locked_entry(address.object)?;
         let number = u16::try_from(address.column).unwrap_or(0);
         let column = entry
             .as_ref()
@@ -526,14 +584,11 @@ impl DefinitionChange<'_, '_, '_> {
         }
     }
 
-    /// Takes the default of a column away, whose sequence goes.
+    /// Takes the default of a column away, whose sequence goes, or a type that it names.
     fn drop_default(&mut self, default: ObjectAddress) -> Result<()> {
-        let (interrupts, timeout) = (self.execution.interrupts, self.execution.lock_timeout);
-        self.execution
-            .txn
-            .lock_relation(default.object, LockMode::AccessExclusive, interrupts, timeout)?;
-        let entry = self.execution.txn.catalog_state().table(default.object).cloned();
-        let Some(entry) = entry else { return Ok(()) };
+        let Some(entry) = self.locked_entry(default.object)? else {
+            return Ok(());
+        };
         let number = u16::try_from(default.column).unwrap_or(0);
         let Some(column) = entry.def.column_of_attribute(number) else {
             return Ok(());
@@ -541,6 +596,42 @@ impl DefinitionChange<'_, '_, '_> {
         let mut table = (*entry.def).clone();
         table.columns[usize::from(column)].default = None;
         self.redefine(&entry, table)
+    }
+
+    /// Drops a CHECK constraint of a table or of a domain, which names a type that goes.
+    fn drop_check_at(&mut self, address: ObjectAddress) -> Result<()> {
+        let state = self.execution.txn.catalog_state();
+        let Some(owner) = state.owner(address.object) else {
+            return self.drop_domain_check(address);
+        };
+        let Some(entry) = self.locked_entry(owner.def.oid)? else {
+            return Ok(());
+        };
+        match check_of(&entry.def, address).map(|check| check.name.clone()) {
+            Some(name) => self.drop_check(&entry, &name).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
+    /// Drops an index, which names a type that goes.
+    fn drop_index_at(&mut self, address: ObjectAddress) -> Result<()> {
+        let state = self.execution.txn.catalog_state();
+        let Some(owner) = state.owner(address.object) else {
+            return Ok(());
+        };
+        match self.locked_entry(owner.def.oid)? {
+            Some(entry) => self.remove_index(&entry, address.object),
+            None => Ok(()),
+        }
+    }
+
+    /// A table of now, locked for a change of its definition.
+    fn locked_entry(&mut self, table: u32) -> Result<Option<Arc<TableEntry>>> {
+        let (interrupts, timeout) = (self.execution.interrupts, self.execution.lock_timeout);
+        self.execution
+            .txn
+            .lock_relation(table, LockMode::AccessExclusive, interrupts, timeout)?;
+        Ok(self.execution.txn.catalog_state().table(table).cloned())
     }
 
     /// Drops a table or a view that nothing depends on any more.

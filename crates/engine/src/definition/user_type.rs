@@ -19,7 +19,7 @@ use crate::catalog::user_types::TypeEntry;
 use crate::catalog::{CATALOG_REL, CatalogState};
 use crate::convert::storage_error;
 use crate::definition::composite::{attribute_address, rename_attribute};
-use crate::definition::written_names::{require_lasting_type, require_unwritten};
+use crate::definition::written_names::{definitions_naming, require_lasting_type, require_unwritten};
 use crate::definition::{DefinitionChange, notice, raced};
 
 impl DefinitionChange<'_, '_, '_> {
@@ -326,10 +326,10 @@ pub(super) fn described(oid: u32) -> String {
 
 /// The objects that depend on a type, each with the type that it has: the type itself, or an array of it.
 pub(super) fn depending_on(state: &CatalogState, oid: u32) -> Vec<(ObjectAddress, ObjectAddress)> {
-    let Some(wanted) = TypeOid::new(oid).and_then(|oid| state.user_type(oid)) else {
+    let Some(of) = TypeOid::new(oid).and_then(|oid| state.user_type(oid)) else {
         return Vec::new();
     };
-    let wanted = wanted.data_type();
+    let wanted = of.data_type();
     let is_it = |data_type: DataType| data_type == wanted || data_type.element() == Some(wanted);
     let on = |data_type: DataType| ObjectAddress::new(ObjectAddress::PG_TYPE, data_type.oid());
     let mut found = Vec::new();
@@ -367,5 +367,7 @@ pub(super) fn depending_on(state: &CatalogState, oid: u32) -> Vec<(ObjectAddress
             found.push((address, on(part)));
         }
     }
+    let naming = definitions_naming(state, &of).into_iter();
+    found.extend(naming.map(|address| (address, on(wanted))));
     found
 }

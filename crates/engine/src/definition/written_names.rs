@@ -10,11 +10,11 @@
 
 use std::sync::Arc;
 
-use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::error::{EngineError, Result};
 use clearway_sql::value::user_type::{DomainType, ROW_TYPE_OFFSET, UserType, numbered};
 use clearway_sql::value::{DataType, TypeOid};
 use clearway_sql::{
-    ColumnDefault, IndexedValue, ObjectAddress, TableDef, has_word, names_field, names_of_types,
+    ColumnDefault, IndexDef, IndexedValue, ObjectAddress, TableDef, has_word, names_field, names_of_types,
 };
 
 use crate::catalog::CatalogState;
@@ -117,18 +117,51 @@ pub(super) fn types_that_go(state: &CatalogState, dropped: &[ObjectAddress]) -> 
         .collect()
 }
 
-/// 2BP01 if an expression in a definition that is left names one of these types, which are gone: by its number, without which
+/// What goes with a type because an expression in it names the type, as addresses: defaults, generated columns, CHECK
+/// constraints, indexes, constraints of domains; and domains whose default names it.
+pub(super) fn definitions_naming(state: &CatalogState, of: &UserType) -> Vec<ObjectAddress> {
+    let number = quoted_number(of);
+    let names = |sql: &String| sql.contains(&number);
+    let mut found = Vec::new();
+    for entry in state.tables() {
+        let table = &entry.def;
+        for (place, column) in (0..).zip(&table.columns) {
+            let catalog = match &column.default {
+                Some(ColumnDefault::Expression { sql, .. }) if names(sql) => ObjectAddress::PG_ATTRDEF,
+                Some(ColumnDefault::Generated { sql, .. }) if names(sql) => ObjectAddress::PG_CLASS,
+                _ => continue,
+            };
+            found.push(ObjectAddress {
+                column: i32::from(table.attribute_number(place)),
+                ..ObjectAddress::new(catalog, table.oid)
+            });
+        }
+        let checks = table.checks.iter().filter(|check| names(&check.sql));
+        found.extend(checks.map(|check| ObjectAddress::new(ObjectAddress::PG_CONSTRAINT, check.oid)));
+        let indexes = table
+            .all_indexes()
+            .filter(|index| expressions_of_index(index).any(names));
+        found.extend(indexes.map(|index| ObjectAddress::relation(index.oid)));
+    }
+    for other in state.user_types() {
+        let Some(domain) = other.domain() else { continue };
+        if domain.default.iter().any(names) {
+            found.push(ObjectAddress::new(ObjectAddress::PG_TYPE, other.oid.get()));
+        }
+        let checks = domain.checks.iter().filter(|check| names(&check.sql));
+        found.extend(checks.map(|check| ObjectAddress::new(ObjectAddress::PG_CONSTRAINT, check.oid)));
+    }
+    found
+}
+
+/// XX000 if an expression in a definition that is left names one of these types, which are gone: by its number, without which
 /// it could not be bound at the next start.
 pub(super) fn require_none_named(state: &CatalogState, gone: &[Arc<UserType>]) -> Result<()> {
     for of in gone {
         let number = quoted_number(of);
         if let Some(in_what) = first_expression(state, |sql| sql.contains(&number)) {
-            let message = format!("cannot drop type {} because {in_what} names it", of.name);
-            return Err(
-                EngineError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message).with_hint(
-                    "Change that definition first. CASCADE does not reach expressions in definitions.",
-                ),
-            );
+            let message = format!("type {} is dropped, and {in_what} names it", of.name);
+            return Err(EngineError::internal(message));
         }
     }
     Ok(())
@@ -203,15 +236,18 @@ fn expressions_of(table: &TableDef) -> impl Iterator<Item = &String> {
         Some(ColumnDefault::Expression { sql, .. } | ColumnDefault::Generated { sql, .. }) => Some(sql),
         _ => None,
     });
-    let of_indexes = table.all_indexes().flat_map(|index| {
-        let keys = index.keys.iter().filter_map(|key| match &key.value {
-            IndexedValue::Expression(kept) => Some(&kept.sql),
-            IndexedValue::Column(_) => None,
-        });
-        keys.chain(index.predicate.iter().map(|kept| &kept.sql))
-    });
+    let of_indexes = table.all_indexes().flat_map(|index| expressions_of_index(index));
     let checks = table.checks.iter().map(|check| &check.sql);
     defaults.chain(checks).chain(of_indexes)
+}
+
+/// The texts of an index's keys and of its predicate.
+fn expressions_of_index(index: &IndexDef) -> impl Iterator<Item = &String> {
+    let keys = index.keys.iter().filter_map(|key| match &key.value {
+        IndexedValue::Expression(kept) => Some(&kept.sql),
+        IndexedValue::Column(_) => None,
+    });
+    keys.chain(index.predicate.iter().map(|kept| &kept.sql))
 }
 
 /// The texts of a domain's default and CHECK constraints; none for another type.
