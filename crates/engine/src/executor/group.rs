@@ -133,6 +133,10 @@ pub(crate) struct Grouping {
     place: u64,
     /// Those of the row that is being taken.
     keys: Vec<Value>,
+    /// With grouping sets, the bytes of each of these keys, one behind the other, and where each ends: a long value is restored
+    /// once for all sets.
+    identities: Vec<u8>,
+    ends: Vec<usize>,
     key: Vec<u8>,
     payload: Vec<u8>,
 }
@@ -163,6 +167,8 @@ impl Grouping {
             arguments: None,
             place: 0,
             keys: Vec::new(),
+            identities: Vec::new(),
+            ends: Vec::new(),
             key: Vec::new(),
             payload: Vec::new(),
         }
@@ -201,17 +207,26 @@ impl Grouping {
             self.keys = keys;
             return Ok(());
         }
+        self.identities.clear();
+        self.ends.clear();
+        for (number, value) in keys.iter().enumerate() {
+            push_key(by, plan, number, value, &mut self.identities)?;
+            self.ends.push(self.identities.len());
+        }
         for (number, set) in plan.sets.iter().enumerate() {
             by.interrupts.check()?;
             let mut of_set = vec![Value::Null; keys.len()];
             self.key.clear();
             self.key.extend_from_slice(&set_bytes(number));
             for key in set.iter().map(|key| usize::from(*key)) {
-                push_key(by, plan, key, &keys[key], &mut self.key)?;
+                let start = key.checked_sub(1).map_or(0, |before| self.ends[before]);
+                self.key
+                    .extend_from_slice(&self.identities[start..self.ends[key]]);
                 of_set[key] = keys[key].clone();
             }
             self.take_by_key(by, plan, number, &mut of_set, row)?;
         }
+        self.keys = keys;
         Ok(())
     }
 

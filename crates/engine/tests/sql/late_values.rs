@@ -166,7 +166,18 @@ fn joins_and_sorts_give_the_values_of_their_places() {
     }
 }
 
-/// Counted by the pages that are read.
+/// The pages that a query reads, and its plan.
+fn pages(session: &mut Session, sql: &str) -> (u64, String) {
+    let explain = "explain (analyze, buffers, costs off, timing off, summary off)";
+    let plan = query(session, &format!("{explain} {sql}"));
+    let hits = plan
+        .split("shared hit=")
+        .nth(1)
+        .unwrap_or_else(|| panic!("{plan}"));
+    let digits = hits.split(|c: char| !c.is_ascii_digit()).next();
+    (digits.unwrap().parse().unwrap(), plan)
+}
+
 #[test]
 fn a_row_without_a_partner_is_not_restored() {
     let fixture = two();
@@ -176,17 +187,28 @@ fn a_row_without_a_partner_is_not_restored() {
         "set enable_mergejoin = off; set enable_nestloop = off",
     );
     let mut pages = |sql: &str| -> u64 {
-        let explain = "explain (analyze, buffers, costs off, timing off, summary off)";
-        let plan = query(&mut session, &format!("{explain} {sql}"));
+        let (pages, plan) = pages(&mut session, sql);
         assert!(plan.contains("Hash"), "{plan}");
-        let hits = plan
-            .split("shared hit=")
-            .nth(1)
-            .unwrap_or_else(|| panic!("{plan}"));
-        let digits = hits.split(|c: char| !c.is_ascii_digit()).next();
-        digits.unwrap().parse().unwrap()
+        pages
     };
     let one = pages("select l.v from r join l on r.l = l.id and r.id = 5");
     let all = pages("select l.v from r join l on r.l = l.id");
     assert!(all > one + 50, "{one} pages for a row, {all} for all");
+}
+
+#[test]
+fn a_key_of_several_grouping_sets_is_restored_once() {
+    let fixture = two();
+    let mut session = fixture.session();
+    let mut pages = |by: &str| {
+        let counted = format!("select count(*) from (select count(*) from l group by {by}) x");
+        pages(&mut session, &counted).0
+    };
+    let (none, one) = (pages("k"), pages("k, v"));
+    let four = pages("grouping sets ((k, v), (v, id), (v), (v, id, k))");
+    assert!(
+        one > none + 50,
+        "{none} pages without a long value, {one} with it"
+    );
+    assert!(four < one + 50, "{one} pages for a set, {four} for four");
 }
