@@ -25,6 +25,7 @@ mod late_values;
 mod merge_joins;
 mod names;
 mod network;
+mod pages;
 mod plans;
 mod prepared;
 mod registered;
