@@ -117,7 +117,7 @@ pub(super) fn types_that_go(state: &CatalogState, dropped: &[ObjectAddress]) -> 
         .collect()
 }
 
-/// What goes with a type because an expression in it names the type, as addresses: defaults, generated columns, CHECK
+/// Addresses of all that goes with a type because an expression in it names the type: defaults, generated columns, CHECK
 /// constraints, indexes, constraints of domains; and domains whose default names it.
 pub(super) fn definitions_naming(state: &CatalogState, of: &UserType) -> Vec<ObjectAddress> {
     let number = quoted_number(of);

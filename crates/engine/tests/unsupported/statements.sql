@@ -127,10 +127,10 @@ create transform for int language sql (from sql with function f(internal))
 create access method am type index handler f
 create access method am type table handler f
 create index on t using gin (x)
-create index on t using hash (x)
+create index on t using spgist (x)
 create index i on t (x desc nulls last)
 create index i on only t (x)
-create unique index on t using hash (x)
+create unique index on t using brin (x)
 create index i on t (x) tablespace fast
 create index i on t (x) with (deduplicate_items = off)
 create index i on t using gist (x) with (buffering = on)
