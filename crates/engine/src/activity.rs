@@ -6,8 +6,8 @@
 //! for is not kept here: it is read from the worker slot of the thread that serves it.
 
 mod background;
-mod copy_progress;
 mod glance;
+pub(crate) mod progress;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,8 +21,8 @@ use clearway_txn::{ProcId, TransactionTurn};
 
 use crate::session_counts::SessionCounts;
 pub use background::BackgroundActivity;
-pub(crate) use copy_progress::{CopyProgress, CopyShown, RunningCopy};
 pub(crate) use glance::SessionGlance;
+pub(crate) use progress::{Command, CommandShown, Progress, Running};
 
 /// The most of a statement's text that is shown, in bytes: it is kept after the statement has ended.
 const SHOWN_QUERY_BYTES_MAX: usize = 1_024;
@@ -268,8 +268,8 @@ pub(crate) struct ActivitySlot {
     vacuums_as: AtomicU32,
     /// The work that the session has done, counted.
     pub(crate) counts: SessionCounts,
-    /// The progress of its COPY.
-    pub(crate) copy: CopyProgress,
+    /// The progress of its command.
+    pub(crate) progress: Progress,
 }
 
 /// A session shows a place in the lock table that is not its own, for as long as this lives.
@@ -320,7 +320,7 @@ impl ActivitySlot {
             waits_for: AtomicU32::new(0),
             vacuums_as: AtomicU32::new(0),
             counts: SessionCounts::default(),
-            copy: CopyProgress::default(),
+            progress: Progress::default(),
         }
     }
 

@@ -158,6 +158,8 @@ pub struct Config {
     pub replay_workers: u32,
     /// The time that replay waits for sessions in its way before it cancels them.
     pub max_standby_streaming_delay: DelayLimit,
+    /// A standby replays a commit when it is at least this old; 0: at once.
+    pub recovery_min_apply_delay: Span,
     /// Duration of a lock wait after which a deadlock is looked for.
     pub deadlock_timeout: Span,
     /// True if dead rows are cleared away, and tables that have changed are analyzed, in the background.
@@ -256,6 +258,7 @@ impl Default for Config {
             diverged_standby_reads: false,
             replay_workers: 2,
             max_standby_streaming_delay: DelayLimit::After(Span::from_secs(30)),
+            recovery_min_apply_delay: Span::from_secs(0),
             deadlock_timeout: Span::from_secs(1),
             autovacuum: true,
             autovacuum_naptime: Span::from_secs(10),

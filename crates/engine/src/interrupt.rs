@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::activity::{ActivitySlot, ToldPlace};
+use crate::activity::{ActivitySlot, Progress, ToldPlace};
 pub(crate) use crate::cancel_reason::CancelReason;
 use crate::clock::running_us;
 use crate::memory;
@@ -80,6 +80,11 @@ impl Interrupts {
     /// Shows that VACUUM locks tables for the session by this place in the lock table.
     pub(crate) fn tell_vacuum(&self, vacuum: ProcId) -> ToldPlace<'_> {
         self.slot.tell_vacuum(vacuum)
+    }
+
+    /// The progress of the session's command.
+    pub(crate) fn progress(&self) -> &Progress {
+        &self.slot.progress
     }
 
     /// A statement begins.

@@ -2,6 +2,10 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
 use clearway_engine::{Column, Config, CopyFormat, EngineError, Output, Session, Value};
 use common::{Fixture, query};
 
@@ -224,5 +228,133 @@ fn the_progress_of_a_copy_is_shown_while_it_runs() {
     assert_eq!(
         client.seen,
         [&*to("2|0"), &*to("4|1"), &*to("7|2"), &*to("10|3"), ""]
+    );
+}
+
+/// The progress of a command that runs again and again until it was seen, by a session that may see it and by one that may not.
+fn seen_while(fixture: &Fixture, prepare: &str, command: &str, view: &str, wanted: &str) {
+    let done = AtomicBool::new(false);
+    let (mut alice, mut bob) = (fixture.session(), fixture.session());
+    common::run(&mut bob, "create role joe");
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                common::run(&mut alice, prepare);
+                common::run(&mut alice, command);
+            }
+        });
+        let _done = SetAtEnd(&done);
+        let until = Instant::now() + Duration::from_secs(120);
+        let look = format!("select count(*) from {view} where {wanted}");
+        while query(&mut bob, &look) == "0" {
+            assert!(Instant::now() < until, "{command} was not seen");
+        }
+        common::run(&mut bob, "set role joe");
+        let hidden =
+            format!("select count(*) from {view} where pid is not null and phase is null and relid is null");
+        while query(&mut bob, &hidden) == "0" {
+            assert!(Instant::now() < until, "{command} was not seen by joe");
+        }
+    });
+    assert_eq!(query(&mut bob, &format!("select count(*) from {view}")), "0");
+}
+
+struct SetAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn the_progress_of_a_vacuum_is_shown_while_it_runs() {
+    let config = Config {
+        autovacuum: false,
+        ..common::config()
+    };
+    let fixture = Fixture::with_config(
+        "create table t (a int primary key, v text); insert into t select n, repeat('x', 500) from generate_series(1, 3000) n",
+        config,
+    );
+    seen_while(
+        &fixture,
+        "update t set a = a + 10000",
+        "vacuum t",
+        "pg_stat_progress_vacuum",
+        "relid = 't'::regclass and phase in ('scanning heap', 'vacuuming heap') and heap_blks_total >= 190 \
+         and heap_blks_scanned between 1 and heap_blks_total and heap_blks_vacuumed <= heap_blks_scanned \
+         and num_dead_tuples between 1 and max_dead_tuples and index_vacuum_count <= 1",
+    );
+}
+
+#[test]
+fn the_progress_of_an_index_is_shown_while_it_is_made() {
+    let fixture = Fixture::new(
+        "create table t (a int, v text); insert into t select n, repeat('x', 500) from generate_series(1, 3000) n",
+    );
+    for (phase, counts) in [
+        (
+            "building index: scanning table",
+            "blocks_total >= 190 and blocks_done between 1 and 200 and tuples_total = 0",
+        ),
+        (
+            "building index: loading tuples in tree",
+            "tuples_total = 3000 and tuples_done between 1 and 3000",
+        ),
+    ] {
+        seen_while(
+            &fixture,
+            "drop index if exists t_a",
+            "create index t_a on t (a, v)",
+            "pg_stat_progress_create_index",
+            &format!(
+                "relid = 't'::regclass and index_relid <> 0 and command = 'CREATE INDEX' and phase = '{phase}' and {counts}"
+            ),
+        );
+    }
+}
+
+#[test]
+fn the_progress_of_an_index_made_beside_writers_names_whom_it_waits_for() {
+    let fixture = Fixture::new("create table t (a int); insert into t values (1)");
+    let (mut alice, mut bob, mut carol) = (fixture.session(), fixture.session(), fixture.session());
+    common::run(&mut bob, "begin; insert into t values (2)");
+    let engine = &fixture.engine;
+    thread::scope(|scope| {
+        let made = scope.spawn(|| {
+            let made = common::run(&mut alice, "create index concurrently t_a on t (a)");
+            (made, common::run(&mut alice, "reindex table concurrently t"))
+        });
+        let until = Instant::now() + Duration::from_secs(120);
+        let mut shown = |command: &str, bob: u32| {
+            let columns = "command, phase, lockers_total, lockers_done, current_locker_pid";
+            let wanted = format!("{command}|waiting for writers before build|1|0|{bob}");
+            loop {
+                let rows = query(
+                    &mut carol,
+                    &format!("select {columns} from pg_stat_progress_create_index"),
+                );
+                if rows == wanted {
+                    return;
+                }
+                assert!(Instant::now() < until && engine.session_count() >= 3, "{rows}");
+                thread::sleep(Duration::from_millis(1));
+            }
+        };
+        shown("CREATE INDEX CONCURRENTLY", bob.cancel_key().0);
+        common::run(&mut bob, "commit");
+        common::run(&mut bob, "begin; insert into t values (3)");
+        // It may have begun to wait for snapshots of this one meanwhile.
+        common::run(&mut bob, "commit");
+        let (made, again) = made.join().unwrap();
+        assert!(
+            !made.starts_with("ERROR") && !again.starts_with("ERROR"),
+            "{made} {again}"
+        );
+    });
+    assert_eq!(
+        query(&mut bob, "select count(*) from pg_stat_progress_create_index"),
+        "0"
     );
 }

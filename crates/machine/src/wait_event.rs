@@ -206,6 +206,10 @@ wait_events! {
     RecoveryWalStream = (Activity, "RecoveryWalStream"),
     /// A standby's replay, waiting for log while no server sends any: it is not there, or its log cannot be followed.
     RecoveryRetry = (Timeout, "RecoveryRetrieveRetryInterval"),
+    /// A standby's replay, which a session has paused.
+    RecoveryPause = (Ipc, "RecoveryPause"),
+    /// A standby's replay, waiting for the time from which on a commit is replayed.
+    RecoveryApplyDelay = (Timeout, "RecoveryApplyDelay"),
     /// A standby's replay, waiting for room on the disk.
     RecoveryRoom = (Io, "RecoveryRoom"),
     /// A standby's replay, which has failed and does nothing any more.

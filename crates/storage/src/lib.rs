@@ -259,7 +259,7 @@ pub use open::directory_log;
 pub use open::recovery::{RecoveryPoint, RecoveryReport, RecoveryTarget};
 pub use page::{Lsn, NoPosition, PAGE_HEADER, PAGE_SIZE, PageId, PageKind, RelId};
 pub use replication::{cleanup, retention, running_transactions, sync_replication};
-pub use standby::{Standby, StandbyOptions};
+pub use standby::{ReplayPause, Standby, StandbyOptions};
 pub use storage::background_state::{CHECKPOINTS, CheckpointCounts};
 pub use storage::page_room::PageRoomVariant;
 pub use storage::{Storage, StorageOptions, background};

@@ -4,13 +4,14 @@
 #[path = "support/chosen.rs"]
 mod chosen;
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use clearway_machine::{Machine, Native, WaitEvent, Watchdog, WorkerId};
 use clearway_storage::heap::{DeleteOutcome, Heap, ROW_MAX, Tid, TxnContext, UpdateOutcome};
-use clearway_storage::vacuum::vacuum;
+use clearway_storage::vacuum::{VacuumPhase, VacuumProgress, VacuumWatch, vacuum};
 use clearway_storage::{PAGE_HEADER, PAGE_SIZE, PageId, Reader, RelId, Storage, StorageError};
 use clearway_txn::{ProcId, RowLockMode, Snapshot, Xid};
 
@@ -209,6 +210,56 @@ fn what_vacuum_has_found_is_used_again() {
             table.storage.stop_threads();
         }
     }
+}
+
+/// A vacuum tells of each page and each step, with what it has come to.
+#[test]
+fn a_vacuum_tells_how_far_it_is() {
+    struct Told(RefCell<Vec<VacuumProgress>>);
+    impl VacuumWatch for Told {
+        fn is_cancelled(&self) -> bool {
+            false
+        }
+        fn reached(&self, at: VacuumProgress) {
+            self.0.borrow_mut().push(at);
+        }
+    }
+    let _watchdog = Watchdog::over_test();
+    let mut table = Table::new();
+    let fit = (PAGE_SIZE - PAGE_HEADER) / bytes_of(1_000);
+    table.insert(3 * fit, 1_000);
+    // One row of the first page, and two of the last one.
+    let gone = [table.rows[0].0, table.rows[2 * fit].0, table.rows[2 * fit + 1].0];
+    table.transact(|ctx| {
+        for tid in gone {
+            assert_eq!(table.heap().delete(ctx, tid).unwrap(), DeleteOutcome::Deleted);
+        }
+    });
+    let told = Told(RefCell::default());
+    let horizon = table.storage.proc_array.horizon();
+    vacuum(&table.storage, table.rel, &[], horizon, &told).unwrap();
+    let shown: Vec<_> = told
+        .0
+        .borrow()
+        .iter()
+        .map(|at| {
+            assert!(at.dead_max > 1_000 && at.pages == 3);
+            (at.phase, at.scanned, at.dead, at.vacuumed, at.index_rounds)
+        })
+        .collect();
+    use VacuumPhase::{Indexes, Lines, Pages};
+    assert_eq!(
+        shown,
+        [
+            (Pages, 0, 0, 0, 0),
+            (Pages, 1, 1, 0, 0),
+            (Pages, 2, 1, 0, 0),
+            (Indexes, 3, 3, 0, 0),
+            (Lines, 3, 3, 0, 1),
+            (Lines, 3, 3, 2, 1),
+        ]
+    );
+    table.storage.stop_threads();
 }
 
 /// Rows of all lengths go in together, on pages with and without line pointers to use again, and are the same after a

@@ -42,6 +42,22 @@ pub trait SessionFacts {
     fn last_replayed_commit(&self) -> Option<i64>;
     /// Asks for the standby to be promoted, and waits for it that long, if given; returns true if it was promoted.
     fn promote(&self, patience: Option<std::time::Duration>) -> Result<bool>;
+    /// Has a standby pause replay, or go on with it.
+    fn pause_replay(&self, _pauses: bool) -> Result<()> {
+        Err(EngineError::internal("replay outside a session"))
+    }
+    /// The state of a standby's pause of replay, in PostgreSQL's words.
+    fn replay_pause(&self) -> Result<&'static str> {
+        Err(EngineError::internal("replay outside a session"))
+    }
+    /// Goes on with the log in its next file; the position at which that begins.
+    fn switch_log_file(&self) -> Result<u64> {
+        Err(EngineError::internal("a log outside a session"))
+    }
+    /// The name of the log's file that a position lies in; of one between two files, of the first of them.
+    fn log_file(&self, _position: u64) -> Result<String> {
+        Err(EngineError::internal("a log outside a session"))
+    }
     /// Has the server read its configuration again; whether it could.
     fn reload_configuration(&self) -> Result<bool>;
     /// Resets the counts of the database, or of one table; of the server, if it is named.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde::{Deserialize as DeriveDeserialize, Serialize};
@@ -59,6 +60,45 @@ pub fn setting_of_key(key: &str) -> Option<&str> {
 }
 
 impl Config {
+    /// The SQL settings whose defaults are keys of their own, with the values that these say.
+    pub(crate) fn values_of_settings(&self) -> Vec<(&'static str, String)> {
+        /// The most that a setting takes.
+        const MOST: u64 = i32::MAX as u64;
+        let never = || "-1".to_owned();
+        let milliseconds = |time: Duration| u64::try_from(time.as_millis()).map_or(MOST, |ms| ms.min(MOST));
+        let duration = self.log_min_duration_statement.duration();
+        let size = self.log_temp_files.bytes();
+        let tracking = &self.pg_stat_statements;
+        let deadlock_timeout = milliseconds(self.deadlock_timeout.duration()).max(1);
+        vec![
+            ("synchronous_commit", self.synchronous_commit.name().to_owned()),
+            (
+                "synchronous_standby_names",
+                self.synchronous_standby_names.clone(),
+            ),
+            ("max_connections", self.max_connections.to_string()),
+            ("deadlock_timeout", deadlock_timeout.to_string()),
+            ("work_mem", format!("{}kB", self.work_mem.bytes() >> 10)),
+            (
+                "log_lock_waits",
+                if self.log_lock_waits { "on" } else { "off" }.to_owned(),
+            ),
+            ("log_statement", self.log_statement.word().to_owned()),
+            (
+                "log_min_duration_statement",
+                duration.map_or_else(never, |least| milliseconds(least).to_string()),
+            ),
+            (
+                "log_temp_files",
+                size.map_or_else(never, |least| (least >> 10).min(MOST).to_string()),
+            ),
+            ("pg_stat_statements.max", tracking.max.to_string()),
+            ("pg_stat_statements.track", tracking.track.word().to_owned()),
+            ("datestyle", self.datestyle.clone()),
+            ("timezone", self.timezone.clone()),
+        ]
+    }
+
     /// Refuses names and values that SET would refuse, and keys of the configuration.
     pub(super) fn check_session_settings(&self) -> Result<(), EngineError> {
         let mut settings = Settings::new();
@@ -82,6 +122,22 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A setting with a key of its own is refused as `settings.NAME`: the two would say different things of it.
+    #[test]
+    fn a_setting_with_a_key_of_its_own_has_no_other() {
+        let values = Config::default().values_of_settings();
+        let mut changeable = Vec::new();
+        for (name, value) in &values {
+            assert!(!Settings::is_for_sessions(name), "{name}");
+            assert!(Settings::is_known(name), "{name}");
+            if Settings::new().set(name, Some(value), false, false).is_ok() {
+                changeable.push(*name);
+            }
+        }
+        changeable.sort_unstable();
+        assert_eq!(changeable, Settings::keys_of_configuration());
+    }
 
     #[test]
     fn settings_are_checked_as_set_checks_them() {

@@ -41,6 +41,7 @@ pub(crate) fn unit_of(key: &str) -> Option<&'static str> {
         "deadlock_timeout"
         | "log_min_duration_statement"
         | "max_standby_streaming_delay"
+        | "recovery_min_apply_delay"
         | "wal_receiver_timeout"
         | "wal_sender_timeout"
         | "wal_writer_delay" => "ms",

@@ -1,6 +1,7 @@
 //! The client's end of COPY TO, and what has gone there.
 
-use crate::activity::RunningCopy;
+use crate::activity::Running;
+use crate::activity::progress::copy;
 use crate::output::{Output, WritePieces};
 use clearway_sql::error::Result;
 use clearway_sql::plan::Column;
@@ -9,12 +10,12 @@ use clearway_sql::value::Value;
 /// An output that counts what COPY TO sends.
 pub(super) struct CountedOutput<'a> {
     out: &'a mut dyn Output,
-    shown: RunningCopy<'a>,
+    shown: Running<'a>,
     rows: u64,
 }
 
 impl<'a> CountedOutput<'a> {
-    pub(super) fn new(out: &'a mut dyn Output, shown: RunningCopy<'a>) -> CountedOutput<'a> {
+    pub(super) fn new(out: &'a mut dyn Output, shown: Running<'a>) -> CountedOutput<'a> {
         CountedOutput { out, shown, rows: 0 }
     }
 
@@ -22,7 +23,7 @@ impl<'a> CountedOutput<'a> {
     #[inline]
     pub(super) fn row_sent(&mut self) {
         self.rows += 1;
-        self.shown.set_rows(self.rows);
+        self.shown.set(copy::ROWS, self.rows);
     }
 }
 
@@ -40,12 +41,12 @@ impl Output for CountedOutput<'_> {
     }
 
     fn copy_out_data(&mut self, line: &[u8]) -> Result<()> {
-        self.shown.add_bytes(line.len());
+        self.shown.add(copy::BYTES, line.len() as u64);
         self.out.copy_out_data(line)
     }
 
     fn copy_out_long(&mut self, length: usize, write: &mut WritePieces<'_>) -> Result<()> {
-        self.shown.add_bytes(length);
+        self.shown.add(copy::BYTES, length as u64);
         self.out.copy_out_long(length, write)
     }
 

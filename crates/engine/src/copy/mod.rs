@@ -17,6 +17,7 @@ mod reader;
 mod strings;
 mod writer;
 
+use crate::activity::{Command, progress};
 use crate::executor::shown_values::GivenColumns;
 use crate::executor::{Execution, checks, generated, not_null, select};
 use crate::output::Output;
@@ -52,7 +53,7 @@ pub(crate) fn copy_in(execution: &mut Execution<'_>, plan: &CopyPlan, out: &mut 
     }
     execution.txn.assign_xid()?;
     let slot = execution.txn.activity();
-    let shown = slot.copy.begin(plan.direction, table.oid);
+    let shown = slot.progress.begin(Command::CopyFrom, table.oid);
     out.copy_in_start(plan.columns.len(), plan.options.format)?;
     let mut data = match plan.options.format {
         CopyFormat::Binary => Data::Rows(BinaryReader::default()),
@@ -72,7 +73,7 @@ pub(crate) fn copy_in(execution: &mut Execution<'_>, plan: &CopyPlan, out: &mut 
         chunk.clear();
         more = out.copy_in_read(&mut chunk)?;
         execution.check_interrupts()?;
-        shown.add_bytes(chunk.len());
+        shown.add(progress::copy::BYTES, chunk.len() as u64);
         data.push(&chunk)?;
         loop {
             let taken = data.next_row(!more);
@@ -84,10 +85,10 @@ pub(crate) fn copy_in(execution: &mut Execution<'_>, plan: &CopyPlan, out: &mut 
             count += 1;
             if batch.is_full() {
                 batch.store(execution)?;
-                shown.set_rows(count);
+                shown.set(progress::copy::ROWS, count);
             }
         }
-        shown.set_rows(count);
+        shown.set(progress::copy::ROWS, count);
     }
     batch.store(execution)?;
     execution.txn.count_rows(table.oid, RowChanges::inserted(count));
@@ -134,7 +135,7 @@ pub(crate) fn copy_out(execution: &mut Execution<'_>, plan: &CopyPlan, out: &mut
     };
     let slot = execution.txn.activity();
     let relation = plan.table.as_deref().map_or(0, |table| table.oid);
-    let shown = slot.copy.begin(plan.direction, relation);
+    let shown = slot.progress.begin(Command::CopyTo, relation);
     out.copy_out_start(query.visible, plan.options.format)?;
     let out = &mut CountedOutput::new(out, shown);
     if plan.options.format == CopyFormat::Binary {

@@ -13,6 +13,8 @@ use clearway_storage::btree::BTree;
 use clearway_storage::heap::{Heap, Tid};
 use clearway_storage::{RelId, Storage};
 
+use crate::activity::Running;
+use crate::activity::progress::index as shown;
 use crate::convert::{index_error, storage_error};
 use crate::executor::long_values::{restore, whole_row};
 use crate::executor::{heap_rel, shown_values};
@@ -38,8 +40,12 @@ pub(crate) fn build(
     (table, index): (&TableDef, &IndexDef),
     eval: &EvalContext<'_>,
 ) -> Result<()> {
-    let sorted = sorted_keys(txn, interrupts, spill, (table, index), eval)?;
+    let progress = interrupts.progress().index_of(table.oid, index.oid);
+    let (sorted, keys) = sorted_keys(txn, interrupts, spill, (table, index), (eval, &progress))?;
+    progress.index_phase(shown::LOADS);
+    progress.set(shown::ENTRIES, keys);
     let mut entries = Entries {
+        progress,
         sorted,
         last: Vec::new(),
         duplicate: None,
@@ -57,14 +63,18 @@ pub(crate) fn build(
     }
 }
 
-/// The keys of the table's rows, each with its row's place behind it; the payload tells whether a column is NULL.
+/// The keys of the table's rows, each with its row's place behind it, and their number; the payload tells whether a column is
+/// NULL.
 fn sorted_keys(
     txn: &Transaction,
     interrupts: &Interrupts,
     spill: &SpillOptions,
     (table, index): (&TableDef, &IndexDef),
-    eval: &EvalContext<'_>,
-) -> Result<Sorted> {
+    (eval, progress): (&EvalContext<'_>, &Running<'_>),
+) -> Result<(Sorted, u64)> {
+    progress.index_phase(shown::SCANS_TABLE);
+    let pages = txn.storage().block_count(RelId(heap_rel(table)));
+    progress.set(shown::PAGES, u64::from(pages.map_err(storage_error)?));
     let mut needed = ColumnSet::new();
     index.each_read_column(|column| needed.insert(column));
     let mut row = vec![Value::Null; table.columns.len()];
@@ -83,6 +93,8 @@ fn sorted_keys(
             break;
         };
         let (root, decoded) = found?;
+        // Pages are read in their order.
+        progress.set(shown::PAGES_DONE, u64::from(root.block));
         if decoded == Decoded::Apart {
             restore(txn.storage(), interrupts, table, &mut row)?;
         }
@@ -102,11 +114,13 @@ fn sorted_keys(
             interrupts.check()?;
         }
     }
-    sorter.finish(interrupts)
+    progress.index_phase(shown::SORTS);
+    Ok((sorter.finish(interrupts)?, count as u64))
 }
 
 /// The entries in order; ends early at an error or at a duplicate.
 struct Entries<'a> {
+    progress: Running<'a>,
     sorted: Sorted,
     /// The key before, without its place; empty when it had a NULL.
     last: Vec<u8>,
@@ -119,6 +133,7 @@ struct Entries<'a> {
 
 impl Entries<'_> {
     fn try_next(&mut self) -> Result<Option<(Box<[u8]>, Tid)>> {
+        self.progress.set(shown::ENTRIES_DONE, self.count as u64);
         self.count += 1;
         if self.count.is_multiple_of(ROWS_PER_CHECK) {
             self.interrupts.check()?;

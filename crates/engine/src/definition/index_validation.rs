@@ -14,10 +14,12 @@
 
 use std::collections::HashSet;
 
+use clearway_storage::RelId;
 use clearway_storage::btree::{BTree, Direction, InsertOutcome};
 use clearway_storage::heap::{Heap, Rival, Tid};
 use clearway_txn::Xid;
 
+use crate::activity::progress::index as shown;
 use crate::convert::{index_error, storage_error};
 use crate::executor::long_values::{restore, whole_row};
 use crate::executor::shown_values::key_that_exists;
@@ -43,6 +45,8 @@ pub(super) fn complete(
 ) -> Result<Xid> {
     let (interrupts, timeout) = (execution.interrupts, execution.lock_timeout);
     let (storage, eval) = (execution.storage, execution.eval);
+    let progress = interrupts.progress().index_of(table.oid, index.oid);
+    progress.index_phase(shown::READS_INDEX);
     execution.txn.with_fresh_snapshot(|txn| {
         // Behind the snapshot: who sees this transaction has a later one.
         let xid = txn.assign_xid()?;
@@ -52,6 +56,9 @@ pub(super) fn complete(
             spill,
             interrupts,
         )?;
+        progress.index_phase(shown::VALIDATES);
+        let pages = storage.block_count(RelId(heap_rel(table)));
+        progress.set(shown::PAGES, u64::from(pages.map_err(storage_error)?));
         let mut needed = ColumnSet::new();
         index.each_read_column(|column| needed.insert(column));
         let mut row = vec![Value::Null; table.columns.len()];
@@ -69,6 +76,8 @@ pub(super) fn complete(
                 return Ok(xid);
             };
             let (root, decoded) = root?;
+            // Pages are read in their order.
+            progress.set(shown::PAGES_DONE, u64::from(root.block));
             count += 1;
             if count.is_multiple_of(BATCH) {
                 interrupts.check()?;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use clearway_storage::RelId;
 
+use crate::activity::Command;
 use crate::definition::{DefinitionChange, ReadableBy, notice};
 use crate::output::Notice;
 use clearway_sql::error::{EngineError, Result, SqlState};
@@ -36,6 +37,11 @@ impl DefinitionChange<'_, '_, '_> {
     }
 
     fn reindex_table(&mut self, table: &TableDef, only: Option<u32>, verbose: bool) -> Result<()> {
+        let _running = self
+            .execution
+            .interrupts
+            .progress()
+            .begin(Command::Reindex, table.oid);
         let entry = self.execution.entry(table)?;
         let mut table = (*entry.def).clone();
         let is_live = |index: &Arc<IndexDef>, stage: Option<IndexStage>| {

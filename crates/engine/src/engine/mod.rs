@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::time::{Duration, Instant};
 
-use clearway_storage::background::BackgroundThread;
+use clearway_storage::background::{BackgroundKind, BackgroundThread};
 use clearway_storage::descriptors;
 use clearway_storage::disk::Disk;
 use clearway_storage::retention::RetentionLimits;
@@ -29,7 +29,7 @@ use clearway_storage::{RecoveryReport, Storage, StorageOptions};
 use clearway_txn::{LockOptions, NotificationQueue, ProcId, Serializable, SerializableOptions};
 
 use crate::activity::{
-    ActivitySlot, BackendType, BackgroundActivity, CopyShown, OpenSession, OpenSessions, SessionActivity,
+    ActivitySlot, BackendType, BackgroundActivity, CommandShown, OpenSession, OpenSessions, SessionActivity,
     SessionGlance, SessionInfo,
 };
 use crate::catalog::Catalog;
@@ -100,6 +100,8 @@ pub struct Engine {
     /// Set once the last checkpoint begins: nothing is logged any more.
     closed: Arc<AtomicBool>,
     vacuum: Mutex<Option<VacuumWorker>>,
+    /// The background worker, as a session has it.
+    vacuum_slot: Arc<ActivitySlot>,
     standby: StandbyEngine,
 }
 
@@ -229,6 +231,7 @@ impl Engine {
             stopping: Arc::default(),
             closed: Arc::default(),
             vacuum: Mutex::default(),
+            vacuum_slot: Arc::new(ActivitySlot::new(0, 0, &SessionInfo::default())),
             standby: StandbyEngine::default(),
             in_force: RwLock::new(Arc::new(InForce {
                 config: config.clone(),
@@ -430,15 +433,18 @@ impl Engine {
         self.storage.background.all().into_iter().map(shown).collect()
     }
 
-    /// The COPY of each session that runs one, with the session's number.
-    pub(crate) fn running_copies(&self) -> Vec<(u32, CopyShown)> {
-        let sessions = self.sessions();
-        let mut copies: Vec<_> = sessions
-            .values()
-            .filter_map(|session| Some((session.slot.process_id, session.slot.copy.shown()?)))
-            .collect();
-        copies.sort_unstable_by_key(|(process_id, _)| *process_id);
-        copies
+    /// The commands that run and have a progress, each with the number of its session, or of the background thread.
+    pub(crate) fn running_commands(&self) -> Vec<(u32, CommandShown)> {
+        let of_session =
+            |session: &OpenSession| Some((session.slot.process_id, session.slot.progress.shown()?));
+        let mut commands: Vec<_> = self.sessions().values().filter_map(of_session).collect();
+        let threads = self.background_activity().into_iter();
+        let vacuum = threads.filter(|thread| thread.kind == BackgroundKind::Vacuum);
+        commands.extend(
+            vacuum.filter_map(|thread| Some((thread.process_id, self.vacuum_slot.progress.shown()?))),
+        );
+        commands.sort_unstable_by_key(|(process_id, _)| *process_id);
+        commands
     }
 
     /// The work of all sessions since the start, those of the server itself among them.

@@ -115,6 +115,7 @@ impl Engine {
             counts,
             reset_us: clock::now_us(),
         };
+        self.storage.reset_pages_read(None);
         for table in self.catalog.state().tables() {
             table.runtime.reset_counts();
         }

@@ -26,10 +26,11 @@ use std::time::Duration;
 use clearway_machine::{Native, WaitEvent, WaitScope};
 use clearway_storage::RelId;
 use clearway_storage::background::BackgroundKind;
-use clearway_storage::vacuum;
+use clearway_storage::vacuum::{self, VacuumPhase, VacuumProgress, VacuumWatch};
 use clearway_txn::{LockMode, LockTag, ProcId};
 
-use crate::activity::ToldPlace;
+use crate::activity::progress::vacuum as shown;
+use crate::activity::{ActivitySlot, Command, Running, SessionInfo, ToldPlace};
 use crate::catalog::{CATALOG_REL, CatalogState, TableEntry};
 use crate::config::Config;
 use crate::convert::storage_error;
@@ -67,8 +68,14 @@ impl Engine {
     }
 
     fn background_interrupts(&self) -> Interrupts {
-        let slot = crate::activity::ActivitySlot::new(0, 0, &crate::activity::SessionInfo::default());
+        let slot = ActivitySlot::new(0, 0, &SessionInfo::default());
         Interrupts::new(Arc::new(slot), Arc::clone(&self.stopping))
+    }
+
+    /// Those of the background worker, which forget what has ended its work the last time.
+    fn interrupts_of_worker(&self) -> Interrupts {
+        self.vacuum_slot.forget_request();
+        Interrupts::new(Arc::clone(&self.vacuum_slot), Arc::clone(&self.stopping))
     }
 
     /// Vacuums these tables of those that a session sees; none = all.
@@ -121,9 +128,10 @@ impl Engine {
         let indexes: Vec<RelId> = entry.def.all_indexes().map(|index| RelId(index.rel)).collect();
         let horizon = self.storage.proc_array.horizon();
         let before = entry.runtime.dead_rows.load(Ordering::Relaxed);
-        let cancel = || interrupts.pending();
-        let done = vacuum::vacuum(&self.storage, RelId(entry.rel()), &indexes, horizon, &cancel)
+        let watch = Watch::begin(interrupts, entry.def.oid);
+        let done = vacuum::vacuum(&self.storage, RelId(entry.rel()), &indexes, horizon, &watch)
             .map_err(storage_error)?;
+        drop(watch);
         interrupts.check()?;
         tracing::debug!(table = entry.def.name, ?done, "vacuumed");
         entry
@@ -148,8 +156,9 @@ impl Engine {
         };
         let before = entry.runtime.dead_pieces.load(Ordering::Relaxed);
         let horizon = self.storage.proc_array.horizon();
-        let cancel = || interrupts.pending();
-        let done = vacuum::vacuum(&self.storage, RelId(rel), &[], horizon, &cancel).map_err(storage_error)?;
+        let watch = Watch::begin(interrupts, entry.def.long_oid().unwrap_or(0));
+        let done = vacuum::vacuum(&self.storage, RelId(rel), &[], horizon, &watch).map_err(storage_error)?;
+        drop(watch);
         interrupts.check()?;
         let runtime = &entry.runtime;
         runtime.live_pieces.store(done.live_rows, Ordering::Relaxed);
@@ -163,7 +172,7 @@ impl Engine {
 
     /// One look at all tables by the background worker.
     fn maintain_where_needed(self: &Arc<Self>, catalog_version: &mut u64) {
-        let interrupts = self.background_interrupts();
+        let interrupts = self.interrupts_of_worker();
         let version = self.catalog.version();
         if version - *catalog_version > DEFINITIONS_PER_VACUUM {
             *catalog_version = version;
@@ -241,6 +250,44 @@ impl Engine {
                     "background maintenance panicked; going on with the next table"
                 );
             }
+        }
+    }
+}
+
+/// Shows how far the vacuum of a table has come, and ends it when its session is to stop.
+struct Watch<'i> {
+    interrupts: &'i Interrupts,
+    progress: Running<'i>,
+}
+
+impl<'i> Watch<'i> {
+    fn begin(interrupts: &'i Interrupts, table: u32) -> Watch<'i> {
+        let progress = interrupts.progress().begin(Command::Vacuum, table);
+        Watch { interrupts, progress }
+    }
+}
+
+impl VacuumWatch for Watch<'_> {
+    fn is_cancelled(&self) -> bool {
+        self.interrupts.pending()
+    }
+
+    fn reached(&self, at: VacuumProgress) {
+        let phase = match at.phase {
+            VacuumPhase::Indexes => shown::CLEARS_INDEXES,
+            VacuumPhase::Lines => shown::FREES_LINES,
+            _ => shown::SCANS,
+        };
+        for (count, number) in [
+            (shown::PHASE, phase),
+            (shown::PAGES, u64::from(at.pages)),
+            (shown::SCANNED, u64::from(at.scanned)),
+            (shown::VACUUMED, u64::from(at.vacuumed)),
+            (shown::ROUNDS, u64::from(at.index_rounds)),
+            (shown::DEAD, at.dead as u64),
+            (shown::DEAD_MAX, at.dead_max as u64),
+        ] {
+            self.progress.set(count, number);
         }
     }
 }

@@ -8,8 +8,10 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use clearway_storage::SeenCommits;
 use clearway_storage::heap::{Heap, Tid};
+use clearway_storage::wal::SEGMENT_SIZE;
+use clearway_storage::wal::segment_name::segment_name_in;
+use clearway_storage::{RelId, SeenCommits};
 
 use crate::activity::{ActivitySlot, SessionInfo};
 use crate::catalog::CatalogState;
@@ -320,6 +322,37 @@ impl SessionFacts for Facts<'_> {
         self.engine.request_promotion(patience, self.interrupts)
     }
 
+    fn pause_replay(&self, pauses: bool) -> Result<()> {
+        let function = if pauses {
+            "pg_wal_replay_pause"
+        } else {
+            "pg_wal_replay_resume"
+        };
+        self.require_superuser(function)?;
+        let standby = self.engine.replaying()?;
+        if pauses {
+            standby.pause_replay();
+        } else {
+            standby.resume_replay();
+        }
+        Ok(())
+    }
+
+    fn replay_pause(&self) -> Result<&'static str> {
+        Ok(self.engine.replaying()?.replay_pause().name())
+    }
+
+    fn switch_log_file(&self) -> Result<u64> {
+        self.require_superuser("pg_switch_wal")?;
+        let next = self.engine.storage.switch_log_file();
+        next.map(|next| next.0).map_err(storage_error)
+    }
+
+    fn log_file(&self, position: u64) -> Result<String> {
+        let number = position.saturating_sub(1) / SEGMENT_SIZE;
+        Ok(segment_name_in(&self.engine.storage.history(), number))
+    }
+
     fn reload_configuration(&self) -> Result<bool> {
         self.require_superuser("pg_reload_conf")?;
         Ok(self.engine.request_reload())
@@ -335,6 +368,9 @@ impl SessionFacts for Facts<'_> {
                 self.require_superuser("pg_stat_reset_single_table_counters")?;
                 if let Some(table) = self.engine.catalog.state().table(oid) {
                     table.runtime.reset_counts();
+                    for rel in table.relations() {
+                        self.engine.storage.reset_pages_read(Some(RelId(rel)));
+                    }
                 }
             }
             CountsToReset::Server(target) => {

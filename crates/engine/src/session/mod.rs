@@ -55,6 +55,7 @@ mod named_statements;
 mod notifications;
 mod open;
 mod permission;
+mod plan_log;
 mod portal;
 mod prepare;
 mod prepared;

@@ -154,36 +154,13 @@ impl Engine {
     pub(super) fn settings_of(&self, info: &SessionInfo) -> Result<Settings> {
         let mut settings = Settings::new();
         let config = &self.in_force().config;
-        let mut configure = |name: &str, value: &str| {
+        for (name, value) in config.values_of_settings() {
             let source = match config.origins.of(name) {
                 Some(_) => DefaultSource::File,
                 None => DefaultSource::None,
             };
-            settings.set_default_from(source, name, value)
-        };
-        configure("synchronous_commit", config.synchronous_commit.name())?;
-        configure("synchronous_standby_names", &config.synchronous_standby_names)?;
-        configure("max_connections", &config.max_connections.to_string())?;
-        let deadlock_timeout = config.deadlock_timeout.duration().as_millis();
-        let deadlock_timeout = deadlock_timeout.clamp(1, i32::MAX as u128);
-        configure("deadlock_timeout", &deadlock_timeout.to_string())?;
-        configure("work_mem", &format!("{}kB", config.work_mem.bytes() >> 10))?;
-        let lock_waits = if config.log_lock_waits { "on" } else { "off" };
-        configure("log_lock_waits", lock_waits)?;
-        configure("log_statement", config.log_statement.word())?;
-        let never = || "-1".to_owned();
-        let duration = config.log_min_duration_statement.duration();
-        let duration =
-            duration.map_or_else(never, |least| least.as_millis().min(i32::MAX as u128).to_string());
-        configure("log_min_duration_statement", &duration)?;
-        let size = config.log_temp_files.bytes();
-        let size = size.map_or_else(never, |least| (least >> 10).min(i32::MAX as u64).to_string());
-        configure("log_temp_files", &size)?;
-        let tracking = &config.pg_stat_statements;
-        configure("pg_stat_statements.max", &tracking.max.to_string())?;
-        configure("pg_stat_statements.track", tracking.track.word())?;
-        configure("datestyle", &config.datestyle)?;
-        configure("timezone", &config.timezone)?;
+            settings.set_default_from(source, name, &value)?;
+        }
         for (name, value) in &config.settings.0 {
             settings.set_default_from(DefaultSource::File, name, &value.0)?;
         }

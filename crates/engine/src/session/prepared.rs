@@ -278,6 +278,21 @@ impl CachedPlan {
         }
     }
 
+    /// The same with another plan of the same statement.
+    pub(super) fn with_plan(&self, plan: Plan) -> CachedPlan {
+        CachedPlan {
+            traits: self.traits,
+            plan,
+            version: self.version,
+            planning: Arc::clone(&self.planning),
+            role: self.role,
+            uses: self.uses.clone(),
+            is_allowed: AtomicBool::new(self.is_allowed.load(Ordering::Relaxed)),
+            has_names: self.has_names,
+            _memory: None,
+        }
+    }
+
     /// The plan of a cursor's query, of the DECLARE that has it.
     pub(super) fn of_cursor(declare: &CachedPlan, query: &Plan) -> CachedPlan {
         CachedPlan {

@@ -22,6 +22,7 @@ use crate::session::named_statements::listed;
 use crate::session::portal::{Portal, PortalRows};
 use crate::session::prepared::{CachedPlan, Prepared, View, Viewer};
 use crate::session::{Completion, Session};
+use crate::settings::Settings;
 use crate::spill::Sorter;
 use crate::spill::record::write_row;
 use crate::transaction::Phase;
@@ -30,6 +31,8 @@ use clearway_sql as sql;
 use clearway_sql::TableDef;
 use clearway_sql::context::EvalContext;
 use clearway_sql::error::{EngineError, Result, SqlState};
+use clearway_sql::explain::StatementCounters;
+use clearway_sql::explained::{Counter, PlanTree};
 use clearway_sql::plan::{
     ControlStatement, CopyDirection, DefinitionStatement, Plan, RowsStatement, Statement, TableLockMode,
 };
@@ -199,7 +202,13 @@ impl Session {
                 return Ok(Completion::Complete);
             }
             Statement::Definition(statement) => self.run_definition(&cached, statement, params, out)?,
-            Statement::Rows(statement) => self.run_rows(&cached, statement, params, request, out)?,
+            Statement::Rows(statement) => match self.settings.auto_explain.least {
+                None => self.run_rows(&cached, statement, params, request, None, out)?,
+                Some(least) => {
+                    let told = (&*cached, &prepared.text);
+                    self.run_rows_and_tell(told, statement, params, request, least, out)?
+                }
+            },
         };
         let rows = match ran {
             PlanProgress::Complete(rows) => rows,
@@ -329,13 +338,14 @@ impl Session {
         Ok(PlanProgress::Complete(outcome.rows))
     }
 
-    /// Runs a statement that reads or writes rows.
-    fn run_rows(
+    /// Runs a statement that reads or writes rows; `counters`: of its top, if it is measured.
+    pub(super) fn run_rows(
         &mut self,
         cached: &CachedPlan,
         statement: &RowsStatement,
         params: &[Value],
         request: Request,
+        counters: Option<&StatementCounters>,
         out: &mut dyn Output,
     ) -> Result<PlanProgress> {
         cached.plan.check()?;
@@ -369,6 +379,11 @@ impl Session {
             // The last first: it may read the rows of those before it, and then they have run.
             for change in cached.plan.changes.iter().rev() {
                 execution.run_change(change.number)?;
+            }
+            if let Some((top, changed)) = counters {
+                for counter in [top, changed] {
+                    Counter::add(&counter.removed, u64::from(execution.removed));
+                }
             }
             Ok(progress)
         })?;
@@ -449,7 +464,7 @@ impl Session {
                 log_counts: &|| engine.log_counts(),
                 archiver_reset_us: &|| engine.archiver_reset_us(),
                 statements: &engine.statements,
-                copies: &|| engine.running_copies(),
+                commands: &|| engine.running_commands(),
                 locks: &|| engine.listed_locks(),
                 database: &engine.config.database,
                 login,
@@ -520,9 +535,19 @@ impl Session {
     }
 }
 
-/// Sends lines, a row each.
-fn send_lines(execution: &mut Execution<'_>, lines: &[String], sink: &mut Sink<'_>) -> Result<u64> {
-    for line in lines {
+/// Sends a plan, each of its lines a row; `ms`: the milliseconds that its statement has run.
+fn send_plan(
+    execution: &mut Execution<'_>,
+    plan: &PlanTree,
+    ms: Option<f64>,
+    sink: &mut Sink<'_>,
+) -> Result<u64> {
+    let settings = match plan.shows_settings() {
+        true => Settings::changed_planning(|name| execution.eval.session.setting(name)),
+        false => Vec::new(),
+    };
+    let lines = plan.lines(ms, &settings);
+    for line in &lines {
         sink(execution, &[Value::text(line.as_str())])?;
     }
     Ok(lines.len() as u64)
@@ -572,17 +597,17 @@ fn run_statement(
             Ok(PlanProgress::Complete(Some(count)))
         }
         RowsStatement::Explain(explained) => run_to_end(execution, max_rows, out, &|execution, sink| {
-            send_lines(execution, &explained.tree.lines(None), sink)
+            send_plan(execution, &explained.tree, None, sink)
         }),
         RowsStatement::Measured(measured) => run_to_end(execution, max_rows, out, &|execution, sink| {
             let ms = measured_statement::run(execution, measured)?;
-            send_lines(execution, &measured.tree.lines(Some(ms)), sink)
+            send_plan(execution, &measured.tree, Some(ms), sink)
         }),
     }
 }
 
 /// The progress of a plan.
-enum PlanProgress {
+pub(super) enum PlanProgress {
     /// To its end; the count for its tag, if its tag has one.
     Complete(Option<u64>),
     /// To its row limit, with what its expressions' queries have given. Boxed: what a point SELECT has no use for is

@@ -8,6 +8,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
 use crate::session::Session;
+use crate::session::named_statements::NamedStatement;
 use crate::session::prepared::Prepared;
 use crate::statement_statistics::{CountedStatement, StatementKey, StatementWork};
 
@@ -26,7 +27,7 @@ impl Session {
     /// A statement begins, which is counted.
     #[inline(never)]
     pub(super) fn begin_counts(&self, prepared: &Prepared) -> StatementMeter {
-        self.slot.set_statement_number(prepared.number());
+        self.slot.set_statement_number(self.counted(prepared).number());
         StatementMeter {
             before: self.work_so_far(),
             started: Instant::now(),
@@ -39,11 +40,7 @@ impl Session {
         let now = Instant::now();
         let work = self.work_so_far().since(&meter.before);
         let place = self.txn.proc.0 as usize;
-        let executed = prepared
-            .executed_statement()
-            .and_then(|name| self.named.get(name));
-        let counted = executed.map_or(prepared, |named| named.prepared());
-        self.with_entry(counted, |entry| {
+        self.with_entry(prepared, |entry| {
             entry.add(place, now, |counts| counts.add_call(now - meter.started, &work));
         });
     }
@@ -61,8 +58,17 @@ impl Session {
         });
     }
 
-    /// Calls `work` with the statement's entry; there is none of an empty text.
+    /// The statement whose call this is: of an EXECUTE that which it executes, whatever its parameters are.
+    fn counted<'a>(&'a self, prepared: &'a Prepared) -> &'a Prepared {
+        let executed = prepared
+            .executed_statement()
+            .and_then(|name| self.named.get(name));
+        executed.map_or(prepared, NamedStatement::prepared)
+    }
+
+    /// Calls `work` with the entry of the statement whose call this is; there is none of an empty text.
     fn with_entry(&self, prepared: &Prepared, work: impl FnOnce(&CountedStatement)) {
+        let prepared = self.counted(prepared);
         let key = StatementKey {
             role: self.identity.current,
             number: prepared.number(),

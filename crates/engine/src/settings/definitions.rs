@@ -61,6 +61,8 @@ const fn reported(name: &'static str, shown: &'static str, kind: Kind, default: 
     }
 }
 
+/// The words of `auto_explain.log_format`.
+const FORMATS: &[&str] = &["text", "xml", "json", "yaml"];
 const ISOLATION: &[&str] = &[
     "read committed",
     "repeatable read",
@@ -93,7 +95,15 @@ const LOCALES: &[&str] = &["", "c", "posix", "c.utf-8", "c.utf8", "en_us.utf-8",
 const KILOBYTES_MAX: u64 = i32::MAX as u64;
 
 /// Settings that only superusers change: others would hide from the log what they do.
-pub(super) const OF_SUPERUSERS: [&str; 5] = [
+pub(super) const OF_SUPERUSERS: [&str; 13] = [
+    "auto_explain.log_analyze",
+    "auto_explain.log_buffers",
+    "auto_explain.log_format",
+    "auto_explain.log_min_duration",
+    "auto_explain.log_settings",
+    "auto_explain.log_timing",
+    "auto_explain.log_verbose",
+    "auto_explain.log_wal",
     "log_lock_waits",
     "log_min_duration_statement",
     "log_statement",
@@ -119,6 +129,14 @@ pub(super) const KEYS_OF_CONFIGURATION: [&str; 10] = [
 pub(super) static DEFINITIONS: &[Definition] = &[
     reported("application_name", "application_name", Kind::Text, ""),
     setting("array_nulls", Kind::Only(ON), "on"),
+    setting("auto_explain.log_analyze", Kind::Boolean, "off"),
+    setting("auto_explain.log_buffers", Kind::Boolean, "off"),
+    setting("auto_explain.log_format", Kind::Word(FORMATS), "text"),
+    setting("auto_explain.log_min_duration", Kind::Milliseconds(-1), "-1"),
+    setting("auto_explain.log_settings", Kind::Boolean, "off"),
+    setting("auto_explain.log_timing", Kind::Boolean, "on"),
+    setting("auto_explain.log_verbose", Kind::Boolean, "off"),
+    setting("auto_explain.log_wal", Kind::Boolean, "off"),
     setting("autovacuum", Kind::ReadOnly, "on"),
     // Nothing reaches this age, since numbers of transactions do not come around; programs compare ages with it.
     setting("autovacuum_freeze_max_age", Kind::ReadOnly, "200000000"),

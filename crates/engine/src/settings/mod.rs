@@ -4,11 +4,13 @@
 //! into fields; those that merely must be accepted keep their text. A name that is neither is 42704, as in
 //! PostgreSQL, except that a client may set any name with a dot (`myapp.user`).
 //!
-//! `definitions` lists them, `values` checks and spells their texts, `planner` reads those that choose among plans; here is one session's state of them.
+//! `definitions` lists them, `values` checks and spells their texts, `planner` reads those that choose among plans, `auto_explain`
+//! those that tell the log of plans; here is one session's state of them.
 //!
 //! SET inside a transaction is undone when it rolls back, SET LOCAL when it ends; [`Settings::end_transaction`] does
 //! both from one list of what was replaced.
 
+mod auto_explain;
 mod definitions;
 mod described;
 mod planner;
@@ -21,6 +23,7 @@ use std::time::Duration;
 
 use crate::logging::LogStatement;
 use crate::synchronous_commit::SynchronousCommit;
+use auto_explain::AutoExplain;
 use clearway_sql::SearchPath;
 use clearway_sql::error::{EngineError, Result, SqlState};
 use clearway_sql::escapes::StringRules;
@@ -72,6 +75,8 @@ pub(crate) struct Settings {
     pub(crate) log_temp_files: Option<u64>,
     /// True if the statements are counted in `pg_stat_statements`.
     pub(crate) counts_statements: bool,
+    /// The statements whose plans are told to the log.
+    pub(crate) auto_explain: AutoExplain,
     /// The time that a client may be silent outside of a transaction.
     pub(crate) idle_session_timeout: Option<Duration>,
     /// The time that a client may be silent in a transaction.
@@ -162,6 +167,7 @@ impl Settings {
             log_min_duration: None,
             log_temp_files: None,
             counts_statements: false,
+            auto_explain: AutoExplain::default(),
             idle_session_timeout: None,
             idle_in_transaction_timeout: None,
             search_path: Arc::new(SearchPath::parse("\"$user\", public")),
@@ -208,6 +214,22 @@ impl Settings {
         let is_of_transaction = name.starts_with("transaction_");
         definition(name).is_some_and(|definition| definition.kind != Kind::ReadOnly)
             && !(is_of_client || is_of_transaction || KEYS_OF_CONFIGURATION.contains(&name))
+    }
+
+    /// The settings that plans depend on and that have another value than their default, each with its value.
+    pub(crate) fn changed_planning(value: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
+        let shown = planner::NAMES.iter().filter_map(|name| {
+            let value = value(name)?;
+            let default = definition(name).map_or("", |definition| definition.default);
+            (value != default).then(|| ((*name).to_owned(), value))
+        });
+        shown.collect()
+    }
+
+    /// The settings that sessions can change and that have a key of their own.
+    #[cfg(test)]
+    pub(crate) fn keys_of_configuration() -> &'static [&'static str] {
+        &KEYS_OF_CONFIGURATION
     }
 
     /// As [`set_default_from`](Self::set_default_from), for a value that nothing has chosen.
@@ -498,6 +520,12 @@ impl Settings {
             "escape_string_warning" => self.escape_string_warning = value == "on",
             "default_transaction_read_only" => self.default_read_only = value == "on",
             _ => {
+                if let Some(name) = name.strip_prefix("auto_explain.") {
+                    let mut auto_explain = self.auto_explain;
+                    auto_explain.apply(name, value);
+                    self.auto_explain = auto_explain;
+                    return;
+                }
                 let mut planner = self.planner;
                 planner::apply(&mut planner, name, value);
                 self.planner = planner;

@@ -7,6 +7,25 @@ use clearway_sql::SearchPath;
 use clearway_sql::settings::PlannerSettings;
 use clearway_sql::value::datetime::in_force::DateTimeSettings;
 
+/// The settings that a plan, or what it keeps in memory, depends on.
+pub(super) const NAMES: [&str; 15] = [
+    "cpu_index_tuple_cost",
+    "cpu_operator_cost",
+    "cpu_tuple_cost",
+    "effective_cache_size",
+    "enable_hashjoin",
+    "enable_indexscan",
+    "enable_material",
+    "enable_mergejoin",
+    "enable_nestloop",
+    "enable_seqscan",
+    "enable_sort",
+    "random_page_cost",
+    "search_path",
+    "seq_page_cost",
+    "work_mem",
+];
+
 /// Takes over the value of a setting, if it is one of them.
 pub(super) fn apply(planner: &mut PlannerSettings, name: &str, value: &str) {
     let cost = match name {

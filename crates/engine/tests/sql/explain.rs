@@ -133,6 +133,65 @@ fn a_statement_that_is_measured_does_its_work() {
 }
 
 #[test]
+fn yaml_and_xml_tell_the_same_as_json() {
+    let fixture = fixture();
+    let mut s = fixture.session();
+    let sql = "select kind, count(*) from small where note <> 'a<b>&' group by kind order by kind";
+    let answer = |s: &mut Session, format: &str| {
+        query(
+            s,
+            &format!("explain (costs off, analyze, timing off, summary off, format {format}) {sql}"),
+        )
+    };
+    let yaml = answer(&mut s, "yaml");
+    assert!(
+        yaml.starts_with("- Plan: \n    Node Type: \"Sort\"\n    Parallel Aware: false\n"),
+        "{yaml}"
+    );
+    assert!(
+        yaml.contains("\n    Sort Key: \n      - \"kind\"\n    Plans: \n      - Node Type: \"Aggregate\"\n"),
+        "{yaml}"
+    );
+    assert!(
+        yaml.contains("\n            Filter: \"(note <> 'a<b>&'::text)\""),
+        "{yaml}"
+    );
+    assert!(yaml.ends_with("\n  Triggers: "), "{yaml}");
+    let xml = answer(&mut s, "xml");
+    assert!(xml.starts_with("<explain xmlns=\"http://www.postgresql.org/2009/explain\">\n  <Query>\n    <Plan>\n      <Node-Type>Sort</Node-Type>\n"), "{xml}");
+    assert!(
+        xml.contains("<Filter>(note &lt;&gt; 'a&lt;b&gt;&amp;'::text)</Filter>"),
+        "{xml}"
+    );
+    assert!(xml.contains("<Actual-Rows>30</Actual-Rows>"), "{xml}");
+    assert!(
+        xml.ends_with("\n    <Triggers>\n    </Triggers>\n  </Query>\n</explain>"),
+        "{xml}"
+    );
+}
+
+#[test]
+fn settings_are_shown_that_are_no_defaults() {
+    let fixture = fixture();
+    let mut s = fixture.session();
+    let lines = |s: &mut Session| query(s, "explain (settings, costs off) select 1");
+    assert!(!lines(&mut s).contains("Settings"));
+    query(&mut s, "set work_mem = '8MB'");
+    query(&mut s, "set enable_hashjoin = off");
+    query(&mut s, "set application_name = 'x'");
+    let shown = "Settings: enable_hashjoin = 'off', work_mem = '8MB'";
+    assert!(lines(&mut s).ends_with(shown), "{}", lines(&mut s));
+    let plan = json(&query(&mut s, "explain (settings, format json) select 1"));
+    assert_eq!(
+        plan["Settings"],
+        serde_json::json!({"enable_hashjoin": "off", "work_mem": "8MB"})
+    );
+    query(&mut s, "reset work_mem; reset enable_hashjoin");
+    let plan = json(&query(&mut s, "explain (settings, format json) select 1"));
+    assert!(plan.get("Settings").is_none());
+}
+
+#[test]
 fn options_are_checked() {
     let fixture = fixture();
     let mut s = fixture.session();
@@ -144,11 +203,12 @@ fn options_are_checked() {
         ("format JSON", "done"),
         ("format 'JSON'", "ERROR 22023"),
         ("format", "ERROR 42601"),
-        ("format yaml", "ERROR 0A000"),
+        ("format yaml", "done"),
+        ("format xml, settings", "done"),
         ("format other", "ERROR 22023"),
         ("buffers", "done"),
         ("wal", "ERROR 22023"),
-        ("settings", "ERROR 0A000"),
+        ("settings", "done"),
         ("analyze maybe", "ERROR 42601"),
         ("speed", "ERROR 42601"),
     ] {

@@ -26,6 +26,7 @@ mod merge_joins;
 mod names;
 mod network;
 mod pages;
+mod plan_log;
 mod plans;
 mod prepared;
 mod registered;

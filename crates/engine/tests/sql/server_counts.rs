@@ -1,6 +1,8 @@
 //! Counts of the server and of the database: `pg_stat_wal`, `pg_stat_database`, `pg_stat_bgwriter`, and their resets.
 
-use crate::common::{error, query, run};
+use clearway_engine::{Config, Engine, SessionInfo};
+
+use crate::common::{Fixture, config, error, query, run};
 use crate::shop;
 
 #[test]
@@ -42,6 +44,97 @@ fn the_log_is_counted_as_it_is_written() {
             .zip(&after)
             .all(|(reset, after)| reset < after || *after == 0),
         "{reset:?}"
+    );
+}
+
+/// The log goes on in its next file, and the one before is full.
+#[test]
+fn a_switch_goes_on_in_the_next_file_of_the_log() {
+    let fixture = shop();
+    let mut s = fixture.session();
+    let file = "select pg_walfile_name(pg_current_wal_insert_lsn())";
+    assert_eq!(query(&mut s, file), "000000010000000000000001");
+    let next = query(&mut s, "select pg_switch_wal()");
+    assert_eq!(next, "0/2000000");
+    // A position between two files is one of the first.
+    assert_eq!(
+        query(
+            &mut s,
+            "select pg_walfile_name('0/2000000'), pg_walfile_name('0/2000001')"
+        ),
+        "000000010000000000000001|000000010000000000000002"
+    );
+    run(&mut s, "insert into log values (1, 'x')");
+    assert_eq!(query(&mut s, file), "000000010000000000000002");
+    assert_eq!(query(&mut s, "select pg_switch_wal()"), "0/3000000");
+    assert_eq!(query(&mut s, "select count(*) from log"), "1");
+    query(&mut s, "create role joe; set role joe");
+    assert_eq!(
+        error(&mut s, "select pg_switch_wal()").sqlstate().as_str(),
+        "42501"
+    );
+    // Recovery reads what fills the files.
+    drop(s);
+    let Fixture { engine, directory } = fixture;
+    engine.storage().stop_threads();
+    drop(engine);
+    let engine = Engine::open(directory.path(), config()).unwrap();
+    assert!(engine.recovery().records > 100, "{:?}", engine.recovery());
+    let mut s = engine.session(SessionInfo::default()).unwrap();
+    assert_eq!(query(&mut s, "select count(*) from log"), "1");
+}
+
+/// Pages that are read from the file of a table, of its index and of its long values are counted for each.
+#[test]
+fn pages_read_from_files_are_counted_by_relation() {
+    let fixture = Fixture::with_config(
+        "create table t (a int primary key, v text, w text);
+         alter table t alter v set storage external;
+         insert into t select n, repeat('v', 3000), repeat('w', 900) from generate_series(1, 1200) n;
+         create table small (a int primary key); insert into small values (1)",
+        Config {
+            shared_buffers: "1MB".parse().unwrap(),
+            autovacuum: false,
+            ..config()
+        },
+    );
+    let mut s = fixture.session();
+    let sizes = "select pg_relation_size('t') / 8192, pg_relation_size('t_pkey') / 8192";
+    let sizes = query(&mut s, sizes);
+    let (pages, entries) = sizes.split_once('|').unwrap();
+    query(&mut s, "select pg_stat_reset()");
+    let of_t = "select heap_blks_read, idx_blks_read, toast_blks_read, heap_blks_hit is null from pg_statio_user_tables where relname = 't'";
+    assert_eq!(query(&mut s, of_t), "0|0|0|t");
+    query(&mut s, "select sum(length(w)) from t");
+    // The table is larger than the pool, of 128 pages: the others were read, each once.
+    let read = query(&mut s, of_t);
+    let (read, others) = read.split_once('|').unwrap();
+    let (read, pages): (u64, u64) = (read.parse().unwrap(), pages.parse().unwrap());
+    assert!(
+        read <= pages && read + 128 >= pages && read > 0,
+        "{read} of {pages}"
+    );
+    assert_eq!(others, "0|0|t");
+    query(&mut s, "select count(v) from t where length(v) = 3000");
+    let read = query(&mut s, of_t);
+    let read: Vec<&str> = read.split('|').collect();
+    assert!(read[2].parse::<u64>().unwrap() >= 400, "{read:?}");
+    query(&mut s, "set enable_seqscan = off");
+    query(&mut s, "select a from t where a = 7");
+    let of_index =
+        "select idx_blks_read between 1 and 3 from pg_statio_user_indexes where indexrelname = 't_pkey'";
+    assert_eq!(query(&mut s, of_index), "t", "of {entries}");
+    query(
+        &mut s,
+        "select pg_stat_reset_single_table_counters('t'::regclass)",
+    );
+    assert_eq!(query(&mut s, of_t), "0|0|0|t");
+    assert_eq!(
+        query(
+            &mut s,
+            "select toast_blks_read is null from pg_statio_user_tables where relname = 'small'"
+        ),
+        "t"
     );
 }
 

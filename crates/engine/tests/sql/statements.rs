@@ -162,7 +162,23 @@ fn prepared_statements_portals_and_execute_are_calls() {
         "prepare stocked as select name from items where stock > $1",
     );
     run(&mut s, "execute stocked(50)");
-    assert_eq!(of(&mut s, "calls, rows", "select name"), "1|1");
+    run(&mut s, "execute stocked (10 + 40)");
+    assert_eq!(of(&mut s, "calls, rows", "select name"), "2|2");
+    assert_eq!(of(&mut s, "count(*)", "execute"), "0");
+    // The session runs the statement that is counted; also one whose rows are sent in parts.
+    assert_eq!(of(&mut s, "count(*)", "prepare"), "1");
+    let watching = "prepare watching as select (select s.query from pg_stat_statements s where s.queryid = a.query_id) \
+                    from pg_stat_activity a where $1 and query like 'execute%'";
+    run(&mut s, watching);
+    run(&mut s, "execute watching(true)");
+    assert!(query(&mut s, "execute watching(true)").starts_with("select (select s.query"));
+    let execute = s.prepare("execute stocked(0)", &[]).unwrap();
+    let mut completion = s.execute(&execute, &[], 1, &mut out).unwrap();
+    while let Completion::Suspended(portal) = completion {
+        completion = s.resume(portal, 1, &mut out).unwrap();
+    }
+    s.sync().unwrap();
+    assert_eq!(of(&mut s, "calls, rows", "select name"), "3|4");
     assert_eq!(of(&mut s, "count(*)", "execute"), "0");
     // The entry is looked up anew after a reset.
     query(&mut s, "select pg_stat_statements_reset()");

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use clearway_engine::{Collected, Config, Mechanisms, Session};
 
 use crate::common::upserts::{self, Counted};
-use crate::common::{query, run};
+use crate::common::{error, query, run};
 use crate::pair::{Pair, config};
 
 const ACCOUNTS: u32 = 40;
@@ -320,4 +320,138 @@ fn long_values_are_replayed() {
     pair.write("insert into notes select 9, 9 || value from noise");
     pair.catch_up();
     assert_eq!(query(&mut reader, right), "9|t|96001");
+}
+
+/// The mechanisms with each variant of replay.
+fn variants() -> [Mechanisms; 2] {
+    ["serial", "parallel"].map(|replay| {
+        let mut mechanisms = config().mechanisms;
+        mechanisms.set(&format!("replay={replay}")).unwrap();
+        mechanisms
+    })
+}
+
+fn await_shown(reader: &mut Session, sql: &str, wanted: &str) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while query(reader, sql) != wanted {
+        assert!(Instant::now() < until, "{sql}: {}", query(reader, sql));
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Replay that is paused stands still while log is received, shows that, and goes on from there.
+#[test]
+fn a_pause_holds_replay_and_not_the_log() {
+    for mechanisms in variants() {
+        let pair = Pair::with_config(
+            "create table t (a int)",
+            Config {
+                mechanisms,
+                ..config()
+            },
+        );
+        let mut reader = pair.reader();
+        let state = "select pg_is_wal_replay_paused(), pg_get_wal_replay_pause_state()";
+        assert_eq!(query(&mut reader, state), "f|not paused");
+        pair.write("insert into t values (1)");
+        pair.catch_up();
+        query(&mut reader, "select pg_wal_replay_pause()");
+        await_shown(&mut reader, state, "t|paused");
+        await_shown(
+            &mut reader,
+            "select wait_event_type, wait_event from pg_stat_activity where backend_type = 'startup'",
+            "IPC|RecoveryPause",
+        );
+        let stopped = query(&mut reader, "select pg_last_wal_replay_lsn()");
+        pair.write("insert into t select g from generate_series(2, 500) g");
+        let logged = pair.logged();
+        await_shown(
+            &mut reader,
+            &format!("select pg_last_wal_receive_lsn() >= '{logged}'"),
+            "t",
+        );
+        assert!(!pair.has_replayed(logged, Duration::from_millis(300)));
+        assert_eq!(query(&mut reader, "select count(*) from t"), "1");
+        assert_eq!(query(&mut reader, "select pg_last_wal_replay_lsn()"), stopped);
+        query(&mut reader, "select pg_wal_replay_resume()");
+        assert_eq!(query(&mut reader, state), "f|not paused");
+        pair.catch_up();
+        assert_eq!(query(&mut reader, "select count(*) from t"), "500");
+        // A promotion ends a pause: what was received is replayed.
+        query(&mut reader, "select pg_wal_replay_pause()");
+        await_shown(&mut reader, state, "t|paused");
+        pair.write("insert into t values (501)");
+        let logged = pair.logged();
+        await_shown(
+            &mut reader,
+            &format!("select pg_last_wal_receive_lsn() >= '{logged}'"),
+            "t",
+        );
+        let mut pair = pair;
+        pair.cut();
+        pair.standby().promote("a test").unwrap();
+        assert_eq!(query(&mut reader, "select count(*) from t"), "501");
+        assert_eq!(error(&mut reader, state).sqlstate().as_str(), "55000");
+    }
+}
+
+/// A commit is replayed when it is old enough, and what is behind it in the log after it; a promotion waits for none.
+#[test]
+fn a_delay_holds_commits_until_they_are_old_enough() {
+    for mechanisms in variants() {
+        let delay = Duration::from_millis(700);
+        let pair = Pair::with_config(
+            "create table t (a int)",
+            Config {
+                mechanisms: mechanisms.clone(),
+                recovery_min_apply_delay: "700ms".parse().unwrap(),
+                ..config()
+            },
+        );
+        pair.catch_up();
+        let mut reader = pair.reader();
+        for row in 1..=2 {
+            let began = Instant::now();
+            pair.write(&format!("insert into t values ({row})"));
+            let seen = format!("select count(*) from t where a = {row}");
+            if row == 1 {
+                await_shown(
+                    &mut reader,
+                    "select wait_event_type, wait_event from pg_stat_activity where backend_type = 'startup'",
+                    "Timeout|RecoveryApplyDelay",
+                );
+            }
+            await_shown(&mut reader, &seen, "1");
+            // The commit's time was taken behind `began`, by a clock of whole microseconds.
+            assert!(
+                began.elapsed() + Duration::from_millis(1) >= delay,
+                "{:?}",
+                began.elapsed()
+            );
+        }
+        drop(reader);
+        drop(pair);
+        // A day: what a promotion would wait for, if it did.
+        let mut pair = Pair::with_config(
+            "create table t (a int)",
+            Config {
+                mechanisms,
+                recovery_min_apply_delay: "1d".parse().unwrap(),
+                ..config()
+            },
+        );
+        pair.write("insert into t values (1)");
+        let logged = pair.logged();
+        let mut reader = pair.reader();
+        await_shown(
+            &mut reader,
+            &format!("select pg_last_wal_receive_lsn() >= '{logged}'"),
+            "t",
+        );
+        assert!(!pair.has_replayed(logged, Duration::from_millis(300)));
+        assert_eq!(query(&mut reader, "select count(*) from t"), "0");
+        pair.cut();
+        pair.standby().promote("a test").unwrap();
+        assert_eq!(query(&mut reader, "select count(*) from t"), "1");
+    }
 }

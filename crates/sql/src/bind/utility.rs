@@ -257,8 +257,9 @@ impl Binder<'_> {
     pub(super) fn explain(&mut self, statement: &ParsedStatement, options: ExplainOptions) -> Result<Bound> {
         let started = Instant::now();
         let data_type = match options.format {
-            ExplainFormat::Text => DataType::Text,
             ExplainFormat::Json => DataType::Json,
+            // There is no type of XML documents.
+            ExplainFormat::Text | ExplainFormat::Yaml | ExplainFormat::Xml => DataType::Text,
         };
         let columns = vec![Column::computed("QUERY PLAN", data_type)];
         if let Tree::Control(ControlStatement::Execute { name, arguments, .. }) = &statement.tree {

@@ -12,7 +12,7 @@
 //! | module | job |
 //! | --- | --- |
 //! | `nodes` | operators of a FROM |
-//! | `facts` | what JSON has for an operator's title |
+//! | `facts` | the members of a document for an operator's title |
 //!
 //! The forms of the answer: [`crate::explained`].
 
@@ -46,7 +46,7 @@ pub fn explain(statement: &Statement) -> Result<Vec<String>> {
         costs: Some(false),
         ..ExplainOptions::default()
     };
-    plan_tree(statement, &[], &EmptyCatalog, options, None).map(|tree| tree.lines(None))
+    plan_tree(statement, &[], &EmptyCatalog, options, None).map(|tree| tree.lines(None, &[]))
 }
 
 /// The counters of a statement that is measured: of the rows that it sends, and of those that it changes.
@@ -113,7 +113,7 @@ pub fn plan_tree(
     Ok(PlanTree {
         top: lines.finish(),
         options,
-        planning_ms: 0.0,
+        ..PlanTree::default()
     })
 }
 

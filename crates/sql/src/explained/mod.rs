@@ -1,14 +1,16 @@
-//! A plan as EXPLAIN shows it: operators with their costs and counters, as text and as JSON.
+//! A plan as EXPLAIN shows it: operators with their costs and counters, as text, JSON, YAML and XML.
 //!
 //! It knows no plans: [`crate::explain`] makes it of one.
 //!
 //! | module | job |
 //! | --- | --- |
 //! | `options` | the options of EXPLAIN |
-//! | `tree` | the operators, and the two forms of the answer |
+//! | `tree` | the operators, and the lines of text |
+//! | `document` | the forms for programs |
 //! | `counter` | what an operator that is measured has done |
 
 mod counter;
+mod document;
 mod options;
 pub(crate) mod tree;
 

@@ -11,6 +11,10 @@ pub enum ExplainFormat {
     Text,
     /// JSON, in one row.
     Json,
+    /// YAML, in one row.
+    Yaml,
+    /// XML, in one row.
+    Xml,
 }
 
 /// The options of EXPLAIN.
@@ -24,6 +28,8 @@ pub struct ExplainOptions {
     pub costs: Option<bool>,
     /// Show the pages that were read.
     pub buffers: bool,
+    /// Show settings that choose among plans, if they have another value than their default.
+    pub settings: bool,
     /// Show what was written to the log.
     pub wal: bool,
     /// Read the clock in each operator; with ANALYZE true if not given.
@@ -58,7 +64,7 @@ impl ExplainOptions {
     }
 
     /// The subject of the measurement beside rows.
-    pub(crate) fn measured(&self) -> Measured {
+    pub fn measured(&self) -> Measured {
         Measured {
             timing: self.reads_clock(),
             buffers: self.analyze && self.buffers,
@@ -86,12 +92,15 @@ impl ExplainOptions {
             on("verbose", Some(self.verbose)),
             on("costs", self.costs),
             on("buffers", Some(self.buffers)),
+            on("settings", Some(self.settings)),
             on("wal", Some(self.wal)),
             on("timing", self.timing),
             on("summary", self.summary),
             Some(match self.format {
                 ExplainFormat::Text => "format text".to_owned(),
                 ExplainFormat::Json => "format json".to_owned(),
+                ExplainFormat::Yaml => "format yaml".to_owned(),
+                ExplainFormat::Xml => "format xml".to_owned(),
             }),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();

@@ -1,4 +1,4 @@
-//! A plan as it is shown: operators with their properties, and the two forms of the answer.
+//! A plan as it is shown: operators with their properties, and the lines or the document of the answer.
 //!
 //! ```text
 //! Limit  (cost=0.00..0.35 rows=10 width=4) (actual time=0.010..0.020 rows=10 loops=1)
@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use super::document::{self, Member, Part};
 use super::{Cost, Counter, ExplainFormat, ExplainOptions, Measured, StageCounters};
 use crate::stack::checkpoint;
 
@@ -29,7 +30,7 @@ impl CounterOf {
     }
 }
 
-/// A value of JSON.
+/// The value of a property.
 #[derive(Debug, Clone)]
 pub(crate) enum Shown {
     Text(String),
@@ -47,9 +48,9 @@ pub(crate) struct ShownNode {
     pub(crate) of_query: Option<String>,
     pub(crate) cost: Option<Cost>,
     pub(crate) counter: Option<CounterOf>,
-    /// Members of JSON that stand for the title.
+    /// Members of a document that stand for the title.
     pub(crate) facts: Vec<(&'static str, Shown)>,
-    /// Properties that both forms have.
+    /// Properties that all forms have.
     pub(crate) properties: Vec<(String, Shown)>,
     pub(crate) inputs: Vec<ShownNode>,
 }
@@ -68,6 +69,8 @@ pub struct PlanTree {
     pub(crate) options: ExplainOptions,
     /// Milliseconds that planning took.
     pub(crate) planning_ms: f64,
+    /// The statement, if it is shown with its plan.
+    pub(crate) query_text: Option<String>,
 }
 
 impl PlanTree {
@@ -81,12 +84,32 @@ impl PlanTree {
         self.top.reset();
     }
 
-    /// The rows of the answer; `execution_ms`: the milliseconds that the statement has run.
-    pub fn lines(&self, execution_ms: Option<f64>) -> Vec<String> {
+    /// Has the statement shown in front of its plan.
+    pub fn set_query_text(&mut self, text: String) {
+        self.query_text = Some(text);
+    }
+
+    /// True if the answer shows settings.
+    pub fn shows_settings(&self) -> bool {
+        self.options.settings
+    }
+
+    /// The rows of the answer; `execution_ms`: the milliseconds that the statement has run; `settings`: those with another
+    /// value than their default.
+    pub fn lines(&self, execution_ms: Option<f64>, settings: &[(String, String)]) -> Vec<String> {
         match self.options.format {
             ExplainFormat::Text => {
-                let mut lines = Vec::new();
+                let text = self.query_text.as_ref();
+                let mut lines: Vec<String> = text
+                    .map(|text| format!("Query Text: {text}"))
+                    .into_iter()
+                    .collect();
                 self.text(&self.top, 0, &mut lines);
+                if self.options.settings && !settings.is_empty() {
+                    let settings = settings.iter();
+                    let settings = settings.map(|(name, value)| format!("{name} = '{value}'"));
+                    lines.push(format!("Settings: {}", settings.collect::<Vec<_>>().join(", ")));
+                }
                 // Planning reads no pages: a line about them would have nothing to say.
                 if self.options.shows_summary() {
                     lines.push(format!("Planning Time: {:.3} ms", self.planning_ms));
@@ -95,7 +118,7 @@ impl PlanTree {
                 }
                 lines
             }
-            ExplainFormat::Json => vec![self.json(execution_ms)],
+            format => vec![document::write(format, &self.members(execution_ms, settings))],
         }
     }
 
@@ -176,95 +199,103 @@ impl PlanTree {
         (own > 0).then_some((label, (own as f64 / loops as f64).round() as u64))
     }
 
-    fn json(&self, execution_ms: Option<f64>) -> String {
-        let mut out = "[\n  {\n    \"Plan\": ".to_owned();
-        self.json_node(&self.top, 2, &mut out);
+    /// The members of the document.
+    fn members(&self, execution_ms: Option<f64>, settings: &[(String, String)]) -> Vec<Member> {
+        let mut members = Vec::new();
+        let mut add = |name: &str, part: Part| members.push((name.to_owned(), part));
+        if let Some(text) = &self.query_text {
+            add("Query Text", Part::Text(text.clone()));
+        }
+        add("Plan", Part::Group(self.node_members(&self.top)));
+        if self.options.settings && !settings.is_empty() {
+            let settings = settings.iter();
+            let settings = settings.map(|(name, value)| (name.clone(), Part::Text(value.clone())));
+            add("Settings", Part::Group(settings.collect()));
+        }
         if self.options.buffers {
-            let planning =
-                buffer_members(Pages::default()).map(|(name, count)| format!("      \"{name}\": {count}"));
-            let _ = write!(out, ",\n    \"Planning\": {{\n{}\n    }}", planning.join(",\n"));
+            // Planning reads no pages.
+            let planning = buffer_members(Pages::default());
+            let planning = planning.map(|(name, count)| (name.to_owned(), Part::Bare(count.to_string())));
+            add("Planning", Part::Group(planning.into()));
         }
         if self.options.shows_summary() {
-            let _ = write!(out, ",\n    \"Planning Time\": {:.3}", self.planning_ms);
+            add("Planning Time", Part::Bare(format!("{:.3}", self.planning_ms)));
         }
         if let Some(ms) = execution_ms {
-            out.push_str(",\n    \"Triggers\": [\n    ]");
+            add("Triggers", Part::Groups("Trigger", Vec::new()));
             if self.options.shows_summary() {
-                let _ = write!(out, ",\n    \"Execution Time\": {ms:.3}");
+                add("Execution Time", Part::Bare(format!("{ms:.3}")));
             }
         }
-        out.push_str("\n  }\n]");
-        out
+        members
     }
 
-    fn json_node(&self, node: &ShownNode, depth: usize, out: &mut String) {
-        let indent = "  ".repeat(depth + 1);
-        let mut members: Vec<(String, String)> = Vec::new();
-        let mut add = |name: &str, value: String| members.push((name.to_owned(), value));
+    fn node_members(&self, node: &ShownNode) -> Vec<Member> {
+        let mut members: Vec<Member> = Vec::new();
+        let mut add = |name: &str, part: Part| members.push((name.to_owned(), part));
+        let text = |text: &str| Part::Text(text.to_owned());
         for (name, value) in &node.facts {
-            add(name, json_value(value, depth + 1));
+            add(name, value.part());
             if *name == "Node Type" {
                 if let Some(relationship) = node.relationship {
-                    add("Parent Relationship", quoted(relationship));
+                    add("Parent Relationship", text(relationship));
                 }
                 if let Some(name) = &node.of_query {
-                    add("Subplan Name", quoted(name));
+                    add("Subplan Name", text(name));
                 }
-                add("Parallel Aware", "false".to_owned());
-                add("Async Capable", "false".to_owned());
+                add("Parallel Aware", Part::Bare("false".to_owned()));
+                add("Async Capable", Part::Bare("false".to_owned()));
             }
         }
+        let mut number = |name: &str, number: String| add(name, Part::Bare(number));
         if let Some(cost) = node.cost.filter(|_| self.options.shows_costs()) {
-            add("Startup Cost", format!("{:.2}", cost.startup));
-            add("Total Cost", format!("{:.2}", cost.total));
-            add("Plan Rows", shown_rows(cost.rows).to_string());
-            add("Plan Width", (cost.width.round() as i64).to_string());
+            number("Startup Cost", format!("{:.2}", cost.startup));
+            number("Total Cost", format!("{:.2}", cost.total));
+            number("Plan Rows", shown_rows(cost.rows).to_string());
+            number("Plan Width", (cost.width.round() as i64).to_string());
         }
         if let Some(counter) = node.counter.as_ref().filter(|_| self.options.analyze) {
             let found = node.measured(counter.get()).unwrap_or_default();
             if self.options.reads_clock() {
-                add("Actual Startup Time", format!("{:.3}", found.startup_ms));
-                add("Actual Total Time", format!("{:.3}", found.total_ms));
+                number("Actual Startup Time", format!("{:.3}", found.startup_ms));
+                number("Actual Total Time", format!("{:.3}", found.total_ms));
             }
-            add("Actual Rows", found.rows.to_string());
-            add("Actual Loops", found.loops.to_string());
+            number("Actual Rows", found.rows.to_string());
+            number("Actual Loops", found.loops.to_string());
         }
         for (name, value) in &node.properties {
-            add(name, json_value(value, depth + 1));
+            add(name, value.part());
         }
+        let mut number = |name: &str, number: u64| add(name, Part::Bare(number.to_string()));
         if let Some((name, rows)) = self.removed(node) {
-            add(name, rows.to_string());
+            number(name, rows);
         }
         if self.options.counts_pages() {
             for (name, count) in buffer_members(node.pages()) {
-                add(name, count.to_string());
+                number(name, count);
             }
         }
         if self.shows_log(node) {
             let [.., records, images, bytes] = node.pages();
-            for (name, count) in [
-                ("WAL Records", records),
-                ("WAL FPI", images),
-                ("WAL Bytes", bytes),
-            ] {
-                add(name, count.to_string());
-            }
-        }
-        out.push_str("{\n");
-        for (at, (name, value)) in members.iter().enumerate() {
-            let comma = if at == 0 { "" } else { ",\n" };
-            let _ = write!(out, "{comma}{indent}{}: {value}", quoted(name));
+            number("WAL Records", records);
+            number("WAL FPI", images);
+            number("WAL Bytes", bytes);
         }
         if !node.inputs.is_empty() {
-            let _ = write!(out, ",\n{indent}\"Plans\": [");
-            for (at, input) in node.inputs.iter().enumerate() {
-                out.push_str(if at == 0 { "\n" } else { ",\n" });
-                out.push_str(&"  ".repeat(depth + 2));
-                checkpoint(|| self.json_node(input, depth + 2, out));
-            }
-            let _ = write!(out, "\n{indent}]");
+            let inputs = node.inputs.iter();
+            let inputs = inputs.map(|input| checkpoint(|| self.node_members(input)));
+            add("Plans", Part::Groups("Plan", inputs.collect()));
         }
-        let _ = write!(out, "\n{}}}", "  ".repeat(depth));
+        members
+    }
+}
+
+impl Shown {
+    fn part(&self) -> Part {
+        match self {
+            Shown::Text(text) => Part::Text(text.clone()),
+            Shown::Texts(texts) => Part::Texts(texts.clone()),
+        }
     }
 }
 
@@ -348,7 +379,7 @@ fn log_line(pages: Pages) -> Option<String> {
     (!shown.is_empty()).then(|| shown.join(" "))
 }
 
-/// Pages as JSON shows them. Pages of temporary tables are among the shared ones.
+/// Pages as documents show them. Pages of temporary tables are among the shared ones.
 fn buffer_members(
     [hit, read, dirtied, written, temporary_read, temporary_written, ..]: Pages,
 ) -> [(&'static str, u64); 10] {
@@ -369,36 +400,4 @@ fn buffer_members(
 /// A number of rows as it is shown.
 fn shown_rows(rows: f64) -> i64 {
     (rows.round() as i64).max(1)
-}
-
-fn json_value(value: &Shown, depth: usize) -> String {
-    match value {
-        Shown::Text(text) => quoted(text),
-        Shown::Texts(texts) => {
-            let _ = depth;
-            let texts: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
-            format!("[{}]", texts.join(", "))
-        }
-    }
-}
-
-/// A text as JSON writes it.
-fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for character in text.chars() {
-        match character {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            control if u32::from(control) < 0x20 => {
-                let _ = write!(out, "\\u{:04x}", u32::from(control));
-            }
-            other => out.push(other),
-        }
-    }
-    out.push('"');
-    out
 }

@@ -99,7 +99,7 @@ impl PageDevice for PagesOnDisk {
 
     fn read(&self, page: PageId, bytes: &mut [u8; PAGE_SIZE]) -> Result<()> {
         let file = self.files.file(page.rel)?;
-        self.files.read(&file, page, bytes)?;
+        self.files.read_counted(&file, page, bytes)?;
         self.check_lsn(page, bytes)
     }
 

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use clearway_machine::{Native, WaitEvent, WaitScope};
@@ -30,6 +30,8 @@ pub(crate) struct DataFile {
     file: VirtualFile,
     /// Pages in use.
     blocks: AtomicU32,
+    /// Pages that were read into the buffer pool, since the last reset.
+    reads: AtomicU64,
     /// Pages allocated; changes under `growing`.
     growing: Mutex<u32>,
     /// The relation was dropped: the name is gone, and a worker that still has the file finds out when it opens it.
@@ -209,6 +211,30 @@ impl DataFiles {
         lengths
     }
 
+    /// Pages of a relation that were read into the buffer pool since the file was made, found at a start, or reset.
+    pub(crate) fn reads(&self, rel: RelId) -> u64 {
+        let relations = self.relations();
+        let file = relations.used.get(&rel);
+        // Relaxed: a count, by which nothing is found.
+        file.map_or(0, |file| file.reads.load(Ordering::Relaxed))
+    }
+
+    /// Counts the reads of a relation anew; `None`: of each.
+    pub(crate) fn reset_reads(&self, rel: Option<RelId>) {
+        for (of, file) in &self.relations().used {
+            if rel.is_none_or(|rel| rel == *of) {
+                file.reads.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Reads a page of `file`, one that is in use, into the buffer pool, and checks it.
+    pub(crate) fn read_counted(&self, file: &DataFile, page: PageId, bytes: &mut [u8]) -> Result<()> {
+        // Beside the read itself this costs nothing, also where several workers add.
+        file.reads.fetch_add(1, Ordering::Relaxed);
+        self.read(file, page, bytes)
+    }
+
     /// Reads a page of `file`, one that is in use, and checks it.
     pub(crate) fn read(&self, file: &DataFile, page: PageId, bytes: &mut [u8]) -> Result<()> {
         let problem = match file.read(page, bytes)? {
@@ -324,6 +350,7 @@ impl DataFile {
             rel,
             file,
             blocks: AtomicU32::new(blocks),
+            reads: AtomicU64::new(0),
             growing: Mutex::new(allocated),
             removed: AtomicBool::new(false),
         }

@@ -46,14 +46,62 @@ pub struct VacuumStats {
     pub removed_rows: u64,
 }
 
-/// Vacuums the heap `rel` with its indexes, as far as `horizon` allows. `cancel` ends it early, at a page's
+/// The steps of a vacuum, in their order; after [`VacuumPhase::Lines`] it may go on with [`VacuumPhase::Pages`].
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum VacuumPhase {
+    /// Step 1.
+    #[default]
+    Pages,
+    /// Step 2.
+    Indexes,
+    /// Step 3.
+    Lines,
+}
+
+/// The place that a vacuum has come to.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct VacuumProgress {
+    /// Its step.
+    pub phase: VacuumPhase,
+    /// Pages of the heap at its begin.
+    pub pages: u32,
+    /// Pages that it has come to: pruned, or passed over.
+    pub scanned: u32,
+    /// Pages up to which it has given back line pointers.
+    pub vacuumed: u32,
+    /// Rounds through all indexes.
+    pub index_rounds: u32,
+    /// Dead rows whose line pointers are to be given back,
+    pub dead: usize,
+    /// and the number of them that ends step 1 early.
+    pub dead_max: usize,
+}
+
+/// Follows a vacuum, and may end it. A function that tells whether it is to end follows nothing.
+pub trait VacuumWatch {
+    /// True if the vacuum is to end, at a page's end.
+    fn is_cancelled(&self) -> bool;
+
+    /// It has come to another page or to another step. Called without a latch.
+    fn reached(&self, _at: VacuumProgress) {}
+}
+
+impl<F: Fn() -> bool> VacuumWatch for F {
+    fn is_cancelled(&self) -> bool {
+        self()
+    }
+}
+
+/// Vacuums the heap `rel` with its indexes, as far as `horizon` allows. `watch` may end it early, at a page's
 /// end; the caller holds a lock that keeps other vacuums and changes of definition away.
 pub fn vacuum(
     storage: &Storage,
     rel: RelId,
     indexes: &[RelId],
     horizon: Xid,
-    cancel: &dyn Fn() -> bool,
+    watch: &dyn VacuumWatch,
 ) -> Result<VacuumStats> {
     let mut settled = storage.settled_pages.take(rel);
     let mut run = Run {
@@ -65,8 +113,13 @@ pub fn vacuum(
         settled: &mut settled,
         dead: Vec::new(),
         stats: VacuumStats::default(),
+        watch,
+        at: VacuumProgress {
+            dead_max: BATCH,
+            ..VacuumProgress::default()
+        },
     };
-    let done = run.all_pages(cancel);
+    let done = run.all_pages();
     let stats = run.stats;
     // Also after an error: what was noted is true.
     storage.settled_pages.put(rel, settled);
@@ -84,23 +137,36 @@ struct Run<'r> {
     /// Dead line pointers whose index entries are still there.
     dead: Vec<Tid>,
     stats: VacuumStats,
+    watch: &'r dyn VacuumWatch,
+    at: VacuumProgress,
 }
 
 impl Run<'_> {
-    fn all_pages(&mut self, cancel: &dyn Fn() -> bool) -> Result<()> {
-        for block in 0..self.storage.block_count(self.rel)? {
-            if cancel() {
+    fn all_pages(&mut self) -> Result<()> {
+        self.at.pages = self.storage.block_count(self.rel)?;
+        for block in 0..self.at.pages {
+            self.reached(VacuumPhase::Pages);
+            if self.watch.is_cancelled() {
                 return Ok(());
             }
             if !self.is_settled(block)? {
                 self.visit(block)?;
             }
             self.stats.pages += 1;
+            self.at.scanned += 1;
             if self.dead.len() >= BATCH {
                 self.remove()?;
             }
         }
         self.remove()
+    }
+
+    fn reached(&mut self, phase: VacuumPhase) {
+        self.at.phase = phase;
+        if phase != VacuumPhase::Lines {
+            self.at.dead = self.dead.len();
+        }
+        self.watch.reached(self.at);
     }
 
     /// True if the page is as a vacuum has noted it (N1 and N3 of `settled_pages`).
@@ -150,14 +216,49 @@ impl Run<'_> {
 
     /// Steps 2 and 3.
     fn remove(&mut self) -> Result<()> {
-        self.stats.removed_rows += remove(
-            self.storage,
-            self.rel,
-            self.indexes,
-            &mut self.dead,
-            &mut self.ring,
-            self.settled,
-        )?;
+        if !self.dead.is_empty() {
+            self.reached(VacuumPhase::Indexes);
+            let set: HashSet<Tid> = self.dead.iter().copied().collect();
+            for index in self.indexes {
+                BTree::new(index.0).vacuum_delete(self.storage, &set)?;
+            }
+            self.at.index_rounds += 1;
+            self.free_lines()?;
+        }
+        self.at.vacuumed = self.at.scanned;
+        Ok(())
+    }
+
+    /// Step 3.
+    fn free_lines(&mut self) -> Result<()> {
+        let (storage, rel) = (self.storage, self.rel);
+        let dead = std::mem::take(&mut self.dead);
+        for tids in dead.chunk_by(|a, b| a.block == b.block) {
+            let block = tids[0].block;
+            self.at.vacuumed = block;
+            self.reached(VacuumPhase::Lines);
+            let mut change = storage.begin_change(Xid::INVALID)?;
+            let mut page = storage
+                .pin_in(PageId { rel, block }, Some(&mut self.ring))?
+                .into_exclusive();
+            let before = page::lsn(page.header());
+            for tid in tids {
+                debug_assert_eq!(line(page.hinted().front(), tid.slot), Line::Dead, "R3");
+            }
+            let unused = tids.iter().map(|tid| (tid.slot, Line::Unused));
+            compact(&mut change, &mut page, unused);
+            let lsn = change.finish()?;
+            // N3: all Dead line pointers of that look are those freed now.
+            let look = self.settled.get(block).filter(|look| look.lsn == before);
+            let now = look.map(|look| SettledPage {
+                lsn,
+                dead: false,
+                ..look
+            });
+            self.settled.note(block, now);
+            storage.fsm.record(rel, block, free_space(page.header()));
+        }
+        self.stats.removed_rows += dead.len() as u64;
         Ok(())
     }
 }
@@ -187,46 +288,4 @@ fn count_rows(storage: &Storage, page: &PageExclusive<'_>) -> Result<Rows> {
         }
     }
     Ok(rows)
-}
-
-/// Steps 2 and 3.
-fn remove(
-    storage: &Storage,
-    rel: RelId,
-    indexes: &[RelId],
-    dead: &mut Vec<Tid>,
-    ring: &mut FrameRing,
-    settled: &mut SettledPages,
-) -> Result<u64> {
-    if dead.is_empty() {
-        return Ok(0);
-    }
-    let set: HashSet<Tid> = dead.iter().copied().collect();
-    for index in indexes {
-        BTree::new(index.0).vacuum_delete(storage, &set)?;
-    }
-    for tids in dead.chunk_by(|a, b| a.block == b.block) {
-        let block = tids[0].block;
-        let mut change = storage.begin_change(Xid::INVALID)?;
-        let mut page = storage
-            .pin_in(PageId { rel, block }, Some(&mut *ring))?
-            .into_exclusive();
-        let before = page::lsn(page.header());
-        for tid in tids {
-            debug_assert_eq!(line(page.hinted().front(), tid.slot), Line::Dead, "R3");
-        }
-        let unused = tids.iter().map(|tid| (tid.slot, Line::Unused));
-        compact(&mut change, &mut page, unused);
-        let lsn = change.finish()?;
-        // N3: all Dead line pointers of that look are those freed now.
-        let look = settled.get(block).filter(|look| look.lsn == before);
-        let now = look.map(|look| SettledPage {
-            lsn,
-            dead: false,
-            ..look
-        });
-        settled.note(block, now);
-        storage.fsm.record(rel, block, free_space(page.header()));
-    }
-    Ok(dead.drain(..).count() as u64)
 }

@@ -25,9 +25,16 @@ fn replay_local(storage: &Storage, standby: &Standby, scanned: &ScannedLog) -> R
     let started = Instant::now();
     let mut report = scanned.report();
     let mut replayer = Replayer::without_sessions(storage, standby)?;
-    replay_stretch(storage, &mut replayer, scanned.redo, scanned.end, |kind| {
-        report.count(kind);
-    })?;
+    replay_stretch(
+        storage,
+        &mut replayer,
+        scanned.redo,
+        scanned.end,
+        |_| true,
+        |kind| {
+            report.count(kind);
+        },
+    )?;
     // Fails if the running transactions are not known, which is when there can be no snapshots.
     replayer.suspect_running()?;
     drop(replayer);

@@ -9,25 +9,29 @@ use clearway_machine::WaitEvent;
 
 use super::replay::{ReplayThreads, Replayer};
 use super::restartpoint::restartpoint_loop;
+use crate::commit::end_record::time_us as end_time_us;
+use crate::commit::wall_clock;
 use crate::error::{Result, StorageError};
 use crate::page::Lsn;
 use crate::replication::standby_state::{ReplayObserver, ReplayVariant, Standby, lock};
 use crate::storage::Storage;
 use crate::storage::background::BackgroundKind;
 use crate::wal::reader::LogReader;
-use crate::wal::record::RecordKind;
+use crate::wal::record::{Record, RecordKind};
 
 /// Records between two notices to those that wait for replay.
 const NOTICE_RECORDS: u32 = 256;
 /// The thread looks at least so often whether its storage is still there.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Replays the records between two positions, of which each is the end of one; the second position.
+/// Replays the records between two positions, of which each is the end of one, as long as they `may_be_replayed`; the position
+/// that it comes to.
 pub(crate) fn replay_stretch(
     storage: &Storage,
     replayer: &mut Replayer<'_>,
     from: Lsn,
     to: Lsn,
+    mut may_be_replayed: impl FnMut(&Record<'_>) -> bool,
     mut replayed: impl FnMut(RecordKind),
 ) -> Result<Lsn> {
     let mut reader = LogReader::up_to(storage.wal.device(), from, to).linked(replayer.link());
@@ -36,6 +40,10 @@ pub(crate) fn replay_stretch(
         let next = reader.next_record();
         let next = next.map_err(|error| StorageError::io("read the log in", replayer.log_dir(), error))?;
         let Some((record, end)) = next else { break };
+        if !may_be_replayed(&record) {
+            replayer.complete()?;
+            return Ok(start);
+        }
         replayer.replay(&record, start, end)?;
         replayed(record.kind);
     }
@@ -53,6 +61,16 @@ pub(crate) fn replay_stretch(
         });
     }
     Ok(position)
+}
+
+/// The time from which on a record may be replayed under a delay, in microseconds since 2000: that of a commit, by its own time.
+/// Other records have none, so that what a transaction has changed is there when its commit is due.
+fn due(record: &Record<'_>, delay: Duration) -> i64 {
+    if delay.is_zero() || record.kind != RecordKind::COMMIT {
+        return i64::MIN;
+    }
+    let delay_us = i64::try_from(delay.as_micros()).unwrap_or(i64::MAX);
+    end_time_us(record.payload).map_or(i64::MIN, |time_us| time_us.saturating_add(delay_us))
 }
 
 /// The body of the thread that replays: to the end of replay and, if that has failed, on to the end of the standby, so that
@@ -81,21 +99,41 @@ fn replay_loop(storage: Weak<Storage>, standby: Arc<Standby>) {
         },
     };
     let mut position = tracker.get().replayed;
+    // The time from which on the next record may be replayed.
+    let mut due_us = i64::MIN;
     loop {
+        let is_paused = standby.hold.is_wanted() && !tracker.is_ending();
+        standby.hold.set_paused(is_paused);
+        let delay_us = match tracker.is_ending() {
+            true => 0,
+            false => due_us.saturating_sub(wall_clock::now_us()).max(0),
+        };
+        let is_held = is_paused || delay_us > 0;
         // A record may be received in part: nothing can be done until it is whole.
         let has_received = || tracker.whole() != position;
-        let has_more = || tracker.is_stopping() || tracker.is_ending() || has_received();
-        let was_up_to_date = !has_received();
-        let event = match tracker.is_fed() {
-            true => WaitEvent::RecoveryWalStream,
-            false => WaitEvent::RecoveryRetry,
+        let goes_on = || match is_paused {
+            true => !standby.hold.is_wanted(),
+            false => delay_us == 0 && has_received() || standby.hold.is_wanted(),
         };
-        let woken = tracker.wait(LOOK, event, has_more);
+        let has_more = || tracker.is_stopping() || tracker.is_ending() || goes_on();
+        // What is held back on purpose does not lag either.
+        let was_up_to_date = !has_received() || is_held;
+        let event = match (is_paused, delay_us > 0, tracker.is_fed()) {
+            (true, _, _) => WaitEvent::RecoveryPause,
+            (false, true, _) => WaitEvent::RecoveryApplyDelay,
+            (false, false, true) => WaitEvent::RecoveryWalStream,
+            (false, false, false) => WaitEvent::RecoveryRetry,
+        };
+        let look = match delay_us {
+            0 => LOOK,
+            delay_us => LOOK.min(Duration::from_micros(delay_us.unsigned_abs())),
+        };
+        let woken = tracker.wait(look, event, has_more);
         let Some(storage) = storage.upgrade() else { return };
         if tracker.is_stopping() {
             return;
         }
-        if !woken {
+        if !woken || standby.hold.is_wanted() && !tracker.is_ending() {
             continue;
         }
         // A standby does not lag while its primary is idle.
@@ -106,12 +144,28 @@ fn replay_loop(storage: Weak<Storage>, standby: Arc<Standby>) {
         let replayed = Replayer::new(&storage, &standby, threads.as_mut()).and_then(|mut replayer| {
             let whole = tracker.whole();
             let mut count = 0;
-            let reached = replay_stretch(&storage, &mut replayer, position, whole, |_| {
+            due_us = i64::MIN;
+            let may_be_replayed = |record: &Record<'_>| {
+                if tracker.is_ending() {
+                    return true;
+                }
+                due_us = due(record, standby.options.apply_delay);
+                !standby.hold.is_wanted() && (due_us == i64::MIN || due_us <= wall_clock::now_us())
+            };
+            let replayed = |_| {
                 count += 1;
                 if count % NOTICE_RECORDS == 0 {
                     tracker.notify();
                 }
-            });
+            };
+            let reached = replay_stretch(
+                &storage,
+                &mut replayer,
+                position,
+                whole,
+                may_be_replayed,
+                replayed,
+            );
             replayer.idle();
             reached.map(|reached| (reached, whole))
         });
@@ -125,11 +179,12 @@ fn replay_loop(storage: Weak<Storage>, standby: Arc<Standby>) {
             }
         };
         position = reached;
-        if tracker.whole() == whole {
+        let is_done = tracker.whole() == whole && reached == whole;
+        if is_done {
             standby.is_up_to_date();
         }
         tracker.notify();
-        if is_ending && tracker.whole() == whole {
+        if is_ending && is_done {
             return;
         }
     }

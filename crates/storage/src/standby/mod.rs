@@ -78,7 +78,8 @@ mod tests;
 pub use self::receive::LogReceiver;
 pub(crate) use self::take_back::TakeBack;
 pub use crate::replication::standby_state::{
-    ChangedDefinitions, Conflict, Progress, ReplayObserver, ReplayVariant, Standby, StandbyOptions,
+    ChangedDefinitions, Conflict, Progress, ReplayObserver, ReplayPause, ReplayVariant, Standby,
+    StandbyOptions,
 };
 #[cfg(doc)]
 use crate::storage::Storage;

@@ -6,6 +6,7 @@
 //! | `pages` | pages, as statements reach them |
 //! | `relations` | making, dropping and listing relations |
 //! | `changes` | room in the log, and the changes that are logged there |
+//! | `log_switch` | going on in the log's next file |
 //! | `own_log` | records of the program's own |
 //! | `transactions` | snapshots, commits, rollbacks |
 //! | `recovery_start` | the position at which recovery begins |
@@ -23,6 +24,7 @@ pub(crate) mod background_state;
 mod changes;
 pub(crate) mod fsm;
 mod log_reading;
+mod log_switch;
 mod options;
 mod own_log;
 pub(crate) mod page_room;

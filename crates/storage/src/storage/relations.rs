@@ -56,4 +56,15 @@ impl Storage {
     pub fn block_count(&self, rel: RelId) -> Result<u32> {
         self.files.blocks(rel)
     }
+
+    /// Pages of a relation that were read from its file into the buffer pool, since the start, the making of the file, or the
+    /// last [`reset_pages_read`](Self::reset_pages_read); 0 of one that there is not.
+    pub fn pages_read(&self, rel: RelId) -> u64 {
+        self.files.reads(rel)
+    }
+
+    /// Counts the pages that are read of a relation anew; `None`: of each.
+    pub fn reset_pages_read(&self, rel: Option<RelId>) {
+        self.files.reset_reads(rel);
+    }
 }

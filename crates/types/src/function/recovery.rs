@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use self::RecoveryFunction::{
-    Current, Difference, IsInRecovery, Last, LastReplayedCommit, Promote, ReloadConfiguration,
+    Current, Difference, IsInRecovery, IsReplayPaused, Last, LastReplayedCommit, LogFile, PauseReplay,
+    Promote, ReloadConfiguration, ReplayPauseState, ResumeReplay, SwitchLogFile,
 };
 use super::row::Implementation::Session;
 use super::row::{FunctionRow, row};
 use crate::context::LogPosition::{self, Flushed, Inserted, Received, Replayed};
 use crate::context::SessionFacts;
 use crate::error::{EngineError, Result, SqlState};
-use crate::value::DataType::{Bool, Int4, Numeric, PgLsn, TimestampTz};
+use crate::value::DataType::{Bool, Int4, Numeric, PgLsn, Text, TimestampTz, Void};
 use crate::value::{Numeric as Decimal, Value};
 
 /// A function about the log or a standby.
@@ -30,6 +31,18 @@ enum RecoveryFunction {
     Promote,
     /// `pg_reload_conf()`
     ReloadConfiguration,
+    /// `pg_wal_replay_pause()`
+    PauseReplay,
+    /// `pg_wal_replay_resume()`
+    ResumeReplay,
+    /// `pg_is_wal_replay_paused()`: as soon as it is asked for
+    IsReplayPaused,
+    /// `pg_get_wal_replay_pause_state()`
+    ReplayPauseState,
+    /// `pg_switch_wal()`
+    SwitchLogFile,
+    /// `pg_walfile_name(position)`
+    LogFile,
 }
 
 /// The time that `pg_promote()` waits, unless it says otherwise.
@@ -127,13 +140,82 @@ pub(super) static ROWS: &[FunctionRow] = &[
         Session(|x, s| ReloadConfiguration.call(x, s)),
     )
     .volatile(),
+    row(
+        3071,
+        "pg_wal_replay_pause",
+        &[],
+        Void,
+        Session(|x, s| PauseReplay.call(x, s)),
+    )
+    .volatile(),
+    row(
+        3072,
+        "pg_wal_replay_resume",
+        &[],
+        Void,
+        Session(|x, s| ResumeReplay.call(x, s)),
+    )
+    .volatile(),
+    row(
+        3073,
+        "pg_is_wal_replay_paused",
+        &[],
+        Bool,
+        Session(|x, s| IsReplayPaused.call(x, s)),
+    )
+    .volatile(),
+    row(
+        1137,
+        "pg_get_wal_replay_pause_state",
+        &[],
+        Text,
+        Session(|x, s| ReplayPauseState.call(x, s)),
+    )
+    .volatile(),
+    row(
+        2848,
+        "pg_switch_wal",
+        &[],
+        PgLsn,
+        Session(|x, s| SwitchLogFile.call(x, s)),
+    )
+    .volatile(),
+    row(
+        2851,
+        "pg_walfile_name",
+        &[PgLsn],
+        Text,
+        Session(|x, s| LogFile.call(x, s)),
+    )
+    .volatile(),
 ];
+
+/// The position that an argument is.
+fn position(argument: &Value) -> u64 {
+    match argument {
+        Value::Lsn(position) => *position,
+        _ => unreachable!("an argument has its parameter's type, and is not NULL"),
+    }
+}
 
 impl RecoveryFunction {
     fn call(self, arguments: &[Value], session: &dyn SessionFacts) -> Result<Value> {
         Ok(match self {
             RecoveryFunction::IsInRecovery => Value::Bool(session.is_in_recovery()),
-            RecoveryFunction::Current(_) if session.is_in_recovery() => return Err(in_recovery()),
+            RecoveryFunction::Current(_) | RecoveryFunction::SwitchLogFile | RecoveryFunction::LogFile
+                if session.is_in_recovery() =>
+            {
+                return Err(in_recovery());
+            }
+            RecoveryFunction::PauseReplay | RecoveryFunction::ResumeReplay => {
+                session.pause_replay(self == RecoveryFunction::PauseReplay)?;
+                // The value of functions that return nothing.
+                Value::text("")
+            }
+            RecoveryFunction::IsReplayPaused => Value::Bool(session.replay_pause()? != "not paused"),
+            RecoveryFunction::ReplayPauseState => Value::text(session.replay_pause()?),
+            RecoveryFunction::SwitchLogFile => Value::Lsn(session.switch_log_file()?),
+            RecoveryFunction::LogFile => Value::text(session.log_file(position(&arguments[0]))?),
             RecoveryFunction::Current(which) | RecoveryFunction::Last(which) => {
                 session.log_position(which).map_or(Value::Null, Value::Lsn)
             }
@@ -142,10 +224,7 @@ impl RecoveryFunction {
                 .map_or(Value::Null, Value::TimestampTz),
             RecoveryFunction::ReloadConfiguration => Value::Bool(session.reload_configuration()?),
             RecoveryFunction::Difference => {
-                let of = |at: usize| match &arguments[at] {
-                    Value::Lsn(position) => i128::from(*position),
-                    _ => unreachable!("an argument has its parameter's type, and is not NULL"),
-                };
+                let of = |at: usize| i128::from(position(&arguments[at]));
                 Value::Numeric(Decimal::from(of(0) - of(1)))
             }
             RecoveryFunction::Promote => {

@@ -21,7 +21,7 @@
 //! | `server` | `pg_database`, `pg_namespace`, `pg_tablespace`, languages, collations |
 //! | `privileges` | the privilege views of the SQL standard |
 //! | `roles` | `pg_authid`, `pg_auth_members` and the views over them |
-//! | `progress` | `pg_stat_progress_copy` |
+//! | `progress` | `pg_stat_progress_…` |
 //! | `settings`, `file_settings` | `pg_settings`, `pg_file_settings` |
 //! | `activity`, `replication`, `statistics`, `internals` | sessions; followers, slots, a standby; counts; latches and memory |
 //! | `information_schema`, `information_columns` | the views of the SQL standard |
@@ -83,7 +83,7 @@ use clearway_storage::retention::LogRetention;
 use clearway_storage::wal::LogTotals;
 use clearway_storage::{Lsn, Storage};
 
-use crate::activity::{BackgroundActivity, CopyShown, SessionActivity};
+use crate::activity::{BackgroundActivity, CommandShown, SessionActivity};
 use crate::catalog::CatalogState;
 use crate::catalog::access::{self, Acl};
 use crate::catalog::role::Role;
@@ -123,7 +123,7 @@ pub(crate) struct Sources<'a> {
     pub(crate) log_counts: &'a dyn Fn() -> Since<LogTotals>,
     pub(crate) archiver_reset_us: &'a dyn Fn() -> i64,
     pub(crate) statements: &'a StatementStatistics,
-    pub(crate) copies: &'a dyn Fn() -> Vec<(u32, CopyShown)>,
+    pub(crate) commands: &'a dyn Fn() -> Vec<(u32, CommandShown)>,
     pub(crate) prepared: &'a dyn Fn() -> Vec<ListedStatement>,
     pub(crate) database: &'a str,
     /// The name that the client has logged in with.
@@ -301,7 +301,9 @@ static SHAPES: &[(&Shape, MakeRows)] = &[
     (&system_views::PG_STAT_BGWRITER, statistics::of_background_writer),
     (&system_views::PG_STAT_DATABASE, statistics::of_database),
     (&system_views::PG_STAT_DATABASE_CONFLICTS, replication::conflicts),
-    (&system_views::PG_STAT_PROGRESS_COPY, progress::of_copy),
+    (&system_views::PG_STAT_PROGRESS_COPY, progress::of_copies),
+    (&system_views::PG_STAT_PROGRESS_CREATE_INDEX, progress::of_indexes),
+    (&system_views::PG_STAT_PROGRESS_VACUUM, progress::of_vacuums),
     (&system_views::PG_STAT_REPLICATION, replication::followers),
     (&system_views::PG_STAT_REPLICATION_SLOTS, none),
     (&system_views::PG_STAT_SSL, activity::ssl),

@@ -10,6 +10,8 @@ use crate::catalog::{Runs, TableRuntime};
 use crate::server_counts::DatabaseCounts;
 use clearway_sql::catalog_facts::TableStatistic;
 use clearway_sql::value::{Numeric, Value};
+use clearway_sql::{TableDef, TableKind};
+use clearway_storage::RelId;
 
 impl TableRuntime {
     /// A statistic of the table; `None` for one that is not kept, and for the time of what was never done.
@@ -53,6 +55,7 @@ struct Counted {
     schema: Arc<str>,
     name: String,
     runtime: Option<Arc<TableRuntime>>,
+    definition: Option<Arc<TableDef>>,
     has_indexes: bool,
 }
 
@@ -62,6 +65,7 @@ fn user_tables(sources: &Sources<'_>) -> Vec<Counted> {
         schema: Arc::clone(&entry.def.schema.name),
         name: entry.def.name.clone(),
         runtime: Some(Arc::clone(&entry.runtime)),
+        definition: Some(Arc::clone(&entry.def)),
         has_indexes: entry.def.all_indexes().next().is_some(),
     };
     sources.catalog.tables().iter().map(counted).collect()
@@ -74,6 +78,7 @@ fn system_tables() -> Vec<Counted> {
         schema: Arc::clone(&table.definition.schema.name),
         name: table.shape.name.to_owned(),
         runtime: None,
+        definition: None,
         has_indexes: false,
     });
     counted.collect()
@@ -132,17 +137,34 @@ pub(super) fn of_all_tables(sources: &Sources<'_>, rows: &mut Rows) {
     push_tables(system_tables(), rows);
 }
 
-fn push_pages(tables: Vec<Counted>, rows: &mut Rows) {
+/// Pages of relations that were read from their files; NULL for no relation.
+fn pages_read(sources: &Sources<'_>, rels: impl Iterator<Item = u32>) -> Value {
+    let reads = rels.map(|rel| sources.storage.pages_read(RelId(rel)));
+    reads.reduce(|sum, reads| sum + reads).map_or(NULL, count)
+}
+
+/// A page that is found in memory is not counted for its relation: that would cost each reader of the page a write.
+fn push_pages(sources: &Sources<'_>, tables: Vec<Counted>, rows: &mut Rows) {
     for table in tables {
+        let definition = table.definition.as_deref();
+        let indexes = definition.into_iter().flat_map(|table| table.all_indexes());
+        let heap = definition.and_then(|table| match table.kind {
+            TableKind::Heap { rel } => Some(rel),
+            TableKind::Virtual | TableKind::View => None,
+        });
+        let long_values = definition.and_then(|table| table.long_rel);
         rows.push([
             ("relid", oid(table.oid)),
             ("schemaname", text(&table.schema)),
             ("relname", text(&table.name)),
-            ("heap_blks_read", NULL),
+            ("heap_blks_read", pages_read(sources, heap.into_iter())),
             ("heap_blks_hit", NULL),
-            ("idx_blks_read", NULL),
+            (
+                "idx_blks_read",
+                pages_read(sources, indexes.map(|index| index.rel)),
+            ),
             ("idx_blks_hit", NULL),
-            ("toast_blks_read", NULL),
+            ("toast_blks_read", pages_read(sources, long_values.into_iter())),
             ("toast_blks_hit", NULL),
             ("tidx_blks_read", NULL),
             ("tidx_blks_hit", NULL),
@@ -152,18 +174,18 @@ fn push_pages(tables: Vec<Counted>, rows: &mut Rows) {
 
 /// `pg_statio_user_tables`
 pub(super) fn pages_of_user_tables(sources: &Sources<'_>, rows: &mut Rows) {
-    push_pages(user_tables(sources), rows);
+    push_pages(sources, user_tables(sources), rows);
 }
 
 /// `pg_statio_sys_tables`
-pub(super) fn pages_of_system_tables(_: &Sources<'_>, rows: &mut Rows) {
-    push_pages(system_tables(), rows);
+pub(super) fn pages_of_system_tables(sources: &Sources<'_>, rows: &mut Rows) {
+    push_pages(sources, system_tables(), rows);
 }
 
 /// `pg_statio_all_tables`
 pub(super) fn pages_of_all_tables(sources: &Sources<'_>, rows: &mut Rows) {
-    push_pages(user_tables(sources), rows);
-    push_pages(system_tables(), rows);
+    push_pages(sources, user_tables(sources), rows);
+    push_pages(sources, system_tables(), rows);
 }
 
 /// `pg_stat_user_indexes`, `pg_stat_all_indexes`: the tables of the system have no indexes.
@@ -194,7 +216,7 @@ pub(super) fn pages_of_indexes(sources: &Sources<'_>, rows: &mut Rows) {
                 ("schemaname", text(&entry.def.schema.name)),
                 ("relname", text(&entry.def.name)),
                 ("indexrelname", text(&index.name)),
-                ("idx_blks_read", NULL),
+                ("idx_blks_read", pages_read(sources, std::iter::once(index.rel))),
                 ("idx_blks_hit", NULL),
             ]);
         }

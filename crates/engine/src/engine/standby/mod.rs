@@ -36,7 +36,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use clearway_storage::{StandbyOptions, Storage};
+use clearway_storage::{Standby, StandbyOptions, Storage};
 use clearway_txn::ProcId;
 
 use super::{Engine, closed_on_error, storage_options};
@@ -79,6 +79,7 @@ impl Engine {
             replay: config.mechanisms.replay,
             replay_workers: config.replay_workers,
             streaming_delay_max: config.max_standby_streaming_delay.duration(),
+            apply_delay: config.recovery_min_apply_delay.duration(),
         };
         let opened = Storage::open_standby(directory.as_ref(), storage_options(&config), options);
         let opened = opened.map_err(storage_error)?;
@@ -96,6 +97,14 @@ impl Engine {
             started.map_err(storage_error)?;
             Ok(engine)
         })
+    }
+
+    /// The standby that it is; 55000 if it is none.
+    pub(crate) fn replaying(&self) -> Result<&Standby> {
+        let standby = self.storage.standby().filter(|_| self.is_standby());
+        standby
+            .map(|standby| &**standby)
+            .ok_or_else(promote::not_in_recovery)
     }
 
     /// True if it is a standby, which reads only. A promotion ends that.

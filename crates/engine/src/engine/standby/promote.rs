@@ -116,7 +116,7 @@ impl Engine {
 
 /// 55000.
 #[cold]
-fn not_in_recovery() -> EngineError {
+pub(super) fn not_in_recovery() -> EngineError {
     EngineError::new(
         SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
         "recovery is not in progress",

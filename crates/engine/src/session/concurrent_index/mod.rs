@@ -69,6 +69,8 @@ use std::sync::Arc;
 
 use clearway_txn::LockMode;
 
+use crate::activity::Command;
+use crate::activity::progress::index as shown;
 use crate::catalog::{CATALOG_REL, TableUse};
 use crate::definition::concurrent_index::{self, Done, Step};
 use crate::definition::reindex::was_reindexed;
@@ -127,14 +129,23 @@ impl Session {
             &mut SubqueryResults::default(),
             |execution, engine| crate::definition::check_permission(execution, &engine.catalog, statement),
         )?;
+        let slot = Arc::clone(&self.slot);
+        let progress = &slot.progress;
         match statement {
-            DefinitionStatement::CreateIndex(create) => self.create_in_steps(create, out),
+            DefinitionStatement::CreateIndex(create) => {
+                let _running = progress.begin(Command::CreateIndexConcurrently, create.table.oid);
+                self.create_in_steps(create, out)
+            }
             DefinitionStatement::DropIndex { indexes, .. } => {
                 let (name, table) = &indexes[0];
                 match table {
                     Some(table) => self.drop_in_steps(table, name, out),
                     None => Ok(()),
                 }
+            }
+            DefinitionStatement::Reindex(reindex) if reindex.concurrently => {
+                let _running = progress.begin(Command::ReindexConcurrently, 0);
+                self.reindex_in_steps(reindex, out)
             }
             DefinitionStatement::Reindex(reindex) => self.reindex_in_steps(reindex, out),
             other => Err(EngineError::internal(format!("{} has no steps", other.tag()))),
@@ -159,11 +170,13 @@ impl Session {
         index: u32,
         out: &mut dyn Output,
     ) -> Result<Option<clearway_txn::Xid>> {
-        self.wait_for_holders(table, LockMode::Share)?;
+        // A command of several indexes goes on to this one.
+        drop(self.slot.progress.index_of(table, index));
+        self.wait_for_holders(table, LockMode::Share, shown::WAITS_BEFORE_BUILD)?;
         if self.step(table, Step::Build(index), out)? == Done::Nothing {
             return Ok(None);
         }
-        self.wait_for_holders(table, LockMode::Share)?;
+        self.wait_for_holders(table, LockMode::Share, shown::WAITS_BEFORE_VALIDATION)?;
         let Done::Completed(xid) = self.step(table, Step::Complete(index), out)? else {
             return Ok(None);
         };
@@ -184,8 +197,10 @@ impl Session {
 
     /// Steps 8 to 12, from where the index is.
     fn withdraw_in_steps(&mut self, table: u32, index: u32, out: &mut dyn Output) -> Result<()> {
+        let mut phase = shown::WAITS_BEFORE_DEAD;
         while self.step(table, Step::Withdraw(index), out)? != Done::Nothing {
-            self.wait_for_holders(table, LockMode::AccessExclusive)?;
+            self.wait_for_holders(table, LockMode::AccessExclusive, phase)?;
+            phase = shown::WAITS_BEFORE_DROP;
         }
         Ok(())
     }
@@ -261,7 +276,7 @@ impl Session {
         };
         if let Some(completed) = self.build_in_steps(table, new, out)? {
             self.step(table, Step::Exchange(index, new, completed), out)?;
-            self.wait_for_holders(table, LockMode::AccessExclusive)?;
+            self.wait_for_holders(table, LockMode::AccessExclusive, shown::WAITS_BEFORE_DEAD)?;
         }
         self.withdraw_in_steps(table, new, out)?;
         if verbose && let Some(name) = self.index_name(table, index) {

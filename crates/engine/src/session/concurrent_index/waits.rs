@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use clearway_machine::{Native, WaitEvent, WaitScope};
 use clearway_txn::{LockMode, LockTag, ProcId, Xid};
 
+use crate::activity::progress::index as shown;
 use crate::engine::CircleLooks;
 use crate::lock_wait::{WaitCircle, lock_timed_out};
 use crate::session::Session;
@@ -18,31 +19,47 @@ const PAUSE_MIN: Duration = Duration::from_micros(500);
 const PAUSE_MAX: Duration = Duration::from_millis(20);
 
 impl Session {
-    /// Waits until each transaction has ended that holds a table's lock in a mode that excludes `mode`.
-    pub(super) fn wait_for_holders(&self, table: u32, mode: LockMode) -> Result<()> {
+    /// Waits until each transaction has ended that holds a table's lock in a mode that excludes `mode`; `phase` is what the
+    /// progress shows meanwhile.
+    pub(super) fn wait_for_holders(&self, table: u32, mode: LockMode, phase: u64) -> Result<()> {
         let locks = &self.engine.storage.locks;
         let tag = LockTag::Relation(table);
-        for holder in locks.holders(self.txn.proc, tag, mode) {
+        let progress = self.slot.progress.running();
+        progress.index_phase(phase);
+        let holders = locks.holders(self.txn.proc, tag, mode);
+        progress.set(shown::LOCKERS, holders.len() as u64);
+        for holder in holders {
             self.wait_until(WaitEvent::LockRelation, holder.proc(), || {
                 !locks.still_holds(holder, tag, mode)
             })?;
+            progress.add(shown::LOCKERS_DONE, 1);
         }
         Ok(())
+    }
+
+    /// The number of the session that has a place in the lock table; 0 for none.
+    fn session_at(&self, proc: ProcId) -> u64 {
+        let sessions = self.engine.sessions();
+        let found = sessions.values().find(|session| session.locks_as(proc));
+        found.map_or(0, |session| u64::from(session.slot.process_id))
     }
 
     /// Waits until each snapshot is gone that may not see a transaction.
     pub(super) fn wait_for_older_snapshots(&self, xid: Xid) -> Result<()> {
         let storage = &self.engine.storage;
-        for proc in storage.proc_array.holders_of_xmin_up_to(xid) {
-            if proc == self.txn.proc {
-                continue;
-            }
+        let progress = self.slot.progress.running();
+        progress.index_phase(shown::WAITS_FOR_SNAPSHOTS);
+        let mut holders = storage.proc_array.holders_of_xmin_up_to(xid);
+        holders.retain(|proc| *proc != self.txn.proc);
+        progress.set(shown::LOCKERS, holders.len() as u64);
+        for proc in holders {
             // Another transaction of the session has a later snapshot, though its xmin may be as old.
             let releases = storage.locks.release_count(proc);
             self.wait_until(WaitEvent::LockTransaction, proc, || {
                 storage.locks.release_count(proc) != releases
                     || storage.proc_array.xmin_of(proc).is_none_or(|xmin| xmin > xid)
             })?;
+            progress.add(shown::LOCKERS_DONE, 1);
         }
         Ok(())
     }
@@ -50,6 +67,10 @@ impl Session {
     /// Waits for the session `other`, which pg_blocking_pids shows meanwhile.
     fn wait_until(&self, event: WaitEvent, other: ProcId, done: impl Fn() -> bool) -> Result<()> {
         let _told = self.slot.tell_wait_for(other);
+        self.slot
+            .progress
+            .running()
+            .set(shown::LOCKER, self.session_at(other));
         let mut pause = PAUSE_MIN;
         let begun = Instant::now();
         let timeout = self.settings.lock_timeout;

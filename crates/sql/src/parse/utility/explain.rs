@@ -29,9 +29,6 @@ impl Reader<'_> {
 
 /// Sets an option.
 fn set(options: &mut ExplainOptions, option: &UtilityOption) -> Result<()> {
-    let refused = |what: &str| {
-        Err(EngineError::not_supported(format!("EXPLAIN ({what})")).with_position(option.position))
-    };
     match option.name.as_str() {
         "analyze" | "analyse" => options.analyze = option.is_on()?,
         "verbose" => options.verbose = option.is_on()?,
@@ -39,14 +36,14 @@ fn set(options: &mut ExplainOptions, option: &UtilityOption) -> Result<()> {
         "buffers" => options.buffers = option.is_on()?,
         "timing" => options.timing = Some(option.is_on()?),
         "summary" => options.summary = Some(option.is_on()?),
-        "settings" if option.is_on()? => return refused("SETTINGS"),
         "wal" => options.wal = option.is_on()?,
-        "settings" => {}
+        "settings" => options.settings = option.is_on()?,
         "format" => {
             options.format = match option.text()? {
                 "text" => ExplainFormat::Text,
                 "json" => ExplainFormat::Json,
-                other @ ("xml" | "yaml") => return refused(&format!("FORMAT {}", other.to_uppercase())),
+                "yaml" => ExplainFormat::Yaml,
+                "xml" => ExplainFormat::Xml,
                 other => {
                     let text = format!("unrecognized value for EXPLAIN option \"format\": \"{other}\"");
                     let error = EngineError::new(SqlState::INVALID_PARAMETER_VALUE, text);

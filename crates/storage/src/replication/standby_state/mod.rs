@@ -9,10 +9,12 @@
 //! | `progress` | how far receiving and replay are, and waiting for them |
 //! | `acknowledged` | how far log was acknowledged, on disk |
 //! | `replay_state` | what replay keeps from one stretch of log to the next |
+//! | `hold` | what holds replay back on purpose |
 //! | `observer` | what is above the storage, and learns of replay |
 //! | `snapshot` | what sessions see |
 
 pub(crate) mod acknowledged;
+mod hold;
 mod observer;
 mod options;
 mod progress;
@@ -27,6 +29,7 @@ use std::time::Instant;
 use clearway_txn::{CleanedUp, KnownXids, KnownXidsOptions, Snapshot, Xid};
 
 pub(crate) use self::acknowledged::{Acknowledged, NAME as ACKNOWLEDGED};
+pub use self::hold::ReplayPause;
 pub use self::observer::{ChangedDefinitions, Conflict, ReplayObserver};
 pub use self::options::{ReplayVariant, StandbyOptions};
 pub use self::progress::Progress;
@@ -51,6 +54,7 @@ pub struct Standby {
     /// The timeline that a promotion has begun, and where: the directory is a primary's, also if the promotion then failed.
     pub(crate) own_timeline: OnceLock<(u32, Lsn)>,
     pub(crate) progress: progress::Tracker,
+    pub(crate) hold: hold::Hold,
     pub(crate) acknowledged: Acknowledged,
     pub(crate) status: StatusPages,
     pub(crate) journal: Arc<StatusJournal>,
@@ -108,6 +112,7 @@ impl Standby {
             active: AtomicBool::new(true),
             own_timeline: OnceLock::new(),
             progress: progress::Tracker::new(end, link),
+            hold: hold::Hold::default(),
             acknowledged: files.acknowledged,
             status: files.status,
             journal: files.journal,

@@ -32,6 +32,8 @@ pub struct StandbyOptions {
     pub replay_workers: u32,
     /// The time that replay may lag because sessions are in its way, before it cancels them; `None`: it waits for them.
     pub streaming_delay_max: Option<Duration>,
+    /// A commit is replayed when it is at least this old, by this server's clock. Zero: at once.
+    pub apply_delay: Duration,
 }
 
 impl Default for StandbyOptions {
@@ -42,6 +44,7 @@ impl Default for StandbyOptions {
             replay: ReplayVariant::default(),
             replay_workers: 2,
             streaming_delay_max: Some(Duration::from_secs(30)),
+            apply_delay: Duration::ZERO,
         }
     }
 }

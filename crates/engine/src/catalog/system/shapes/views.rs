@@ -238,6 +238,23 @@ pub(crate) const PG_STAT_PROGRESS_COPY: Shape = Shape::view(
      tuples_processed int8, tuples_excluded int8",
 );
 
+/// `pg_stat_progress_create_index`
+pub(crate) const PG_STAT_PROGRESS_CREATE_INDEX: Shape = Shape::view(
+    12_312,
+    "pg_stat_progress_create_index",
+    "pid int4, datid oid, datname name, relid oid, index_relid oid, command text, phase text, lockers_total int8, \
+     lockers_done int8, current_locker_pid int8, blocks_total int8, blocks_done int8, tuples_total int8, tuples_done \
+     int8, partitions_total int8, partitions_done int8",
+);
+
+/// `pg_stat_progress_vacuum`
+pub(crate) const PG_STAT_PROGRESS_VACUUM: Shape = Shape::view(
+    12_302,
+    "pg_stat_progress_vacuum",
+    "pid int4, datid oid, datname name, relid oid, phase text, heap_blks_total int8, heap_blks_scanned int8, \
+     heap_blks_vacuumed int8, index_vacuum_count int8, max_dead_tuples int8, num_dead_tuples int8",
+);
+
 /// `pg_stat_replication`
 pub(crate) const PG_STAT_REPLICATION: Shape = Shape::view(
     12_227,
