@@ -9,6 +9,7 @@
 //! | `common_type`, `type_name` | the type that several are brought to; the type that a text names |
 //! | `lex`, `literals` | text to tokens; the string literals of an expression |
 //! | `numbered_names`, `numbered_types`, `object_address` | relations and types in kept texts, by number; where the catalogs have an object |
+//! | `regular_expression` | regular expressions, read and compiled |
 //! | `deviations` | sums of doubles and of their deviations from the means |
 //! | `stack` | how deep a statement may nest, and the room for it |
 //! | `error`, `memory` | errors with a SQLSTATE; large requests are weighed first |
@@ -27,6 +28,7 @@ pub mod memory;
 pub mod numbered_names;
 pub mod numbered_types;
 pub mod object_address;
+mod regular_expression;
 pub mod stack;
 pub mod type_name;
 pub mod value;

@@ -13,6 +13,8 @@ pub(super) mod time;
 mod trunc;
 mod unit;
 
+pub(in crate::function) use reading::{Reading, check_standard, read_standard};
+
 use super::row::Implementation::Pure;
 use super::row::{FunctionRow, row};
 use crate::value::DataType::{Bool, Date, Float8, Int4, Numeric, Text, Timestamp, TimestampTz};

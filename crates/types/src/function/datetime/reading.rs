@@ -1,8 +1,11 @@
-//! `to_date` and `to_timestamp`: a text read by a template.
+//! `to_date` and `to_timestamp`: a text read by a template; and `datetime()` of paths, which reads as the standard says.
 //!
 //! Blanks in front of a field are passed over. A blank or a sign in the template takes one of the text, if there is one;
 //! any other character takes one, whatever it is. A field of digits takes as many as it is wide if digits follow it in the
 //! template, otherwise as many as there are. What is behind the template, or behind the text, is left alone.
+//!
+//! As the standard says: no blank is passed over in front of a field, each separator and character of the template stands
+//! in the text, and both end together.
 
 use super::civil::{self, Civil};
 use super::template::{MONTHS, Part, parts};
@@ -25,6 +28,101 @@ pub(super) fn to_timestamp(arguments: &[Value]) -> Result<Value> {
     civil::valid(NamedZone::of_session().moment(local)).map(Value::TimestampTz)
 }
 
+/// A text as [`read_standard`] reads it.
+pub(in crate::function) struct Reading {
+    /// The time on a clock, as a timestamp.
+    pub local: i64,
+    /// Seconds east of Greenwich, 0 if the template has no zone.
+    pub east: i64,
+    /// True if the template has fields of a date.
+    pub is_dated: bool,
+    /// True if it has fields of a time of day.
+    pub is_timed: bool,
+    /// True if it has fields of a zone.
+    pub is_zoned: bool,
+}
+
+/// The separators of a template that the standard has.
+const SEPARATORS: &str = "-./,':; ";
+
+/// 22007 for a template that the standard does not have.
+pub(in crate::function) fn check_standard(template: &str) -> Result<()> {
+    let mut separators = parts(template).into_iter().filter_map(|part| match part {
+        Part::Text { text, quoted: false } => Some(text),
+        _ => None,
+    });
+    match separators.find(|text| !SEPARATORS.contains(text)) {
+        None => Ok(()),
+        Some(other) => Err(invalid_format(format!(
+            "invalid datetime format separator: \"{other}\""
+        ))),
+    }
+}
+
+/// Reads a text by a template as the standard of SQL/JSON says.
+pub(in crate::function) fn read_standard(text: &str, template: &str) -> Result<Reading> {
+    let parts = parts(template);
+    let mut reader = Reader {
+        rest: text,
+        skipped: 0,
+        has_zones: true,
+        fields: Fields::default(),
+    };
+    let (mut is_dated, mut is_timed, mut is_zoned) = (false, false, false);
+    for (number, part) in parts.iter().enumerate() {
+        match part {
+            Part::Text { text, quoted } => {
+                for character in text.chars() {
+                    reader.match_exactly(character, *quoted)?;
+                }
+            }
+            Part::Field { name, .. } => {
+                match sort_of(name) {
+                    Sort::Date => is_dated = true,
+                    Sort::Time => is_timed = true,
+                    Sort::Zone => is_zoned = true,
+                    Sort::None => {}
+                }
+                if reader.rest.is_empty() {
+                    return Err(invalid_format("input string is too short for datetime format"));
+                }
+                reader.field_of_part(part, parts.get(number + 1))?;
+            }
+        }
+    }
+    if !reader.rest.trim_start_matches(is_blank).is_empty() {
+        return Err(invalid_format(
+            "trailing characters remain in input string after datetime format",
+        ));
+    }
+    let local = finish(&reader.fields, text)?;
+    Ok(Reading {
+        local,
+        east: reader.fields.east(text)?,
+        is_dated,
+        is_timed,
+        is_zoned,
+    })
+}
+
+/// The sort of value that a field is a part of.
+enum Sort {
+    Date,
+    Time,
+    Zone,
+    None,
+}
+
+fn sort_of(name: &str) -> Sort {
+    match name.to_uppercase().as_str() {
+        "FX" => Sort::None,
+        "OF" | "TZ" | "TZH" | "TZM" => Sort::Zone,
+        "A.M." | "AM" | "P.M." | "PM" | "HH24" | "HH12" | "HH" | "MI" | "SS" | "MS" | "US" | "FF1"
+        | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" | "SSSSS" | "SSSS" => Sort::Time,
+        _ => Sort::Date,
+    }
+}
+
 /// The values of the fields that were read.
 #[derive(Default)]
 struct Fields {
@@ -43,6 +141,24 @@ struct Fields {
     half_days: bool,
     afternoon: Option<bool>,
     before_christ: Option<bool>,
+    zone_is_west: bool,
+    zone_hours: Option<i64>,
+    zone_minutes: Option<i64>,
+}
+
+impl Fields {
+    /// Seconds east of Greenwich.
+    fn east(&self, text: &str) -> Result<i64> {
+        let (hours, minutes) = (self.zone_hours.unwrap_or(0), self.zone_minutes.unwrap_or(0));
+        if !(0..=15).contains(&hours) || !(0..60).contains(&minutes) {
+            return Err(EngineError::new(
+                SqlState::INVALID_TIME_ZONE_DISPLACEMENT,
+                format!("time zone displacement out of range: \"{}\"", shown(text)),
+            ));
+        }
+        let away = hours * 3_600 + minutes * 60;
+        Ok(if self.zone_is_west { -away } else { away })
+    }
 }
 
 fn read(text: &str, template: &str) -> Result<i64> {
@@ -50,6 +166,7 @@ fn read(text: &str, template: &str) -> Result<i64> {
     let mut reader = Reader {
         rest: text,
         skipped: 0,
+        has_zones: false,
         fields: Fields::default(),
     };
     for (number, part) in parts.iter().enumerate() {
@@ -66,27 +183,8 @@ fn read(text: &str, template: &str) -> Result<i64> {
                     reader.pass(character, *quoted);
                 }
             }
-            Part::Field {
-                name,
-                short,
-                localized,
-                ordinal,
-            } => {
-                if *localized {
-                    return Err(EngineError::not_supported(format!(
-                        "TM{name} in a template that is read"
-                    )));
-                }
-                let free = *short || ordinal.is_some() || ends_digits(parts.get(number + 1));
-                reader.field(name, free)?;
-                if ordinal.is_some() {
-                    let end = reader
-                        .rest
-                        .char_indices()
-                        .nth(2)
-                        .map_or(reader.rest.len(), |(at, _)| at);
-                    reader.rest = &reader.rest[end..];
-                }
+            Part::Field { .. } => {
+                reader.field_of_part(part, parts.get(number + 1))?;
                 reader.skipped = 0;
                 reader.skip_blanks();
             }
@@ -133,6 +231,8 @@ struct Reader<'a> {
     rest: &'a str,
     /// Blanks that were passed over beyond those of the template.
     skipped: i32,
+    /// True if the fields of a zone are read.
+    has_zones: bool,
     fields: Fields,
 }
 
@@ -166,6 +266,52 @@ impl Reader<'_> {
         }
     }
 
+    /// Passes over a character of the template that must stand here.
+    fn match_exactly(&mut self, character: char, quoted: bool) -> Result<()> {
+        if self.rest.is_empty() {
+            return Err(invalid_format("input string is too short for datetime format"));
+        }
+        let Some(rest) = self.rest.strip_prefix(character) else {
+            let what = if quoted { "character" } else { "separator" };
+            return Err(invalid_format(format!("unmatched format {what} \"{character}\"")));
+        };
+        self.rest = rest;
+        Ok(())
+    }
+
+    /// Reads a field, and the letters of its ordinal; `next` is what the template has behind it.
+    fn field_of_part(&mut self, part: &Part<'_>, next: Option<&Part<'_>>) -> Result<()> {
+        let Part::Field {
+            name,
+            short,
+            localized,
+            ordinal,
+        } = part
+        else {
+            return Ok(());
+        };
+        if *localized {
+            return Err(EngineError::not_supported(format!(
+                "TM{name} in a template that is read"
+            )));
+        }
+        let free = *short || ordinal.is_some() || ends_digits(next);
+        self.field(name, free)?;
+        if ordinal.is_some() {
+            let behind = self.rest.char_indices().nth(2);
+            self.rest = &self.rest[behind.map_or(self.rest.len(), |(at, _)| at)..];
+        }
+        Ok(())
+    }
+
+    /// The hours of a zone, and the sign in front of them; a blank is a plus.
+    fn zone_hours(&mut self, name: &str, free: bool) -> Result<()> {
+        self.fields.zone_is_west = self.rest.starts_with('-');
+        self.rest = self.rest.strip_prefix(['+', '-', ' ']).unwrap_or(self.rest);
+        let (hours, _) = self.number(name, 2, free)?;
+        set(&mut self.fields.zone_hours, hours, name)
+    }
+
     fn field(&mut self, name: &str, free: bool) -> Result<()> {
         let upper = name.to_uppercase();
         let width = match upper.as_str() {
@@ -183,6 +329,11 @@ impl Reader<'_> {
             "A.M." | "P.M." => return self.half(name, &["a.m.", "p.m."]),
             "AD" | "BC" => return self.era(name, &["ad", "bc"]),
             "A.D." | "B.C." => return self.era(name, &["a.d.", "b.c."]),
+            "TZH" if self.has_zones => return self.zone_hours(name, free),
+            "TZM" if self.has_zones => {
+                let (minutes, _) = self.number(name, 2, free)?;
+                return set(&mut self.fields.zone_minutes, minutes, name);
+            }
             _ => {
                 return Err(EngineError::not_supported(format!(
                     "{name} in a template that is read"
@@ -325,6 +476,11 @@ fn set_flag(field: &mut Option<bool>, value: bool, name: &str) -> Result<()> {
         Some(before) if before != value => Err(conflict(name)),
         _ => Ok(()),
     }
+}
+
+#[cold]
+fn invalid_format(message: impl Into<std::borrow::Cow<'static, str>>) -> EngineError {
+    EngineError::new(SqlState::INVALID_DATETIME_FORMAT, message)
 }
 
 #[cold]

@@ -1,10 +1,10 @@
 //! `regexp_match`, `regexp_split_to_array` and their kin, whose results are arrays of texts.
 
-use super::matching::compiled;
-use super::{Options, behind, options};
+use super::{behind, options};
 use crate::context::SessionFacts;
 use crate::error::{EngineError, Result};
 use crate::function::{made_of, text_of};
+use crate::regular_expression::{Options, compiled};
 use crate::value::array::nested;
 use crate::value::{ArrayValue, DataType, Value};
 

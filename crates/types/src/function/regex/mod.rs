@@ -2,31 +2,26 @@
 //!
 //! | module | job |
 //! | --- | --- |
-//! | `syntax`, `bracket` | PostgreSQL's syntax, read into a tree over that of the crate `regex` |
 //! | `matching` | where a match and its parentheses begin and end, by PostgreSQL's rules |
 //! | `similar` | patterns of SIMILAR TO |
 //! | `replace`, `arrays` | `regexp_replace`; `regexp_match`, `regexp_matches`, `regexp_split_to_array`, `regexp_split_to_table` |
 //!
-//! Differences from PostgreSQL: back references and constraints that look ahead or behind are refused, since the time of
-//! a match is linear in the text; so are the options `b` and `e` (the older syntaxes).
+//! Expressions are read and compiled by [`crate::regular_expression`], which also says what differs from PostgreSQL.
 
 mod arrays;
-mod bracket;
-mod fault;
 mod matching;
 mod replace;
 mod similar;
-mod syntax;
 
 use super::row::Implementation::{Pure, Session};
 use super::row::{FunctionRow, row};
 use super::{int, made_of, text_of};
 use crate::context::SessionFacts;
 use crate::error::{EngineError, Result, SqlState};
+use crate::regular_expression::{Options, Span, compiled};
 use crate::value::DataType::{Bool, Int4, Text};
 use crate::value::Value;
-use matching::{Spans, compiled};
-use syntax::Options;
+use matching::Spans;
 
 /// The functions.
 pub(super) static ROWS: &[FunctionRow] = &[
@@ -305,7 +300,7 @@ fn byte_of(text: &str, character: usize) -> Option<usize> {
 }
 
 /// The place behind a match, from which the next is looked for: an empty match is passed over.
-fn behind(text: &str, (start, end): matching::Span) -> Option<usize> {
+fn behind(text: &str, (start, end): Span) -> Option<usize> {
     if end > start {
         return Some(end);
     }

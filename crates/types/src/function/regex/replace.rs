@@ -1,11 +1,11 @@
 //! `regexp_replace`.
 
-use super::matching::{Spans, compiled};
-use super::syntax::Options;
+use super::matching::Spans;
 use super::{behind, byte_of, positive, wrong_parameter};
 use crate::context::SessionFacts;
 use crate::error::{EngineError, Result, SqlState};
 use crate::function::{check_length, int, made_of, text_of};
+use crate::regular_expression::{Options, compiled};
 use crate::value::Value;
 
 /// `regexp_replace(text, expression, replacement [, options])`, or `(…, start [, n [, options]])`.

@@ -37,6 +37,7 @@ pub use output::{
     format_date, format_json_date, format_json_timestamp, format_json_timestamptz, format_time,
     format_time_with_zone, format_timestamp, format_timestamptz,
 };
+pub(crate) use output::{format_json_time_with_zone, format_json_timestamp_at};
 pub use session_zone::{SessionZone, ZoneFault};
 pub use style::{DateStyle, FieldOrder, StyleFault, changed_date_style, shown_date_style};
 pub use tokens::is_relative;

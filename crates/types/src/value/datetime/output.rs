@@ -90,6 +90,18 @@ pub fn format_json_timestamptz(micros: i64, out: &mut String) {
     push_iso(local, 'T', Some((east, true)), out);
 }
 
+/// Appends a timestamp with time zone as JSON has it: in a zone that many seconds east of Greenwich.
+pub(crate) fn format_json_timestamp_at(micros: i64, east: i64, out: &mut String) {
+    let local = micros.saturating_add(east * MICROS_PER_SECOND);
+    push_iso(local, 'T', Some((east, true)), out);
+}
+
+/// Appends a time of day and its zone as JSON has them; the zone is so many seconds west of Greenwich.
+pub(crate) fn format_json_time_with_zone(micros: i64, zone: i32, out: &mut String) {
+    push_clock(micros, out);
+    push_offset(-i64::from(zone), true, out);
+}
+
 /// Appends a time of day.
 pub fn format_time(micros: i64, out: &mut String) {
     push_clock(micros, out);

@@ -481,6 +481,17 @@ impl<'b> JsonbRef<'b> {
         (0..count).filter_map(move |place| Some((self.key(place)?, self.at(place)?)))
     }
 
+    /// The number of its bytes.
+    pub(crate) fn byte_count(self) -> usize {
+        self.0.len()
+    }
+
+    /// The place of its first byte in a value that it is a part of; `None` if it is no part of that.
+    pub(crate) fn place_in(self, outer: JsonbRef<'_>) -> Option<usize> {
+        let place = self.0.as_ptr().addr().checked_sub(outer.0.as_ptr().addr())?;
+        (place < outer.0.len()).then_some(place)
+    }
+
     /// It as a value of its own.
     pub fn to_owned(self) -> Jsonb {
         Jsonb(self.0.into())

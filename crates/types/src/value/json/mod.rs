@@ -10,7 +10,7 @@
 //! | `read` | the text form, read: as a tree, as a check, or one level of it |
 //! | `bytes` | the bytes of a `jsonb`, made of a tree and read in place |
 //! | `write` | the text form, written |
-//! | `path` | paths into a value, by a library |
+//! | `path` | paths into a value: the type `jsonpath` |
 //! | `order` | order and equality of `jsonb`, and its bytes in an index key |
 
 mod bytes;
@@ -20,7 +20,7 @@ mod read;
 mod write;
 
 pub use bytes::{Jsonb, JsonbRef, Kind};
-pub(crate) use path::{Path, path_error};
+pub(crate) use path::{Arithmetic, Comparison, Method, Node, NodeId, Path, Subscript};
 pub(crate) use read::{Level, check, level, parse};
 pub(crate) use write::{push_string, write_pretty};
 

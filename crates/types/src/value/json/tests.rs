@@ -288,19 +288,3 @@ fn short_texts_of_long_values_are_refused() {
     // One stands behind the colon.
     assert_eq!(blanks(small.as_ref(), 0), made - 1);
 }
-
-#[test]
-fn paths_that_would_take_long_are_refused() {
-    let grouped = |count: usize| format!("{}${}", "(".repeat(count), ")".repeat(count));
-    for (path, is_read) in [
-        (grouped(6), true),
-        (grouped(7), false),
-        (format!("$ ? ({}@ == 1{})", "!(".repeat(50), ")".repeat(50)), true),
-        (format!("$ ? (@ == \"{}\")", "(".repeat(3_000)), true),
-        (format!("${}", " + 1".repeat(1_900)), true),
-        (format!("${}", ".a".repeat(2_001)), false),
-        ("$ ? (@.a))))) ".to_owned(), false),
-    ] {
-        assert_eq!(Path::parse(&path).is_ok(), is_read, "{path}");
-    }
-}

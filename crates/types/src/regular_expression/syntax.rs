@@ -18,7 +18,7 @@ const NESTING_MAX: usize = 100;
 
 /// A part of a regular expression.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Node {
+pub(crate) enum Node {
     /// Something without a choice of length: characters, classes, constraints.
     Piece(String),
     /// One after the other.
@@ -38,7 +38,7 @@ pub(super) enum Node {
 
 /// The options of a regular expression.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Options {
+pub(crate) struct Options {
     pub ignore_case: bool,
     /// Blanks and comments are left out.
     pub expanded: bool,
@@ -54,7 +54,7 @@ pub(super) struct Options {
 
 impl Options {
     /// The options that letters mean, added to these.
-    pub(super) fn with(mut self, letters: &str) -> Result<Options> {
+    pub(crate) fn with(mut self, letters: &str) -> Result<Options> {
         for letter in letters.chars() {
             match letter {
                 'g' => self.global = true,
@@ -84,7 +84,7 @@ impl Options {
     }
 
     /// The options as `regex` writes them, around an expression.
-    pub(super) fn around(self, inner: &str) -> String {
+    pub(crate) fn around(self, inner: &str) -> String {
         let case = if self.ignore_case { "i" } else { "" };
         let anchors = if self.newline_anchors { "m" } else { "" };
         let dot = if self.newline_stops { "-s" } else { "s" };
@@ -93,7 +93,7 @@ impl Options {
 }
 
 /// An expression as it was read.
-pub(super) struct Parsed {
+pub(crate) struct Parsed {
     pub node: Node,
     pub groups: usize,
     pub options: Options,
@@ -101,7 +101,7 @@ pub(super) struct Parsed {
 
 impl Node {
     /// The expression in the syntax of `regex`, without captures.
-    pub(super) fn written(&self) -> String {
+    pub(crate) fn written(&self) -> String {
         match self {
             Node::Piece(text) => text.clone(),
             Node::Concat(parts) => parts.iter().map(Node::written).collect(),
@@ -117,7 +117,7 @@ impl Node {
     }
 
     /// True if it prefers a long match, false if a short one; `None` if it has no preference.
-    pub(super) fn greedy(&self) -> Option<bool> {
+    pub(crate) fn greedy(&self) -> Option<bool> {
         match self {
             Node::Piece(_) => None,
             Node::Concat(parts) => parts.iter().find_map(Node::greedy),
@@ -134,7 +134,7 @@ impl Node {
     }
 
     /// True if parentheses inside capture.
-    pub(super) fn captures(&self) -> bool {
+    pub(crate) fn captures(&self) -> bool {
         match self {
             Node::Piece(_) => false,
             Node::Concat(parts) | Node::Alternate(parts) => parts.iter().any(Node::captures),
@@ -145,13 +145,13 @@ impl Node {
 }
 
 /// A part so many times, in the syntax of `regex`.
-pub(super) fn repeated(inner: &Node, least: u32, most: Option<u32>) -> String {
+pub(crate) fn repeated(inner: &Node, least: u32, most: Option<u32>) -> String {
     let most = most.map_or(String::new(), |most| most.to_string());
     format!("(?:{}){{{least},{most}}}", inner.written())
 }
 
 /// Reads an expression.
-pub(super) fn parse(text: &str, options: Options) -> Result<Parsed> {
+pub(crate) fn parse(text: &str, options: Options) -> Result<Parsed> {
     let mut options = options;
     let mut rest = text;
     if let Some(director) = text.strip_prefix("***") {
