@@ -237,7 +237,7 @@ pub(crate) unsafe fn try_lock_usual(setting: Setting, mutex: *mut pthread_mutex_
     bytes.is_recursive() && acquire_owned(bytes, Kind::Recursive, EBUSY, attempt) == 0
 }
 
-/// Releases a mutex of the default type, or a recursive one of the caller's. Returns whether it is that.
+/// Releases a mutex of the default type, or a recursive one that the caller owns. Returns whether it released.
 #[inline(always)]
 pub(crate) unsafe fn unlock_usual(setting: Setting, mutex: *mut pthread_mutex_t) -> bool {
     // SAFETY: the caller's.

@@ -14,6 +14,7 @@ use std::process::Command;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueHint};
+use rustix::fs::{Access, access};
 
 use crate::error::{CommandError, Result};
 
@@ -44,7 +45,7 @@ const SIGNALS: [&str; 3] = ["USR1", "USR2", "PROF"];
         The first rows of the table are the locks that were waited for longest; of the same latch, the row with the largest \
         \"held max\" is the call that keeps the others waiting. docs/embedding/preload.md explains each column.\n\n\
         The program's exit code is passed on. 127: there is no such program; 126: it cannot run so; 1: the library is not \
-        there, or an option means nothing."
+        there, or the table cannot be written; 2: an option means nothing."
 )]
 pub(crate) struct Arguments {
     /// Latch under mutexes; libc: libc's own locks of all kinds, to be counted like ours. Reader-writer locks are ssux
@@ -115,14 +116,14 @@ fn place(report: &Path) -> Result<PathBuf> {
         ))
     };
     let path = std::path::absolute(report).map_err(refuse)?;
-    let is_new = !path.exists();
-    std::fs::OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(&path)
-        .map_err(refuse)?;
-    if is_new {
-        std::fs::remove_file(&path).map_err(refuse)?;
+    match std::fs::OpenOptions::new().append(true).open(&path) {
+        Ok(_) => {}
+        // Nothing is made here: another program may be about to write its table there.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let directory = path.parent().unwrap_or(Path::new("/"));
+            access(directory, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| refuse(error.into()))?;
+        }
+        Err(error) => return Err(refuse(error)),
     }
     Ok(path)
 }

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | is linked statically | it has no loader |
 //! | gets other rights than its caller's | the loader drops `LD_PRELOAD` then, and says nothing |
-//! | is for another machine, or has another libc | the loader cannot load it |
+//! | is for another machine, or for musl | the loader cannot load it |
 //! | is a script of such a program | that one is what runs |
 
 use std::env;
@@ -74,13 +74,20 @@ pub(super) fn check(path: &Path, machine: Machine) -> Result<()> {
         if let Err(error) = access(&path, Access::EXEC_OK) {
             return Err(read(error.into()));
         }
-        // What cannot be read can run, and then nothing is known of it.
+        // Before it is opened: one that may not be read can have such a mark.
+        if let Some(right) = other_rights(&path, &metadata) {
+            return Err(refuse(&format!(
+                "runs with other rights than yours ({right}), and the loader leaves LD_PRELOAD out then; run it as the user whose \
+                 rights it gets, or a copy without the mark"
+            )));
+        }
+        // What cannot be read can run, and then nothing else is known of it.
         let file = match File::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(()),
             other => other.map_err(read)?,
         };
         let Some(interpreter) = interpreter(&file).map_err(read)? else {
-            return check_elf(&path, &metadata, &file, machine);
+            return check_elf(&path, &file, machine);
         };
         path = interpreter;
     }
@@ -90,7 +97,7 @@ pub(super) fn check(path: &Path, machine: Machine) -> Result<()> {
     )))
 }
 
-fn check_elf(path: &Path, metadata: &std::fs::Metadata, file: &File, machine: Machine) -> Result<()> {
+fn check_elf(path: &Path, file: &File, machine: Machine) -> Result<()> {
     let refuse = |why: String| CommandError::CannotRun(format!("{} {why}", path.display()));
     let elf = Elf::read(file).map_err(|error| refuse(format!("cannot be read: {error}")))?;
     let Some(elf) = elf else {
@@ -115,12 +122,6 @@ fn check_elf(path: &Path, metadata: &std::fs::Metadata, file: &File, machine: Ma
         return Err(refuse(format!(
             "is loaded by {}: the library is for glibc",
             loader.display()
-        )));
-    }
-    if let Some(right) = other_rights(path, metadata) {
-        return Err(refuse(format!(
-            "runs with other rights than yours ({right}), and the loader leaves LD_PRELOAD out then; run it as the user whose \
-             rights it gets, or a copy without the mark"
         )));
     }
     Ok(())

@@ -403,7 +403,7 @@ fn a_delay_holds_commits_until_they_are_old_enough() {
         let pair = Pair::with_config(
             "create table t (a int)",
             Config {
-                mechanisms: mechanisms.clone(),
+                mechanisms,
                 recovery_min_apply_delay: "700ms".parse().unwrap(),
                 ..config()
             },

@@ -82,8 +82,8 @@ pub static JAMS: [Jam; 13] = [
         name: "log-flush",
         story: "commits sleep at the log's write latch, and each release wakes them all",
         text: experiment!("by-path/log-flush-2017"),
-        settings: &[],
-        clients: &[1, 64, 256],
+        settings: &["work_us=100", "measure_ms=20", "warm_up_ms=10"],
+        clients: &[1, 128],
         variants: &["10", "10, split", "10, group", "queued, group"],
     },
     Jam {

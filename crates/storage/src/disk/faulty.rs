@@ -119,6 +119,12 @@ impl DiskFile for Faulty<dyn DiskFile> {
         self.inner.write_at(bytes, offset)
     }
 
+    fn write_durably_at(&self, bytes: &[u8], offset: u64, purpose: SyncPurpose) -> io::Result<()> {
+        self.before(Operation::Write)?;
+        self.before(Operation::Sync(purpose))?;
+        self.inner.write_durably_at(bytes, offset, purpose)
+    }
+
     fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
         self.before(Operation::Allocate(length))?;
         self.inner.allocate(offset, length)

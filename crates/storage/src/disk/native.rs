@@ -208,8 +208,8 @@ impl DiskFile for NativeFile {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(written) => done += written,
                 Err(Errno::INTR) => {}
-                // A file system without such writes.
-                Err(Errno::OPNOTSUPP) => {
+                // A file system without such writes, or a filter that keeps the call from the process.
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
                     self.write_at(&bytes[done..], offset + done as u64)?;
                     return self.sync_data(purpose);
                 }
@@ -266,6 +266,18 @@ mod tests {
         drop(locked);
         assert!(NativeDisk.lock(directory.path()).unwrap().is_some());
         drop(inherited);
+    }
+
+    #[test]
+    fn a_durable_write_is_read_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = new_file(directory.path());
+        file.write_at(&[7; 20], 0).unwrap();
+        file.write_durably_at(b"durable", 5, SyncPurpose::LogFlush)
+            .unwrap();
+        let mut bytes = [0; 20];
+        file.read_exact_at(&mut bytes, 0).unwrap();
+        assert_eq!(&bytes[4..13], b"\x07durable\x07");
     }
 
     fn new_file(directory: &Path) -> NativeFile {

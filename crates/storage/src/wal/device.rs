@@ -141,8 +141,12 @@ impl SegmentFiles {
     pub fn synced_by(mut self, sync: LogSyncVariant) -> io::Result<Self> {
         self.sync = sync;
         if self.fsync && sync == LogSyncVariant::Direct {
-            self.try_direct_write()
-                .map_err(|error| no_direct_writes(&self.dir, &error))?;
+            self.try_direct_write().map_err(|error| match error.kind() {
+                io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported => {
+                    no_direct_writes(&self.dir, &error)
+                }
+                _ => error,
+            })?;
         }
         Ok(self)
     }
@@ -264,7 +268,8 @@ impl SegmentFiles {
         }
         let _wait = WaitScope::<Native>::enter(WaitEvent::WalSync);
         if self.sync == LogSyncVariant::Dsync {
-            return segment.write_durably_through(&*segment.file, bytes, offset);
+            self.write_durably(segment, &*segment.file, bytes, offset);
+            return Ok(());
         }
         let file = self.direct_file(position / SEGMENT_SIZE)?;
         let mut writer = self
@@ -272,8 +277,18 @@ impl SegmentFiles {
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner());
         let read = |into: &mut [u8], at: u64| segment.file.read_exact_at(into, at % SEGMENT_SIZE);
-        let write = |blocks: &[u8], at: u64| segment.write_durably_through(&*file, blocks, at % SEGMENT_SIZE);
+        let write = |blocks: &[u8], at: u64| {
+            self.write_durably(segment, &*file, blocks, at % SEGMENT_SIZE);
+            Ok(())
+        };
         writer.write(position, bytes, read, write)
+    }
+
+    /// Writes through one of a segment's descriptors. It is a sync as well, so one that fails ends the process (D3).
+    fn write_durably(&self, segment: &OpenSegment, file: &dyn DiskFile, bytes: &[u8], offset: u64) {
+        if let Err(error) = segment.write_durably_through(file, bytes, offset) {
+            disk::sync_failed(&self.dir, &error);
+        }
     }
 
     /// Makes segment `number` on `timeline`: the first `length` bytes of `content`, and zeros.

@@ -9,7 +9,7 @@
 //! | `direct` | past the cache, whole blocks, durable when it returns (`O_DIRECT` and `RWF_DSYNC`) | nothing is left to do |
 //!
 //! A log that is written and synced by one call pays one system call less for each flush. In return a write that needs not be
-//! durable waits for the disk as well (a session that finds the ring full), and the next group cannot be written while one
+//! durable waits for the disk as well (a session that finds the ring full, a standby that receives log), and the next group cannot be written while one
 //! is being synced: `log_flush` `split` and `overlapped` overlap nothing.
 //!
 //! # Whole blocks

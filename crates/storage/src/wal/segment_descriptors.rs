@@ -40,11 +40,7 @@ impl OpenSegment {
         bytes: &[u8],
         offset: u64,
     ) -> io::Result<()> {
-        let written = file.write_durably_at(bytes, offset, SyncPurpose::LogFlush);
-        if written.is_err() {
-            self.unsynced.store(true, Ordering::Release);
-        }
-        written
+        file.write_durably_at(bytes, offset, SyncPurpose::LogFlush)
     }
 
     /// Syncs through `file`, one of the segment's descriptors.

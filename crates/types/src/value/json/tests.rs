@@ -132,8 +132,7 @@ fn a_head_whose_parts_do_not_end_where_it_does_is_refused() {
         let shorter = &value.bytes()[..value.bytes().len() - 1];
         for bytes in [&longer[..], shorter] {
             // Of a number any bytes are one.
-            if !matches!(value.as_ref().kind(), Kind::Number) && !(text.starts_with('"') && bytes == shorter)
-            {
+            if !(matches!(value.as_ref().kind(), Kind::Number) || text.starts_with('"') && bytes == shorter) {
                 assert_eq!(Jsonb::of_row(bytes), None, "{text}: {bytes:?}");
             }
         }
