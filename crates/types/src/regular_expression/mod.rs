@@ -14,4 +14,4 @@ mod fault;
 mod syntax;
 
 pub(crate) use expression::{Expression, Span, compiled};
-pub(crate) use syntax::{Node, Options, repeated};
+pub(crate) use syntax::{Node, Options, check, repeated};

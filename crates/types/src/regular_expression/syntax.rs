@@ -150,6 +150,11 @@ pub(crate) fn repeated(inner: &Node, least: u32, most: Option<u32>) -> String {
     format!("(?:{}){{{least},{most}}}", inner.written())
 }
 
+/// An error if a text is no regular expression.
+pub(crate) fn check(text: &str, options: Options) -> Result<()> {
+    parse(text, options).map(drop)
+}
+
 /// Reads an expression.
 pub(crate) fn parse(text: &str, options: Options) -> Result<Parsed> {
     let mut options = options;

@@ -373,7 +373,7 @@ impl Reader<'_> {
             true => self.rest.len(),
             false => {
                 let end = self.rest.char_indices().nth(width).map(|(at, _)| at);
-                let have = self.rest.chars().count().min(width);
+                let have = self.rest.chars().take(width).count();
                 if have < width {
                     let detail = format!("Field requires {width} characters, but only {have} remain.");
                     return Err(EngineError::new(

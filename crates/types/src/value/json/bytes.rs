@@ -132,7 +132,7 @@ pub(super) fn check_length(bytes: usize) -> Result<()> {
 }
 
 /// About the bytes of a long number's text, which may be many more than those that it is kept in: `1e100000`.
-fn text_bytes(number: &Numeric) -> usize {
+pub(super) fn text_bytes(number: &Numeric) -> usize {
     // A byte is less than three decimal digits.
     match number.heap_bytes() {
         0 => 0,

@@ -1,8 +1,8 @@
 //! Accessors: members, elements, and both on all levels.
 
-use super::evaluation::{Evaluation, Found, Scope, push};
+use super::evaluation::{Evaluation, Found, Scope};
 use super::fault::{Fault, Outcome, Problem};
-use super::item::Item;
+use super::item::{Item, push};
 use crate::value::json::{JsonbRef, NodeId, Subscript};
 
 /// The levels that a walk into a document hands on.
@@ -253,7 +253,8 @@ impl<'e> Evaluation<'e> {
                     None => Some(item.clone()),
                 };
                 let Some(element) = element else { continue };
-                any = self.behind(id, element, scope, found.as_deref_mut())?;
+                // `last` stays this array's for what is behind its subscript.
+                any = self.behind(id, element, &inside, found.as_deref_mut())?;
                 if any && found.is_none() {
                     return Ok(true);
                 }

@@ -26,6 +26,8 @@ impl<'e> Evaluation<'e> {
     where
         'e: 'v,
     {
+        // Numbers may have a hundred thousand digits.
+        self.session.check_interrupts()?;
         let left = self.operand(left, item, scope, true)?;
         let right = self.operand(right, item, scope, true)?;
         let left = single(&left).ok_or_else(|| self.fault(id, Problem::LeftNotANumber))?;

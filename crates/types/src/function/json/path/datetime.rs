@@ -52,6 +52,7 @@ impl<'e> Evaluation<'e> {
     where
         'e: 'v,
     {
+        self.session.check_interrupts()?;
         let text = item.text().ok_or_else(|| self.fault(id, Problem::NotAString))?;
         let moment = match template {
             Some(template) => {

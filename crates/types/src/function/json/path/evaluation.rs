@@ -20,11 +20,11 @@
 use std::cell::Cell;
 
 use super::fault::{Fault, Outcome, Problem};
-use super::item::Item;
+use super::item::{Item, push};
 use super::place::{Base, Places};
 use crate::context::SessionFacts;
 use crate::error::{EngineError, SqlState};
-use crate::memory;
+use crate::function::check_length;
 use crate::stack;
 use crate::value::Numeric;
 use crate::value::json::{Json, Jsonb, JsonbRef, Node, NodeId, Path};
@@ -59,6 +59,8 @@ pub(super) struct Evaluation<'e> {
     /// The number that the next object made by `keyvalue()` gets.
     pub(super) next_made: Cell<i64>,
     steps: Cell<u32>,
+    /// Bytes copied out of documents that methods have made.
+    copied: Cell<usize>,
     level: Cell<u32>,
 }
 
@@ -97,6 +99,7 @@ impl<'e> Evaluation<'e> {
                 Variables::Of(_) => 2,
             }),
             steps: Cell::new(0),
+            copied: Cell::new(0),
             level: Cell::new(0),
         }
     }
@@ -287,6 +290,14 @@ impl<'e> Evaluation<'e> {
         }
     }
 
+    /// Counts the bytes of a part that is copied out of a document that a method has made: parts may hold one another.
+    fn weigh_copy(&self, bytes: usize) -> Result<(), Fault> {
+        let copied = self.copied.get().saturating_add(bytes);
+        check_length(copied)?;
+        self.copied.set(copied);
+        Ok(())
+    }
+
     /// The same for a value that is in no document.
     fn constant<'v>(&self, id: NodeId, item: Item<'v>, scope: &Scope<'v>, found: Found<'_, 'v>) -> Outcome
     where
@@ -299,9 +310,6 @@ impl<'e> Evaluation<'e> {
     where
         'e: 'v,
     {
-        if found.is_none() && self.path.next(id).is_none() {
-            return Ok(true);
-        }
         let Variables::Of(variables) = self.variables else {
             return self.behind(id, Item::Null, scope, found);
         };
@@ -341,7 +349,7 @@ impl<'e> Evaluation<'e> {
         }
         let mut items = Vec::new();
         for item in found {
-            item.unwrapped(&mut items);
+            item.unwrapped(&mut items)?;
         }
         Ok(items)
     }
@@ -371,6 +379,9 @@ impl<'e> Evaluation<'e> {
         let done = self.inside_made(id, &object, number, scope, Some(&mut items));
         // E4: also those in front of a fault.
         for item in items {
+            if let Item::Part(part) = &item {
+                self.weigh_copy(part.byte_count())?;
+            }
             push(found, item.detached()?)?;
         }
         done
@@ -409,15 +420,6 @@ impl<'e> Evaluation<'e> {
     pub(super) fn fault(&self, id: NodeId, problem: Problem) -> Fault {
         Fault::Step(problem, id)
     }
-}
-
-/// Appends an item; 53200 if there is no memory for the list.
-pub(super) fn push<'v>(found: &mut Vec<Item<'v>>, item: Item<'v>) -> Result<(), Fault> {
-    if found.len() == found.capacity() {
-        memory::require(2 * found.capacity() * size_of::<Item<'v>>())?;
-    }
-    found.push(item);
-    Ok(())
 }
 
 #[cold]

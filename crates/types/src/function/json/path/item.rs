@@ -1,7 +1,9 @@
 //! The items that a path finds.
 
+use super::fault::Fault;
 use super::moment::Moment;
 use crate::error::Result;
+use crate::memory;
 use crate::value::Numeric;
 use crate::value::json::{Json, Jsonb, JsonbRef, Kind};
 
@@ -122,17 +124,17 @@ impl<'v> Item<'v> {
     }
 
     /// The elements of the array that it is; otherwise itself.
-    pub(super) fn unwrapped(self, out: &mut Vec<Item<'v>>) {
+    pub(super) fn unwrapped(self, out: &mut Vec<Item<'v>>) -> Result<(), Fault> {
         match &self {
-            Item::Part(part) if part.kind() == Kind::Array => out.extend(part.elements().map(Item::Part)),
-            Item::Made(json) if json.as_ref().kind() == Kind::Array => {
-                out.extend(
-                    json.as_ref()
-                        .elements()
-                        .map(|element| Item::Made(element.to_owned())),
-                );
+            Item::Part(part) if part.kind() == Kind::Array => {
+                let mut elements = part.elements();
+                elements.try_for_each(|element| push(out, Item::Part(element)))
             }
-            _ => out.push(self),
+            Item::Made(json) if json.as_ref().kind() == Kind::Array => {
+                let mut elements = json.as_ref().elements();
+                elements.try_for_each(|element| push(out, Item::Made(element.to_owned())))
+            }
+            _ => push(out, self),
         }
     }
 
@@ -180,4 +182,13 @@ impl<'v> Item<'v> {
             _ => 32,
         }
     }
+}
+
+/// Appends an item; 53200 if there is no memory for the list.
+pub(super) fn push<'v>(found: &mut Vec<Item<'v>>, item: Item<'v>) -> Result<(), Fault> {
+    if found.len() == found.capacity() {
+        memory::require(2 * found.capacity() * size_of::<Item<'v>>())?;
+    }
+    found.push(item);
+    Ok(())
 }

@@ -45,7 +45,8 @@ impl Places {
         let mut walked = self.walked.borrow_mut();
         let slot = &mut walked[base.number.clamp(0, 2) as usize];
         if slot.as_ref().is_none_or(|(number, _)| *number != base.number) {
-            memory::require(2 * base.json.byte_count())?;
+            // An array without elements has some bytes there, and an entry here.
+            memory::require(16 * base.json.byte_count())?;
             let mut places = Walked::new();
             walk(base.json, base.json, 0, &mut places);
             *slot = Some((base.number, places));

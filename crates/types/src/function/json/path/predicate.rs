@@ -95,8 +95,11 @@ impl<'e> Evaluation<'e> {
                 let Some(texts) = known(self.operand(*text, item, &quiet(scope), true))? else {
                     return Ok(None);
                 };
+                // It may have to be compiled, and the texts may be long.
+                self.session.check_interrupts()?;
                 let expression = like.expression()?;
                 self.of_pairs(&texts, &[Item::Null], |text, _| {
+                    self.session.check_interrupts()?;
                     Ok(text.text().map(|text| expression.is_match(text)))
                 })
             }

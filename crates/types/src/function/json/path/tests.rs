@@ -150,6 +150,12 @@ fn items_that_are_too_long_together_are_refused() {
     );
     let error = answer("query", &wide, "$.**", "{}").unwrap_err();
     assert_eq!(error.sqlstate().as_str(), "54000");
+    // Behind a method that makes objects each part is copied.
+    let wide = format!("{{\"a\": {wide}}}");
+    for path in ["$.keyvalue().value.**", "$ ? (@.keyvalue().value.** == 1)"] {
+        let error = answer("query", &wide, path, "{}").unwrap_err();
+        assert_eq!(error.sqlstate().as_str(), "54000", "{path}");
+    }
 }
 
 /// A session that is told to stop.

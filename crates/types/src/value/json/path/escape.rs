@@ -15,7 +15,7 @@ pub(super) enum EscapeFault {
 pub(super) fn read(text: &str, out: &mut String) -> Result<usize, EscapeFault> {
     let bytes = text.as_bytes();
     match bytes.get(1) {
-        None => Err(EscapeFault::Malformed("unexpected end after backslash", 1)),
+        None | Some(b'\n') => Err(EscapeFault::Malformed("unexpected end after backslash", 1)),
         Some(b'u') => code_units(text, out),
         Some(b'x') => {
             let digits = hexadecimal(bytes, 2, 2);

@@ -20,7 +20,7 @@
 //! - P1: a node names only nodes of its path, and no node is reached in two ways: a path is a tree.
 //! - P2: a path has at most [`LEVELS_MAX`] levels, where each accessor is a level below the one before.
 //! - P3: `@` stands inside a filter, `last` inside a subscript.
-//! - P4: patterns of `like_regex` are regular expressions.
+//! - P4: patterns of `like_regex` have the syntax of regular expressions.
 //!
 //! The text differs from PostgreSQL's where that one would not be read as the same path: an operation with an accessor
 //! behind it always has its parentheses, `($ + 1).type() == 2`.

@@ -21,6 +21,7 @@ use crate::error::{EngineError, Result, SqlState, shown};
 use crate::memory;
 use crate::stack;
 use crate::value::Numeric;
+use crate::value::json::bytes::{check_length, text_bytes};
 
 /// The most levels of recursion: each level of a path, and the parentheses that its text has around it.
 const OPEN_MAX: u32 = 2 * LEVELS_MAX;
@@ -42,6 +43,8 @@ struct Parser<'t> {
     /// The words for an error at this token.
     near: &'t str,
     nodes: Vec<Link>,
+    /// About the bytes of the texts of long numbers, which may be many more than those of the path: `1e100000`.
+    digits: usize,
     /// Levels of recursion that are open.
     open: u32,
 }
@@ -56,6 +59,7 @@ impl Path {
             token: Token::End,
             near: "",
             nodes: Vec::new(),
+            digits: 0,
             open: 0,
         };
         parser.advance()?;
@@ -370,7 +374,12 @@ impl<'t> Parser<'t> {
         let node = match &self.token {
             Token::Symbol("$") => Node::Root,
             Token::Symbol("@") => Node::Current,
-            Token::Integer(digits) | Token::Number(digits) => Node::Number(Numeric::parse(digits)?),
+            Token::Integer(digits) | Token::Number(digits) => {
+                let number = Numeric::parse(digits)?;
+                self.digits = self.digits.saturating_add(text_bytes(&number));
+                check_length(self.digits)?;
+                Node::Number(number)
+            }
             Token::Text(text) => Node::Text(text.as_str().into()),
             Token::Variable(name) => Node::Variable(name.as_str().into()),
             Token::Name(_) if self.is_word("null") => Node::Null,

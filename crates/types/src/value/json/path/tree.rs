@@ -5,7 +5,7 @@
 use std::rc::Rc;
 
 use crate::error::Result;
-use crate::regular_expression::{Expression, Options, compiled};
+use crate::regular_expression::{Expression, Options, check, compiled};
 use crate::value::Numeric;
 
 /// The place of a node in its path.
@@ -221,7 +221,8 @@ impl Like {
             flags,
             options: Options::default().with(&letters)?,
         };
-        like.expression()?;
+        // The syntax alone: how large the automaton is, is told when the path is evaluated, where a cancel is heard.
+        check(&like.pattern, like.options)?;
         Ok(like)
     }
 
