@@ -21,6 +21,7 @@ use crate::settings::Settings;
 use clearway_sql::error::Result;
 use clearway_sql::explain::{StatementCounters, plan_tree};
 use clearway_sql::explained::{Counter, ExplainOptions};
+use clearway_sql::masked;
 use clearway_sql::plan::{RowsStatement, Statement};
 
 /// A statement that runs with counters.
@@ -94,7 +95,11 @@ impl Session {
             return self.run_rows(cached, statement, params, request, None, out);
         }
         let options = self.settings.auto_explain.options;
-        let measured = MeasuredRun::of(cached, statement, options);
+        // A portal goes on by the plan without counters, which finds none of what the first part has opened with them.
+        let measured = match request.max_rows {
+            0 => MeasuredRun::of(cached, statement, options),
+            _ => None,
+        };
         let (used, began) = (Used::now(), Instant::now());
         let progress = match &measured {
             Some(run) => match &run.cached.plan.statement {
@@ -142,6 +147,7 @@ impl Session {
         let Ok(mut tree) = plan_tree(&plan.statement, &plan.subqueries, &view, options, counters) else {
             return;
         };
+        tree.map_texts(&|text| masked(text).into_owned());
         tree.set_query_text(logged_text(text));
         let settings = match options.settings {
             true => Settings::changed_planning(|name| self.settings.value(name).map(str::to_owned)),

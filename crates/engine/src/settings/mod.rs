@@ -306,7 +306,9 @@ impl Settings {
         };
         let known = definition(&name);
         let value = match (known, value) {
-            (None, _) if !name.contains('.') => return Err(unrecognized(&name)),
+            (None, _) if !name.contains('.') || name.starts_with("auto_explain.") => {
+                return Err(unrecognized(&name));
+            }
             (Some(definition), _) if definition.kind == Kind::ReadOnly => {
                 return Err(EngineError::new(
                     SqlState::from_code("55P02"),

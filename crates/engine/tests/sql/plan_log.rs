@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
-use clearway_engine::Session;
+use clearway_engine::{Collected, Completion, Session};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -144,4 +144,38 @@ fn a_measured_statement_answers_as_always_and_tells_what_it_did() {
         plan[0]["Plan"]["Shared Hit Blocks"].as_u64().unwrap() > 0,
         "{plan}"
     );
+}
+
+/// The texts of a plan are as free of passwords as the statement that they are from.
+#[test]
+fn a_plan_shows_no_password() {
+    let fixture = Fixture::new("create table servers (dsn text)");
+    let mut s = fixture.session();
+    query(&mut s, "set auto_explain.log_min_duration = 0");
+    for format in ["text", "json"] {
+        query(&mut s, &format!("set auto_explain.log_format = {format}"));
+        let log = told(
+            &mut s,
+            &["select * from servers where dsn = 'host=a password=secret'"],
+        );
+        assert!(log.contains("Filter") && log.contains("********"), "{log}");
+        assert!(!log.contains("secret"), "{log}");
+    }
+}
+
+/// A portal goes on where it stopped, though the plan of its first part would have had counters.
+#[test]
+fn a_portal_has_all_its_rows() {
+    let fixture = fixture();
+    let mut s = fixture.session();
+    query(&mut s, "set auto_explain.log_min_duration = '1h'");
+    query(&mut s, "set auto_explain.log_analyze = on");
+    let sql = "with c as materialized (select a from t where a <= 10) select a from c";
+    let all = s.prepare(sql, &[]).unwrap();
+    let mut out = Collected::default();
+    let Completion::Suspended(portal) = s.execute(&all, &[], 1, &mut out).unwrap() else {
+        panic!("all rows came at once");
+    };
+    s.resume(portal, 0, &mut out).unwrap();
+    assert_eq!(out.rows.len(), 10);
 }

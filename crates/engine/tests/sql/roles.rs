@@ -137,6 +137,9 @@ fn a_password_is_not_shown_and_neither_is_what_others_do() {
     for sql in [
         "select pg_reload_conf()",
         "select pg_promote()",
+        "select pg_wal_replay_pause()",
+        "select pg_wal_replay_resume()",
+        "select pg_switch_wal()",
         "select passwd from pg_shadow",
     ] {
         assert_eq!(run(&mut eve, sql), "ERROR 42501", "{sql}");

@@ -414,13 +414,6 @@ fn a_delay_holds_commits_until_they_are_old_enough() {
             let began = Instant::now();
             pair.write(&format!("insert into t values ({row})"));
             let seen = format!("select count(*) from t where a = {row}");
-            if row == 1 {
-                await_shown(
-                    &mut reader,
-                    "select wait_event_type, wait_event from pg_stat_activity where backend_type = 'startup'",
-                    "Timeout|RecoveryApplyDelay",
-                );
-            }
             await_shown(&mut reader, &seen, "1");
             // The commit's time was taken behind `began`, by a clock of whole microseconds.
             assert!(
@@ -447,6 +440,11 @@ fn a_delay_holds_commits_until_they_are_old_enough() {
             &mut reader,
             &format!("select pg_last_wal_receive_lsn() >= '{logged}'"),
             "t",
+        );
+        await_shown(
+            &mut reader,
+            "select wait_event_type, wait_event from pg_stat_activity where backend_type = 'startup'",
+            "Timeout|RecoveryApplyDelay",
         );
         assert!(!pair.has_replayed(logged, Duration::from_millis(300)));
         assert_eq!(query(&mut reader, "select count(*) from t"), "0");

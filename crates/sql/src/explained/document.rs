@@ -161,11 +161,20 @@ fn escaped(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '\r' => out.push_str("&#x0d;"),
             '\n' | '\t' => out.push(character),
+            '\u{fffe}' | '\u{ffff}' => {}
             control if u32::from(control) < 0x20 => {}
             other => out.push(other),
         }
     }
     out
+}
+
+/// True for a character that YAML takes only by its number. JSON takes that, too.
+fn is_no_part_of_yaml(character: char) -> bool {
+    matches!(
+        character,
+        '\u{7f}'..='\u{9f}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}'
+    )
 }
 
 /// A text as JSON writes it.
@@ -179,7 +188,7 @@ fn quoted(text: &str) -> String {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            control if u32::from(control) < 0x20 => {
+            control if u32::from(control) < 0x20 || is_no_part_of_yaml(control) => {
                 let _ = write!(out, "\\u{:04x}", u32::from(control));
             }
             other => out.push(other),

@@ -55,7 +55,25 @@ pub(crate) struct ShownNode {
     pub(crate) inputs: Vec<ShownNode>,
 }
 
+impl Shown {
+    fn map_text(&mut self, shown: &dyn Fn(&str) -> String) {
+        match self {
+            Shown::Text(text) => *text = shown(text),
+            Shown::Texts(texts) => texts.iter_mut().for_each(|text| *text = shown(text)),
+        }
+    }
+}
+
 impl ShownNode {
+    fn map_texts(&mut self, shown: &dyn Fn(&str) -> String) {
+        self.facts.iter_mut().for_each(|(_, value)| value.map_text(shown));
+        let properties = self.properties.iter_mut();
+        properties.for_each(|(_, value)| value.map_text(shown));
+        for input in &mut self.inputs {
+            checkpoint(|| input.map_texts(shown));
+        }
+    }
+
     fn reset(&self) {
         self.counter.iter().for_each(|counter| counter.get().reset());
         self.inputs.iter().for_each(ShownNode::reset);
@@ -82,6 +100,11 @@ impl PlanTree {
     /// Sets all counters to zero, before a run.
     pub fn reset(&self) {
         self.top.reset();
+    }
+
+    /// Puts another text in the place of each one that comes from the statement: conditions, expressions, names.
+    pub fn map_texts(&mut self, shown: &dyn Fn(&str) -> String) {
+        self.top.map_texts(shown);
     }
 
     /// Has the statement shown in front of its plan.

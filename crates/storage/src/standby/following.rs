@@ -1,6 +1,8 @@
 //! The thread that replays.
 
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::fence;
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -136,6 +138,10 @@ fn replay_loop(storage: Weak<Storage>, standby: Arc<Standby>) {
         if !woken || standby.hold.is_wanted() && !tracker.is_ending() {
             continue;
         }
+        // Before the next look whether a pause is wanted: one who asks for it from now on does not find the last one. The fence
+        // pairs with that of `notify`.
+        standby.hold.set_paused(false);
+        fence(SeqCst);
         // A standby does not lag while its primary is idle.
         if was_up_to_date {
             standby.is_up_to_date();
@@ -149,8 +155,11 @@ fn replay_loop(storage: Weak<Storage>, standby: Arc<Standby>) {
                 if tracker.is_ending() {
                     return true;
                 }
-                due_us = due(record, standby.options.apply_delay);
-                !standby.hold.is_wanted() && (due_us == i64::MIN || due_us <= wall_clock::now_us())
+                let at = due(record, standby.options.apply_delay);
+                let is_due = at == i64::MIN || at <= wall_clock::now_us();
+                // Of what is not replayed alone: a clock that is set back later delays nothing that was due.
+                due_us = if is_due { i64::MIN } else { at };
+                is_due && !standby.hold.is_wanted()
             };
             let replayed = |_| {
                 count += 1;

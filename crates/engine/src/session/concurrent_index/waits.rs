@@ -34,6 +34,7 @@ impl Session {
             })?;
             progress.add(shown::LOCKERS_DONE, 1);
         }
+        progress.set(shown::LOCKER, 0);
         Ok(())
     }
 
@@ -61,6 +62,7 @@ impl Session {
             })?;
             progress.add(shown::LOCKERS_DONE, 1);
         }
+        progress.set(shown::LOCKER, 0);
         Ok(())
     }
 

@@ -626,10 +626,6 @@ mod tests {
         assert_eq!(error("abort to a").message(), "syntax error at or near \"to\"");
         let explained = |options: &str| error(&format!("explain ({options}) select 1"));
         assert_eq!(
-            explained("format xml").sqlstate(),
-            SqlState::FEATURE_NOT_SUPPORTED
-        );
-        assert_eq!(
             explained("format 'none'").sqlstate(),
             SqlState::INVALID_PARAMETER_VALUE
         );
