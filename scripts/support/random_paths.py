@@ -57,7 +57,8 @@ def chain(draw, depth, in_filter):
             return first
         first = f"({first})"
     else:
-        first = "$" + draw.choice("xyzo")
+        # The last one is missing.
+        first = "$" + draw.choice("xyzom")
     return first + "".join(accessor(draw, depth, in_filter) for _ in range(draw.choice([0, 1, 1, 2, 2, 3])))
 
 
@@ -83,7 +84,10 @@ def accessor(draw, depth, in_filter):
 
 
 def subscript(draw, depth, in_filter):
-    one = lambda: draw.choice(["0", "0", "1", "2", "last", "last", "last - 1", "0.9", "$.a", "-1", "$x"])
+    simple = ["0", "0", "1", "2", "last", "last", "last - 1", "0.9", "$.a", "-1", "$x"]
+    # `last` behind a subscript is that subscript's array's.
+    nested = ["$[0] ? (@ < last)", "$[last][0] ? (last == 1)", "$.a[1] ? (@ <= last)", "$.b[last]"]
+    one = lambda: draw.choice(nested if draw.random() < 0.15 else simple)
     return one() if draw.random() < 0.7 else f"{one()} to {one()}"
 
 

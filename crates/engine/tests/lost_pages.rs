@@ -270,6 +270,29 @@ fn an_index_that_does_not_fit_its_table_is_a_finding() {
     }
 }
 
+/// A statement looks at the head of a document and at what it asks for; the check looks at every part.
+#[test]
+fn a_damaged_part_of_a_jsonb_is_a_finding() {
+    let fixture = Fixture::new(r#"create table d (j jsonb); insert into d values ('{"a": "inner text"}')"#);
+    let Fixture { engine, directory } = fixture;
+    engine.shutdown().unwrap();
+    drop(engine);
+    tamper(directory.path(), |context| {
+        let first = Tid { block: 0, slot: 1 };
+        let row = Heap::new(T).fetch(context, first, |_, row| row.to_vec());
+        let mut row = row.unwrap().unwrap();
+        let text = row.windows(5).position(|part| part == b"inner").unwrap();
+        row[text] = 0xFF;
+        Heap::new(T).insert(context, &row).unwrap();
+    });
+    let fixture = open(directory);
+    let report = check(&fixture);
+    assert_eq!(report.problems.len(), 1, "{report:?}");
+    let found = &report.problems[0];
+    assert!(found.contains("a value of column \"j\" is damaged"), "{found}");
+    assert_eq!(query(&mut fixture.session(), "select count(j) from d"), "2");
+}
+
 /// Starts and ends, in order and not, leave sound tables, and files that do not grow by what was allocated ahead.
 #[test]
 fn files_do_not_grow_by_starts() {

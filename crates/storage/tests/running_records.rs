@@ -327,7 +327,7 @@ fn an_idle_log_gets_one_record_of_what_runs() {
     let (_, records) = logged(&storage, from);
     assert_eq!(records[0].oldest_running, a);
     // Bob's commit is in the log before he leaves the array: a list that was made between the two still has him, and a standby
-    // knows from that commit that he has ended (R2), so no other record comes.
+    // learns of his end from that commit (R2). So the log writer logs no further list.
     let ended = records[0].newest_ended == b;
     assert!(ended || records[0].running.contains(&b), "{:?}", records[0]);
     sleep(Duration::from_millis(2_500));

@@ -71,15 +71,15 @@ pub(crate) mod vacuum {
     pub(crate) const PHASE: usize = 0;
     /// Pages of the table when the vacuum began.
     pub(crate) const PAGES: usize = 1;
-    /// Those that it has come to,
+    /// Pages that it has read or passed over.
     pub(crate) const SCANNED: usize = 2;
-    /// and those whose line pointers it has given back, or that had none to give.
+    /// Pages whose dead line pointers are free again, or that had none.
     pub(crate) const VACUUMED: usize = 3;
     /// Rounds through the indexes.
     pub(crate) const ROUNDS: usize = 4;
-    /// Dead rows that wait for the next round,
+    /// Dead rows that wait for the next round.
     pub(crate) const DEAD: usize = 5;
-    /// and the number that begins it.
+    /// The number of dead rows that begins a round.
     pub(crate) const DEAD_MAX: usize = 6;
 
     /// PostgreSQL's names of the phases.
@@ -100,19 +100,19 @@ pub(crate) mod index {
     pub(crate) const PHASE: usize = 0;
     /// The index that is made.
     pub(crate) const INDEX: usize = 1;
-    /// Transactions that it waits for in this phase,
+    /// Transactions that the command waits for in this phase.
     pub(crate) const LOCKERS: usize = 2;
-    /// those that have ended,
+    /// Those of them that have ended.
     pub(crate) const LOCKERS_DONE: usize = 3;
-    /// and the session of the one that it waits for now.
+    /// The session of the transaction that the command waits for now; 0: of none.
     pub(crate) const LOCKER: usize = 4;
-    /// Pages of the table that are read in this phase,
+    /// Pages of the table that this phase reads.
     pub(crate) const PAGES: usize = 5;
-    /// and those that have been.
+    /// Those of them that it has read.
     pub(crate) const PAGES_DONE: usize = 6;
-    /// Entries that the tree gets in this phase,
+    /// Entries that this phase puts into the tree.
     pub(crate) const ENTRIES: usize = 7;
-    /// and those that it has.
+    /// Those of them that are in the tree.
     pub(crate) const ENTRIES_DONE: usize = 8;
 
     /// PostgreSQL's names of the phases.

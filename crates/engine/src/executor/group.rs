@@ -60,6 +60,9 @@ const ENTRY_BYTES: usize = 64;
 /// a state may grow with each: the least of short texts becomes that of long ones.
 const STATE_BYTES_MAX: usize = 1 << 30;
 
+/// The most bytes of the list of a row's keys that are kept for the next row.
+const IDENTITIES_KEPT: usize = 1 << 20;
+
 /// Counts a state that had `before` bytes on the heap; 53200 if all of them have too many.
 fn count_state(bytes: &mut usize, options: &SpillOptions, before: usize, state: &Accumulator) -> Result<()> {
     *bytes = (*bytes + state.heap_bytes()).saturating_sub(before);
@@ -225,6 +228,10 @@ impl Grouping {
                 of_set[key] = keys[key].clone();
             }
             self.take_by_key(by, plan, number, &mut of_set, row)?;
+        }
+        // Those of a row with long values are not kept for the rest of the query.
+        if self.identities.capacity() > IDENTITIES_KEPT {
+            self.identities = Vec::new();
         }
         self.keys = keys;
         Ok(())

@@ -179,3 +179,16 @@ fn a_portal_has_all_its_rows() {
     s.resume(portal, 0, &mut out).unwrap();
     assert_eq!(out.rows.len(), 10);
 }
+
+/// A setting of PostgreSQL's module that is not here would otherwise be taken, and have no effect.
+#[test]
+fn a_setting_that_is_not_there_is_an_error() {
+    let fixture = fixture();
+    let mut s = fixture.session();
+    for sql in [
+        "set auto_explain.sample_rate = 0.01",
+        "set auto_explain.log_triggers to default",
+    ] {
+        assert_eq!(error(&mut s, sql).sqlstate().as_str(), "42704", "{sql}");
+    }
+}

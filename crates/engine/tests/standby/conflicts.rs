@@ -137,8 +137,8 @@ fn a_running_statement_gives_way() {
     assert_eq!(counts(&pair), "0|2");
 }
 
-/// A statement that looks at no table is in nobody's way, whatever its transaction has looked at before; the snapshot of a
-/// REPEATABLE READ transaction is one that the next statement may look with.
+/// Replay leaves a statement without tables alone, whatever its transaction has read before. A REPEATABLE READ transaction
+/// keeps its snapshot for the next statement, so replay ends that.
 #[test]
 fn a_statement_without_tables_is_left_alone() {
     let pair = pair();
@@ -374,4 +374,45 @@ fn transactions_are_ended_at_any_moment() {
         None,
         "an xmin was left behind"
     );
+}
+
+/// Replay waits for a session in the middle of a record: it does not stand still yet, though a pause before has been shown.
+#[test]
+fn a_second_pause_is_requested_until_replay_stands_still() {
+    let pair = Pair::with_config(
+        SETUP,
+        Config {
+            max_standby_streaming_delay: "never".parse().unwrap(),
+            ..config()
+        },
+    );
+    pair.catch_up();
+    let mut reader = pair.reader();
+    run(
+        &mut reader,
+        "begin isolation level repeatable read; select count(*) from t",
+    );
+    let mut operator = pair.reader();
+    let shows = |operator: &mut Session, state: &str| {
+        wait_until(state, || {
+            query(operator, "select pg_get_wal_replay_pause_state()") == state
+        });
+    };
+    query(&mut operator, "select pg_wal_replay_pause()");
+    shows(&mut operator, "paused");
+    clean_up(&pair);
+    query(&mut operator, "select pg_wal_replay_resume()");
+    wait_until("replay waits for the reader", || {
+        let event = "select wait_event from pg_stat_activity where backend_type = 'startup'";
+        query(&mut operator, event) == "RecoveryConflictSnapshot"
+    });
+    query(&mut operator, "select pg_wal_replay_pause()");
+    assert_eq!(
+        query(&mut operator, "select pg_get_wal_replay_pause_state()"),
+        "pause requested"
+    );
+    run(&mut reader, "rollback");
+    shows(&mut operator, "paused");
+    query(&mut operator, "select pg_wal_replay_resume()");
+    pair.catch_up();
 }

@@ -215,7 +215,7 @@ fn copy(storage: &Arc<Storage>, target: &Path) {
 
 /// Waits until `is_so`.
 #[track_caller]
-pub fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !is_so() {
         assert!(Instant::now() < deadline, "never: {what}");

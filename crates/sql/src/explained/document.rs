@@ -236,6 +236,16 @@ mod tests {
         );
     }
 
+    /// A control character behind those of ASCII, a mark of the order of bytes, and two numbers that are no characters.
+    #[test]
+    fn what_a_format_may_not_hold_is_left_out_or_numbered() {
+        assert_eq!(escaped("a\u{fffe}<\u{ffff}\u{1}b"), "a&lt;b");
+        assert_eq!(
+            quoted("\u{7f}\u{85}\u{9f}\u{a0}\u{feff}\u{fffe}\u{ffff}ü"),
+            "\"\\u007f\\u0085\\u009f\u{a0}\\ufeff\\ufffe\\uffffü\""
+        );
+    }
+
     #[test]
     fn yaml_and_xml_have_the_same_members() {
         assert_eq!(

@@ -59,7 +59,7 @@ pub enum VacuumPhase {
     Lines,
 }
 
-/// The place that a vacuum has come to.
+/// The progress of a vacuum.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VacuumProgress {
@@ -67,7 +67,7 @@ pub struct VacuumProgress {
     pub phase: VacuumPhase,
     /// Pages of the heap at its begin.
     pub pages: u32,
-    /// Pages that it has come to: pruned, or passed over.
+    /// Pages that the vacuum has pruned or passed over.
     pub scanned: u32,
     /// Pages up to which it has given back line pointers.
     pub vacuumed: u32,
@@ -84,7 +84,7 @@ pub trait VacuumWatch {
     /// True if the vacuum is to end, at a page's end.
     fn is_cancelled(&self) -> bool;
 
-    /// It has come to another page or to another step. Called without a latch.
+    /// The vacuum begins another page or another step. Called without a latch.
     fn reached(&self, _at: VacuumProgress) {}
 }
 

@@ -1,7 +1,7 @@
 //! The descriptors of the log's segments: a limited number of them, however much log is kept.
 //!
-//! A segment that is written, synced or read has a descriptor; one more for the syncs of each lane that has come to it, and
-//! one for direct writes.
+//! A segment that is written, synced or read has a descriptor, one more for each lane that syncs it, and one for direct
+//! writes.
 //! The oldest segments lose their descriptors as soon as there are more than [`DESCRIPTORS_MAX`], if no worker uses them and
 //! nothing that was written through them waits for a sync (F2 of `disk::open_files`, for the same reason). So log that
 //! a slot or a standby keeps costs no descriptors, and neither do segments that wait for their turn.

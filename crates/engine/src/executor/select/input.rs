@@ -1,6 +1,6 @@
 //! The source of the rows that a SELECT projects: a table, a series, groups, windows, or operators.
 
-use clearway_sql::error::Result;
+use clearway_sql::error::{EngineError, Result};
 use clearway_sql::plan::{MeasuredSource, Node, RowsPlan, SelectPlan, Source};
 use clearway_sql::value::Value;
 use clearway_sql::value::sent::is_long;
@@ -36,6 +36,11 @@ pub(super) enum Input {
     Measured(Box<MeasuredInput>),
     /// Windows over one of the others.
     Windows(Box<WindowRows>),
+}
+
+#[cold]
+fn opened_by_another_plan() -> EngineError {
+    EngineError::internal("rows are read by another plan than the one that has opened them")
 }
 
 /// Operators and the row that they work on.
@@ -191,7 +196,9 @@ impl Input {
                 *self = Input::Done;
                 return Ok(Some(None));
             }
-            _ => {}
+            (Input::Done, _, _) => {}
+            // As if the rows had ended, some would be missing without a word.
+            _ => return Err(opened_by_another_plan()),
         }
         Ok(None)
     }

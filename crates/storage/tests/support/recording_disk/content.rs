@@ -1,6 +1,7 @@
 //! A file's bytes, and the changes of them that no sync has covered yet.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 pub(super) const BLOCK: usize = 4096;
@@ -59,6 +60,13 @@ impl Content {
         }
         self.length = length;
     }
+
+    /// The bytes of a range, and zeros behind the file's end.
+    pub(super) fn range(&self, range: Range<u64>) -> Vec<u8> {
+        let mut bytes = vec![0; range.end.saturating_sub(range.start) as usize];
+        self.read(range.start, &mut bytes);
+        bytes
+    }
 }
 
 /// A change of a file that no sync has covered yet.
@@ -110,10 +118,12 @@ impl Change {
         }
     }
 
-    pub(super) fn touches_before(&self, end: u64) -> bool {
+    /// The bytes that it writes, if it writes any.
+    pub(super) fn range(&self) -> Option<Range<u64>> {
         match self {
-            Change::Write(offset, _) | Change::Zeros(offset, _) => *offset < end,
-            Change::Length(_) | Change::Allocate(_) => false,
+            Change::Write(offset, bytes) => Some(*offset..offset + bytes.len() as u64),
+            Change::Zeros(offset, length) => Some(*offset..offset + length),
+            Change::Length(_) | Change::Allocate(_) => None,
         }
     }
 }

@@ -16,6 +16,16 @@ pub(super) struct Inode {
     pub(super) unsynced: Vec<Change>,
 }
 
+impl Inode {
+    /// True if its bytes before `end` are durable. A block that is written again with the same bytes before `end` is.
+    pub(super) fn is_durable_before(&self, end: u64) -> bool {
+        self.unsynced.iter().filter_map(Change::range).all(|range| {
+            let touched = range.start..range.end.min(end);
+            self.now.range(touched.clone()) == self.durable.range(touched)
+        })
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Entry {
     File(usize),

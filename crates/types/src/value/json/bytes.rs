@@ -18,7 +18,7 @@
 //! # Damage
 //! Bytes of a row, and those that are stored apart from it, come from pages whose checksums were right, so only their head is
 //! looked at ([`Jsonb::of_row`]): to read one key of a document costs that key alone. All readers bear bytes of any form: a
-//! part that is none is left out. `clearway check` looks at every part ([`Jsonb::is_whole`]).
+//! part that is none is left out, a number that is none reads as 0, a text as empty. `clearway check` looks at every part ([`Jsonb::is_whole`]).
 
 use super::{DEPTH_MAX, Json};
 use crate::error::{EngineError, Result, SqlState};

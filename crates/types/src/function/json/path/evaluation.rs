@@ -216,10 +216,10 @@ impl<'e> Evaluation<'e> {
             return self.each_element(id, array, scope, found);
         }
         match node {
-            Node::Null => self.constant(id, Item::Null, scope, found),
-            Node::Bool(truth) => self.constant(id, Item::Bool(*truth), scope, found),
-            Node::Number(number) => self.constant(id, Item::Number(number.clone()), scope, found),
-            Node::Text(text) => self.constant(id, Item::Text(text), scope, found),
+            Node::Null => self.behind(id, Item::Null, scope, found),
+            Node::Bool(truth) => self.behind(id, Item::Bool(*truth), scope, found),
+            Node::Number(number) => self.behind(id, Item::Number(number.clone()), scope, found),
+            Node::Text(text) => self.behind(id, Item::Text(text), scope, found),
             Node::Variable(name) => self.variable(id, name, scope, found),
             Node::Root => {
                 let base = Base {
@@ -236,7 +236,7 @@ impl<'e> Evaluation<'e> {
             Node::Last => match scope.elements {
                 Some(count) => {
                     let last = Numeric::from(count as i64 - 1);
-                    self.constant(id, Item::Number(last), scope, found)
+                    self.behind(id, Item::Number(last), scope, found)
                 }
                 None => Err(EngineError::internal("last stands outside of a subscript").into()),
             },
@@ -264,7 +264,7 @@ impl<'e> Evaluation<'e> {
             | Node::StartsWith(..)
             | Node::Like(..) => {
                 let truth = self.truth(id, item, scope)?;
-                self.constant(id, truth.map_or(Item::Null, Item::Bool), scope, found)
+                self.behind(id, truth.map_or(Item::Null, Item::Bool), scope, found)
             }
         }
     }
@@ -296,14 +296,6 @@ impl<'e> Evaluation<'e> {
         check_length(copied)?;
         self.copied.set(copied);
         Ok(())
-    }
-
-    /// The same for a value that is in no document.
-    fn constant<'v>(&self, id: NodeId, item: Item<'v>, scope: &Scope<'v>, found: Found<'_, 'v>) -> Outcome
-    where
-        'e: 'v,
-    {
-        self.behind(id, item, scope, found)
     }
 
     fn variable<'v>(&self, id: NodeId, name: &str, scope: &Scope<'v>, found: Found<'_, 'v>) -> Outcome
