@@ -40,6 +40,8 @@ pub(crate) enum CommandError {
         what: &'static str,
         source: std::io::Error,
     },
+    #[error("{} cannot be written: {source}", .path.display())]
+    NotWritten { path: PathBuf, source: std::io::Error },
     #[error("{} in {}; they are listed above", plural(*.count, "problem"), .path.display())]
     Damaged { count: usize, path: PathBuf },
     #[error("{0}")]

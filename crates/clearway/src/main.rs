@@ -17,6 +17,7 @@
 //! | `advise` | `advise.rs` |
 //! | `report` | `report.rs` |
 //! | `preload` | `preload/` |
+//! | `completions`, `man` | `completions.rs`, `man.rs` |
 //! | `stub-server` (hidden) | `stub_server.rs` |
 //! | `other-program` (hidden) | `other_program.rs` |
 
@@ -30,10 +31,12 @@ mod bench_server;
 mod cert;
 mod check;
 mod cluster;
+mod completions;
 mod config;
 mod error;
 mod etcd_options;
 mod init;
+mod man;
 mod mechanisms;
 mod metrics;
 mod node;
@@ -64,7 +67,7 @@ mod written_settings;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
 /// The concurrency core of an OLTP database: an engine to run pgbench against, and a laboratory to see where its time
@@ -114,6 +117,8 @@ enum Command {
     Advise(advise::Arguments),
     Report(report::Arguments),
     Preload(preload::Arguments),
+    Completions(completions::Arguments),
+    Man(man::Arguments),
     StubServer(stub_server::Arguments),
     OtherProgram(other_program::Arguments),
 }
@@ -167,6 +172,8 @@ fn main() -> ExitCode {
         Command::Advise(arguments) => advise::run(arguments),
         Command::Report(arguments) => report::run(arguments),
         Command::Preload(arguments) => preload::run(arguments),
+        Command::Completions(arguments) => completions::run(arguments, &Arguments::command()),
+        Command::Man(arguments) => man::run(arguments, Arguments::command()),
         Command::StubServer(arguments) => stub_server::run(arguments),
         Command::OtherProgram(arguments) => other_program::run(arguments),
     };
@@ -183,10 +190,10 @@ fn main() -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use super::*;
 
     #[test]
     fn the_command_line_is_sound() {
-        super::Arguments::command().debug_assert();
+        Arguments::command().debug_assert();
     }
 }

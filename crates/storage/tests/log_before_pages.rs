@@ -81,7 +81,7 @@ fn the_recording_disk_checks_the_log_rule() {
     let pages = disk.open(Path::new("/d/base/16"), OpenMode::Create).unwrap();
     let mut page = vec![0; PAGE_SIZE];
     page[..8].copy_from_slice(&(SEGMENT_SIZE + END).to_le_bytes());
-    let mut wrong = |what: &str, expected: usize| {
+    let wrong = |what: &str, expected: usize| {
         pages.write_at(&page, 0).unwrap();
         assert_eq!(disk.violations().len(), expected, "{what}");
     };
