@@ -18,7 +18,19 @@
 //! # Damage
 //! Bytes of a row, and those that are stored apart from it, come from pages whose checksums were right, so only their head is
 //! looked at ([`Jsonb::of_row`]): to read one key of a document costs that key alone. All readers bear bytes of any form: a
-//! part that is none is left out, a number that is none reads as 0, a text as empty. `clearway check` looks at every part ([`Jsonb::is_whole`]).
+//! part that is none is left out, a number that is none reads as 0, a text as empty. `clearway check` looks at every part
+//! ([`Jsonb::is_whole`]).
+//!
+//! Two rules bound what the readers of such bytes take:
+//!
+//! - J1: of parts that are read one after the other each begins where the last one ended, whatever the ends before it say
+//!   ([`Parts`]). So no byte is in two of them, and to read a value with all its parts takes no more steps than it has bytes.
+//!   If each part began at the end before it, ends that fall would give the same bytes to several parts, and to several of
+//!   those on each level: the steps would double with each.
+//! - J2: an array or object that has [`DEPTH_MAX`] of them around it is left out. So a reader that calls itself for each
+//!   level has an end.
+
+use std::ops::Range;
 
 use super::{DEPTH_MAX, Json};
 use crate::error::{EngineError, Result, SqlState};
@@ -74,7 +86,11 @@ pub struct Jsonb(Box<[u8]>);
 
 /// A JSON value inside a `jsonb`.
 #[derive(Debug, Clone, Copy)]
-pub struct JsonbRef<'b>(&'b [u8]);
+pub struct JsonbRef<'b> {
+    bytes: &'b [u8],
+    /// The arrays and objects around it, of those that it was read through.
+    depth: u32,
+}
 
 impl Jsonb {
     /// The value of a tree; 54000 if it has more bytes than a value may have.
@@ -113,7 +129,10 @@ impl Jsonb {
 
     /// Itself, read in place.
     pub fn as_ref(&self) -> JsonbRef<'_> {
-        JsonbRef(&self.0)
+        JsonbRef {
+            bytes: &self.0,
+            depth: 0,
+        }
     }
 }
 
@@ -259,6 +278,41 @@ impl<'b> Container<'b> {
     fn key(&self, at: usize) -> Option<&'b str> {
         std::str::from_utf8(self.part(at)?).ok()
     }
+
+    /// The end of the keys of an object.
+    fn keys_end(&self) -> usize {
+        let last = self.count.checked_sub(1).and_then(|last| self.end(last));
+        last.unwrap_or(0)
+    }
+
+    /// The parts of these numbers, in order; none begins before `start`.
+    fn parts(self, numbers: Range<usize>, start: usize) -> Parts<'b> {
+        Parts {
+            container: self,
+            numbers,
+            start,
+        }
+    }
+}
+
+/// Parts of a container, one after the other (J1); `None` for one that is damaged.
+struct Parts<'b> {
+    container: Container<'b>,
+    numbers: Range<usize>,
+    /// The beginning of the next one.
+    start: usize,
+}
+
+impl<'b> Iterator for Parts<'b> {
+    type Item = Option<&'b [u8]>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Option<&'b [u8]>> {
+        let end = self.container.end(self.numbers.next()?);
+        let part = end.and_then(|end| self.container.data.get(self.start..end));
+        self.start += part.map_or(0, <[u8]>::len);
+        Some(part)
+    }
 }
 
 fn number(bytes: &[u8]) -> usize {
@@ -371,12 +425,25 @@ fn is_text(bytes: &[u8]) -> bool {
 impl<'b> JsonbRef<'b> {
     /// `null`.
     pub fn null() -> JsonbRef<'b> {
-        JsonbRef(&[Kind::Null as u8])
+        JsonbRef {
+            bytes: &[Kind::Null as u8],
+            depth: 0,
+        }
+    }
+
+    /// The value of a part of it (J2).
+    #[inline]
+    fn inside(self, part: &'b [u8]) -> Option<JsonbRef<'b>> {
+        let value = JsonbRef {
+            bytes: part,
+            depth: self.depth + 1,
+        };
+        (!part.is_empty() && (value.depth < DEPTH_MAX || value.is_scalar())).then_some(value)
     }
 
     /// Its kind.
     pub fn kind(self) -> Kind {
-        self.0
+        self.bytes
             .first()
             .and_then(|first| kind_of(*first))
             .unwrap_or(Kind::Null)
@@ -390,7 +457,7 @@ impl<'b> JsonbRef<'b> {
     /// The string; `None` if it is none.
     pub fn text(self) -> Option<&'b str> {
         match self.kind() {
-            Kind::String => std::str::from_utf8(&self.0[1..]).ok(),
+            Kind::String => std::str::from_utf8(&self.bytes[1..]).ok(),
             _ => None,
         }
     }
@@ -398,7 +465,7 @@ impl<'b> JsonbRef<'b> {
     /// The number; `None` if it is none.
     pub fn number(self) -> Option<Numeric> {
         match self.kind() {
-            Kind::Number => Numeric::from_stored(&self.0[1..]),
+            Kind::Number => Numeric::from_stored(&self.bytes[1..]),
             _ => None,
         }
     }
@@ -414,23 +481,23 @@ impl<'b> JsonbRef<'b> {
 
     /// The number of elements or members; 0 for anything else.
     pub fn count(self) -> usize {
-        Container::of(self.0).map_or(0, |container| container.count)
+        Container::of(self.bytes).map_or(0, |container| container.count)
     }
 
     /// The n-th element of an array, or value of an object, from 0.
     pub fn at(self, place: usize) -> Option<JsonbRef<'b>> {
-        let container = Container::of(self.0).filter(|container| place < container.count)?;
+        let container = Container::of(self.bytes).filter(|container| place < container.count)?;
         let before = match self.kind() {
             Kind::Object => container.count,
             _ => 0,
         };
-        container.part(before + place).map(JsonbRef)
+        self.inside(container.part(before + place)?)
     }
 
     /// The n-th key of an object, from 0.
     pub fn key(self, place: usize) -> Option<&'b str> {
         let is_object = self.kind() == Kind::Object;
-        let container = Container::of(self.0).filter(|container| is_object && place < container.count)?;
+        let container = Container::of(self.bytes).filter(|container| is_object && place < container.count)?;
         container.key(place)
     }
 
@@ -439,14 +506,16 @@ impl<'b> JsonbRef<'b> {
         if self.kind() != Kind::Object {
             return None;
         }
-        let container = Container::of(self.0)?;
+        let container = Container::of(self.bytes)?;
         let (mut low, mut high) = (0, container.count);
         while low < high {
             let middle = low + (high - low) / 2;
             let found = container.key(middle)?;
             match key_order(found, key) {
                 std::cmp::Ordering::Less => low = middle + 1,
-                std::cmp::Ordering::Equal => return container.part(container.count + middle).map(JsonbRef),
+                std::cmp::Ordering::Equal => {
+                    return self.inside(container.part(container.count + middle)?);
+                }
                 std::cmp::Ordering::Greater => high = middle,
             }
         }
@@ -469,32 +538,59 @@ impl<'b> JsonbRef<'b> {
 
     /// The elements of an array, or the values of an object, in order.
     pub fn elements(self) -> impl Iterator<Item = JsonbRef<'b>> {
-        (0..self.count()).filter_map(move |place| self.at(place))
+        self.elements_at(0..usize::MAX)
+    }
+
+    /// Those of them at some places, from 0.
+    pub(crate) fn elements_at(self, places: Range<usize>) -> impl Iterator<Item = JsonbRef<'b>> {
+        let parts = Container::of(self.bytes).map(|container| {
+            let (before, values) = match self.kind() {
+                Kind::Object => (container.count, container.keys_end()),
+                _ => (0, 0),
+            };
+            let first = before + places.start.min(container.count);
+            let start = match first {
+                0 => 0,
+                first => container.end(first - 1).unwrap_or(values),
+            };
+            container.parts(first..before + places.end.min(container.count), start.max(values))
+        });
+        let parts = parts.into_iter().flatten().flatten();
+        parts.filter_map(move |part| self.inside(part))
     }
 
     /// The members of an object, in order.
     pub fn members(self) -> impl Iterator<Item = (&'b str, JsonbRef<'b>)> {
-        let count = match self.kind() {
-            Kind::Object => self.count(),
-            _ => 0,
-        };
-        (0..count).filter_map(move |place| Some((self.key(place)?, self.at(place)?)))
+        let object = Container::of(self.bytes).filter(|_| self.kind() == Kind::Object);
+        let pairs = object.map(|mut container| {
+            let (count, values) = (container.count, container.keys_end());
+            let of_values = container.parts(count..2 * count, values);
+            // No key goes on into the values.
+            container.data = container.data.get(..values).unwrap_or_default();
+            container.parts(0..count, 0).zip(of_values)
+        });
+        let pairs = pairs.into_iter().flatten();
+        pairs.filter_map(move |(key, value)| Some((std::str::from_utf8(key?).ok()?, self.inside(value?)?)))
     }
 
     /// The number of its bytes.
     pub(crate) fn byte_count(self) -> usize {
-        self.0.len()
+        self.bytes.len()
     }
 
     /// The place of its first byte in a value that it is a part of; `None` if it is no part of that.
     pub(crate) fn place_in(self, outer: JsonbRef<'_>) -> Option<usize> {
-        let place = self.0.as_ptr().addr().checked_sub(outer.0.as_ptr().addr())?;
-        (place < outer.0.len()).then_some(place)
+        let place = self
+            .bytes
+            .as_ptr()
+            .addr()
+            .checked_sub(outer.bytes.as_ptr().addr())?;
+        (place < outer.bytes.len()).then_some(place)
     }
 
     /// It as a value of its own.
     pub fn to_owned(self) -> Jsonb {
-        Jsonb(self.0.into())
+        Jsonb(self.bytes.into())
     }
 
     /// Its tree.

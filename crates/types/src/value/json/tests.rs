@@ -113,6 +113,79 @@ fn read_all(bytes: &[u8], other: &Jsonb) {
     }
     // The parts that were read are values, whatever the others were.
     assert!(tree.is_whole());
+    assert!(values_in(&read.tree()) <= bytes.len() + 1, "J1");
+}
+
+/// The values of a tree, itself included.
+fn values_in(tree: &Json) -> usize {
+    1 + match tree {
+        Json::Array(elements) => elements.iter().map(values_in).sum(),
+        Json::Object(members) => members.iter().map(|(_, value)| values_in(value)).sum(),
+        _ => 0,
+    }
+}
+
+/// An array or object whose parts end at these places, of one byte.
+fn container(kind: Kind, count: usize, ends: &[usize], data: &[u8]) -> Vec<u8> {
+    let ends = ends.iter().map(|end| *end as u8);
+    let head = [kind as u8, count as u8].into_iter();
+    head.chain(ends).chain(data.iter().copied()).collect()
+}
+
+/// J1: ends that fall would put the same bytes into several parts, on each level.
+#[test]
+fn parts_that_overlap_are_read_once() {
+    for levels in [1, 2, 8, 20] {
+        let mut array = vec![Kind::True as u8];
+        let mut object = array.clone();
+        for _ in 0..levels {
+            let all = array.len();
+            array = container(Kind::Array, 7, &[all, 0, all, 0, all, 0, all], &array);
+            let all = object.len();
+            object = container(Kind::Object, 3, &[0, all, 0, all, 0, all], &object);
+        }
+        for bytes in [array, object] {
+            let value = Jsonb::of_row(&bytes).unwrap();
+            assert!(!value.is_whole());
+            let read = value.as_ref();
+            assert_eq!(read.elements().count(), 1);
+            assert_eq!(read.elements_at(1..7).count(), 0);
+            assert_eq!(values_in(&read.tree()), levels + 1);
+            read_all(&bytes, &value);
+        }
+    }
+    // No key goes on into the values.
+    let keys = container(Kind::Object, 2, &[3, 1, 2, 3], b"a\x03\x04");
+    let value = Jsonb::of_row(&keys).unwrap();
+    let members: Vec<_> = value
+        .as_ref()
+        .members()
+        .map(|(key, value)| (key, value.truth()))
+        .collect();
+    assert_eq!(members, [("a", Some(true))]);
+    assert_eq!(value.as_ref().elements().count(), 2);
+}
+
+/// J2: bytes may nest deeper than a text.
+#[test]
+fn what_is_too_deep_is_left_out() {
+    let mut bytes = vec![Kind::True as u8];
+    let mut heads = Vec::new();
+    for _ in 0..100_000 {
+        let length = (bytes.len() + 9 * heads.len()) as u32;
+        heads.push(
+            [
+                &[Kind::Array as u8 | 2 << 4, 1, 0, 0, 0][..],
+                &length.to_le_bytes(),
+            ]
+            .concat(),
+        );
+    }
+    bytes.splice(0..0, heads.into_iter().rev().flatten());
+    assert_eq!(Jsonb::from_bytes(&bytes), None);
+    let value = Jsonb::of_row(&bytes).unwrap();
+    assert_eq!(values_in(&value.as_ref().tree()), DEPTH_MAX as usize);
+    read_all(&bytes, &value);
 }
 
 #[test]

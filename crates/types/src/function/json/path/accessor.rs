@@ -247,12 +247,10 @@ impl<'e> Evaluation<'e> {
             }
             any = false;
             let end = (i64::from(to) + 1).clamp(0, count as i64) as usize;
-            for place in from.max(0) as usize..end {
-                let element = match array {
-                    Some(array) => array.at(place).map(Item::Part),
-                    None => Some(item.clone()),
-                };
-                let Some(element) = element else { continue };
+            let places = from.max(0) as usize..end;
+            let itself = places.clone().filter(|_| array.is_none()).map(|_| item.clone());
+            let parts = array.map(|array| array.elements_at(places).map(Item::Part));
+            for element in parts.into_iter().flatten().chain(itself) {
                 // `last` stays this array's for what is behind its subscript.
                 any = self.behind(id, element, &inside, found.as_deref_mut())?;
                 if any && found.is_none() {
