@@ -51,6 +51,27 @@ fn is_of_views(operations: &[ast::AlterTableOperation]) -> bool {
     ) || operations.iter().all(is_default)
 }
 
+/// 42601 for another name among several actions: to rename is a statement of its own.
+fn require_alone(operations: &[ast::AlterTableOperation]) -> Result<()> {
+    use ast::AlterTableOperation::{RenameColumn, RenameConstraint, RenameTable};
+    let is_rename = |operation: &ast::AlterTableOperation| {
+        matches!(
+            operation,
+            RenameTable { .. } | RenameColumn { .. } | RenameConstraint { .. }
+        )
+    };
+    let near = match operations.iter().position(is_rename) {
+        Some(_) if operations.len() == 1 => return Ok(()),
+        Some(0) => ",",
+        Some(_) => "rename",
+        None => return Ok(()),
+    };
+    Err(EngineError::new(
+        SqlState::SYNTAX_ERROR,
+        format!("syntax error at or near \"{near}\""),
+    ))
+}
+
 /// A key of an index that is there.
 fn key_using_index(key: &ast::ConstraintUsingIndex, primary: bool) -> Result<KeyUsingIndex> {
     Ok(KeyUsingIndex {
@@ -67,6 +88,7 @@ impl Binder<'_> {
             alter.location.is_some() || alter.on_cluster.is_some(),
             "this form of ALTER TABLE",
         )?;
+        require_alone(&alter.operations)?;
         let (schema, name, _) = split_name(&alter.name)?;
         let found = self.catalog.lookup_table(schema.as_deref(), &name);
         if let Some(renamed) = renamed_sequence(found.as_ref(), &alter.operations)? {

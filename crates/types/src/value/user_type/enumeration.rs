@@ -63,7 +63,11 @@ impl EnumType {
                 return Err(EngineError::new(
                     SqlState::from_code("23505"),
                     "duplicate key value violates unique constraint \"pg_enum_typid_label_index\"",
-                ));
+                )
+                .with_detail(format!(
+                    "Key (enumtypid, enumlabel)=({}, {label}) already exists.",
+                    oid.get()
+                )));
             }
             made.push(first_label(oid, at, label.clone()));
         }
