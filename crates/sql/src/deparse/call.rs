@@ -299,7 +299,8 @@ impl Printer<'_> {
         }
         let (arguments, within) = match direct {
             None => (None, Vec::new()),
-            Some(direct) if is_name(name) => {
+            // `rank()` over a window is no aggregate, though one has its name.
+            Some(direct) if is_name(name) && !(direct.is_empty() && within.is_empty()) => {
                 let (arguments, within) = aggregated(name, direct, within)?;
                 (Some(arguments), within)
             }

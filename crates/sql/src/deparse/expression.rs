@@ -288,7 +288,7 @@ impl Printer<'_> {
         let to = match op {
             UnaryOperator::PGSquareRoot | UnaryOperator::PGCubeRoot => DataType::Float8,
             _ if data_type == DataType::Unknown => DataType::Float8,
-            _ => data_type,
+            _ => data_type.base(),
         };
         Ok(Typed::new(
             Node::Operator {
@@ -365,6 +365,7 @@ impl Printer<'_> {
     /// The type of an operator's result.
     fn result_of(&self, symbol: &str, left: DataType, right: DataType) -> DataType {
         use crate::value::arithmetic::ArithmeticOp;
+        let (left, right) = (left.base(), right.base());
         let arithmetic = match symbol {
             "+" => ArithmeticOp::Add,
             "-" => ArithmeticOp::Subtract,
@@ -564,20 +565,22 @@ impl Printer<'_> {
         let (data_type, typmod) = self.type_of(tree);
         let operand = operand.map(|tree| self.node(tree)).transpose()?;
         let mut branches = Vec::with_capacity(conditions.len());
-        let mut shown = None;
         for branch in conditions {
             let test = self.node(&branch.condition)?;
             let test = match &operand {
                 None => coerced(test, DataType::Bool)?,
                 Some(operand) => {
                     self.repeated(&operand.node, 1)?;
-                    let (left, right) = operands("=", operand.clone(), test)?;
-                    shown.get_or_insert(left);
-                    right
+                    operands("=", operand.clone(), test)?.1
                 }
             };
             branches.push((test, coerced(self.node(&branch.result)?, data_type)?));
         }
+        // As it is: each comparison brings it to the type that it needs.
+        let shown = operand.map(|operand| match operand.data_type {
+            DataType::Unknown => coerced(operand, DataType::Text),
+            _ => Ok(operand.node),
+        });
         let otherwise = match otherwise {
             Some(tree) => coerced(self.node(tree)?, data_type)?,
             None => Node::Constant {
@@ -588,7 +591,7 @@ impl Printer<'_> {
         };
         Ok(typed_as(
             Node::Case {
-                operand: shown.map(Box::new),
+                operand: shown.transpose()?.map(Box::new),
                 branches,
                 otherwise: Box::new(otherwise),
             },

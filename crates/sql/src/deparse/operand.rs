@@ -1,7 +1,7 @@
 //! The types that operands are brought to, as PostgreSQL's operators take them.
 //!
 //! Its operators between numbers of two widths, and between dates and times, take both as they are, where ours bring them
-//! to one type. The text shows PostgreSQL's casts.
+//! to one type. A value of a domain is one of the type below to each operator. The text shows PostgreSQL's casts.
 
 use super::node::Node;
 use crate::common_type::common_type;
@@ -52,7 +52,7 @@ pub(super) fn converted(typed: Typed, to: DataType, typmod: i32, implicit: bool)
             data_type: to,
             typmod,
             implicit,
-            by_function: is_by_function(typed.data_type, to, typmod),
+            by_function: is_by_function(typed.data_type.base(), to.base(), typmod),
         }),
     }
 }
@@ -62,6 +62,7 @@ fn is_by_function(from: DataType, to: DataType, typmod: i32) -> bool {
     let is_number = |data_type: DataType| data_type.is_oid() || data_type == DataType::Int4;
     match (from.is_string(), to.is_string()) {
         _ if typmod >= 0 => true,
+        _ if from == to => false,
         // A char(n) loses its padding.
         (true, true) => from == DataType::Char,
         (false, false) => !(is_number(from) && is_number(to)),
@@ -102,7 +103,8 @@ fn is_comparison(symbol: &str) -> bool {
 
 /// The types of the two sides of an operator.
 pub(super) fn operand_types(symbol: &str, left: DataType, right: DataType) -> (DataType, DataType) {
-    use DataType::{Char, Date, Float8, Name, Numeric, Oid, Text, Timestamp, TimestampTz, Unknown};
+    use DataType::{Char, Date, Float4, Float8, Name, Numeric, Oid, Text, Timestamp, TimestampTz, Unknown};
+    let (left, right) = (left.base(), right.base());
     let (l, r) = match (left, right) {
         (Unknown, Unknown) => return (Text, Text),
         (Unknown, other) => (other, other),
@@ -174,12 +176,12 @@ pub(super) fn operand_types(symbol: &str, left: DataType, right: DataType) -> (D
         if l == Oid || r == Oid {
             return (Oid, Oid);
         }
-        let to = if l.is_float() || r.is_float() {
-            Float8
-        } else {
-            Numeric
-        };
-        return (to, to);
+        if !l.is_float() && !r.is_float() {
+            return (Numeric, Numeric);
+        }
+        // A real stays one beside a double.
+        let side = |side: DataType| if side == Float4 { Float4 } else { Float8 };
+        return (side(l), side(r));
     }
     match common_type(&[l, r]) {
         Some(common) if l != r => (common, common),

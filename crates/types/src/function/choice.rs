@@ -46,13 +46,15 @@ pub(super) fn resolve(name: &str, arguments: &[DataType]) -> Option<Signature> {
     })
 }
 
-/// NULLIF's result is the first argument as it was; integers need no conversion to be compared.
+/// NULLIF's result is the first argument as `=` takes it; integers need no conversion to be compared.
 fn null_if_of(arguments: &[DataType]) -> Option<Signature> {
-    use DataType::{Float4, Float8, Unknown};
-    let kind = common_type(arguments)?;
+    use DataType::{Float4, Float8, Text, Unknown, Varchar};
+    let arguments = [arguments[0].base(), arguments[1].base()];
+    let kind = common_type(&arguments)?;
     let integers = arguments.iter().all(|argument| argument.is_integer());
     let (kind, converted) = match arguments {
         _ if integers => (kind, arguments.to_vec()),
+        _ if kind == Varchar => (Text, vec![Text; 2]),
         // A real stays one, and is compared with any other number as a double.
         [Float4, Float4 | Unknown] | [Unknown, Float4] => (kind, vec![Float4; 2]),
         [Float4, _] => (Float8, vec![Float4, Float8]),

@@ -338,7 +338,11 @@ pub(super) fn dependencies(sources: &Sources<'_>, rows: &mut Rows) {
     for found in sources.catalog.user_types() {
         let of_type = (ObjectAddress::PG_TYPE, found.oid.get(), 0);
         depends(rows, of_type, (PG_NAMESPACE_OID, found.schema_oid, 0), "n");
-        for part in found.parts().iter().filter_map(|part| part.user_oid()) {
+        let elements = found
+            .parts()
+            .into_iter()
+            .map(|part| part.element().unwrap_or(part));
+        for part in elements.filter_map(DataType::user_oid) {
             depends(rows, of_type, (ObjectAddress::PG_TYPE, part.get(), 0), "n");
         }
     }
