@@ -125,6 +125,16 @@ impl<T> Latched<T> {
     }
 }
 
+impl<L: ReaderWriterLatch<Machine = Host>, T> LatchedBy<L, T> {
+    /// As [`with_latch`](Self::with_latch), in a static.
+    pub const fn in_static_with(latch: L, value: T) -> Self {
+        Self {
+            latch,
+            data: CoreData::new_const(value),
+        }
+    }
+}
+
 impl<L: ReaderWriterLatch, T> LatchedBy<L, T> {
     /// `value` behind `latch`, which is idle.
     pub fn with_latch(latch: L, value: T) -> Self {

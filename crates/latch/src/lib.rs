@@ -158,7 +158,8 @@
 //! 3. A worker takes latches in ascending `rank` of their classes; two of one class only where that class states an
 //!    order. Debug builds check it and panic with both names and both places; release builds do not.
 //! 4. A holder must not acquire the same latch again in any mode, not even shared under shared: an exclusive may wait
-//!    between the two. Debug builds panic instead of hanging. Only `SuxLock` allows it, to its owner.
+//!    between the two. Debug builds panic instead of hanging. Only `SuxLock` allows it, to its owner, and
+//!    [`SsuxLock::acquire_shared_recursive`] and [`RecursiveRwLock`], to a reader.
 //! 5. A holder does not wait for anything that a waiter for the latch may have to do.
 //! 6. A woken worker does not own the latch: it tries again. Newcomers may pass it (barging), so no bound on the wait
 //!    is promised.
@@ -216,7 +217,8 @@ pub use class::{
     Unclassed, classes,
 };
 pub use drop_in::{
-    Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard,
+    Condvar, Mutex, MutexGuard, RawRecursiveRwLock, RecursiveRwLock, RwLock, RwLockReadGuard,
+    RwLockUpgradableReadGuard, RwLockWriteGuard,
 };
 pub use futex::{
     CasLoop, FetchAddBts, HolderProtocol, LastSleep, OneWord, SingleWake, SrwCondvar, SrwMutex,

@@ -1,10 +1,11 @@
 //! `Mutex<T>` and `RwLock<T>` in the way that parking_lot's are used.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use clearway_latch::{
-    ClassOf, Condvar, LatchClass, Mutex, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard,
+    ClassOf, Condvar, LatchClass, Mutex, RecursiveRwLock, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard,
     RwLockWriteGuard, SpinPolicy, SrwMutex, lock_api,
 };
 use clearway_machine::WaitEvent;
@@ -80,6 +81,34 @@ fn a_panic_releases_and_does_not_poison() {
     }));
     assert!(panicked.is_err());
     assert_eq!((*count.lock(), *table.write()), (1, 1));
+}
+
+/// A second read of one thread enters though a writer waits for the first.
+#[test]
+fn a_recursive_read_passes_a_waiting_writer() {
+    let table = RecursiveRwLock::new(0);
+    let written = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let outer = table.read();
+        scope.spawn(|| {
+            *table.write() += 1;
+            written.store(true, Relaxed);
+        });
+        // Time for the writer to come; whether it has does not change what follows.
+        std::thread::sleep(Duration::from_millis(50));
+        let inner = table.read();
+        assert!(table.try_write().is_none() && table.try_write_for(Duration::from_millis(1)).is_none());
+        assert_eq!((*inner, table.try_read().map(|inner| *inner)), (0, Some(0)));
+        assert!(table.try_read_for(LONG).is_some() && table.try_read_until(Instant::now() + LONG).is_some());
+        drop(outer);
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(!written.load(Relaxed), "the writer waits for this one, too");
+        drop(inner);
+    });
+    let writer = table.write();
+    assert!(table.try_read().is_none() && table.try_read_for(Duration::ZERO).is_none());
+    let reader = lock_api::RwLockWriteGuard::downgrade(writer);
+    assert_eq!((*reader, *table.read()), (1, 1));
 }
 
 /// The promise of the debug build: a message instead of a hang.

@@ -150,6 +150,44 @@ pub struct AdaptiveLatch<const K: usize = 16, M: Machine = Host> {
 
 const _: () = assert!(size_of::<AdaptiveLatch<16, Host>>() == 17 * 128);
 
+impl<const K: usize> AdaptiveLatch<K> {
+    /// An idle latch of `class` in a static, whose slots are chosen by worker or by CPU:
+    ///
+    /// ```
+    /// use clearway_latch::{
+    ///     AdaptiveLatch, AdaptiveOptions, BiasPolicy, LatchClass, LatchedBy, LwLockOptions, SlotChoice,
+    /// };
+    /// use clearway_machine::WaitEvent;
+    ///
+    /// static CLASS: LatchClass = LatchClass::new("Routes", WaitEvent::UserLatch, 0);
+    /// const OPTIONS: AdaptiveOptions = AdaptiveOptions {
+    ///     lwlock: LwLockOptions::BEST,
+    ///     bias: BiasPolicy::Adaptive,
+    ///     slot: SlotChoice::Worker,
+    /// };
+    /// static ROUTES: LatchedBy<AdaptiveLatch, Vec<u64>> =
+    ///     LatchedBy::in_static_with(AdaptiveLatch::in_static(&CLASS, OPTIONS), Vec::new());
+    ///
+    /// ROUTES.exclusive().push(7);
+    /// assert_eq!(*ROUTES.shared(), [7]);
+    /// ```
+    pub const fn in_static(class: &'static LatchClass, options: AdaptiveOptions) -> Self {
+        let () = Self::HAS_SLOTS;
+        let word = match options.bias {
+            BiasPolicy::Always => BIASED,
+            BiasPolicy::Adaptive | BiasPolicy::Never => 0,
+        };
+        Self {
+            main: Padded(Main {
+                latch: LwLock::in_static_with_word(class, options.lwlock, word),
+                slot: SlotMap::in_static(options.slot, K),
+                bias: Bias::in_static(options.bias),
+            }),
+            slots: ReaderSlots::in_static(),
+        }
+    }
+}
+
 impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
     const HAS_SLOTS: () = assert!(K > 0, "an adaptive latch needs a slot");
 
@@ -305,6 +343,7 @@ impl<const K: usize, M: Machine> AdaptiveLatch<K, M> {
 
     #[cold]
     #[inline(never)]
+    #[track_caller]
     fn shared_slow(&self, found: u32) -> u32 {
         let latch = &self.main.latch;
         if latch.try_grant_from(found, LatchMode::Shared).is_some() {

@@ -84,7 +84,7 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use clearway_machine::{AdaptiveCounts, AtomicWord, Machine};
+use clearway_machine::{AdaptiveCounts, AtomicWord, CoreU32, CoreU64, Host, Machine};
 
 /// True if a latch is biased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -210,6 +210,15 @@ struct Windows<M: Machine> {
     longest_ns: M::U64,
 }
 
+impl Windows<Host> {
+    const fn in_static() -> Self {
+        Self {
+            sum_ns: CoreU64::new_const(0),
+            longest_ns: CoreU64::new_const(0),
+        }
+    }
+}
+
 impl<M: Machine> Windows<M> {
     fn new() -> Self {
         Self {
@@ -268,6 +277,29 @@ pub(crate) struct Bias<M: Machine> {
     plain: Windows<M>,
     turned_biased: M::U32,
     turned_plain: M::U32,
+}
+
+impl Bias<Host> {
+    /// As `new`, in a constant.
+    pub(super) const fn in_static(policy: BiasPolicy) -> Self {
+        Self {
+            writers: CoreU32::new_const(0),
+            settled: CoreU32::new_const(0),
+            window_ns: CoreU64::new_const(0),
+            trial_ns: CoreU64::new_const(0),
+            windows: CoreU32::new_const(0),
+            idle: CoreU32::new_const(0),
+            trial_writers: CoreU32::new_const(0),
+            handicapped: CoreU32::new_const(HANDICAP_OF),
+            inhibited_ns: CoreU64::new_const(0),
+            policy,
+            past: CoreU32::new_const(0),
+            biased: Windows::in_static(),
+            plain: Windows::in_static(),
+            turned_biased: CoreU32::new_const(0),
+            turned_plain: CoreU32::new_const(0),
+        }
+    }
 }
 
 impl<M: Machine> Bias<M> {

@@ -35,6 +35,7 @@
 //! are the same idea per CPU.
 
 use core::marker::PhantomData;
+use core::mem::{MaybeUninit, transmute_copy};
 use core::sync::atomic::Ordering::Release;
 
 use clearway_machine::{AtomicWord, Host, Machine, Padded};
@@ -78,6 +79,45 @@ pub struct ReadBiasedLatch<const K: usize = 16, M: Machine = Host> {
 }
 
 const _: () = assert!(size_of::<ReadBiasedLatch<16, Host>>() == 18 * 128);
+
+impl<const K: usize> ReadBiasedLatch<K> {
+    /// An idle latch of `class` in a static, whose slots are chosen by worker or by CPU:
+    ///
+    /// ```
+    /// use clearway_latch::{
+    ///     LatchClass, LwLockOptions, ReadBiasedLatch, ReadBiasedOptions, SlotChoice, WriterVariant,
+    /// };
+    /// use clearway_machine::WaitEvent;
+    ///
+    /// static CLASS: LatchClass = LatchClass::new("Rarely", WaitEvent::UserLatch, 0);
+    /// const OPTIONS: ReadBiasedOptions = ReadBiasedOptions {
+    ///     lwlock: LwLockOptions::BEST,
+    ///     slot: SlotChoice::Cpu,
+    ///     writer: WriterVariant::Announce,
+    /// };
+    /// static RARELY: ReadBiasedLatch = ReadBiasedLatch::in_static(&CLASS, OPTIONS);
+    ///
+    /// let _alone = RARELY.exclusive();
+    /// assert!(RARELY.try_shared().is_none());
+    /// ```
+    pub const fn in_static(class: &'static LatchClass, options: ReadBiasedOptions) -> Self {
+        let () = Self::HAS_SLOTS;
+        let slot = options.writer.slot_options(options.lwlock);
+        let mut slots = [const { MaybeUninit::<Padded<LwLock>>::uninit() }; K];
+        let mut number = 0;
+        while number < K {
+            slots[number].write(Padded(LwLock::in_static(class, slot)));
+            number += 1;
+        }
+        Self {
+            // SAFETY: all K are written, and those that are copied are not used or dropped.
+            slots: unsafe { transmute_copy(&slots) },
+            writers: Padded(Writers::in_static(options.writer, class, options.lwlock)),
+            class,
+            slot: SlotMap::in_static(options.slot, K),
+        }
+    }
+}
 
 impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
     const HAS_SLOTS: () = assert!(
@@ -178,6 +218,7 @@ impl<const K: usize, M: Machine> ReadBiasedLatch<K, M> {
     /// Acquires `slot` in shared mode by waiting.
     #[cold]
     #[inline(never)]
+    #[track_caller]
     fn wait_for_slot(&self, slot: &LwLock<M>) {
         if slot.wait_for_grant(LatchMode::Shared, M::now()).twice {
             // C5 holds for this unit too: a writer may have counted it.

@@ -12,7 +12,7 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
-use clearway_machine::{AtomicWord, Machine, Padded, WaitScope};
+use clearway_machine::{AtomicWord, CoreU32, Host, Machine, Padded, WaitScope};
 
 use crate::class::{LatchClass, Wait};
 use crate::spin::Spin;
@@ -24,6 +24,15 @@ const WRITER_SLEEPS: u32 = 1 << 31;
 #[derive(Debug)]
 pub(crate) struct ReaderSlots<const K: usize, M: Machine> {
     words: [Padded<M::U32>; K],
+}
+
+impl<const K: usize> ReaderSlots<K, Host> {
+    /// As `new`, in a constant.
+    pub(super) const fn in_static() -> Self {
+        Self {
+            words: [const { Padded(CoreU32::new_const(0)) }; K],
+        }
+    }
 }
 
 impl<const K: usize, M: Machine> ReaderSlots<K, M> {

@@ -46,6 +46,23 @@ impl SlotMap {
         Self::on(counts, choice, slots)
     }
 
+    /// As `new`, in a constant: by a choice that does not depend on the machine's cores or nodes.
+    pub(super) const fn in_static(choice: SlotChoice, slots: usize) -> Self {
+        assert!(
+            matches!(choice, SlotChoice::Worker | SlotChoice::Cpu),
+            "in a static the slot is chosen by worker or CPU: cores and nodes are not known to the compiler"
+        );
+        Self {
+            choice,
+            in_use: if slots < u16::MAX as usize {
+                slots as u16
+            } else {
+                u16::MAX
+            },
+            slots_per_core: 0,
+        }
+    }
+
     fn on(counts: CpuCounts, choice: SlotChoice, slots: usize) -> Self {
         let slots = u16::try_from(slots).unwrap_or(u16::MAX);
         let at_most = |number: u32| u16::try_from(number).map_or(slots, |number| number.min(slots));

@@ -8,10 +8,11 @@
 //! | --- | --- | --- | --- |
 //! | `Mutex` | 4 | [`SrwMutex`] | no fair unlock |
 //! | `Condvar` | 8 | [`SrwCondvar`] | a wait may end without a notification, as one of std's; the functions that notify return no count: always false and 0 |
-//! | `RwLock` | 8 | [`SsuxLock`] | no fair unlock; no recursive reads: a second read by one thread waits for a writer that waits for the first |
+//! | `RwLock` | 8 | [`SsuxLock`] | no fair unlock; for recursive reads the next one, as in parking_lot 0.13 |
+//! | `RecursiveRwLock` | 8 | [`SsuxLock`] | no fair unlock |
 //!
-//! In debug builds a thread that acquires such a latch again panics, naming both places, where a release
-//! build would hang. A latch with a class of its own, for statistics and a rank, is
+//! In debug builds a thread that acquires such a latch again, other than by a second read of a `RecursiveRwLock`, panics, naming
+//! both places, where a release build would hang. A latch with a class of its own, for statistics and a rank, is
 //! `lock_api::RwLock<SsuxLock<Accounts>, T>`.
 //!
 //! # Without an operating system
@@ -21,6 +22,7 @@
 //!
 //! Guards are not `Send`: the list of held latches belongs to the thread.
 
+mod recursive;
 #[cfg(feature = "std")]
 mod timed;
 
@@ -30,6 +32,7 @@ use lock_api::{
     RawRwLockUpgradeDowngrade,
 };
 
+pub use self::recursive::{RawRecursiveRwLock, RecursiveRwLock};
 use crate::class::ClassOf;
 use crate::futex::{ConstState, HolderProtocol, SrwCondvar, SrwMutex, SsuxLock, SsuxProtocol};
 

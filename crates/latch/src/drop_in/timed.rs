@@ -10,7 +10,7 @@ use crate::class::ClassOf;
 use crate::futex::{ConstState, HolderProtocol, SrwCondvar, SrwMutex, SsuxLock, SsuxProtocol};
 
 /// The time until `instant`, none if it is past.
-fn time_until(instant: Instant) -> Duration {
+pub(super) fn time_until(instant: Instant) -> Duration {
     instant.saturating_duration_since(Instant::now())
 }
 

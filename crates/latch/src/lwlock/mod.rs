@@ -227,8 +227,17 @@ impl LwLock<Host> {
     /// assert!(SORTING.try_shared().is_none());
     /// ```
     pub const fn in_static(class: &'static LatchClass, options: LwLockOptions) -> Self {
+        Self::in_static_with_word(class, options, 0)
+    }
+
+    /// As [`in_static`](Self::in_static), with a word to which a latch made of this one gives a meaning of its own.
+    pub(crate) const fn in_static_with_word(
+        class: &'static LatchClass,
+        options: LwLockOptions,
+        word: u32,
+    ) -> Self {
         Self {
-            state: CoreU32::new_const(0),
+            state: CoreU32::new_const(word),
             queue: WaitQueue::new_const(),
             algorithm: options.algorithm,
             shared_path: options.shared_path,
@@ -429,12 +438,14 @@ impl<M: Machine, K: ClassHandle> LwLock<M, K> {
     /// Acquires by waiting. Returns the word that granted the latch, as
     /// [`try_grant_from`](Self::try_grant_from) does.
     #[cold]
+    #[track_caller]
     pub(crate) fn acquire_slow(&self, mode: LatchMode) -> u32 {
         self.acquire_slow_from(mode, M::now())
     }
 
     /// As [`acquire_slow`](Self::acquire_slow), of a wait that began at `started`.
     #[cold]
+    #[track_caller]
     pub(crate) fn acquire_slow_from(&self, mode: LatchMode, started: u64) -> u32 {
         let granted = self.wait_for_grant(mode, started);
         if granted.twice {
@@ -446,6 +457,7 @@ impl<M: Machine, K: ClassHandle> LwLock<M, K> {
     /// As [`acquire_slow_from`](Self::acquire_slow_from), and the caller gives back what came twice: for a latch whose
     /// holders do more than release this word when they leave.
     #[cold]
+    #[track_caller]
     pub(crate) fn wait_for_grant(&self, mode: LatchMode, started: u64) -> Granted {
         M::label(core::ptr::from_ref(self).cast(), self.class().name);
         self.class().begin_wait();

@@ -77,7 +77,7 @@
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use clearway_machine::{AtomicWord, Machine};
+use clearway_machine::{AtomicWord, CoreU32, Host, Machine};
 
 use super::Slots;
 use super::give_back::give_back;
@@ -102,6 +102,16 @@ const _: () = assert!(READER as u64 * (1 << 16) < u32::MAX as u64);
 pub(super) struct Announcement<M: Machine> {
     writers: LwLock<M>,
     inside: M::U32,
+}
+
+impl Announcement<Host> {
+    /// As `new`, in a constant.
+    pub(super) const fn in_static(class: &'static LatchClass, options: LwLockOptions) -> Self {
+        Self {
+            writers: LwLock::in_static(class, options),
+            inside: CoreU32::new_const(0),
+        }
+    }
 }
 
 impl<M: Machine> Announcement<M> {

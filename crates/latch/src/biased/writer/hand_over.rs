@@ -22,7 +22,7 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use clearway_machine::{AtomicWord, Machine};
+use clearway_machine::{AtomicWord, CoreU32, Host, Machine};
 
 use super::Slots;
 use super::announce::Announcement;
@@ -40,6 +40,16 @@ pub(super) struct HandOver<M: Machine> {
     waiting: M::U32,
     /// Number of times that the slots have been handed over since they were last announced.
     handed: M::U32,
+}
+
+impl HandOver<Host> {
+    /// As `new`, in a constant.
+    pub(super) const fn in_static() -> Self {
+        Self {
+            waiting: CoreU32::new_const(0),
+            handed: CoreU32::new_const(0),
+        }
+    }
 }
 
 impl<M: Machine> HandOver<M> {

@@ -27,7 +27,7 @@ mod give_back;
 mod hand_over;
 mod one_by_one;
 
-use clearway_machine::{Machine, Padded};
+use clearway_machine::{Host, Machine, Padded};
 
 use self::announce::Announcement;
 pub(super) use self::give_back::SLOTS_MAX;
@@ -65,7 +65,7 @@ impl WriterVariant {
 
     /// The options of the slots. A writer that counts the readers inside must not count one that will find itself
     /// refused, so readers come in by compare-and-swap.
-    pub(super) fn slot_options(self, options: LwLockOptions) -> LwLockOptions {
+    pub(super) const fn slot_options(self, options: LwLockOptions) -> LwLockOptions {
         match self {
             Self::OneByOne => options,
             Self::Announce | Self::HandOver => LwLockOptions {
@@ -85,6 +85,21 @@ pub(super) struct Writers<M: Machine> {
     variant: WriterVariant,
     announcement: Announcement<M>,
     hand_over: HandOver<M>,
+}
+
+impl Writers<Host> {
+    /// As `new`, in a constant.
+    pub(super) const fn in_static(
+        variant: WriterVariant,
+        class: &'static LatchClass,
+        options: LwLockOptions,
+    ) -> Self {
+        Self {
+            variant,
+            announcement: Announcement::in_static(class, options),
+            hand_over: HandOver::in_static(),
+        }
+    }
 }
 
 impl<M: Machine> Writers<M> {
